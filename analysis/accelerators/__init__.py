@@ -1,0 +1,1 @@
+"""Loop nests and mapper, systolic arrays, sparsity, energy."""

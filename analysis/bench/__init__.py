@@ -1,0 +1,1 @@
+"""Benchmarks, one file a room; `make bench` prints each figure beside its target."""

@@ -1,0 +1,54 @@
+"""Benchmarks: what each room promises, measured in CPU-seconds on this machine, beside its target."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import analysis.bench
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One promised figure.
+
+    Attributes:
+        name: what is measured.
+        run: measures it and returns the figure, in `unit`.
+        unit: unit of the figure.
+        target: the promised value.
+        direction: "min" when the figure must be at least the target, "max" when at most.
+        note: what is left out of the measurement, and what it is compared with.
+    """
+
+    name: str
+    run: Callable[[], float]
+    unit: str
+    target: float
+    direction: Literal["min", "max"]
+    note: str = ""
+
+
+def rooms() -> list[str]:
+    """Names of the rooms that have benchmarks."""
+    return sorted(module.name for module in pkgutil.iter_modules(analysis.bench.__path__) if module.name != "report")
+
+
+def report(only: str | None = None) -> int:
+    """Run the benchmarks of all rooms, or of one, print each figure beside its target, return how many missed it."""
+    missed = 0
+    for room in rooms():
+        if only and room != only:
+            continue
+        for benchmark in importlib.import_module(f"analysis.bench.{room}").benchmarks():
+            figure = benchmark.run()
+            good = figure >= benchmark.target if benchmark.direction == "min" else figure <= benchmark.target
+            missed += not good
+            sign = ">=" if benchmark.direction == "min" else "<="
+            verdict = "ok    " if good else "MISSED"
+            line = f"{verdict} {room}: {benchmark.name}: {figure:,.4g} {benchmark.unit} (target {sign} {benchmark.target:,.4g})"
+            print(line + (f" - {benchmark.note}" if benchmark.note else ""), flush=True)
+    return missed

@@ -1,0 +1,1 @@
+"""The ledger of every printed number and its verdict."""

@@ -1,0 +1,1 @@
+"""From operator to model to system, with an error budget."""

@@ -1,0 +1,60 @@
+"""Other people's measured data: found where the user has it, never shipped here.
+
+`$ANALYSIS_DATASETS` comes first, then `data/datasets/`, which `make data` fills.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.paths import DATA
+from analysis.tables import read_csv
+
+
+class DatasetMissing(FileNotFoundError):
+    """The dataset is not on this machine; the message says how to get it."""
+
+
+def folders() -> list[Path]:
+    """Folders searched for datasets, first match wins."""
+    named = os.environ.get("ANALYSIS_DATASETS")
+    return [Path(named)] if named else [DATA / "datasets"]
+
+
+def find(name: str) -> Path:
+    """Path of one file of a dataset.
+
+    Args:
+        name: `<dataset>/<file>`, with or without `.csv` or `.csv.gz`: "neusight/bmm_nvidia".
+    Raises:
+        DatasetMissing: not found; says how to get it.
+    """
+    for folder in folders():
+        for suffix in ("", ".csv.gz", ".csv"):
+            path = folder / f"{name}{suffix}"
+            if path.is_file():
+                return path
+    raise DatasetMissing(f"dataset {name} is not here: run `make data` (needs the network), or set ANALYSIS_DATASETS to a folder that has it")
+
+
+def available(name: str) -> bool:
+    """Whether a dataset file is on this machine."""
+    try:
+        find(name)
+    except DatasetMissing:
+        return False
+    return True
+
+
+def load(name: str) -> pd.DataFrame:
+    """Read one table of a dataset.
+
+    Args:
+        name: as for `find`.
+    Raises:
+        DatasetMissing: not found.
+    """
+    return read_csv(find(name))

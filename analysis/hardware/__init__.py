@@ -1,0 +1,1 @@
+"""Device, memory and link specifications, each number with its source."""

@@ -1,0 +1,1 @@
+"""The assessment protocol: evidence, grade, score, sensitivity."""

@@ -1,0 +1,1 @@
+"""Topologies, collectives, trace replay, calibrated networks."""

@@ -1,0 +1,1 @@
+"""Latency of one operator on one device."""

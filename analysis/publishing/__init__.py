@@ -1,0 +1,1 @@
+"""Notebook runner, figures and tables with provenance, numbers for prose, the book."""

@@ -1,0 +1,1 @@
+"""Bibliography, tool table, taxonomy, coverage."""

@@ -1,0 +1,76 @@
+"""Tidy CSV tables: reading with clear errors, writing atomically and stably."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from analysis.errors import InputError
+
+
+def write_atomic(path: str | Path, content: bytes) -> Path:
+    """Write a file so that a reader, or a killed build, sees the old bytes or the new ones and nothing between.
+
+    Args:
+        path: destination; its folder is made if needed.
+        content: the bytes.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def to_csv_bytes(frame: pd.DataFrame) -> bytes:
+    """A table as UTF-8 CSV: LF line ends, no index, floats in the shortest form that reads back to the same value."""
+    return frame.to_csv(index=False, lineterminator="\n").encode("utf-8")
+
+
+def write_csv(frame: pd.DataFrame, path: str | Path) -> Path:
+    """Write a table as CSV, atomically.
+
+    Args:
+        frame: the table; its index is dropped.
+        path: destination.
+    """
+    return write_atomic(path, to_csv_bytes(frame))
+
+
+def read_csv(path: str | Path, required: Sequence[str] = (), **options: Any) -> pd.DataFrame:
+    """Read a CSV and make sure that it has the columns needed.
+
+    Args:
+        path: the file, plain or gzip-compressed.
+        required: columns that must be there.
+        options: passed on to `pandas.read_csv`.
+    Raises:
+        InputError: missing file, unreadable CSV, or a missing column (named).
+    """
+    options.setdefault("float_precision", "round_trip")
+    try:
+        frame = pd.read_csv(path, **options)
+    except FileNotFoundError:
+        raise InputError("no such file", path=path) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", path=path) from None
+    except pd.errors.EmptyDataError:
+        raise InputError(f"is empty; expected a header with {', '.join(required) or 'column names'}", path=path, line=1) from None
+    except (pd.errors.ParserError, UnicodeDecodeError) as error:
+        raise InputError(f"is not a CSV table: {str(error).splitlines()[0]}", path=path) from None
+    missing = [column for column in required if column not in frame.columns]
+    if missing:
+        raise InputError(f"missing column; expected {', '.join(required)}", path=path, line=1, key=", ".join(missing))
+    return frame

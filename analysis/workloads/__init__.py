@@ -1,0 +1,1 @@
+"""Workloads: transformer shapes, layer lists, execution traces."""
