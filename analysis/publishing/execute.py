@@ -1,0 +1,116 @@
+"""Runs one notebook: `python -m analysis.publishing.execute JOB.json`.
+
+The job names the notebook, its parameters, the folder for its results and where to write the trace and the report. Results are
+complete when this process ends with status 0; the build moves them into place then.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+BEGIN = "from analysis.publishing import trace as _trace; _trace.start()"
+END = "_trace.save({path!r})"
+
+
+def end_with_parent() -> None:
+    """Ask the kernel to end this process when the build that started it dies, so that no orphan writes into results."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def clean(notebook: Any, *, outputs: bool) -> None:
+    """Make a notebook's bytes depend on its content alone: ids in order, no times, no execution metadata.
+
+    Args:
+        notebook: an nbformat notebook, changed in place.
+        outputs: keep the outputs (a page of the book) or drop them (the stored notebook).
+    """
+    notebook.metadata = {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    for number, cell in enumerate(notebook.cells):
+        cell["id"] = f"cell-{number}"
+        tags = cell.metadata.get("tags", [])
+        cell.metadata = {"tags": tags} if tags else {}
+        if cell.cell_type == "code":
+            if not outputs:
+                cell.outputs, cell.execution_count = [], None
+            for output in cell.outputs:
+                if output.output_type == "display_data" or output.output_type == "execute_result":
+                    output["metadata"] = {}
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+
+
+def execute(job: dict[str, Any]) -> dict[str, Any]:
+    """Run the notebook of a job through papermill; returns what it cost and, if it failed, where.
+
+    Args:
+        job: notebook (path), parameters, page (where the executed notebook goes), trace (where the trace goes).
+    """
+    import nbformat
+    import papermill
+
+    notebook = nbformat.read(job["notebook"], as_version=4)
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(BEGIN))
+    notebook.cells.append(nbformat.v4.new_code_cell(END.format(path=job["trace"])))
+    page = Path(job["page"])
+    page.parent.mkdir(parents=True, exist_ok=True)
+    source = page.with_suffix(".source.ipynb")
+    nbformat.write(notebook, source)
+    began = time.monotonic()
+    failure = None
+    try:
+        papermill.execute_notebook(
+            str(source),
+            str(page),
+            parameters=job["parameters"],
+            progress_bar=False,
+            log_output=False,
+            kernel_name="python3",
+            cwd=job["cwd"],
+        )
+    except papermill.PapermillExecutionError as error:
+        failure = {"cell": error.exec_count, "error": f"{error.ename}: {error.evalue}", "source": error.source}
+    except Exception as error:  # a kernel that died, out of memory for one
+        failure = {"cell": None, "error": f"{type(error).__name__}: {error}", "source": ""}
+    finally:
+        source.unlink(missing_ok=True)
+    if failure is None:
+        done = nbformat.read(page, as_version=4)
+        done.cells = done.cells[1:-1]
+        for cell in done.cells:
+            if "injected-parameters" in cell.metadata.get("tags", []):
+                cell.source = cell.source.replace(job["parameters"]["out"], f"data/results/{Path(job['notebook']).stem}")
+        clean(done, outputs=True)
+        nbformat.write(done, page)
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {
+        "failure": failure,
+        "wall_s": round(time.monotonic() - began, 2),
+        "cpu_s": round(usage.ru_utime + usage.ru_stime, 2),
+        "peak_mib": round(usage.ru_maxrss / 1024),
+    }
+
+
+def main(path: str) -> int:
+    """Run the job in a JSON file and write its report; returns the exit status."""
+    end_with_parent()
+    if os.getppid() == 1:
+        return 1
+    job = json.loads(Path(path).read_text(encoding="utf-8"))
+    report = execute(job)
+    Path(job["report"]).write_text(json.dumps(report), encoding="utf-8")
+    return 1 if report["failure"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

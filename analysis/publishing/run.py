@@ -1,0 +1,187 @@
+"""One run of a notebook: where it writes, and what it says about each thing it writes.
+
+Every table, figure and number lands in the notebook's own folder, with a `manifest.json` that describes it and holds its digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis.errors import InputError
+from analysis.paths import DATA, RESULTS
+from analysis.tables import read_csv, to_csv_bytes, write_atomic
+
+Kind = Literal["computed", "measured", "recorded", "cited", "frozen"]
+KINDS = ("computed", "measured", "recorded", "cited", "frozen")
+NAME = re.compile(r"[a-z0-9_]+")
+
+
+class Run:
+    """What a notebook writes, all of it into one folder.
+
+    Args:
+        name: the notebook's name, without `.ipynb`.
+        tier: quick, book or full.
+        out: output folder; empty means `data/results/<name>`.
+    """
+
+    def __init__(self, name: str, tier: str = "book", out: str = "") -> None:
+        if tier not in ("quick", "book", "full"):
+            raise InputError("expected quick, book or full", key="tier")
+        self.name, self.tier = name, tier
+        self.out = Path(out) if out else RESULTS / name
+        self.results = self.out.parent
+        self.out.mkdir(parents=True, exist_ok=True)
+        self._manifest: dict[str, Any] = {"notebook": name, "tier": tier, "files": {}, "tables": {}, "figures": {}, "numbers": {}}
+
+    def _write(self, relative: str, content: bytes) -> Path:
+        if relative in self._manifest["files"] and relative != "numbers.json":
+            raise InputError("written twice in one run", path=self.out / relative)
+        path = write_atomic(self.out / relative, content)
+        self._manifest["files"][relative] = hashlib.sha256(content).hexdigest()
+        text = json.dumps(self._manifest, indent=1, sort_keys=True, ensure_ascii=False)
+        write_atomic(self.out / "manifest.json", text.encode("utf-8"))
+        return path
+
+    def table(
+        self,
+        frame: pd.DataFrame,
+        name: str,
+        columns: Mapping[str, str],
+        title: str,
+        kind: Kind = "computed",
+        source: str = "",
+        latex: bool = False,
+    ) -> Path:
+        """Write a tidy table as CSV, described for the data package.
+
+        Args:
+            frame: one observation a row.
+            name: file name without ending.
+            columns: description of every column, its unit in parentheses.
+            title: one line.
+            kind: computed, measured, recorded, cited or frozen.
+            source: where the numbers come from, if not from this notebook.
+            latex: write a booktabs table beside it.
+        """
+        _check_name(name)
+        if kind not in KINDS:
+            raise InputError(f"kind must be one of {', '.join(KINDS)}", key=name)
+        undescribed = [column for column in frame.columns if column not in columns]
+        unknown = [column for column in columns if column not in frame.columns]
+        if undescribed or unknown:
+            raise InputError(f"columns without a description: {undescribed}; descriptions without a column: {unknown}", key=name)
+        self._manifest["tables"][name] = {"title": title, "kind": kind, "source": source, "columns": dict(columns)}
+        if latex:
+            self._write(f"{name}.tex", _latex(frame, title, f"tab:{self.name}-{name}").encode("utf-8"))
+        return self._write(f"{name}.csv", to_csv_bytes(frame))
+
+    def figure(self, fig: Figure, name: str, caption: str, made: str) -> None:
+        """Write a figure as PNG, SVG and PDF.
+
+        Args:
+            fig: the matplotlib figure; closed afterwards, so that the notebook shows the file once.
+            name: file name without ending.
+            caption: what it shows.
+            made: how it was made.
+        """
+        _check_name(name)
+        self._manifest["figures"][name] = {"caption": caption, "made": made, "interactive": False}
+        metadata: dict[str, dict[str, Any]] = {
+            "png": {"Software": None},
+            "svg": {"Date": None, "Creator": None},
+            "pdf": {"CreationDate": None, "ModDate": None, "Creator": None, "Producer": None},
+        }
+        for ending in ("png", "svg", "pdf"):
+            buffer = io.BytesIO()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
+                fig.savefig(buffer, format=ending, metadata=metadata[ending])
+            self._write(f"figures/{name}.{ending}", buffer.getvalue())
+        plt.close(fig)
+        try:
+            from IPython.display import Image, display
+        except ImportError:
+            return
+        display(Image(data=(self.out / f"figures/{name}.png").read_bytes(), width=700, alt=caption))  # type: ignore[no-untyped-call]
+
+    def interactive(self, figure: Any, name: str) -> None:
+        """Write the interactive version of a figure written before, for readers with a browser.
+
+        Args:
+            figure: a plotly figure.
+            name: name of the static figure that it stands beside.
+        """
+        html = figure.to_html(
+            full_html=False, include_plotlyjs=False, div_id=f"{self.name}-{name}", config={"displaylogo": False, "responsive": True}
+        )
+        self.interactive_html(html, name)
+
+    def interactive_html(self, html: str, name: str) -> None:
+        """Write an interactive fragment (HTML, self-contained, no addresses) beside the static figure of the same name.
+
+        Args:
+            html: the fragment; plotly's script, if it uses it, is loaded by the page.
+            name: name of the static figure.
+        """
+        if name not in self._manifest["figures"]:
+            raise InputError("write the static figure of this name first", key=name)
+        self._manifest["figures"][name]["interactive"] = True
+        self._manifest["figures"][name]["plotly"] = "Plotly.newPlot" in html
+        self._write(f"figures/{name}.html", html.encode("utf-8"))
+
+    def number(self, key: str, value: Any, form: str = "{}", unit: str = "", kind: Kind = "computed") -> None:
+        """Keep a number for the prose: `{num}` prints it by `<notebook>.<key>`.
+
+        Args:
+            key: letters, digits and underscores.
+            value: a number or a short text.
+            form: format for printing, as of `str.format`.
+            unit: printed after it.
+            kind: computed, measured, recorded, cited or frozen.
+        """
+        _check_name(key)
+        if key in self._manifest["numbers"]:
+            raise InputError("this number is set twice", key=key)
+        if kind not in KINDS:
+            raise InputError(f"kind must be one of {', '.join(KINDS)}", key=key)
+        plain = value.item() if hasattr(value, "item") else value
+        self._manifest["numbers"][key] = {"value": plain, "text": form.format(plain) + unit, "kind": kind}
+        text = json.dumps(self._manifest["numbers"], indent=1, sort_keys=True, ensure_ascii=False)
+        self._write("numbers.json", text.encode("utf-8"))
+
+    def read(self, notebook: str, table: str) -> pd.DataFrame:
+        """Read another notebook's table; the build runs that notebook first.
+
+        Args:
+            notebook: its name, as a literal string (the build scans for it).
+            table: name of the CSV, without ending.
+        """
+        return read_csv(self.results / notebook / f"{table}.csv")
+
+    def frozen(self, table: str) -> pd.DataFrame:
+        """Read a committed result of `make full`: `data/frozen/<notebook>/<table>.csv`."""
+        return read_csv(DATA / "frozen" / self.name / f"{table}.csv")
+
+
+def _check_name(name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise InputError("names are lower-case letters, digits and underscores", key=name)
+
+
+def _latex(frame: pd.DataFrame, caption: str, label: str) -> str:
+    styler = frame.style.hide(axis="index").format(escape="latex", precision=3, na_rep="--")
+    header: dict[Any, str] = {column: str(column).replace("_", r"\_").replace("%", r"\%") for column in frame.columns}
+    styler = styler.format_index(lambda column: header[column], axis="columns")
+    return styler.to_latex(hrules=True, caption=caption.replace("%", r"\%").replace("_", r"\_"), label=label)
