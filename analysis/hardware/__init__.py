@@ -1,1 +1,1 @@
-"""Device, memory and link specifications, each number with its source."""
+"""Typed device, link and system specifications, each number with its source."""

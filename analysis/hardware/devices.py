@@ -1,0 +1,256 @@
+"""What one accelerator offers: arithmetic, memory, links and power.
+
+    >>> from analysis.hardware import devices
+    >>> a100 = devices.load("A100-SXM4-80GB")
+    >>> a100.peak_flop_per_s("bf16"), a100.memory_bandwidth_bytes_per_s
+    (312000000000000.0, 2039000000000.0)
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Literal
+
+from pydantic import model_validator
+
+from analysis.configs import Strict, read_yaml
+from analysis.errors import InputError
+from analysis.hardware.quantity import ByteRate, Bytes, Count, FlopRate, Frequency, Power, Quantity, with_default_source
+from analysis.paths import DATA
+
+Dtype = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", "int4"]
+_PLAIN_KEYS = {"aliases", "vendor", "kind", "architecture", "memory_type", "source", "generation", "name"}
+
+
+class Link(Strict):
+    """A link of one device.
+
+    Args:
+        generation: of the link technology: 3 for NVLink 3 or PCIe Gen3.
+        per_direction: bandwidth of all lanes or links of the device together, one way (bytes/s); vendors often print twice this.
+        links: number of physical links or lanes (count).
+    """
+
+    generation: float
+    per_direction: ByteRate
+    links: Count | None = None
+
+
+class Links(Strict):
+    """Links of one device: PCIe to the host, NVLink (NVIDIA), Infinity Fabric (AMD), inter-chip interconnect (TPU)."""
+
+    pcie: Link | None = None
+    nvlink: Link | None = None
+    infinity_fabric: Link | None = None
+    ici: Link | None = None
+
+
+class Device(Strict):
+    """One accelerator; every number is a `Quantity` in SI base units, with plain-float properties beside it.
+
+    Args:
+        peak: dense peak of the fastest unit for each data type (FLOP/s), without structured sparsity; fp32 is IEEE fp32
+            on NVIDIA (tf32 is apart) and the matrix unit on AMD.
+        vector: peak of the vector (non-matrix) unit for each data type (FLOP/s).
+        memory: device memory (bytes); memory_bandwidth (bytes/s).
+        l2: last-level on-chip cache (bytes); l2_bandwidth (bytes/s) where measured.
+        sms: streaming multiprocessors, compute units or TensorCores (count); lanes_per_sm: fp32 lanes of each (count).
+        clock: the boost clock that the peaks refer to (Hz).
+        shared_memory_per_sm, register_file_per_sm: (bytes).
+        tdp: board power limit (W).
+        links: see `Links`.
+    """
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    vendor: Literal["NVIDIA", "AMD", "Google"]
+    kind: Literal["gpu", "tpu"]
+    architecture: str
+    memory_type: str
+    peak: dict[Dtype, FlopRate]
+    vector: dict[Dtype, FlopRate] = {}
+    memory: Bytes
+    memory_bandwidth: ByteRate
+    l2: Bytes | None = None
+    l2_bandwidth: ByteRate | None = None
+    sms: Count | None = None
+    lanes_per_sm: Count | None = None
+    clock: Frequency | None = None
+    shared_memory_per_sm: Bytes | None = None
+    register_file_per_sm: Bytes | None = None
+    tdp: Power | None = None
+    links: Links = Links()
+
+    def peak_flop_per_s(self, dtype: str) -> float:
+        """Dense peak for a data type (FLOP/s).
+
+        Raises:
+            InputError: the device has no such rate.
+        """
+        if dtype not in self.peak:
+            raise InputError(f"{self.name} has no {dtype} rate; expected one of {', '.join(self.peak)}", key="dtype")
+        return self.peak[dtype].value  # type: ignore[index]
+
+    def vector_flop_per_s(self, dtype: str = "fp32") -> float:
+        """Peak of the vector unit for a data type (FLOP/s); where only one figure is known, `peak_flop_per_s`."""
+        return self.vector[dtype].value if dtype in self.vector else self.peak_flop_per_s(dtype)  # type: ignore[index]
+
+    @property
+    def memory_bytes(self) -> float:
+        """Device memory (bytes)."""
+        return self.memory.value
+
+    @property
+    def memory_bandwidth_bytes_per_s(self) -> float:
+        """Peak device-memory bandwidth (bytes/s)."""
+        return self.memory_bandwidth.value
+
+    @property
+    def l2_bytes(self) -> float | None:
+        """Last-level cache (bytes), where known."""
+        return self.l2.value if self.l2 else None
+
+    @property
+    def sm_count(self) -> int | None:
+        """Streaming multiprocessors, compute units or TensorCores, where known."""
+        return int(self.sms.value) if self.sms else None
+
+    @property
+    def clock_hz(self) -> float | None:
+        """Boost clock (Hz), where known."""
+        return self.clock.value if self.clock else None
+
+    @property
+    def tdp_w(self) -> float | None:
+        """Board power limit (W), where known."""
+        return self.tdp.value if self.tdp else None
+
+    @property
+    def nvlink_bytes_per_s(self) -> float | None:
+        """NVLink bandwidth of the device, one way, all links together (bytes/s)."""
+        return self.links.nvlink.per_direction.value if self.links.nvlink else None
+
+    @property
+    def pcie_bytes_per_s(self) -> float | None:
+        """PCIe bandwidth, one way (bytes/s)."""
+        return self.links.pcie.per_direction.value if self.links.pcie else None
+
+    def quantities(self) -> dict[str, Quantity]:
+        """Every number of the device by dotted name, such as ``peak.bf16`` or ``links.nvlink.per_direction``."""
+        found: dict[str, Quantity] = {}
+
+        def walk(prefix: str, item: Any) -> None:
+            if isinstance(item, Quantity):
+                found[prefix] = item
+            elif isinstance(item, dict):
+                for key, value in item.items():
+                    walk(f"{prefix}.{key}", value)
+            elif isinstance(item, Strict):
+                for key in type(item).model_fields:
+                    walk(f"{prefix}.{key}" if prefix else key, getattr(item, key))
+
+        walk("", self)
+        return found
+
+
+class DeviceFile(Strict):
+    """One file of `data/hardware/`: devices by name; a device's `source` is the default for the numbers that name none."""
+
+    devices: dict[str, Device]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand(cls, raw: Any) -> Any:
+        if not isinstance(raw, dict) or not isinstance(raw.get("devices"), dict):
+            return raw
+        expanded = {}
+        for name, body in raw["devices"].items():
+            if not isinstance(body, dict):
+                return raw
+            body = dict(body)
+            source = body.pop("source", None)
+            device = {key: value if key in _PLAIN_KEYS or key == "links" else with_default_source(value, source) for key, value in body.items()}
+            if isinstance(body.get("links"), dict):
+                device["links"] = {
+                    link: {key: value if key in _PLAIN_KEYS else with_default_source(value, source) for key, value in spec.items()}
+                    if isinstance(spec, dict)
+                    else spec
+                    for link, spec in body["links"].items()
+                }
+            expanded[name] = {"name": name, **device}
+        return {**raw, "devices": expanded}
+
+
+class Source(Strict):
+    """Where a number comes from.
+
+    Args:
+        title: document.
+        address: where it is found.
+        seen: date on which its figures were compared with ours (ISO), empty where quoted without opening it again.
+    """
+
+    title: str
+    address: str
+    seen: str = ""
+
+
+class SourceFile(Strict):
+    """`data/hardware/sources.yaml`."""
+
+    sources: dict[str, Source]
+
+
+@cache
+def sources() -> dict[str, Source]:
+    """The documents that the numbers quote, by key."""
+    return read_yaml(DATA / "hardware" / "sources.yaml", SourceFile).sources
+
+
+@cache
+def all_devices() -> dict[str, Device]:
+    """Every device of `data/hardware/devices/`, by name, in alphabetical order.
+
+    Raises:
+        InputError: a malformed file, a name given twice, or a source that `sources.yaml` lacks.
+    """
+    found: dict[str, Device] = {}
+    for path in sorted((DATA / "hardware" / "devices").glob("*.yaml")):
+        for name, device in read_yaml(path, DeviceFile).devices.items():
+            if name in found:
+                raise InputError("device given twice", path=path, key=name)
+            for key, quantity in device.quantities().items():
+                if quantity.source not in sources():
+                    raise InputError(f"source {quantity.source!r} is not in sources.yaml", path=path, key=f"{name}.{key}")
+            found[name] = device
+    return dict(sorted(found.items()))
+
+
+@cache
+def _by_any_name() -> dict[str, Device]:
+    names: dict[str, Device] = {}
+    for device in all_devices().values():
+        for name in (device.name, *device.aliases):
+            key = _plain(name)
+            if key in names and names[key].name != device.name:
+                raise InputError(f"{name!r} names both {names[key].name} and {device.name}", key=name)
+            names[key] = device
+    return names
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("nvidia", "").replace("tesla", "").replace("-", "").replace("_", "").replace(" ", "")
+
+
+def load(name: str) -> Device:
+    """One device by name or alias; case, spaces, hyphens and the vendor's name do not matter.
+
+    Args:
+        name: such as ``"A100-SXM4-80GB"``, ``"NVIDIA A100-SXM4-80GB"`` or ``"H100"``.
+    Raises:
+        InputError: no such device; the message lists those there are.
+    """
+    device = _by_any_name().get(_plain(name))
+    if device is None:
+        raise InputError(f"no device {name!r}; expected one of {', '.join(all_devices())}", key="device")
+    return device

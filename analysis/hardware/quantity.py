@@ -1,0 +1,83 @@
+"""One specified number: its value in SI base units, where it comes from, and how far sources disagree."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, model_validator
+
+from analysis import units
+from analysis.configs import Strict
+
+
+class Quantity(Strict):
+    """A number of a specification.
+
+    Args:
+        value: in SI base units (FLOP/s, bytes, bytes/s, Hz, W, s) or a count.
+        source: key into the `sources` of `data/hardware/sources.yaml`.
+        low, high: smallest and largest value that a source states, in the same unit; equal to `value` where sources agree.
+        note: why they disagree, or which variant is meant.
+    """
+
+    value: float
+    source: str
+    low: float
+    high: float
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Quantity:
+        if not self.low <= self.value <= self.high:
+            raise ValueError(f"expected low <= value <= high, got {self.low:g}, {self.value:g}, {self.high:g}")
+        if self.low < 0:
+            raise ValueError("must not be negative")
+        return self
+
+    @property
+    def relative_range(self) -> float:
+        """(high - low) / value; 0 where the sources agree."""
+        return (self.high - self.low) / self.value if self.value else 0.0
+
+
+def _reader(dimension: str) -> Any:
+    def read(raw: Any) -> Any:
+        if isinstance(raw, Quantity):
+            return raw
+        if not isinstance(raw, dict):
+            raise ValueError(f"expected {{value: ..., source: ...}}, got {raw!r}")
+        parsed = dict(raw)
+        for key in ("value", "low", "high"):
+            if key in raw:
+                parsed[key] = raw[key] if dimension == "1" and isinstance(raw[key], (int, float)) else units.parse(str(raw[key]), dimension)
+        if "value" in parsed:
+            parsed.setdefault("low", parsed["value"])
+            parsed.setdefault("high", parsed["value"])
+        return parsed
+
+    return BeforeValidator(read)
+
+
+FlopRate = Annotated[Quantity, _reader("flop/s")]
+Bytes = Annotated[Quantity, _reader("bytes")]
+ByteRate = Annotated[Quantity, _reader("bytes/s")]
+Frequency = Annotated[Quantity, _reader("hz")]
+Power = Annotated[Quantity, _reader("w")]
+Seconds = Annotated[Quantity, _reader("s")]
+Count = Annotated[Quantity, _reader("1")]
+
+
+def with_default_source(raw: Any, source: str | None) -> Any:
+    """Expands the short form ``key: 80 GB`` to ``key: {value: 80 GB, source: <default>}`` throughout a mapping of quantities.
+
+    Args:
+        raw: the value of one key: a string or number (short form), or a mapping with `value` (long form), or a mapping of such.
+        source: the source used where none is named.
+    """
+    if isinstance(raw, dict):
+        if "value" in raw:
+            return raw if "source" in raw or source is None else {**raw, "source": source}
+        return {key: with_default_source(item, source) for key, item in raw.items()}
+    if isinstance(raw, (str, int, float)) and not isinstance(raw, bool) and source is not None:
+        return {"value": raw, "source": source}
+    return raw
