@@ -1,1 +1,1 @@
-"""The ledger of every printed number and its verdict."""
+"""The ledger of every printed number of the five documents, how each is checked, and its verdict."""

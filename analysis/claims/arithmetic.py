@@ -1,0 +1,172 @@
+"""What do plain sums over printed tables give? Each function is one line of arithmetic on a CSV under `data/` or on printed numbers."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import pandas as pd
+
+from analysis.claims.results import one_cell
+from analysis.paths import DATA
+from analysis.tables import read_csv
+
+Where = dict[str, Any]
+
+
+@cache
+def _read(name: str) -> pd.DataFrame:
+    return read_csv(DATA / f"{name}.csv")
+
+
+def printed_table(name: str) -> pd.DataFrame:
+    """A table under `data/` by its path without ending, such as `claims/printed/survey_table5`.
+
+    Raises:
+        InputError: no such table.
+    """
+    return _read(name).copy()
+
+
+def select(table: str, where: Where | None = None) -> pd.DataFrame:
+    """The rows of a table whose columns equal `where`; a list of values stands for any of them."""
+    rows = printed_table(table)
+    for column, wanted in (where or {}).items():
+        rows = rows[rows[column].isin(wanted)] if isinstance(wanted, list) else rows[rows[column] == wanted]
+    return rows
+
+
+def cell(table: str, where: Where, column: str) -> Any:
+    """One cell: `column` of the only row where all of `where` holds."""
+    return one_cell(printed_table(table), where, column, table)
+
+
+def count_rows(table: str, where: Where | None = None) -> int:
+    """How many rows have the values of `where`."""
+    return len(select(table, where))
+
+
+def count_distinct(table: str, column: str, where: Where | None = None) -> int:
+    """How many different values a column has."""
+    return int(select(table, where)[column].nunique())
+
+
+def count_cells(table: str, columns: list[str], value: float) -> int:
+    """How many cells of the named columns equal `value`."""
+    return int((printed_table(table)[columns] == value).to_numpy().sum())
+
+
+def sum_of(table: str, columns: list[str], where: Where | None = None) -> float:
+    """Sum over rows and columns."""
+    return _tidy(select(table, where)[columns].to_numpy(dtype=float).sum())
+
+
+def mean_of(table: str, column: str, where: Where | None = None) -> float:
+    """Arithmetic mean of a column."""
+    return float(select(table, where)[column].mean())
+
+
+def minimum_of(table: str, column: str, where: Where | None = None) -> float:
+    """Smallest value of a column."""
+    return _tidy(float(select(table, where)[column].min()))
+
+
+def maximum_of(table: str, column: str, where: Where | None = None) -> float:
+    """Largest value of a column."""
+    return _tidy(float(select(table, where)[column].max()))
+
+
+def range_of(table: str, low: str, high: str, where: Where | None = None) -> list[float]:
+    """[smallest of `low`, largest of `high`]; an entry with only an upper bound counts as a point at that bound."""
+    rows = select(table, where)
+    lows = rows[low].fillna(rows[high])
+    return [_tidy(float(lows.min())), _tidy(float(rows[high].max()))]
+
+
+def spread_of_means(table: str, column: str, by: str) -> float:
+    """Largest minus smallest group mean of `column`, grouped `by`."""
+    means = printed_table(table).groupby(by)[column].mean()
+    return float(means.max() - means.min())
+
+
+def deviation_of_means(table: str, column: str, by: str) -> float:
+    """Sample standard deviation (n - 1) of the group means of `column`, grouped `by`."""
+    return float(printed_table(table).groupby(by)[column].mean().std())
+
+
+def count_where(table: str, column: str, relation: str, threshold: float, where: Where | None = None) -> int:
+    """How many values of a column are `below`, `at least` or `at most` the threshold."""
+    values = select(table, where)[column]
+    chosen = {"below": values < threshold, "at least": values >= threshold, "at most": values <= threshold}
+    return int(chosen[relation].sum())
+
+
+def row_of_extreme(table: str, column: str, name: str, largest: bool = True) -> str:
+    """The name of the row with the largest (or smallest) value of a column."""
+    rows = printed_table(table)
+    index = rows[column].idxmax() if largest else rows[column].idxmin()
+    return str(rows[name].loc[index])
+
+
+def cells_that_differ(table: str, other: str, key: str, columns: dict[str, str]) -> int:
+    """How many cells of `table` differ from `other` for the same key; `columns` maps names of one to names of the other."""
+    joined = printed_table(table).merge(printed_table(other), on=key, how="left", suffixes=("", "_other"))
+    differing = 0
+    for mine, theirs in columns.items():
+        name = f"{theirs}_other" if f"{theirs}_other" in joined else theirs
+        differing += int((joined[mine] != joined[name]).sum())
+    return differing
+
+
+def ratio(numerator: float, denominator: float, scale: float = 1.0) -> float:
+    """scale * numerator / denominator."""
+    return scale * numerator / denominator
+
+
+def cell_ratio(
+    table: str, column: str, numerator: Where, denominator: Where, scale: float = 1.0, denominator_column: str | None = None
+) -> float:
+    """scale * one cell / another cell of a table."""
+    return scale * float(cell(table, numerator, column)) / float(cell(table, denominator, denominator_column or column))
+
+
+def product(factors: list[float]) -> float:
+    """Product of the factors."""
+    return _tidy(math.prod(factors))
+
+
+def total(terms: list[float]) -> float:
+    """Sum of the terms (give a negative term to subtract)."""
+    return _tidy(math.fsum(terms))
+
+
+def percent_difference(value: float, reference: float) -> float:
+    """100 * (value - reference) / reference, in percent."""
+    return 100.0 * (value - reference) / reference
+
+
+def pairs_of(n: int) -> int:
+    """Unordered pairs of n things: n (n - 1) / 2."""
+    return math.comb(n, 2)
+
+
+def bits_of_integer(largest: int) -> int:
+    """Bits that an unsigned integer up to `largest` needs."""
+    return int(largest).bit_length()
+
+
+def parameters(table: str) -> int:
+    """Sum of rows * columns over a table of parameter shapes."""
+    shapes = printed_table(table)
+    return int((shapes["rows"] * shapes["columns"]).sum())
+
+
+def shape_product(table: str, where: Where) -> int:
+    """rows * columns of one parameter."""
+    return int(cell(table, where, "rows")) * int(cell(table, where, "columns"))
+
+
+def _tidy(value: float) -> float:
+    rounded = round(float(value), 12)
+    return int(rounded) if rounded.is_integer() and abs(rounded) < 2**53 else float(value) if math.isnan(rounded) else rounded

@@ -1,0 +1,200 @@
+"""What follows from the survey's own numbers: composition of errors, scores, rank correlation, its tables of runs, and its equations?"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from analysis.claims.arithmetic import cell, printed_table
+from analysis.statistics import PermutationTest, exact_permutation_test, fisher_exact, spearman
+
+TABLE5 = "claims/printed/survey_table5"
+SCHEMES = "claims/printed/survey_schemes"
+GRADES = ["d1", "d2", "d3", "d4", "d5"]
+LETTERS = {0: "F", 1: "L", 2: "M", 3: "H"}
+
+
+def relative_error_of_sum(kernel_error: float, kernels: int, correlation: float = 0.0) -> float:
+    """Relative error of a sum of equal kernels whose relative errors have one deviation and one pairwise correlation.
+
+    sigma * sqrt((1 + (N - 1) * rho) / N): sigma / sqrt(N) when independent, sigma when fully correlated, never more.
+
+    Args:
+        kernel_error: relative deviation of one kernel (any unit).
+        kernels: N.
+        correlation: rho, 0 to 1.
+    """
+    return kernel_error * math.sqrt((1.0 + (kernels - 1) * correlation) / kernels)
+
+
+def absolute_error_of_sum(kernel_error: float, kernels: int) -> float:
+    """Deviation of a sum of N independent equal kernels, in units of *one* kernel's time: sigma * sqrt(N) (what the survey quotes)."""
+    return kernel_error * math.sqrt(kernels)
+
+
+def weighted_error_of_sum(kernel_error: float, shares: list[float], correlation: float = 0.0) -> float:
+    """Relative error of a sum of unequal kernels: sigma * sqrt(sum_ij w_i w_j rho_ij) / sum w.
+
+    Args:
+        kernel_error: relative deviation of each kernel.
+        shares: kernel times w_i (any unit).
+        correlation: rho for every pair of different kernels.
+    """
+    weights = np.asarray(shares, dtype=float)
+    variance = (1.0 - correlation) * float(weights @ weights) + correlation * float(weights.sum()) ** 2
+    return kernel_error * math.sqrt(variance) / float(weights.sum())
+
+
+def score(tool: str, scheme: str, changes: dict[str, int] | None = None) -> float:
+    """Composite score S = sum_i w_i d_i from the printed grades and weights.
+
+    Args:
+        tool: row of Table 5.
+        scheme: base, uniform or deployment.
+        changes: grades to replace first, such as {"d2": 2}.
+    """
+    grades = [(changes or {}).get(name, int(cell(TABLE5, {"tool": tool}, name))) for name in GRADES]
+    weights = [float(cell(SCHEMES, {"scheme": scheme}, f"w{i}")) for i in range(1, 6)]
+    return round(math.fsum(w * d for w, d in zip(weights, grades, strict=True)), 12)
+
+
+def scores(tools: list[str], scheme: str) -> list[float]:
+    """Composite scores of several tools under one scheme."""
+    return [score(tool, scheme) for tool in tools]
+
+
+def ranking(scheme: str) -> str:
+    """Tools from best to worst under one scheme, ties joined by `=`."""
+    tools = list(printed_table(TABLE5)["tool"])
+    by_score: dict[float, list[str]] = {}
+    for tool in tools:
+        by_score.setdefault(score(tool, scheme), []).append(tool)
+    return " > ".join(" = ".join(sorted(by_score[value])) for value in sorted(by_score, reverse=True))
+
+
+def spread(tools: list[str], scheme: str) -> float:
+    """Best minus worst score of the named tools under one scheme."""
+    values = scores(tools, scheme)
+    return round(max(values) - min(values), 12)
+
+
+def highest_attainable(cap: int = 2, scheme: str = "base") -> float:
+    """The best composite score when D1 is capped: w1 * cap + 3 * (1 - w1)."""
+    first = float(cell(SCHEMES, {"scheme": scheme}, "w1"))
+    return round(first * cap + 3.0 * (1.0 - first), 12)
+
+
+def sum_of_weights(scheme: str) -> float:
+    """Sum of the five weights of a scheme."""
+    return round(math.fsum(float(cell(SCHEMES, {"scheme": scheme}, f"w{i}")) for i in range(1, 6)), 12)
+
+
+def weight_pct(scheme: str, dimension: int) -> float:
+    """Weight of a dimension in percent."""
+    return 100.0 * float(cell(SCHEMES, {"scheme": scheme}, f"w{dimension}"))
+
+
+def letter_grade(tool: str, dimension: str) -> str:
+    """Printed grade of a tool as a letter."""
+    return LETTERS[int(cell(TABLE5, {"tool": tool}, dimension))]
+
+
+def _accuracy_test(scheme: str, leave_out: list[str] | None) -> PermutationTest:
+    rows = printed_table(TABLE5)
+    rows = rows[~rows["tool"].isin(leave_out or [])]
+    return exact_permutation_test([float(value) for value in rows["error_rank"]], [score(tool, scheme) for tool in rows["tool"]])
+
+
+def accuracy_against_score(scheme: str = "base", leave_out: list[str] | None = None) -> float:
+    """Spearman correlation (average ranks) between reported error, smallest first, and composite score."""
+    return _accuracy_test(scheme, leave_out).value
+
+
+def accuracy_against_score_p(scheme: str = "base", leave_out: list[str] | None = None) -> float:
+    """Exact two-sided p of `accuracy_against_score`: share of all orders with a correlation at least as large in size."""
+    return _accuracy_test(scheme, leave_out).p_value
+
+
+def accuracy_against_minutes() -> list[float]:
+    """[Spearman correlation, exact two-sided p] between reported error, smallest first, and the printed minutes to a first prediction."""
+    rows = printed_table(TABLE5).merge(printed_table("claims/printed/survey_table6"), on="tool")
+    test = exact_permutation_test(rows["error_rank"], rows["minutes"])
+    return [test.value, test.p_value]
+
+
+def rank_correlation(table: str, column: str, other: str) -> float:
+    """Spearman correlation (average ranks) of two columns, over the rows that have both."""
+    rows = printed_table(table)[[column, other]].dropna()
+    return spearman(rows[column], rows[other])
+
+
+def fisher_p(counts: list[list[int]]) -> list[float]:
+    """[two-sided p, smallest p attainable] of Fisher's exact test of a 2x2 table: rows are groups, columns success and failure."""
+    test = fisher_exact(counts)
+    return [test.p_value, test.smallest_p]
+
+
+def uncovered_gap() -> list[float]:
+    """The composition gaps that no level of the printed D2 rubric covers: from High's upper bound to Low's lower bound."""
+    table = "claims/printed/survey_rubric"
+    return [
+        float(cell(table, {"dimension": "D2", "grade": "H"}, "bound")),
+        float(cell(table, {"dimension": "D2", "grade": "L"}, "bound")),
+    ]
+
+
+def output_tokens(scheduler: str) -> float:
+    """Output tokens a request implied by Table 7: (end-to-end - first token) / time per token."""
+    table = "claims/printed/survey_table7"
+    where = {"scheduler": scheduler}
+    total, first, step = (float(cell(table, where, column)) for column in ("e2e_mean_s", "ttft_mean_s", "tpot_mean_s"))
+    return (total - first) / step
+
+
+def sarathi_at_equal_length() -> float:
+    """Sarathi's mean end-to-end latency if its requests were as long as vLLM's (seconds)."""
+    table, where = "claims/printed/survey_table7", {"scheduler": "sarathi"}
+    return float(cell(table, where, "ttft_mean_s")) + output_tokens("vllm") * float(cell(table, where, "tpot_mean_s"))
+
+
+def requests_in_system(scheduler: str, qps: float = 2.0) -> float:
+    """Mean number of requests in the system by Little's law: arrival rate * mean time in the system."""
+    return qps * float(cell("claims/printed/survey_table7", {"scheduler": scheduler}, "e2e_mean_s"))
+
+
+def requests_above_percentile(scheduler: str, percentile: float = 99.0) -> float:
+    """How many requests lie above a percentile: n * (1 - percentile / 100)."""
+    return float(cell("claims/printed/survey_table7", {"scheduler": scheduler}, "requests")) * (1.0 - percentile / 100.0)
+
+
+def communication_share_pct(gpus: int) -> float:
+    """Communication cycles of Table 8 over the wall cycles of the stored logs, in percent."""
+    cycles = float(cell("claims/printed/survey_table8_resnet", {"gpus": gpus}, "communication_cycles"))
+    wall = float(cell("claims/observed/repository", {"id": f"resnet_wall_{gpus}"}, "value"))
+    return 100.0 * cycles / wall
+
+
+def collective_ratio(collective: str) -> float:
+    """Cycles of a collective over those of all-reduce, Table 8."""
+    table = "claims/printed/survey_table8_collectives"
+    return float(cell(table, {"collective": collective}, "cycles")) / float(cell(table, {"collective": "all_reduce"}, "cycles"))
+
+
+def tiles_printed_over_right(waves: int, tiles: int) -> float:
+    """Kernel time by the printed tile equation, max over waves of the sum over tiles, over the right one, sum over waves of the max.
+
+    For equal tiles: tiles / waves.
+    """
+    times = [[1.0] * tiles for _ in range(waves)]
+    printed = max(sum(wave) for wave in times)
+    right = sum(max(wave) for wave in times)
+    return printed / right
+
+
+def hit_rate_allows_mape(hit_rate: float, band: float, miss_error: float) -> list[float]:
+    """Smallest and largest mean error that fit a hit rate: all hits exact, or all hits at the band's edge (same unit as band).
+
+    (1 - h) * band ... h * band + (1 - h) * miss_error, where misses are off by at least the band and by `miss_error` at most.
+    """
+    return [(1.0 - hit_rate) * band, hit_rate * band + (1.0 - hit_rate) * miss_error]

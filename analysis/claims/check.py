@@ -1,0 +1,170 @@
+"""What is the verdict on every claim, and is it the expected one?"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.claims.check_files import Check, Source, read_checks
+from analysis.claims.ledger import Claim, read_ledger
+from analysis.claims.results import Results
+from analysis.claims.verdicts import agrees, difference, verdict_of
+from analysis.errors import InputError
+from analysis.paths import DATA
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The verdict on one claim: the value got, what was expected, and what is wrong (empty: all as expected)."""
+
+    claim: Claim
+    check: Check | None
+    got: Any
+    verdict: str
+    problem: str
+    file: str
+
+
+def describe(source: Source | None) -> str:
+    """How a claim is checked, in one line."""
+    if source is None:
+        return ""
+    if source.table is not None:
+        where = ", ".join(f"{key}={value}" for key, value in source.where.items())
+        return f"{source.table}.csv [{where}] {source.column}"
+    arguments = ", ".join(f"{key}={value}" for key, value in source.args.items())
+    return f"{str(source.function).removeprefix('analysis.')}({arguments})"
+
+
+def call(function: str, arguments: dict[str, Any]) -> Any:
+    """Call `analysis.module:name` with keyword arguments.
+
+    Raises:
+        InputError: no such function, wrong arguments, or the function refuses them.
+    """
+    module, _, name = function.partition(":")
+    try:
+        target = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError):
+        raise InputError(f"no function {function}") from None
+    try:
+        return target(**arguments)
+    except (TypeError, ValueError, KeyError, ZeroDivisionError) as error:
+        raise InputError(f"{function}: {error}") from None
+
+
+def plain(value: Any) -> Any:
+    """A value as plain Python: numpy scalars and arrays, tuples and series become numbers and lists."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (tuple, list, np.ndarray, pd.Series)):
+        return [plain(item) for item in value]
+    return value
+
+
+def value_of(source: Source, results: Results) -> Any:
+    """The value that a check gets now."""
+    if source.table is not None:
+        return plain(results.cell(source.table, source.where, str(source.column)))
+    return plain(call(str(source.function), source.args))
+
+
+def judge(claim: Claim, entry: tuple[Check, Path] | None, results: Results) -> Outcome:
+    """The verdict on one claim.
+
+    A claim without an entry is *not yet run* and must name what it waits for.
+    """
+    if entry is None:
+        problem = "" if claim.waits_for else "has neither a check nor the name of an experiment that it waits for"
+        return Outcome(claim, None, None, "not yet run", problem, "ledger.csv")
+    check, path = entry
+    if check.check is None:
+        return Outcome(claim, check, None, check.verdict, "", path.name)
+    try:
+        got = value_of(check.check, results)
+    except InputError as error:
+        return Outcome(claim, check, None, "not yet run", str(error), path.name)
+    verdict = verdict_of(got, check)
+    problem = ""
+    if verdict != check.verdict:
+        problem = f"verdict is {verdict!r}, expected {check.verdict!r} (got {show(got)}, printed {show(check.printed)})"
+    elif not agrees(got, check.expect, check):
+        problem = f"value is {show(got)}, expected {show(check.expect)}"
+    return Outcome(claim, check, got, verdict, problem, path.name)
+
+
+def check_all(results: str | Path, claims_folder: str | Path = DATA / "claims") -> list[Outcome]:
+    """The verdict on every claim of the ledger.
+
+    Args:
+        results: folder of results, one folder a notebook.
+        claims_folder: holds `ledger.csv` and `checks/*.yaml`.
+    Raises:
+        InputError: a bad ledger or check file, or a check for a claim that the ledger does not have.
+    """
+    claims_folder = Path(claims_folder)
+    claims = read_ledger(claims_folder / "ledger.csv")
+    checks = read_checks(claims_folder / "checks")
+    for claim_id, (_, path) in checks.items():
+        if claim_id not in claims:
+            raise InputError("no such claim in ledger.csv", path=path, key=claim_id)
+    store = Results(Path(results))
+    return [judge(claim, checks.get(claim_id), store) for claim_id, claim in claims.items()]
+
+
+def show(value: Any) -> str:
+    """A value for a reader: numbers to six significant digits, lists with semicolons."""
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return "; ".join(show(item) for item in value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(value)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def to_frame(outcomes: list[Outcome]) -> pd.DataFrame:
+    """Outcomes as a table, one row a claim, in the ledger's order."""
+    rows = []
+    for one in outcomes:
+        check = one.check
+        note = check.note if check is not None and check.note else one.claim.note
+        rows.append(
+            {
+                "claim": one.claim.claim_id,
+                "document": one.claim.document,
+                "location": one.claim.location,
+                "statement": one.claim.statement,
+                "printed": show(check.printed) if check is not None and check.printed is not None else one.claim.value,
+                "unit": one.claim.unit,
+                "got": show(one.got),
+                "difference": difference(one.got, check.printed) if check is not None else "",
+                "verdict": one.verdict,
+                "kind": one.claim.kind,
+                "check": describe(check.check) if check is not None else one.claim.how_to_check,
+                "tolerance": _tolerance(check),
+                "expected": show(check.expect) if check is not None else "",
+                "waits_for": one.claim.waits_for if one.verdict == "not yet run" and check is None else "",
+                "note": note,
+                "first_pass": one.claim.first_pass,
+                "as_expected": "no" if one.problem else "yes",
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _tolerance(check: Check | None) -> str:
+    if check is None or check.check is None:
+        return ""
+    if check.relation != "equal":
+        return check.relation
+    parts = [f"{check.tolerance:g}"] if check.tolerance is not None else []
+    parts += [f"{100 * check.relative:g} %"] if check.relative is not None else []
+    return " or ".join(parts) or "exact"

@@ -1,0 +1,107 @@
+"""How is each claim checked, and what is the answer expected to be?"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, RootModel, model_validator
+
+from analysis.configs import Strict, read_yaml
+from analysis.errors import InputError
+
+Verdict = Literal[
+    "reproduced", "differs", "wrong arithmetic", "cited (verified)", "cited (not verified)", "not reproducible", "not yet run"
+]
+VERDICTS: tuple[str, ...] = Verdict.__args__  # type: ignore[attr-defined]
+Scalar = bool | int | float | str
+Value = Scalar | list[Scalar]
+
+UNCHECKED = ("cited (verified)", "cited (not verified)", "not reproducible", "not yet run")
+
+
+class Source(Strict):
+    """Where the value got comes from: one cell of a results CSV (`table`), or a function of `analysis` with its arguments."""
+
+    table: str | None = None
+    where: dict[str, Scalar] = Field(default_factory=dict)
+    column: str | None = None
+    function: str | None = None
+    args: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Source:
+        if (self.table is None) == (self.function is None):
+            raise ValueError("expected either `table` (with `column`) or `function`")
+        if self.table is not None and self.column is None:
+            raise ValueError("`table` needs the `column` to read")
+        if self.table is not None and self.table.count("/") != 1:
+            raise ValueError("`table` is notebook/table")
+        if self.function is not None and (self.function.count(":") != 1 or not self.function.startswith("analysis.")):
+            raise ValueError("`function` is analysis.module:name")
+        if self.function is not None and (self.where or self.column):
+            raise ValueError("`where` and `column` belong to `table`")
+        return self
+
+
+class Check(Strict):
+    """One claim's check: the value printed, the value expected of us, how close counts as equal, and the verdict.
+
+    `relation` says how the value got must stand to the printed one for the claim to hold.
+    """
+
+    check: Source | None = None
+    printed: Value | None = None
+    relation: Literal["equal", "at most", "at least", "less than", "more than"] = "equal"
+    tolerance: float | None = None
+    relative: float | None = None
+    expect: Value | None = None
+    verdict: Verdict
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _complete(self) -> Check:
+        if self.check is None:
+            if self.verdict not in UNCHECKED:
+                raise ValueError(f"verdict {self.verdict!r} needs a `check`")
+            if not self.note.strip():
+                raise ValueError(f"verdict {self.verdict!r} needs a `note` that says why, where, or what it waits for")
+            if self.expect is not None:
+                raise ValueError("`expect` needs a `check`")
+        else:
+            if self.expect is None or self.printed is None:
+                raise ValueError("a `check` needs `printed` and `expect`")
+            if self.verdict in ("cited (not verified)", "not yet run"):
+                raise ValueError(f"verdict {self.verdict!r} cannot have a `check`")
+        if self.verdict == "cited (verified)" and not any(mark in self.note for mark in ("http", "doi", "arXiv", "github")):
+            raise ValueError("`cited (verified)` needs the address in `note`")
+        for name, bound in (("tolerance", self.tolerance), ("relative", self.relative)):
+            if bound is not None and not (bound >= 0 and math.isfinite(bound)):
+                raise ValueError(f"`{name}` must be zero or positive")
+        return self
+
+
+class CheckFile(RootModel[dict[str, Check]]):
+    """A file of `data/claims/checks/`: claim identifier -> check."""
+
+
+def read_checks(folder: str | Path) -> dict[str, tuple[Check, Path]]:
+    """Read every `*.yaml` of a folder.
+
+    Args:
+        folder: `data/claims/checks`.
+    Returns:
+        claim identifier -> (check, the file it stands in).
+    Raises:
+        InputError: a bad file, or a claim checked in two files (both named).
+    """
+    found: dict[str, tuple[Check, Path]] = {}
+    for path in sorted(Path(folder).glob("*.yaml")):
+        for claim_id, check in read_yaml(path, CheckFile).root.items():
+            if claim_id in found:
+                raise InputError(f"claim is already checked in {found[claim_id][1].name}", path=path, key=claim_id)
+            found[claim_id] = (check, path)
+    if not found:
+        raise InputError("no checks here; expected *.yaml", path=folder)
+    return found

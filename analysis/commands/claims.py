@@ -1,0 +1,48 @@
+"""Check every printed number of the five documents, and every requirement.
+
+python -m analysis claims check --results data/results
+python -m analysis claims requirements
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from analysis.paths import DATA, RESULTS, ROOT
+
+app = typer.Typer(help="The ledger of claims and the table of requirements.", no_args_is_help=True)
+
+
+@app.command()
+def check(
+    results: Annotated[Path, typer.Option(help="folder of results, one folder a notebook")] = RESULTS,
+    claims: Annotated[Path, typer.Option(help="folder with ledger.csv and checks/")] = DATA / "claims",
+) -> None:
+    """Recompute every verdict; exit 1 and name the claims when one is not as expected."""
+    from analysis.claims.check import check_all
+    from analysis.claims.report import report
+
+    outcomes = check_all(results, claims)
+    typer.echo(report(outcomes))
+    if any(one.problem for one in outcomes):
+        raise typer.Exit(1)
+
+
+@app.command()
+def requirements(
+    table: Annotated[Path, typer.Option(help="the table of requirements")] = DATA / "claims" / "requirements.csv",
+    root: Annotated[Path, typer.Option(help="the repository")] = ROOT,
+) -> None:
+    """Exit 1 when an item marked done lacks its page, notebook or test, or names a file that does not exist."""
+    from analysis.claims.requirements import problems, read_requirements, summary
+
+    items = read_requirements(table)
+    typer.echo(summary(items))
+    wrong = problems(items, root)
+    for line in wrong:
+        typer.echo(line)
+    if wrong:
+        raise typer.Exit(1)
