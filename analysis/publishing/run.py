@@ -20,10 +20,12 @@ from matplotlib.figure import Figure
 
 from analysis.errors import InputError
 from analysis.paths import DATA, RESULTS
+from analysis.publishing.theme import COLORS
 from analysis.tables import read_csv, to_csv_bytes, write_atomic
 
 Kind = Literal["computed", "measured", "recorded", "cited", "frozen"]
 KINDS = ("computed", "measured", "recorded", "cited", "frozen")
+PLOTLY_COLORS = ("#636efa", "#EF553B", "#00cc96", "#ab63fa", "#FFA15A", "#19d3f3", "#FF6692", "#B6E880")
 NAME = re.compile(r"[a-z0-9_]+")
 
 
@@ -123,6 +125,8 @@ class Run:
             figure: a plotly figure.
             name: name of the static figure that it stands beside.
         """
+        margin = {"l": 60, "r": 20, "t": 50, "b": 60}
+        figure.update_layout(template="plotly_white", colorway=COLORS, font={"size": 13}, margin=margin, title_font_size=15)
         html = figure.to_html(
             full_html=False, include_plotlyjs=False, div_id=f"{self.name}-{name}", config={"displaylogo": False, "responsive": True}
         )

@@ -1,0 +1,77 @@
+# Everything starts here. `make` alone says what there is.
+SHELL := bash
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python -m analysis
+READY := $(VENV)/.reader
+TEST_READY := $(VENV)/.tester
+
+.DEFAULT_GOAL := help
+.PHONY: help book quick full data measure trials test check bench pdf clean lock
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make book     everything a reader sees: environment, notebooks, pages in _build/html  (first time: environment about 3 min, then about 5 min; 2 cores)"
+	@echo "make quick    the kick-the-tyres run: every notebook with small parameters            (about 2 min after the environment)"
+	@echo "make test     unit, property, pipeline and page tests                                 (about 10 min; adds test tools to the environment)"
+	@echo "make check    claims, requirements and data descriptions against the results          (seconds, after make book)"
+	@echo "make bench    promised speeds, measured here beside their targets                     (about 5 min)"
+	@echo "make full     every notebook with full parameters; freezes results under data/frozen  (hours; may be stopped and resumed)"
+	@echo "make data     fetch other people's datasets, pinned and verified, into data/datasets  (network; minutes)"
+	@echo "make trials   install other tools live and compare them with ours                     (network; minutes a tool)"
+	@echo "make measure  time operators on this machine's devices                                (arrives with the operator study)"
+	@echo "make pdf      one PDF of the book (needs Chromium)                                    (about 1 min, after make book)"
+	@echo "make lock     resolve requirements.in again (needs uv; for maintainers)"
+	@echo "make clean    remove what builds wrote; the environment and data/datasets stay"
+
+# The environment: pip alone, hash-locked, renewed when the lock changes. PYTHON=... picks another interpreter (3.11 or newer).
+$(READY): requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "error: Python 3.11 or newer is needed; found " + sys.version.split()[0] + " (PYTHON=... picks another)")'
+	@echo "creating the environment in $(VENV) (about 1.2 GB, needs the network, once)"
+	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-input --require-hashes -r requirements.txt
+	@touch $@
+
+$(TEST_READY): $(READY) requirements-dev.txt
+	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-input --require-hashes -r requirements.txt -r requirements-dev.txt
+	@touch $@
+
+book: $(READY)
+	@$(RUN) book
+
+quick: $(READY)
+	@$(RUN) build --tier quick
+
+full: $(READY)
+	@$(RUN) build --tier full
+
+data: $(READY)
+	@$(RUN) data fetch
+
+trials: $(READY)
+	@$(RUN) trials
+
+measure:
+	@echo "make measure arrives with the operator study; nothing to measure yet"
+
+check: $(READY)
+	@$(RUN) check
+
+bench: $(READY)
+	@$(RUN) bench
+
+test: $(TEST_READY)
+	@$(VENV)/bin/ruff check analysis tests
+	@$(VENV)/bin/mypy analysis
+	@$(VENV)/bin/python -m pytest
+
+pdf: book
+	@$(RUN) pdf
+
+lock:
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url requirements.in -o requirements.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url requirements-dev.in -o requirements-dev.txt
+	$(RUN) environment write
+
+clean:
+	@rm -rf _build data/results book/figures book/tables book/notebooks

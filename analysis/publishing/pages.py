@@ -1,0 +1,272 @@
+"""The Sphinx extension of the book: numbers, figures and tables come from results, and every page works without the network."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from docutils import nodes
+from docutils.parsers.rst import directives
+from pandas.api.types import is_numeric_dtype
+from sphinx.application import Sphinx
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective, SphinxRole
+
+from analysis.paths import BOOK, RESULTS
+from analysis.tables import read_csv
+
+logger = logging.getLogger(__name__)
+KIND_WORDS = {
+    "computed": "computed by this build",
+    "measured": "measured by us",
+    "recorded": "recorded from a real run of the tool",
+    "cited": "cited from a published source",
+    "frozen": "computed earlier by make full and committed",
+}
+
+
+@cache
+def manifest(notebook: str) -> dict[str, Any] | None:
+    """What a notebook said about its results, or None when it has none."""
+    try:
+        return json.loads((RESULTS / notebook / "manifest.json").read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+    except FileNotFoundError:
+        return None
+
+
+class screen_only(nodes.General, nodes.Element):
+    """An interactive fragment, shown on screens and left out of print."""
+
+
+def _visit_screen_only(translator: Any, node: screen_only) -> None:
+    depth = translator.builder.current_docname.count("/") if translator.builder.name != "singlehtml" else 0
+    translator.body.append(node["html"].replace("{{assets}}", "../" * depth + "_assets"))
+    raise nodes.SkipNode
+
+
+def _skip(translator: Any, node: nodes.Node) -> None:
+    raise nodes.SkipNode
+
+
+class NumberRole(SphinxRole):
+    """Prints a number by `<notebook>.<key>`, with its kind on hover and a link to its notebook."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        notebook, _, key = self.text.partition(".")
+        known = (manifest(notebook) or {}).get("numbers", {})
+        if key not in known:
+            logger.warning("unknown number %s: no notebook writes it", self.text, location=self.get_location())
+            return [nodes.literal(text=self.text)], []
+        number = known[key]
+        reference = nodes.reference(
+            "", "", internal=True, refuri=f"{self._up()}notebooks/{notebook}.html", classes=["number", number["kind"]]
+        )
+        reference["reftitle"] = f"{KIND_WORDS[number['kind']]}: {self.text}"
+        reference += nodes.Text(number["text"])
+        return [reference], []
+
+    def _up(self) -> str:
+        return "../" * self.env.docname.count("/")
+
+
+class ResultFigure(SphinxDirective):
+    """A figure of a notebook with its caption, how it was made and where."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        notebook, _, name = self.arguments[0].partition("/")
+        about = (manifest(notebook) or {}).get("figures", {}).get(name)
+        if about is None:
+            logger.warning("unknown figure %s: no notebook writes it", self.arguments[0], location=self.get_location())
+            return []
+        up = "../" * self.env.docname.count("/")
+        self.env.note_dependency(str(RESULTS / notebook / "manifest.json"))
+        found: list[nodes.Node] = []
+        folder = RESULTS / notebook / "figures"
+        svg = folder / f"{name}.svg"
+        ending = "svg" if svg.stat().st_size < 600_000 else "png"
+        image = nodes.image(uri=f"/figures/{notebook}/{name}.{ending}", alt=about["caption"], candidates={"*": ""})
+        image["classes"].append("static-twin" if about["interactive"] else "static-only")
+        if about["interactive"]:
+            fragment = (folder / f"{name}.html").read_text(encoding="utf-8")
+            script = '<script src="{{assets}}/plotly.min.js" charset="utf-8"></script>' if about.get("plotly") else ""
+            block = screen_only(
+                html=f'{script}<div class="interactive" role="group" aria-label="{html.escape(about["caption"])}">{fragment}</div>'
+            )
+            found.append(block)
+        caption, problems = self.parse_inline(about["caption"])
+        figure = nodes.figure("", image, ids=[nodes.make_id(f"{notebook}-{name}")], align="center")
+        text = nodes.caption("", "", *caption)
+        made, more = self.parse_inline(f" {about['made']}")
+        text += nodes.inline("", "", *made, classes=["made"])
+        text += nodes.Text(" ")
+        links = nodes.inline(classes=["made"])
+        links += nodes.reference("", "Notebook", refuri=f"{up}notebooks/{notebook}.html", internal=True)
+        for kind in ("png", "svg", "pdf"):
+            links += nodes.Text(" · ")
+            links += nodes.raw("", f'<a href="{up}_downloads_figures/{notebook}/{name}.{kind}">{kind.upper()}</a>', format="html")
+        text += links
+        figure += text
+        return [*found, figure, *problems, *more]
+
+
+class ResultTable(SphinxDirective):
+    """A result CSV as a table; with `:filter:` a reader can search and sort it."""
+
+    required_arguments = 1
+    option_spec = {  # noqa: RUF012 - docutils' own way
+        "columns": directives.unchanged,
+        "caption": directives.unchanged,
+        "rows": directives.nonnegative_int,
+        "filter": directives.flag,
+    }
+
+    def run(self) -> list[nodes.Node]:
+        notebook, _, name = self.arguments[0].partition("/")
+        about = (manifest(notebook) or {}).get("tables", {}).get(name)
+        if about is None:
+            logger.warning("unknown table %s: no notebook writes it", self.arguments[0], location=self.get_location())
+            return []
+        self.env.note_dependency(str(RESULTS / notebook / "manifest.json"))
+        frame = read_csv(RESULTS / notebook / f"{name}.csv", dtype=None, keep_default_na=True)
+        chosen = [column.strip() for column in self.options.get("columns", "").split(",") if column.strip()] or list(frame.columns)
+        missing = [column for column in chosen if column not in frame.columns]
+        if missing:
+            logger.warning("table %s has no column %s", self.arguments[0], ", ".join(missing), location=self.get_location())
+            return []
+        shown = frame[chosen]
+        cut = self.options.get("rows")
+        rest = len(shown) - cut if cut and len(shown) > cut else 0
+        up = "../" * self.env.docname.count("/")
+        caption = self.options.get("caption", about["title"])
+        note = f"First {cut} of {len(shown)} rows. " if rest else ""
+        links = (
+            f"{note}{KIND_WORDS[about['kind']].capitalize()}{': ' + html.escape(about['source']) if about['source'] else ''}. "
+            f'<a href="{up}notebooks/{notebook}.html">Notebook</a> · <a href="{up}_downloads_tables/{notebook}/{name}.csv">CSV</a>'
+        )
+        identifier = nodes.make_id(f"table-{notebook}-{name}")
+        body = _html_table(shown.head(cut) if cut else shown, about["columns"], identifier)
+        text = (
+            f'<div class="result-table"><p class="table-caption">{html.escape(caption)} <span class="made">{links}</span></p>{body}</div>'
+        )
+        if "filter" in self.options:
+            options = {"paging": len(shown) > 25, "pageLength": 25, "order": [], "autoWidth": False, "scrollX": False}
+            call = f"window.filterable({json.dumps(identifier)}, {json.dumps(options)})"
+            script = f'<script src="{{{{assets}}}}/datatables.js" charset="utf-8"></script>{text}<script>{call};</script>'
+            return [screen_only(html=script, table=True)]
+        return [nodes.raw("", text, format="html")]
+
+
+def _cell(value: Any) -> tuple[str, str]:
+    if value is None or (isinstance(value, float) and pd.isna(value)) or value is pd.NA:
+        return "", ""
+    if isinstance(value, bool) or (hasattr(value, "dtype") and value.dtype == bool):
+        return ("yes" if value else "no"), ""
+    if isinstance(value, (int, float)) or hasattr(value, "dtype"):
+        number = float(value)
+        if number.is_integer() and abs(number) < 1e15:
+            return f"{int(number):,}", "n"
+        return (f"{number:,.4g}" if abs(number) >= 1e-3 and abs(number) < 1e6 else f"{number:.3e}"), "n"
+    text = html.escape(str(value))
+    if text.startswith(("http://", "https://")) and " " not in text:
+        return f'<a href="{text}" rel="noreferrer">{text}</a>', ""
+    return text, ""
+
+
+def _html_table(frame: pd.DataFrame, about: dict[str, str], identifier: str) -> str:
+    head = "".join(
+        f'<th scope="col"{' class="n"' if is_numeric_dtype(frame[column]) else ""} title="{html.escape(about[column])}">{html.escape(column.replace("_", " "))}</th>'
+        for column in frame.columns
+    )
+    lines = []
+    for row in frame.itertuples(index=False, name=None):
+        cells = (_cell(value) for value in row)
+        lines.append("<tr>" + "".join(f'<td class="{kind}">{text}</td>' if kind else f"<td>{text}</td>" for text, kind in cells) + "</tr>")
+    return (
+        f'<div class="table-scroll" tabindex="0"><table id="{identifier}" class="result"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(lines)}</tbody></table></div>"
+    )
+
+
+def _drop_network(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """Take out scripts that other extensions would load from the network, and those added twice."""
+    for kind in ("script_files", "css_files"):
+        kept: dict[tuple[str, str], Any] = {}
+        for item in context.get(kind, []):
+            name, body = str(getattr(item, "filename", item) or ""), str(getattr(item, "attributes", {}).get("body") or "")
+            if "://" not in name and "thebe" not in name.lower() and "thebe" not in body.lower():
+                kept.setdefault((name, body), item)
+        if kind in context:
+            context[kind] = list(kept.values())
+
+
+def _write_assets(app: Sphinx, error: Exception | None) -> None:
+    """Put the scripts, figures and tables that pages refer to beside the pages."""
+    if error is not None or app.builder.name not in ("html", "singlehtml"):
+        return
+    import shutil
+    from importlib.resources import files
+
+    out = Path(app.outdir)
+    assets = out / "_assets"
+    assets.mkdir(exist_ok=True)
+    shutil.copyfile(str(files("plotly") / "package_data" / "plotly.min.js"), assets / "plotly.min.js")
+    bundle, style = (
+        base64.b64encode((files("itables") / "html" / name).read_bytes()).decode() for name in ("dt_bundle.js", "dt_bundle.css")
+    )
+    assets.joinpath("datatables.js").write_text(DATATABLES.replace("BUNDLE", bundle).replace("STYLE", style), encoding="utf-8")
+    for ours, theirs in (("figures", "_downloads_figures"), ("tables", "_downloads_tables")):
+        shutil.rmtree(out / theirs, ignore_errors=True)
+        if (BOOK / ours).exists():
+            shutil.copytree(BOOK / ours, out / theirs)
+    if app.builder.name == "html":
+        for unused in ("static", "_static"):
+            mathjax = out / unused / "mathjax"
+            if mathjax.exists():
+                shutil.rmtree(mathjax / "sre", ignore_errors=True)
+
+
+DATATABLES = """(function () {
+  if (window.filterable) return;
+  const style = document.createElement('style');
+  style.textContent = atob('STYLE');
+  document.head.appendChild(style);
+  const bytes = Uint8Array.from(atob('BUNDLE'), c => c.charCodeAt(0));
+  const address = URL.createObjectURL(new Blob([bytes], {type: 'application/javascript'}));
+  const ready = import(address);
+  window.filterable = function (identifier, options) {
+    ready.then(bundle => new bundle.ITable(document.getElementById(identifier), options));
+  };
+})();
+"""
+
+
+def _mathjax(app: Sphinx, config: Any) -> None:
+    """Serve MathJax from a copy in the pages: one script with its fonts inside."""
+    from importlib.resources import files
+
+    source = files("sphinx-mathjax-offline") / "static" / "mathjax" / "tex-svg.js"
+    place = Path(app.outdir) / "_assets"
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "tex-svg.js").write_bytes(source.read_bytes())
+    config.mathjax_path = "../_assets/tex-svg.js"
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the role, the directives and the clean-up with Sphinx."""
+    visitors: dict[str, Any] = {"html": (_visit_screen_only, None), "latex": (_skip, None), "text": (_skip, None)}
+    app.add_node(screen_only, **visitors)
+    app.add_role("num", NumberRole())
+    app.add_directive("result-figure", ResultFigure)
+    app.add_directive("result-table", ResultTable)
+    app.add_js_file(None, body="document.documentElement.classList.add('js-on')", priority=100)
+    app.connect("config-inited", _mathjax)
+    app.connect("html-page-context", _drop_network, priority=900)
+    app.connect("build-finished", _write_assets)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
