@@ -65,7 +65,13 @@ def run(a: Matrix, b: Matrix, rows: int, columns: int, dataflow: str) -> Systoli
         # A is the stationary operand of the transposed product.
         turned = _stationary(b.T, a.T, rows, columns)
         return SystolicRun(
-            turned.product.T, turned.cycles, turned.folds, turned.macs_per_cycle, turned.filter_reads, turned.ifmap_reads, turned.ofmap_writes
+            turned.product.T,
+            turned.cycles,
+            turned.folds,
+            turned.macs_per_cycle,
+            turned.filter_reads,
+            turned.ifmap_reads,
+            turned.ofmap_writes,
         )
     raise ValueError(f"unknown dataflow {dataflow!r}, expected one of os, ws, is")
 
