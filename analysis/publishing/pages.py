@@ -180,10 +180,9 @@ def _cell(value: Any) -> tuple[str, str]:
 
 
 def _html_table(frame: pd.DataFrame, about: dict[str, str], identifier: str) -> str:
-    head = "".join(
-        f'<th scope="col"{' class="n"' if is_numeric_dtype(frame[column]) else ""} title="{html.escape(about[column])}">{html.escape(column.replace("_", " "))}</th>'
-        for column in frame.columns
-    )
+    kinds = [' class="n"' if is_numeric_dtype(frame[column]) else "" for column in frame.columns]
+    titles = [f'title="{html.escape(about[column])}">{html.escape(column.replace("_", " "))}' for column in frame.columns]
+    head = "".join(f'<th scope="col"{kind} {title}</th>' for kind, title in zip(kinds, titles, strict=True))
     lines = []
     for row in frame.itertuples(index=False, name=None):
         cells = (_cell(value) for value in row)

@@ -1,0 +1,72 @@
+"""Everything `make check` compares: data descriptions, results against their manifests, claims, requirements."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from analysis.errors import InputError
+from analysis.paths import RESULTS
+from analysis.publishing import package, plan
+
+
+def altered_results() -> list[str]:
+    """Files under data/results that are not what their notebook wrote, a line each."""
+    lines = []
+    for path in sorted(RESULTS.glob("*/manifest.json")):
+        for name, known in json.loads(path.read_text(encoding="utf-8"))["files"].items():
+            found = plan.digest(path.parent / name)
+            if found != known:
+                lines.append(
+                    f"data/results/{path.parent.name}/{name}: {'missing' if not found else 'not what its notebook wrote'}; make book restores it"
+                )
+    return lines
+
+
+def missing_results() -> list[str]:
+    """Notebooks that have not been run here, a line each."""
+    return [
+        f"notebooks/{name}.ipynb has no results; run make book"
+        for name in plan.notebooks("book")
+        if not (RESULTS / name / "manifest.json").exists()
+    ]
+
+
+def claims() -> list[str]:
+    """Claims whose value or verdict is not the expected one, a line each."""
+    from analysis.claims.check import problems
+
+    return problems(RESULTS)
+
+
+def requirements() -> list[str]:
+    """Requirements marked done that lack a page, a notebook or a test, a line each."""
+    from analysis.claims.requirements import problems
+
+    return problems()
+
+
+CHECKS: dict[str, Callable[[], list[str]]] = {
+    "notebooks have run": missing_results,
+    "results are as written": altered_results,
+    "data package": package.differences,
+    "requirements": requirements,
+    "claims": claims,
+}
+
+
+def run() -> int:
+    """Run every check, print one line each and what is wrong; returns how many failed."""
+    failed = 0
+    for name, check in CHECKS.items():
+        try:
+            lines = check()
+        except InputError as error:
+            lines = [str(error)]
+        print(f"{'FAILED' if lines else 'ok    '} {name}", flush=True)
+        for line in lines[:20]:
+            print(f"         {line}")
+        if len(lines) > 20:
+            print(f"         ... and {len(lines) - 20} more")
+        failed += bool(lines)
+    return failed
