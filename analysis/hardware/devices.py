@@ -1,9 +1,9 @@
 """What one accelerator offers: arithmetic, memory, links and power.
 
-    >>> from analysis.hardware import devices
-    >>> a100 = devices.load("A100-SXM4-80GB")
-    >>> a100.peak_flop_per_s("bf16"), a100.memory_bandwidth_bytes_per_s
-    (312000000000000.0, 2039000000000.0)
+>>> from analysis.hardware import devices
+>>> a100 = devices.load("A100-SXM4-80GB")
+>>> a100.peak_flop_per_s("bf16"), a100.memory_bandwidth_bytes_per_s
+(312000000000000.0, 2039000000000.0)
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
@@ -68,7 +68,7 @@ class Device(Strict):
     architecture: str
     memory_type: str
     peak: dict[Dtype, FlopRate]
-    vector: dict[Dtype, FlopRate] = {}
+    vector: dict[Dtype, FlopRate] = Field(default_factory=dict)
     memory: Bytes
     memory_bandwidth: ByteRate
     l2: Bytes | None = None
@@ -153,6 +153,12 @@ class Device(Strict):
         return found
 
 
+def _expand_link(spec: Any, source: str | None) -> Any:
+    if not isinstance(spec, dict):
+        return spec
+    return {key: value if key in _PLAIN_KEYS else with_default_source(value, source) for key, value in spec.items()}
+
+
 class DeviceFile(Strict):
     """One file of `data/hardware/`: devices by name; a device's `source` is the default for the numbers that name none."""
 
@@ -167,16 +173,11 @@ class DeviceFile(Strict):
         for name, body in raw["devices"].items():
             if not isinstance(body, dict):
                 return raw
-            body = dict(body)
-            source = body.pop("source", None)
-            device = {key: value if key in _PLAIN_KEYS or key == "links" else with_default_source(value, source) for key, value in body.items()}
-            if isinstance(body.get("links"), dict):
-                device["links"] = {
-                    link: {key: value if key in _PLAIN_KEYS else with_default_source(value, source) for key, value in spec.items()}
-                    if isinstance(spec, dict)
-                    else spec
-                    for link, spec in body["links"].items()
-                }
+            fields = dict(body)
+            source = fields.pop("source", None)
+            device = {key: value if key in _PLAIN_KEYS | {"links"} else with_default_source(value, source) for key, value in fields.items()}
+            if isinstance(fields.get("links"), dict):
+                device["links"] = {link: _expand_link(spec, source) for link, spec in fields["links"].items()}
             expanded[name] = {"name": name, **device}
         return {**raw, "devices": expanded}
 

@@ -1,9 +1,9 @@
 """Shapes of published transformers, with what follows from a shape alone: parameters, arithmetic, and the key-value cache.
 
-    >>> from analysis.workloads import transformers
-    >>> llama = transformers.load("llama-2-7b")
-    >>> llama.parameters, llama.kv_bytes_per_token(bytes_per_value=2)
-    (6738415616, 524288)
+>>> from analysis.workloads import transformers
+>>> llama = transformers.load("llama-2-7b")
+>>> llama.parameters, llama.kv_bytes_per_token(bytes_per_value=2)
+(6738415616, 524288)
 """
 
 from __future__ import annotations
@@ -197,7 +197,8 @@ class TransformerFile(Strict):
     @classmethod
     def _names(cls, raw: Any) -> Any:
         if isinstance(raw, dict) and isinstance(raw.get("models"), dict):
-            return {**raw, "models": {name: {"name": name, **body} if isinstance(body, dict) else body for name, body in raw["models"].items()}}
+            models = {name: {"name": name, **body} if isinstance(body, dict) else body for name, body in raw["models"].items()}
+            return {**raw, "models": models}
         return raw
 
 

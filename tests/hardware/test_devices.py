@@ -1,0 +1,112 @@
+"""Specifications: each peak follows from lanes, clock and operations where those are known, and the files are refused when wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from analysis.configs import read_yaml
+from analysis.errors import InputError
+from analysis.hardware import devices, systems
+
+REQUIRED = [
+    *["P4", "P100", "V100-PCIE-16GB", "V100-PCIE-32GB", "V100-SXM2-16GB", "V100-SXM2-32GB", "T4"],
+    *["A100-SXM4-40GB", "A100-SXM4-80GB", "A100-PCIE-40GB", "A100-PCIE-80GB", "A40", "A6000"],
+    *["L4", "L20", "L40", "L40S", "RTX-6000-Ada", "RTX-4090", "RTX-PRO-6000"],
+    *["H100-PCIE", "H100-SXM", "H20", "H800", "H200", "MI100", "MI210"],
+    *["TPU-v1", "TPU-v2", "TPU-v3", "TPU-v4", "TPU-v5e", "TPU-v5p"],
+]
+
+
+@pytest.mark.parametrize("name", REQUIRED)
+def test_device_is_there(name: str) -> None:
+    device = devices.load(name)
+    assert device.memory_bytes > 0
+    assert device.memory_bandwidth_bytes_per_s > 0
+    assert device.peak
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "flop_per_sm_per_cycle"),
+    [  # dense FLOP a cycle of one SM: NVIDIA white papers, Volta p. 14, Ampere p. 21, Hopper p. 18, Ada p. 9
+        ("V100-SXM2-32GB", "fp16", 1024),
+        ("A100-SXM4-80GB", "bf16", 2048),
+        ("A100-SXM4-80GB", "fp32", 128),
+        ("A40", "bf16", 1024),
+        ("RTX-A6000", "bf16", 1024),
+        ("H100-SXM5-80GB", "bf16", 4096),
+        ("H100-SXM5-80GB", "fp8", 8192),
+        ("L40", "bf16", 512),
+        ("RTX-6000-Ada", "bf16", 1024),
+        ("T4", "fp16", 1024),
+    ],
+)
+def test_peak_is_lanes_times_clock(name: str, dtype: str, flop_per_sm_per_cycle: int) -> None:
+    device = devices.load(name)
+    assert device.sm_count and device.clock_hz
+    assert device.peak_flop_per_s(dtype) == pytest.approx(device.sm_count * device.clock_hz * flop_per_sm_per_cycle, rel=0.005)
+
+
+@pytest.mark.parametrize(
+    ("name", "mxu_flop_per_cycle"),
+    [("TPU-v1", 2 * 256 * 256), ("TPU-v2", 2 * 2 * 128 * 128), ("TPU-v3", 2 * 4 * 128 * 128), ("TPU-v4", 2 * 8 * 128 * 128)],
+)
+def test_tpu_peak_is_array_times_clock(name: str, mxu_flop_per_cycle: int) -> None:
+    """Jouppi et al. 2017, 2020 and 2023: one 256 x 256 array, then 2, 4 and 8 of 128 x 128."""
+    device = devices.load(name)
+    assert device.clock_hz
+    assert max(q.value for q in device.peak.values()) == pytest.approx(2 * arrays * side**2 * device.clock_hz, rel=0.01)
+
+
+def test_every_number_has_a_source() -> None:
+    for device in devices.all_devices().values():
+        for key, quantity in device.quantities().items():
+            assert quantity.source in devices.sources(), (device.name, key)
+            assert quantity.low <= quantity.value <= quantity.high
+
+
+def test_matrix_peaks_do_not_fall_with_precision() -> None:
+    for device in devices.all_devices().values():
+        order = [device.peak[dtype].value for dtype in ("fp32", "tf32", "bf16", "fp8") if dtype in device.peak]
+        assert order == sorted(order), device.name
+
+
+def test_names_are_forgiving_and_unknown_ones_are_told() -> None:
+    assert devices.load("nvidia a100-sxm4-80gb") is devices.load("A100")
+    with pytest.raises(InputError, match="A100-SXM4-80GB"):
+        devices.load("A1000")
+    with pytest.raises(InputError, match="no fp8 rate"):
+        devices.load("A100").peak_flop_per_s("fp8")
+
+
+def _device_file(tmp_path: Path, body: str) -> Path:
+    path = tmp_path / "devices.yaml"
+    path.write_text(
+        "devices:\n  X:\n    vendor: NVIDIA\n    kind: gpu\n    architecture: none\n    memory_type: HBM\n    source: a100\n" + body
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("    peak: {bf16: 1 TFLOP/s}\n    memory: 80\n    memory_bandwidth: 2 TB/s\n", "no unit"),
+        ("    peak: {bf16: 1 TFLOP/s}\n    memory: 80 GB\n    memory_bandwidth: 2 TB\n", "expected bytes/s"),
+        ("    peak: {bf16: 1 TFLOP/s}\n    memory: 80 GB\n    memory_bandwidth: 2 TB/s\n    colour: red\n", "unknown key"),
+        ("    peak: {bf16: {value: 1 TFLOP/s, low: 2 TFLOP/s}}\n    memory: 80 GB\n    memory_bandwidth: 2 TB/s\n", "low <= value"),
+        ("    peak: {bf17: 1 TFLOP/s}\n    memory: 80 GB\n    memory_bandwidth: 2 TB/s\n", "bf17"),
+    ],
+)
+def test_bad_device_files_name_the_key(tmp_path: Path, body: str, says: str) -> None:
+    with pytest.raises(InputError, match=says) as error:
+        read_yaml(_device_file(tmp_path, body), devices.DeviceFile)
+    assert error.value.line and "devices.yaml" in str(error.value)
+
+
+def test_systems() -> None:
+    selene = systems.load("Selene")
+    assert selene.device_count == 4480  # NVIDIA: 560 DGX A100
+    assert selene.levels[1].bandwidth_bytes_per_s == 25e9  # HDR, 200 Gbit/s an adapter, one adapter a GPU
+    for system in systems.all_systems().values():
+        assert system.load_device().memory_bytes > 0
+    with pytest.raises(InputError, match="Selene"):
+        systems.load("Juno")
