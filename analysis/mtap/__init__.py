@@ -1,1 +1,1 @@
-"""The assessment protocol: evidence, grade, score, sensitivity."""
+"""MTAP: from evidence to grades to a score, and how much of the result hangs on the weights and on the rubric's wording."""
