@@ -46,11 +46,8 @@ def test_peak_is_lanes_times_clock(name: str, dtype: str, flop_per_sm_per_cycle:
     assert device.peak_flop_per_s(dtype) == pytest.approx(device.sm_count * device.clock_hz * flop_per_sm_per_cycle, rel=0.005)
 
 
-@pytest.mark.parametrize(
-    ("name", "mxu_flop_per_cycle"),
-    [("TPU-v1", 2 * 256 * 256), ("TPU-v2", 2 * 2 * 128 * 128), ("TPU-v3", 2 * 4 * 128 * 128), ("TPU-v4", 2 * 8 * 128 * 128)],
-)
-def test_tpu_peak_is_array_times_clock(name: str, mxu_flop_per_cycle: int) -> None:
+@pytest.mark.parametrize(("name", "arrays", "side"), [("TPU-v1", 1, 256), ("TPU-v2", 2, 128), ("TPU-v3", 4, 128), ("TPU-v4", 8, 128)])
+def test_tpu_peak_is_array_times_clock(name: str, arrays: int, side: int) -> None:
     """Jouppi et al. 2017, 2020 and 2023: one 256 x 256 array, then 2, 4 and 8 of 128 x 128."""
     device = devices.load(name)
     assert device.clock_hz

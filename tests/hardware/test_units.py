@@ -12,9 +12,11 @@ BINARY = {"Ki": 1024, "Mi": 1024**2, "Gi": 1024**3, "Ti": 1024**4, "Pi": 1024**5
 SMALL = {"m": 1e-3, "u": 1e-6, "µ": 1e-6, "n": 1e-9, "p": 1e-12, "f": 1e-15}
 
 
-@pytest.mark.parametrize(
-    ("symbol", "dimension"), [("FLOP/s", "flop/s"), ("FLOP", "flop"), ("B/s", "bytes/s"), ("B", "bytes"), ("Hz", "hz")]
-)
+SYMBOLS = [("FLOP/s", "flop/s"), ("FLOP", "flop"), ("B/s", "bytes/s"), ("B", "bytes"), ("Hz", "hz")]
+NOT_READ = [("80", "bytes"), ("80 GB", "bytes/s"), ("80 gB", "bytes"), ("80 KB", "bytes"), ("3 mB", "bytes"), ("1 GiHz", "hz"), ("", "s")]
+
+
+@pytest.mark.parametrize(("symbol", "dimension"), SYMBOLS)
 @pytest.mark.parametrize("prefix", DECIMAL)
 def test_decimal_prefixes(prefix: str, symbol: str, dimension: str) -> None:
     assert units.parse(f"3 {prefix}{symbol}", dimension) == 3 * DECIMAL[prefix]
