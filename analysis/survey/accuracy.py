@@ -1,0 +1,188 @@
+"""What is printed of each tool's accuracy: which figures are errors, where statements disagree, and tiers of error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from analysis.errors import InputError
+from analysis.tables import read_csv
+
+BOUNDS = ("exact", "range", "below", "about", "none")
+DOCUMENTS = ("s000", "s001", "s002", "s003", "s004")
+OWN = ("own paper", "own repository", "own documentation")
+METRICS = (
+    "error, metric not given",
+    "MAPE",
+    "mean absolute % error",
+    "average error",
+    "geometric mean error",
+    "average alignment",
+    "error of inference latency",
+    "discrepancy",
+    "RMSE of a surrogate",
+    "hit rate within 10%",
+    "rank correlation",
+    "reduction of squared error",
+    "relative improvement",
+    "accuracy, not defined",
+    "none reported",
+)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement about a tool's accuracy.
+
+    Attributes:
+        tool, document, location: of whom, where (a source document, or the tool's own paper, repository or documentation).
+        printed: the words of the figure.
+        metric: what the figure really is (an entry of `METRICS`).
+        is_error: whether the figure can be read as an error against hardware at all.
+        low, high: percent; low is None for an upper bound, both are None where no figure is given.
+        bound: exact, range, below, about or none.
+        reference: what the prediction was compared with.
+        note, source: remark, and the address where the document itself is not the source.
+    """
+
+    tool: str
+    document: str
+    location: str
+    printed: str
+    metric: str
+    is_error: bool
+    low: float | None
+    high: float | None
+    bound: str
+    reference: str
+    note: str
+    source: str
+
+
+COLUMNS = (
+    *("tool", "document", "location", "printed", "metric", "is_error"),
+    *("low_percent", "high_percent", "bound", "reference", "note", "source"),
+)
+
+
+def load_statements(path: str | Path, tools: Iterable[str]) -> tuple[Statement, ...]:
+    """Read the accuracy statements and check every row.
+
+    Args:
+        path: data/survey/accuracy.csv.
+        tools: names that exist in the tool table.
+    Raises:
+        InputError: an unknown tool, document, metric or bound; a range upside down; an own-paper statement without address.
+    """
+    frame = read_csv(path, required=COLUMNS, dtype=str, keep_default_na=False)
+    names = set(tools)
+    found = []
+    for line, row in enumerate(frame.to_dict("records"), start=2):
+
+        def check(condition: bool, column: str, expected: str, row: dict[Any, Any] = row, line: int = line) -> None:
+            if not condition:
+                raise InputError(f"{expected} (got {row[column]!r})", path=path, line=line, key=column)
+
+        check(row["tool"] in names, "tool", "is not in the tool table")
+        check(row["document"] in DOCUMENTS + OWN, "document", "must be s000 to s004 or the tool's own paper, repository or documentation")
+        check(row["metric"] in METRICS, "metric", "is not a known metric")
+        check(row["is_error"] in ("yes", "no"), "is_error", "must be yes or no")
+        check(row["bound"] in BOUNDS, "bound", f"must be one of {', '.join(BOUNDS)}")
+        check(row["document"] in DOCUMENTS or bool(row["source"]), "source", "a statement of the tool's own needs its address")
+        try:
+            low = float(row["low_percent"]) if row["low_percent"] else None
+            high = float(row["high_percent"]) if row["high_percent"] else None
+        except ValueError:
+            raise InputError("expected numbers", path=path, line=line, key="low_percent") from None
+        check((high is None) == (row["bound"] == "none"), "high_percent", "is needed unless bound is none")
+        check((low is None) == (row["bound"] in ("none", "below")), "low_percent", "is needed for exact, range and about, and only there")
+        check(low is None or high is None or low <= high, "low_percent", "must not be above high_percent")
+        found.append(
+            Statement(
+                tool=row["tool"],
+                document=row["document"],
+                location=row["location"],
+                printed=row["printed"],
+                metric=row["metric"],
+                is_error=row["is_error"] == "yes",
+                low=low,
+                high=high,
+                bound=row["bound"],
+                reference=row["reference"],
+                note=row["note"],
+                source=row["source"],
+            )
+        )
+    return tuple(found)
+
+
+def headline(statements: Sequence[Statement], tool: str) -> Statement | None:
+    """The figure that the survey prints for a tool: its first statement in s000, else in s001, else in another document.
+
+    Args:
+        statements: all of them, in file order.
+        tool: name.
+    """
+    for document in DOCUMENTS:
+        for statement in statements:
+            if statement.tool == tool and statement.document == document:
+                return statement
+    return None
+
+
+def own(statements: Sequence[Statement], tool: str) -> Statement | None:
+    """What the tool's own paper, repository or documentation says, if it was seen.
+
+    Args:
+        statements: all of them, in file order.
+        tool: name.
+    """
+    for document in OWN:
+        for statement in statements:
+            if statement.tool == tool and statement.document == document:
+                return statement
+    return None
+
+
+def disagree(first: Statement, second: Statement) -> bool:
+    """Whether two statements about one tool exclude each other, or say that the figure is another thing.
+
+    An upper bound "< x" is read as the interval from 0 to x, "about x" as exactly x. Two statements agree when their
+    intervals are equal; a single value that lies within the other's interval agrees too when both are of one metric.
+
+    Args:
+        first, second: statements about the same tool.
+    """
+    if first.high is None or second.high is None:
+        return (first.high is None) != (second.high is None)
+    a = (0.0 if first.low is None else first.low, first.high)
+    b = (0.0 if second.low is None else second.low, second.high)
+    if a == b:
+        return False
+    for inner, outer in ((a, b), (b, a)):
+        if inner[0] == inner[1] and outer[0] != outer[1] and outer[0] <= inner[0] <= outer[1]:
+            return False
+    return abs(a[0] - b[0]) > 0.05 or abs(a[1] - b[1]) > 0.05
+
+
+def tier(low: float | None, high: float | None, edges: Sequence[tuple[float, float]] = ((0, 5), (5, 15), (15, 25))) -> str:
+    """Tier of an error: the number of the band that holds it whole, or why none does.
+
+    Tier k holds an error when edges[k-1][0] <= low and high <= edges[k-1][1]; a value on an edge belongs to the lower tier.
+
+    Args:
+        low, high: percent; low None for an upper bound.
+        edges: (from, to) of each tier (percent).
+    """
+    if high is None:
+        return "no figure"
+    start = 0.0 if low is None else low
+    for number, (bottom, top) in enumerate(edges, start=1):
+        if bottom <= start and high <= top:
+            return f"tier {number}"
+    if start >= edges[-1][1]:
+        return "above all tiers"
+    touched = [str(number) for number, (bottom, top) in enumerate(edges, start=1) if start < top and high > bottom]
+    return "across tiers " + " and ".join(touched)

@@ -1,0 +1,265 @@
+"""The bibliography: one record a work, read from BibTeX and refused when broken or given twice."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import bibtexparser
+import pandas as pd
+from bibtexparser.model import DuplicateBlockKeyBlock, DuplicateFieldKeyBlock, Entry
+
+from analysis.errors import InputError
+
+VERIFIED = ("primary", "secondary", "not found")
+ROLES = ("surveyed", "foundational", "related", "context")
+REQUIRED = ("author", "title", "x-verified", "x-role", "x-category", "x-cited-in")
+WANTED = {
+    "article": ("journal", "year", "volume", "pages"),
+    "inproceedings": ("booktitle", "year", "pages"),
+    "misc": ("howpublished", "year"),
+}
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One work.
+
+    Attributes:
+        key, kind: citation key and entry type (article, inproceedings, misc).
+        title, authors, venue, year: as corrected; year is None where none is known.
+        pages, doi, arxiv, url: empty where unknown.
+        category, role: subject, and surveyed, foundational, related or context.
+        cited_in: pairs (document, number in its list), for example ("000", "57").
+        verified: primary, secondary or not found.
+        source_seen, corrected, note: where it was checked, what a document prints otherwise, remarks.
+        line: line in the file.
+    """
+
+    key: str
+    kind: str
+    title: str
+    authors: tuple[str, ...]
+    venue: str
+    year: int | None
+    pages: str
+    doi: str
+    arxiv: str
+    url: str
+    category: str
+    role: str
+    cited_in: tuple[tuple[str, str], ...]
+    verified: str
+    source_seen: str
+    corrected: str
+    note: str
+    line: int
+
+
+def load_bibliography(path: str | Path) -> tuple[Reference, ...]:
+    """Read a BibTeX file and check that every record is whole and given once.
+
+    Args:
+        path: a .bib file in UTF-8.
+    Raises:
+        InputError: an entry that cannot be parsed, a key, field, title, DOI or arXiv number given twice, a missing or
+            impossible value; with the line of the entry.
+    Source: field conventions in the head of bib/references.bib.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", path=path) from error
+    library = bibtexparser.parse_string(text)
+    for block in library.failed_blocks:
+        line = (block.start_line or 0) + 1
+        if isinstance(block, DuplicateBlockKeyBlock):
+            raise InputError("key given twice", path=path, line=line, key=block.key)
+        if isinstance(block, DuplicateFieldKeyBlock):
+            raise InputError(f"field given twice: {', '.join(sorted(block.duplicate_keys))}", path=path, line=line)
+        raise InputError("not a BibTeX entry (unbalanced braces or a missing comma?)", path=path, line=line)
+    opened = len(re.findall(r"^\s*@\s*(?!comment|string|preamble)\w+\s*[{(]", text, flags=re.MULTILINE | re.IGNORECASE))
+    if opened != len(library.entries):
+        raise InputError(f"{opened} entries begin but {len(library.entries)} can be read: an entry is not closed", path=path)
+    references = tuple(_reference(entry, path) for entry in library.entries)
+    _refuse_twice(references, path)
+    return references
+
+
+def _reference(entry: Entry, path: Path) -> Reference:
+    line = (entry.start_line or 0) + 1
+    fields = {name.lower(): str(field.value).strip() for name, field in entry.fields_dict.items()}
+
+    def fail(message: str, key: str) -> InputError:
+        return InputError(message, path=path, line=line, key=f"{entry.key}.{key}")
+
+    if entry.entry_type not in WANTED:
+        raise fail(f"entry type must be one of {', '.join(WANTED)}", entry.entry_type)
+    for name in REQUIRED:
+        if not fields.get(name):
+            raise fail("required field is missing", name)
+    if fields["x-verified"] not in VERIFIED:
+        raise fail(f"must be one of {', '.join(VERIFIED)} (got {fields['x-verified']!r})", "x-verified")
+    if fields["x-role"] not in ROLES:
+        raise fail(f"must be one of {', '.join(ROLES)} (got {fields['x-role']!r})", "x-role")
+    if fields["x-verified"] != "not found" and not fields.get("x-source-seen"):
+        raise fail("a checked record must say where it was checked", "x-source-seen")
+    year = fields.get("year", "")
+    if year and not re.fullmatch(r"(19|20)\d\d", year):
+        raise fail(f"must be a year of four digits (got {year!r})", "year")
+    doi = fields.get("doi", "")
+    if doi and not re.fullmatch(r"10\.\d{4,9}/\S+", doi):
+        raise fail(f"must look like 10.1145/3458864 (got {doi!r})", "doi")
+    arxiv = fields.get("eprint", "")
+    if arxiv and not re.fullmatch(r"\d{4}\.\d{4,5}", arxiv):
+        raise fail(f"must be an arXiv number such as 2405.05465 (got {arxiv!r})", "eprint")
+    cited = []
+    for part in fields["x-cited-in"].split(";"):
+        match = re.fullmatch(r"\s*(00[0-4]|book):?([\d-]*)\s*", part)
+        if match is None:
+            raise fail(f"must be document:number pairs such as 000:57; 001:12 (got {part.strip()!r})", "x-cited-in")
+        cited.append((match[1], match[2]))
+    return Reference(
+        key=entry.key,
+        kind=entry.entry_type,
+        title=_plain(fields["title"]),
+        authors=tuple(_plain(name) for name in re.split(r"\s+and\s+", fields["author"])),
+        venue=_plain(fields.get("journal") or fields.get("booktitle") or fields.get("howpublished", "")),
+        year=int(year) if year else None,
+        pages=fields.get("pages", ""),
+        doi=doi,
+        arxiv=arxiv,
+        url=fields.get("url", ""),
+        category=fields["x-category"],
+        role=fields["x-role"],
+        cited_in=tuple(cited),
+        verified=fields["x-verified"],
+        source_seen=fields.get("x-source-seen", ""),
+        corrected=fields.get("x-corrected", ""),
+        note=fields.get("x-note", ""),
+        line=line,
+    )
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\s+", " ", text.replace("{", "").replace("}", "").replace("\\&", "&")).strip()
+
+
+def _refuse_twice(references: Iterable[Reference], path: Path) -> None:
+    seen: dict[tuple[str, str], Reference] = {}
+    for reference in references:
+        for kind, value in (("DOI", reference.doi), ("arXiv number", reference.arxiv), ("title", normal(reference.title))):
+            if not value:
+                continue
+            other = seen.setdefault((kind, value.lower()), reference)
+            if other is not reference:
+                raise InputError(f"same {kind} as {other.key} (line {other.line})", path=path, line=reference.line, key=reference.key)
+
+
+def normal(text: str) -> str:
+    """Text reduced to what a comparison needs: no accents, case, spaces or punctuation.
+
+    Args:
+        text: any text.
+    """
+    folded = unicodedata.normalize("NFKD", text.replace("ø", "o").replace("Ł", "L").replace("ł", "l").replace("ı", "i"))
+    return re.sub(r"[^a-z0-9]", "", folded.encode("ascii", "ignore").decode().lower())
+
+
+def surnames(names: Iterable[str]) -> tuple[str, ...]:
+    """Last word of each name, reduced by `normal`; "others" and "et al." are dropped.
+
+    Args:
+        names: full names, given name first.
+    """
+    words = [name.split()[-1] for name in names if name.split() and normal(name) not in ("others", "etal")]
+    return tuple(normal(word) for word in words)
+
+
+def printed_names(text: str) -> tuple[str, ...]:
+    """Names of a printed author list such as "A. One, B. Two, and C. Three et al".
+
+    Args:
+        text: the list as printed.
+    """
+    text = re.sub(r",?\s*et al\.?$", "", text.strip())
+    return tuple(part.strip() for part in re.split(r",\s*(?:and\s+)?|\s+and\s+", text) if part.strip())
+
+
+def frame(references: Iterable[Reference]) -> pd.DataFrame:
+    """The bibliography as a table, one row a work, sorted by key.
+
+    Args:
+        references: as `load_bibliography` gives them.
+    """
+    rows = [
+        {
+            "key": r.key,
+            "kind": r.kind,
+            "title": r.title,
+            "authors": "; ".join(r.authors),
+            "venue": r.venue,
+            "venue_short": venue_short(r),
+            "year": r.year,
+            "pages": r.pages.replace("--", "-"),
+            "doi": r.doi,
+            "arxiv": r.arxiv,
+            "category": r.category,
+            "role": r.role,
+            "cited_in": "; ".join(f"{document}:{number}" if number else document for document, number in r.cited_in),
+            "verified": r.verified,
+            "corrected": r.corrected,
+            "source_seen": r.source_seen,
+            "note": r.note,
+        }
+        for r in references
+    ]
+    table = pd.DataFrame(rows).sort_values("key", kind="stable").reset_index(drop=True)
+    table["year"] = table["year"].astype("Int64")
+    return table
+
+
+def venue_short(reference: Reference) -> str:
+    """Acronym of the venue: the last bracketed acronym of its name, the journal's name, or what a misc entry is.
+
+    Args:
+        reference: one work.
+    """
+    found: list[str] = re.findall(r"\(([A-Z][A-Za-z ]{1,14}|NeurIPS|SBAC-PAD)\)", reference.venue)
+    if found:
+        return found[-1]
+    if reference.venue.startswith("arXiv"):
+        return "arXiv"
+    if reference.kind == "misc":
+        return "web or software"
+    if "NeurIPS" in reference.venue:
+        return "NeurIPS"
+    if "CVPR" in reference.venue:
+        return "CVPR workshops"
+    return reference.venue
+
+
+def missing_fields(reference: Reference) -> tuple[str, ...]:
+    """Fields that a complete record of this kind would have and this one has not.
+
+    Args:
+        reference: one work.
+    """
+    values = {
+        "journal": reference.venue,
+        "booktitle": reference.venue,
+        "howpublished": reference.venue,
+        "year": reference.year,
+        "pages": reference.pages,
+        "volume": "given with the venue",
+    }
+    absent = [name for name in WANTED[reference.kind] if not values[name]]
+    if not (reference.doi or reference.arxiv or reference.url):
+        absent.append("identifier")
+    if any(normal(name) == "others" for name in reference.authors):
+        absent.append("full author list")
+    return tuple(absent)

@@ -1,0 +1,154 @@
+"""The reference lists as printed, against the corrected bibliography and against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+from analysis.errors import InputError
+from analysis.survey.bibliography import Reference, normal, printed_names, surnames
+from analysis.tables import read_csv
+
+COLUMNS = ["document", "number", "key", "authors", "title", "year", "pages", "doi", "arxiv"]
+FIELDS = ("title", "authors", "given names", "year", "pages", "doi")
+
+
+@dataclass(frozen=True)
+class Printed:
+    """One entry of a document's reference list, as printed; all empty where the list is cut off in the copy we have.
+
+    Attributes:
+        document, number: s000 to s004 and the number in its list.
+        key: the work it stands for.
+        authors, title, year, pages, doi, arxiv: as printed.
+    """
+
+    document: str
+    number: int
+    key: str
+    authors: str
+    title: str
+    year: int | None
+    pages: str
+    doi: str
+    arxiv: str
+
+
+def load_printed(path: str | Path, keys: Mapping[str, Reference]) -> tuple[Printed, ...]:
+    """Read the printed reference lists.
+
+    Args:
+        path: data/survey/references_printed.csv.
+        keys: the bibliography by key.
+    Raises:
+        InputError: an unknown key, or a number given twice in one document.
+    """
+    frame = read_csv(path, required=COLUMNS, dtype=str, keep_default_na=False)
+    seen: set[tuple[str, str]] = set()
+    found = []
+    for line, row in enumerate(frame.to_dict("records"), start=2):
+        if row["key"] not in keys:
+            raise InputError(f"is not in the bibliography (got {row['key']!r})", path=path, line=line, key="key")
+        pair = (row["document"], row["number"])
+        if pair in seen:
+            raise InputError(f"{pair[0]} number {pair[1]} given twice", path=path, line=line, key="number")
+        seen.add(pair)
+        found.append(
+            Printed(
+                document=row["document"],
+                number=int(row["number"]),
+                key=row["key"],
+                authors=row["authors"],
+                title=row["title"],
+                year=int(row["year"]) if row["year"] else None,
+                pages=row["pages"],
+                doi=row["doi"],
+                arxiv=row["arxiv"],
+            )
+        )
+    return tuple(found)
+
+
+def differences(printed: Printed, record: Reference) -> tuple[str, ...]:
+    """Fields in which a printed entry differs from the corrected record.
+
+    Authors differ when the printed surnames are not the first surnames of the record, in order; "given names" stands for the
+    right surnames with another first name. A field that is empty on either side is not compared.
+
+    Args:
+        printed: the entry as printed.
+        record: the work.
+    """
+    if not printed.title:
+        return ("not printed",)
+    found = []
+    if normal(printed.title) != normal(record.title):
+        found.append("title")
+    own, theirs = surnames(printed_names(printed.authors)), surnames(record.authors)
+    if own and theirs and _authors_differ(own, theirs, open_list=any(normal(name) == "others" for name in record.authors)):
+        found.append("authors")
+    elif _given_names_differ(printed_names(printed.authors), record.authors):
+        found.append("given names")
+    if printed.year and record.year and printed.year != record.year:
+        found.append("year")
+    if printed.pages and record.pages and printed.pages != record.pages.replace("--", "-"):
+        found.append("pages")
+    if printed.doi and record.doi and printed.doi.lower() != record.doi.lower():
+        found.append("doi")
+    return tuple(found)
+
+
+def _authors_differ(own: Sequence[str], theirs: Sequence[str], open_list: bool) -> bool:
+    if open_list:
+        return tuple(own[: len(theirs)]) != tuple(theirs[: len(own)])
+    return tuple(own) != tuple(theirs[: len(own)])
+
+
+def _given_names_differ(own: Sequence[str], theirs: Sequence[str]) -> bool:
+    """Whether two people with one surname have given names of which neither begins with the other (initials are not compared)."""
+    for a, b in zip(own, theirs, strict=False):
+        if len(a.split()) < 2 or len(b.split()) < 2:
+            continue
+        first, second = normal(a.split()[0]), normal(b.split()[0])
+        if min(len(first), len(second)) > 1 and not first.startswith(second) and not second.startswith(first):
+            return True
+    return False
+
+
+def disagreements(printed: Sequence[Printed]) -> tuple[tuple[str, str, str, str], ...]:
+    """Works that two documents print differently.
+
+    Args:
+        printed: all entries.
+    Returns:
+        (key, first document, second document, fields that differ, comma-separated).
+    """
+    by_key: dict[str, list[Printed]] = {}
+    for entry in printed:
+        if entry.title:
+            by_key.setdefault(entry.key, []).append(entry)
+    found = []
+    for key, entries in sorted(by_key.items()):
+        for first, second in combinations(entries, 2):
+            if first.document == second.document:
+                continue
+            fields = []
+            if normal(first.title) != normal(second.title):
+                fields.append("title")
+            a, b = surnames(printed_names(first.authors)), surnames(printed_names(second.authors))
+            shared = min(len(a), len(b))
+            if a[:shared] != b[:shared] or (len(a) != len(b) and "et al" not in first.authors + second.authors):
+                fields.append("authors")
+            elif _given_names_differ(printed_names(first.authors), printed_names(second.authors)):
+                fields.append("given names")
+            if first.year and second.year and first.year != second.year:
+                fields.append("year")
+            if first.pages and second.pages and first.pages != second.pages:
+                fields.append("pages")
+            if first.doi and second.doi and first.doi.lower() != second.doi.lower():
+                fields.append("doi")
+            if fields:
+                found.append((key, first.document, second.document, ", ".join(fields)))
+    return tuple(found)
