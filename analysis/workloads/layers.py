@@ -1,0 +1,135 @@
+"""What does a network compute, layer by layer, and which layer feeds which?
+
+A layer list is a CSV in `data/workloads/`, one layer a row, with the seven loop bounds of a convolution (batch N, input channels C,
+output channels M, output height P and width Q, window R x S). A matrix product has its rows on P, its columns on M and the summed
+dimension on C. `inputs` names the layers whose results are read, so that traffic between layers can be counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis.errors import InputError
+from analysis.paths import DATA
+from analysis.tables import read_csv
+
+KINDS = ("convolution", "matmul", "elementwise", "pool")
+OPERANDS = ("weights", "activations", "none")
+_NUMBERS = ("instances", "N", "C", "M", "P", "Q", "R", "S", "stride", "padding")
+_COLUMNS = ("network", "layer", "shape", "kind", *_NUMBERS, "operand", "inputs")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer.
+
+    Args:
+        name: unique in its network.
+        shape: name shared by layers of the same dimensions, as in the recorded runs.
+        kind: convolution, matmul, elementwise or pool; the last two have no multiply-accumulates.
+        instances: independent copies, such as attention heads (count).
+        n, c, m, p, q, r, s: loop bounds (count).
+        stride, padding: of the window (elements).
+        operand: what the second operand is: weights, activations (attention), or none.
+        inputs: names of the layers read; names that no layer has (input, cache) come from outside.
+    """
+
+    name: str
+    shape: str
+    kind: str
+    instances: int
+    n: int
+    c: int
+    m: int
+    p: int
+    q: int
+    r: int
+    s: int
+    stride: int
+    padding: int
+    operand: str
+    inputs: tuple[str, ...]
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of all instances."""
+        if self.operand == "none":
+            return 0
+        return self.instances * self.n * self.m * self.p * self.q * self.c * self.r * self.s
+
+    @property
+    def product(self) -> tuple[int, int, int]:
+        """M, N, K of one instance as a matrix product: N P Q rows, M columns, C R S summed."""
+        return self.n * self.p * self.q, self.m, self.c * self.r * self.s
+
+    @property
+    def padded_input(self) -> tuple[int, int]:
+        """Input height and width with padding (elements)."""
+        if self.kind == "matmul":
+            return self.p, self.q
+        return self.p * self.stride + 2 * self.padding, self.q * self.stride + 2 * self.padding
+
+    @property
+    def input_words(self) -> int:
+        """Words of the first operand, padding left out: C channels of (P stride) x (Q stride) (words)."""
+        if self.kind in ("elementwise", "pool"):
+            return self.output_words * self.stride**2
+        return self.instances * self.n * self.c * self.p * self.q * self.stride**2
+
+    @property
+    def operand_words(self) -> int:
+        """Words of the second operand: weights once, or an activation for each instance (words)."""
+        return 0 if self.operand == "none" else self.instances * self.m * self.c * self.r * self.s
+
+    @property
+    def weight_words(self) -> int:
+        """Words of the weights (words)."""
+        return self.operand_words if self.operand == "weights" else 0
+
+    @property
+    def output_words(self) -> int:
+        """Words of the result (words)."""
+        return self.instances * self.n * self.m * self.p * self.q
+
+
+def networks() -> list[str]:
+    """Names of the layer lists there are."""
+    return sorted(path.stem for path in (DATA / "workloads").glob("*.csv"))
+
+
+def read_layers(name: str | Path) -> tuple[Layer, ...]:
+    """A layer list, in the order of execution.
+
+    Args:
+        name: a name from `networks`, or the path of a CSV with the same columns.
+
+    Raises:
+        InputError: an unknown name, a bad number, kind or operand, or a layer that reads one that comes later, with its line.
+    """
+    path = Path(name) if str(name).endswith(".csv") else DATA / "workloads" / f"{name}.csv"
+    if not path.exists():
+        raise InputError(f"no such layer list; expected one of {', '.join(networks())}", path=path)
+    frame = read_csv(path, required=list(_COLUMNS), dtype=str, keep_default_na=False)
+    layers: list[Layer] = []
+    all_names = set(frame["layer"])
+    seen: set[str] = set()
+    for line, row in enumerate(frame.to_dict("records"), 2):
+        numbers: dict[str, int] = {}
+        for key in _NUMBERS:
+            least = 0 if key == "padding" else 1
+            if not row[key].isdigit() or int(row[key]) < least:
+                raise InputError(f"expected a whole number of at least {least}, got {row[key]!r}", path=path, line=line, key=key)
+            numbers[key.lower()] = int(row[key])
+        for key, allowed in (("kind", KINDS), ("operand", OPERANDS)):
+            if row[key] not in allowed:
+                raise InputError(f"expected one of {', '.join(allowed)}, got {row[key]!r}", path=path, line=line, key=key)
+        inputs = tuple(part.strip() for part in row["inputs"].split(";") if part.strip())
+        for source in inputs:
+            if source in all_names and source not in seen:
+                raise InputError(f"reads {source!r}, which does not come earlier", path=path, line=line, key="inputs")
+        if row["layer"] in seen:
+            raise InputError(f"{row['layer']!r} is there twice", path=path, line=line, key="layer")
+        seen.add(row["layer"])
+        layers.append(Layer(row["layer"], row["shape"], row["kind"], operand=row["operand"], inputs=inputs, **numbers))
+    return tuple(layers)
