@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -59,16 +60,18 @@ def read_csv(path: str | Path, required: Sequence[str] = (), **options: Any) -> 
     Raises:
         InputError: missing file, unreadable CSV, or a missing column (named).
     """
-    options.setdefault("float_precision", "round_trip")
+    options.setdefault("index_col", False)
     try:
-        frame = pd.read_csv(path, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            frame = pd.read_csv(path, **options)
     except FileNotFoundError:
         raise InputError("no such file", path=path) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", path=path) from None
     except pd.errors.EmptyDataError:
         raise InputError(f"is empty; expected a header with {', '.join(required) or 'column names'}", path=path, line=1) from None
-    except (pd.errors.ParserError, UnicodeDecodeError) as error:
+    except (pd.errors.ParserError, pd.errors.ParserWarning, UnicodeDecodeError) as error:
         raise InputError(f"is not a CSV table: {str(error).splitlines()[0]}", path=path) from None
     missing = [column for column in required if column not in frame.columns]
     if missing:

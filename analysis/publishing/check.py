@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 from analysis.errors import InputError
-from analysis.paths import RESULTS
+from analysis.paths import DATA, RESULTS, ROOT
 from analysis.publishing import package, plan
 
 
@@ -17,9 +17,8 @@ def altered_results() -> list[str]:
         for name, known in json.loads(path.read_text(encoding="utf-8"))["files"].items():
             found = plan.digest(path.parent / name)
             if found != known:
-                lines.append(
-                    f"data/results/{path.parent.name}/{name}: {'missing' if not found else 'not what its notebook wrote'}; make book restores it"
-                )
+                state = "not what its notebook wrote" if found else "missing"
+                lines.append(f"data/results/{path.parent.name}/{name}: {state}; make book restores it")
     return lines
 
 
@@ -34,16 +33,16 @@ def missing_results() -> list[str]:
 
 def claims() -> list[str]:
     """Claims whose value or verdict is not the expected one, a line each."""
-    from analysis.claims.check import problems
+    from analysis.claims.check import check_all
 
-    return problems(RESULTS)
+    return [f"{outcome.claim.claim_id}: {outcome.problem}" for outcome in check_all(RESULTS) if outcome.problem]
 
 
 def requirements() -> list[str]:
     """Requirements marked done that lack a page, a notebook or a test, a line each."""
-    from analysis.claims.requirements import problems
+    from analysis.claims.requirements import problems, read_requirements
 
-    return problems()
+    return problems(read_requirements(DATA / "claims" / "requirements.csv"), ROOT)
 
 
 CHECKS: dict[str, Callable[[], list[str]]] = {

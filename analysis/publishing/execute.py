@@ -76,6 +76,7 @@ def execute(job: dict[str, Any]) -> dict[str, Any]:
             progress_bar=False,
             log_output=False,
             kernel_name="python3",
+            language="python",
             cwd=job["cwd"],
         )
     except papermill.PapermillExecutionError as error:

@@ -119,7 +119,7 @@ def _resource(path: str, title: str, columns: dict[str, str], source: str, licen
     types = _types(DATA / path)
     fields = []
     for name, about in columns.items():
-        field = {"name": name, "type": types.get(name, "string"), "description": about}
+        field: dict[str, Any] = {"name": name, "type": types.get(name, "string"), "description": about}
         if field["type"] == "boolean":
             field |= {"trueValues": ["True"], "falseValues": ["False"]}
         fields.append(field)

@@ -1,0 +1,43 @@
+"""What several rooms' tests share: the built book, and a small copy of the repository to build in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def run_analysis(*arguments: str, cwd: Path = ROOT, **options: object) -> subprocess.CompletedProcess[str]:
+    """Run `python -m analysis ...` as a user would."""
+    environment = {**os.environ, "PYTHONPATH": str(cwd), "NO_COLOR": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "analysis", *arguments], cwd=cwd, env=environment, capture_output=True, text=True, **options
+    )  # type: ignore[call-overload, no-any-return]
+
+
+@pytest.fixture(scope="session")
+def built_book() -> Path:
+    """The pages of the book, built first if they are out of date (minutes the first time)."""
+    done = run_analysis("book")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return ROOT / "_build" / "html"
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of the code with no notebooks, no chapters and no results, to build in."""
+    for name in ("analysis", "bib"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("requirements.txt", "_config.yml"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    shutil.copytree(ROOT / "book" / "_style", tmp_path / "book" / "_style")
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "notebooks" / "parameters.yaml").write_text("{}\n")
+    return tmp_path

@@ -1,0 +1,175 @@
+"""The build: what runs again and what does not, failures, interruptions, and the same bytes every time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import run_analysis
+from publishing.notebook_files import write
+
+pytestmark = pytest.mark.build
+
+TABLE = 'run.table(pd.DataFrame({{"x": [{value}]}}), "t", {{"x": "a value (1)"}}, title="T")'
+FIGURE = """
+from analysis.publishing import theme
+theme.apply()
+fig, ax = theme.figure()
+ax.plot([1, 2, 3], [value, 2 * value, 1])
+run.figure(fig, "line", caption="A line.", made="By hand.")
+run.number("value", value, "{:.3f}")
+"""
+
+
+def three(copy: Path) -> None:
+    """alpha uses a module of the package, beta reads alpha's table, gamma uses neither."""
+    (copy / "analysis" / "probe_one.py").write_text('"""Probe."""\n\n\ndef value() -> float:\n    """One."""\n    return 1.5\n')
+    (copy / "data" / "input.csv").write_text("x\n4\n")
+    start = "from analysis.probe_one import value as probe\nvalue = probe()"
+    write(copy / "notebooks", "alpha", start, TABLE.format(value="value"), FIGURE)
+    write(copy / "notebooks", "beta", 'value = float(run.read("alpha", "t").x[0]) * 2', TABLE.format(value="value"), FIGURE)
+    reads = "from analysis.paths import DATA\nvalue = float(pd.read_csv(DATA / 'input.csv').x[0])"
+    write(copy / "notebooks", "gamma", reads, TABLE.format(value="value"), FIGURE)
+    (copy / "book" / "_toc.yml").write_text("format: jb-book\nroot: intro\nchapters:\n- glob: notebooks/*\n")
+    (copy / "book" / "intro.md").write_text("# Intro\n\nThe value is {num}`beta.value`.\n\n```{result-figure} alpha/line\n```\n")
+
+
+def build(copy: Path) -> list[str]:
+    """Build the notebooks; returns the names of those that ran."""
+    done = run_analysis("build", cwd=copy)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return sorted(line.split("]")[1].split()[0] for line in done.stdout.splitlines() if line.startswith("  ["))
+
+
+def digests(*folders: Path) -> dict[str, str]:
+    """Digest of every file below some folders."""
+    files = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def test_only_what_uses_a_change_runs_again(copy: Path) -> None:
+    three(copy)
+    assert build(copy) == ["alpha", "beta", "gamma"]
+    assert build(copy) == []
+    module = copy / "analysis" / "probe_one.py"
+    module.write_text(module.read_text() + "\n# a comment changes no result\n")
+    assert build(copy) == ["alpha"], "alpha's results are the same bytes, so beta stands"
+    module.write_text(module.read_text().replace("1.5", "2.5"))
+    assert build(copy) == ["alpha", "beta"]
+    (copy / "data" / "input.csv").write_text("x\n5\n")
+    assert build(copy) == ["gamma"]
+    before = digests(copy / "data" / "results")
+    (copy / "data" / "results" / "beta" / "t.csv").unlink()
+    assert build(copy) == ["beta"]
+    assert digests(copy / "data" / "results") == before
+    rule = (copy / "_build" / "book" / "deps" / "alpha.d").read_text()
+    assert "analysis/probe_one.py" in rule and "gamma" not in rule
+    (copy / "notebooks" / "parameters.yaml").write_text("gamma:\n  book: {extra: 1}\n")
+    assert build(copy) == ["gamma"]
+
+
+def test_a_failing_notebook_stops_the_build_and_spoils_nothing(copy: Path) -> None:
+    three(copy)
+    build(copy)
+    before = digests(copy / "data" / "results" / "alpha")
+    module = copy / "analysis" / "probe_one.py"
+    module.write_text(module.read_text().replace("return 1.5", "return 1 / 0"))
+    done = run_analysis("build", cwd=copy)
+    assert done.returncode == 1
+    assert "alpha failed in cell" in done.stderr and "ZeroDivisionError" in done.stderr
+    assert "_build/failed/alpha.ipynb" in done.stderr and (copy / "_build" / "failed" / "alpha.ipynb").exists()
+    assert digests(copy / "data" / "results" / "alpha") == before
+
+
+def test_quick_has_its_own_parameters_and_folder(copy: Path) -> None:
+    write(copy / "notebooks", "alpha", TABLE.format(value="n"), parameters="n = 10")
+    (copy / "notebooks" / "parameters.yaml").write_text("alpha:\n  quick: {n: 3}\n")
+    assert run_analysis("build", "--tier", "quick", cwd=copy).returncode == 0
+    assert (copy / "_build" / "quick" / "results" / "alpha" / "t.csv").read_text() == "x\n3\n"
+    assert not (copy / "data" / "results").exists()
+
+
+def test_wrong_setups_are_one_clear_line(copy: Path) -> None:
+    write(copy / "notebooks", "alpha", 'run.read("nothing", "t")')
+    done = run_analysis("build", cwd=copy)
+    assert done.returncode == 2 and "reads the results of a notebook that does not exist: nothing" in done.stderr
+    write(copy / "notebooks", "alpha", 'run.read("beta", "t")')
+    write(copy / "notebooks", "beta", 'run.read("alpha", "t")')
+    done = run_analysis("build", cwd=copy)
+    assert done.returncode == 2 and "in a circle: alpha, beta" in done.stderr
+    (copy / "notebooks" / "parameters.yaml").write_text("gone: {}\n")
+    done = run_analysis("build", cwd=copy)
+    assert done.returncode == 2 and "parameters for a notebook that does not exist" in done.stderr
+
+
+def test_pages_and_unknown_numbers(copy: Path) -> None:
+    three(copy)
+    done = run_analysis("book", cwd=copy)
+    assert done.returncode == 0, done.stdout + done.stderr
+    pages = copy / "_build" / "html"
+    assert "3.000" in (pages / "intro.html").read_text()
+    first = digests(pages)
+    intro = copy / "book" / "intro.md"
+    text = intro.read_text()
+    intro.write_text(text.replace("beta.value", "beta.typo"))
+    done = run_analysis("book", cwd=copy)
+    assert done.returncode == 1 and "unknown number beta.typo" in done.stderr
+    assert digests(pages) == first, "the pages of before stay"
+    intro.write_text(text)
+    assert run_analysis("book", cwd=copy).returncode == 0
+    assert digests(pages) == first
+    again = run_analysis("book", cwd=copy)
+    assert "up to date" in again.stdout
+
+
+def test_killed_builds_end_with_the_same_bytes(copy: Path) -> None:
+    """`kill -9` at five different moments, the whole process group and the leader alone, then a build that is left in peace."""
+    three(copy)
+    done = run_analysis("book", cwd=copy)
+    assert done.returncode == 0, done.stdout + done.stderr
+    expected = digests(copy / "data" / "results", copy / "_build" / "html")
+    for name in ("results",):
+        _remove(copy / "data" / name)
+    _remove(copy / "_build")
+    environment = {**os.environ, "PYTHONPATH": str(copy)}
+    for number, moment in enumerate((0.3, 1.2, 2.5, 4.0, 6.5)):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "analysis", "book"],
+            cwd=copy,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        time.sleep(moment)
+        if number % 2:
+            process.send_signal(signal.SIGKILL)
+        else:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert run_analysis("book", cwd=copy).returncode == 0
+    assert digests(copy / "data" / "results", copy / "_build" / "html") == expected
+
+
+def _remove(folder: Path) -> None:
+    for path in sorted(folder.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    folder.rmdir()
+
+
+def test_a_plain_papermill_run_writes_the_same_table(copy: Path) -> None:
+    three(copy)
+    build(copy)
+    built = (copy / "data" / "results" / "gamma" / "t.csv").read_bytes()
+    arguments = [sys.executable, "-m", "papermill", "notebooks/gamma.ipynb", "out.ipynb", "-p", "out", "elsewhere"]
+    done = subprocess.run(arguments, cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (copy / "elsewhere" / "t.csv").read_bytes() == built
+    assert json.loads((copy / "elsewhere" / "manifest.json").read_text())["tables"]["t"]["title"] == "T"

@@ -1,0 +1,96 @@
+"""The pages as a reader sees them, in Chromium, with the network blocked.
+
+Needs Chromium (on Debian: apt-get install chromium); skips with that reason where there is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
+
+from analysis.errors import InputError
+from analysis.publishing.pdf import QUIET, browser
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    try:
+        program = browser()
+    except InputError as error:
+        pytest.skip(str(error))
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", *QUIET])
+        yield running
+        running.close()
+
+
+def test_every_page_works_without_the_network(built_book: Path, chromium: Browser) -> None:
+    """No request leaves the machine or fails, no console error; maths is set, interactive figures and filters are drawn."""
+    context = chromium.new_context(offline=True)
+    pages = sorted(
+        path for path in built_book.rglob("*.html") if path.name not in ("genindex.html", "search.html") and "_static" not in path.parts
+    )
+    assert len(pages) > 20
+    found = [_open(context, path, str(path.relative_to(built_book))) for path in pages]
+    context.close()
+    assert [problem for one in found for problem in one.problems] == []
+    assert sum(one.drawn for one in found) and sum(one.maths for one in found) and sum(one.filtered for one in found)
+
+
+@dataclass
+class Seen:
+    """What one page showed."""
+
+    problems: list[str] = field(default_factory=list)
+    drawn: int = 0
+    maths: bool = False
+    filtered: bool = False
+
+
+def _open(context: BrowserContext, path: Path, name: str) -> Seen:
+    seen = Seen()
+
+    def say(what: str) -> None:
+        seen.problems.append(f"{name}: {what}")
+
+    page = context.new_page()
+    page.on("request", lambda request: None if request.url.startswith(("file:", "data:", "blob:")) else say(f"asks for {request.url}"))
+    page.on("requestfailed", lambda request: say(f"failed {request.url}"))
+    page.on("console", lambda message: say(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: say(str(error)))
+    page.goto(path.as_uri(), wait_until="load")
+    if page.locator(".math").count():
+        page.wait_for_selector("mjx-container", timeout=20_000)
+        seen.maths = True
+        if page.locator("mjx-merror, [data-mjx-error]").count():
+            say("maths with an error")
+    seen.drawn = page.locator(".interactive .plotly-graph-div").count()
+    if seen.drawn:
+        ready = f"document.querySelectorAll('.interactive .plotly-graph-div .main-svg').length >= {seen.drawn}"
+        page.wait_for_function(ready, timeout=20_000)
+    if "window.filterable(" in path.read_text(encoding="utf-8"):
+        page.wait_for_selector("table.dataTable", timeout=20_000)
+        seen.filtered = True
+    for source in page.evaluate("[...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)"):
+        say(f"broken image {source}")
+    page.close()
+    return seen
+
+
+def test_links_between_pages_lead_somewhere(built_book: Path) -> None:
+    """Every relative link and download of every page names a file that is there."""
+    missing = set()
+    for path in built_book.rglob("*.html"):
+        if "_static" in path.parts:
+            continue
+        for target in re.findall(r'(?:href|src)="([^"#?]+)', path.read_text(encoding="utf-8")):
+            if "://" not in target and not target.startswith(("mailto:", "data:", "{{")) and not (path.parent / target).exists():
+                missing.add(f"{path.relative_to(built_book)}: {target}")
+    assert sorted(missing) == []

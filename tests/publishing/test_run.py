@@ -1,0 +1,59 @@
+"""What a run writes, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+
+from analysis.errors import InputError
+from analysis.publishing import theme
+from analysis.publishing.run import Run
+from analysis.tables import read_csv
+
+
+def test_a_table_is_described_and_reads_back(tmp_path: Path) -> None:
+    run = Run("probe", out=str(tmp_path))
+    frame = pd.DataFrame({"share": [0.1 + 0.2, 1e-300], "name": ["a_b", "50 %"]})
+    run.table(frame, "t", {"share": "share (1)", "name": "name"}, title="A 10 % table", latex=True)
+    assert read_csv(tmp_path / "t.csv").equals(frame), "floats round-trip"
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert manifest["tables"]["t"]["columns"]["share"] == "share (1)" and set(manifest["files"]) == {"t.csv", "t.tex"}
+    latex = (tmp_path / "t.tex").read_text()
+    assert r"\toprule" in latex and r"a\_b" in latex and r"50 \%" in latex
+
+
+def test_refusals(tmp_path: Path) -> None:
+    run = Run("probe", out=str(tmp_path))
+    frame = pd.DataFrame({"x": [1]})
+    with pytest.raises(InputError, match="without a description"):
+        run.table(frame, "t", {}, title="T")
+    with pytest.raises(InputError, match="descriptions without a column"):
+        run.table(frame, "t", {"x": "x", "y": "y"}, title="T")
+    with pytest.raises(InputError, match="lower-case"):
+        run.table(frame, "T t", {"x": "x"}, title="T")
+    run.table(frame, "t", {"x": "x"}, title="T")
+    with pytest.raises(InputError, match="written twice"):
+        run.table(frame, "t", {"x": "x"}, title="T")
+    run.number("n", 1)
+    with pytest.raises(InputError, match="set twice"):
+        run.number("n", 2)
+    with pytest.raises(InputError, match="static figure"):
+        run.interactive_html("<p></p>", "nothing")
+    with pytest.raises(InputError, match="quick, book or full"):
+        Run("probe", tier="slow", out=str(tmp_path))
+
+
+def test_figures_have_the_same_bytes_every_time(tmp_path: Path) -> None:
+    theme.apply()
+    for folder in ("one", "two"):
+        fig, ax = theme.figure()
+        ax.plot([1, 2], [3, 4], label="line")
+        ax.legend()
+        Run("probe", out=str(tmp_path / folder)).figure(fig, "f", caption="C.", made="M.")
+        plt.close("all")
+    for ending in ("png", "svg", "pdf"):
+        assert (tmp_path / "one" / "figures" / f"f.{ending}").read_bytes() == (tmp_path / "two" / "figures" / f"f.{ending}").read_bytes()

@@ -1,0 +1,88 @@
+"""The edges of the package: YAML and CSV read with errors that name file, line and key; the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import run_analysis
+
+from analysis import datasets
+from analysis.configs import Strict, read_yaml
+from analysis.errors import InputError
+from analysis.tables import read_csv, write_atomic
+
+
+class Inner(Strict):
+    size: int
+
+
+class Outer(Strict):
+    name: str
+    inner: Inner
+    items: tuple[Inner, ...] = ()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name: a\ninner:\n  size: 1\n  colour: red\n", "c.yaml:4: inner.colour: unknown key"),
+        ("name: a\ninner:\n  size: big\n", "c.yaml:3: inner.size: Input should be a valid integer"),
+        ("name: a\n", "c.yaml:1: inner: required key is missing"),
+        ("name: a\nname: b\n", "c.yaml:2: name: given twice"),
+        ("name: [\n", "c.yaml:2: not valid YAML"),
+        ("- a\n", "c.yaml:1: expected a mapping"),
+        ("name: a\ninner: {size: 1}\nitems:\n- size: 1\n- size: x\n", "c.yaml:5: items.1.size"),
+    ],
+)
+def test_yaml_errors_name_file_line_and_key(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_yaml(path, Outer)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_csv_errors(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        read_csv(tmp_path / "gone.csv")
+    path = tmp_path / "t.csv"
+    path.write_text("")
+    with pytest.raises(InputError, match="is empty"):
+        read_csv(path)
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match=r"t\.csv:1: c: missing column"):
+        read_csv(path, required=["a", "c"])
+    path.write_text("a,b\n1,2,3,4\n")
+    with pytest.raises(InputError, match="not a CSV table"):
+        read_csv(path)
+
+
+def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "t.csv"
+    target.write_bytes(b"old")
+
+    def fail(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_atomic(target, b"new")
+    assert target.read_bytes() == b"old" and list(tmp_path.iterdir()) == [target]
+
+
+def test_a_missing_dataset_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANALYSIS_DATASETS", str(tmp_path))
+    assert not datasets.available("neusight/nothing")
+    with pytest.raises(datasets.DatasetMissing, match="make data"):
+        datasets.load("neusight/nothing")
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "t.csv").write_text("x\n1\n")
+    assert datasets.load("d/t").x.tolist() == [1]
+
+
+def test_the_command_line_lists_its_commands_and_refuses_others() -> None:
+    listed = run_analysis("--help")
+    assert listed.returncode == 0 and "claims" in listed.stdout and "bench" in listed.stdout
+    refused = run_analysis("nothing")
+    assert refused.returncode == 2 and "no command 'nothing'" in refused.stderr
