@@ -1,0 +1,162 @@
+"""What is computed: a loop nest over named dimensions and the tensors it touches, each an affine projection of the loop indices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from analysis.errors import InputError
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One operand. Rank r of its index is `sum(coefficient * index[dimension])` over `ranks[r]`.
+
+    Args:
+        name: as the tool prints it (Weights, Inputs, Outputs).
+        ranks: for each rank, pairs of (dimension, coefficient >= 1).
+        read_write: True for the tensor that is accumulated into.
+    """
+
+    name: str
+    ranks: tuple[tuple[tuple[str, int], ...], ...]
+    read_write: bool = False
+
+    @cached_property
+    def dimensions(self) -> frozenset[str]:
+        return frozenset(dimension for rank in self.ranks for dimension, _ in rank)
+
+    def extents(self, tile: dict[str, int]) -> tuple[int, ...]:
+        """Size of the bounding box that a tile of the iteration space touches: `1 + sum(c * (tile - 1))` for each rank."""
+        return tuple(1 + sum(c * (tile[d] - 1) for d, c in rank) for rank in self.ranks)
+
+    def size(self, tile: dict[str, int]) -> int:
+        """Words in that bounding box."""
+        words = 1
+        for extent in self.extents(tile):
+            words *= extent
+        return words
+
+    def project(self, point: dict[str, int]) -> tuple[int, ...]:
+        """Index into the tensor of one point (or displacement) of the iteration space; missing dimensions count as 0."""
+        return tuple(sum(c * point.get(d, 0) for d, c in rank) for rank in self.ranks)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A perfectly nested loop over `bounds`, with one multiply-accumulate in its body.
+
+    Args:
+        name: for messages and tables.
+        bounds: dimension to trip count, all >= 1.
+        tensors: operands; exactly one is read_write.
+    """
+
+    name: str
+    bounds: tuple[tuple[str, int], ...]
+    tensors: tuple[Tensor, ...]
+
+    def __post_init__(self) -> None:
+        for dimension, bound in self.bounds:
+            if bound < 1:
+                raise InputError(f"expected a trip count of at least 1 (got {bound})", key=dimension)
+        known = {dimension for dimension, _ in self.bounds}
+        for tensor in self.tensors:
+            for rank in tensor.ranks:
+                for dimension, coefficient in rank:
+                    if dimension not in known:
+                        raise InputError(f"projects onto unknown dimension {dimension}; known: {', '.join(sorted(known))}", key=tensor.name)
+                    if coefficient < 1:
+                        raise InputError(f"coefficient of {dimension} must be at least 1 (got {coefficient})", key=tensor.name)
+        if sum(t.read_write for t in self.tensors) != 1:
+            raise InputError("exactly one tensor is accumulated into (read_write)", key=self.name)
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        return dict(self.bounds)
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates: the product of all trip counts."""
+        product = 1
+        for _, bound in self.bounds:
+            product *= bound
+        return product
+
+
+def _pair(value: int | tuple[int, int]) -> tuple[int, int]:
+    return (value, value) if isinstance(value, int) else value
+
+
+def convolution(
+    *,
+    c: int,
+    m: int,
+    p: int,
+    q: int,
+    r: int = 1,
+    s: int = 1,
+    n: int = 1,
+    stride: int | tuple[int, int] = 1,
+    dilation: int | tuple[int, int] = 1,
+    name: str = "convolution",
+) -> Problem:
+    """A convolution with Timeloop's dimension names: `Out[n,m,q,p] += W[c,m,r,s] * In[n,c,stride*p+dilation*r,stride*q+dilation*s]`.
+
+    Args:
+        c, m: input and output channels.
+        p, q: output width and height; r, s: filter width and height (r slides along p, s along q).
+        n: batch.
+        stride, dilation: one number, or a pair for (p, r) and (q, s).
+    """
+    (stride_p, stride_q), (dilation_r, dilation_s) = _pair(stride), _pair(dilation)
+    return Problem(
+        name=name,
+        bounds=(("N", n), ("C", c), ("M", m), ("P", p), ("Q", q), ("R", r), ("S", s)),
+        tensors=(
+            Tensor("Weights", ((("C", 1),), (("M", 1),), (("R", 1),), (("S", 1),))),
+            Tensor("Inputs", ((("N", 1),), (("C", 1),), (("R", dilation_r), ("P", stride_p)), (("S", dilation_s), ("Q", stride_q)))),
+            Tensor("Outputs", ((("N", 1),), (("M", 1),), (("Q", 1),), (("P", 1),)), read_write=True),
+        ),
+    )
+
+
+def depthwise(
+    *, c: int, p: int, q: int, r: int, s: int, n: int = 1, stride: int | tuple[int, int] = 1, dilation: int | tuple[int, int] = 1
+) -> Problem:
+    """A depthwise convolution: one filter for each channel, so that M does not exist and C indexes the output too."""
+    (stride_p, stride_q), (dilation_r, dilation_s) = _pair(stride), _pair(dilation)
+    return Problem(
+        name="depthwise",
+        bounds=(("N", n), ("C", c), ("P", p), ("Q", q), ("R", r), ("S", s)),
+        tensors=(
+            Tensor("Weights", ((("C", 1),), (("R", 1),), (("S", 1),))),
+            Tensor("Inputs", ((("N", 1),), (("C", 1),), (("R", dilation_r), ("P", stride_p)), (("S", dilation_s), ("Q", stride_q)))),
+            Tensor("Outputs", ((("N", 1),), (("C", 1),), (("Q", 1),), (("P", 1),)), read_write=True),
+        ),
+    )
+
+
+def matmul(*, m: int, n: int, k: int, name: str = "matmul") -> Problem:
+    """A GEMM in convolution's names, so that convolution designs can run it: output rows on P, output columns on M, the sum on C.
+
+    Args:
+        m: rows of the activation and of the result; n: columns of the weight and of the result; k: the summed dimension.
+    """
+    return convolution(c=k, m=n, p=m, q=1, name=name)
+
+
+def batched_matmul(*, b: int, m: int, n: int, k: int) -> Problem:
+    """Attention's GEMM: `Out[b,m,n] += Left[b,m,k] * Right[b,k,n]`; b is batch times heads, and the right operand is no shared weight.
+
+    The operands keep the names Inputs (left) and Weights (right) so that an architecture's `keeps` lists apply.
+    """
+    return Problem(
+        name="batched_matmul",
+        bounds=(("B", b), ("M", n), ("P", m), ("C", k)),
+        tensors=(
+            Tensor("Weights", ((("B", 1),), (("C", 1),), (("M", 1),))),
+            Tensor("Inputs", ((("B", 1),), (("P", 1),), (("C", 1),))),
+            Tensor("Outputs", ((("B", 1),), (("P", 1),), (("M", 1),)), read_write=True),
+        ),
+    )

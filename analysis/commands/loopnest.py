@@ -1,0 +1,43 @@
+"""Cycles, energy and every access count of a mapping, by Timeloop's rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help=__doc__, add_completion=False)
+
+
+@app.command()
+def main(
+    arch: Annotated[Path, typer.Option(help="design: YAML as in data/recorded/timeloop/architecture.yaml")],
+    layer: Annotated[Path, typer.Option(help="layer: YAML map of N, C, M, P, Q, R, S, stride")],
+    mapping: Annotated[Path, typer.Option(help="loops: YAML as in data/recorded/timeloop/mappings/")],
+    out: Annotated[Path, typer.Option(help="JSON to write")],
+    every_step: Annotated[bool, typer.Option(help="walk every iteration, where Timeloop lets the second stand for the rest")] = False,
+) -> None:
+    """Count the accesses of one mapping and price them."""
+    import json
+
+    from analysis.accelerators.architecture import read_architecture
+    from analysis.accelerators.layer import read_layer
+    from analysis.accelerators.loopnest import evaluate
+    from analysis.accelerators.loopnest_report import report
+    from analysis.accelerators.mapping import read_mapping
+    from analysis.errors import InputError
+    from analysis.tables import write_atomic
+
+    architecture = read_architecture(arch)
+    problem = read_layer(layer)
+    loops = read_mapping(mapping, architecture)
+    try:
+        evaluation = evaluate(problem, architecture, loops, walk="every" if every_step else "sampled")
+    except InputError as error:
+        raise InputError(error.message, path=mapping, key=error.key) from None
+    write_atomic(out, (json.dumps(report(evaluation), indent=1) + "\n").encode())
+    typer.echo(
+        f"{evaluation.cycles} cycles (bound by {evaluation.bound_by}), {evaluation.lanes_used} of {evaluation.lanes} units, "
+        f"{evaluation.energy_j * 1e6:.4f} uJ"
+    )
