@@ -104,9 +104,13 @@ def count_where(table: str, column: str, relation: str, threshold: float, where:
 
 def row_of_extreme(table: str, column: str, name: str, largest: bool = True) -> str:
     """The name of the row with the largest (or smallest) value of a column."""
-    rows = printed_table(table)
-    index = rows[column].idxmax() if largest else rows[column].idxmin()
-    return str(rows[name].loc[index])
+    rows = printed_table(table).sort_values(column, ascending=not largest, kind="stable")
+    return str(rows[name].iloc[0])
+
+
+def count_items(table: str, where: Where, column: str = "items") -> int:
+    """How many items, separated by semicolons, a cell lists."""
+    return len([item for item in str(cell(table, where, column)).split(";") if item.strip()])
 
 
 def cells_that_differ(table: str, other: str, key: str, columns: dict[str, str]) -> int:

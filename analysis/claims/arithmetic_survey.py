@@ -116,11 +116,16 @@ def accuracy_against_score_p(scheme: str = "base", leave_out: list[str] | None =
     return _accuracy_test(scheme, leave_out).p_value
 
 
-def accuracy_against_minutes() -> list[float]:
-    """[Spearman correlation, exact two-sided p] between reported error, smallest first, and the printed minutes to a first prediction."""
+def accuracy_with_p(scheme: str = "base") -> list[float]:
+    """[size of the Spearman correlation, exact two-sided p] of reported error and composite score."""
+    test = _accuracy_test(scheme, None)
+    return [abs(test.value), test.p_value]
+
+
+def accuracy_against_minutes_p() -> float:
+    """Exact two-sided p of the Spearman correlation between reported error, smallest first, and the printed minutes to a prediction."""
     rows = printed_table(TABLE5).merge(printed_table("claims/printed/survey_table6"), on="tool")
-    test = exact_permutation_test(rows["error_rank"], rows["minutes"])
-    return [test.value, test.p_value]
+    return exact_permutation_test(rows["error_rank"], rows["minutes"]).p_value
 
 
 def rank_correlation(table: str, column: str, other: str) -> float:
@@ -129,10 +134,9 @@ def rank_correlation(table: str, column: str, other: str) -> float:
     return spearman(rows[column], rows[other])
 
 
-def fisher_p(counts: list[list[int]]) -> list[float]:
-    """[two-sided p, smallest p attainable] of Fisher's exact test of a 2x2 table: rows are groups, columns success and failure."""
-    test = fisher_exact(counts)
-    return [test.p_value, test.smallest_p]
+def smallest_fisher_p(counts: list[list[int]]) -> float:
+    """Smallest two-sided p that Fisher's exact test can give with the margins of a 2x2 table (rows: groups; columns: success, failure)."""
+    return fisher_exact(counts).smallest_p
 
 
 def uncovered_gap() -> list[float]:
@@ -192,9 +196,31 @@ def tiles_printed_over_right(waves: int, tiles: int) -> float:
     return printed / right
 
 
-def hit_rate_allows_mape(hit_rate: float, band: float, miss_error: float) -> list[float]:
-    """Smallest and largest mean error that fit a hit rate: all hits exact, or all hits at the band's edge (same unit as band).
+def smallest_mean_error(hit_rate: float, band: float) -> float:
+    """Least mean error that fits a hit rate: a share 1 - h is off by more than the band, so the mean is above (1 - h) * band.
 
-    (1 - h) * band ... h * band + (1 - h) * miss_error, where misses are off by at least the band and by `miss_error` at most.
+    Args:
+        hit_rate: share of predictions within the band, 0 to 1.
+        band: half width of the band (%).
     """
-    return [(1.0 - hit_rate) * band, hit_rate * band + (1.0 - hit_rate) * miss_error]
+    return (1.0 - hit_rate) * band
+
+
+def largest_mean_error(hit_rate: float, band: float, miss_error: float) -> float:
+    """Largest mean error that fits a hit rate when no prediction is off by more than `miss_error`: h * band + (1 - h) * miss_error."""
+    return hit_rate * band + (1.0 - hit_rate) * miss_error
+
+
+def kernels_for_error(target: float, kernel_error: float = 2.3) -> float:
+    """Number of kernels for which the survey's own law, sigma * sqrt(N), gives `target`: (target / sigma)^2."""
+    return (target / kernel_error) ** 2
+
+
+def amplification(kernel: list[float], system: list[float]) -> list[float]:
+    """[smallest, largest] factor between an error range at kernel level and one at system level."""
+    return [system[0] / kernel[1], system[1] / kernel[0]]
+
+
+def error_from_overhead(overhead_us: float, kernel_us: float) -> float:
+    """Error (%) from an unmodelled overhead for each kernel of mean time `kernel_us`: 100 * o / t."""
+    return 100.0 * overhead_us / kernel_us

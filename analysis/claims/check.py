@@ -13,7 +13,7 @@ import pandas as pd
 from analysis.claims.check_files import Check, Source, read_checks
 from analysis.claims.ledger import Claim, read_ledger
 from analysis.claims.results import Results
-from analysis.claims.verdicts import agrees, difference, verdict_of
+from analysis.claims.verdicts import as_expected, difference, verdict_of
 from analysis.errors import InputError
 from analysis.paths import DATA
 
@@ -93,7 +93,7 @@ def judge(claim: Claim, entry: tuple[Check, Path] | None, results: Results) -> O
     problem = ""
     if verdict != check.verdict:
         problem = f"verdict is {verdict!r}, expected {check.verdict!r} (got {show(got)}, printed {show(check.printed)})"
-    elif not agrees(got, check.expect, check):
+    elif not as_expected(got, check):
         problem = f"value is {show(got)}, expected {show(check.expect)}"
     return Outcome(claim, check, got, verdict, problem, path.name)
 

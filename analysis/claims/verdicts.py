@@ -19,6 +19,14 @@ def _allowed(reference: float, tolerance: float | None, relative: float | None) 
     return max(tolerance or 0.0, (relative or 0.0) * abs(reference), 1e-12 * max(1.0, abs(reference)))
 
 
+EXPECTED_DIGITS = 1e-6  # `expect` is written to about eight digits
+
+
+def as_expected(got: Any, check: Check) -> bool:
+    """Whether `got` is the value that the check file expects, within the check's tolerance (at least one part in a million)."""
+    return agrees(got, check.expect, check.model_copy(update={"relative": max(check.relative or 0.0, EXPECTED_DIGITS)}))
+
+
 def agrees(got: Any, reference: Any, check: Check, relation: str = "equal") -> bool:
     """Whether `got` stands in `relation` to `reference`, within max(tolerance, relative * abs(reference)).
 
