@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 app = typer.Typer(help=__doc__, add_completion=False)
@@ -18,3 +20,11 @@ def describe() -> None:
     from analysis.publishing import package
 
     typer.echo(f"data/datapackage.json describes {package.write()} tables")
+
+
+@app.command()
+def fetch(only: Annotated[list[str] | None, typer.Option(help="only this dataset (may be repeated)")] = None) -> None:
+    """Fetch other people's datasets into data/datasets, verified against pinned digests (needs the network)."""
+    from analysis.publishing.fetch import fetch as fetch_datasets
+
+    fetch_datasets(only)
