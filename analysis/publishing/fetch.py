@@ -1,4 +1,4 @@
-"""Fetches other people's datasets: pinned, verified, converted. The one place, besides the environment and the trials, that uses the network."""
+"""Fetches other people's datasets: pinned, verified, converted. The one place that uses the network, besides environment and trials."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def sources(path: Path = SOURCES) -> list[SourceFile]:
 def pipeweave_place(path: str) -> str | None:
     """Where a PipeWeave file goes in our layout, or None for a file that no table is made of.
 
-    `dataset/collective/A100/all_reduce.csv` -> `collective/A100_all_reduce.csv.gz`; sweeps and GEMM tables are compressed, small ones are not.
+    `dataset/collective/A100/all_reduce.csv` -> `collective/A100_all_reduce.csv.gz`; large tables are compressed.
     """
     parts = path.replace(" ", "_").split("/")
     if parts[:2] == ["dataset", "collective"]:

@@ -1,0 +1,54 @@
+"""One function of the protocol is edited in a copy of the built book: exactly the notebooks that use it run again."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, run_analysis
+
+pytestmark = pytest.mark.build
+
+MODULE = "analysis/mtap/grading.py"
+
+
+def importers() -> set[str]:
+    """Notebooks whose own source imports the module by name."""
+    dotted = MODULE.removesuffix(".py").replace("/", ".")
+    package, _, name = dotted.rpartition(".")
+    found = re.compile(rf"from {re.escape(dotted)} import|import {re.escape(dotted)}\b|from {re.escape(package)} import .*\b{name}\b")
+    return {path.stem for path in (ROOT / "notebooks").glob("*.ipynb") if found.search(path.read_text(encoding="utf-8"))}
+
+
+def users() -> set[str]:
+    """Notebooks whose dependency file, written by their last run, names the module."""
+    rules = (ROOT / "_build" / "book" / "deps").glob("*.d")
+    return {path.stem for path in rules if f" {MODULE} " in path.read_text(encoding="utf-8").replace("\\\n", " ").replace("\n", " ")}
+
+
+def test_an_edit_in_mtap_runs_only_what_uses_it(built_book: Path, tmp_path: Path) -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True
+    )
+    for name in listed.stdout.decode().split("\0"):
+        if name and (ROOT / name).is_file():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tmp_path / name)
+    shutil.copytree(ROOT / "data" / "results", tmp_path / "data" / "results", dirs_exist_ok=True)
+    shutil.copytree(ROOT / "_build" / "book", tmp_path / "_build" / "book")
+    untouched = run_analysis("build", cwd=tmp_path)
+    assert untouched.stdout.strip() == "all notebooks are up to date", untouched.stdout + untouched.stderr
+    module = tmp_path / MODULE
+    text = module.read_text(encoding="utf-8")
+    edited = re.sub(r'(\ndef \w+\(.*?\) -> [^\n]+:\n    """)', r"\1Edited. ", text, count=1, flags=re.DOTALL)
+    assert edited != text
+    module.write_text(edited, encoding="utf-8")
+    done = run_analysis("build", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    ran = {line.split("]")[1].split()[0] for line in done.stdout.splitlines() if line.startswith("  [")}
+    assert ran == users()
+    assert importers() and importers() <= ran
+    assert len(ran) < len(list((ROOT / "notebooks").glob("*.ipynb"))) / 2, "most of the book has nothing to do with grading"
