@@ -1,0 +1,180 @@
+"""How many KV blocks does a request need, and who has to give way when there are none?
+
+Paged KV cache: a block holds the keys and values of `block_size` tokens. Always true, for each replica:
+`free + blocks of requests + blocks of resident prefixes = all blocks`.
+
+Prefix caching: requests that begin with the same prefix share its full blocks. The first one to finish its prompt leaves them in the
+cache; they go, least recently used first, when nobody uses them and blocks are short.
+"""
+
+from __future__ import annotations
+
+from analysis.serving.compiled import inlined
+from analysis.serving.state import NONE, Replica, put_first, take_first
+
+
+@inlined
+def blocks_for(tokens: int, block_size: int) -> int:
+    """Blocks that hold so many tokens: ceil(tokens / block_size)."""
+    return (tokens + block_size - 1) // block_size
+
+
+@inlined
+def available(replica: Replica) -> int:
+    """Blocks that are free or can be made so without touching a request."""
+    return replica.state.free + replica.state.evictable
+
+
+@inlined
+def sharable(replica: Replica, i: int) -> int:
+    """Blocks of the request's prompt that lie in the prefix cache; its last token is always computed."""
+    request = replica.requests[i]
+    if request.prefix == NONE or replica.limits.prefix_caching == 0:
+        return 0
+    wanted = min(request.prefix_tokens, request.prefill - 1) // replica.limits.block_size
+    return min(wanted, replica.prefixes[request.prefix].blocks)
+
+
+@inlined
+def fits(replica: Replica, i: int, blocks: int, spare: int) -> bool:
+    """Can a new request take `blocks` blocks, those it shares included, and leave `spare` of them free?"""
+    shared = sharable(replica, i)
+    room = available(replica)
+    if shared > 0:
+        prefix = replica.prefixes[replica.requests[i].prefix]
+        if prefix.users == 0:
+            room -= prefix.blocks
+    return room - (blocks - shared) >= spare
+
+
+@inlined
+def take(replica: Replica, i: int, blocks: int) -> None:
+    """Give the request more blocks; unused prefixes leave the cache if they must. There must be enough `available`."""
+    state = replica.state
+    while state.free < blocks:
+        oldest = NONE
+        for p in range(replica.prefixes.shape[0]):
+            prefix = replica.prefixes[p]
+            if prefix.blocks > 0 and prefix.users == 0 and (oldest == NONE or prefix.used_at < replica.prefixes[oldest].used_at):
+                oldest = p
+        gone = replica.prefixes[oldest]
+        state.free += gone.blocks
+        state.evictable -= gone.blocks
+        gone.blocks = 0
+    state.free -= blocks
+    replica.requests[i].blocks += blocks
+
+
+@inlined
+def admit(replica: Replica, i: int, blocks: int) -> None:
+    """Admit a waiting request with `blocks` blocks, of which it shares what lies in the prefix cache."""
+    state, request = replica.state, replica.requests[i]
+    shared = sharable(replica, i)
+    if shared > 0:
+        prefix = replica.prefixes[request.prefix]
+        if prefix.users == 0:
+            state.evictable -= prefix.blocks
+        prefix.users += 1
+        request.shared = shared
+        request.processed = shared * replica.limits.block_size
+        request.cached += request.processed
+        state.work -= request.processed
+    take(replica, i, blocks - shared)
+    request.order = state.admissions
+    state.admissions += 1
+    state.admitted += 1
+
+
+@inlined
+def release(replica: Replica, i: int) -> None:
+    """Give back all blocks of a request."""
+    state, request = replica.state, replica.requests[i]
+    state.free += request.blocks
+    request.blocks = 0
+    if request.shared > 0:
+        prefix = replica.prefixes[request.prefix]
+        prefix.users -= 1
+        prefix.used_at = state.clock
+        if prefix.users == 0:
+            state.evictable += prefix.blocks
+        request.shared = 0
+    state.admitted -= 1
+
+
+@inlined
+def leave_prefix(replica: Replica, i: int) -> None:
+    """The prompt is done: its prefix stays in the cache for others, unless it lies there already."""
+    request = replica.requests[i]
+    if request.prefix == NONE or request.shared > 0 or replica.limits.prefix_caching == 0:
+        return
+    prefix = replica.prefixes[request.prefix]
+    blocks = min(request.prefix_tokens // replica.limits.block_size, request.blocks)
+    if prefix.blocks == 0 and blocks > 0:
+        prefix.blocks, prefix.users = blocks, 1
+        request.blocks -= blocks
+        request.shared = blocks
+
+
+@inlined
+def preempt(replica: Replica, i: int) -> None:
+    """Take the blocks of a running request away; it goes to the front of the waiting list.
+
+    By recomputation what it had generated is prefilled again together with its prompt; by swapping its blocks wait in host memory.
+    """
+    state, request = replica.state, replica.requests[i]
+    if replica.limits.swap != 0:
+        request.swapped = request.blocks + request.shared
+        state.moved += request.swapped
+    else:
+        state.work += request.processed
+        request.prefill = max(request.prefill, request.processed)
+        request.processed = 0
+    release(replica, i)
+    request.restarts += 1
+    state.preempted += 1
+    put_first(replica, i)
+
+
+@inlined
+def resume_swapped(replica: Replica) -> None:
+    """Bring swapped requests at the front of the waiting list back into the cache while they fit."""
+    state, limits = replica.state, replica.limits
+    while state.first != NONE and replica.requests[state.first].swapped > 0 and state.admitted < limits.max_batch:
+        request = replica.requests[state.first]
+        if available(replica) - request.swapped < max(limits.watermark, 1):
+            return
+        i = take_first(replica)
+        take(replica, i, request.swapped)
+        state.moved += request.swapped
+        request.swapped = 0
+        request.order = state.admissions
+        state.admissions += 1
+        state.admitted += 1
+        replica.running[state.running] = i
+        state.running += 1
+
+
+@inlined
+def make_room(replica: Replica, i: int, blocks: int, first: int, last: int) -> tuple[bool, int]:
+    """Preempt running requests, the last first, until the request can have `blocks` more blocks.
+
+    The candidates are positions first to last - 1 of the running list; when they are used up the request itself is preempted.
+
+    Returns: (whether the request still runs, the new `last`).
+    """
+    while available(replica) < blocks:
+        if last > first:
+            last -= 1
+            preempt(replica, replica.running[last])
+        else:
+            preempt(replica, i)
+            return False, last
+    return True, last
+
+
+@inlined
+def grow(replica: Replica, i: int) -> None:
+    """Give a decoding request a block for its newest token if it needs one."""
+    request = replica.requests[i]
+    if request.processed > (request.blocks + request.shared) * replica.limits.block_size:
+        take(replica, i, 1)

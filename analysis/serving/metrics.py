@@ -1,0 +1,132 @@
+"""How good was the service?
+
+TTFT, time to first token: prefill completed - arrived. E2E: completed - arrived. TPOT, time per output token, has two definitions:
+the usual one is (E2E - TTFT) / (output tokens - 1), undefined for one token; VIDUR's is (E2E - TTFT) / output tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.errors import InputError
+from analysis.serving.requests import Floats
+from analysis.serving.simulate import Result
+
+PERCENTILES = (50, 90, 99)
+LATENCIES = ("ttft_s", "tpot_s", "tpot_vidur_s", "e2e_s", "queueing_s")
+
+
+def tpot_s(result: Result) -> Floats:
+    """Time per output token after the first, NaN for requests of one token: (E2E - TTFT) / (output tokens - 1); shape (n,)."""
+    gaps = result.requests.decode_tokens - 1
+    return np.divide(result.e2e_s - result.ttft_s, gaps, out=np.full(len(gaps), np.nan), where=gaps > 0)
+
+
+def tpot_vidur_s(result: Result) -> Floats:
+    """Time per output token as VIDUR counts it: (E2E - TTFT) / output tokens; shape (n,)."""
+    return np.asarray((result.e2e_s - result.ttft_s) / result.requests.decode_tokens)
+
+
+def latencies(result: Result) -> pd.DataFrame:
+    """All latencies of each request, seconds: one row a request in their order, columns `LATENCIES`."""
+    return pd.DataFrame(
+        {
+            "ttft_s": result.ttft_s,
+            "tpot_s": tpot_s(result),
+            "tpot_vidur_s": tpot_vidur_s(result),
+            "e2e_s": result.e2e_s,
+            "queueing_s": result.queueing_s,
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Use:
+    """How much of the replicas was used.
+
+    Attributes:
+        busy_share: time with a batch running, over replicas x makespan.
+        kv_share: KV blocks in use, over all, averaged over replicas x makespan (an idle replica counts as empty).
+        kv_peak_share: most blocks that a replica ever used, over all of its own.
+        batches: batches run.
+        mean_batch: requests a batch.
+        requests_in_flight: time-average number of requests in the system (Little's law: rate x mean E2E).
+        preemptions: how often a request lost its blocks.
+        recomputed_share: tokens fed to the model beyond those needed once, over those needed.
+        cached_share: prompt tokens found in the prefix cache, over all prompt tokens.
+        output_tokens_per_s: tokens generated a second of makespan.
+    """
+
+    busy_share: float
+    kv_share: float
+    kv_peak_share: float
+    batches: int
+    mean_batch: float
+    requests_in_flight: float
+    preemptions: int
+    recomputed_share: float
+    cached_share: float
+    output_tokens_per_s: float
+
+
+def use(result: Result) -> Use:
+    """How much of the replicas was used; zeros for a run without requests."""
+    replicas, records = result.replicas, result.records
+    if not len(result.requests):
+        return Use(0.0, 0.0, 0.0, 0, 0.0, 0.0, 0, 0.0, 0.0, 0.0)
+    time_s = result.makespan_s * len(replicas)
+    blocks = result.limits.kv_blocks * (result.limits.block_size if result.scheduler == "lightllm" else 1)
+    batches = int(replicas["batches"].sum())
+    needed = int((result.requests.prefill_tokens + result.requests.decode_tokens - 1).sum())
+    fed, cached = int(records["computed"].sum()), int(records["cached"].sum())
+    return Use(
+        busy_share=float(replicas["busy_s"].sum() / time_s),
+        kv_share=float(replicas["block_s"].sum() / (blocks * time_s)),
+        kv_peak_share=float(replicas["peak"].max() / blocks),
+        batches=batches,
+        mean_batch=float(replicas["members"].sum() / batches),
+        requests_in_flight=float(result.e2e_s.sum() / result.makespan_s),
+        preemptions=int(replicas["preempted"].sum()),
+        recomputed_share=(fed + cached - needed) / needed,
+        cached_share=cached / int(result.requests.prefill_tokens.sum()),
+        output_tokens_per_s=float(result.requests.decode_tokens.sum() / result.makespan_s),
+    )
+
+
+def goodput(result: Result, slo: Mapping[str, float]) -> tuple[float, float]:
+    """Requests that meet every latency bound: (share of all, requests a second of makespan).
+
+    A request of one output token has no TPOT and meets any bound on it.
+
+    Args:
+        result: a run.
+        slo: bound in seconds by latency, such as {"ttft_s": 0.2, "tpot_s": 0.05}.
+    """
+    frame = latencies(result)
+    unknown = [name for name in slo if name not in frame]
+    if unknown:
+        raise InputError(f"expected one of {', '.join(LATENCIES)}", key=unknown[0])
+    good = np.ones(len(frame), dtype=bool)
+    for name, bound in slo.items():
+        good &= ~(frame[name].to_numpy() > bound)
+    if not len(frame):
+        return 1.0, 0.0
+    return float(good.mean()), float(good.sum() / result.makespan_s)
+
+
+def summary(result: Result) -> dict[str, float]:
+    """Mean and percentiles of every latency, in seconds: `ttft_s_mean`, `ttft_s_p50`, ... ; NaN where there is no value.
+
+    Percentiles interpolate linearly between order statistics.
+    """
+    out: dict[str, float] = {}
+    for name, column in latencies(result).items():
+        values = column.dropna().to_numpy()
+        out[f"{name}_mean"] = float(values.mean()) if values.size else float("nan")
+        for percent in PERCENTILES:
+            out[f"{name}_p{percent}"] = float(np.percentile(values, percent)) if values.size else float("nan")
+    return out

@@ -1,0 +1,45 @@
+"""Does our scheduler make the recorded run's batches, given its step times?"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from analysis.serving.limits import RESERVING, Limits
+from analysis.serving.requests import read_requests
+from analysis.serving.simulate import Result, simulate
+from analysis.serving.steps import read_recorded
+from analysis.serving.tables import batches_table, requests_table
+from analysis.tables import write_csv
+
+
+def replay(
+    requests: str | Path, steps: str | Path, scheduler: str, limits: Limits | None = None, max_request_tokens: int | None = None
+) -> tuple[Result, int]:
+    """Run recorded requests with recorded step times, which are used in order, one a batch.
+
+    Args:
+        requests: CSV of requests with VIDUR's recorded column names.
+        steps: CSV of batches, of which only `total_time_s` is read.
+        scheduler: one of `schedulers.dispatch.SCHEDULERS`.
+        limits: of the replica.
+        max_request_tokens: what Orca and FasterTransformer reserve for each request; by default the limits' own, or the longest request's
+            tokens if that is more.
+    Returns: (the run with its batches, recorded steps not used).
+    """
+    arrived, recorded, limits = read_requests(requests), read_recorded(steps), limits or Limits()
+    if max_request_tokens is not None:
+        limits = dataclasses.replace(limits, max_request_tokens=max_request_tokens)
+    elif scheduler in RESERVING and len(arrived):
+        longest = int((arrived.prefill_tokens + arrived.decode_tokens).max())
+        limits = dataclasses.replace(limits, max_request_tokens=max(limits.max_request_tokens, longest))
+    result = simulate(arrived, scheduler, recorded, limits, record_batches=True)
+    assert recorded.recorded is not None
+    return result, recorded.recorded.size - int(result.replicas["batches"].sum())
+
+
+def write_run(result: Result, out: str | Path) -> None:
+    """Write `requests.csv` and `batches.csv` of a run into a folder."""
+    tables = {"requests.csv": requests_table(result), "batches.csv": batches_table(result)}
+    for name, table in tables.items():
+        write_csv(table, Path(out) / name)

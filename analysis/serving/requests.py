@@ -1,0 +1,126 @@
+"""Which requests arrive, when, and how long are they?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.errors import InputError
+from analysis.tables import read_csv
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+COLUMNS = ("request_id", "arrived_at", "num_prefill_tokens", "num_decode_tokens")
+
+
+@dataclass(frozen=True)
+class Requests:
+    """Requests of a run, in any order; ids need not be 0, 1, 2, ...
+
+    Attributes:
+        request_id: shape (n,), all different.
+        arrived_at_s: seconds, not negative.
+        prefill_tokens: tokens of the prompt, at least 1.
+        decode_tokens: tokens generated, at least 1; the first comes with the prompt's end.
+        prefix: which shared prefix the prompt begins with, -1: none.
+        prefix_tokens: tokens of that prefix, at most the prompt's.
+    """
+
+    request_id: Ints
+    arrived_at_s: Floats
+    prefill_tokens: Ints
+    decode_tokens: Ints
+    prefix: Ints
+    prefix_tokens: Ints
+
+    def __len__(self) -> int:
+        return len(self.request_id)
+
+
+def make_requests(
+    arrived_at_s: Floats,
+    prefill_tokens: Ints,
+    decode_tokens: Ints,
+    request_id: Ints | None = None,
+    prefix: Ints | None = None,
+    prefix_tokens: Ints | None = None,
+) -> Requests:
+    """Requests from arrays of equal length; ids count from 0 if not given.
+
+    Raises:
+        InputError: names the first request that is wrong, and why.
+    """
+    count = len(arrived_at_s)
+    ids = np.arange(count) if request_id is None else np.asarray(request_id)
+    which = np.full(count, -1) if prefix is None else np.asarray(prefix)
+    shared = np.zeros(count, np.int64) if prefix_tokens is None else np.asarray(prefix_tokens)
+    requests = Requests(
+        request_id=ids.astype(np.int64),
+        arrived_at_s=np.asarray(arrived_at_s, dtype=np.float64),
+        prefill_tokens=np.asarray(prefill_tokens).astype(np.int64),
+        decode_tokens=np.asarray(decode_tokens).astype(np.int64),
+        prefix=which.astype(np.int64),
+        prefix_tokens=shared.astype(np.int64),
+    )
+    problem = first_problem(requests)
+    if problem is not None:
+        position, key, message = problem
+        raise InputError(f"request {requests.request_id[position]}: {message}", key=key)
+    return requests
+
+
+def first_problem(requests: Requests) -> tuple[int, str, str] | None:
+    """The first thing wrong: (position, column, message), or None."""
+    too_long = (requests.prefix_tokens < 0) | (requests.prefix_tokens > requests.prefill_tokens)
+    wrong = [
+        (~np.isfinite(requests.arrived_at_s) | (requests.arrived_at_s < 0), "arrived_at", "expected seconds, not negative"),
+        (requests.prefill_tokens < 1, "num_prefill_tokens", "expected at least 1 token"),
+        (requests.decode_tokens < 1, "num_decode_tokens", "expected at least 1 token (the prompt's end gives the first)"),
+        (too_long, "prefix_tokens", "expected 0 to the prompt's tokens"),
+        (pd.Series(requests.request_id).duplicated().to_numpy(), "request_id", "is given twice"),
+    ]
+    found = [(int(np.flatnonzero(mask)[0]), key, message) for mask, key, message in wrong if mask.any()]
+    return min(found) if found else None
+
+
+def read_requests(path: str | Path) -> Requests:
+    """Requests from a CSV with the columns of VIDUR's records.
+
+    Args:
+        path: CSV with `request_id,arrived_at,num_prefill_tokens,num_decode_tokens`, and if wanted `prefix_id,prefix_tokens` (an empty
+            `prefix_id`: no shared prefix); other columns are not read.
+    Raises:
+        InputError: file, line and column of what is wrong.
+    """
+    frame = read_csv(path, required=COLUMNS)
+    columns: dict[str, Any] = {}
+    for name in [*COLUMNS, *(n for n in ("prefix_id", "prefix_tokens") if n in frame)]:
+        numbers = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=np.float64)
+        if name.startswith("prefix"):
+            numbers = np.where(frame[name].isna(), -1 if name == "prefix_id" else 0, numbers)
+        fits = np.isfinite(numbers)
+        if name != "arrived_at":
+            fits &= numbers == np.floor(numbers)
+        if not fits.all():
+            line = int(np.flatnonzero(~fits)[0])
+            expected = "a number" if name == "arrived_at" else "a whole number"
+            raise InputError(f"expected {expected}, got {frame[name].iloc[line]!r}", path=path, line=line + 2, key=name)
+        columns[name] = numbers
+    requests = Requests(
+        columns["request_id"].astype(np.int64),
+        columns["arrived_at"],
+        columns["num_prefill_tokens"].astype(np.int64),
+        columns["num_decode_tokens"].astype(np.int64),
+        columns.get("prefix_id", np.full(len(frame), -1)).astype(np.int64),
+        columns.get("prefix_tokens", np.zeros(len(frame))).astype(np.int64),
+    )
+    problem = first_problem(requests)
+    if problem is not None:
+        position, key, message = problem
+        raise InputError(message, path=path, line=position + 2, key=key)
+    return requests

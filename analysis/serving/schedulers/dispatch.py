@@ -1,0 +1,31 @@
+"""The schedulers by name."""
+
+from __future__ import annotations
+
+from analysis.serving.compiled import inlined
+from analysis.serving.schedulers import faster_transformer, lightllm, orca, sarathi, vllm, vllm_v1
+from analysis.serving.state import Replica
+
+SCHEDULERS = ("faster_transformer", "orca", "vllm", "sarathi", "lightllm", "vllm_v1")
+
+FASTER_TRANSFORMER, ORCA, VLLM, SARATHI, LIGHTLLM, VLLM_V1 = range(6)
+
+_faster_transformer, _orca, _vllm = faster_transformer.schedule, orca.schedule, vllm.schedule
+_sarathi, _lightllm, _vllm_v1 = sarathi.schedule, lightllm.schedule, vllm_v1.schedule
+
+
+@inlined
+def schedule(replica: Replica) -> int:
+    """Let the replica's scheduler fill the next batch; returns how many requests are in it."""
+    scheduler = replica.limits.scheduler
+    if scheduler == VLLM:
+        return _vllm(replica)
+    if scheduler == SARATHI:
+        return _sarathi(replica)
+    if scheduler == ORCA:
+        return _orca(replica)
+    if scheduler == FASTER_TRANSFORMER:
+        return _faster_transformer(replica)
+    if scheduler == LIGHTLLM:
+        return _lightllm(replica)
+    return _vllm_v1(replica)

@@ -1,0 +1,32 @@
+"""FasterTransformer: static batching. A batch runs to completion before the next begins.
+
+Each request reserves the cache of the longest possible one and keeps it until the whole batch is complete; complete requests leave the
+later steps. (VIDUR 7d47513 gives back only the reservations of the requests in a batch's last step. The schedule is the same as long as
+the lost ones are not needed, as in the recorded runs; here nothing is lost.)
+
+Source: VIDUR 7d47513 as recorded in data/recorded/vidur.
+"""
+
+from __future__ import annotations
+
+from analysis.serving.compiled import inlined
+from analysis.serving.memory import admit
+from analysis.serving.state import NONE, Replica, next_tokens, take_first
+
+
+@inlined
+def schedule(replica: Replica) -> int:
+    """Fill the next batch; returns how many requests are in it."""
+    state, requests, limits = replica.state, replica.requests, replica.limits
+    size = state.running
+    if size > 0:
+        for k in range(size):
+            replica.batch[k], replica.tokens[k] = replica.running[k], 1
+        state.running = 0
+        return size
+    while state.first != NONE and size < limits.max_batch and state.free >= limits.reserve:
+        i = take_first(replica)
+        admit(replica, i, limits.reserve)
+        replica.batch[size], replica.tokens[size] = i, next_tokens(requests[i])
+        size += 1
+    return size

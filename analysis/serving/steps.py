@@ -1,0 +1,223 @@
+"""How long does one batch take?
+
+`StepTime` holds everything that the event loop needs to answer it, as plain arrays, so that one compiled loop serves every model:
+
+    t = fixed + token_s[tokens] + prefills + decodes + swapped blocks x time of one
+    prefills = prompt_s x prompt tokens + pair_s x pairs + prefill_grid(context tokens, sqrt(sum of chunk^2))
+    decodes  = request_s x decoding requests + kv_s x cached tokens + decode_grid(decoding requests, mean cached tokens)
+
+`token_s` may be any function of the tokens in a batch, tabulated: linear, a roofline with its knee, a measured profile with its
+steps, a fitted forest, experts of a mixture; past its end it goes on along its last slope. `pairs` counts query-key pairs of causal
+attention: a chunk of c tokens after p earlier ones has c x (p + (c + 1) / 2). The grids are bilinear between their axes' points and go on
+beyond them; leave them out if not needed. Recorded times take the place of all this and are used in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.errors import InputError
+from analysis.serving.compiled import inlined
+from analysis.serving.state import Replica
+from analysis.tables import read_csv
+
+Floats = NDArray[np.float64]
+
+
+class Steps(NamedTuple):
+    """`StepTime` as the compiled loop sees it."""
+
+    recorded: Any
+    token_s: Any
+    fixed_s: float
+    prompt_s: float
+    pair_s: float
+    request_s: float
+    kv_s: float
+    kv_rounding: int
+    prefill_context: Any
+    prefill_chunk: Any
+    prefill_grid: Any
+    decode_requests: Any
+    decode_kv: Any
+    decode_grid: Any
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A function of two variables on a grid.
+
+    Attributes:
+        x: first axis, ascending, shape (m,), m >= 2.
+        y: second axis, ascending, shape (n,), n >= 2.
+        seconds: shape (m, n).
+    """
+
+    x: Floats
+    y: Floats
+    seconds: Floats
+
+    def __post_init__(self) -> None:
+        if self.seconds.shape != (self.x.size, self.y.size) or min(self.x.size, self.y.size) < 2:
+            raise InputError(
+                f"a grid of {self.x.size} x {self.y.size} points cannot hold times of shape {self.seconds.shape}; at least 2 x 2"
+            )
+        if (np.diff(self.x) <= 0).any() or (np.diff(self.y) <= 0).any():
+            raise InputError("the axes of a grid must ascend")
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """Time of a batch as a function of what is in it; the module says the formula.
+
+    Attributes:
+        token_s: seconds for 0, 1, 2, ... tokens in the batch, shape (n,), n >= 2.
+        fixed_s: seconds of every batch.
+        prompt_s: seconds a prompt token, besides `token_s`.
+        pair_s: seconds a query-key pair of prefill attention.
+        request_s: seconds a decoding request, besides `token_s`.
+        kv_s: seconds a cached token read by a decoding request.
+        kv_rounding: in the decode grid the mean cached tokens are rounded up to a multiple of this; 0: not.
+        prefill: grid over (context tokens, sqrt(sum of chunk^2)), or None.
+        decode: grid over (decoding requests, mean cached tokens), or None.
+        recorded: recorded seconds of each batch in order; nothing else counts then.
+    """
+
+    token_s: Floats = field(default_factory=lambda: np.zeros(2))
+    fixed_s: float = 0.0
+    prompt_s: float = 0.0
+    pair_s: float = 0.0
+    request_s: float = 0.0
+    kv_s: float = 0.0
+    kv_rounding: int = 0
+    prefill: Grid | None = None
+    decode: Grid | None = None
+    recorded: Floats | None = None
+
+    def __post_init__(self) -> None:
+        if self.token_s.ndim != 1 or self.token_s.size < 2:
+            raise InputError("token_s needs times for at least 0 and 1 tokens")
+        scalars = np.array([self.fixed_s, self.prompt_s, self.pair_s, self.request_s, self.kv_s])
+        for name, values in (("token_s", self.token_s), ("coefficients", scalars), ("recorded", self.recorded)):
+            if values is not None and not (np.isfinite(values).all() and (values >= 0).all()):
+                raise InputError("step times must be finite and not negative", key=name)
+        if self.recorded is not None and self.recorded.size == 0:
+            raise InputError("there are no recorded steps")
+
+    def compiled(self) -> Steps:
+        """The same as one tuple of arrays and numbers, always of the same types."""
+        none = np.zeros(0), np.zeros(0), np.zeros((0, 0))
+        prefill = none if self.prefill is None else (self.prefill.x, self.prefill.y, self.prefill.seconds)
+        decode = none if self.decode is None else (self.decode.x, self.decode.y, self.decode.seconds)
+
+        def plain(values: Floats) -> Floats:
+            return np.array(values, dtype=np.float64, order="C")
+
+        return Steps(
+            recorded=plain(self.recorded if self.recorded is not None else np.zeros(0)),
+            token_s=plain(self.token_s),
+            fixed_s=float(self.fixed_s),
+            prompt_s=float(self.prompt_s),
+            pair_s=float(self.pair_s),
+            request_s=float(self.request_s),
+            kv_s=float(self.kv_s),
+            kv_rounding=int(self.kv_rounding),
+            prefill_context=plain(prefill[0]),
+            prefill_chunk=plain(prefill[1]),
+            prefill_grid=plain(prefill[2]),
+            decode_requests=plain(decode[0]),
+            decode_kv=plain(decode[1]),
+            decode_grid=plain(decode[2]),
+        )
+
+
+def tabulate(time_s: Callable[[Floats], Floats], most: int = 4096) -> Floats:
+    """Table of a function of the tokens in a batch, for `StepTime.token_s`.
+
+    Args:
+        time_s: seconds for an array of token counts.
+        most: last count in the table.
+    """
+    return np.asarray(time_s(np.arange(most + 1, dtype=np.float64)), dtype=np.float64)
+
+
+def linear(fixed_s: float, prompt_token_s: float, decode_request_s: float, kv_token_s: float = 0.0, pair_s: float = 0.0) -> StepTime:
+    """t = fixed + a x prompt tokens + b x decoding requests + c x cached tokens + d x query-key pairs.
+
+    Args:
+        fixed_s, prompt_token_s, decode_request_s, kv_token_s, pair_s: the coefficients, in seconds.
+    """
+    return StepTime(fixed_s=fixed_s, prompt_s=prompt_token_s, request_s=decode_request_s, kv_s=kv_token_s, pair_s=pair_s)
+
+
+def read_recorded(path: str | Path) -> StepTime:
+    """Recorded step times: the column `total_time_s`, one row a batch, in order; no other column is read.
+
+    Args:
+        path: CSV, plain or gzip.
+    """
+    frame = read_csv(path, required=["total_time_s"], usecols=lambda name: name == "total_time_s")
+    try:
+        seconds = frame["total_time_s"].to_numpy(dtype=np.float64)
+    except ValueError as error:
+        raise InputError(f"expected seconds: {error}", path=path, key="total_time_s") from None
+    wrong = np.flatnonzero(~(np.isfinite(seconds) & (seconds >= 0)))
+    if wrong.size:
+        raise InputError("expected seconds, not negative", path=path, line=int(wrong[0]) + 2, key="total_time_s")
+    if not seconds.size:
+        raise InputError("there are no recorded steps", path=path, line=2)
+    return StepTime(recorded=seconds)
+
+
+@inlined
+def on_grid(x_axis: Any, y_axis: Any, values: Any, x: float, y: float) -> float:
+    """Bilinear interpolation, continued beyond the axes."""
+    i = min(max(np.searchsorted(x_axis, x) - 1, 0), x_axis.size - 2)
+    j = min(max(np.searchsorted(y_axis, y) - 1, 0), y_axis.size - 2)
+    u = (x - x_axis[i]) / (x_axis[i + 1] - x_axis[i])
+    v = (y - y_axis[j]) / (y_axis[j + 1] - y_axis[j])
+    low = values[i, j] + u * (values[i + 1, j] - values[i, j])
+    high = values[i, j + 1] + u * (values[i + 1, j + 1] - values[i, j + 1])
+    return low + v * (high - low)
+
+
+@inlined
+def on_table(table: Any, count: int) -> float:
+    """Entry of a table, continued beyond its end along its last slope."""
+    last = table.size - 1
+    if count <= last:
+        return table[count]
+    return table[last] + (count - last) * (table[last] - table[last - 1])
+
+
+@inlined
+def step_time(steps: Steps, replica: Replica, size: int) -> float:
+    """Seconds that a batch of `size` requests takes."""
+    total, decodes, cached, context = 0, 0, 0, 0
+    pairs, squares = 0.0, 0.0
+    for k in range(size):
+        request, chunk = replica.requests[replica.batch[k]], replica.tokens[k]
+        total += chunk
+        if request.processed > request.prefill:
+            decodes += 1
+            cached += request.processed
+        else:
+            context += request.processed
+            squares += float(chunk) * chunk
+            pairs += chunk * (request.processed + 0.5 * (chunk + 1))
+    seconds = steps.fixed_s + on_table(steps.token_s, total)
+    seconds += steps.prompt_s * (total - decodes) + steps.pair_s * pairs + steps.request_s * decodes + steps.kv_s * cached
+    if squares > 0 and steps.prefill_grid.size > 0:
+        seconds += max(0.0, on_grid(steps.prefill_context, steps.prefill_chunk, steps.prefill_grid, float(context), np.sqrt(squares)))
+    if decodes > 0 and steps.decode_grid.size > 0:
+        mean = cached / decodes
+        if steps.kv_rounding > 0:
+            mean = np.ceil(mean / steps.kv_rounding) * steps.kv_rounding
+        seconds += max(0.0, on_grid(steps.decode_requests, steps.decode_kv, steps.decode_grid, float(decodes), mean))
+    return seconds

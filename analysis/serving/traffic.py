@@ -1,0 +1,138 @@
+"""What traffic do we offer? Arrival times and lengths drawn from named distributions.
+
+Common random numbers: two traffics with the same seed and count have the same lengths, and the same arrivals up to the rate, so that
+comparisons at different rates or under different schedulers are paired.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from analysis.errors import InputError
+from analysis.serving.requests import Floats, Ints, Requests, make_requests
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """Arrival process.
+
+    Attributes:
+        kind: poisson (exponential gaps), gamma (gaps of coefficient of variation `cv`), uniform (equal gaps) or burst (all at time 0).
+        rate_per_s: requests a second, over all replicas.
+        cv: coefficient of variation of gamma gaps; 1 is Poisson.
+    """
+
+    kind: Literal["poisson", "gamma", "uniform", "burst"] = "poisson"
+    rate_per_s: float = 1.0
+    cv: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (self.rate_per_s > 0 and math.isfinite(self.rate_per_s)):
+            raise InputError(f"expected a rate above 0, got {self.rate_per_s}", key="rate_per_s")
+        if not (self.cv > 0 and math.isfinite(self.cv)):
+            raise InputError(f"expected a coefficient of variation above 0, got {self.cv}", key="cv")
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Distribution of a number of tokens.
+
+    Attributes:
+        kind: fixed (`low`), uniform (`low` to `high`, both possible), zipf (`low` to `high`, probability of the k-th value ~ 1/k^exponent)
+            or empirical (drawn with replacement from `values`).
+        low, high: tokens.
+        exponent: of Zipf's law.
+        values: observed tokens.
+    """
+
+    kind: Literal["fixed", "uniform", "zipf", "empirical"] = "fixed"
+    low: int = 128
+    high: int = 512
+    exponent: float = 1.0
+    values: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.kind == "empirical":
+            if not self.values or min(self.values) < 1:
+                raise InputError("expected observed lengths of at least 1 token", key="values")
+        elif self.low < 1 or (self.kind != "fixed" and self.high < self.low):
+            raise InputError(f"expected 1 <= low <= high, got {self.low} and {self.high}", key="low")
+
+
+def draw_arrivals(arrivals: Arrivals, count: int, generator: np.random.Generator) -> Floats:
+    """Arrival times in seconds, ascending, shape (count,)."""
+    if arrivals.kind == "burst":
+        return np.zeros(count)
+    if arrivals.kind == "uniform":
+        gaps = np.ones(count)
+    elif arrivals.kind == "poisson":
+        gaps = generator.exponential(size=count)
+    else:
+        shape = 1.0 / arrivals.cv**2
+        gaps = generator.gamma(shape, size=count) / shape
+    return np.cumsum(gaps) / arrivals.rate_per_s
+
+
+def draw_lengths(lengths: Lengths, count: int, generator: np.random.Generator) -> Ints:
+    """Token counts, shape (count,)."""
+    if lengths.kind == "fixed":
+        return np.full(count, lengths.low, dtype=np.int64)
+    if lengths.kind == "uniform":
+        return generator.integers(lengths.low, lengths.high + 1, count)
+    if lengths.kind == "empirical":
+        return generator.choice(np.array(lengths.values, dtype=np.int64), count)
+    weights = np.arange(1, lengths.high - lengths.low + 2, dtype=np.float64) ** -lengths.exponent
+    cumulative = np.cumsum(weights) / weights.sum()
+    return lengths.low + np.minimum(np.searchsorted(cumulative, generator.random(count), side="right"), len(weights) - 1)
+
+
+def generate(arrivals: Arrivals, prompt: Lengths, output: Lengths, count: int, seed: int = 0) -> Requests:
+    """Draw requests; arrivals, prompts and outputs have random streams of their own.
+
+    Args:
+        arrivals, prompt, output: their distributions.
+        count: how many requests.
+        seed: of all three streams.
+    """
+    if count < 0:
+        raise InputError(f"expected a number of requests, not negative, got {count}", key="count")
+    when, first, second = (np.random.default_rng([seed, stream]) for stream in range(3))
+    return make_requests(draw_arrivals(arrivals, count, when), draw_lengths(prompt, count, first), draw_lengths(output, count, second))
+
+
+def split_by_ratio(total_tokens: Floats, prefill_to_decode: float) -> tuple[Ints, Ints]:
+    """Split total tokens t into prompt and output: output = ceil(t / (1 + ratio)), prompt = floor(t - output), as VIDUR does.
+
+    Args:
+        total_tokens: shape (n,), need not be whole.
+        prefill_to_decode: ratio of prompt to output tokens.
+    """
+    output = np.ceil(total_tokens / (1.0 + prefill_to_decode)).astype(np.int64)
+    return np.floor(total_tokens - output).astype(np.int64), output
+
+
+def vidur_requests(count: int, rate_per_s: float, seed: int, low: int = 128, high: int = 512, prefill_to_decode: float = 20.0) -> Requests:
+    """The very requests that VIDUR 7d47513 draws: Poisson arrivals, total lengths uniform between `low` and `high`.
+
+    Each request takes two numbers from one Mersenne Twister: the gap, exponential and capped at three times its mean, then the length.
+
+    Args:
+        count: requests.
+        rate_per_s: arrivals a second.
+        seed: VIDUR's seed.
+        low, high: total tokens of a request.
+        prefill_to_decode: prompt tokens an output token.
+    Source: arrivals and lengths recorded in data/recorded/vidur; VIDUR's defaults for ratio and cap.
+    """
+    source = random.Random(seed)
+    arrived_at, total, now = np.empty(count), np.empty(count), 0.0
+    for i in range(count):
+        now += min(-math.log(1.0 - source.random()) / rate_per_s, 3.0 * (1.0 / rate_per_s))
+        arrived_at[i], total[i] = now, source.uniform(low, high)
+    prompt, output = split_by_ratio(total, prefill_to_decode)
+    return make_requests(arrived_at, prompt, output)
