@@ -15,6 +15,7 @@ from analysis.survey.tools import METHODOLOGIES, PLATFORMS
 
 METHOD_COLORS = dict(zip(METHODOLOGIES, theme.COLORS, strict=False)) | {"": theme.COLORS[7]}
 METHOD_MARKERS = dict(zip(METHODOLOGIES, theme.MARKERS, strict=False)) | {"": "*"}
+SHORT_PLATFORMS = {"accelerator": "accel.", "gpu": "GPU", "distributed": "distr.", "edge": "edge", "cpu": "CPU", "memory": "memory"}
 SPEED_TICKS = ((1e-6, "1 µs"), (1e-3, "1 ms"), (1.0, "1 s"), (60.0, "1 min"), (3600.0, "1 h"), (86400.0, "1 day"))
 
 
@@ -51,7 +52,7 @@ def matrices(tables: Mapping[str, pd.DataFrame]) -> Figure:
                 )
                 if differs:
                     ax.add_patch(_frame(j, i))
-        ax.set_xticks(range(len(table.columns)), [PLATFORMS[c].replace(" ", "\n") for c in table.columns], fontsize=6.5)
+        ax.set_xticks(range(len(table.columns)), [SHORT_PLATFORMS[c] for c in table.columns], fontsize=7)
         ax.set_yticks(range(len(table.index)), [METHODOLOGIES[r] for r in table.index] if index == 0 else [""] * len(table.index))
         ax.set_title(title)
         ax.grid(visible=False)
@@ -78,16 +79,17 @@ def timeline(frame: pd.DataFrame) -> Figure:
     ticks, edges = [], [0.0]
     for lane in lanes:
         part = frame[frame["platform"] == lane].sort_values(["year", "tool"])
-        depth = int(part.groupby("year").size().max())
-        for _, rows in part.groupby("year"):
-            for level, row in enumerate(_rows(rows)):
-                y = base + level + 0.5
-                inside = row.group == "table 2"
-                color = METHOD_COLORS[row.methodology]
-                ax.plot(
-                    row.year, y, METHOD_MARKERS[row.methodology], color=color, markerfacecolor=color if inside else "white", markersize=5.5
-                )
-                ax.text(row.year + 0.13, y, row.tool, fontsize=6.2, va="center", fontweight="bold" if inside else "normal")
+        ends: list[float] = []
+        for row in _rows(part):
+            level = next((i for i, end in enumerate(ends) if end < row.year), len(ends))
+            ends[level:level] = [] if level < len(ends) else [0.0]
+            ends[level] = row.year + 0.25 + 0.2 * len(row.tool)
+            y = base + level + 0.5
+            inside = row.group == "table 2"
+            color = METHOD_COLORS[row.methodology]
+            ax.plot(row.year, y, METHOD_MARKERS[row.methodology], color=color, markerfacecolor=color if inside else "white", markersize=5.5)
+            ax.text(row.year + 0.2, y, row.tool, fontsize=6.2, va="center", fontweight="bold" if inside else "normal")
+        depth = len(ends)
         ticks.append(base + depth / 2)
         base += depth + 0.4
         edges.append(base - 0.2)
@@ -121,20 +123,18 @@ def workloads(frame: pd.DataFrame, order: Sequence[str]) -> Figure:
     for index, period in enumerate(periods):
         part = frame[frame["period"] == period].set_index("workload").loc[list(order)]
         x = np.arange(len(order)) + (index - (len(periods) - 1) / 2) * width
-        bars = ax.bar(
-            x, part["share"] * 100, width * 0.92, color=theme.COLORS[index], label=f"{period} ({int(part['known'].iloc[0])} tools)"
-        )
+        bars = ax.bar(x, part["share"] * 100, width * 0.92, color=theme.COLORS[index], label=f"{period} (of {int(part['known'].iloc[0])})")
         for bar, count in zip(bars, part["tools"], strict=True):
             if count:
                 ax.text(bar.get_x() + bar.get_width() / 2, bar.get_height() + 1, str(int(count)), ha="center", fontsize=7)
     for position, name in enumerate(order):
         if not frame[frame["workload"] == name]["tools"].sum():
             ax.text(position, 2, "none", ha="center", fontsize=7.5, color="#666666")
-    ax.set_xticks(range(len(order)), [name.replace(" ", "\n") for name in order])
+    ax.set_xticks(range(len(order)), [name.replace(" ", "\n").replace("recommendation", "recommen-\ndation") for name in order])
     ax.set_ylabel("tools of the period (%)")
     ax.set_ylim(0, 105)
     ax.grid(axis="x", visible=False)
-    ax.legend(title="published", title_fontsize=8, loc="upper right")
+    ax.legend(title="published (of tools with known validation)", title_fontsize=8, loc="upper right")
     return fig
 
 
@@ -142,7 +142,8 @@ def speed_against_error(frame: pd.DataFrame, domains: Sequence[str]) -> Figure:
     """Printed order of magnitude of the answering time against the printed error, ranges as boxes.
 
     Args:
-        frame: columns tool, domain, low, high (percent, low 0 for an upper bound), bound, is_error, fast_s, slow_s.
+        frame: columns tool, domain, low, high (percent, low 0 for an upper bound), bound, is_error, fast_s, slow_s,
+            shift (factor that spreads tools of one class), side (left or right, of the label).
         domains: problem domains, one colour each.
     """
     fig, ax = theme.figure(height=4.6)
@@ -161,10 +162,11 @@ def speed_against_error(frame: pd.DataFrame, domains: Sequence[str]) -> Figure:
             ax.plot(x, high, "o", color=color, markersize=6.5, markerfacecolor=color if row.bound == "exact" else "white", zorder=4)
         else:
             ax.plot([x, x], [low, high], color=color, linewidth=4, solid_capstyle="butt", alpha=0.8)
-        ax.annotate(row.tool, (x, high), xytext=(4, 3), textcoords="offset points", fontsize=7)
+        offset, align = ((-6, 3), "right") if row.side == "left" else ((6, -8), "left")
+        ax.annotate(row.tool, (x, high), xytext=offset, textcoords="offset points", fontsize=7, ha=align)
     ax.set_xscale("log")
     ax.set_yscale("log")
-    ax.set_xlim(3e-6, 3e5)
+    ax.set_xlim(2e-8, 2e6)
     ax.set_ylim(bottom, 40)
     ax.set_xticks([t for t, _ in SPEED_TICKS], [n for _, n in SPEED_TICKS])
     ax.set_yticks([0.5, 1, 2, 5, 10, 20], ["0.5", "1", "2", "5", "10", "20"])

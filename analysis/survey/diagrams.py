@@ -137,7 +137,7 @@ def _ports(
     """Where an edge leaves one box and enters the other."""
     if source == "cycle-accurate":
         if target == "analytical":
-            return (a[0] + 0.25, a[1] + height / 2), (b[0] - 0.75, b[1] - height / 2), 0.0
+            return (a[0] + 0.05, a[1] + height / 2), (b[0] - width / 2, b[1] - 0.25), 0.0
         return (
             (a[0] + (0.75 if target == "hybrid" else -0.6), a[1] + height / 2),
             (b[0] - (0.4 if target == "hybrid" else -0.3), b[1] - height / 2),
@@ -176,6 +176,7 @@ def hierarchy(levels: pd.DataFrame, examples: Mapping[str, Sequence[str]]) -> Fi
         right.text(row.high_percent + 0.3, index, f"{row.low_percent:g} to {row.high_percent:g} %", va="center", fontsize=8.5)
     right.set_yticks(range(len(levels)), [row.level for row in _rows(levels)])
     right.set_xlim(0, 20)
+    right.set_ylim(-0.364, 2.364)
     right.set_xlabel("error range as printed (%)")
     right.grid(axis="y", visible=False)
     return fig

@@ -111,8 +111,10 @@ def _given_names_differ(own: Sequence[str], theirs: Sequence[str]) -> bool:
     for a, b in zip(own, theirs, strict=False):
         if len(a.split()) < 2 or len(b.split()) < 2:
             continue
+        if "." in a.split()[0] + b.split()[0]:
+            continue
         first, second = normal(a.split()[0]), normal(b.split()[0])
-        if min(len(first), len(second)) > 1 and not first.startswith(second) and not second.startswith(first):
+        if not first.startswith(second) and not second.startswith(first):
             return True
     return False
 
