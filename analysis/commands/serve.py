@@ -1,0 +1,57 @@
+"""LLM serving: replay a recorded run, or simulate one from a configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help=__doc__, add_completion=False)
+
+
+@app.command()
+def replay(
+    requests: Annotated[Path, typer.Argument(help="CSV: request_id,arrived_at,num_prefill_tokens,num_decode_tokens (others are not read)")],
+    scheduler: Annotated[str, typer.Option(help="vllm, sarathi, orca, faster_transformer, lightllm or vllm_v1")],
+    steps: Annotated[Path, typer.Option(help="CSV with the column total_time_s: step times, used in order")],
+    out: Annotated[Path, typer.Option(help="folder for requests.csv and batches.csv")],
+    kv_blocks: Annotated[int, typer.Option(help="KV blocks of the replica")] = 7648,
+    block_size: Annotated[int, typer.Option(help="tokens a KV block")] = 16,
+    max_batch: Annotated[int, typer.Option(help="requests in a batch")] = 128,
+    max_batch_tokens: Annotated[int, typer.Option(help="tokens in a batch")] = 4096,
+    chunk: Annotated[int, typer.Option(help="Sarathi's tokens in a batch")] = 512,
+    max_request_tokens: Annotated[
+        int | None, typer.Option(help="tokens reserved for each request (Orca, FasterTransformer); default 512, or the longest request")
+    ] = None,
+) -> None:
+    """Schedule the requests with recorded step times; writes each batch and each request's latencies."""
+    from analysis.serving.limits import Limits
+    from analysis.serving.replay import replay as run
+    from analysis.serving.replay import write_run
+
+    limits = Limits(block_size, kv_blocks, max_batch=max_batch, max_batch_tokens=max_batch_tokens, chunk=chunk)
+    result, unused = run(requests, steps, scheduler, limits, max_request_tokens)
+    write_run(result, out)
+    message = f"{len(result.requests)} requests, {int(result.replicas['batches'].sum())} batches, in {out}"
+    typer.echo(message + (f"; {unused} recorded steps were not needed: are they this run's?" if unused else ""))
+
+
+@app.command()
+def simulate(
+    config: Annotated[Path, typer.Argument(help="YAML: requests, scheduler, limits, steps, replicas, routing")],
+    out: Annotated[Path, typer.Option(help="folder for requests.csv, batches.csv and summary.csv")],
+) -> None:
+    """Simulate what the configuration describes; writes requests, batches and a summary."""
+    from analysis.serving.configuration import read_configuration
+    from analysis.serving.replay import write_run
+    from analysis.tables import write_csv
+
+    configuration = read_configuration(config)
+    result = configuration.run()
+    write_run(result, out)
+    summary = configuration.summary(result)
+    write_csv(summary, out / "summary.csv")
+    typer.echo(f"{len(result.requests)} requests, {int(result.replicas['batches'].sum())} batches, in {out}")
+    for name, value, unit in summary.itertuples(index=False):
+        typer.echo(f"  {name:<22} {value:>14.6g} {unit}")

@@ -1,0 +1,224 @@
+"""What does a simulation's YAML say?
+
+    requests:
+      count: 200
+      seed: 0
+      arrivals: {kind: poisson, rate_per_s: 2.0}
+      prompt: {kind: uniform, low: 122, high: 487}
+      output: {kind: fixed, low: 16}
+    scheduler: sarathi
+    limits: {chunk: 256}
+    steps: {kind: linear, fixed_s: 0.009, prompt_token_s: 4.0e-5, decode_request_s: 1.0e-4}
+    replicas: 4
+    routing: least_work
+    slo: {ttft_s: 0.2, tpot_s: 0.03}
+
+Requests may instead be `{trace: requests.csv}` or `{vidur: {count: 200, rate_per_s: 2.0, seed: 42}}`; steps
+`{kind: recorded, path: ...}` or `{kind: fitted, path: ...}`. Paths are relative to the YAML's folder.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import Field, model_validator
+
+from analysis.configs import Strict, read_yaml
+from analysis.errors import InputError
+from analysis.serving.limits import Limits, Scheduler
+from analysis.serving.metrics import goodput, summary, use
+from analysis.serving.requests import Requests, read_requests
+from analysis.serving.simulate import Result, simulate
+from analysis.serving.steps import StepTime, linear, read_recorded
+from analysis.serving.steps_linear import read_fit
+from analysis.serving.traffic import Arrivals, Lengths, generate, vidur_requests
+
+Tokens = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class ArrivalsConfig(Strict):
+    """`traffic.Arrivals`."""
+
+    kind: Literal["poisson", "gamma", "uniform", "burst"] = "poisson"
+    rate_per_s: Rate = 1.0
+    cv: Rate = 1.0
+
+
+class LengthsConfig(Strict):
+    """`traffic.Lengths`."""
+
+    kind: Literal["fixed", "uniform", "zipf", "empirical"] = "fixed"
+    low: Tokens = 128
+    high: Tokens = 512
+    exponent: float = 1.0
+    values: tuple[Tokens, ...] = ()
+
+    @model_validator(mode="after")
+    def possible(self) -> LengthsConfig:
+        """Refuse what `Lengths` refuses."""
+        if self.kind == "empirical" and not self.values:
+            raise ValueError("empirical lengths need `values`")
+        if self.kind in ("uniform", "zipf") and self.high < self.low:
+            raise ValueError(f"expected low <= high, got {self.low} and {self.high}")
+        return self
+
+
+class VidurConfig(Strict):
+    """`traffic.vidur_requests`."""
+
+    count: Annotated[int, Field(ge=0)]
+    rate_per_s: Rate
+    seed: int = 42
+    low: Tokens = 128
+    high: Tokens = 512
+    prefill_to_decode: Rate = 20.0
+
+
+class RequestsConfig(Strict):
+    """One of: drawn from distributions, a trace, or VIDUR's own."""
+
+    count: Annotated[int, Field(ge=0)] | None = None
+    seed: Annotated[int, Field(ge=0)] = 0
+    arrivals: ArrivalsConfig = ArrivalsConfig()
+    prompt: LengthsConfig = LengthsConfig()
+    output: LengthsConfig = LengthsConfig()
+    trace: str | None = None
+    vidur: VidurConfig | None = None
+
+    @model_validator(mode="after")
+    def one_source(self) -> RequestsConfig:
+        """Exactly one source of requests."""
+        if sum(source is not None for source in (self.count, self.trace, self.vidur)) != 1:
+            raise ValueError("expected one of count, trace, vidur")
+        return self
+
+    def draw(self, folder: Path) -> Requests:
+        """The requests.
+
+        Args:
+            folder: where a trace's path begins.
+        """
+        if self.trace is not None:
+            return read_requests(folder / self.trace)
+        if self.vidur is not None:
+            return vidur_requests(**self.vidur.model_dump())
+        arrivals, prompt, output = Arrivals(**self.arrivals.model_dump()), self.prompt.model_dump(), self.output.model_dump()
+        return generate(arrivals, Lengths(**prompt), Lengths(**output), self.count or 0, self.seed)
+
+
+class LimitsConfig(Strict):
+    """`limits.Limits`."""
+
+    block_size: Tokens = 16
+    kv_blocks: Tokens = 7648
+    watermark: Share = 0.01
+    max_batch: Tokens = 128
+    max_batch_tokens: Tokens = 4096
+    chunk: Tokens = 512
+    max_request_tokens: Tokens = 512
+    max_waiting_batches: Annotated[int, Field(ge=0)] = 10
+    preemption: Literal["recompute", "swap"] = "recompute"
+    swap_s_per_block: Seconds = 0.0
+    prefix_caching: bool = False
+
+
+class LinearSteps(Strict):
+    """`steps.linear`."""
+
+    kind: Literal["linear"]
+    fixed_s: Seconds
+    prompt_token_s: Seconds
+    decode_request_s: Seconds
+    kv_token_s: Seconds = 0.0
+    pair_s: Seconds = 0.0
+
+    def make(self, folder: Path) -> StepTime:
+        """The step time."""
+        return linear(**self.model_dump(exclude={"kind"}))
+
+
+class FileSteps(Strict):
+    """Recorded step times, or a linear fit to them."""
+
+    kind: Literal["recorded", "fitted"]
+    path: str
+
+    def make(self, folder: Path) -> StepTime:
+        """The step time."""
+        return read_recorded(folder / self.path) if self.kind == "recorded" else read_fit(folder / self.path)
+
+
+class SloConfig(Strict):
+    """Bounds that a request must meet to count as good."""
+
+    ttft_s: Seconds | None = None
+    tpot_s: Seconds | None = None
+    e2e_s: Seconds | None = None
+
+
+class SimulationConfig(Strict):
+    """A whole simulation."""
+
+    requests: RequestsConfig
+    scheduler: Scheduler
+    limits: LimitsConfig = LimitsConfig()
+    steps: Annotated[LinearSteps | FileSteps, Field(discriminator="kind")]
+    replicas: Annotated[int, Field(ge=1)] = 1
+    routing: Literal["round_robin", "random", "least_requests", "least_work"] = "round_robin"
+    seed: Annotated[int, Field(ge=0)] = 0
+    slo: SloConfig = SloConfig()
+
+
+@dataclasses.dataclass(frozen=True)
+class Configuration:
+    """A simulation read from a file."""
+
+    config: SimulationConfig
+    path: Path
+
+    def run(self) -> Result:
+        """Run it, with its batches."""
+        config, folder = self.config, self.path.parent
+        try:
+            return simulate(
+                config.requests.draw(folder),
+                config.scheduler,
+                config.steps.make(folder),
+                Limits(**config.limits.model_dump()),
+                replicas=config.replicas,
+                routing=config.routing,
+                seed=config.seed,
+                record_batches=True,
+            )
+        except InputError as error:
+            if error.path is not None:
+                raise
+            raise InputError(error.message, path=self.path, key=error.key) from None
+
+    def summary(self, result: Result) -> pd.DataFrame:
+        """Latencies, use and goodput of a run: columns name, value, unit."""
+        rows = [(name, value, "s") for name, value in summary(result).items()]
+        units = {"output_tokens_per_s": "1/s"}
+        rows += [(name, float(value), units.get(name, "1")) for name, value in dataclasses.asdict(use(result)).items()]
+        slo = {name: bound for name, bound in self.config.slo.model_dump().items() if bound is not None}
+        if slo:
+            share, per_second = goodput(result, slo)
+            rows += [("good_share", share, "1"), ("goodput", per_second, "1/s")]
+        rows.append(("makespan_s", result.makespan_s, "s"))
+        return pd.DataFrame(rows, columns=["name", "value", "unit"]).replace({np.inf: np.nan})
+
+
+def read_configuration(path: str | Path) -> Configuration:
+    """Read a simulation's YAML.
+
+    Args:
+        path: the file.
+    """
+    return Configuration(read_yaml(path, SimulationConfig), Path(path))
