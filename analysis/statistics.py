@@ -147,9 +147,10 @@ def average_ranks(values: ArrayLike) -> Floats:
 def pearson(x: ArrayLike, y: ArrayLike) -> float:
     """Pearson correlation; NaN where either side is constant."""
     a, b = _pair(x, y, least=2)
+    if np.ptp(a) == 0 or np.ptp(b) == 0:
+        return math.nan
     a, b = a - a.mean(), b - b.mean()
-    scale = math.sqrt(float(a @ a)) * math.sqrt(float(b @ b))
-    return math.nan if scale == 0 else max(-1.0, min(1.0, float(a @ b) / scale))
+    return max(-1.0, min(1.0, float(a @ b) / (math.sqrt(float(a @ a)) * math.sqrt(float(b @ b)))))
 
 
 def spearman(x: ArrayLike, y: ArrayLike) -> float:
