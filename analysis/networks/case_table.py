@@ -1,0 +1,94 @@
+"""A table of collectives, one a row, answered all at once: what `python -m analysis collectives` does.
+
+The rows have the columns of `data/recorded/astra-sim/collectives.csv`; values of several dimensions are joined by `x` (numbers) or `+`
+(names), as they are there.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.errors import InputError
+from analysis.networks.cases import COLUMNS, CollectiveCase, Network, check_case, outside_model
+from analysis.networks.collectives import collective_cycles
+
+INTEGERS = ("preferred_dataset_splits", "active_chunks_per_dim", "queues_per_dim", "endpoint_delay")
+
+
+def _number(text: str, kind: type, key: str, path: str | Path | None, line: int | None) -> float:
+    try:
+        value = float(text)
+        if kind is int and value != int(value):
+            raise ValueError
+        return int(text) if kind is int and text.strip().lstrip("+-").isdigit() else kind(value)
+    except (ValueError, OverflowError):
+        expected = "a whole number" if kind is int else "a number"
+        raise InputError(f"expected {expected}, got {text!r}", path=path, line=line, key=key) from None
+
+
+def parse_case(row: dict[str, str], *, path: str | Path | None = None, line: int | None = None) -> CollectiveCase:
+    """One row of text as a checked case.
+
+    Args:
+        row: text of each column in `COLUMNS`, and of `npus` if given.
+        path: file, for the message.
+        line: line in it.
+    Raises:
+        InputError: a cell that is no number, or a value that cannot be.
+    """
+
+    def many(key: str, kind: type) -> tuple:
+        return tuple(_number(part, kind, key, path, line) for part in row[key].split("x"))
+
+    def one(key: str, kind: type) -> float:
+        return _number(row[key], kind, key, path, line)
+
+    network = Network(
+        backend=row["backend"],
+        topology=tuple(row["topology"].split("+")),
+        npus_per_dim=many("npus_per_dim", int),
+        bandwidth_GBps=many("bandwidth_GBps", float),
+        latency_ns=many("latency_ns", float),
+        algorithm_per_dim=tuple(row["algorithm_per_dim"].split("+")),
+        scheduling_policy=row["scheduling_policy"],
+        local_mem_bw_GBps=one("local_mem_bw_GBps", float),
+        collective_optimization=row["collective_optimization"],
+        **{key: int(one(key, int)) for key in INTEGERS},  # type: ignore[arg-type]
+    )
+    case = CollectiveCase(row["collective"], int(one("size_bytes", int)), network)
+    check_case(case, path=path, line=line)
+    if row.get("npus") and one("npus", int) != network.npus:
+        raise InputError(f"expected {network.npus}, the product of npus_per_dim, got {row['npus']}", path=path, line=line, key="npus")
+    return case
+
+
+def answer_cases(frame: pd.DataFrame, path: str | Path | None = None) -> pd.DataFrame:
+    """Cycles of every row; rows, order and columns stay, `cycles_max` and `reason` are added.
+
+    A case outside the model has an empty `cycles_max` and its `reason`. A `cycles_max` that was there already (a recorded one) is kept
+    as `cycles_max_given`.
+
+    Args:
+        frame: text columns as in `data/recorded/astra-sim/collectives.csv`.
+        path: the file they came from, for messages.
+    Raises:
+        InputError: a missing column, a cell that is no number, or a value that cannot be.
+    """
+    missing = [column for column in COLUMNS if column not in frame.columns]
+    if missing:
+        raise InputError(f"missing column; expected {', '.join(COLUMNS)}", path=path, line=1, key=", ".join(missing))
+    cases = [parse_case(row, path=path, line=number + 2) for number, row in enumerate(frame.to_dict("records"))]
+    known: dict[CollectiveCase, int] = {}
+    cycles: list[int | None] = []
+    reasons = [outside_model(case) for case in cases]
+    for case, reason in zip(cases, reasons, strict=True):
+        if reason:
+            cycles.append(None)
+            continue
+        if case not in known:
+            known[case] = collective_cycles(case).cycles
+        cycles.append(known[case])
+    result = frame.rename(columns={"cycles_max": "cycles_max_given", "reason": "reason_given"})
+    return result.assign(cycles_max=pd.array(cycles, dtype="Int64"), reason=reasons)

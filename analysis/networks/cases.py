@@ -1,0 +1,192 @@
+"""What is asked: one collective on one network, in the words of ASTRA-sim's inputs, checked before anything is computed.
+
+Two kinds of trouble are kept apart. A value that cannot be (a negative size, no bandwidth) is bad input and raises `InputError`.
+A case that is well formed but that the tool, or this model of it, does not answer gets a reason from `outside_model`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from analysis.errors import InputError
+from analysis.networks.codes import ALGORITHMS, COLLECTIVES, TOPOLOGIES
+from analysis.networks.event_simulation import Machine
+
+AWARE, UNAWARE = "Congestion_Aware", "Congestion_Unaware"
+COLUMNS = (
+    "backend",
+    "collective",
+    "size_bytes",
+    "topology",
+    "npus_per_dim",
+    "bandwidth_GBps",
+    "latency_ns",
+    "algorithm_per_dim",
+    "preferred_dataset_splits",
+    "scheduling_policy",
+    "active_chunks_per_dim",
+    "queues_per_dim",
+    "endpoint_delay",
+    "local_mem_bw_GBps",
+    "collective_optimization",
+)
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network and the settings of the system layer on it; tuples have one entry a dimension, dimension 0 varies fastest.
+
+    Units: `bandwidth_GBps` is GiB/s (the tool multiplies by 2**30), `local_mem_bw_GBps` is 1e9 bytes/s, times are ns = cycles.
+    """
+
+    backend: str = UNAWARE
+    topology: tuple[str, ...] = ("Switch",)
+    npus_per_dim: tuple[int, ...] = (8,)
+    bandwidth_GBps: tuple[float, ...] = (400.0,)
+    latency_ns: tuple[float, ...] = (936.25,)
+    algorithm_per_dim: tuple[str, ...] = ("ring",)
+    preferred_dataset_splits: int = 4
+    scheduling_policy: str = "LIFO"
+    active_chunks_per_dim: int = 1
+    queues_per_dim: int = 1
+    endpoint_delay: int = 10
+    local_mem_bw_GBps: float = 3350.0
+    collective_optimization: str = "localBWAware"
+
+    @property
+    def npus(self) -> int:
+        """How many NPUs there are in all."""
+        return int(np.prod(self.npus_per_dim))
+
+
+@dataclass(frozen=True)
+class CollectiveCase:
+    """One collective: `size_bytes` is what each NPU holds (for an all-gather: what each NPU puts in)."""
+
+    collective: str
+    size_bytes: int
+    network: Network = Network()
+
+
+def check_network(network: Network, *, path: str | Path | None = None, line: int | None = None) -> None:
+    """Refuse values that cannot be.
+
+    Args:
+        network: what to check.
+        path: file it came from, for the message.
+        line: line in that file.
+    Raises:
+        InputError: names the key and what was expected.
+    """
+
+    def refuse(key: str, message: str) -> None:
+        raise InputError(message, path=path, line=line, key=key)
+
+    dims = len(network.topology)
+    for key in ("npus_per_dim", "bandwidth_GBps", "latency_ns", "algorithm_per_dim"):
+        if len(getattr(network, key)) != dims:
+            refuse(key, f"expected {dims} entries, one for each dimension of topology, got {len(getattr(network, key))}")
+    if any(n < 1 for n in network.npus_per_dim):
+        refuse("npus_per_dim", f"expected NPU counts of at least 1, got {'x'.join(map(str, network.npus_per_dim))}")
+    if any(not 0 < b < float("inf") for b in network.bandwidth_GBps):
+        refuse("bandwidth_GBps", f"expected bandwidths above 0, got {'x'.join(map(str, network.bandwidth_GBps))}")
+    if any(not 0 <= latency < float("inf") for latency in network.latency_ns):
+        refuse("latency_ns", f"expected latencies of at least 0, got {'x'.join(map(str, network.latency_ns))}")
+    if not 0 < network.local_mem_bw_GBps < float("inf"):
+        refuse("local_mem_bw_GBps", f"expected a bandwidth above 0, got {network.local_mem_bw_GBps}")
+    if network.endpoint_delay < 0:
+        refuse("endpoint_delay", f"expected at least 0, got {network.endpoint_delay}")
+    for key in ("preferred_dataset_splits", "active_chunks_per_dim", "queues_per_dim"):
+        if getattr(network, key) < 1:
+            refuse(key, f"expected at least 1, got {getattr(network, key)}")
+
+
+def network_reason(network: Network) -> str:
+    """Why the model does not answer for this network; empty if it does."""
+    known = {
+        "backend": ((network.backend,), (AWARE, UNAWARE)),
+        "topology": (network.topology, TOPOLOGIES),
+        "algorithm_per_dim": (network.algorithm_per_dim, ALGORITHMS),
+        "scheduling_policy": ((network.scheduling_policy,), ("LIFO", "FIFO")),
+        "collective_optimization": ((network.collective_optimization,), ("localBWAware", "baseline")),
+    }
+    for key, (given, allowed) in known.items():
+        for name in given:
+            if name not in allowed and not (key == "algorithm_per_dim" and name.startswith("direct") and name[6:].isdigit()):
+                return f"{key} {name!r} is not modelled; there are {', '.join(allowed)}"
+    if network.backend == AWARE and len(network.topology) > 1:
+        return "the congestion-aware network of this revision has one dimension"
+    if network.backend == AWARE and network.topology[0] == "Ring" and network.npus_per_dim[0] == 2:
+        return "the tool aborts on a congestion-aware ring of 2 NPUs (both directions are the same pair of links)"
+    if network.npus < 2:
+        return "one NPU has nobody to talk to"
+    for name, n in zip(network.algorithm_per_dim, network.npus_per_dim, strict=True):
+        if name in ("halvingDoubling", "doubleBinaryTree") and n & (n - 1):
+            return f"{name} needs a power of two of NPUs in its dimension, got {n}"
+    if len(network.topology) > 1 and "doubleBinaryTree" in network.algorithm_per_dim:
+        return "doubleBinaryTree on several dimensions: no recorded run to follow"
+    return ""
+
+
+def outside_model(case: CollectiveCase) -> str:
+    """Why the model has no answer for this case; empty if it has one."""
+    network = case.network
+    if case.collective not in COLLECTIVES:
+        return f"collective {case.collective!r} is not modelled; there are {', '.join(COLLECTIVES)}"
+    reason = network_reason(network)
+    if reason:
+        return reason
+    if case.collective == "all_to_all" and "halvingDoubling" in network.algorithm_per_dim:
+        return "the tool has no all-to-all by halvingDoubling"
+    if case.collective != "all_reduce" and "doubleBinaryTree" in network.algorithm_per_dim:
+        return "the tool's doubleBinaryTree is an all-reduce, whatever it is asked for"
+    if case.collective == "all_gather" and case.size_bytes < network.preferred_dataset_splits:
+        return "fewer bytes than chunks: the tool divides by zero"
+    return ""
+
+
+def check_case(case: CollectiveCase, *, path: str | Path | None = None, line: int | None = None) -> None:
+    """Refuse a size or a network that cannot be (see `check_network`)."""
+    if case.size_bytes <= 0:
+        raise InputError(f"expected at least 1 byte, got {case.size_bytes}", path=path, line=line, key="size_bytes")
+    check_network(case.network, path=path, line=line)
+
+
+def machine_of(network: Network, algorithms: Mapping[str, tuple[str, ...]] | None = None) -> Machine:
+    """The network as the compiled functions take it.
+
+    Args:
+        network: a checked network.
+        algorithms: algorithm of each dimension for single collectives, where they differ from the network's.
+    """
+    sizes = np.array(network.npus_per_dim, np.int64)
+    given = algorithms or {}
+    rows = [given.get(name, network.algorithm_per_dim) for name in COLLECTIVES]
+    window = [[int(a[6:]) if a.startswith("direct") and a != "direct" else -1 for a in row] for row in rows]
+    return Machine(
+        aware=int(network.backend == AWARE),
+        npus=int(sizes.prod()),
+        dimensions=len(sizes),
+        size=sizes,
+        stride=np.concatenate([np.ones(1, np.int64), np.cumprod(sizes)[:-1]]).astype(np.int64),
+        kind=np.array([TOPOLOGIES[name] for name in network.topology], np.int64),
+        algorithm=np.array([[ALGORITHMS["direct" if a.startswith("direct") else a] for a in row] for row in rows], np.int64),
+        window=np.array(window, np.int64),
+        latency_ns=np.array(network.latency_ns, np.float64),
+        bytes_per_ns=np.array(network.bandwidth_GBps, np.float64) * 2**30 / 1e9,
+        endpoint_ns=int(network.endpoint_delay),
+        memory_bytes_per_ns=float(network.local_mem_bw_GBps),
+        splits=int(network.preferred_dataset_splits),
+        queues=int(network.queues_per_dim),
+        running_limit=-(-network.active_chunks_per_dim // network.queues_per_dim),
+        baseline=int(network.collective_optimization == "baseline"),
+    )
+
+
+def with_network(case: CollectiveCase, **changes: object) -> CollectiveCase:
+    """The same collective on a network with some settings changed."""
+    return replace(case, network=replace(case.network, **changes))  # type: ignore[arg-type]

@@ -1,0 +1,524 @@
+"""The upper half of the event-driven simulation: chunks in queues, the workload's nodes in hardware slots, the main loop.
+
+`event_simulation` has the lower half (events, links, messages, the steps of each algorithm) and the layout of the arrays.
+"""
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+
+from __future__ import annotations
+
+import numpy as np
+
+from analysis.networks.codes import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    DIRECT,
+    DOUBLE_BINARY_TREE,
+    HALVING_DOUBLING,
+    NODE_BROADCAST,
+    NODE_COLLECTIVE,
+    NODE_COMPUTE,
+    NODE_CPU,
+    NODE_RECEIVE,
+    NODE_SEND,
+    NODE_SKIP,
+    REDUCE_SCATTER,
+    RING,
+    inner,
+    outer,
+)
+from analysis.networks.event_simulation import (
+    ALGORITHM,
+    ARRIVED,
+    BASE,
+    BEGIN,
+    BROADCAST_ENDS,
+    BUCKETS,
+    BUNDLE,
+    BYTES,
+    COLLECTIVE,
+    CURRENT,
+    DELIVERED,
+    DIRECTION,
+    ENDPOINT,
+    EVENT_FREE,
+    FAILED,
+    FULL_STREAMS,
+    GENERAL,
+    INDEX,
+    ITEM_FREE,
+    LEFT,
+    LINK_FREE,
+    M_DEVICE,
+    M_NEXT,
+    M_SOURCE,
+    M_TAG,
+    M_TARGET,
+    MEMBERS,
+    MESSAGE_FREE,
+    NEXT,
+    NEXT_DEVICE,
+    NODE,
+    NODE_ENDS,
+    NODES,
+    NOW,
+    P_ALGORITHM,
+    P_BYTES,
+    P_CLOCKWISE,
+    P_COLLECTIVE,
+    P_DIMENSION,
+    P_QUEUE,
+    P_TREE,
+    PARALLEL,
+    PARENT,
+    PHASES,
+    QUEUE,
+    RANK,
+    RANK_TICK,
+    RECEIVE_NOW,
+    RIGHT,
+    S_ARRIVED,
+    S_POSTED,
+    S_STREAM,
+    SHIFT,
+    SLOT_COMMUNICATE,
+    SLOT_COMPUTE,
+    SLOT_CPU,
+    STEPS,
+    STREAMS,
+    STRIDE,
+    TAG,
+    find_slot,
+    memory_ns,
+    post_receive,
+    register,
+    run_algorithm,
+    send,
+    transmit,
+    wire,
+)
+
+
+@inner
+def out_bytes(collective, algorithm, size, nodes):
+    """Bytes that leave a phase and enter the next."""
+    if algorithm == DOUBLE_BINARY_TREE or collective in (ALL_REDUCE, ALL_TO_ALL):
+        return size
+    return size * nodes if collective == ALL_GATHER else size // nodes
+
+
+@inner
+def next_queue(machine, state, rank, dim, half):
+    """Queue of the next chunk on a dimension (half 0: all in turn, 1: the first half, 2: the second) and whether it runs clockwise."""
+    queues = machine.queues
+    turn = state.allocator[rank, dim]
+    if queues == 1:
+        return dim, 1
+    if half == 0:
+        here = turn[0]
+        turn[0] = (here + 1) % queues
+        return dim * queues + here, 0 if here >= queues // 2 else 1
+    if half == 1:
+        here = turn[1]
+        turn[1] = (here + 1) % (queues // 2)
+        return dim * queues + here, 1
+    here = turn[2]
+    turn[2] = queues // 2 + (here + 1 - queues // 2) % (queues - queues // 2)
+    return dim * queues + here, 0
+
+
+@inner
+def add_phase(machine, state, number, count, collective, dim, half, size, whole, nodes):
+    """Append a phase to a chunk; returns the bytes that leave it."""
+    phase = state.phase[number, count]
+    rank = state.stream[number, RANK]
+    queue, clockwise = next_queue(machine, state, rank, dim, half)
+    algorithm = machine.algorithm[state.stream[number, COLLECTIVE], dim] if whole else RING
+    phase[P_COLLECTIVE], phase[P_DIMENSION], phase[P_ALGORITHM], phase[P_BYTES] = collective, dim, algorithm, size
+    phase[P_QUEUE], phase[P_CLOCKWISE], phase[P_TREE] = queue, clockwise, 0
+    if algorithm == DOUBLE_BINARY_TREE:
+        phase[P_TREE] = state.tree_turn[rank, dim] % 2
+        state.tree_turn[rank, dim] += 1
+    return out_bytes(collective, algorithm, size, nodes)
+
+
+@inner
+def plan_phases(machine, state, number, size, whole, nodes):
+    """Phases of one chunk; returns how many. A group that is not the whole machine is one ring, whatever the dimensions."""
+    collective = state.stream[number, COLLECTIVE]
+    count = 0
+    if not whole:
+        if nodes > 1:
+            half = 1 if collective == ALL_REDUCE and not machine.baseline else 0
+            add_phase(machine, state, number, 0, collective, 0, half, size, False, nodes)
+            count = 1
+        return count
+    dims = machine.dimensions
+    if collective != ALL_REDUCE or machine.baseline:
+        for k in range(dims):
+            dim = dims - 1 - k if collective == ALL_GATHER else k
+            if machine.size[dim] > 1:
+                size = add_phase(machine, state, number, count, collective, dim, 0, size, True, machine.size[dim])
+                count += 1
+        return count
+    last = 0
+    for dim in range(dims):
+        if machine.size[dim] > 1:
+            last = dim
+    for dim in range(last):
+        if machine.size[dim] > 1:
+            size = add_phase(machine, state, number, count, REDUCE_SCATTER, dim, 1, size, True, machine.size[dim])
+            count += 1
+    if machine.size[last] > 1:
+        size = add_phase(machine, state, number, count, ALL_REDUCE, last, 1, size, True, machine.size[last])
+        count += 1
+    for dim in range(last - 1, -1, -1):
+        if machine.size[dim] > 1:
+            size = add_phase(machine, state, number, count, ALL_GATHER, dim, 2, size, True, machine.size[dim])
+            count += 1
+    return count
+
+
+@inner
+def place_in_tree(stream, minimum, nodes):
+    """Parent and children of a rank: a perfect tree numbered in order, with the root left over at its end (or start, `minimum`)."""
+    index = stream[INDEX]
+    root = 0 if minimum else nodes - 1
+    first = 1 if minimum else 0
+    stream[PARENT] = stream[LEFT] = stream[RIGHT] = -1
+    top = first + (nodes - 1) // 2
+    base, stride = stream[BASE], stream[STRIDE]
+    if index == root:
+        if minimum:
+            stream[RIGHT] = base + top * stride
+        else:
+            stream[LEFT] = base + top * stride
+        return
+    place = index - first + 1  # 1 ... nodes-1: its lowest set bit is its height
+    low = place & -place
+    if low * 2 == nodes:
+        stream[PARENT] = base + root * stride
+    elif place & (2 * low):
+        stream[PARENT] = base + (index - low) * stride
+    else:
+        stream[PARENT] = base + (index + low) * stride
+    if low > 1:
+        stream[LEFT] = base + (index - low // 2) * stride
+        stream[RIGHT] = base + (index + low // 2) * stride
+
+
+@inner
+def load_phase(machine, work, state, number):
+    """Set a stream up for its current phase."""
+    stream = state.stream[number]
+    phase = state.phase[number, stream[CURRENT]]
+    keep = stream[MEMBERS]  # where the group's ranks are listed, -1: all ranks
+    row, rank = stream[NODE], stream[RANK]
+    collective, dim, algorithm = phase[P_COLLECTIVE], phase[P_DIMENSION], phase[P_ALGORITHM]
+    stream[QUEUE] = phase[P_QUEUE]
+    stream[ALGORITHM] = algorithm
+    original = work.collective[row]
+    stream[BYTES + 1 :] = 0
+    stream[NODE], stream[RANK], stream[NEXT], stream[MEMBERS] = row, rank, -1, keep
+    stream[COLLECTIVE] = collective
+    if keep >= 0:
+        group = work.group[row]
+        nodes = work.group_first[group + 1] - work.group_first[group]
+        for k in range(nodes):
+            if work.group_member[keep + k] == rank:
+                stream[INDEX] = k
+        stream[ENDPOINT] = 10  # inside a group the endpoint is the tool's fast one
+    else:
+        nodes = machine.size[dim]
+        stride = machine.stride[dim]
+        stream[INDEX] = (rank // stride) % nodes
+        stream[BASE] = rank - stream[INDEX] * stride
+        stream[STRIDE] = stride
+        stream[ENDPOINT] = machine.endpoint_ns
+    stream[NODES] = nodes
+    size = phase[P_BYTES]
+    stream[DIRECTION] = 1 if phase[P_CLOCKWISE] else -1
+    stream[PARALLEL] = 1
+    stream[STEPS] = 2 * (nodes - 1) if collective == ALL_REDUCE else nodes - 1
+    if algorithm == DOUBLE_BINARY_TREE:
+        stream[BYTES] = size
+        place_in_tree(stream, phase[P_TREE] == 1, nodes)
+        return
+    stream[BYTES] = size if collective == ALL_GATHER else size // nodes
+    if algorithm == RING:
+        if collective == ALL_TO_ALL:
+            stream[STEPS] = nodes * (nodes - 1) // 2
+    elif algorithm == DIRECT:
+        window = machine.window[original, dim]
+        stream[PARALLEL] = nodes - 1 if window < 0 else min(window, nodes - 1)
+    elif algorithm == HALVING_DOUBLING:
+        rounds = 0
+        while (2 << rounds) <= nodes:
+            rounds += 1
+        stream[SHIFT] = rounds
+        stream[STEPS] = 2 * rounds if collective == ALL_REDUCE else rounds
+        stream[BYTES] = size if collective == ALL_GATHER else size // 2
+
+
+@inner
+def fill_queue(machine, work, state, rank, queue):
+    """Start waiting chunks while the queue may run more."""
+    line = state.queue[rank, queue]
+    while line[1] >= 0 and line[0] < machine.running_limit:
+        number = line[1]
+        line[1] = state.stream[number, NEXT]
+        if line[1] < 0:
+            line[2] = -1
+        line[0] += 1
+        run_algorithm(machine, work, state, number, BEGIN)
+
+
+@inner
+def join_queue(machine, work, state, number):
+    """A chunk joins the queue of its current phase."""
+    load_phase(machine, work, state, number)
+    stream = state.stream[number]
+    line = state.queue[stream[RANK], stream[QUEUE]]
+    if line[1] < 0:
+        line[1] = number
+    else:
+        state.stream[line[2], NEXT] = number
+    line[2] = number
+
+
+@inner
+def start_collective(machine, work, state, row, rank):
+    """Cut a collective into chunks and queue them."""
+    control = state.control
+    size, collective, group = work.bytes[row], work.collective[row], work.group[row]
+    nodes, whole = machine.npus, True
+    if group >= 0:
+        nodes = work.group_first[group + 1] - work.group_first[group]
+        whole = nodes == machine.npus
+    chunk = size // machine.splits
+    if collective != ALL_GATHER and machine.npus > chunk:
+        chunk = machine.npus
+        size = machine.splits * chunk
+    count = (size + chunk - 1) // chunk
+    state.node_left[row] = count
+    for _ in range(count):
+        number = control[STREAMS]
+        if number == state.stream.shape[0]:
+            control[FAILED] = FULL_STREAMS
+            return
+        control[STREAMS] += 1
+        stream = state.stream[number]
+        stream[:] = 0
+        stream[RANK], stream[NODE], stream[COLLECTIVE], stream[CURRENT] = rank, row, collective, 0
+        tag_group = group + 1
+        serial = state.group_count[rank, tag_group]
+        state.group_count[rank, tag_group] += 1
+        stream[TAG] = serial * state.group_count.shape[1] + tag_group
+        stream[MEMBERS] = -1 if whole else work.group_first[group]
+        stream[PHASES] = plan_phases(machine, state, number, chunk, whole, nodes)
+        join_queue(machine, work, state, number)
+        fill_queue(machine, work, state, rank, stream[QUEUE])
+
+
+@inner
+def hardware_slot(kind):
+    """Slot that a node occupies; a rank has one for computing, one for communicating, one for its host."""
+    if kind in (NODE_COMPUTE, NODE_SKIP):
+        return SLOT_COMPUTE
+    return SLOT_CPU if kind == NODE_CPU else SLOT_COMMUNICATE
+
+
+@inner
+def issue_ready(machine, work, state, rank):
+    """Try all nodes without open dependencies in ascending order; a slot taken by one is closed to the next."""
+    waiting = state.waiting[rank]
+    count = state.waiting_count[rank]
+    now = state.control[NOW]
+    base = work.first[rank]
+    kept = 0
+    skipped = False
+    for k in range(count):
+        row = base + waiting[k]
+        kind = work.kind[row]
+        slot = hardware_slot(kind)
+        if kind != NODE_RECEIVE and state.busy[rank, slot]:
+            waiting[kept] = waiting[k]
+            kept += 1
+            continue
+        state.started[row] = now
+        if kind == NODE_SKIP:
+            state.ended[row] = now
+            state.node_done[row] = 1
+            state.rank_total[rank, 3] = now
+            skipped = True
+            continue
+        if kind != NODE_RECEIVE:
+            state.busy[rank, slot] = 1
+        if kind in (NODE_COMPUTE, NODE_CPU):
+            state.rank_total[rank, slot] += work.duration_ns[row]
+            register(state, rank, work.duration_ns[row], NODE_ENDS, row, 0, 0)
+        elif kind == NODE_COLLECTIVE:
+            start_collective(machine, work, state, row, rank)
+        elif kind == NODE_BROADCAST:
+            register(state, rank, work.duration_ns[row], BROADCAST_ENDS, row, 0, 0)
+        elif kind == NODE_SEND:
+            send(machine, state, -1 - row, rank, work.peer[row], work.bytes[row])
+        else:
+            post_receive(machine, state, -1 - work.pair[row], work.peer[row], rank, -2 - row)
+    state.waiting_count[rank] = kept
+    if skipped:
+        for k in range(base, work.first[rank + 1]):
+            if state.node_done[k] == 1:
+                state.node_done[k] = 2
+                free_children(work, state, rank, k)
+
+
+@inner
+def free_children(work, state, rank, row):
+    """Nodes that waited for this one only join the ready ones, which stay sorted."""
+    waiting = state.waiting[rank]
+    base = work.first[rank]
+    for c in range(work.child_first[row], work.child_first[row + 1]):
+        child = work.child[c]
+        state.node_left[child] -= 1
+        if state.node_left[child] == 0:
+            k = state.waiting_count[rank]
+            while k > 0 and waiting[k - 1] > child - base:
+                waiting[k] = waiting[k - 1]
+                k -= 1
+            waiting[k] = child - base
+            state.waiting_count[rank] += 1
+
+
+@inner
+def finish_node(machine, work, state, row, rank):
+    """A node ends: its slot is free, its children may start."""
+    kind = work.kind[row]
+    state.ended[row] = state.control[NOW]
+    state.node_done[row] = 2
+    state.rank_total[rank, 3] = state.control[NOW]
+    state.rank_total[rank, 4] += 1
+    if kind != NODE_RECEIVE:
+        state.busy[rank, hardware_slot(kind)] = 0
+    free_children(work, state, rank, row)
+    issue_ready(machine, work, state, rank)
+
+
+@inner
+def end_phase(machine, work, state, number):
+    """A chunk leaves a phase: its collective may be over, the queue behind it moves up, the chunk joins its next queue."""
+    stream = state.stream[number]
+    rank, queue, row = stream[RANK], stream[QUEUE], stream[NODE]
+    stream[CURRENT] += 1
+    if stream[CURRENT] == stream[PHASES]:
+        state.node_left[row] -= 1
+        if state.node_left[row] == 0:
+            finish_node(machine, work, state, row, rank)
+        state.queue[rank, queue, 0] -= 1
+        fill_queue(machine, work, state, rank, queue)
+        return
+    join_queue(machine, work, state, number)
+    state.queue[rank, queue, 0] -= 1
+    fill_queue(machine, work, state, rank, queue)
+    fill_queue(machine, work, state, rank, stream[QUEUE])
+
+
+@inner
+def drive(machine, work, state, number, event):
+    """Pass an event to a stream's algorithm, and close the phase if that ended it."""
+    if run_algorithm(machine, work, state, number, event):
+        end_phase(machine, work, state, number)
+
+
+@inner
+def receive(machine, work, state, stream):
+    """What waited for a message goes on: a chunk, or a receive node (numbered below -1)."""
+    if stream >= 0:
+        drive(machine, work, state, stream, ARRIVED)
+    else:
+        row = -2 - stream
+        rank = np.searchsorted(work.first, row, side="right") - 1
+        finish_node(machine, work, state, row, rank)
+
+
+@inner
+def deliver(machine, work, state, tag, source, target):
+    """A message is there: the sender's node ends (if it was one), then the receiver goes on if it waits already."""
+    if tag < 0:
+        finish_node(machine, work, state, -1 - tag, source)
+    place = find_slot(state, tag, source, target, machine.npus)
+    slot = state.slot[place]
+    slot[S_ARRIVED] += 1
+    if slot[S_POSTED] >= slot[S_ARRIVED]:
+        receive(machine, work, state, slot[S_STREAM])
+
+
+@inner
+def rank_tick(machine, work, state, rank):
+    """All items of a rank in this tick, those added meanwhile too."""
+    tick, item, control = state.tick, state.item, state.control
+    place = 0
+    while tick[rank, place, 0] != control[NOW]:
+        place += 1
+    while tick[rank, place, 1] >= 0 and control[FAILED] == 0:
+        here = tick[rank, place, 1]
+        tick[rank, place, 1] = item[here, 4]
+        if item[here, 4] < 0:
+            tick[rank, place, 2] = -1
+        kind, first, processing, size = item[here, 0], item[here, 1], item[here, 2], item[here, 3]
+        item[here, 4] = control[ITEM_FREE]
+        control[ITEM_FREE] = here
+        if kind == BUNDLE:
+            if processing:
+                register(state, rank, memory_ns(machine, size), BUNDLE, first, 0, size)
+            else:
+                drive(machine, work, state, first, GENERAL)
+        else:
+            finish_node(machine, work, state, first, rank)
+    last = state.ticks[rank] - 1
+    tick[rank, place, 0], tick[rank, place, 1], tick[rank, place, 2] = tick[rank, last, 0], tick[rank, last, 1], tick[rank, last, 2]
+    state.ticks[rank] = last
+
+
+@outer
+def run(machine, work, state):
+    """Run all ranks to the end; returns 0, or what ran out of room."""
+    control, event, bucket = state.control, state.event, state.bucket
+    for rank in range(machine.npus):
+        issue_ready(machine, work, state, rank)
+    while control[BUCKETS] > 0 and control[FAILED] == 0:
+        last = control[BUCKETS] - 1
+        control[NOW] = bucket[last, 0]
+        here = bucket[last, 1]
+        while here >= 0 and control[FAILED] == 0:
+            kind, first, second = event[here, 0], event[here, 1], event[here, 2]
+            if kind == RANK_TICK:
+                rank_tick(machine, work, state, first)
+            elif kind == DELIVERED:
+                deliver(machine, work, state, first, second // machine.npus, second % machine.npus)
+            elif kind == RECEIVE_NOW:
+                receive(machine, work, state, first)
+            elif kind == NEXT_DEVICE:
+                message = state.message[first]
+                if second == message[M_TARGET]:
+                    tag, source, target = message[M_TAG], message[M_SOURCE], message[M_TARGET]
+                    message[M_NEXT] = control[MESSAGE_FREE]
+                    control[MESSAGE_FREE] = first
+                    deliver(machine, work, state, tag, source, target)
+                else:
+                    message[M_DEVICE] = second
+                    wire(machine, state, first)
+            elif kind == LINK_FREE:
+                link = state.link[first]
+                link[0] = 0
+                number = link[1]
+                if number >= 0:
+                    link[1] = state.message[number, M_NEXT]
+                    transmit(machine, state, number, first, second)
+            following = event[here, 3]
+            event[here, 3] = control[EVENT_FREE]
+            control[EVENT_FREE] = here
+            here = following
+        control[BUCKETS] -= 1
+    return control[FAILED]
