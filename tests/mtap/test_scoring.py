@@ -1,0 +1,283 @@
+"""Grades and scores: the printed numbers recomputed, the rule applied to evidence, and what changes when evidence changes."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis import statistics
+from analysis.errors import InputError
+from analysis.mtap import scoring
+from analysis.mtap.evidence import DIMENSIONS, evidence_files, facts, read_evidence
+from analysis.mtap.grading import grade_component, grade_tool
+from analysis.mtap.readings import apply_reading, read_readings, vector_under
+from analysis.mtap.report import score_range
+from analysis.mtap.rubric import Condition, Rubric, Weights, holds, read_rubric, read_weights
+from analysis.mtap.tables import Scored, assess_all, association_table, fisher_table, read_folder
+from analysis.paths import DATA
+
+MTAP = DATA / "mtap"
+RUBRIC: Rubric = read_rubric(MTAP / "rubric.yaml")
+WEIGHTS: Weights = read_weights(MTAP / "weights.yaml")
+PRINTED = scoring.read_printed(MTAP / "printed.yaml")
+grades = st.lists(st.integers(0, 3), min_size=5, max_size=5)
+
+
+def printed_scores(scheme: str) -> dict[str, float]:
+    return {t: float(scoring.composite(p.vector, WEIGHTS.exact(scheme))) for t, p in PRINTED.tools.items()}
+
+
+def test_printed_grades_give_these_scores_not_those_printed() -> None:
+    """Survey draft, table 5 (base scores are right) and section 7.7 (uniform and deployment-heavy ones are not)."""
+    assert printed_scores("base") == {"VIDUR": 2.1, "Timeloop": 2.1, "ASTRA-sim": 2.2, "NeuSight": 1.6, "nn-Meter": 0.0}
+    assert printed_scores("uniform") == {"VIDUR": 2.2, "Timeloop": 2.2, "ASTRA-sim": 2.4, "NeuSight": 1.4, "nn-Meter": 0.0}
+    assert printed_scores("deployment_heavy") == {"VIDUR": 2.4, "Timeloop": 2.2, "ASTRA-sim": 2.5, "NeuSight": 1.4, "nn-Meter": 0.0}
+    wrong = {t for t, p in PRINTED.tools.items() for s, said in p.scores.items() if said != printed_scores(s)[t]}
+    assert wrong == {"VIDUR", "Timeloop", "ASTRA-sim"}
+
+
+def test_printed_pair_of_astra_sim_is_impossible() -> None:
+    """S_dep - S_uni = 0.1 (d4 - d3): the printed 2.0 and 2.3 ask for d4 - d3 = 3, impossible with D3 = M."""
+    said = PRINTED.tools["ASTRA-sim"].scores
+    assert scoring.consistency("ASTRA-sim", said["uniform"], said["deployment_heavy"]).needed_d4_minus_d3 == 3
+
+
+@given(grades, st.permutations(range(5)))
+def test_composite_obeys_its_laws(vector: list[int], order: list[int]) -> None:
+    for scheme in WEIGHTS.schemes:
+        weights = WEIGHTS.exact(scheme)
+        score = scoring.composite(vector, weights)
+        assert 0 <= score <= 3
+        assert scoring.composite([3 - g for g in vector], weights) == 3 - score
+        assert scoring.composite([vector[i] for i in order], [weights[i] for i in order]) == score
+    uniform, heavy = (scoring.composite(vector, WEIGHTS.exact(s)) for s in ("uniform", "deployment_heavy"))
+    assert heavy - uniform == Fraction(1, 10) * (vector[3] - vector[2])
+
+
+def test_ranks_share_ties_as_statistics_does() -> None:
+    scores = {"a": Fraction(2), "b": Fraction(3), "c": Fraction(2), "d": Fraction(0)}
+    assert scoring.ranks(scores) == {"a": 2.5, "b": 1, "c": 2.5, "d": 4}
+    assert list(scoring.ranks(scores).values()) == list(statistics.average_ranks([-float(s) for s in scores.values()]))
+    assert scoring.order_text(scores) == "b > a = c > d"
+
+
+def test_cap_limits_the_best_score_to_2_6() -> None:
+    """Survey draft, section 6.1: D1 capped at Medium without hardware, so 0.4 x 2 + 0.6 x 3."""
+    assert scoring.highest_attainable({"D1": 2}, WEIGHTS.exact("base")) == Fraction(26, 10)
+
+
+def test_leaving_a_dimension_out_scales_the_rest() -> None:
+    left = scoring.without(WEIGHTS.exact("base"), 0)
+    assert left == (0, Fraction(1, 3), Fraction(1, 3), Fraction(1, 6), Fraction(1, 6))
+    with pytest.raises(ValueError):
+        scoring.without((Fraction(1), Fraction(0)), 0)
+
+
+def test_grades_by_rule_from_the_evidence() -> None:
+    """Each by hand from data/mtap/rubric.yaml and data/mtap/evidence/*.yaml."""
+    got = {tool: a.vector for tool, a in assess_all(read_folder(MTAP / "evidence"), RUBRIC).items()}
+    assert got == {
+        "VIDUR": (2, 3, 1, 2, 2),  # 9 % self-reported; gap below 0.1; LLM serving only; 13.9 min, no container; profile, own format
+        "Timeloop": (2, 2, 1, 2, 2),  # 5-10 %; one level; nothing shown; 27 min, no CI; own problem format
+        "ASTRA-sim": (2, 1, 1, 3, 3),  # 10.7 % over six cases; composes, gap never measured; all-reduce only
+        "NeuSight": (2, 3, 3, 1, 3),  # 8.9 %; gap 0.085; unseen models and GPUs; five patches; device JSON
+        "nn-Meter": (0, 1, 1, 0, 1),  # no output; composes, gap unknown; CNNs; never ran; retraining
+    }
+
+
+def test_grades_by_rule_from_the_documents_own_words() -> None:
+    """Ledger rows s000.rub.*: VIDUR D2 = M, ASTRA-sim D1 = L, nn-Meter D5 = L on the text's own reasoning."""
+    got = {tool: a.vector for tool, a in assess_all(read_folder(MTAP / "stated"), RUBRIC).items()}
+    assert got["VIDUR"][1] == 2
+    assert got["ASTRA-sim"][0] == 1
+    assert got["nn-Meter"] == (0, 0, 0, 0, 1)
+    assert got["NeuSight"] == PRINTED.tools["NeuSight"].vector
+
+
+def test_no_score_is_typed_but_in_the_file_of_printed_ones() -> None:
+    for path in [*evidence_files(MTAP / "evidence"), *evidence_files(MTAP / "stated"), *evidence_files(MTAP / "others")]:
+        keys = set(yaml.safe_load(path.read_text()))
+        assert not keys & {"grade", "grades", "score", "scores"}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "dimension", "before", "after"),
+    [
+        ("D4.container", "yes", "D4", 2, 2),  # still no CI
+        ("D4.minutes_to_first_prediction", 121, "D4", 2, 1),
+        ("D4.minutes_to_first_prediction", 120, "D4", 2, 1),  # exactly two hours: no level, read as Low
+        ("D4.complete_failure", True, "D4", 2, 0),
+        ("D1.error_percent", 15, "D1", 2, 1),
+        ("D1.error_percent", 25.1, "D1", 2, 0),
+        ("D1.works", False, "D1", 2, 0),
+        ("D2.gamma_model_to_system", 0.15, "D2", 3, 2),  # no level, read as Medium
+        ("D2.gamma_model_to_system", 0.21, "D2", 3, 1),
+        ("D2.composes", False, "D2", 3, 2),
+        ("D3.hardware_transfer", True, "D3", 1, 2),
+        ("D5.new_workload", "standard", "D5", 2, 3),
+        ("D5.open_source", False, "D5", 2, 0),
+    ],
+)
+def test_a_changed_evidence_file_changes_the_grade_by_rule(
+    tmp_path: Path, path: str, value: object, dimension: str, before: int, after: int
+) -> None:
+    content = yaml.safe_load((MTAP / "evidence" / "vidur.yaml").read_text())
+    block, name = path.split(".")
+    content[block][name] = {"value": value, "source": content[block][name]["source"]}
+    changed = tmp_path / "vidur.yaml"
+    changed.write_text(yaml.safe_dump(content))
+    index = DIMENSIONS.index(dimension)
+    assert grade_tool(read_evidence(MTAP / "evidence" / "vidur.yaml"), RUBRIC).vector[index] == before
+    assert grade_tool(read_evidence(changed), RUBRIC).vector[index] == after
+
+
+def _edited(tmp_path: Path, source: str, edit: dict[str, object]) -> Path:
+    content = yaml.safe_load((MTAP / source).read_text())
+    content.update(edit)
+    path = tmp_path / "edited.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def test_failure_classes_lower_the_right_dimension(tmp_path: Path) -> None:
+    """Survey draft, section 6.2: F1 and F2 lower D4, F3 (beyond 50 %) lowers D1, F4 is noted only."""
+    base = grade_tool(read_evidence(MTAP / "evidence" / "vidur.yaml"), RUBRIC).vector
+
+    def graded(**failure: object) -> tuple[int, ...]:
+        one = {"what": "seen", "resolved": False, "source": "run: bench, 2026-11-21"} | failure
+        return grade_tool(read_evidence(_edited(tmp_path, "evidence/vidur.yaml", {"failures": [one, one]})), RUBRIC).vector
+
+    assert graded(failure="F1") == graded(failure="F2") == (2, 3, 1, 1, 2)
+    assert graded(failure="F2", resolved=True) == graded(failure="F4") == base
+    assert graded(failure="F3", disagreement_percent=51) == (1, 3, 1, 2, 2)
+    assert graded(failure="F3", disagreement_percent=50) == graded(failure="F3") == base
+
+
+def test_d1_is_the_least_of_both_parts_and_capped() -> None:
+    """Survey draft, section 6.1: d1 = min(g_MAPE, g_rho), at most Medium without independent validation."""
+    d1 = RUBRIC.dimensions["D1"]
+    from analysis.mtap.grading import grade_dimension
+
+    known = {"works": True, "error_percent": 3.0, "independent_validation": True, "spearman": 0.99, "limited_workloads": False}
+    assert grade_dimension(d1, known)[0] == 3
+    assert grade_dimension(d1, known | {"spearman": 0.9})[0] == 2
+    assert grade_dimension(d1, known | {"spearman": None})[0] == 2  # not shown, so not High
+    assert grade_dimension(d1, known | {"independent_validation": False})[0] == 2
+    assert grade_dimension(d1, known | {"error_percent": 30.0})[0] == 0
+
+
+def test_a_hit_rate_is_not_an_error() -> None:
+    nn = read_evidence(MTAP / "evidence" / "nn_meter.yaml")
+    assert facts(nn, "D1", {"error_percent": 1.0})["error_percent"] is None
+    assert facts(nn, "D1", {"error_percent": 1.0, "error_metric": "mape"})["error_percent"] == 1.0
+
+
+def test_unknown_is_never_better_than_the_worst_that_it_could_be() -> None:
+    """Hiding an item cannot raise a grade above the best that some value of it gives, nor beat knowing the best value."""
+    component = RUBRIC.dimensions["D2"].components["g_composition"]
+    known = {"composes": True, "validated": True, "scope_documented": True}
+    hidden = grade_component(component, known | {"gamma": None})[0]
+    seen = [grade_component(component, known | {"gamma": g})[0] for g in (0.0, 0.05, 0.1, 0.15, 0.2, 0.3)]
+    assert hidden == min(seen) == 1
+
+
+truths = st.sampled_from([True, False, None])
+
+
+@given(truths, truths)
+def test_three_valued_logic_is_kleenes(a: bool | None, b: bool | None) -> None:
+    one, two = Condition.model_validate({"item": "a", "is": True}), Condition.model_validate({"item": "b", "is": True})
+    both, either = Condition(every=(one, two)), Condition(some=(one, two))
+    known = {"a": a, "b": b}
+    assert holds(both, known) == (False if False in (a, b) else None if None in (a, b) else True)
+    assert holds(either, known) == (True if True in (a, b) else None if None in (a, b) else False)
+
+
+@pytest.mark.parametrize("bad", [{}, {"item": "a"}, {"item": "a", "below": 1, "above": 0}, {"all": [], "any": []}, {"below": 1}])
+def test_a_condition_is_one_test(bad: dict[str, object]) -> None:
+    with pytest.raises(ValueError):
+        Condition.model_validate(bad)
+
+
+def test_ranges_give_the_range_of_the_score() -> None:
+    neusight = grade_tool(read_evidence(MTAP / "evidence" / "neusight.yaml"), RUBRIC)
+    assert score_range(neusight, WEIGHTS, "base") == (2.4, 1.6, 2.5)  # error 2.33 to 30.58 %: D1 F to M; patches 0 to 5: D4 L to M
+
+
+def test_other_readings_change_what_they_say() -> None:
+    readings = read_readings(MTAP / "readings.yaml").readings
+    evidence = read_folder(MTAP / "evidence")
+    assert vector_under(evidence["NeuSight"], RUBRIC, readings["patching_and"])[3] == 2
+    assert vector_under(evidence["NeuSight"], RUBRIC, readings["independent_error_first"])[0] == 0
+    assert vector_under(evidence["nn-Meter"], RUBRIC, readings["nothing_works_fails_all"]) == (0, 0, 0, 0, 0)
+    assert vector_under(evidence["VIDUR"], RUBRIC, readings["profiling_is_not_configuration"])[4] == 1
+    other = read_folder(MTAP / "others")["llm-analysis"]
+    assert vector_under(other, RUBRIC, readings["composition_gap_low"])[1] == 1  # its gap of 0.112 lies in the hole
+    lost = readings["patching_and"].replace[0].model_copy(update={"component": "nothing"})
+    with pytest.raises(InputError, match="no such component"):
+        apply_reading(RUBRIC, readings["patching_and"].model_copy(update={"replace": (lost,)}))
+
+
+def test_association_of_accuracy_with_score_has_its_exact_p() -> None:
+    """Claim s000.sec77.rho: printed rho = -0.9, p < 0.05; with the tie |rho| = 0.975, p = 4/120; N = 4 without nn-Meter: p = 1/6."""
+    scored = [Scored("printed", {t: p.vector for t, p in PRINTED.tools.items()})]
+    table = association_table(PRINTED, scored, WEIGHTS).set_index(["scheme", "left_out"])
+    assert table.loc[("base", ""), "spearman"] == pytest.approx(-9.5 / math.sqrt(95))
+    assert table.loc[("base", ""), "spearman_p"] == pytest.approx(4 / 120)
+    assert table.loc[("deployment_heavy", ""), "spearman"] == pytest.approx(-0.9)
+    assert table.loc[("deployment_heavy", ""), "spearman_p"] == pytest.approx(10 / 120)
+    assert table.loc[("base", "nn-Meter"), "spearman_p"] == pytest.approx(1 / 6)
+
+
+def test_deployment_and_success_can_hardly_differ_with_five_tools() -> None:
+    """Claim s000.abs.docker_predictor: p = 0.4 and p = 0.1, neither can go lower with these margins."""
+    table = fisher_table(tuple(PRINTED.tools)).set_index("question")
+    assert table.loc["any output", "p"] == table.loc["any output", "smallest_p"] == pytest.approx(0.4)
+    assert table.loc["out of the box", "p"] == table.loc["out of the box", "smallest_p"] == pytest.approx(0.1)
+
+
+def test_evidence_of_the_tool_in_no_document_follows_from_its_runs() -> None:
+    """data/mtap/llm_analysis_megatron.csv: measured steps of arXiv:2205.05198, table 5; predicted with llm-analysis 0.2.2."""
+    runs = pd.read_csv(MTAP / "llm_analysis_megatron.csv")
+    d1, d2 = (read_evidence(MTAP / "others" / "llm_analysis.yaml").D1, read_evidence(MTAP / "others" / "llm_analysis.yaml").D2)
+    assert d1.error_percent is not None and d1.spearman is not None and d1.max_error_percent is not None
+    assert d1.error_percent.value == pytest.approx(statistics.mape(runs.measured_s, runs.predicted_s), abs=0.005)
+    assert d1.max_error_percent.value == pytest.approx(statistics.max_ape(runs.measured_s, runs.predicted_s), abs=0.005)
+    assert d1.spearman.value == statistics.spearman(runs.measured_s, runs.predicted_s)
+    gamma = float(np.mean(np.abs(runs.measured_s - runs.predicted_s) / runs.predicted_s))
+    assert d2.gamma_model_to_system is not None
+    assert d2.gamma_model_to_system.value == pytest.approx(gamma, abs=0.0005)
+
+
+def test_neusights_evidence_follows_from_its_stored_predictions() -> None:
+    from analysis.datasets import DatasetMissing, find
+
+    try:
+        runs = pd.read_csv(find("neusight/model_e2e_recomputed"))
+        wide = pd.read_csv(find("neusight/model_e2e_measured_vs_pred"))
+        others = pd.read_csv(find("pipeweave/e2e/neusight_comparison"))
+    except DatasetMissing as missing:
+        pytest.skip(str(missing))
+    runs = runs.dropna(subset=["label", "neusight"])
+    evidence = read_evidence(MTAP / "evidence" / "neusight.yaml")
+    known = facts(evidence, "D1") | facts(evidence, "D2")
+    gap = np.abs(runs.label - runs.neusight) / runs.neusight
+    nvidia = gap[~runs.device.str.startswith("AMD")]
+    parallel = wide[wide.option.astype(str).str.match(r"(dp|tp|pp)\d")]
+    # some devices are kept out of the development copy of the data set: a wider tolerance than the full copy needs
+    assert known["gamma_kernel_to_model"] == pytest.approx(gap.mean(), abs=0.006)
+    assert evidence.D2.gamma_kernel_to_model is not None and evidence.D2.gamma_kernel_to_model.range is not None
+    assert evidence.D2.gamma_kernel_to_model.range[0] == pytest.approx(nvidia.mean(), abs=0.006)
+    assert known["gamma_model_to_system"] == pytest.approx(
+        float((np.abs(parallel.label_ms - parallel.neusight_ms) / parallel.neusight_ms).mean()), abs=0.0005
+    )
+    assert known["spearman"] == pytest.approx(statistics.spearman(runs.label, runs.neusight), abs=0.001)
+    assert known["independent_error_percent"] == pytest.approx(statistics.mape(others.real_total_ms, others.pred_total_ms), abs=0.01)
