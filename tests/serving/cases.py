@@ -29,21 +29,20 @@ class Case:
 @st.composite
 def cases(draw: st.DrawFn, schedulers: tuple[str, ...] = SCHEDULERS, swap: bool = True, prefixes: bool = True, most: int = 25) -> Case:
     """A case whose cache holds the longest request and little more."""
-    count = draw(st.integers(0, most))
-    whole = st.lists(st.integers(1, 60), min_size=count, max_size=count)
-    prompt, output = np.array(draw(whole), dtype=int), np.array(draw(whole), dtype=int)
-    gaps = draw(st.lists(st.sampled_from([0.0, 0.001, 0.05, 1.0]), min_size=count, max_size=count))
+    count, generator = draw(st.integers(0, most)), np.random.default_rng(draw(st.integers(0, 10_000)))
+    prompt, output = generator.integers(1, draw(st.sampled_from([2, 20, 60])) + 1, (2, count))
+    gaps = generator.choice([0.0, 0.001, 0.05, draw(st.sampled_from([0.0, 1.0]))], count)
     scheduler = draw(st.sampled_from(schedulers))
-    prefix = np.array(draw(st.lists(st.integers(-1, 2), min_size=count, max_size=count)), dtype=int)
+    prefix = generator.integers(-1, 3, count)
     caching = prefixes and scheduler in PREEMPTING and draw(st.booleans())
     block_size, watermark = draw(st.integers(1, 8)), draw(st.sampled_from([0.0, 0.01, 0.2]))
     longest = int((prompt + output).max()) if count else 1
     need = -(-longest // block_size) + 3
     limits = Limits(
         block_size=block_size,
-        kv_blocks=int(need / (1 - watermark)) + 1 + draw(st.integers(0, 2 * need)),
+        kv_blocks=int(need / (1 - watermark)) + 1 + draw(st.sampled_from([0, 0, need // 2, 2 * need])),
         watermark=watermark,
-        max_batch=draw(st.integers(1, 8)),
+        max_batch=draw(st.sampled_from([1, 4, 8, 32])),
         max_batch_tokens=draw(st.integers(60, 200)) if scheduler in ("vllm", "lightllm") else draw(st.integers(1, 200)),
         chunk=draw(st.sampled_from([1, 2, 7, 64])),
         max_request_tokens=longest,
@@ -53,6 +52,5 @@ def cases(draw: st.DrawFn, schedulers: tuple[str, ...] = SCHEDULERS, swap: bool 
         prefix_caching=caching,
     )
     shared = np.minimum(prompt, 5 + 9 * np.maximum(prefix, 0))
-    return Case(
-        make_requests(np.cumsum(gaps) if count else np.zeros(0), prompt, output, prefix=prefix, prefix_tokens=shared), scheduler, limits
-    )
+    arrived = np.cumsum(gaps) if count else np.zeros(0)
+    return Case(make_requests(arrived, prompt, output, prefix=prefix, prefix_tokens=shared), scheduler, limits)
