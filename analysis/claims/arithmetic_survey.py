@@ -1,10 +1,8 @@
-"""What follows from the survey's own numbers: composition of errors, scores, rank correlation, its tables of runs, and its equations?"""
+"""What follows from the survey's own numbers: scores, rank correlation, hit rates, and its tables of runs?"""
 
 from __future__ import annotations
 
 import math
-
-import numpy as np
 
 from analysis.claims.arithmetic import cell, printed_table
 from analysis.statistics import PermutationTest, exact_permutation_test, fisher_exact, spearman
@@ -13,37 +11,6 @@ TABLE5 = "claims/printed/survey_table5"
 SCHEMES = "claims/printed/survey_schemes"
 GRADES = ["d1", "d2", "d3", "d4", "d5"]
 LETTERS = {0: "F", 1: "L", 2: "M", 3: "H"}
-
-
-def relative_error_of_sum(kernel_error: float, kernels: int, correlation: float = 0.0) -> float:
-    """Relative error of a sum of equal kernels whose relative errors have one deviation and one pairwise correlation.
-
-    sigma * sqrt((1 + (N - 1) * rho) / N): sigma / sqrt(N) when independent, sigma when fully correlated, never more.
-
-    Args:
-        kernel_error: relative deviation of one kernel (any unit).
-        kernels: N.
-        correlation: rho, 0 to 1.
-    """
-    return kernel_error * math.sqrt((1.0 + (kernels - 1) * correlation) / kernels)
-
-
-def absolute_error_of_sum(kernel_error: float, kernels: int) -> float:
-    """Deviation of a sum of N independent equal kernels, in units of *one* kernel's time: sigma * sqrt(N) (what the survey quotes)."""
-    return kernel_error * math.sqrt(kernels)
-
-
-def weighted_error_of_sum(kernel_error: float, shares: list[float], correlation: float = 0.0) -> float:
-    """Relative error of a sum of unequal kernels: sigma * sqrt(sum_ij w_i w_j rho_ij) / sum w.
-
-    Args:
-        kernel_error: relative deviation of each kernel.
-        shares: kernel times w_i (any unit).
-        correlation: rho for every pair of different kernels.
-    """
-    weights = np.asarray(shares, dtype=float)
-    variance = (1.0 - correlation) * float(weights @ weights) + correlation * float(weights.sum()) ** 2
-    return kernel_error * math.sqrt(variance) / float(weights.sum())
 
 
 def score(tool: str, scheme: str, changes: dict[str, int] | None = None) -> float:
@@ -185,17 +152,6 @@ def collective_ratio(collective: str) -> float:
     return float(cell(table, {"collective": collective}, "cycles")) / float(cell(table, {"collective": "all_reduce"}, "cycles"))
 
 
-def tiles_printed_over_right(waves: int, tiles: int) -> float:
-    """Kernel time by the printed tile equation, max over waves of the sum over tiles, over the right one, sum over waves of the max.
-
-    For equal tiles: tiles / waves.
-    """
-    times = [[1.0] * tiles for _ in range(waves)]
-    printed = max(sum(wave) for wave in times)
-    right = sum(max(wave) for wave in times)
-    return printed / right
-
-
 def smallest_mean_error(hit_rate: float, band: float) -> float:
     """Least mean error that fits a hit rate: a share 1 - h is off by more than the band, so the mean is above (1 - h) * band.
 
@@ -219,8 +175,3 @@ def kernels_for_error(target: float, kernel_error: float = 2.3) -> float:
 def amplification(kernel: list[float], system: list[float]) -> list[float]:
     """[smallest, largest] factor between an error range at kernel level and one at system level."""
     return [system[0] / kernel[1], system[1] / kernel[0]]
-
-
-def error_from_overhead(overhead_us: float, kernel_us: float) -> float:
-    """Error (%) from an unmodelled overhead for each kernel of mean time `kernel_us`: 100 * o / t."""
-    return 100.0 * overhead_us / kernel_us

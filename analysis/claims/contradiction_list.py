@@ -8,6 +8,8 @@ from analysis.claims import arithmetic as plain
 from analysis.claims import arithmetic_neuroscalar as neuroscalar
 from analysis.claims import arithmetic_survey as survey
 from analysis.claims.contradictions import APPENDIX, PAIRWISE, TOOLS, Contradiction, repository, timeloop_conv1
+from analysis.claims.equations import tiles_printed_over_right
+from analysis.composition.errors import claimed_model_error, model_error
 
 LAST = "acc_round(last col)"
 
@@ -19,13 +21,13 @@ def _scores(scheme: str) -> str:
 def _survey() -> list[Contradiction]:
     rho, p = survey.accuracy_with_p()
     recorded = timeloop_conv1().iloc[1]
-    law = [survey.relative_error_of_sum(2.3, 50, correlation) for correlation in (0.0, 1.0)]
+    law = [model_error(2.3, 50, correlation) for correlation in (0.0, 1.0)]
     return [
         Contradiction(
             "Errors of kernels do not grow as sqrt(N)",
             "survey",
             "2.3 % a kernel becomes 16 % for 50 kernels",
-            f"2.3 x sqrt(50) = {survey.absolute_error_of_sum(2.3, 50):.1f} is in units of one kernel; of the sum it is {law[0]:.2f} % "
+            f"2.3 x sqrt(50) = {claimed_model_error(2.3, 50):.1f} is in units of one kernel; of the sum it is {law[0]:.2f} % "
             f"(independent) to {law[1]:.1f} % (fully correlated)",
             "s000.sec72.sqrt; s000.sec72.linear",
         ),
@@ -143,7 +145,7 @@ def _survey() -> list[Contradiction]:
             "ml_survey",
             "kernel time = max over waves of the sum over tiles",
             "waves follow one another and the tiles of a wave run together: sum over waves of the max; for ten waves of 108 equal tiles "
-            f"the printed form is {survey.tiles_printed_over_right(10, 108):.1f} times too long",
+            f"the printed form is {tiles_printed_over_right(10, 108):.1f} times too long",
             "s001.eq8",
         ),
     ]

@@ -10,6 +10,7 @@ import pandas as pd
 from analysis.claims import arithmetic as plain
 from analysis.claims import arithmetic_neuroscalar as neuroscalar
 from analysis.claims import arithmetic_survey as survey
+from analysis.composition.errors import claimed_model_error, model_error, simulate_model_errors
 from analysis.paths import DATA
 from analysis.tables import read_csv
 
@@ -36,22 +37,6 @@ def repository(name: str) -> float:
     return float(plain.cell(REPOSITORY, {"id": name}, "value"))
 
 
-def simulated_relative_error(kernel_error: float, kernels: int, correlation: float, draws: int, rng: np.random.Generator) -> float:
-    """Deviation of the relative error of a sum of equal kernels, by drawing errors with a common part.
-
-    Args:
-        kernel_error: relative deviation of a kernel.
-        kernels: N.
-        correlation: rho of every pair.
-        draws: number of models drawn.
-        rng: generator.
-    """
-    common = rng.standard_normal((draws, 1))
-    own = rng.standard_normal((draws, kernels))
-    errors = kernel_error * (np.sqrt(correlation) * common + np.sqrt(1.0 - correlation) * own)
-    return float(errors.mean(axis=1).std())
-
-
 def composition_laws(kernel_error: float, counts: list[int], correlations: list[float], draws: int, seed: int) -> pd.DataFrame:
     """Relative error of a sum of N kernels by the survey's law and by the right one, with a simulation beside it.
 
@@ -59,20 +44,20 @@ def composition_laws(kernel_error: float, counts: list[int], correlations: list[
         kernel_error: relative deviation of a kernel (%).
         counts: numbers of kernels.
         correlations: pairwise correlations.
-        draws: models drawn for each point; 0 leaves the simulation out.
-        seed: of the generator.
+        draws: models drawn for each point.
+        seed: of the draws.
     """
-    rng = np.random.default_rng(seed)
     rows = []
     for kernels in counts:
         for correlation in correlations:
+            errors = simulate_model_errors(kernel_error, np.ones(kernels), correlation, draws, seed)
             rows.append(
                 {
                     "kernels": kernels,
                     "correlation": correlation,
-                    "survey_law_pct": survey.absolute_error_of_sum(kernel_error, kernels),
-                    "relative_error_pct": survey.relative_error_of_sum(kernel_error, kernels, correlation),
-                    "simulated_pct": simulated_relative_error(kernel_error, kernels, correlation, draws, rng) if draws else np.nan,
+                    "survey_law_pct": claimed_model_error(kernel_error, kernels),
+                    "relative_error_pct": model_error(kernel_error, kernels, correlation),
+                    "simulated_pct": float(errors.std()),
                 }
             )
     return pd.DataFrame(rows)
