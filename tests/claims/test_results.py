@@ -1,0 +1,116 @@
+"""Changing any cell of a results CSV that a claim reads makes `claims check` exit 1 and name the claim."""
+
+import hashlib
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from analysis.claims.ledger import COLUMNS
+from analysis.commands.claims import app
+
+TABLE = "tool,scheme,score\nVIDUR,base,2.1\nTimeloop,base,2.1\nnn-Meter,base,0.0\n"
+CHECKS = """one:
+  check: {table: mtap/scores, where: {tool: VIDUR}, column: score}
+  printed: 2.1
+  tolerance: 0.05
+  expect: 2.1
+  verdict: reproduced
+two:
+  check: {table: mtap/scores, where: {tool: nn-Meter, scheme: base}, column: score}
+  printed: 0.4
+  relation: at most
+  tolerance: 0.001
+  expect: 0.0
+  verdict: reproduced
+"""
+
+
+def write_manifest(folder):
+    files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.glob("*.csv")}
+    (folder / "manifest.json").write_text(json.dumps({"files": files}))
+
+
+@pytest.fixture
+def place(tmp_path):
+    claims, results = tmp_path / "claims", tmp_path / "results" / "mtap"
+    (claims / "checks").mkdir(parents=True)
+    results.mkdir(parents=True)
+    waits = {"one": "", "two": "", "three": "a study"}
+    rows = [",".join([name, "survey", "§6", "statement", "", "", "", "", "", wait, "", ""]) for name, wait in waits.items()]
+    (claims / "ledger.csv").write_text("\n".join([",".join(COLUMNS), *rows]) + "\n")
+    (claims / "checks" / "mtap.yaml").write_text(CHECKS)
+    (results / "scores.csv").write_text(TABLE)
+    write_manifest(results)
+    return tmp_path
+
+
+def run(place):
+    result = CliRunner().invoke(app, ["check", "--results", str(place / "results"), "--claims", str(place / "claims")])
+    return result.exit_code, result.output
+
+
+def test_untouched_results_pass(place):
+    status, text = run(place)
+    assert status == 0 and "3 claims, every verdict and value as expected" in text
+
+
+@pytest.mark.parametrize("cell", [(row, column) for row in range(4) for column in range(3)])
+def test_any_changed_cell_fails_and_names_the_claims_that_read_the_table(place, cell):
+    path = place / "results" / "mtap" / "scores.csv"
+    lines = [line.split(",") for line in TABLE.splitlines()]
+    lines[cell[0]][cell[1]] += "1"
+    path.write_text("\n".join(",".join(line) for line in lines) + "\n")
+    status, text = run(place)
+    assert status == 1
+    assert "one (mtap.yaml)" in text and "two (mtap.yaml)" in text and "scores.csv" in text
+    assert "2 of 3 claims are not as expected: one, two" in text
+
+
+def test_a_value_that_moved_fails_even_when_the_notebook_wrote_it(place):
+    folder = place / "results" / "mtap"
+    (folder / "scores.csv").write_text(TABLE.replace("VIDUR,base,2.1", "VIDUR,base,2.2"))
+    write_manifest(folder)
+    status, text = run(place)
+    assert status == 1
+    assert "one (mtap.yaml): verdict is 'differs', expected 'reproduced' (got 2.2, printed 2.1)" in text
+    assert "two (mtap.yaml)" not in text
+
+
+def test_a_value_within_the_claim_but_not_the_expected_one_fails(place):
+    folder = place / "results" / "mtap"
+    (folder / "scores.csv").write_text(TABLE.replace("nn-Meter,base,0.0", "nn-Meter,base,0.3"))
+    write_manifest(folder)
+    status, text = run(place)
+    assert status == 1 and "two (mtap.yaml): value is 0.3, expected 0" in text
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (lambda folder: (folder / "scores.csv").unlink(), "no such result; run `make book`"),
+        (lambda folder: (folder / "manifest.json").unlink(), "no manifest; run `make book`"),
+        (lambda folder: (folder / "manifest.json").write_text("{}"), "not a manifest"),
+        (lambda folder: (folder / "manifest.json").write_text('{"files": {}}'), "not in the manifest"),
+        (lambda folder: (folder / "scores.csv").write_text("tool,score\nVIDUR"), "changed since notebook mtap wrote it"),
+    ],
+)
+def test_missing_or_truncated_results_are_told_in_one_line(place, broken, message):
+    broken(place / "results" / "mtap")
+    status, text = run(place)
+    assert status == 1 and message in text and "Traceback" not in text
+
+
+def test_a_row_that_is_not_unique_is_told(place):
+    folder = place / "results" / "mtap"
+    (folder / "scores.csv").write_text(TABLE + "VIDUR,uniform,2.2\n")
+    write_manifest(folder)
+    status, text = run(place)
+    assert status == 1 and "expected one row where tool=VIDUR, found 2" in text
+
+
+def test_a_claim_without_check_and_without_experiment_fails(place):
+    ledger = place / "claims" / "ledger.csv"
+    ledger.write_text(ledger.read_text().replace("a study", ""))
+    status, text = run(place)
+    assert status == 1 and "three (ledger.csv): has neither a check nor the name of an experiment" in text
