@@ -1,0 +1,49 @@
+"""The compiled schedulers against the same rules written a second time, plainly, with caches so small that preemption is common."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from analysis.serving.limits import Limits
+from analysis.serving.requests import make_requests
+from analysis.serving.simulate import simulate
+from analysis.serving.steps import StepTime
+from tests.serving.cases import PREEMPTING, Case, cases
+from tests.serving.reference import reference
+
+SECOND = StepTime(fixed_s=1.0)
+
+
+def compare(case: Case) -> int:
+    """Both make the same batches; returns the number of preemptions."""
+    whole = make_requests(np.round(case.requests.arrived_at_s * 4) / 4, case.requests.prefill_tokens, case.requests.decode_tokens)
+    result = simulate(whole, case.scheduler, SECOND, case.limits, record_batches=True)
+    batches, jobs, preemptions = reference(whole, case.scheduler, case.limits)
+    ours = result.batches
+    assert ours is not None
+    spans = [slice(a, b) for a, b in zip(ours.offsets[:-1], ours.offsets[1:], strict=True)]
+    starts = ours.rows["start"].tolist()
+    assert [(start, ours.members[s].tolist(), ours.tokens[s].tolist()) for start, s in zip(starts, spans, strict=True)] == batches
+    assert result.records["prefill_completed_at"].tolist() == [job.first_token for job in jobs]
+    assert result.records["completed_at"].tolist() == [job.finished for job in jobs]
+    assert int(result.replicas["preempted"].sum()) == preemptions
+    return preemptions
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(cases(schedulers=PREEMPTING, swap=False, prefixes=False, most=30))
+def test_same_batches_as_the_plain_rules(case: Case) -> None:
+    compare(case)
+
+
+@pytest.mark.parametrize("scheduler", PREEMPTING)
+def test_same_batches_when_every_case_preempts(scheduler: str) -> None:
+    generator, preemptions = np.random.default_rng(7), 0
+    limits = Limits(block_size=4, kv_blocks=40, watermark=0.05, max_batch=16, max_batch_tokens=70, chunk=24)
+    for _ in range(20):
+        prompt, output = generator.integers(1, 60, 40), generator.integers(1, 60, 40)
+        case = Case(make_requests(np.cumsum(generator.integers(0, 12, 40) / 4), prompt, output), scheduler, limits)
+        preemptions += compare(case)
+    assert preemptions > 200
