@@ -1,0 +1,91 @@
+"""Fits one set of efficiencies for a GPU type to published steps, and leaves one model out at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from analysis.training.kernel_time import Efficiencies
+from analysis.training.published import Case
+
+START = Efficiencies(gemm=0.75, memory=0.8, kernel_s=4e-6)
+"""Where the fit starts, and to what the priors pull: shares that well-tuned kernels reach, and the cost of a launch."""
+
+_CENTRE = np.log([START.gemm, START.memory, START.kernel_s])
+_WIDTH = np.array([0.25, 0.25, 1.0])
+_NOISE = 0.03
+
+
+@dataclass(frozen=True)
+class Form:
+    """One form of the model that was tried.
+
+    Attributes:
+        interleave: rule of `published.interleave_of` for the runs that do not print it.
+        wave_quantization: as in `Efficiencies`.
+    """
+
+    interleave: str
+    wave_quantization: bool
+
+    @property
+    def name(self) -> str:
+        """For the log."""
+        return f"interleave={self.interleave} waves={'on' if self.wave_quantization else 'off'}"
+
+
+FORMS = tuple(Form(interleave, waves) for interleave in ("one", "two", "most") for waves in (False, True))
+
+CaseMaker = Callable[[Efficiencies], Sequence[Case]]
+
+
+def errors(cases: Sequence[Case], efficiencies: Efficiencies) -> np.ndarray:
+    """Signed relative errors, predicted / measured - 1, of every case."""
+    return np.array([case.predicted_s(efficiencies) / case.measured_s - 1 for case in cases])
+
+
+def fit(make: CaseMaker, wave_quantization: bool, without: str = "", rounds: int = 3) -> Efficiencies:
+    """Efficiencies that make the log of the step times fit best: least squares with wide priors, a few rounds.
+
+    Args:
+        make: cases, given the efficiencies with which they choose a microbatch that the source does not print; made anew each round.
+        wave_quantization: as in `Efficiencies`.
+        without: group to leave out.
+        rounds: of choosing and fitting.
+    """
+
+    def build(vector: np.ndarray) -> Efficiencies:
+        gemm, memory, kernel_s = np.exp(vector)
+        return START.model_copy(
+            update={
+                "gemm": float(min(gemm, 1.0)),
+                "memory": float(min(memory, 1.0)),
+                "kernel_s": float(kernel_s),
+                "wave_quantization": wave_quantization,
+            }
+        )
+
+    vector = _CENTRE.copy()
+    for _ in range(rounds):
+        cases = [case for case in make(build(vector)) if case.group != without]
+        target = np.log([case.measured_s for case in cases])
+
+        def residuals(trial: np.ndarray, cases: Sequence[Case] = cases, target: np.ndarray = target) -> np.ndarray:
+            predicted = np.log([case.predicted_s(build(trial)) for case in cases])
+            return np.r_[(predicted - target) / _NOISE, (trial - _CENTRE) / _WIDTH]
+
+        vector = least_squares(residuals, vector, diff_step=1e-3).x
+    return build(vector)
+
+
+def leave_one_model_out(make: CaseMaker, wave_quantization: bool) -> dict[str, np.ndarray]:
+    """Signed errors on each model by efficiencies fitted on the others: group -> errors of its cases."""
+    groups = sorted({case.group for case in make(START)})
+    result = {}
+    for group in groups:
+        efficiencies = fit(make, wave_quantization, without=group)
+        result[group] = errors([case for case in make(efficiencies) if case.group == group], efficiencies)
+    return result

@@ -1,0 +1,124 @@
+"""Time of the kernels of a block: roofline with one efficiency for matrix arithmetic and one for memory, and a cost for each launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from math import ceil
+
+from pydantic import Field
+
+from analysis.configs import Strict, read_yaml
+from analysis.hardware.devices import Device
+from analysis.paths import DATA
+from analysis.training.block import FusedAttention, Gemm, Kernel, Stream
+
+
+class Efficiencies(Strict):
+    """What a GPU type reaches of its data sheet.
+
+    Args:
+        gemm: share of the dense matrix peak in large products (1).
+        memory: share of the memory bandwidth in streaming kernels (1).
+        kernel_s: time that each kernel adds (s).
+        attention: share of the matrix peak in fused attention (1).
+        network: share of the bandwidth between nodes (1).
+        wave_quantization: whether the last, partly filled wave of 128 x 256 tiles counts in full.
+    """
+
+    gemm: float = Field(gt=0, le=1)
+    memory: float = Field(gt=0, le=1)
+    kernel_s: float = Field(ge=0)
+    attention: float = Field(default=0.5, gt=0, le=1)
+    network: float = Field(default=0.9, gt=0, le=1)
+    wave_quantization: bool = False
+
+
+class EfficiencyFile(Strict):
+    """`data/models/training_efficiencies.yaml`.
+
+    Args:
+        efficiencies: by device name, with `default` for those that are not there.
+        splits: what each was fitted on, in words; hashes: SHA-256 of the inputs.
+    """
+
+    efficiencies: dict[str, Efficiencies]
+    splits: dict[str, str] = Field(default_factory=dict)
+    hashes: dict[str, str] = Field(default_factory=dict)
+
+
+@cache
+def committed() -> dict[str, Efficiencies]:
+    """The committed efficiencies by device."""
+    return read_yaml(DATA / "models" / "training_efficiencies.yaml", EfficiencyFile).efficiencies
+
+
+def efficiencies_of(device: str, name: str = "") -> Efficiencies:
+    """The committed efficiencies of a device (or of an entry by name); the default where there are none."""
+    table = committed()
+    return table.get(name or device, table["default"])
+
+
+@dataclass(frozen=True)
+class KernelTime:
+    """Seconds of matrix arithmetic, of memory-bound work, and of launches."""
+
+    matrix_s: float = 0.0
+    memory_s: float = 0.0
+    launch_s: float = 0.0
+
+    @property
+    def total_s(self) -> float:
+        """Sum of the parts."""
+        return self.matrix_s + self.memory_s + self.launch_s
+
+    def __add__(self, other: KernelTime) -> KernelTime:
+        return KernelTime(self.matrix_s + other.matrix_s, self.memory_s + other.memory_s, self.launch_s + other.launch_s)
+
+    def times(self, factor: float) -> KernelTime:
+        """Every part times a factor."""
+        return KernelTime(self.matrix_s * factor, self.memory_s * factor, self.launch_s * factor)
+
+
+def wave_share(gemm: Gemm, sms: int, tile_m: int = 128, tile_n: int = 256) -> float:
+    """Share of the tile slots that do useful work: tiles / (sms x ceil(tiles / sms)), times the filled part of the edge tiles.
+
+    Args:
+        gemm: the product; sms: streaming multiprocessors (count); tile_m, tile_n: output tile (elements).
+    """
+    tiles_m, tiles_n = ceil(gemm.m / tile_m), ceil(gemm.n / tile_n)
+    tiles = tiles_m * tiles_n * gemm.batch
+    edge = gemm.m / (tiles_m * tile_m) * gemm.n / (tiles_n * tile_n)
+    return edge * tiles / (sms * ceil(tiles / sms))
+
+
+def kernel_time(kernel: Kernel, device: Device, dtype: str, efficiencies: Efficiencies) -> KernelTime:
+    """Time of one kernel: max(FLOP / (gemm peak), bytes / (memory bandwidth)) + launches; filed under the larger of the two.
+
+    Args:
+        kernel: the kernel; device, dtype, efficiencies: what it runs on.
+    """
+    moved = kernel.bytes / (device.memory_bandwidth_bytes_per_s * efficiencies.memory)
+    if isinstance(kernel, Stream):
+        return KernelTime(memory_s=moved, launch_s=kernel.kernels * efficiencies.kernel_s)
+    peak = device.peak_flop_per_s(dtype)
+    if isinstance(kernel, FusedAttention):
+        half = device.peak_flop_per_s("bf16" if dtype == "fp8" else dtype)
+        arithmetic = kernel.flop / (half * efficiencies.attention)
+    else:
+        share = efficiencies.gemm
+        if efficiencies.wave_quantization and device.sm_count and device.kind == "gpu":
+            share *= wave_share(kernel, device.sm_count)
+        arithmetic = kernel.flop / (peak * share)
+    if arithmetic >= moved:
+        return KernelTime(matrix_s=arithmetic, launch_s=efficiencies.kernel_s)
+    return KernelTime(memory_s=moved, launch_s=efficiencies.kernel_s)
+
+
+def total(kernels: Iterable[Kernel], device: Device, dtype: str, efficiencies: Efficiencies) -> KernelTime:
+    """Sum over kernels."""
+    result = KernelTime()
+    for kernel in kernels:
+        result = result + kernel_time(kernel, device, dtype, efficiencies)
+    return result

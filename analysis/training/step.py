@@ -1,0 +1,314 @@
+"""Time of one training step and what it is made of."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+
+from analysis.hardware.systems import System
+from analysis.training.block import Stream, block_kernels, embedding_kernels, head_kernels
+from analysis.training.communication import Group, all_gather_s, all_reduce_s, all_to_all_s, group, send_s
+from analysis.training.kernel_time import Efficiencies, KernelTime, efficiencies_of, kernel_time, total
+from analysis.training.memory import Memory, memory, stage_parameters
+from analysis.training.plan import Plan, Software, Training, require
+from analysis.workloads.transformers import Transformer
+
+OPTIMIZER_BYTES = 34
+"""Adam on one parameter: reads gradient 4, fp32 weight 4, two moments 8; writes 4 + 8 + 2; clears and unscales gradients (bytes)."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One pass over something: kernels, recomputed kernels, and exposed collectives (s)."""
+
+    kernels: KernelTime = KernelTime()
+    recomputed: KernelTime = KernelTime()
+    tensor_s: float = 0.0
+    expert_s: float = 0.0
+
+    @property
+    def total_s(self) -> float:
+        """Sum (s)."""
+        return self.kernels.total_s + self.recomputed.total_s + self.tensor_s + self.expert_s
+
+    def __add__(self, other: Phase) -> Phase:
+        return Phase(
+            self.kernels + other.kernels, self.recomputed + other.recomputed, self.tensor_s + other.tensor_s, self.expert_s + other.expert_s
+        )
+
+    def times(self, factor: float) -> Phase:
+        """Every part times a factor."""
+        return Phase(self.kernels.times(factor), self.recomputed.times(factor), self.tensor_s * factor, self.expert_s * factor)
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """Time of a step on the busiest pipeline stage (s); the parts sum to `total_s`.
+
+    Attributes:
+        matrix, memory, launch: kernels of the model's own passes; recompute: kernels run again.
+        tensor, expert, pipeline, data: collectives that no computation hides.
+        bubble: waiting for the pipeline to fill and drain.
+        optimizer: the weight update.
+    """
+
+    matrix: float
+    memory: float
+    launch: float
+    recompute: float
+    tensor: float
+    expert: float
+    pipeline: float
+    bubble: float
+    data: float
+    optimizer: float
+
+    @property
+    def total_s(self) -> float:
+        """The step (s)."""
+        return sum(asdict(self).values())
+
+    def as_dict(self) -> dict[str, float]:
+        """Every part and the total (s)."""
+        return asdict(self) | {"total": self.total_s}
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A predicted training step.
+
+    Attributes:
+        time: the step and its parts; memory: the fullest GPU.
+        model_flop: arithmetic of the model (FLOP), without recomputation, the whole attention matrix counted.
+        mfu: model_flop / (step x GPUs x dense peak) (1).
+        tflop_per_s_per_gpu: model arithmetic (TFLOP/s).
+        tokens_per_s: of the whole machine.
+        forward_s, backward_s: one microbatch on the busiest stage, without sends (s).
+    """
+
+    time: StepTime
+    memory: Memory
+    model_flop: float
+    mfu: float
+    tflop_per_s_per_gpu: float
+    tokens_per_s: float
+    forward_s: float
+    backward_s: float
+
+
+def _tensor_group(system: System, plan: Plan, efficiencies: Efficiencies) -> Group:
+    return group(system, plan.tensor_parallel, 1, efficiencies.network)
+
+
+@lru_cache(maxsize=4096)
+def block_phases(model: Transformer, plan: Plan, software: Software, system: System, efficiencies: Efficiencies) -> tuple[Phase, Phase]:
+    """One block and one microbatch, (forward, backward), recomputation within backward.
+
+    Args:
+        model, plan, software, system, efficiencies: see their classes; only the parts of `plan` that a block sees matter.
+    """
+    device = system.load_device()
+    kernels = block_kernels(model, plan, software)
+
+    def timed(items: tuple) -> KernelTime:
+        return total(items, device, software.dtype, efficiencies)
+
+    members = _tensor_group(system, plan, efficiencies)
+    boundary = 2.0 * plan.tokens * model.hidden
+    collectives = 1 if model.parallel_block else 2
+    if plan.sequence_parallel:
+        tensor = collectives * 2 * all_gather_s(system, members, boundary)
+    else:
+        tensor = collectives * all_reduce_s(system, members, boundary)
+    experts = 0.0
+    if model.experts > 1 and plan.expert_parallel > 1:
+        share = boundary * model.experts_per_token / (plan.tensor_parallel if plan.sequence_parallel else 1)
+        spread = group(system, plan.expert_parallel, plan.tensor_parallel, efficiencies.network)
+        experts = 2 * all_to_all_s(system, spread, share)
+    forward = timed(kernels.forward)
+    weights = timed(kernels.weight_gradients)
+    backward = timed(kernels.backward) + weights
+    exposed = max(0.0, tensor - 0.5 * weights.total_s) if software.overlap_tensor else tensor
+    again, again_tensor, again_expert = KernelTime(), 0.0, 0.0
+    if plan.recompute == "selective":
+        again = timed(kernels.core)
+    elif plan.recompute == "full":
+        again, again_tensor, again_expert = forward, tensor, experts
+    regather = 0.0
+    if plan.sequence_parallel and not software.overlap_tensor:
+        regather = collectives * all_gather_s(system, members, boundary)  # the split input of each matrix, gathered once more
+    return (
+        Phase(kernels=forward, tensor_s=tensor, expert_s=experts),
+        Phase(kernels=backward, recomputed=again, tensor_s=exposed + again_tensor + regather, expert_s=experts + again_expert),
+    )
+
+
+def _view(plan: Plan) -> Plan:
+    """The plan with what a block does not see set to one, so that plans share cached blocks."""
+    return replace_plan(plan, pipeline_parallel=1, interleave=1, data_parallel=plan.expert_parallel, global_batch=plan.microbatch, zero=0)
+
+
+def replace_plan(plan: Plan, **changes: object) -> Plan:
+    """A copy of a plan with some fields changed."""
+    return plan.model_copy(update=changes)
+
+
+@lru_cache(maxsize=4096)
+def _ends(
+    model: Transformer, plan: Plan, software: Software, system: System, efficiencies: Efficiencies
+) -> tuple[Phase, Phase, Phase, Phase]:
+    device = system.load_device()
+    members = _tensor_group(system, plan, efficiencies)
+    reduce = all_reduce_s(system, members, 2.0 * plan.tokens * model.hidden)
+    phases = []
+    for kernels, tensor in zip(
+        (*embedding_kernels(model, plan), *head_kernels(model, plan, software)), (reduce, 0.0, 0.0, reduce), strict=True
+    ):
+        phases.append(Phase(kernels=total(kernels, device, software.dtype, efficiencies), tensor_s=tensor))
+    return phases[0], phases[1], phases[2], phases[3]
+
+
+def stage_phases(
+    model: Transformer, plan: Plan, software: Software, system: System, efficiencies: Efficiencies
+) -> list[tuple[Phase, Phase]]:
+    """One microbatch on each distinct pipeline stage, (forward, backward): first, middle (if there are any) and last."""
+    view = _view(plan)
+    forward, backward = block_phases(model, view, software, system, efficiencies)
+    layers, p = model.layers / plan.pipeline_parallel, plan.pipeline_parallel
+    first_f, first_b, last_f, last_b = _ends(model, view, software, system, efficiencies)
+    body = (forward.times(layers), backward.times(layers))
+    if p == 1:
+        return [(body[0] + first_f + last_f, body[1] + first_b + last_b)]
+    first, last = (body[0] + first_f, body[1] + first_b), (body[0] + last_f, body[1] + last_b)
+    return [first, last] if p == 2 else [first, body, last]
+
+
+def predict(model: Transformer, plan: Plan, software: Software, system: System, efficiencies: Efficiencies | None = None) -> Prediction:
+    """Time and memory of one training step.
+
+    The busiest stage works through m microbatches; filling and draining adds the other stages' passes, divided by the interleave v:
+    step = m t_max + (sum of stages - t_max) / v + sends + exposed gradient reduction + optimizer.
+
+    Args:
+        model, plan, software, system: see their classes; efficiencies: default: the device's committed ones.
+    Raises:
+        InputError: the plan does not divide the model or the batch.
+
+    Source: Narayanan et al. 2021, section 2.2 (bubble), 3 (communication); Korthikanti et al. 2022 (sequence parallelism, recomputation).
+    """
+    require(model, plan, system)
+    efficiencies = efficiencies or efficiencies_of(system.device)
+    device = system.load_device()
+    stages = stage_phases(model, plan, software, system, efficiencies)
+    p, v, m = plan.pipeline_parallel, plan.interleave, plan.microbatches
+    sums = [forward.total_s + backward.total_s for forward, backward in stages]
+    busiest = max(range(len(stages)), key=lambda index: sums[index])
+    counts = [1.0] if p == 1 else [1.0, 1.0] if p == 2 else [1.0, p - 2.0, 1.0]
+    fill = (sum(count * time for count, time in zip(counts, sums, strict=True)) - sums[busiest]) / v
+    forward, backward = stages[busiest]
+    work = (forward + backward).times(m)
+    send = _sends_s(model, plan, software, system, efficiencies)
+    pipeline = 0.0 if software.overlap_pipeline else m * v * 2 * send
+    bubble = fill + (2 * (p - 1) * send if p > 1 else 0.0)
+    data = _data_s(model, plan, software, system, efficiencies, forward.total_s, backward.total_s)
+    dense, expert = stage_parameters(model, plan, 0)
+    shards = plan.data_parallel if plan.zero >= 1 else 1
+    update = (dense / shards + expert / (max(1, plan.data_parallel // plan.expert_parallel) if plan.zero >= 1 else 1)) * OPTIMIZER_BYTES
+    optimizer = kernel_time(Stream("optimizer", update, 8), device, software.dtype, efficiencies).total_s
+    time = StepTime(
+        matrix=work.kernels.matrix_s,
+        memory=work.kernels.memory_s,
+        launch=work.kernels.launch_s,
+        recompute=work.recomputed.total_s,
+        tensor=work.tensor_s,
+        expert=work.expert_s,
+        pipeline=pipeline,
+        bubble=bubble,
+        data=data,
+        optimizer=optimizer,
+    )
+    flop = model.training_flop(plan.global_batch, plan.sequence_length)
+    seconds = time.total_s
+    return Prediction(
+        time=time,
+        memory=memory(model, plan, software),
+        model_flop=flop,
+        mfu=flop / (seconds * plan.gpus * device.peak_flop_per_s(software.dtype)),
+        tflop_per_s_per_gpu=flop / seconds / plan.gpus / 1e12,
+        tokens_per_s=plan.global_batch * plan.sequence_length / seconds,
+        forward_s=forward.total_s,
+        backward_s=backward.total_s,
+    )
+
+
+def _sends_s(model: Transformer, plan: Plan, software: Software, system: System, efficiencies: Efficiencies) -> float:
+    """Passing one microbatch's boundary to the next stage (s)."""
+    if plan.pipeline_parallel == 1:
+        return 0.0
+    boundary = 2.0 * plan.tokens * model.hidden
+    t = plan.tensor_parallel
+    if plan.sequence_parallel:
+        return send_s(system, plan, boundary / t, efficiencies.network)
+    if software.scatter_gather and t > 1:
+        gathered = all_gather_s(system, _tensor_group(system, plan, efficiencies), boundary)
+        return send_s(system, plan, boundary / t, efficiencies.network) + gathered
+    return send_s(system, plan, boundary, efficiencies.network)
+
+
+def _data_s(
+    model: Transformer, plan: Plan, software: Software, system: System, efficiencies: Efficiencies, forward_s: float, backward_s: float
+) -> float:
+    """Exposed time of data parallelism: gradients reduced once a step; with ZeRO 3 weights gathered for every pass and gradients scattered."""
+    if plan.data_parallel == 1:
+        return _tied_embedding_s(model, plan, software, system, efficiencies)
+    dense, expert = stage_parameters(model, plan, 0)
+    everyone = group(system, plan.data_parallel, plan.tensor_parallel, efficiencies.network)
+    replicas = group(
+        system, max(1, plan.data_parallel // plan.expert_parallel), plan.tensor_parallel * plan.expert_parallel, efficiencies.network
+    )
+    if plan.zero == 3:
+        gather = all_gather_s(system, everyone, 2 * dense) + all_gather_s(system, replicas, 2 * expert)
+        scatter = all_gather_s(system, everyone, software.gradient_bytes * dense) + all_gather_s(
+            system, replicas, software.gradient_bytes * expert
+        )
+        exposed_forward = max(0.0, gather - forward_s) if software.overlap_data else gather
+        exposed_backward = max(0.0, gather + scatter - backward_s) if software.overlap_data else gather + scatter
+        return plan.microbatches * (exposed_forward + exposed_backward)
+    if plan.zero == 0:
+        first = all_reduce_s(system, everyone, software.gradient_bytes * dense) + all_reduce_s(
+            system, replicas, software.gradient_bytes * expert
+        )
+        second = 0.0
+    else:
+        first = all_gather_s(system, everyone, software.gradient_bytes * dense) + all_gather_s(
+            system, replicas, software.gradient_bytes * expert
+        )
+        second = all_gather_s(system, everyone, 2 * dense) + all_gather_s(system, replicas, 2 * expert)
+    if software.overlap_data:
+        first, second = max(0.0, first - backward_s), max(0.0, second - forward_s)
+    return first + second + _tied_embedding_s(model, plan, software, system, efficiencies)
+
+
+def _tied_embedding_s(model: Transformer, plan: Plan, software: Software, system: System, efficiencies: Efficiencies) -> float:
+    """First and last stage agree on the gradient of a tied embedding (s)."""
+    if plan.pipeline_parallel == 1 or not model.tied_embeddings:
+        return 0.0
+    ends = group(system, 2, max(1, plan.gpus // plan.pipeline_parallel), efficiencies.network)
+    return all_reduce_s(system, ends, software.gradient_bytes * model.hidden * model.vocab / plan.tensor_parallel)
+
+
+def predict_training(training: Training) -> Prediction:
+    """`predict` of a configuration as `python -m analysis train` reads it."""
+    system = training.machine()
+    return predict(training.shape(), training.plan, training.software, system, efficiencies_of(system.device, training.efficiencies))
+
+
+def roofline_s(model: Transformer, plan: Plan, software: Software, system: System) -> float:
+    """A time that no plan can beat (s): linear arithmetic and the causal half of attention at the dense peak on every GPU.
+
+    Args:
+        model, plan, software, system: see their classes.
+    """
+    causal = (plan.sequence_length + 1) / 2 if model.causal else plan.sequence_length
+    flop = 3.0 * plan.global_batch * plan.sequence_length * model.forward_flop_per_token(causal)
+    return flop / (plan.gpus * system.load_device().peak_flop_per_s(software.dtype))
