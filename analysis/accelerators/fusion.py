@@ -1,16 +1,22 @@
 """How much of a network's traffic runs between layers, and how much of it does fusion keep on chip?
 
-Run layer by layer, every result is written to DRAM and read back. Layers that run together as a group pass rows of their results
-to each other through an on-chip buffer: a tensor used only inside the group never reaches DRAM. The group needs its weights on chip
-(they serve every row) and, of each tensor that flows in it, as many rows as one output row of the group depends on.
+Run layer by layer, every result is written to DRAM and read back. Layers that run together as a group hand their results on through an
+on-chip buffer: a tensor used only inside the group never reaches DRAM. There are two ways to do it, and a group takes the one that needs
+the smaller buffer:
+
+- by rows: all weights of the group stay on chip, and of each tensor only the rows that the next output row depends on;
+- whole: layers run one after the other, weights stream through, and every tensor of the group stays on chip while it is needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from analysis.workloads.layers import Layer
+
+Layers = tuple[Layer, ...]
 
 
 @dataclass(frozen=True)
@@ -21,7 +27,7 @@ class Group:
         first, last: positions of the first and last layer (index, both inside).
         weight_words: read from DRAM once (words).
         read_words, write_words: activations from and to DRAM (words).
-        buffer_words: on-chip words the group needs; 0 for a single layer, which streams (words).
+        rows_buffer_words, whole_buffer_words: on-chip words that each of the two ways needs; 0 for a lone layer (words).
     """
 
     first: int
@@ -29,12 +35,18 @@ class Group:
     weight_words: int
     read_words: int
     write_words: int
-    buffer_words: int
+    rows_buffer_words: int
+    whole_buffer_words: int
 
     @property
     def traffic_words(self) -> int:
         """All DRAM traffic (words)."""
         return self.weight_words + self.read_words + self.write_words
+
+    @property
+    def buffer_words(self) -> int:
+        """The smaller of the two buffers (words)."""
+        return min(self.rows_buffer_words, self.whole_buffer_words)
 
 
 @dataclass(frozen=True)
@@ -64,6 +76,21 @@ class Traffic:
         return self.between_words / self.total_words
 
 
+@dataclass(frozen=True)
+class _Graph:
+    words: dict[str, int]
+    readers: dict[str, tuple[int, ...]]
+
+
+@lru_cache(maxsize=8)
+def _graph(layers: Layers) -> _Graph:
+    readers: dict[str, list[int]] = {}
+    for i, layer in enumerate(layers):
+        for source in dict.fromkeys(layer.inputs):
+            readers.setdefault(source, []).append(i)
+    return _Graph({layer.name: layer.output_words for layer in layers}, {name: tuple(users) for name, users in readers.items()})
+
+
 def _read_words(reader: Layer, source: str, words: dict[str, int]) -> int:
     """Words a layer reads of one of its inputs."""
     if source in words:
@@ -75,70 +102,78 @@ def _read_words(reader: Layer, source: str, words: dict[str, int]) -> int:
     return reader.input_words
 
 
-def group(layers: Sequence[Layer], first: int, last: int) -> Group:
-    """Traffic and buffer of the layers from first to last run together.
+def _outside_reads(layers: Layers, first: int, last: int) -> dict[str, int]:
+    """Words of each tensor that a group reads from DRAM, each once."""
+    words = _graph(layers).words
+    inside = {layers[i].name for i in range(first, last + 1)}
+    found: dict[str, int] = {}
+    for i in range(first, last + 1):
+        for source in layers[i].inputs:
+            if source not in inside:
+                found[source] = max(found.get(source, 0), _read_words(layers[i], source, words))
+    return found
 
-    A tensor that flows in the group keeps the rows that one row of the group's results depends on, through every path: a reader
-    that needs rows l .. h of its own result needs l stride - padding .. h stride - padding + window - 1 of its input, and all rows
-    of the second operand of a product.
+
+def group(layers: Sequence[Layer], first: int, last: int) -> Group:
+    """Traffic and buffers of the layers from first to last run together.
+
+    By rows, a tensor keeps the rows that one row of the group's results depends on, through every path: a reader that needs rows
+    l .. h of its own result needs l stride - padding .. h stride - padding + window - 1 of its input, and all rows of the second
+    operand of a product. A group with one product and element-wise layers around it needs no weights on chip: it runs tile by tile.
+    Whole, the buffer is the largest sum of tensors alive at a time.
 
     Args:
         layers: the network.
         first, last: positions (index, both inside).
     """
-    words = {layer.name: layer.output_words for layer in layers}
-    inside = {layers[i].name: i for i in range(first, last + 1)}
-    readers: dict[str, list[int]] = {}
-    for i, layer in enumerate(layers):
-        for source in layer.inputs:
-            readers.setdefault(source, []).append(i)
-
-    weights = sum(layers[i].weight_words for i in range(first, last + 1))
-    read = 0
-    sources = dict.fromkeys(s for i in range(first, last + 1) for s in layers[i].inputs)
-    for source in sources:
-        if source not in inside:
-            users = [i for i in readers[source] if first <= i <= last]
-            read += max(_read_words(layers[i], source, words) for i in users)
-    written = sum(words[name] for name in inside if name not in readers or any(not first <= reader <= last for reader in readers[name]))
+    layers = tuple(layers)
+    graph = _graph(layers)
+    inside = range(first, last + 1)
+    weights = sum(layers[i].weight_words for i in inside)
+    reads = _outside_reads(layers, first, last)
+    users = {layers[i].name: graph.readers.get(layers[i].name, ()) for i in inside}
+    written = sum(graph.words[name] for name, by in users.items() if not by or any(not first <= reader <= last for reader in by))
     if first == last:
-        return Group(first, last, weights, read, written, 0)
+        return Group(first, last, weights, sum(reads.values()), written, 0, 0)
 
-    # Rows of each tensor that row 0 of the group's results depends on: (first, last), moving on by the stride from row to row.
+    # First and last row of each tensor that row 0 of the group's results depends on; both move on by the stride from row to row.
     window: dict[str, tuple[float, float]] = {}
-    buffer = float(weights)
-    for i in range(last, first - 1, -1):
+    rows = 0.0
+    for i in reversed(inside):
         layer = layers[i]
         low, high = window.get(layer.name, (0.0, 0.0))
         if layer.name in window:
-            buffer += min(high - low + 1, layer.p) * words[layer.name] / layer.p
+            rows += min(high - low + 1, layer.p) * graph.words[layer.name] / layer.p
         for position, source in enumerate(layer.inputs):
             needed = (low * layer.stride - layer.padding, high * layer.stride - layer.padding + layer.r - 1)
             if layer.operand == "activations" and position > 0:
                 needed = (-float("inf"), float("inf"))
             before = window.get(source, needed)
             window[source] = (min(before[0], needed[0]), max(before[1], needed[1]))
-    for source in sources:
-        if source not in inside:
-            inner = [layers[i] for i in readers[source] if first <= i <= last]
-            size = max(_read_words(reader, source, words) for reader in inner)
-            height = max(reader.p * reader.stride for reader in inner)
-            buffer += size * min((window[source][1] - window[source][0] + 1) / height, 1.0)
-    return Group(first, last, weights, read, written, int(-(-buffer // 1)))
+    if sum(layers[i].operand != "none" for i in inside) > 1:
+        rows += weights
+        for source, size in reads.items():
+            height = max(layers[i].p * layers[i].stride for i in inside if source in layers[i].inputs)
+            rows += size * min((window[source][1] - window[source][0] + 1) / height, 1.0)
+
+    whole = 0
+    for i in inside:
+        alive = [name for j, name in enumerate(users, first) if j <= i and any(i <= reader <= last for reader in users[name])]
+        whole = max(whole, sum(graph.words[name] for name in alive))
+    return Group(first, last, weights, sum(reads.values()), written, int(-(-rows // 1)), whole)
 
 
-def _sum(layers: Sequence[Layer], groups: Sequence[Group]) -> Traffic:
-    names = {layer.name for layer in layers}
-    words = {layer.name: layer.output_words for layer in layers}
-    read_by = {source for layer in layers for source in layer.inputs}
-    boundary = sum(words[layer.name] for layer in layers if layer.name not in read_by)
+@lru_cache(maxsize=16)
+def _candidates(layers: Layers, longest: int) -> tuple[tuple[Group, ...], ...]:
+    """For each position, the groups that end there."""
+    return tuple(tuple(group(layers, i, j) for i in range(max(0, j + 1 - longest), j + 1)) for j in range(len(layers)))
+
+
+def _sum(layers: Layers, groups: Sequence[Group]) -> Traffic:
+    graph = _graph(layers)
+    boundary = sum(graph.words[layer.name] for layer in layers if layer.name not in graph.readers)
     for part in groups:
-        outside: dict[str, int] = {}
-        for i in range(part.first, part.last + 1):
-            for source in layers[i].inputs:
-                if source not in names:
-                    outside[source] = max(outside.get(source, 0), _read_words(layers[i], source, words))
-        boundary += sum(outside.values())
+        boundary += sum(size for source, size in _outside_reads(layers, part.first, part.last).items() if source not in graph.words)
     weights = sum(part.weight_words for part in groups)
     total = sum(part.traffic_words for part in groups)
     return Traffic(tuple(groups), weights, boundary, total - weights - boundary)
@@ -150,7 +185,7 @@ def layer_by_layer(layers: Sequence[Layer]) -> Traffic:
     Args:
         layers: the network.
     """
-    return _sum(layers, [group(layers, i, i) for i in range(len(layers))])
+    return _sum(tuple(layers), [group(layers, i, i) for i in range(len(layers))])
 
 
 def with_epilogues(layers: Sequence[Layer]) -> Traffic:
@@ -166,7 +201,7 @@ def with_epilogues(layers: Sequence[Layer]) -> Traffic:
         if not joins:
             groups.append(group(layers, first, i - 1))
             first = i
-    return _sum(layers, groups)
+    return _sum(tuple(layers), groups)
 
 
 def fused(layers: Sequence[Layer], buffer_words: float, longest: int = 24) -> Traffic:
@@ -179,10 +214,10 @@ def fused(layers: Sequence[Layer], buffer_words: float, longest: int = 24) -> Tr
         buffer_words: on-chip buffer (words).
         longest: layers in a group, at most (count).
     """
+    layers = tuple(layers)
     best: list[int] = [0]
     cut: list[Group] = []
-    for j in range(1, len(layers) + 1):
-        choices = (group(layers, i, j - 1) for i in range(max(0, j - longest), j))
+    for choices in _candidates(layers, longest):
         chosen = min(
             (part for part in choices if part.first == part.last or part.buffer_words <= buffer_words),
             key=lambda part: (best[part.first] + part.traffic_words, part.last - part.first),

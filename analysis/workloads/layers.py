@@ -32,7 +32,7 @@ class Layer:
         n, c, m, p, q, r, s: loop bounds (count).
         stride, padding: of the window (elements).
         operand: what the second operand is: weights, activations (attention), or none.
-        inputs: names of the layers read; names that no layer has (input, cache) come from outside.
+        inputs: names of the layers read; names that no layer has (input, l1.k_cache) come from outside.
     """
 
     name: str

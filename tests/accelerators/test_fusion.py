@@ -65,7 +65,10 @@ def test_layer_by_layer_counts_by_hand() -> None:
     together = group(layers, 0, 2)
     assert together.traffic_words == one.weight_words + one.boundary_words
     # weights; one row of a and b each (8 x 6), three rows of the input (4 x 6)
-    assert together.buffer_words == one.weight_words + 48 + 48 + 72
+    assert together.rows_buffer_words == one.weight_words + 48 + 48 + 72
+    assert together.whole_buffer_words == 2 * 288  # a and b, both alive while b is made and added
+    # one product and an element-wise layer run tile by tile: a row of b
+    assert group(layers, 1, 2).rows_buffer_words == 48
 
 
 @st.composite
@@ -105,7 +108,26 @@ def test_streaming_row_by_row_never_needs_more_than_the_group_says(layers: list[
             if rows:
                 live[name] = max(live[name], max(rows) - min(rows) + 1)
     peak = sum(live[name] * row_words[name] for name in height if name != last.name) + sum(x.weight_words for x in by_name.values())
-    assert peak <= group(layers, 0, len(layers) - 1).buffer_words
+    if sum(x.operand != "none" for x in layers) > 1:
+        assert peak <= group(layers, 0, len(layers) - 1).rows_buffer_words
+
+
+@settings(max_examples=100, deadline=None)
+@given(chains())
+def test_running_whole_layers_needs_what_the_group_says(layers: list[Layer]) -> None:
+    uses = {x.name: sum(x.name in y.inputs for y in layers) for x in layers}
+    held: dict[str, int] = {}
+    peak = 0
+    for x in layers:
+        if uses[x.name]:
+            held[x.name] = x.output_words
+        peak = max(peak, sum(held.values()))
+        for source in x.inputs:
+            if source in uses:
+                uses[source] -= 1
+                if not uses[source]:
+                    del held[source]
+    assert peak == group(layers, 0, len(layers) - 1).whole_buffer_words
 
 
 @settings(max_examples=60, deadline=None)
