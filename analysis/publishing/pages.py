@@ -180,6 +180,8 @@ def _cell(value: Any) -> tuple[str, str]:
 
 
 def _html_table(frame: pd.DataFrame, about: dict[str, str], identifier: str) -> str:
+    if "year" in frame.columns and is_numeric_dtype(frame["year"]):  # a year takes no thousands separator
+        frame = frame.assign(year=[f"{year:.0f}" if pd.notna(year) else "" for year in frame["year"]])
     kinds = [' class="n"' if is_numeric_dtype(frame[column]) else "" for column in frame.columns]
     titles = [f'title="{html.escape(about[column])}">{html.escape(column.replace("_", " "))}' for column in frame.columns]
     head = "".join(f'<th scope="col"{kind} {title}</th>' for kind, title in zip(kinds, titles, strict=True))
