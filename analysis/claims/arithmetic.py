@@ -42,6 +42,11 @@ def cell(table: str, where: Where, column: str) -> Any:
     return one_cell(printed_table(table), where, column, table)
 
 
+def looked_up(ids: list[str]) -> list[float]:
+    """Figures looked up in primary sources, by their identifiers."""
+    return [float(cell("claims/observed/look_ups", {"id": one}, "value")) for one in ids]
+
+
 def count_rows(table: str, where: Where | None = None) -> int:
     """How many rows have the values of `where`."""
     return len(select(table, where))
