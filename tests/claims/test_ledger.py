@@ -37,6 +37,18 @@ def test_a_claim_that_reads_results_says_run_make_book_when_there_are_none(tmp_p
     assert all("make book" in one.problem and one.verdict == "not yet run" for one in outcomes)
 
 
+def test_machine_written_parts_of_the_stablehlo_page_are_no_evidence():
+    checks = read_checks(CLAIMS / "checks")
+    for name in ("s003.circ", "s003.axioms", "s003.rebut"):
+        assert checks[name][0].verdict == "not reproducible" and "not evidence" in checks[name][0].note
+
+
+def test_areas_and_powers_of_an_unpublished_design_are_not_called_reproduced():
+    checks = read_checks(CLAIMS / "checks")
+    for name in ("total_area.1", "total_area.8", "tile_area.1", "tile_area.8", "power.1", "power.8"):
+        assert checks[f"s004.tab3.{name}"][0].verdict == "not reproducible"
+
+
 def row(**changes):
     cells = {
         "claim_id": "a",
