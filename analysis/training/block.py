@@ -88,7 +88,7 @@ def block_kernels(model: Transformer, plan: Plan, software: Software) -> Block:
     s, d = plan.sequence_length, model.head_dim
     mask = 1 if software.dropout else 0
     routed = tokens * model.experts_per_token
-    linears = [("qkv", tokens, width + 2 * kv, h, 1), ("projection", tokens, h, width, 1)]
+    linears: list[tuple[str, float, float, float, int]] = [("qkv", tokens, width + 2 * kv, h, 1), ("projection", tokens, h, width, 1)]
     experts = max(1, model.experts // plan.expert_parallel)
     per_expert = routed / experts if model.experts > 1 else tokens
     linears += [("ffn_in", per_expert, (2 if model.gated else 1) * ffn, h, experts), ("ffn_out", per_expert, h, ffn, experts)]

@@ -89,3 +89,16 @@ def leave_one_model_out(make: CaseMaker, wave_quantization: bool) -> dict[str, n
         efficiencies = fit(make, wave_quantization, without=group)
         result[group] = errors([case for case in make(efficiencies) if case.group == group], efficiencies)
     return result
+
+
+def leave_one_case_out(make: CaseMaker, wave_quantization: bool) -> np.ndarray:
+    """Signed error on each case by efficiencies fitted on the others (for tables whose rows are all of one model)."""
+    result = []
+    for left_out in make(START):
+
+        def others(efficiencies: Efficiencies, name: str = left_out.name) -> Sequence[Case]:
+            return [case for case in make(efficiencies) if case.name != name]
+
+        efficiencies = fit(others, wave_quantization)
+        result.append(errors([case for case in make(efficiencies) if case.name == left_out.name], efficiencies)[0])
+    return np.array(result)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from analysis.training import calibrate, published
+from analysis.training import calibrate, published, published_other
 from analysis.training.kernel_time import Efficiencies, EfficiencyFile
 from analysis.training.published import Case
 
@@ -74,6 +74,70 @@ def _attempts(rows: list[dict]) -> pd.DataFrame:
     frame.loc[~frame["chosen"], "note"] = "test value computed after the choice, for the log"
     order = ["room", "experiment", "attempt", "configuration", "fitted_on", "selection_metric", "selection_value"]
     return frame[order + ["tested_on", "test_metric", "test_value", "test_max", "chosen", "note"]]
+
+
+DEVICE_FITS = {
+    "V100-SXM3-32GB": ("the four DGX-2 rows of Megatron-LM's 2020 table", lambda efficiencies: published.scaling_2020_cases("DGX-2")),
+    "TPU-v6e": ("the six Llama 3.1 8B rows of tpu-recipes", lambda efficiencies: published_other.v6e_cases("Llama3.1-8B-MaxText")),
+}
+"""Device -> the rows that its efficiencies are fitted on, in words and as cases; the form is the one chosen for the A100."""
+
+
+def fit_devices() -> tuple[EfficiencyFile, pd.DataFrame]:
+    """Every committed set of efficiencies, and the log of what was tried for the devices other than the A100.
+
+    The H100 keeps the A100's shares: a fit on its only single-node rows (MPT-7B, 2023) was tried and tells less about Llama 3, as logged.
+    """
+    choice = choose()
+    table = {"default": choice.efficiencies, "A100-SXM4-80GB": choice.efficiencies, "A100-SXM4-40GB": choice.efficiencies}
+    splits = {
+        "default": "as A100-SXM4-80GB: the shares of the data sheet are carried over, nothing was fitted on the device",
+        "A100-SXM4-80GB": SPLIT,
+        "A100-SXM4-40GB": "as A100-SXM4-80GB",
+    }
+    logged = [choice.attempts]
+    tests: dict[str, tuple[str, Sequence[Case]]] = {
+        "V100-SXM3-32GB": ("leave one model out on the same rows", ()),
+        "TPU-v6e": ("Llama 3.1 70B on four slices", published_other.v6e_cases("Llama3.1-70B-MaxText")),
+    }
+    for device, (words, make) in DEVICE_FITS.items():
+        table[device] = calibrate.fit(make, choice.form.wave_quantization)
+        splits[device] = f"fitted on {words}"
+        name, cases = tests[device]
+        left_out = calibrate.leave_one_case_out(make, choice.form.wave_quantization)
+        error = calibrate.errors(cases, table[device]) if cases else left_out
+        logged.append(_device_attempt(device, "fitted", words, name, left_out, error, True))
+    llama = published_other.llama3_cases()
+    mpt = calibrate.fit(lambda efficiencies: published_other.mpt_cases("H100 80GB", "HGX-H100"), choice.form.wave_quantization)
+    none = np.array([np.nan])
+    for configuration, words, efficiencies, chosen in (
+        ("A100's shares", "nothing", choice.efficiencies, True),
+        ("fitted", "the four MPT-7B rows on 8 H100", mpt, False),
+    ):
+        error = calibrate.errors(llama, efficiencies)
+        logged.append(_device_attempt("H100-SXM5-80GB", configuration, words, "Llama 3 405B (2)", none, error, chosen))
+    return EfficiencyFile(efficiencies=table, splits=splits, hashes=input_hashes()), pd.concat(logged, ignore_index=True)
+
+
+def _device_attempt(
+    device: str, configuration: str, fitted_on: str, tested_on: str, selection: np.ndarray, test: np.ndarray, chosen: bool
+) -> pd.DataFrame:
+    row = {
+        "room": "training",
+        "experiment": f"step_time_{device}",
+        "attempt": 1 if chosen else 2,
+        "configuration": configuration,
+        "fitted_on": fitted_on,
+        "selection_metric": "mean |error|, leave one out",
+        "selection_value": float(np.mean(np.abs(selection))),
+        "tested_on": tested_on,
+        "test_metric": "mean |error|",
+        "test_value": float(np.mean(np.abs(test))),
+        "test_max": float(np.max(np.abs(test))),
+        "chosen": chosen,
+        "note": "",
+    }
+    return pd.DataFrame([row])
 
 
 def evaluate(cases: Sequence[Case], efficiencies: Efficiencies) -> pd.DataFrame:

@@ -75,7 +75,7 @@ def stage_parameters(model: Transformer, plan: Plan, stage: int) -> tuple[float,
         stage: 0 is the first, which has the embedding; the last has the output layer (a copy of a tied one).
     """
     t, p = plan.tensor_parallel, plan.pipeline_parallel
-    layers = model.layers / p
+    layers = plan.stage_layers(model.layers, stage)
     expert = layers * model.experts * model.expert_parameters / t / plan.expert_parallel if model.experts > 1 else 0.0
     dense = layers * (model.attention_parameters + (model.expert_parameters if model.experts == 1 else model.hidden * model.experts)) / t
     dense += layers * 2 * model.norm_parameters
@@ -119,10 +119,10 @@ def _stage_memory(model: Transformer, plan: Plan, software: Software, stage: int
 
     every, without_core, block_input = block_activation_bytes(model, plan, software)
     kept = {"none": every, "selective": without_core, "full": block_input}[plan.recompute]
-    layers = model.layers / plan.pipeline_parallel
+    layers = plan.stage_layers(model.layers, stage)
     working = {"none": 0.0, "selective": every - without_core, "full": every}[plan.recompute]
     if plan.zero == 3:
-        working += 2 * 2 * (dense + expert) / layers  # two blocks' gathered weights
+        working += 2 * 2 * (dense + expert) / max(layers, 1)  # two blocks' gathered weights
     if stage == plan.pipeline_parallel - 1:
         working += (2 + 4) * plan.tokens * model.vocab / plan.tensor_parallel
     return Memory(

@@ -25,6 +25,7 @@ class Plan(Strict):
         sequence_length: tokens of each.
         sequence_parallel: norms, dropouts and residuals split over the tensor-parallel group.
         recompute: none, selective (attention scores) or full (whole blocks).
+        ends_as_layers: embedding and output layer count as a layer each when layers are dealt out to the stages (Llama 3: 126 + 2 over 16).
         zero: 0 none; 1 optimizer state, 2 and gradients, 3 and weights sharded over the data-parallel group.
     """
 
@@ -37,6 +38,7 @@ class Plan(Strict):
     global_batch: int = Field(ge=1)
     sequence_length: int = Field(ge=1)
     sequence_parallel: bool = False
+    ends_as_layers: bool = False
     recompute: Recompute = "none"
     zero: int = Field(default=0, ge=0, le=3)
 
@@ -49,6 +51,13 @@ class Plan(Strict):
     def microbatches(self) -> int:
         """Microbatches that each pipeline runs in a step: global_batch / (data_parallel x microbatch)."""
         return self.global_batch // (self.data_parallel * self.microbatch)
+
+    def stage_layers(self, layers: int, stage: int) -> int:
+        """Layers of a pipeline stage (count)."""
+        if not self.ends_as_layers:
+            return layers // self.pipeline_parallel
+        ends = (stage == 0) + (stage == self.pipeline_parallel - 1)
+        return (layers + 2) // self.pipeline_parallel - ends
 
     @property
     def tokens(self) -> int:
@@ -142,7 +151,7 @@ def check(model: transformers.Transformer, plan: Plan, system: systems.System) -
         (model.kv_heads % t == 0 or t % model.kv_heads == 0, f"{model.kv_heads} key-value heads over tensor_parallel {t}"),
         (model.ffn_hidden % t == 0, f"ffn_hidden {model.ffn_hidden} over tensor_parallel {t}"),
         (model.vocab % t == 0, f"vocabulary {model.vocab} over tensor_parallel {t}"),
-        (model.layers % (p * v) == 0, f"{model.layers} layers over {p} stages x {v} chunks"),
+        ((model.layers + (2 if plan.ends_as_layers else 0)) % (p * v) == 0, f"{model.layers} layers over {p} stages x {v} chunks"),
         (v == 1 or p > 1, "interleaving needs a pipeline"),
         (not plan.sequence_parallel or t > 1, "sequence parallelism needs tensor parallelism"),
         (not plan.sequence_parallel or plan.sequence_length % t == 0, f"sequence {plan.sequence_length} over tensor_parallel {t}"),

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
 
 from analysis.errors import InputError
 from analysis.hardware import systems
 from analysis.paths import DATA
 from analysis.tables import read_csv
+from analysis.training.kernel_time import Efficiencies
 from analysis.training.memory import RESERVE_BYTES, memory
 from analysis.training.plan import MEGATRON_2021, MEGATRON_2022, Plan, Software, check
 from analysis.training.step import predict
-from analysis.training.kernel_time import Efficiencies
 from analysis.workloads import transformers
 
 PUBLISHED = DATA / "published"
@@ -44,6 +47,11 @@ class Case:
         """The model's step (s)."""
         shape, system = transformers.load(self.model), systems.load(self.system)
         return predict(shape, self.plan, self.software, system, efficiencies).time.total_s
+
+
+def records(frame: pd.DataFrame) -> list[Any]:
+    """Rows as named tuples."""
+    return list(frame.itertuples())
 
 
 def megatron_flop(model: transformers.Transformer, batch: int, sequence: int) -> float:
@@ -80,7 +88,7 @@ def sc21_cases(efficiencies: Efficiencies, interleave: str = "one", scheme: str 
     """
     rows = read_csv(PUBLISHED / "megatron_sc21.csv")
     cases = []
-    for row in rows[rows["scheme"] == scheme].itertuples():
+    for row in records(rows[rows["scheme"] == scheme]):
         model = transformers.load(str(row.model))
         t, p, batch = int(row.tensor_parallel), int(row.pipeline_parallel), int(row.batch)
         base = Plan(
@@ -140,7 +148,7 @@ def korthikanti_cases() -> list[Case]:
     rows = rows[rows["source"].str.startswith("Korthikanti") & (rows["metric"] == "iteration_time")]
     pattern = re.compile(r"(\S+) tp(\d+) pp(\d+) dp(\d+) batch(\d+) microbatch(\d+) interleave(\d+) recompute=(\w+)")
     cases = []
-    for row in rows.itertuples():
+    for row in records(rows):
         found = pattern.fullmatch(str(row.model))
         if not found:
             raise InputError(f"cannot read the configuration {row.model!r}", path=PUBLISHED / "distributed_training.csv")
@@ -187,7 +195,7 @@ def mt_nlg_cases() -> list[Case]:
             measured_s=float(row.value),
             assumed="microbatch 1, interleave 1",
         )
-        for row in rows.itertuples()
+        for row in records(rows)
     ]
 
 
@@ -205,7 +213,7 @@ def scaling_2020_cases(system: str = "DGX-A100") -> list[Case]:
         rows["source"].str.contains("images/tables.tex") & (rows["metric"] == "iteration_time") & rows["system"].str.startswith(system)
     ]
     cases = []
-    for row in rows.itertuples():
+    for row in records(rows):
         label, tensor = re.fullmatch(r"GPT (\S+) tp(\d+)", str(row.model)).groups()  # type: ignore[union-attr]
         batch = int(re.search(r"batch (\d+)", str(row.system)).group(1))  # type: ignore[union-attr]
         d = int(row.gpus) // int(tensor)

@@ -6,12 +6,14 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 
 from analysis.hardware.systems import System
-from analysis.training.block import Stream, block_kernels, embedding_kernels, head_kernels
+from analysis.training.block import Kernel, Stream, block_kernels, embedding_kernels, head_kernels
 from analysis.training.communication import Group, all_gather_s, all_reduce_s, all_to_all_s, group, send_s
 from analysis.training.kernel_time import Efficiencies, KernelTime, efficiencies_of, kernel_time, total
 from analysis.training.memory import Memory, memory, stage_parameters
 from analysis.training.plan import Plan, Software, Training, require
 from analysis.workloads.transformers import Transformer
+
+NOTHING = KernelTime()
 
 OPTIMIZER_BYTES = 34
 """Adam on one parameter: reads gradient 4, fp32 weight 4, two moments 8; writes 4 + 8 + 2; clears and unscales gradients (bytes)."""
@@ -21,8 +23,8 @@ OPTIMIZER_BYTES = 34
 class Phase:
     """One pass over something: kernels, recomputed kernels, and exposed collectives (s)."""
 
-    kernels: KernelTime = KernelTime()
-    recomputed: KernelTime = KernelTime()
+    kernels: KernelTime = NOTHING
+    recomputed: KernelTime = NOTHING
     tensor_s: float = 0.0
     expert_s: float = 0.0
 
@@ -110,7 +112,7 @@ def block_phases(model: Transformer, plan: Plan, software: Software, system: Sys
     device = system.load_device()
     kernels = block_kernels(model, plan, software)
 
-    def timed(items: tuple) -> KernelTime:
+    def timed(items: tuple[Kernel, ...]) -> KernelTime:
         return total(items, device, software.dtype, efficiencies)
 
     members = _tensor_group(system, plan, efficiencies)
@@ -145,7 +147,15 @@ def block_phases(model: Transformer, plan: Plan, software: Software, system: Sys
 
 def _view(plan: Plan) -> Plan:
     """The plan with what a block does not see set to one, so that plans share cached blocks."""
-    return replace_plan(plan, pipeline_parallel=1, interleave=1, data_parallel=plan.expert_parallel, global_batch=plan.microbatch, zero=0)
+    return replace_plan(
+        plan,
+        pipeline_parallel=1,
+        interleave=1,
+        data_parallel=plan.expert_parallel,
+        global_batch=plan.microbatch,
+        zero=0,
+        ends_as_layers=False,
+    )
 
 
 def replace_plan(plan: Plan, **changes: object) -> Plan:
@@ -174,13 +184,18 @@ def stage_phases(
     """One microbatch on each distinct pipeline stage, (forward, backward): first, middle (if there are any) and last."""
     view = _view(plan)
     forward, backward = block_phases(model, view, software, system, efficiencies)
-    layers, p = model.layers / plan.pipeline_parallel, plan.pipeline_parallel
+    p = plan.pipeline_parallel
     first_f, first_b, last_f, last_b = _ends(model, view, software, system, efficiencies)
-    body = (forward.times(layers), backward.times(layers))
+
+    def body(stage: int) -> tuple[Phase, Phase]:
+        layers = plan.stage_layers(model.layers, stage)
+        return forward.times(layers), backward.times(layers)
+
+    first, last = body(0), body(p - 1)
     if p == 1:
-        return [(body[0] + first_f + last_f, body[1] + first_b + last_b)]
-    first, last = (body[0] + first_f, body[1] + first_b), (body[0] + last_f, body[1] + last_b)
-    return [first, last] if p == 2 else [first, body, last]
+        return [(first[0] + first_f + last_f, first[1] + first_b + last_b)]
+    ends = [(first[0] + first_f, first[1] + first_b), (last[0] + last_f, last[1] + last_b)]
+    return ends if p == 2 else [ends[0], body(1), ends[1]]
 
 
 def predict(model: Transformer, plan: Plan, software: Software, system: System, efficiencies: Efficiencies | None = None) -> Prediction:
@@ -258,7 +273,7 @@ def _sends_s(model: Transformer, plan: Plan, software: Software, system: System,
 def _data_s(
     model: Transformer, plan: Plan, software: Software, system: System, efficiencies: Efficiencies, forward_s: float, backward_s: float
 ) -> float:
-    """Exposed time of data parallelism: gradients reduced once a step; with ZeRO 3 weights gathered for every pass and gradients scattered."""
+    """Exposed time of data parallelism (s): gradients once a step; with ZeRO 3 also weights, in every pass of every microbatch."""
     if plan.data_parallel == 1:
         return _tied_embedding_s(model, plan, software, system, efficiencies)
     dense, expert = stage_parameters(model, plan, 0)

@@ -1,0 +1,60 @@
+"""Training steps: time, memory and breakdown of a parallel plan (train), or of every plan of a cluster (train search)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import typer.core
+
+
+class _ConfigFirst(typer.core.TyperGroup):
+    """`train CONFIG.yaml` runs the step; `train search CLUSTER.yaml` the search."""
+
+    def parse_args(self, ctx, args):  # type: ignore[no-untyped-def]
+        if args and args[0] not in self.commands and args[0] not in ("--help", "-h"):
+            args = ["step", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(help="Predict training steps of transformers.", cls=_ConfigFirst, no_args_is_help=True)
+
+
+@app.command()
+def step(
+    config: Annotated[Path, typer.Argument(help="model, system, plan and software (YAML)")],
+    out: Annotated[Path | None, typer.Option(help="write the prediction as JSON")] = None,
+    trace: Annotated[Path | None, typer.Option(help="write the pipeline schedule for Perfetto (JSON)")] = None,
+) -> None:
+    """Predict one training step (the word `step` may be left out)."""
+    from analysis.configs import read_yaml
+    from analysis.tables import write_atomic
+    from analysis.training import report
+    from analysis.training.plan import Training
+    from analysis.training.step import predict_training
+
+    training = read_yaml(config, Training)
+    prediction = predict_training(training)
+    typer.echo(report.text(training, prediction))
+    if out:
+        write_atomic(out, report.as_json(training, prediction).encode())
+    if trace:
+        write_atomic(trace, report.trace(training).encode())
+
+
+@app.command()
+def search(
+    cluster: Annotated[Path, typer.Argument(help="model, system and what to try (YAML)")],
+    out: Annotated[Path, typer.Option(help="every plan, fastest first (CSV)")],
+) -> None:
+    """Time every plan of a cluster; those that cannot run keep their reason."""
+    from analysis.configs import read_yaml
+    from analysis.tables import write_csv
+    from analysis.training import report
+    from analysis.training.search import Cluster
+    from analysis.training.search import search as find
+
+    table = find(read_yaml(cluster, Cluster))
+    write_csv(table, out)
+    typer.echo(report.search_text(table))

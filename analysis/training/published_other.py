@@ -1,0 +1,94 @@
+"""Published steps on other programs and devices: MPT on A100 and H100, Llama 3 on H100, Llama and Mixtral on TPU v6e."""
+
+from __future__ import annotations
+
+import re
+
+from analysis.tables import read_csv
+from analysis.training.plan import Plan, Software
+from analysis.training.published import PUBLISHED, Case, records
+from analysis.workloads import transformers
+
+FSDP = Software(gradient_bytes=2)
+"""Fully sharded data parallelism of 2023: fused attention, gradients reduced in 16 bits, overlap."""
+
+MAXTEXT = Software(gradient_bytes=2)
+
+
+def mpt_cases(device: str, system: str) -> list[Case]:
+    """MosaicML's MPT-7B table: fully sharded data parallelism, one row a sequence length or GPU count.
+
+    Args:
+        device: as the table names it: H100 80GB, A100 80GB or A100 40GB.
+        system: name of the system that stands for it.
+    """
+    rows = read_csv(PUBLISHED / "gpu_tpu_workloads.csv")
+    chosen = rows["source"].str.startswith("MosaicML") & (rows["system"] == device) & (rows["metric"] == "tokens/s/GPU")
+    cases = []
+    for row in records(rows[chosen]):
+        sequence = int(re.search(r"seq(\d+)", row.model).group(1))  # type: ignore[union-attr]
+        micro, batch = (int(re.search(rf"{key}(\d+)", row.note).group(1)) for key in ("microbatch", "gbs"))  # type: ignore[union-attr]
+        gpus = int(row.chips)
+        plan = Plan(
+            data_parallel=gpus,
+            microbatch=micro,
+            global_batch=batch,
+            sequence_length=sequence,
+            zero=3,
+            recompute="full" if "actckpt=True" in row.note else "none",
+        )
+        time = batch * sequence / (gpus * float(row.value))
+        cases.append(Case(f"MPT-7B, {sequence} tokens, {gpus} x {device}", row.source, "mpt-7b", "mpt-7b", system, plan, FSDP, time))
+    return cases
+
+
+def llama3_cases() -> list[Case]:
+    """Llama 3 405B on 8,192 and 16,384 H100 (sequence 8,192, 16M tokens a step); the run with context parallelism is outside the model."""
+    rows = read_csv(PUBLISHED / "distributed_training.csv")
+    rows = rows[rows["source"].str.startswith("Llama-3") & rows["model"].str.contains("cp1 ")]
+    model = transformers.load("llama-3-405b")
+    cases = []
+    for row in records(rows):
+        gpus = int(row.gpus)
+        plan = Plan(
+            tensor_parallel=8,
+            pipeline_parallel=16,
+            data_parallel=gpus // 128,
+            microbatch=1,
+            global_batch=2048,
+            sequence_length=8192,
+            sequence_parallel=True,
+            ends_as_layers=True,
+            zero=1,
+        )
+        time = model.training_flop(2048, 8192) / (gpus * float(row.value) * 1e12)
+        assumed = "interleave 1, no recomputation, whole attention matrix in the FLOP count"
+        cases.append(
+            Case(f"Llama 3 405B on {gpus} H100", row.source, model.name, model.name, "Llama3-H100", plan, Software(), time, assumed)
+        )
+    return cases
+
+
+V6E_MODELS = {"Llama3.1-8B-MaxText": "llama-3-8b", "Llama3.1-70B-MaxText": "llama-3-70b"}
+
+
+def v6e_cases(label: str) -> list[Case]:
+    """MaxText on TPU v6e slices: step time and tokens/s give the batch of a device.
+
+    Args:
+        label: key of `V6E_MODELS`.
+    """
+    rows = read_csv(PUBLISHED / "gpu_tpu_workloads.csv")
+    rows = rows[rows["source"].str.contains("tpu-recipes") & (rows["model"] == label) & rows["chips"].str.fullmatch(r"v6e-\d+")]
+    wide = rows.pivot_table(index="chips", columns="metric", values="value").reset_index()
+    model = transformers.load(V6E_MODELS[label])
+    cases = []
+    for _, row in wide.iterrows():
+        chips, time = int(str(row["chips"]).split("-")[1]), float(row["step time"])
+        micro = round(time * float(row["tokens/s/device"]) / 8192)
+        plan = Plan(data_parallel=chips, microbatch=micro, global_batch=micro * chips, sequence_length=8192, zero=3, recompute="full")
+        name = f"{model.name} on {chips} TPU v6e"
+        cases.append(
+            Case(name, "AI-Hypercomputer tpu-recipes", model.name, model.name, "TPU-v6e-pod", plan, MAXTEXT, time, "full recomputation")
+        )
+    return sorted(cases, key=lambda case: case.plan.gpus)

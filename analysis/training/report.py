@@ -1,0 +1,81 @@
+"""A predicted training step in words, as JSON, and its schedule."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+
+from analysis.training import schedule
+from analysis.training.kernel_time import efficiencies_of
+from analysis.training.plan import Training
+from analysis.training.search import PLAN_COLUMNS
+from analysis.training.step import Prediction, roofline_s, stage_phases
+
+TRACED_MICROBATCHES = 64
+
+
+def text(training: Training, prediction: Prediction) -> str:
+    """The prediction as lines for a terminal: step, throughput, parts of the time and of the memory."""
+    plan = training.plan
+    total = prediction.time.total_s
+    bound = roofline_s(training.shape(), plan, training.software, training.machine())
+    lines = [
+        f"{training.shape().name} on {plan.gpus} x {training.machine().device} ({training.system}): "
+        f"tensor {plan.tensor_parallel}, pipeline {plan.pipeline_parallel} x {plan.interleave}, data {plan.data_parallel}, "
+        f"{plan.microbatches} microbatches of {plan.microbatch}",
+        f"step {total:.4g} s, {prediction.tokens_per_s:.4g} tokens/s, {prediction.tflop_per_s_per_gpu:.4g} TFLOP/s a GPU, "
+        f"MFU {prediction.mfu:.1%} (no plan beats {bound:.4g} s)",
+        "",
+        f"{'time':<14}{'s':>12}{'share':>9}",
+    ]
+    lines += [f"{name:<14}{value:>12.4f}{value / total:>9.1%}" for name, value in prediction.time.as_dict().items()]
+    memory = prediction.memory.as_dict()
+    lines += ["", f"{'memory':<14}{'GiB':>12}{'share':>9}"]
+    lines += [f"{name:<14}{value / 2**30:>12.3f}{value / memory['total']:>9.1%}" for name, value in memory.items() if name != "stage"]
+    return "\n".join(lines)
+
+
+def as_json(training: Training, prediction: Prediction) -> str:
+    """The prediction and its configuration as JSON: times in s, memory in bytes."""
+    content = {
+        "config": training.model_dump(),
+        "time_s": prediction.time.as_dict(),
+        "memory_bytes": prediction.memory.as_dict(),
+        "roofline_s": roofline_s(training.shape(), training.plan, training.software, training.machine()),
+        "model_flop": prediction.model_flop,
+        "mfu": prediction.mfu,
+        "tflop_per_s_per_gpu": prediction.tflop_per_s_per_gpu,
+        "tokens_per_s": prediction.tokens_per_s,
+        "forward_s": prediction.forward_s,
+        "backward_s": prediction.backward_s,
+    }
+    return json.dumps(content, indent=1) + "\n"
+
+
+def tasks(training: Training) -> list[schedule.Task]:
+    """The schedule of the run's pipeline, at most `TRACED_MICROBATCHES` microbatches."""
+    plan, system = training.plan, training.machine()
+    stages = stage_phases(training.shape(), plan, training.software, system, efficiencies_of(system.device, training.efficiencies))
+    p = plan.pipeline_parallel
+    chosen = [stages[0]] if p == 1 else [stages[0], *[stages[min(1, len(stages) - 1)]] * (p - 2), stages[-1]]
+    microbatches = min(plan.microbatches, max(p, TRACED_MICROBATCHES // p * p))
+    return schedule.simulate([f.total_s for f, _ in chosen], [b.total_s for _, b in chosen], microbatches, plan.interleave)
+
+
+def trace(training: Training) -> str:
+    """The schedule for Perfetto."""
+    return schedule.perfetto(tasks(training))
+
+
+def search_text(table: pd.DataFrame, rows: int = 10) -> str:
+    """The fastest plans of a search, and how many were out for which reason."""
+    feasible = table[table["reason"] == ""]
+    kinds = table.loc[table["reason"] != "", "reason"].str.split(":").str[0].value_counts()
+    counts = ", ".join(f"{count} out for {kind}" for kind, count in kinds.items())
+    head = f"{len(table)} plans, {len(feasible)} feasible" + (f", {counts}" if counts else "")
+    if feasible.empty:
+        return head
+    shown = feasible.head(rows)[[*PLAN_COLUMNS, "step_time_s", "mfu", "memory_gib"]]
+    short = shown.rename(columns=lambda name: name.replace("_parallel", "").replace("microbatch", "micro"))
+    return head + "\n" + short.to_string(index=False, float_format=lambda value: f"{value:.4g}")

@@ -1,0 +1,130 @@
+"""The pipeline schedule, task by task: plain and interleaved 1F1B, for Gantt charts and to check the closed form."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from analysis.errors import InputError
+
+
+@dataclass(frozen=True)
+class Task:
+    """One pass of one microbatch through one model chunk of one stage.
+
+    Attributes:
+        stage, chunk, microbatch: indices; phase: forward or backward; start_s, end_s: seconds.
+    """
+
+    stage: int
+    chunk: int
+    microbatch: int
+    phase: str
+    start_s: float
+    end_s: float
+
+
+def task_order(stage: int, stages: int, microbatches: int, interleave: int) -> list[tuple[str, int, int]]:
+    """Order in which a stage runs its passes: (phase, chunk, microbatch).
+
+    1F1B (interleave 1): stages - 1 - stage forwards, then one forward and one backward in turn, then the remaining backwards.
+    Interleaved: 2 (stages - 1 - stage) + (interleave - 1) stages forwards first; microbatches go through the chunks in groups of `stages`.
+
+    Args:
+        stage, stages, microbatches, interleave: counts.
+    Raises:
+        InputError: interleaved with microbatches that the stages do not divide.
+
+    Source: Narayanan et al. 2021, section 2.2 and figure 4.
+    """
+    if interleave > 1 and microbatches % stages:
+        raise InputError(f"{microbatches} microbatches over {stages} stages (interleaved)", key="microbatches")
+    passes = microbatches * interleave
+    if interleave == 1:
+        warm_up = min(stages - 1 - stage, passes)
+    else:
+        warm_up = min(2 * (stages - 1 - stage) + (interleave - 1) * stages, passes)
+
+    def forward(index: int) -> tuple[str, int, int]:
+        chunk = index % (stages * interleave) // stages if interleave > 1 else 0
+        microbatch = index // (stages * interleave) * stages + index % stages if interleave > 1 else index
+        return "forward", chunk, microbatch
+
+    def backward(index: int) -> tuple[str, int, int]:
+        _, chunk, microbatch = forward(index)
+        return "backward", interleave - 1 - chunk, microbatch
+
+    order = [forward(index) for index in range(warm_up)]
+    for index in range(passes - warm_up):
+        order += [forward(warm_up + index), backward(index)]
+    return order + [backward(index) for index in range(passes - warm_up, passes)]
+
+
+def simulate(forward_s: list[float], backward_s: list[float], microbatches: int, interleave: int = 1, send_s: float = 0.0) -> list[Task]:
+    """Start and end of every pass, each as early as its stage and its inputs allow.
+
+    Args:
+        forward_s, backward_s: one microbatch through each stage, all its chunks together (s).
+        microbatches, interleave: counts; send_s: time on the way between stages (s).
+    Returns:
+        tasks ordered by start, then stage.
+    """
+    stages = len(forward_s)
+    orders = [task_order(stage, stages, microbatches, interleave) for stage in range(stages)]
+    position, free = [0] * stages, [0.0] * stages
+    done: dict[tuple[str, int, int], float] = {}
+    last = stages * interleave - 1
+    tasks: list[Task] = []
+    remaining = sum(map(len, orders))
+    while remaining:
+        progressed = False
+        for stage in range(stages):
+            while position[stage] < len(orders[stage]):
+                phase, chunk, microbatch = orders[stage][position[stage]]
+                depth = chunk * stages + stage
+                if phase == "forward":
+                    needs = [("forward", depth - 1, microbatch)] if depth > 0 else []
+                else:
+                    needs = [("backward", depth + 1, microbatch) if depth < last else ("forward", depth, microbatch)]
+                if any(need not in done for need in needs):
+                    break
+                ready = max((done[need] + (0.0 if need[1] == depth else send_s) for need in needs), default=0.0)
+                start = max(ready, free[stage])
+                end = start + (forward_s if phase == "forward" else backward_s)[stage] / interleave
+                done[phase, depth, microbatch] = end
+                free[stage] = end
+                tasks.append(Task(stage, chunk, microbatch, phase, start, end))
+                position[stage] += 1
+                remaining -= 1
+                progressed = True
+        if not progressed:
+            raise InputError("the schedule waits for itself", key="interleave")
+    return sorted(tasks, key=lambda task: (task.start_s, task.stage))
+
+
+def makespan_s(tasks: list[Task]) -> float:
+    """End of the last task (s)."""
+    return max(task.end_s for task in tasks)
+
+
+def bubble_share(tasks: list[Task]) -> float:
+    """Share of the stages' time in which nothing runs (1)."""
+    stages = 1 + max(task.stage for task in tasks)
+    return 1 - sum(task.end_s - task.start_s for task in tasks) / (stages * makespan_s(tasks))
+
+
+def perfetto(tasks: list[Task]) -> str:
+    """The schedule as Chrome trace events (JSON), which Perfetto opens: one track a stage, microseconds."""
+    events = [
+        {
+            "name": f"{task.phase[0].upper()}{task.microbatch}" + (f".{task.chunk}" if task.chunk else ""),
+            "cat": task.phase,
+            "ph": "X",
+            "ts": round(task.start_s * 1e6, 3),
+            "dur": round((task.end_s - task.start_s) * 1e6, 3),
+            "pid": 0,
+            "tid": task.stage,
+        }
+        for task in tasks
+    ]
+    return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}, indent=1)
