@@ -27,12 +27,16 @@ def available(replica: Replica) -> int:
 
 @inlined
 def sharable(replica: Replica, i: int) -> int:
-    """Blocks of the request's prompt that lie in the prefix cache; its last token is always computed."""
+    """Blocks of the request's prompt that lie in the prefix cache; its last token is always computed.
+
+    The prefix as it lies there is shared but for at most one block, or not at all: whoever uses a part keeps all of it in the cache.
+    """
     request = replica.requests[i]
     if request.prefix == NONE or replica.limits.prefix_caching == 0:
         return 0
     wanted = min(request.prefix_tokens, request.prefill - 1) // replica.limits.block_size
-    return min(wanted, replica.prefixes[request.prefix].blocks)
+    resident = replica.prefixes[request.prefix].blocks
+    return min(wanted, resident) if wanted >= resident - 1 else 0
 
 
 @inlined

@@ -15,7 +15,7 @@ from analysis.serving.simulate import Result, initial_requests, initial_states, 
 from analysis.serving.state import BATCH, NONE, PREFIX, Replica
 from tests.serving.cases import Case, cases
 
-RELAXED = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RELAXED = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def run(case: Case, **options: Any) -> Result:
