@@ -6,13 +6,15 @@ The rows have the columns of `data/recorded/astra-sim/collectives.csv`; values o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from analysis.errors import InputError
 from analysis.networks.cases import COLUMNS, CollectiveCase, Network, check_case, outside_model
-from analysis.networks.collectives import collective_cycles
+from analysis.networks.collectives import closed_forms, simulate_collective
 
 INTEGERS = ("preferred_dataset_splits", "active_chunks_per_dim", "queues_per_dim", "endpoint_delay")
 
@@ -28,7 +30,7 @@ def _number(text: str, kind: type, key: str, path: str | Path | None, line: int 
         raise InputError(f"expected {expected}, got {text!r}", path=path, line=line, key=key) from None
 
 
-def parse_case(row: dict[str, str], *, path: str | Path | None = None, line: int | None = None) -> CollectiveCase:
+def parse_case(row: Mapping[Any, str], *, path: str | Path | None = None, line: int | None = None) -> CollectiveCase:
     """One row of text as a checked case.
 
     Args:
@@ -80,15 +82,12 @@ def answer_cases(frame: pd.DataFrame, path: str | Path | None = None) -> pd.Data
     if missing:
         raise InputError(f"missing column; expected {', '.join(COLUMNS)}", path=path, line=1, key=", ".join(missing))
     cases = [parse_case(row, path=path, line=number + 2) for number, row in enumerate(frame.to_dict("records"))]
-    known: dict[CollectiveCase, int] = {}
-    cycles: list[int | None] = []
     reasons = [outside_model(case) for case in cases]
-    for case, reason in zip(cases, reasons, strict=True):
-        if reason:
-            cycles.append(None)
-            continue
-        if case not in known:
-            known[case] = collective_cycles(case).cycles
-        cycles.append(known[case])
+    distinct = list(dict.fromkeys(case for case, reason in zip(cases, reasons, strict=True) if not reason))
+    known = dict(zip(distinct, closed_forms(distinct).tolist(), strict=True))
+    for case, cycles in known.items():
+        if cycles < 0:
+            known[case] = int(simulate_collective(case).cycles.max())
+    answers = [None if reason else known[case] for case, reason in zip(cases, reasons, strict=True)]
     result = frame.rename(columns={"cycles_max": "cycles_max_given", "reason": "reason_given"})
-    return result.assign(cycles_max=pd.array(cycles, dtype="Int64"), reason=reasons)
+    return result.assign(cycles_max=pd.array(answers, dtype="Int64"), reason=reasons)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from numba import njit
 
-# inner compiled functions are called from compiled ones only: without the wrappers for Python they compile in half the time
-inner = njit(cache=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
-outer = njit(cache=True, error_model="numpy", no_cfunc_wrapper=True)
+# inner functions are called from compiled ones only: without wrappers for Python they compile in half the time
+_BARE: dict[str, Any] = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+inner: Any = njit(**_BARE, no_cpython_wrapper=True)
+outer: Any = njit(**_BARE)
 
 ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL = range(4)
 RING, DIRECT, HALVING_DOUBLING, DOUBLE_BINARY_TREE = range(4)

@@ -6,12 +6,14 @@ the two are tested equal to each other, and both to the recorded runs of the rea
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from analysis.errors import InputError
 from analysis.networks.cases import CollectiveCase, check_case, machine_of, outside_model
+from analysis.networks.closed_forms import MOST_DIMENSIONS, case_arrays, closed_form_cycles
 from analysis.networks.codes import COLLECTIVES, NODE_COLLECTIVE
 from analysis.networks.event_simulation import Machine, Work
 from analysis.networks.simulate import Run, simulate
@@ -81,6 +83,21 @@ def bandwidth_bound_cycles(case: CollectiveCase) -> float:
     return moved / total
 
 
+def closed_forms(cases: Sequence[CollectiveCase]) -> np.ndarray:
+    """Cycles of each case by formula, -1 where there is none.
+
+    Args:
+        cases: checked cases that `outside_model` has nothing against.
+    """
+    result = np.full(len(cases), -1, np.int64)
+    short = [k for k, case in enumerate(cases) if len(case.network.topology) <= MOST_DIMENSIONS]
+    if short:
+        part = np.empty(len(short), np.int64)
+        closed_form_cycles(case_arrays([cases[k] for k in short]), part)
+        result[short] = part
+    return result
+
+
 def collective_cycles(case: CollectiveCase) -> CollectiveResult:
     """Cycles of one collective.
 
@@ -95,9 +112,12 @@ def collective_cycles(case: CollectiveCase) -> CollectiveResult:
     if reason:
         raise InputError(f"outside the model: {reason}")
     npus = case.network.npus
-    per_npu = simulate_collective(case).cycles
-    cycles, method = int(per_npu.max()), "event simulation"
+    cycles = int(closed_forms([case])[0])
+    per_npu, method = (cycles,) * npus, "closed form"
+    if cycles < 0:
+        per_npu, method = tuple(simulate_collective(case).cycles.tolist()), "event simulation"
+        cycles = max(per_npu)
     total = case.size_bytes * (npus if case.collective == "all_gather" else 1)
     speed = total / (cycles * 1e-9)
     share = (npus - 1) / npus * (2 if case.collective == "all_reduce" else 1)
-    return CollectiveResult(cycles, tuple(int(c) for c in per_npu), method, bandwidth_bound_cycles(case), speed, speed * share)
+    return CollectiveResult(cycles, per_npu, method, bandwidth_bound_cycles(case), speed, speed * share)

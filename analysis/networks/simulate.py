@@ -122,7 +122,7 @@ def simulate(machine: Machine, work: Work) -> Run:
         FULL_TICKS: 32,
         FULL_MESSAGES: min(active * fan + 1024, 1 << 16) if machine.aware else 1,
         FULL_STREAMS: max(int((work.kind == 3).sum()) * (machine.splits + 1), 1),
-        FULL_SLOTS: 1 << 12,
+        FULL_SLOTS: 1 << max(12, int(np.ceil(np.log2(4 * machine.npus * machine.splits * fan)))),
     }
     while True:
         state = _state(machine, work, room)

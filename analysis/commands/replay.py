@@ -1,0 +1,37 @@
+"""Replay of an execution trace on a network: wall, compute, communication and exposed communication of every rank."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help=__doc__, add_completion=False)
+
+
+@app.command()
+def main(
+    nodes: Annotated[Path, typer.Argument(help="trace: a CSV of nodes, or a Chakra file NAME.0.et with the other ranks beside it")],
+    network: Annotated[Path, typer.Option(help="YAML with the keys of the columns of collectives.csv, peak_TFLOPS and groups")],
+    out: Annotated[Path, typer.Option(help="CSV to write: rank, cycles, exposed_comm_cycles, gpu_cycles, comm_cycles")],
+    timeline: Annotated[Path | None, typer.Option(help="CSV to write besides: start and end of every node")] = None,
+    perfetto: Annotated[Path | None, typer.Option(help="JSON to write besides: the timeline, for ui.perfetto.dev")] = None,
+) -> None:
+    """Replay the trace; the answer is ASTRA-sim's to the cycle."""
+    from analysis.networks.network_file import read_network
+    from analysis.networks.replay import prepare, replay
+    from analysis.networks.timeline import perfetto_bytes
+    from analysis.networks.trace import read_nodes
+    from analysis.tables import write_atomic, write_csv
+    from analysis.workloads.chakra import read_trace
+
+    net, peak, groups = read_network(network)
+    trace = read_trace(nodes) if nodes.suffix == ".et" else read_nodes(nodes)
+    result = replay(prepare(trace, net, groups, peak, path=nodes), nodes)
+    write_csv(result.ranks, out)
+    if timeline is not None:
+        write_csv(result.timeline, timeline)
+    if perfetto is not None:
+        write_atomic(perfetto, perfetto_bytes(result.timeline))
+    typer.echo(f"{len(result.ranks)} ranks, {int(result.ranks['cycles'].max())} cycles ({result.method}), in {out}")

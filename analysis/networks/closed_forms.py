@@ -1,0 +1,381 @@
+"""Cycles of many collectives at once, by formula: over a million a second.
+
+What a formula needs is that no two messages wait for each other in a way that depends on details: the congestion-unaware network always,
+the congestion-aware one for rings, halving-doubling and direct exchange with one chunk in flight, and for rings with several.
+Elsewhere the answer is -1 and `event_simulation` has it. With ep the endpoint delay, d the delay of a message of m bytes, p the reduction:
+
+    ring, n NPUs       all-reduce      ep + (n-1)(2d + 2ep + p)     reduce-scatter  ep + (n-1)(d + ep + p)
+    m = S/n            all-to-all      ep + n(n-1)/2 (d + ep)       all-gather      ep + (n-1)(d + ep), m = S
+    direct             reduce-scatter  ep + D + ep + p              all-gather, all-to-all  ep + D + ep       all-reduce  2D + 3ep + p
+    halving-doubling   ep + sum over steps of (d(m_i) + ep) + sum of p(m_i) over the reducing steps after the first
+
+for one chunk S; D is the farthest peer's delay. C chunks with A in flight take (C/A) T + (A-1) w, where w is the serialisation of a
+message, or nothing where links do not contend. On several dimensions the chunks pass the phases like parts through a workshop.
+Source: data/recorded/astra-sim/SEMANTICS.md; every formula is tested against the event-driven simulation.
+"""
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from analysis.networks.cases import AWARE, CollectiveCase
+from analysis.networks.codes import (
+    ALGORITHMS,
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    COLLECTIVES,
+    DIRECT,
+    FULLY_CONNECTED,
+    HALVING_DOUBLING,
+    REDUCE_SCATTER,
+    RING,
+    SWITCH,
+    TOPOLOGIES,
+    inner,
+    outer,
+)
+
+MOST_DIMENSIONS = 4
+
+
+class CaseArrays(NamedTuple):
+    """Cases side by side: one entry a case, and of the last six one column a dimension."""
+
+    aware: np.ndarray
+    collective: np.ndarray
+    size_bytes: np.ndarray
+    dimensions: np.ndarray
+    splits: np.ndarray
+    active: np.ndarray
+    queues: np.ndarray
+    endpoint_ns: np.ndarray
+    memory_bytes_per_ns: np.ndarray
+    baseline: np.ndarray
+    npus: np.ndarray
+    kind: np.ndarray
+    algorithm: np.ndarray
+    latency_ns: np.ndarray
+    bytes_per_ns: np.ndarray
+
+
+def case_arrays(cases: Sequence[CollectiveCase]) -> CaseArrays:
+    """Lay cases out side by side.
+
+    Args:
+        cases: checked cases that `outside_model` has nothing against, of at most four dimensions.
+    """
+
+    def column(values: list, dtype: type = np.int64) -> np.ndarray:
+        return np.array(values, dtype)
+
+    def table(rows: list[list], dtype: type, fill: float) -> np.ndarray:
+        result: np.ndarray = np.full((len(rows), MOST_DIMENSIONS), fill, dtype)
+        for k, row in enumerate(rows):
+            result[k, : len(row)] = row
+        return result
+
+    nets = [case.network for case in cases]
+    return CaseArrays(
+        aware=column([net.backend == AWARE for net in nets]),
+        collective=column([COLLECTIVES[case.collective] for case in cases]),
+        size_bytes=column([case.size_bytes for case in cases]),
+        dimensions=column([len(net.topology) for net in nets]),
+        splits=column([net.preferred_dataset_splits for net in nets]),
+        active=column([net.active_chunks_per_dim for net in nets]),
+        queues=column([net.queues_per_dim for net in nets]),
+        endpoint_ns=column([net.endpoint_delay for net in nets]),
+        memory_bytes_per_ns=column([net.local_mem_bw_GBps for net in nets], float),
+        baseline=column([net.collective_optimization == "baseline" for net in nets]),
+        npus=table([list(net.npus_per_dim) for net in nets], np.int64, 1),
+        kind=table([[TOPOLOGIES[t] for t in net.topology] for net in nets], np.int64, 0),
+        algorithm=table([[ALGORITHMS.get(a, -1) for a in net.algorithm_per_dim] for net in nets], np.int64, 0),
+        latency_ns=table([list(net.latency_ns) for net in nets], float, 0),
+        bytes_per_ns=table([[b * 2**30 / 1e9 for b in net.bandwidth_GBps] for net in nets], float, 1),
+    )
+
+
+@inner
+def message_cycles(aware, kind, nodes, distance, latency, speed, size):
+    """Delay of a message to a node `distance` away: hops rounded down one by one where links store and forward, else all at once."""
+    hops = 2 if kind == SWITCH else 1 if kind == FULLY_CONNECTED else min(distance, nodes - distance)
+    if aware:
+        return hops * np.int64(latency + size / speed)
+    return np.int64(hops * latency + size / speed)
+
+
+@inner
+def reduction_cycles(size, memory):
+    """A write and two reads, each rounded down; the tool keeps the size in 32 bits."""
+    wrapped = (size + 2147483648) % 4294967296 - 2147483648
+    return 3 * np.int64(wrapped / memory) if wrapped > 0 else np.int64(0)
+
+
+@inner
+def halving_doubling_cycles(aware, collective, kind, nodes, latency, speed, endpoint, memory, size):
+    """One chunk by halving-doubling: (cycles, of these the last wait after the last registration of work)."""
+    rounds = 0
+    while (2 << rounds) <= nodes:
+        rounds += 1
+    total = endpoint
+    if collective == ALL_GATHER:
+        for k in range(rounds):
+            total += message_cycles(aware, kind, nodes, (nodes // 2) >> k, latency, speed, size << k) + endpoint
+        return total
+    half = size // 2
+    for k in range(rounds):
+        total += message_cycles(aware, kind, nodes, 1 << k, latency, speed, half >> k) + endpoint
+        if k > 0:
+            total += reduction_cycles(half >> k, memory)
+    if collective == ALL_REDUCE:
+        for k in range(rounds):
+            total += message_cycles(aware, kind, nodes, (nodes // 2) >> k, latency, speed, (half >> rounds) << (k + 1)) + endpoint
+    return total
+
+
+@inner
+def phase_cycles(aware, collective, algorithm, kind, nodes, latency, speed, endpoint, memory, size):
+    """One chunk alone through one phase; -1: no formula."""
+    if algorithm == HALVING_DOUBLING:
+        return halving_doubling_cycles(aware, collective, kind, nodes, latency, speed, endpoint, memory, size)
+    if algorithm != RING and algorithm != DIRECT:
+        return -1
+    message = size if collective == ALL_GATHER else size // nodes
+    reduction = reduction_cycles(message, memory)
+    if algorithm == RING:
+        step = message_cycles(aware, kind, nodes, 1, latency, speed, message) + endpoint
+        if collective == ALL_REDUCE:
+            return endpoint + (nodes - 1) * (2 * step + reduction)
+        if collective == ALL_TO_ALL:
+            return endpoint + nodes * (nodes - 1) // 2 * step
+        return endpoint + (nodes - 1) * (step + (reduction if collective == REDUCE_SCATTER else 0))
+    # direct: on a ring the farthest peer decides, except that an all-reduce may overlap its halves
+    if kind == RING and (aware or (collective == ALL_REDUCE and nodes > 3)) and nodes > 2:
+        return -1
+    farthest = message_cycles(aware, kind, nodes, nodes // 2, latency, speed, message)
+    if aware and kind == SWITCH:
+        farthest += (nodes - 2) * np.int64(message / speed)
+    if collective == ALL_REDUCE:
+        if aware and kind == SWITCH and nodes > 2 and endpoint + reduction >= np.int64(message / speed):
+            return -1  # the second half starts before the endpoint is through with the first
+        return 2 * farthest + 3 * endpoint + reduction
+    return farthest + 2 * endpoint + (reduction if collective == REDUCE_SCATTER else 0)
+
+
+@inner
+def chunking(collective, size, splits, npus):
+    """(bytes of a chunk, chunks): a chunk is never smaller than one byte an NPU, except for an all-gather."""
+    chunk = size // splits
+    if collective != ALL_GATHER and npus > chunk:
+        return npus, splits
+    return chunk, (size + chunk - 1) // chunk
+
+
+@inner
+def ring_in_flight_cycles(collective, kind, nodes, latency, speed, endpoint, memory, chunk, chunks, flight):
+    """Several chunks in flight on congestion-aware links, ring algorithm: each follows the one before by one serialisation.
+
+    -1 once the chunks in flight fill a link for longer than a message takes to come round: then the links' queues decide.
+    """
+    message = chunk if collective == ALL_GATHER else chunk // nodes
+    serial = np.int64(message / speed)
+    alone = phase_cycles(1, collective, RING, kind, nodes, latency, speed, endpoint, memory, chunk)
+    delay = message_cycles(1, kind, nodes, 1, latency, speed, message)
+    if flight * serial > delay + endpoint:
+        return -1
+    if chunks % flight == 0:
+        return chunks // flight * alone + (flight - 1) * serial
+    return (chunks // flight + 1) * alone + (chunks % flight - 1) * serial
+
+
+@inner
+def one_dimension_cycles(
+    aware, collective, algorithm, kind, nodes, latency, speed, endpoint, memory, size, splits, active, queues, baseline, everyone
+):
+    """All chunks of a collective among `nodes` of `everyone` on one dimension; -1: no formula."""
+    chunk, chunks = chunking(collective, size, splits, everyone)
+    used = queues if collective != ALL_REDUCE or baseline or queues == 1 else queues // 2
+    limit = (active + queues - 1) // queues
+    fullest = (chunks + used - 1) // used
+    flight = min(limit * used, chunks)
+    if aware and flight > 1:
+        if algorithm == RING and queues == 1:
+            return ring_in_flight_cycles(collective, kind, nodes, latency, speed, endpoint, memory, chunk, chunks, flight)
+        return -1
+    alone = phase_cycles(aware, collective, algorithm, kind, nodes, latency, speed, endpoint, memory, chunk)
+    if alone < 0:
+        return -1
+    return (fullest + limit - 1) // limit * alone
+
+
+@inner
+def plan_dimensions(collective, baseline, dimensions, npus, order, step):
+    """Phases of a chunk: fills the dimension and the collective of each, returns how many."""
+    count = 0
+    if collective != ALL_REDUCE or baseline:
+        for k in range(dimensions):
+            dim = dimensions - 1 - k if collective == ALL_GATHER else k
+            if npus[dim] > 1:
+                order[count], step[count] = dim, collective
+                count += 1
+        return count
+    last = 0
+    for dim in range(dimensions):
+        if npus[dim] > 1:
+            last = dim
+    for k in range(2 * last + 1):
+        dim = k if k <= last else 2 * last - k
+        if npus[dim] > 1:
+            order[count] = dim
+            step[count] = REDUCE_SCATTER if k < last else ALL_REDUCE if k == last else ALL_GATHER
+            count += 1
+    return count
+
+
+@inner
+def workshop_cycles(chunks, phases, duration, wait, queue, queues_in_all, limit):
+    """Identical chunks through a line of phases: each phase has queues that run `limit` chunks at a time, first come first served.
+
+    duration, wait: cycles of each phase, and of these the ones after its last registered piece of work (they settle who goes first when
+    two chunks end in the same cycle); queue: the queue of each phase and chunk.
+    """
+    phase = np.zeros(chunks, np.int64)
+    end = np.full(chunks, -1, np.int64)
+    registered = np.zeros(chunks, np.int64)
+    begun = np.zeros(chunks, np.int64)
+    joined = np.arange(chunks)
+    running = np.zeros(queues_in_all, np.int64)
+    stamp = chunks
+    order = 0
+    now = 0
+    done = 0
+    for c in range(chunks):
+        place = queue[0, c]
+        if running[place] < limit:
+            running[place] += 1
+            end[c] = duration[0]
+            registered[c] = duration[0] - wait[0]
+            begun[c] = order
+            order += 1
+    while done < chunks:
+        best = -1
+        for c in range(chunks):
+            if end[c] >= 0 and (best < 0 or (end[c], registered[c], begun[c]) < (end[best], registered[best], begun[best])):
+                best = c
+        now = end[best]
+        left = queue[phase[best], best]
+        running[left] -= 1
+        end[best] = -1
+        phase[best] += 1
+        joined[best] = stamp
+        stamp += 1
+        entered = left
+        if phase[best] == phases:
+            done += 1
+            joined[best] = -1
+        else:
+            entered = queue[phase[best], best]
+        for turn in range(2):
+            place = left if turn == 0 else entered
+            if turn == 1 and entered == left:
+                break
+            while running[place] < limit:
+                first = -1
+                for c in range(chunks):
+                    if end[c] < 0 and phase[c] < phases and queue[phase[c], c] == place and (first < 0 or joined[c] < joined[first]):
+                        first = c
+                if first < 0:
+                    break
+                running[place] += 1
+                end[first] = now + duration[phase[first]]
+                registered[first] = end[first] - wait[phase[first]]
+                begun[first] = order
+                order += 1
+    return now
+
+
+@inner
+def several_dimensions_cycles(arrays, i):
+    """A collective over several dimensions of a congestion-unaware network; -1: no formula."""
+    collective, baseline, dimensions = arrays.collective[i], arrays.baseline[i], arrays.dimensions[i]
+    npus, queues = arrays.npus[i], arrays.queues[i]
+    order = np.zeros(2 * MOST_DIMENSIONS, np.int64)
+    step = np.zeros(2 * MOST_DIMENSIONS, np.int64)
+    duration = np.zeros(2 * MOST_DIMENSIONS, np.int64)
+    wait = np.zeros(2 * MOST_DIMENSIONS, np.int64)
+    phases = plan_dimensions(collective, baseline, dimensions, npus, order, step)
+    everyone = 1
+    for dim in range(dimensions):
+        everyone *= npus[dim]
+    size, chunks = chunking(collective, arrays.size_bytes[i], arrays.splits[i], everyone)
+    queue = np.zeros((phases, chunks), np.int64)
+    for k in range(phases):
+        dim, what = order[k], step[k]
+        duration[k] = phase_cycles(
+            0,
+            what,
+            arrays.algorithm[i, dim],
+            arrays.kind[i, dim],
+            npus[dim],
+            arrays.latency_ns[i, dim],
+            arrays.bytes_per_ns[i, dim],
+            arrays.endpoint_ns[i],
+            arrays.memory_bytes_per_ns[i],
+            size,
+        )
+        if duration[k] < 0:
+            return -1
+        wait[k] = arrays.endpoint_ns[i]
+        if what == REDUCE_SCATTER and arrays.algorithm[i, dim] != HALVING_DOUBLING:
+            wait[k] = reduction_cycles(size // npus[dim], arrays.memory_bytes_per_ns[i])
+        if what == REDUCE_SCATTER:
+            size //= npus[dim]
+        elif what == ALL_GATHER:
+            size *= npus[dim]
+        for c in range(chunks):
+            if queues == 1:
+                queue[k, c] = dim
+            elif collective != ALL_REDUCE or baseline:
+                queue[k, c] = dim * queues + c % queues
+            elif what == ALL_GATHER:
+                queue[k, c] = dim * queues + queues // 2 + c % (queues - queues // 2)
+            else:
+                queue[k, c] = dim * queues + c % (queues // 2)
+    limit = (arrays.active[i] + queues - 1) // queues
+    return workshop_cycles(chunks, phases, duration, wait, queue, dimensions * queues, limit)
+
+
+@outer
+def closed_form_cycles(arrays, result):
+    """Fill `result` with the cycles of every case that has a closed form, and -1 for the others.
+
+    Args:
+        arrays: `CaseArrays` of N cases.
+        result: (N,) integers, written in place.
+    """
+    for i in range(result.shape[0]):
+        if arrays.dimensions[i] > 1:
+            result[i] = -1 if arrays.aware[i] else several_dimensions_cycles(arrays, i)
+        else:
+            result[i] = one_dimension_cycles(
+                arrays.aware[i],
+                arrays.collective[i],
+                arrays.algorithm[i, 0],
+                arrays.kind[i, 0],
+                arrays.npus[i, 0],
+                arrays.latency_ns[i, 0],
+                arrays.bytes_per_ns[i, 0],
+                arrays.endpoint_ns[i],
+                arrays.memory_bytes_per_ns[i],
+                arrays.size_bytes[i],
+                arrays.splits[i],
+                arrays.active[i],
+                arrays.queues[i],
+                arrays.baseline[i],
+                arrays.npus[i, 0],
+            )

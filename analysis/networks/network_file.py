@@ -1,0 +1,101 @@
+"""A network and system settings from a YAML file, for the replay of traces.
+
+Keys are the columns of `data/recorded/astra-sim/collectives.csv` (several dimensions joined by `x` or `+`, or as a list), and besides
+`peak_TFLOPS` (roofline peak, 1e12 flop/s; left out: nodes take their durations) and `groups` (path of a JSON file of process groups,
+relative to the YAML file or to the current folder).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import field_validator, model_validator
+
+from analysis.configs import Strict, read_yaml
+from analysis.errors import InputError
+from analysis.networks.cases import Network, check_network
+from analysis.networks.trace import read_groups
+
+
+class NetworkFile(Strict):
+    """What the file may say. `collective` and `size_bytes` are accepted and not used: the trace says them."""
+
+    backend: str
+    topology: tuple[str, ...]
+    npus_per_dim: tuple[int, ...]
+    bandwidth_GBps: tuple[float, ...]
+    latency_ns: tuple[float, ...]
+    algorithm_per_dim: tuple[str, ...] = ()
+    npus: int | None = None
+    preferred_dataset_splits: int = 4
+    scheduling_policy: str = "LIFO"
+    active_chunks_per_dim: int = 1
+    queues_per_dim: int = 1
+    endpoint_delay: int = 10
+    local_mem_bw_GBps: float = 3350.0
+    collective_optimization: str = "localBWAware"
+    peak_TFLOPS: float | None = None
+    groups: str | None = None
+    collective: str | None = None
+    size_bytes: int | None = None
+
+    @field_validator("topology", "algorithm_per_dim", "npus_per_dim", "bandwidth_GBps", "latency_ns", mode="before")
+    @classmethod
+    def split(cls, value: Any, info: Any) -> Any:
+        """`50.0x25.0`, `Ring+Switch`, one value or a list."""
+        if isinstance(value, str):
+            return value.split("+" if info.field_name in ("topology", "algorithm_per_dim") else "x")
+        return value if isinstance(value, (list, tuple)) else [value]
+
+    @model_validator(mode="after")
+    def count(self) -> NetworkFile:
+        """`npus` must be the product of `npus_per_dim`."""
+        product = 1
+        for n in self.npus_per_dim:
+            product *= n
+        if self.npus is not None and self.npus != product:
+            raise ValueError(f"npus is {self.npus}, but the product of npus_per_dim is {product}")
+        return self
+
+    def network(self) -> Network:
+        """As the model takes it; without algorithms every dimension has the ring."""
+        names = [field for field in Network.__dataclass_fields__ if field != "algorithm_per_dim"]
+        algorithms = self.algorithm_per_dim or ("ring",) * len(self.topology)
+        return Network(algorithm_per_dim=algorithms, **{name: getattr(self, name) for name in names})
+
+
+def read_network(path: str | Path) -> tuple[Network, float | None, dict[str, tuple[int, ...]]]:
+    """Read a network file: (network, roofline peak in TFLOPS or None, process groups).
+
+    Args:
+        path: the YAML file.
+    Raises:
+        InputError: an unknown or impossible key (with its line), or a groups file that is not there.
+    """
+    path = Path(path)
+    content = read_yaml(path, NetworkFile)
+    network = content.network()
+    try:
+        check_network(network)
+    except InputError as error:
+        raise InputError(error.message, path=path, key=error.key, line=_line(path, error.key)) from None
+    if content.peak_TFLOPS is not None and not 0 < content.peak_TFLOPS < float("inf"):
+        raise InputError(
+            f"expected a peak above 0, got {content.peak_TFLOPS}", path=path, key="peak_TFLOPS", line=_line(path, "peak_TFLOPS")
+        )
+    if content.groups is None:
+        return network, content.peak_TFLOPS, {}
+    for folder in (path.parent, Path.cwd()):
+        if (folder / content.groups).is_file():
+            return network, content.peak_TFLOPS, read_groups(folder / content.groups)
+    raise InputError(
+        f"no file {content.groups} beside this file or in the current folder", path=path, key="groups", line=_line(path, "groups")
+    )
+
+
+def _line(path: Path, key: str | None) -> int | None:
+    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if key and text.split(":")[0].strip() == key:
+            return number
+    return None

@@ -1,0 +1,327 @@
+"""Execution traces: which rank computes and communicates what, and what waits for what.
+
+A trace is a table of nodes, one row a node, with the columns of `data/recorded/astra-sim/gpt_tp4dp2/nodes.csv` (a tidy Chakra trace):
+rank, node_id, name, type, duration_micros, data_deps, ctrl_deps, num_ops, tensor_size, comm_type, comm_size, comm_src, comm_dst, comm_tag,
+pg_name and, if given, is_cpu_op. `work_of` checks it and lays it out for the simulation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.errors import InputError
+from analysis.networks.cases import Network
+from analysis.networks.codes import (
+    COLLECTIVES,
+    NODE_BROADCAST,
+    NODE_COLLECTIVE,
+    NODE_COMPUTE,
+    NODE_CPU,
+    NODE_RECEIVE,
+    NODE_SEND,
+    NODE_SKIP,
+)
+from analysis.networks.event_simulation import Work
+from analysis.tables import read_csv
+from analysis.workloads.chakra_node import Node
+
+REQUIRED = ("rank", "node_id", "type", "data_deps", "ctrl_deps")
+OPTIONAL = (
+    "name",
+    "duration_micros",
+    "num_ops",
+    "tensor_size",
+    "comm_type",
+    "comm_size",
+    "comm_src",
+    "comm_dst",
+    "comm_tag",
+    "pg_name",
+    "is_cpu_op",
+)
+TYPES = ("COMP_NODE", "COMM_COLL_NODE", "COMM_SEND_NODE", "COMM_RECV_NODE", "METADATA_NODE", "INVALID_NODE")
+
+
+def read_nodes(path: str | Path) -> list[Node]:
+    """Read a trace from a CSV of nodes.
+
+    Args:
+        path: the file.
+    Raises:
+        InputError: a missing column, a cell that is no whole number, a negative size, an unknown type.
+    """
+    frame = read_csv(path, required=REQUIRED, dtype=str, keep_default_na=False)
+    columns = {name: frame[name].tolist() if name in frame else [""] * len(frame) for name in (*REQUIRED, *OPTIONAL)}
+    nodes: list[Node] = []
+
+    def whole(name: str, row: int) -> int:
+        text = columns[name][row].strip()
+        if not text:
+            return 0
+        try:
+            value = int(text) if text.lstrip("+-").isdigit() else int(float(text))
+        except (ValueError, OverflowError):
+            raise InputError(f"expected a whole number, got {text!r}", path=path, line=row + 2, key=name) from None
+        if value < 0:
+            raise InputError(f"expected at least 0, got {text}", path=path, line=row + 2, key=name)
+        return value
+
+    for row in range(len(frame)):
+        waits: list[int] = []
+        for name in ("data_deps", "ctrl_deps"):
+            for word in columns[name][row].split():
+                if not word.isdigit():
+                    raise InputError(f"expected node numbers separated by spaces, got {word!r}", path=path, line=row + 2, key=name)
+                waits.append(int(word))
+        if not columns["rank"][row].strip() or not columns["node_id"][row].strip():
+            raise InputError("expected a rank and a node number", path=path, line=row + 2, key="node_id")
+        group = columns["pg_name"][row].strip()
+        nodes.append(
+            Node(
+                rank=whole("rank", row),
+                node_id=whole("node_id", row),
+                name=columns["name"][row],
+                type=columns["type"][row],
+                duration_us=whole("duration_micros", row),
+                waits_for=tuple(dict.fromkeys(waits)),
+                operations=whole("num_ops", row),
+                tensor_bytes=whole("tensor_size", row),
+                comm_type=columns["comm_type"][row],
+                comm_bytes=whole("comm_size", row),
+                source=whole("comm_src", row),
+                destination=whole("comm_dst", row),
+                tag=whole("comm_tag", row),
+                group=group.removesuffix(".0"),
+                on_host=columns["is_cpu_op"][row].strip().lower() in ("1", "true"),
+                line=row + 2,
+            )
+        )
+    return nodes
+
+
+def read_groups(path: str | Path) -> dict[str, tuple[int, ...]]:
+    """Read process groups: a JSON object of group number to list of ranks, as in ASTRA-sim's communicator group file."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", path=path) from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"is not JSON: {error}", path=path) from None
+    if not isinstance(content, dict):
+        raise InputError("expected an object of group number to list of ranks", path=path)
+    groups = {}
+    for name, ranks in content.items():
+        if not isinstance(ranks, list) or not ranks or any(not isinstance(r, int) or isinstance(r, bool) or r < 0 for r in ranks):
+            raise InputError(f"expected a list of ranks, got {ranks!r}", path=path, key=name)
+        if len(set(ranks)) != len(ranks):
+            raise InputError("a rank is listed twice", path=path, key=name)
+        groups[str(name)] = tuple(ranks)
+    return groups
+
+
+def spread(nodes: Sequence[Node], npus: int, path: str | Path | None = None) -> list[Node]:
+    """Nodes of all ranks, in order of rank and number; a trace of rank 0 alone stands for every rank (one program, many data).
+
+    Args:
+        nodes: the trace.
+        npus: how many ranks the network has.
+        path: file, for the message.
+    Raises:
+        InputError: ranks beyond the network, missing ranks, or a node given twice.
+    """
+    ranks = {node.rank for node in nodes}
+    if ranks == {0} and npus > 1:
+        nodes = [Node(**{**node.__dict__, "rank": rank}) for rank in range(npus) for node in nodes]
+    elif not nodes or ranks != set(range(npus)):
+        raise InputError(
+            f"expected the ranks 0 to {npus - 1} of the network, or rank 0 alone, got {len(ranks)} ranks up to {max(ranks, default=-1)}",
+            path=path,
+            key="rank",
+        )
+    ordered = sorted(nodes, key=lambda node: (node.rank, node.node_id))
+    for before, node in pairwise(ordered):
+        if (before.rank, before.node_id) == (node.rank, node.node_id):
+            raise InputError(f"rank {node.rank} has node {node.node_id} twice", path=path, line=node.line, key="node_id")
+    return ordered
+
+
+def roofline_ns(operations: float, tensor_bytes: float, memory_bytes_per_s: float, peak_flop_per_s: float) -> int:
+    """Time of a compute node: operations over min(bandwidth x intensity, peak), rounded down to a nanosecond."""
+    speed = min(memory_bytes_per_s * (operations / tensor_bytes), peak_flop_per_s)
+    return int(operations / speed * 1e9)
+
+
+def _refuse_cycle(
+    ordered: Sequence[Node], parents: np.ndarray, child_first: np.ndarray, child: np.ndarray, path: str | Path | None
+) -> None:
+    left = parents.copy()
+    ready = list(np.flatnonzero(left == 0))
+    seen = 0
+    while ready:
+        row = ready.pop()
+        seen += 1
+        for c in child[child_first[row] : child_first[row + 1]]:
+            left[c] -= 1
+            if left[c] == 0:
+                ready.append(c)
+    if seen < len(ordered):
+        node = ordered[int(np.flatnonzero(left > 0)[0])]
+        raise InputError(
+            f"the dependencies of node {node.node_id} of rank {node.rank} form a cycle", path=path, line=node.line, key="data_deps"
+        )
+
+
+def work_of(
+    nodes: Sequence[Node],
+    network: Network,
+    groups: Mapping[str, tuple[int, ...]],
+    peak_tflops: float | None = None,
+    path: str | Path | None = None,
+) -> tuple[Work, list[Node]]:
+    """Check a trace and lay it out for the simulation; returns it with the nodes in the order of its rows.
+
+    Compute nodes take their duration (none: 1 ns), or with `peak_tflops` the roofline of their operations and bytes. With a roofline, a
+    node without bytes and without a duration is skipped, as the tool does; one that has a duration keeps it.
+
+    Args:
+        nodes: the trace.
+        network: the network, whose memory bandwidth the roofline uses.
+        groups: ranks of each process group.
+        peak_tflops: peak of the roofline (1e12 flop/s).
+        path: file, for messages.
+    Raises:
+        InputError: an unknown node, type or group, a cycle, a size of 0, a receive without its send.
+    """
+    npus = network.npus
+    ordered = spread(nodes, npus, path)
+    rows = {(node.rank, node.node_id): row for row, node in enumerate(ordered)}
+    names = sorted(groups)
+    number = {name: k for k, name in enumerate(names)}
+    for name in names:
+        if max(groups[name]) >= npus:
+            raise InputError(f"group {name} has rank {max(groups[name])}, but the network has {npus} ranks", path=path, key="groups")
+    count = len(ordered)
+    kind = np.zeros(count, np.int64)
+    duration = np.zeros(count, np.int64)
+    collective = np.zeros(count, np.int64)
+    size = np.zeros(count, np.int64)
+    group = np.full(count, -1, np.int64)
+    peer = np.zeros(count, np.int64)
+    pair = np.full(count, -1, np.int64)
+    parents = np.zeros(count, np.int64)
+    children: list[list[int]] = [[] for _ in range(count)]
+    sends: dict[tuple[int, int, int, int], list[int]] = {}
+
+    for row, node in enumerate(ordered):
+
+        def refuse(key: str, message: str, node: Node = node) -> None:
+            raise InputError(f"node {node.node_id} of rank {node.rank}: {message}", path=path, line=node.line, key=key)
+
+        for other in node.waits_for:
+            if (node.rank, other) not in rows:
+                refuse("data_deps", f"waits for node {other}, which its rank does not have")
+            children[rows[node.rank, other]].append(row)
+        parents[row] = len(node.waits_for)
+        size[row] = node.comm_bytes
+        duration[row] = node.duration_us * 1000 or 1
+        if node.type == "COMP_NODE":
+            kind[row] = NODE_CPU if node.on_host else NODE_COMPUTE
+            if peak_tflops is not None and not node.on_host:
+                if node.tensor_bytes and node.operations:
+                    duration[row] = roofline_ns(node.operations, node.tensor_bytes, network.local_mem_bw_GBps * 1e9, peak_tflops * 1e12)
+                elif not node.duration_us:
+                    kind[row] = NODE_SKIP
+                    if node.tensor_bytes:
+                        refuse("num_ops", "expected operations above 0 for the roofline")
+        elif node.type in ("METADATA_NODE", "INVALID_NODE"):
+            kind[row] = NODE_SKIP
+        elif node.type == "COMM_COLL_NODE":
+            name = node.comm_type.lower()
+            if name == "broadcast":
+                kind[row] = NODE_BROADCAST
+                continue
+            if name not in COLLECTIVES:
+                refuse("comm_type", f"expected one of {', '.join(c.upper() for c in COLLECTIVES)} or BROADCAST, got {node.comm_type!r}")
+            kind[row], collective[row] = NODE_COLLECTIVE, COLLECTIVES[name]
+            if node.comm_bytes < 1:
+                refuse("comm_size", "expected at least 1 byte")
+            if node.group not in ("", "0"):
+                if node.group not in number:
+                    refuse("pg_name", f"group {node.group} is not among the groups {', '.join(names) or '(none given)'}")
+                if node.rank not in groups[node.group]:
+                    refuse("pg_name", f"its rank is not in group {node.group}")
+                if len(groups[node.group]) == 1:
+                    refuse("pg_name", f"group {node.group} has one rank: the tool waits for ever")
+                group[row] = number[node.group]
+        elif node.type in ("COMM_SEND_NODE", "COMM_RECV_NODE"):
+            sending = node.type == "COMM_SEND_NODE"
+            kind[row] = NODE_SEND if sending else NODE_RECEIVE
+            peer[row] = node.destination if sending else node.source
+            if node.comm_bytes < 1:
+                refuse("comm_size", "expected at least 1 byte")
+            if not 0 <= peer[row] < npus or peer[row] == node.rank:
+                refuse("comm_dst" if sending else "comm_src", f"expected another rank of the {npus}, got {peer[row]}")
+            if sending:
+                pair[row] = row
+                sends.setdefault((node.rank, node.destination, node.tag, node.comm_bytes), []).append(row)
+        else:
+            refuse("type", f"expected one of {', '.join(TYPES)}, got {node.type!r}")
+    for row, node in enumerate(ordered):
+        if kind[row] == NODE_RECEIVE:
+            partners = sends.get((node.source, node.rank, node.tag, node.comm_bytes))
+            if not partners:
+                message = f"node {node.node_id} of rank {node.rank} receives what rank {node.source} never sends"
+                raise InputError(message, path=path, line=node.line, key="comm_tag")
+            pair[row] = partners.pop(0)
+    child_first = np.concatenate([[0], np.cumsum([len(c) for c in children])]).astype(np.int64)
+    child = np.array([c for part in children for c in part], np.int64)
+    ranks = np.array([node.rank for node in ordered])
+    first = np.searchsorted(ranks, np.arange(npus + 1)).astype(np.int64)
+    _refuse_cycle(ordered, parents, child_first, child, path)
+    members = [groups[name] for name in names]
+    work = Work(
+        first=first,
+        kind=kind,
+        duration_ns=duration,
+        collective=collective,
+        bytes=size,
+        group=group,
+        peer=peer,
+        pair=pair,
+        parents=parents,
+        child_first=child_first,
+        child=child,
+        group_first=np.concatenate([[0], np.cumsum([len(m) for m in members])]).astype(np.int64),
+        group_member=np.array([r for m in members for r in m], np.int64),
+    )
+    return work, ordered
+
+
+def nodes_frame(nodes: Sequence[Node]) -> pd.DataFrame:
+    """Nodes as the tidy table that `read_nodes` reads."""
+    return pd.DataFrame(
+        {
+            "rank": [n.rank for n in nodes],
+            "node_id": [n.node_id for n in nodes],
+            "name": [n.name for n in nodes],
+            "type": [n.type for n in nodes],
+            "duration_micros": [n.duration_us for n in nodes],
+            "data_deps": [" ".join(map(str, n.waits_for)) for n in nodes],
+            "ctrl_deps": "",
+            "num_ops": [n.operations for n in nodes],
+            "tensor_size": [n.tensor_bytes for n in nodes],
+            "comm_type": [n.comm_type for n in nodes],
+            "comm_size": [n.comm_bytes for n in nodes],
+            "comm_src": [n.source for n in nodes],
+            "comm_dst": [n.destination for n in nodes],
+            "comm_tag": [n.tag for n in nodes],
+            "pg_name": [n.group for n in nodes],
+            "is_cpu_op": [int(n.on_host) for n in nodes],
+        }
+    )
