@@ -35,8 +35,8 @@ def describe(source: Source | None) -> str:
     if source is None:
         return ""
     if source.table is not None:
-        where = ", ".join(f"{key}={value}" for key, value in source.where.items())
-        return f"{source.table}.csv [{where}] {source.column}"
+        where = ", ".join(f"{key}={show(value)}" for key, value in source.where.items())
+        return f"{source.table}.csv [{where}] {show(source.column)}"
     arguments = ", ".join(f"{key}={value}" for key, value in source.args.items())
     return f"{str(source.function).removeprefix('analysis.')}({arguments})"
 
@@ -70,7 +70,7 @@ def plain(value: Any) -> Any:
 def value_of(source: Source, results: Results) -> Any:
     """The value that a check gets now."""
     if source.table is not None:
-        return plain(results.cell(source.table, source.where, str(source.column)))
+        return plain(results.cells(source.table, source.where, source.column or ""))
     return plain(call(str(source.function), source.args))
 
 

@@ -22,11 +22,14 @@ UNCHECKED = ("cited (verified)", "cited (not verified)", "not reproducible", "no
 
 
 class Source(Strict):
-    """Where the value got comes from: one cell of a results CSV (`table`), or a function of `analysis` with its arguments."""
+    """Where the value got comes from: a cell of a results CSV (`table`), or a function of `analysis` with its arguments.
+
+    A list in `where` (several rows) or in `column` (several columns of one row) gives a list of cells, in the order of the list.
+    """
 
     table: str | None = None
-    where: dict[str, Scalar] = Field(default_factory=dict)
-    column: str | None = None
+    where: dict[str, Value] = Field(default_factory=dict)
+    column: str | list[str] | None = None
     function: str | None = None
     args: dict[str, Any] = Field(default_factory=dict)
 
@@ -42,6 +45,8 @@ class Source(Strict):
             raise ValueError("`function` is analysis.module:name")
         if self.function is not None and (self.where or self.column):
             raise ValueError("`where` and `column` belong to `table`")
+        if sum(isinstance(value, list) for value in (*self.where.values(), self.column)) > 1:
+            raise ValueError("one list at most, in `where` or in `column`")
         return self
 
 

@@ -10,7 +10,6 @@ import pandas as pd
 from analysis.claims import arithmetic as plain
 from analysis.claims import arithmetic_neuroscalar as neuroscalar
 from analysis.claims import arithmetic_survey as survey
-from analysis.composition.errors import claimed_model_error, model_error, simulate_model_errors
 from analysis.paths import DATA
 from analysis.tables import read_csv
 
@@ -35,32 +34,6 @@ class Contradiction:
 def repository(name: str) -> float:
     """A number of the survey draft's public repository."""
     return float(plain.cell(REPOSITORY, {"id": name}, "value"))
-
-
-def composition_laws(kernel_error: float, counts: list[int], correlations: list[float], draws: int, seed: int) -> pd.DataFrame:
-    """Relative error of a sum of N kernels by the survey's law and by the right one, with a simulation beside it.
-
-    Args:
-        kernel_error: relative deviation of a kernel (%).
-        counts: numbers of kernels.
-        correlations: pairwise correlations.
-        draws: models drawn for each point.
-        seed: of the draws.
-    """
-    rows = []
-    for kernels in counts:
-        for correlation in correlations:
-            errors = simulate_model_errors(kernel_error, np.ones(kernels), correlation, draws, seed)
-            rows.append(
-                {
-                    "kernels": kernels,
-                    "correlation": correlation,
-                    "survey_law_pct": claimed_model_error(kernel_error, kernels),
-                    "relative_error_pct": model_error(kernel_error, kernels, correlation),
-                    "simulated_pct": float(errors.std()),
-                }
-            )
-    return pd.DataFrame(rows)
 
 
 def scores_printed_and_recomputed() -> pd.DataFrame:

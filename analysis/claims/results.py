@@ -47,12 +47,17 @@ class Results:
                 raise
         return self._tables[name]
 
-    def cell(self, name: str, where: dict[str, Any], column: str) -> Any:
-        """The one cell of table `name` in the row whose columns equal `where`.
+    def cells(self, name: str, where: dict[str, Any], column: str | list[str]) -> Any:
+        """The cell of table `name` in the row whose columns equal `where`; with one list in `where` or `column`, a list of cells.
 
         Raises:
             ResultMissing: no such column, no row, or more than one row.
         """
+        if isinstance(column, list):
+            return [self.cells(name, where, one) for one in column]
+        for key, wanted in where.items():
+            if isinstance(wanted, list):
+                return [self.cells(name, {**where, key: one}, column) for one in wanted]
         frame = self.table(name)
         for key in [*where, column]:
             if key not in frame.columns:
@@ -89,11 +94,13 @@ class Results:
 
 
 def one_cell(frame: pd.DataFrame, where: dict[str, Any], column: str, path: Path | str) -> Any:
-    """The value of `column` in the only row of `frame` whose columns equal `where`; numbers compare as numbers."""
+    """The value of `column` in the only row of `frame` whose columns equal `where`; numbers compare as numbers, "" means empty."""
     rows = frame
     for key, wanted in where.items():
         values = rows[key]
-        if isinstance(wanted, (bool, str)):
+        if wanted == "":
+            rows = rows[values.isna()]
+        elif isinstance(wanted, (bool, str)):
             rows = rows[values.astype(str) == str(wanted)]
         else:
             rows = rows[pd.to_numeric(values, errors="coerce") == wanted]

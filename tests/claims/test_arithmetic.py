@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from analysis.claims import arithmetic as plain
 from analysis.claims import arithmetic_neuroscalar as neuroscalar
 from analysis.claims import arithmetic_survey as survey
-from analysis.claims import contradictions, equations
+from analysis.claims import equations
 from analysis.claims.contradiction_list import listing
 from analysis.claims.ledger import read_ledger
 from analysis.paths import DATA
@@ -132,12 +132,6 @@ def test_equations_on_small_examples():
 @given(st.integers(1, 30), st.integers(1, 30))
 def test_printed_tile_equation_is_off_by_tiles_over_waves(waves, tiles):
     assert equations.tiles_printed_over_right(waves, tiles) == pytest.approx(tiles / waves)
-
-
-def test_simulated_composition_agrees_with_the_law():
-    laws = contradictions.composition_laws(2.3, [1, 10, 50], [0.0, 0.5, 1.0], 20000, seed=1)
-    assert (laws["simulated_pct"] / laws["relative_error_pct"]).between(0.97, 1.03).all()
-    assert (laws["relative_error_pct"] <= 2.3 + 1e-12).all()
 
 
 def test_the_list_names_claims_that_exist():

@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from analysis.claims.ledger import COLUMNS
+from analysis.claims.results import Results
 from analysis.commands.claims import app
 
 TABLE = "tool,scheme,score\nVIDUR,base,2.1\nTimeloop,base,2.1\nnn-Meter,base,0.0\n"
@@ -99,6 +100,19 @@ def test_missing_or_truncated_results_are_told_in_one_line(place, broken, messag
     broken(place / "results" / "mtap")
     status, text = run(place)
     assert status == 1 and message in text and "Traceback" not in text
+
+
+def test_a_list_reads_several_rows_or_columns_in_its_order(place):
+    results = Results(place / "results")
+    assert results.cells("mtap/scores", {"scheme": "base", "tool": ["nn-Meter", "VIDUR"]}, "score") == [0.0, 2.1]
+    assert results.cells("mtap/scores", {"tool": "VIDUR"}, ["score", "scheme"]) == [2.1, "base"]
+
+
+def test_an_empty_cell_is_matched_by_an_empty_text(place):
+    folder = place / "results" / "mtap"
+    (folder / "scores.csv").write_text(TABLE + "VIDUR,,1.9\n")
+    write_manifest(folder)
+    assert Results(place / "results").cells("mtap/scores", {"tool": "VIDUR", "scheme": ""}, "score") == 1.9
 
 
 def test_a_row_that_is_not_unique_is_told(place):
