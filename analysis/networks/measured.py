@@ -3,11 +3,11 @@
 Time of an all-reduce of s bytes over n GPUs with one-way bandwidth B each, the fastest protocol of
 
     Simple:  floor + T + 2 sqrt(chunk T) + chunk,        T = k s / (efficiency B)
-    LL128:   floor + T 128/120 + sqrt(chunk T)           (NVLink rings)
+    LL128:   floor + T 128/120 + sqrt(chunk T)           (NVLink rings; a quarter of the chunk)
     LL:      floor + 2 T                                 (half of every line is a flag)
 
-with k = 2 (n - 1) / n for a ring and 1 for the in-switch reduction (NVLS). `floor` holds launch and hop latencies;
-2 sqrt(chunk T) is the cost of filling a pipeline of optimally sized chunks: (sqrt(chunk) + sqrt(T))^2 = min over m of (m + 1)(chunk + T / m).
+with k = 2 (n - 1) / n for a ring and 1 for the in-switch reduction (NVLS). `floor` holds launch and hop latencies; 2 sqrt(chunk T)
+is the cost of filling a pipeline of optimally sized chunks: (sqrt(chunk) + sqrt(T))^2 = min over m of (m + 1)(chunk + T / m).
 """
 
 from __future__ import annotations

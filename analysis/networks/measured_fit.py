@@ -115,7 +115,7 @@ def interpolation(train: pd.DataFrame, test: pd.DataFrame) -> Floats:
     for (machine, gpus), part in test.groupby(["machine", "gpus"]):
         same = train[train["machine"] == machine]
         source = same if len(same) else train
-        distance = np.abs(np.log(source["gpus"] / gpus))
+        distance = np.abs(np.log(source["gpus"].to_numpy(dtype=float) / float(str(gpus))))
         source = source[distance == distance.min()]
         curves = [
             np.interp(np.log(part["size_bytes"]), np.log(curve["size_bytes"]), np.log(curve["time_s"]))
