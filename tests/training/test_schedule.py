@@ -1,5 +1,6 @@
 """The pipeline schedule against its closed form, by hand and as a property."""
 
+import itertools
 import json
 
 import pytest
@@ -11,7 +12,7 @@ from analysis.training.schedule import bubble_share, makespan_s, perfetto, simul
 
 
 def test_two_stages_by_hand() -> None:
-    """Two stages, two microbatches, forward 1 and backward 2: F0 F1 on stage 0, B0 as soon as stage 1 gives it; ends at (m + p - 1)(f + b) = 9."""
+    """Two stages, two microbatches, forward 1, backward 2: B0 runs as soon as stage 1 gives it; ends at (m + p - 1)(f + b) = 9."""
     tasks = simulate([1.0, 1.0], [2.0, 2.0], 2)
     assert [(t.stage, t.phase, t.microbatch, t.start_s) for t in tasks] == [
         (0, "forward", 0, 0.0),
@@ -57,7 +58,7 @@ def test_every_pass_runs_once_and_after_what_it_needs(stages: int, groups: int, 
             assert task.start_s >= end["forward", depth, task.microbatch]
     for stage in range(stages):
         mine = sorted((t.start_s, t.end_s) for t in tasks if t.stage == stage)
-        assert all(first[1] <= second[0] + 1e-9 for first, second in zip(mine, mine[1:], strict=False))
+        assert all(first[1] <= second[0] + 1e-9 for first, second in itertools.pairwise(mine))
 
 
 def test_interleaving_needs_whole_groups() -> None:
