@@ -72,7 +72,7 @@ def _blocks(size: int, edge: int) -> NDArray[np.float64]:
 
 
 def with_memory(
-    m: int, n: int, k: int, rows: int, columns: int, dataflow: str, memory: Memory, unique_inputs: int | None = None
+    m: int, n: int, k: int, rows: int, columns: int, dataflow: str, memory: Memory, unique_inputs: float | None = None
 ) -> MemoryTiming:
     """Time of a product whose operands come from DRAM through double-buffered SRAMs.
 
@@ -146,3 +146,48 @@ def with_memory(
         dram_bytes=moved,
         bound="memory" if moved / bandwidth > compute.sum() else "compute",
     )
+
+
+def with_memory_tiled(
+    m: int, n: int, k: int, rows: int, columns: int, dataflow: str, memory: Memory, unique_inputs: float | None = None
+) -> MemoryTiming:
+    """As `with_memory`, with the product cut into equal parts so that what is used again fits, in the way that takes least time.
+
+    Parts are cut from M (os, ws) or from N (is), into 1, 2, 4, ... of them; weights (inputs, for is) are fetched for each part again.
+    One part is SCALE-Sim's order.
+
+    Args:
+        m, n, k, rows, columns, dataflow, memory, unique_inputs: as there.
+
+    Raises:
+        ValueError: an unknown dataflow.
+    """
+    streams_weights = int(dataflow_codes(dataflow)) == IS
+    length = n if streams_weights else m
+    inputs = float(m * k if unique_inputs is None else unique_inputs)
+    best: MemoryTiming | None = None
+    parts = 1
+    while parts <= length:
+        size, longer = divmod(length, parts)
+        sizes = [(size + 1, longer), (size, parts - longer)]
+        timings = []
+        for part, times in sizes:
+            if times:
+                if streams_weights:
+                    one = with_memory(m, part, k, rows, columns, dataflow, memory, inputs)
+                else:
+                    one = with_memory(part, n, k, rows, columns, dataflow, memory, inputs * part / m)
+                timings.append((one, times))
+        total = _together(timings, memory.bandwidth_bytes_per_cycle)
+        if best is None or total.total_cycles < best.total_cycles:
+            best = total
+        parts *= 2
+    assert best is not None
+    return best
+
+
+def _together(timings: list[tuple[MemoryTiming, int]], bandwidth: float) -> MemoryTiming:
+    """Several runs one after the other."""
+    names = [name for name in MemoryTiming.__dataclass_fields__ if name != "bound"]
+    sums = {name: float(sum(times * getattr(one, name) for one, times in timings)) for name in names}
+    return MemoryTiming(**sums, bound="memory" if sums["dram_bytes"] / bandwidth > sums["compute_cycles"] else "compute")

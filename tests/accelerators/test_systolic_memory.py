@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from analysis.accelerators.maestro import Loop, directives, systolic_loops, text, visits
 from analysis.accelerators.systolic import NO_QUIRKS, count
 from analysis.accelerators.systolic_files import read_design, read_topology
-from analysis.accelerators.systolic_memory import Memory, with_memory
+from analysis.accelerators.systolic_memory import Memory, with_memory, with_memory_tiled
 from analysis.accelerators.systolic_multi import CHIPS, on_chip, pipelined_cycles, separate_folds_cycles
 from analysis.errors import InputError
 from analysis.paths import DATA
@@ -61,6 +61,22 @@ def test_memory_laws(m: int, n: int, k: int, rows: int, columns: int, dataflow: 
     assert timed(4, 2 * kib * 1024).dram_bytes <= slow.dram_bytes + 1e-6
     roomy = timed(4, 1e15)
     assert roomy.dram_bytes == pytest.approx(m * k + n * k + m * n)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    m=SIZE, n=SIZE, k=SIZE, rows=EDGE, columns=EDGE, dataflow=DATAFLOW, kib=st.sampled_from([1, 4, 64]), bandwidth=st.sampled_from([2, 32])
+)
+def test_cutting_into_parts_never_takes_longer(
+    m: int, n: int, k: int, rows: int, columns: int, dataflow: str, kib: int, bandwidth: int
+) -> None:
+    memory = Memory(kib * 1024, kib * 1024, kib * 1024, bandwidth)
+    whole, cut = (f(m, n, k, rows, columns, dataflow, memory) for f in (with_memory, with_memory_tiled))
+    assert cut.total_cycles <= whole.total_cycles
+    assert cut.ofmap_writes == m * n and cut.ifmap_reads >= m * k - 1e-6 and cut.filter_reads >= n * k - 1e-6
+    assert cut.total_cycles >= max(cut.compute_cycles, cut.dram_bytes / bandwidth) - 1e-6
+    assert cut.compute_cycles >= whole.compute_cycles - 1e-6
+    assert cut.total_cycles == pytest.approx(cut.compute_cycles + cut.stall_cycles)
 
 
 def blocks(size: int, edge: int) -> list[int]:
