@@ -54,7 +54,7 @@ def test_memory_of_the_eight_runs() -> None:
 
 
 def test_activation_formulas() -> None:
-    """Korthikanti et al. 2022, equations 2, 4 and 6 (s b h (10 + 24/t + 5 a s / h t), s b h / t (34 + 5 a s / h), 34 s b h / t), and 2 s b h."""
+    """Korthikanti et al. 2022, equations 2, 4 and 6, with t the tensor-parallel size, and the bare input 2 s b h."""
     model = transformers.load("megatron-22b")
     s, b, h, a, t = 2048, 4, model.hidden, model.heads, 8
     plan = Plan(tensor_parallel=t, microbatch=b, global_batch=b, sequence_length=s)
