@@ -188,7 +188,7 @@ def association_table(printed: scoring.Printed, scored: list[Scored], weights: W
     rows = []
     for one in scored:
         for scheme in weights.schemes:
-            for left_out in ("", "nn-Meter"):
+            for left_out in ("none", "nn-Meter"):
                 tools = [t for t in printed.tools if t != left_out]
                 error = [-printed.tools[t].reported_error["rank"] for t in tools]  # higher: more accurate
                 score = [float(one.scores(weights.exact(scheme))[t]) for t in tools]

@@ -230,10 +230,10 @@ def test_association_of_accuracy_with_score_has_its_exact_p() -> None:
     """Claim s000.sec77.rho: printed rho = -0.9, p < 0.05; with the tie |rho| = 0.975, p = 4/120; N = 4 without nn-Meter: p = 1/6."""
     scored = [Scored("printed", {t: p.vector for t, p in PRINTED.tools.items()})]
     table = association_table(PRINTED, scored, WEIGHTS).set_index(["scheme", "left_out"])
-    assert table.loc[("base", ""), "spearman"] == pytest.approx(-9.5 / math.sqrt(95))
-    assert table.loc[("base", ""), "spearman_p"] == pytest.approx(4 / 120)
-    assert table.loc[("deployment_heavy", ""), "spearman"] == pytest.approx(-0.9)
-    assert table.loc[("deployment_heavy", ""), "spearman_p"] == pytest.approx(10 / 120)
+    assert table.loc[("base", "none"), "spearman"] == pytest.approx(-9.5 / math.sqrt(95))
+    assert table.loc[("base", "none"), "spearman_p"] == pytest.approx(4 / 120)
+    assert table.loc[("deployment_heavy", "none"), "spearman"] == pytest.approx(-0.9)
+    assert table.loc[("deployment_heavy", "none"), "spearman_p"] == pytest.approx(10 / 120)
     assert table.loc[("base", "nn-Meter"), "spearman_p"] == pytest.approx(1 / 6)
 
 

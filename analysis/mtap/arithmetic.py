@@ -1,0 +1,59 @@
+"""Small questions about MTAP that a printed claim asks."""
+
+from __future__ import annotations
+
+from analysis.composition.gap import composition_gap
+from analysis.mtap.evidence import DIMENSIONS
+from analysis.mtap.gaps import component_gaps
+from analysis.mtap.rubric import read_rubric
+from analysis.mtap.scoring import read_printed
+from analysis.paths import DATA
+from analysis.tables import read_csv
+
+
+def gamma_of_overprediction() -> float:
+    """The printed gap of a whole of 0.8 s whose parts were predicted as 1.0 s: above zero without any overhead."""
+    return round(composition_gap(0.8, [1.0]).gamma, 12)
+
+
+def largest_printed_error(tool: str) -> float:
+    """Upper end of the error that the survey draft's table 5 prints for a tool (%)."""
+    return read_printed(DATA / "mtap" / "printed.yaml").tools[tool].reported_error["high"]
+
+
+def holes(dimension: str, holding: str) -> int:
+    """Kinds of evidence without a level in a dimension, counted where their description holds a text.
+
+    Args:
+        dimension: D1..D5.
+        holding: text that the description must contain; validated compositions only, for D2.
+    """
+    part = read_rubric(DATA / "mtap" / "rubric.yaml").dimensions[dimension]
+    found = [g for name, component in part.components.items() for g in component_gaps(dimension, name, component) if g.kind == "no level"]
+    return sum(holding in g.where and "validated: no" not in g.where for g in found)
+
+
+def thresholds(dimension: str, grade: int) -> list[float]:
+    """Numbers that the rubric names for a grade of a dimension, sorted from large to small for a pair of different items.
+
+    Args:
+        dimension: D1..D5; for D4 the times of all grades are given.
+        grade: 0..3.
+    """
+    part = read_rubric(DATA / "mtap" / "rubric.yaml").dimensions[dimension]
+    numbers: list[float] = []
+    for component in part.components.values():
+        for level in component.levels:
+            for leaf in level.when.leaves():
+                bound = next((b for b in (leaf.below, leaf.above) if b is not None), None)
+                timed = dimension == "D4" and leaf.item == "minutes_to_first_prediction"
+                if bound is not None and (timed or (dimension != "D4" and level.grade == grade)) and bound not in numbers:
+                    numbers.append(bound)
+    return numbers if grade == 3 else sorted(numbers)
+
+
+def graded_without_a_cell() -> int:
+    """Printed grades of a dimension that no cell of the design (table 4) assesses for that tool."""
+    planned = read_csv(DATA / "claims" / "printed" / "survey_table4.csv", required=["tool", "dimension"])
+    tools = read_printed(DATA / "mtap" / "printed.yaml").tools
+    return sum(d not in set(planned[planned.tool == tool].dimension) for tool in tools for d in DIMENSIONS)
