@@ -186,3 +186,31 @@ def test_bad_statement_is_refused(tmp_path, tools):
 
 def test_methodologies_are_the_five_of_the_draft():
     assert list(METHODOLOGIES) == ["A", "S", "T", "M", "H"]
+
+
+def test_small_tables_name_known_tools(tools):
+    """Every tool of the comparison, of the earlier taxonomy and of the composition of methods is one that the tool table has."""
+    names = {tool.name for tool in tools}
+    for table in ("comparison", "taxonomy_learning"):
+        assert set(read_csv(SURVEY / f"{table}.csv")["tool"]) <= names
+    methods = set(METHODOLOGIES.values()) | {"measured profile"}
+    edges = read_csv(SURVEY / "composition.csv")
+    assert set(edges["source"]) | set(edges["target"]) <= methods
+
+
+def test_each_practice_is_answered_for_each_tool():
+    """Earlier survey, Table 5: five practices; its Table 4 and the survey's Table 5 together name six tools."""
+    practices = read_csv(SURVEY / "practices.csv")["practice"]
+    applied = read_csv(SURVEY / "practices_applied.csv", keep_default_na=False)
+    assert len(practices) == 5
+    pairs = applied.groupby(["tool", "practice"]).size()
+    assert (pairs == 1).all() and len(pairs) == 5 * applied["tool"].nunique() == 30
+    assert set(applied["met"]) <= {"yes", "partly", "no", "not applicable", "not seen"}
+    assert (applied.loc[applied["met"].isin(["yes", "partly", "no"]), "source"] != "").all()
+
+
+def test_quoted_facts_have_sources():
+    facts = read_csv(SURVEY / "facts.csv", dtype=str, keep_default_na=False)
+    assert facts["key"].is_unique
+    assert (facts[["text", "what", "source"]] != "").all().all()
+    assert facts["source"].str.match(r"(s00[0-4] |https?://|[\w-]+/[\w-]+@)").all()
