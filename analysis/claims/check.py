@@ -117,8 +117,8 @@ def check_all(results: str | Path, claims_folder: str | Path = DATA / "claims") 
     return [judge(claim, checks.get(claim_id), store) for claim_id, claim in claims.items()]
 
 
-def show(value: Any) -> str:
-    """A value for a reader: numbers to six significant digits, lists with semicolons."""
+def show(value: Any, like: Any = None) -> str:
+    """A value for a reader: numbers to six significant digits, lists with semicolons; whole numbers as `like` is written."""
     if value is None:
         return ""
     if isinstance(value, list):
@@ -127,7 +127,11 @@ def show(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, int):
         return str(value)
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        if isinstance(like, int) and value.is_integer():
+            return str(int(value))
+        return f"{value:.1f}" if value.is_integer() and abs(value) < 1000 else f"{value:.6g}"
+    return str(value)
 
 
 def to_frame(outcomes: list[Outcome]) -> pd.DataFrame:
@@ -144,7 +148,7 @@ def to_frame(outcomes: list[Outcome]) -> pd.DataFrame:
                 "statement": one.claim.statement,
                 "printed": show(check.printed) if check is not None and check.printed is not None else one.claim.value,
                 "unit": one.claim.unit,
-                "got": show(one.got),
+                "got": show(one.got, check.printed if check is not None else None),
                 "difference": difference(one.got, check.printed) if check is not None else "",
                 "verdict": one.verdict,
                 "kind": one.claim.kind,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.claims.check import Outcome, to_frame
+from analysis.claims.check import Outcome, show, to_frame
 from analysis.claims.check_files import VERDICTS
 from analysis.claims.ledger import DOCUMENTS
+
+RELATIONS = {"equal": "", "at most": "at most ", "at least": "at least ", "less than": "less than ", "more than": "more than "}
 
 
 def counts(frame: pd.DataFrame, by: str = "document", order: tuple[str, ...] = tuple(DOCUMENTS)) -> pd.DataFrame:
@@ -23,9 +25,25 @@ def counts(frame: pd.DataFrame, by: str = "document", order: tuple[str, ...] = t
     return table.rename_axis(index="verdict", columns=None).reset_index()
 
 
-def report(outcomes: list[Outcome]) -> str:
-    """The text of `claims check`: counts by verdict and document, then every claim that is not as expected."""
-    lines = [counts(to_frame(outcomes)).to_string(index=False), ""]
+def contradicted(outcomes: list[Outcome]) -> list[str]:
+    """One line for each claim that a value got here contradicts: identifier, verdict, value got, value printed, statement."""
+    return [
+        f"{one.claim.claim_id:28} {one.verdict:17} got {show(one.got, one.check.printed)}; printed {RELATIONS[one.check.relation]}{show(one.check.printed)}"
+        f"  ({one.claim.statement})"
+        for one in outcomes
+        if one.check is not None and one.got is not None and one.verdict in ("differs", "wrong arithmetic")
+    ]
+
+
+def report(outcomes: list[Outcome], everything: bool = True) -> str:
+    """The text of `claims check`: what is contradicted, counts by verdict and document, then every claim that is not as expected.
+
+    Args:
+        outcomes: of `analysis.claims.check.check_all`.
+        everything: list the contradicted claims too.
+    """
+    lines = [*contradicted(outcomes), ""] if everything else []
+    lines += [counts(to_frame(outcomes)).to_string(index=False), ""]
     changed = [one for one in outcomes if one.problem]
     if not changed:
         lines.append(f"{len(outcomes)} claims, every verdict and value as expected")

@@ -20,13 +20,14 @@ app = typer.Typer(help="The ledger of claims and the table of requirements.", no
 def check(
     results: Annotated[Path, typer.Option(help="folder of results, one folder a notebook")] = RESULTS,
     claims: Annotated[Path, typer.Option(help="folder with ledger.csv and checks/")] = DATA / "claims",
+    brief: Annotated[bool, typer.Option(help="only the counts and what is not as expected")] = False,
 ) -> None:
     """Recompute every verdict; exit 1 and name the claims when one is not as expected."""
     from analysis.claims.check import check_all
     from analysis.claims.report import report
 
     outcomes = check_all(results, claims)
-    typer.echo(report(outcomes))
+    typer.echo(report(outcomes, everything=not brief))
     if any(one.problem for one in outcomes):
         raise typer.Exit(1)
 

@@ -83,7 +83,7 @@ def test_a_value_within_the_claim_but_not_the_expected_one_fails(place):
     (folder / "scores.csv").write_text(TABLE.replace("nn-Meter,base,0.0", "nn-Meter,base,0.3"))
     write_manifest(folder)
     status, text = run(place)
-    assert status == 1 and "two (mtap.yaml): value is 0.3, expected 0" in text
+    assert status == 1 and "two (mtap.yaml): value is 0.3, expected 0.0" in text
 
 
 @pytest.mark.parametrize(
@@ -100,6 +100,23 @@ def test_missing_or_truncated_results_are_told_in_one_line(place, broken, messag
     broken(place / "results" / "mtap")
     status, text = run(place)
     assert status == 1 and message in text and "Traceback" not in text
+
+
+def test_contradicted_claims_are_listed_with_both_values(place):
+    checks = place / "claims" / "checks" / "mtap.yaml"
+    checks.write_text(CHECKS.replace("printed: 2.1", "printed: 2.0").replace("verdict: reproduced", "verdict: wrong arithmetic", 1))
+    status, text = run(place)
+    assert status == 0
+    line = next(line for line in text.splitlines() if line.startswith("one "))
+    assert " ".join(line.split()).startswith("one wrong arithmetic got 2.1; printed 2.0 (statement)")
+        "one",
+        "wrong",
+        "arithmetic",
+        "got",
+        "2.1;",
+        "printed",
+        "2.0",
+    ]
 
 
 def test_a_list_reads_several_rows_or_columns_in_its_order(place):
