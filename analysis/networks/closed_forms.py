@@ -118,7 +118,7 @@ def reduction_cycles(size, memory):
 
 @inner
 def halving_doubling_cycles(aware, collective, kind, nodes, latency, speed, endpoint, memory, size):
-    """One chunk by halving-doubling: (cycles, of these the last wait after the last registration of work)."""
+    """One chunk by halving-doubling: halves outward while reducing, doubles back."""
     rounds = 0
     while (2 << rounds) <= nodes:
         rounds += 1

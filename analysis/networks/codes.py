@@ -8,7 +8,8 @@ from numba import njit
 
 # inner functions are called from compiled ones only: without wrappers for Python they compile in half the time
 _BARE: dict[str, Any] = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-inner: Any = njit(**_BARE, no_cpython_wrapper=True)
+_INNER: dict[str, Any] = {**_BARE, "no_cpython_wrapper": True}
+inner: Any = njit(**_INNER)
 outer: Any = njit(**_BARE)
 
 ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL = range(4)

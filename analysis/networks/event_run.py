@@ -48,7 +48,6 @@ from analysis.networks.event_simulation import (
     GENERAL,
     INDEX,
     ITEM_FREE,
-    LEFT,
     LINK_FREE,
     M_DEVICE,
     M_NEXT,
@@ -71,13 +70,11 @@ from analysis.networks.event_simulation import (
     P_QUEUE,
     P_TREE,
     PARALLEL,
-    PARENT,
     PHASES,
     QUEUE,
     RANK,
     RANK_TICK,
     RECEIVE_NOW,
-    RIGHT,
     S_ARRIVED,
     S_POSTED,
     S_STREAM,
@@ -91,6 +88,7 @@ from analysis.networks.event_simulation import (
     TAG,
     find_slot,
     memory_ns,
+    place_in_tree,
     post_receive,
     register,
     run_algorithm,
@@ -178,34 +176,6 @@ def plan_phases(machine, state, number, size, whole, nodes):
             size = add_phase(machine, state, number, count, ALL_GATHER, dim, 2, size, True, machine.size[dim])
             count += 1
     return count
-
-
-@inner
-def place_in_tree(stream, minimum, nodes):
-    """Parent and children of a rank: a perfect tree numbered in order, with the root left over at its end (or start, `minimum`)."""
-    index = stream[INDEX]
-    root = 0 if minimum else nodes - 1
-    first = 1 if minimum else 0
-    stream[PARENT] = stream[LEFT] = stream[RIGHT] = -1
-    top = first + (nodes - 1) // 2
-    base, stride = stream[BASE], stream[STRIDE]
-    if index == root:
-        if minimum:
-            stream[RIGHT] = base + top * stride
-        else:
-            stream[LEFT] = base + top * stride
-        return
-    place = index - first + 1  # 1 ... nodes-1: its lowest set bit is its height
-    low = place & -place
-    if low * 2 == nodes:
-        stream[PARENT] = base + root * stride
-    elif place & (2 * low):
-        stream[PARENT] = base + (index - low) * stride
-    else:
-        stream[PARENT] = base + (index + low) * stride
-    if low > 1:
-        stream[LEFT] = base + (index - low // 2) * stride
-        stream[RIGHT] = base + (index + low // 2) * stride
 
 
 @inner

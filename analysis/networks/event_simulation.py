@@ -412,6 +412,34 @@ def run_algorithm(machine, work, state, number, event):
 
 
 @inner
+def place_in_tree(stream, minimum, nodes):
+    """Parent and children of a rank: a perfect tree numbered in order, with the root left over at its end (or start, `minimum`)."""
+    index = stream[INDEX]
+    root = 0 if minimum else nodes - 1
+    first = 1 if minimum else 0
+    stream[PARENT] = stream[LEFT] = stream[RIGHT] = -1
+    top = first + (nodes - 1) // 2
+    base, stride = stream[BASE], stream[STRIDE]
+    if index == root:
+        if minimum:
+            stream[RIGHT] = base + top * stride
+        else:
+            stream[LEFT] = base + top * stride
+        return
+    place = index - first + 1  # 1 ... nodes-1: its lowest set bit is its height
+    low = place & -place
+    if low * 2 == nodes:
+        stream[PARENT] = base + root * stride
+    elif place & (2 * low):
+        stream[PARENT] = base + (index - low) * stride
+    else:
+        stream[PARENT] = base + (index + low) * stride
+    if low > 1:
+        stream[LEFT] = base + (index - low // 2) * stride
+        stream[RIGHT] = base + (index + low // 2) * stride
+
+
+@inner
 def run_tree(machine, state, number, event):
     """One event of the double binary tree: up to the root reducing, down again; leaf, inner node or root."""
     stream = state.stream[number]

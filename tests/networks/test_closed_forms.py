@@ -1,0 +1,128 @@
+"""Formulas against the event-driven simulation, on random cases; laws that hold for any network."""
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.networks.cases import AWARE, UNAWARE, CollectiveCase, Network, outside_model
+from analysis.networks.closed_forms import case_arrays
+from analysis.networks.collectives import bandwidth_bound_cycles, closed_forms, collective_cycles, simulate_collective
+
+COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
+sizes = st.one_of(st.integers(10, 300), st.integers(1000, 100_000), st.sampled_from([1 << 20, 1 << 24]), st.integers(1 << 20, 1 << 28))
+
+
+@st.composite
+def networks(draw: st.DrawFn, dimensions: int = 1, backend: str | None = None, algorithms: tuple[str, ...] | None = None) -> Network:
+    algorithm = tuple(draw(st.sampled_from(algorithms or ("ring", "direct", "halvingDoubling"))) for _ in range(dimensions))
+    most = 12 if dimensions == 1 else 5
+    powers = [2, 4, 8] if dimensions == 1 else [2, 4]
+    return Network(
+        backend=backend or draw(st.sampled_from([AWARE, UNAWARE])),
+        topology=tuple(draw(st.sampled_from(["Switch", "Ring", "FullyConnected"])) for _ in range(dimensions)),
+        npus_per_dim=tuple(draw(st.sampled_from(powers) if a == "halvingDoubling" else st.integers(2, most)) for a in algorithm),
+        bandwidth_GBps=tuple(draw(st.sampled_from([1.5, 25.0, 50.0, 400.0, 741.34])) for _ in range(dimensions)),
+        latency_ns=tuple(draw(st.sampled_from([0.0, 1.0, 30.5, 500.0, 936.25])) for _ in range(dimensions)),
+        algorithm_per_dim=algorithm,
+        preferred_dataset_splits=draw(st.integers(1, 9)),
+        active_chunks_per_dim=draw(st.integers(1, 5)),
+        queues_per_dim=draw(st.sampled_from([1, 2, 4])),
+        endpoint_delay=draw(st.sampled_from([0, 1, 10, 57, 1000])),
+        local_mem_bw_GBps=draw(st.sampled_from([3350.0, 200.0, 20.0])),
+        collective_optimization=draw(st.sampled_from(["localBWAware", "baseline"])),
+    )
+
+
+@st.composite
+def cases(draw: st.DrawFn, dimensions: int = 1, **fixed: object) -> CollectiveCase:
+    network = draw(networks(dimensions, **fixed))  # type: ignore[arg-type]
+    case = CollectiveCase(draw(st.sampled_from(COLLECTIVES)), draw(sizes), network)
+    return case if not outside_model(case) else replace(case, collective="all_reduce", network=replace(network, backend=UNAWARE))
+
+
+@settings(max_examples=250, deadline=None)
+@given(cases())
+def test_one_dimension_equals_the_simulation(case: CollectiveCase) -> None:
+    formula = int(closed_forms([case])[0])
+    if formula >= 0:
+        assert set(simulate_collective(case).cycles.tolist()) == {formula}
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.integers(2, 3).flatmap(lambda d: cases(d, backend=UNAWARE)))
+def test_several_dimensions_equal_the_simulation(case: CollectiveCase) -> None:
+    formula = int(closed_forms([case])[0])
+    if formula >= 0:
+        assert set(simulate_collective(case).cycles.tolist()) == {formula}
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases(), st.floats(1.0, 20.0))
+def test_more_bandwidth_is_never_slower(case: CollectiveCase, factor: float) -> None:
+    """Holds on one dimension without queues between chunks, where every term is a rounded-down size over bandwidth."""
+    network = replace(case.network, active_chunks_per_dim=1, queues_per_dim=1)
+    wider = replace(network, bandwidth_GBps=tuple(b * factor for b in network.bandwidth_GBps))
+    slow, fast = closed_forms([replace(case, network=network), replace(case, network=wider)])
+    if slow >= 0 and fast >= 0:
+        assert fast <= slow
+
+
+@settings(max_examples=120, deadline=None)
+@given(cases(backend=AWARE))
+def test_nothing_beats_the_links(case: CollectiveCase) -> None:
+    """(n-1)/n x size / bandwidth through an NPU's links; each message may round down by less than a cycle on each hop."""
+    if outside_model(case):
+        return
+    network = case.network
+    n = network.npus
+    messages = 2 * n * n * (network.preferred_dataset_splits + 1) * n
+    assert collective_cycles(case).cycles + messages >= bandwidth_bound_cycles(case)
+
+
+def test_unaware_links_beat_the_bound() -> None:
+    """Why the law needs congestion: without it all of a direct exchange's messages use the whole link at once."""
+    network = Network(UNAWARE, ("Switch",), (16,), (25.0,), (0.0,), ("direct",))
+    case = CollectiveCase("reduce_scatter", 1 << 28, network)
+    assert collective_cycles(case).cycles < bandwidth_bound_cycles(case)
+
+
+@settings(max_examples=150, deadline=None)
+@given(networks(), st.integers(1, 4096))
+def test_reduce_scatter_and_all_gather_make_an_all_reduce(network: Network, unit: int) -> None:
+    """For rings, direct exchange and halving-doubling, one chunk at a time; the endpoint of the seam is counted once a chunk."""
+    network = replace(network, active_chunks_per_dim=1, queues_per_dim=1)
+    n, chunks = network.npus, network.preferred_dataset_splits
+    # the tool halves one step too far and doubles again: keep the last half even, and chunks above one byte an NPU
+    size = 2 * n * n * chunks * unit
+    trio = [
+        CollectiveCase("all_reduce", size, network),
+        CollectiveCase("reduce_scatter", size, network),
+        CollectiveCase("all_gather", size // n, network),
+    ]
+    if any(outside_model(case) for case in trio):
+        return
+    whole, scatter, gather = closed_forms(trio)
+    if min(whole, scatter, gather) >= 0:
+        assert whole == scatter + gather - chunks * network.endpoint_delay
+
+
+def test_arrays_hold_names_as_numbers() -> None:
+    arrays = case_arrays(
+        [
+            CollectiveCase(
+                "all_to_all",
+                8,
+                Network(
+                    topology=("Ring", "Switch"),
+                    npus_per_dim=(2, 4),
+                    bandwidth_GBps=(1, 2),
+                    latency_ns=(1, 2),
+                    algorithm_per_dim=("ring", "direct"),
+                ),
+            )
+        ]
+    )
+    assert arrays.npus[0].tolist() == [2, 4, 1, 1]
+    np.testing.assert_allclose(arrays.bytes_per_ns[0, :2], [1.073741824, 2.147483648])  # GiB/s, 2**30
