@@ -27,12 +27,13 @@ def counts(frame: pd.DataFrame, by: str = "document", order: tuple[str, ...] = t
 
 def contradicted(outcomes: list[Outcome]) -> list[str]:
     """One line for each claim that a value got here contradicts: identifier, verdict, value got, value printed, statement."""
-    return [
-        f"{one.claim.claim_id:28} {one.verdict:17} got {show(one.got, one.check.printed)}; printed {RELATIONS[one.check.relation]}{show(one.check.printed)}"
-        f"  ({one.claim.statement})"
-        for one in outcomes
-        if one.check is not None and one.got is not None and one.verdict in ("differs", "wrong arithmetic")
-    ]
+    lines = []
+    for one in outcomes:
+        if one.check is None or one.got is None or one.verdict not in ("differs", "wrong arithmetic"):
+            continue
+        values = f"got {show(one.got, one.check.printed)}; printed {RELATIONS[one.check.relation]}{show(one.check.printed)}"
+        lines.append(f"{one.claim.claim_id:28} {one.verdict:17} {values}  ({one.claim.statement})")
+    return lines
 
 
 def report(outcomes: list[Outcome], everything: bool = True) -> str:
