@@ -9,18 +9,24 @@ import pandas as pd
 
 from analysis.accelerators.peers import SCALE_SIM, Step, install, run
 from analysis.accelerators.systolic_cases import OUTPUTS, predict_cases
+from analysis.accelerators.systolic_files import cases
 from analysis.errors import InputError
 
-# Small on purpose: SCALE-Sim simulates some 750 cycles a second.
-CASES = [
-    (20, 12, 9, 8, 8, "ws"),
-    (33, 31, 17, 16, 16, "os"),
-    (33, 31, 17, 16, 16, "is"),
-    (1, 64, 40, 4, 32, "ws"),
-    (50, 7, 30, 32, 4, "os"),
-    (64, 64, 64, 16, 16, "ws"),
-    (13, 29, 64, 8, 24, "is"),
+# Small on purpose: SCALE-Sim simulates some 750 cycles a second. Array rows and columns, dataflow, and one row of a topology file:
+# three numbers are M, N, K; seven are ifmap height and width, filter height and width, channels, filters, stride.
+CASES: list[tuple[int, int, str, tuple[int, ...]]] = [
+    (8, 8, "ws", (20, 12, 9)),
+    (16, 16, "os", (33, 31, 17)),
+    (16, 16, "is", (33, 31, 17)),
+    (4, 32, "ws", (1, 64, 40)),
+    (32, 4, "os", (50, 7, 30)),
+    (16, 16, "ws", (64, 64, 64)),
+    (8, 24, "is", (13, 29, 64)),
+    (16, 8, "os", (12, 12, 3, 3, 4, 10, 1)),
+    (16, 8, "ws", (14, 11, 3, 2, 3, 9, 2)),
+    (8, 16, "is", (10, 10, 5, 5, 2, 6, 3)),
 ]
+HEADERS = {3: "Layer,M,N,K,", 7: "Layer,IFMAP Height,IFMAP Width,Filter Height,Filter Width,Channels,Num Filter,Strides,"}
 
 CONFIG = """[general]
 run_name = peer
@@ -88,6 +94,31 @@ def parse_reports(folder: Path) -> dict[str, float]:
     return found
 
 
+def write_case(folder: Path, rows: int, columns: int, dataflow: str, layer: tuple[int, ...]) -> None:
+    """The files of one run: design.cfg, layers.csv, layout.csv.
+
+    Args:
+        folder: where.
+        rows, columns: the array (count).
+        dataflow: os, ws or is.
+        layer: three or seven numbers, see `CASES`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "design.cfg").write_text(CONFIG.format(rows=rows, columns=columns, dataflow=dataflow))
+    (folder / "layers.csv").write_text(f"{HEADERS[len(layer)]}\nlayer,{','.join(str(x) for x in layer)},\n")
+    (folder / "layout.csv").write_text("Layer,\n")
+
+
+def predict_case(folder: Path) -> dict[str, float]:
+    """Our numbers for a run, from the very files that SCALE-Sim reads.
+
+    Args:
+        folder: written by `write_case`.
+    """
+    answer = predict_cases(cases(folder / "layers.csv", folder / "design.cfg"))
+    return {column: float(answer[column].iloc[0]) for column in OUTPUTS}
+
+
 def compare(folder: Path) -> tuple[pd.DataFrame, list[Step]]:
     """Install SCALE-Sim, run the cases through its command line, compare every number.
 
@@ -98,23 +129,19 @@ def compare(folder: Path) -> tuple[pd.DataFrame, list[Step]]:
         One row for each case and number: ours, theirs, difference; and the steps taken.
     """
     python, steps = install(SCALE_SIM, folder)
-    cases = pd.DataFrame(CASES, columns=["M", "N", "K", "array_rows", "array_cols", "dataflow"])
-    ours = predict_cases(cases)
     rows = []
-    for i, (m, n, k, array_rows, array_columns, dataflow) in enumerate(CASES):
+    for i, (array_rows, array_columns, dataflow, layer) in enumerate(CASES):
         home = folder.resolve() / "scalesim-runs" / f"case{i}"
-        home.mkdir(parents=True, exist_ok=True)
-        (home / "design.cfg").write_text(CONFIG.format(rows=array_rows, columns=array_columns, dataflow=dataflow))
-        (home / "layers.csv").write_text(f"Layer,M,N,K,\nlayer,{m},{n},{k},\n")
-        (home / "layout.csv").write_text("Layer,\n")
+        write_case(home, array_rows, array_columns, dataflow, layer)
         (home / "out").mkdir(exist_ok=True)
-        arguments = ["-c", "design.cfg", "-t", "layers.csv", "-l", "layout.csv", "-p", "out", "-i", "gemm", "-s", "N"]
-        steps.append(run([str(python), "-m", "scalesim.scale", *arguments], "scalesim", f"run case {i}", home))
+        arguments = ["-c", "design.cfg", "-t", "layers.csv", "-l", "layout.csv", "-p", "out", "-s", "N"]
+        kind = "gemm" if len(layer) == 3 else "conv"
+        steps.append(run([str(python), "-m", "scalesim.scale", *arguments, "-i", kind], "scalesim", f"run case {i}", home))
         if steps[-1].status != 0:
             raise InputError(f"case {i} failed: {steps[-1].message}", key="scalesim")
-        theirs = parse_reports(home / "out" / "peer")
-        case = {"tool": "SCALE-Sim 3.0.0", "case": f"{m}x{n}x{k} on {array_rows}x{array_columns} {dataflow}"}
+        ours, theirs = predict_case(home), parse_reports(home / "out" / "peer")
+        case = {"tool": "SCALE-Sim 3.0.0", "case": f"{kind} {'x'.join(str(x) for x in layer)} on {array_rows}x{array_columns} {dataflow}"}
         for column in OUTPUTS:
-            value = float(ours[column].iloc[i])
-            rows.append({**case, "quantity": column, "ours": value, "theirs": theirs[column], "difference": value - theirs[column]})
+            difference = ours[column] - theirs[column]
+            rows.append({**case, "quantity": column, "ours": ours[column], "theirs": theirs[column], "difference": difference})
     return pd.DataFrame(rows), steps

@@ -6,6 +6,8 @@ import configparser
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandas as pd
+
 from analysis.accelerators.systolic import DATAFLOWS, SCALE_SIM_3, Quirks, convolution_output
 from analysis.errors import InputError
 
@@ -21,7 +23,7 @@ class ScaleSimDesign:
         dataflow: os, ws or is.
         mode: CALC (as much bandwidth as needed) or USER.
         bandwidth_words_per_cycle: for the outputs in USER mode; None in CALC (words/cycle).
-        ifmap_bandwidth, filter_bandwidth: read bandwidths in USER mode, from the layout section (words/cycle).
+        ifmap_bandwidth, filter_bandwidth: read bandwidths in USER mode, where version 3 takes them from; None if not given (words/cycle).
     """
 
     name: str
@@ -100,6 +102,11 @@ def read_design(path: str | Path) -> ScaleSimDesign:
     if mode not in ("CALC", "USER"):
         raise InputError(f"expected CALC or USER, got {mode!r}", path=path, line=line_of("InterfaceBandwidth"), key="InterfaceBandwidth")
     user = mode == "USER"
+
+    def port(key: str) -> int | None:
+        section = next((name for name in ("layout", architecture) if parser.has_option(name, key)), None)
+        return number(section, key) if user and section else None
+
     return ScaleSimDesign(
         name=text("general", "run_name").strip("\"'"),
         rows=number(architecture, "ArrayHeight"),
@@ -110,16 +117,17 @@ def read_design(path: str | Path) -> ScaleSimDesign:
         dataflow=dataflow,
         mode=mode,
         bandwidth_words_per_cycle=number(architecture, "Bandwidth") if user else None,
-        ifmap_bandwidth=number("layout", "IfmapSRAMBankBandwidth") if user else None,
-        filter_bandwidth=number("layout", "FilterSRAMBankBandwidth") if user else None,
+        ifmap_bandwidth=port("IfmapSRAMBankBandwidth"),
+        filter_bandwidth=port("FilterSRAMBankBandwidth"),
     )
 
 
 def read_topology(path: str | Path) -> list[ScaleSimLayer]:
     """Read a topology file, of convolutions (name, ifmap h and w, filter h and w, channels, filters, stride) or products (name, M, N, K).
 
-    The two are told apart by their header: a product file's second to fourth columns are M, N, K. Rows end in a comma; a sparsity
-    ratio after the last number is left out. A convolution whose name contains DP is depthwise: one layer for each channel.
+    The two are told apart by their header: a product file's second to fourth columns are M, N, K. The comma that ends a row may be
+    missing; what comes after the last number (a sparsity ratio, a batch size, a remark) is left out. A convolution whose name
+    contains DP is depthwise: one layer for each channel.
 
     Args:
         path: the CSV.
@@ -164,3 +172,19 @@ def read_topology(path: str | Path) -> list[ScaleSimLayer]:
     if not layers:
         raise InputError("has no layer; expected one a row after the header", path=path, line=1)
     return layers
+
+
+def cases(topology: str | Path, config: str | Path, quirks: Quirks = SCALE_SIM_3) -> pd.DataFrame:
+    """SCALE-Sim's two files as a table of cases: layer, M, N, K, array_rows, array_cols, dataflow.
+
+    Args:
+        topology: the network's CSV.
+        config: the design's .cfg.
+        quirks: whether convolutions round as SCALE-Sim does.
+
+    Raises:
+        InputError: from either file.
+    """
+    design = read_design(config)
+    rows = [(layer.name, *layer.product(quirks), design.rows, design.columns, design.dataflow) for layer in read_topology(topology)]
+    return pd.DataFrame(rows, columns=["layer", "M", "N", "K", "array_rows", "array_cols", "dataflow"])

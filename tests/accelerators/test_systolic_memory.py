@@ -11,12 +11,15 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
 
 from analysis.accelerators.maestro import Loop, directives, systolic_loops, text, visits
 from analysis.accelerators.systolic import NO_QUIRKS, count
-from analysis.accelerators.systolic_files import read_design, read_topology
+from analysis.accelerators.systolic_cases import OUTPUTS
+from analysis.accelerators.systolic_files import cases, read_design, read_topology
 from analysis.accelerators.systolic_memory import Memory, with_memory, with_memory_tiled
 from analysis.accelerators.systolic_multi import CHIPS, on_chip, pipelined_cycles, separate_folds_cycles
+from analysis.commands import systolic as systolic_command
 from analysis.errors import InputError
 from analysis.paths import DATA
 
@@ -150,6 +153,49 @@ def test_scale_sim_files(tmp_path: Path) -> None:
     convolutions.write_text("Layer,IFMAP H,IFMAP W,Filter H,Filter W,Channels,Filters,Strides,\nconv1,230,230,7,7,3,,2,\n")
     with pytest.raises(InputError, match=r"conv.csv:2: filters"):
         read_topology(convolutions)
+
+
+def test_the_files_as_they_are_shipped(tmp_path: Path) -> None:
+    # The layout of SCALE-Sim's configs/google.cfg (version 2: no layout section, colons and blanks) and of its topologies: blank
+    # line after the header, a tab before a name, a remark or nothing in place of the last comma.
+    config = tmp_path / "google.cfg"
+    config.write_text(
+        "[general]\nrun_name = GoogleTPU_v1_ws\n\n[architecture_presets]\nArrayHeight:    256\nArrayWidth:     256\n"
+        "IfmapSramSzkB:    6144\nFilterSramSzkB:   6144\nOfmapSramSzkB:    2048\nDataflow : ws\nBandwidth : 10\nMemoryBanks: 1\n\n"
+        "[run_presets]\nInterfaceBandwidth: USER\nSRAM_row_size: 2"
+    )
+    design = read_design(config)
+    assert design.bandwidth_words_per_cycle == 10 and design.ifmap_bandwidth is None
+    topology = tmp_path / "net.csv"
+    topology.write_text(
+        "Layer name, IFMAP Height, IFMAP Width, Filter Height, Filter Width, Channels, Num Filter, Strides,\n\n"
+        "Conv1, 224, 224, 3, 3, 3, 32, 2,\nConv2_dw, 112, 112, 3, 3, 1, 1, 1,#dw\n\tConv11,28,28,1,1,256,256,1\n"
+    )
+    frame = cases(topology, config)
+    assert frame["layer"].tolist() == ["Conv1", "Conv2_dw", "Conv11"]
+    assert frame[["M", "N", "K"]].to_numpy().tolist() == [[112 * 112, 32, 27], [110 * 110, 1, 9], [784, 256, 256]]
+    assert set(frame["array_rows"]) == {256} and set(frame["dataflow"]) == {"ws"}
+
+
+def test_the_command(tmp_path: Path) -> None:
+    def command(*arguments: str) -> Result:
+        return CliRunner().invoke(systolic_command.app, [str(x) for x in arguments])
+
+    source, out = tmp_path / "cases.csv", tmp_path / "out.csv"
+    source.write_text("id,M,N,K,array_rows,array_cols,dataflow\n007,33,31,17,16,16,os\nb,1,1,1,16,16,xs\n")
+    assert command(source, "--out", out).exit_code == 0
+    lines = out.read_text().splitlines()
+    assert lines[0] == ",".join(["id", "M", "N", "K", "array_rows", "array_cols", "dataflow", *OUTPUTS, "reason"])
+    # recorded: layer edge1 on 16 x 16, os: 282 demand rows, 1122 and 1581 SRAM reads, 1215 writes
+    assert lines[1].startswith("007,33,31,17,16,16,os,282,") and lines[1].endswith(",1122,1581,1215,")
+    assert lines[2] == 'b,1,1,1,16,16,xs,,,,,,,"dataflow must be one of os, ws, is"'
+    assert command(source, "--out", out, "--no-quirks").exit_code == 0
+    assert out.read_text().splitlines()[1].endswith(",1122,1581,1023,")
+
+    out.unlink()
+    source.write_text("M,N,K,array_rows,array_cols\n1,1,1,1,1\n")
+    failed = command(source, "--out", out)
+    assert isinstance(failed.exception, InputError) and "dataflow" in str(failed.exception) and not out.exists()
 
 
 @settings(max_examples=60, deadline=None)
