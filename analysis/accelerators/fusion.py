@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 
 from analysis.workloads.layers import Layer
 
@@ -156,10 +157,13 @@ def group(layers: Sequence[Layer], first: int, last: int) -> Group:
             height = max(layers[i].p * layers[i].stride for i in inside if source in layers[i].inputs)
             rows += size * min((window[source][1] - window[source][0] + 1) / height, 1.0)
 
-    whole = 0
-    for i in inside:
-        alive = [name for j, name in enumerate(users, first) if j <= i and any(i <= reader <= last for reader in users[name])]
-        whole = max(whole, sum(graph.words[name] for name in alive))
+    change = [0] * (last - first + 2)
+    for i, name in enumerate(users):
+        inner = [reader for reader in users[name] if reader <= last]
+        if inner:
+            change[i] += graph.words[name]
+            change[max(inner) - first + 1] -= graph.words[name]
+    whole = max(accumulate(change))
     return Group(first, last, weights, sum(reads.values()), written, int(-(-rows // 1)), whole)
 
 
