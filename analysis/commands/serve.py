@@ -39,18 +39,29 @@ def replay(
 
 @app.command()
 def simulate(
-    config: Annotated[Path, typer.Argument(help="YAML: requests, scheduler, limits, steps, replicas, routing")],
+    config: Annotated[Path, typer.Argument(help="YAML: requests, scheduler, limits, steps, replicas, routing; or VIDUR's own .json")],
     out: Annotated[Path, typer.Option(help="folder for requests.csv, batches.csv and summary.csv")],
+    steps: Annotated[Path | None, typer.Option(help="with VIDUR's .json: recorded batches that give the step times")] = None,
+    fit: Annotated[bool, typer.Option(help="fit a linear step time to --steps; --no-fit uses the recorded times in order")] = True,
 ) -> None:
     """Simulate what the configuration describes; writes requests, batches and a summary."""
-    from analysis.serving.configuration import read_configuration
+    from analysis.errors import InputError
+    from analysis.serving.configuration import read_configuration, summary_table
     from analysis.serving.replay import write_run
+    from analysis.serving.steps import read_recorded
+    from analysis.serving.steps_linear import read_fit
+    from analysis.serving.vidur_config import read_vidur, simulate_vidur
     from analysis.tables import write_csv
 
-    configuration = read_configuration(config)
-    result = configuration.run()
+    if (config.suffix == ".json") != (steps is not None):
+        raise InputError("expected with VIDUR's .json, which has no step times, and with nothing else", key="--steps")
+    if steps is not None:
+        result, slo = simulate_vidur(read_vidur(config), read_fit(steps) if fit else read_recorded(steps)), {}
+    else:
+        configuration = read_configuration(config)
+        result, slo = configuration.run(), configuration.slo()
     write_run(result, out)
-    summary = configuration.summary(result)
+    summary = summary_table(result, slo)
     write_csv(summary, out / "summary.csv")
     typer.echo(f"{len(result.requests)} requests, {int(result.replicas['batches'].sum())} batches, in {out}")
     for name, value, unit in summary.itertuples(index=False):

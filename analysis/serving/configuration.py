@@ -20,10 +20,10 @@ Requests may instead be `{trace: requests.csv}` or `{vidur: {count: 200, rate_pe
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-import numpy as np
 import pandas as pd
 from pydantic import Field, model_validator
 
@@ -171,7 +171,7 @@ class SimulationConfig(Strict):
     limits: LimitsConfig = LimitsConfig()
     steps: Annotated[LinearSteps | FileSteps, Field(discriminator="kind")]
     replicas: Annotated[int, Field(ge=1)] = 1
-    routing: Literal["round_robin", "random", "least_requests", "least_work"] = "round_robin"
+    routing: Literal["round_robin", "random", "least_requests", "least_waiting", "least_work"] = "round_robin"
     seed: Annotated[int, Field(ge=0)] = 0
     slo: SloConfig = SloConfig()
 
@@ -202,17 +202,26 @@ class Configuration:
                 raise
             raise InputError(error.message, path=self.path, key=error.key) from None
 
-    def summary(self, result: Result) -> pd.DataFrame:
-        """Latencies, use and goodput of a run: columns name, value, unit."""
-        rows = [(name, value, "s") for name, value in summary(result).items()]
-        units = {"output_tokens_per_s": "1/s"}
-        rows += [(name, float(value), units.get(name, "1")) for name, value in dataclasses.asdict(use(result)).items()]
-        slo = {name: bound for name, bound in self.config.slo.model_dump().items() if bound is not None}
-        if slo:
-            share, per_second = goodput(result, slo)
-            rows += [("good_share", share, "1"), ("goodput", per_second, "1/s")]
-        rows.append(("makespan_s", result.makespan_s, "s"))
-        return pd.DataFrame(rows, columns=["name", "value", "unit"]).replace({np.inf: np.nan})
+    def slo(self) -> dict[str, float]:
+        """The bounds given."""
+        return {name: bound for name, bound in self.config.slo.model_dump().items() if bound is not None}
+
+
+def summary_table(result: Result, slo: Mapping[str, float]) -> pd.DataFrame:
+    """Latencies, use and, if there are bounds, goodput of a run: columns name, value, unit.
+
+    Args:
+        result: a run.
+        slo: bound in seconds by latency; may be empty.
+    """
+    rows = [(name, value, "s") for name, value in summary(result).items()]
+    units = {"output_tokens_per_s": "1/s"}
+    rows += [(name, float(value), units.get(name, "1")) for name, value in dataclasses.asdict(use(result)).items()]
+    if slo:
+        share, per_second = goodput(result, slo)
+        rows += [("good_share", share, "1"), ("goodput", per_second, "1/s")]
+    rows.append(("makespan_s", result.makespan_s, "s"))
+    return pd.DataFrame(rows, columns=["name", "value", "unit"])
 
 
 def read_configuration(path: str | Path) -> Configuration:

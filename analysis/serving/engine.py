@@ -18,8 +18,8 @@ from analysis.serving.schedulers.dispatch import FASTER_TRANSFORMER, schedule
 from analysis.serving.state import NONE, Replica, put_last
 from analysis.serving.steps import Steps, step_time
 
-ROUTINGS = ("round_robin", "random", "least_requests", "least_work")
-ASSIGNED, LEAST_REQUESTS, LEAST_WORK = 0, 1, 2
+ROUTINGS = ("round_robin", "random", "least_requests", "least_waiting", "least_work")
+ASSIGNED, LEAST_REQUESTS, LEAST_WAITING, LEAST_WORK = range(4)
 
 
 @inlined
@@ -165,7 +165,7 @@ def run(
         limits: LIMITS, shape (1,).
         steps: `Steps`.
         assigned: i8, shape (requests,): replica of each request, read when `routing` is ASSIGNED.
-        routing: ASSIGNED, LEAST_REQUESTS or LEAST_WORK.
+        routing: ASSIGNED, LEAST_REQUESTS, LEAST_WAITING or LEAST_WORK.
         log, members, member_tokens: BATCH, i8, i8: batches as they start; empty: not wanted.
     """
     cursor = np.zeros(2, np.int64)
@@ -183,6 +183,8 @@ def run(
                     there = Replica(states[r], requests, running[r], prefixes[r], batches[r], tokens[r], limits[0])
                     advance(there, now, steps, r, log, members, member_tokens, cursor)
                 if routing == LEAST_WORK and states[r].work < states[chosen].work:
+                    chosen = r
+                if routing == LEAST_WAITING and states[r].waiting < states[chosen].waiting:
                     chosen = r
                 if routing == LEAST_REQUESTS and states[r].outstanding < states[chosen].outstanding:
                     chosen = r

@@ -101,7 +101,8 @@ def simulate(
         steps: how long a batch takes.
         limits: of each replica; by default those of the recorded runs.
         replicas: how many equal replicas.
-        routing: round_robin, random, least_requests (fewest not complete) or least_work (fewest tokens left).
+        routing: round_robin, random, least_requests (fewest not complete), least_waiting (fewest not admitted; VIDUR's "least outstanding
+            requests") or least_work (fewest tokens left).
         seed: of random routing.
         record_batches: keep every batch; the run is then made twice, first to count them.
     Raises:
@@ -144,8 +145,9 @@ def assign(count: int, replicas: int, routing: str, seed: int) -> tuple[Ints, in
     """Replica of each request by arrival where the routing does not look at their state, and the loop's routing mode."""
     if routing == "random":
         return np.random.default_rng(seed).integers(0, replicas, count), engine.ASSIGNED
-    mode = {"round_robin": engine.ASSIGNED, "least_requests": engine.LEAST_REQUESTS, "least_work": engine.LEAST_WORK}[routing]
-    return np.arange(count, dtype=np.int64) % replicas, engine.ASSIGNED if replicas == 1 else mode
+    modes = {"least_requests": engine.LEAST_REQUESTS, "least_waiting": engine.LEAST_WAITING, "least_work": engine.LEAST_WORK}
+    mode = engine.ASSIGNED if replicas == 1 else modes.get(routing, engine.ASSIGNED)
+    return np.arange(count, dtype=np.int64) % replicas, mode
 
 
 def initial_requests(requests: Requests, by_arrival: Ints) -> tuple[Records, int]:

@@ -116,6 +116,13 @@ def split_by_ratio(total_tokens: Floats, prefill_to_decode: float) -> tuple[Ints
     return np.floor(total_tokens - output).astype(np.int64), output
 
 
+def vidur_arrivals(count: int, rate_per_s: float, seed: int) -> Floats:
+    """VIDUR's Poisson arrivals where the lengths take nothing from the random stream; seconds, shape (count,)."""
+    source = random.Random(seed)
+    gaps = [min(-math.log(1.0 - source.random()) / rate_per_s, 3.0 * (1.0 / rate_per_s)) for _ in range(count)]
+    return np.cumsum(np.array(gaps))
+
+
 def vidur_requests(count: int, rate_per_s: float, seed: int, low: int = 128, high: int = 512, prefill_to_decode: float = 20.0) -> Requests:
     """The very requests that VIDUR 7d47513 draws: Poisson arrivals, total lengths uniform between `low` and `high`.
 
