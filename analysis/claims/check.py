@@ -134,6 +134,11 @@ def show(value: Any, like: Any = None) -> str:
     return str(value)
 
 
+def show_printed(check: Check) -> str:
+    """The printed value with the relation in which the value got has to stand to it, such as `at most 0.2`."""
+    return f"{'' if check.relation == 'equal' else check.relation + ' '}{show(check.printed)}"
+
+
 def to_frame(outcomes: list[Outcome]) -> pd.DataFrame:
     """Outcomes as a table, one row a claim, in the ledger's order."""
     rows = []
@@ -146,7 +151,7 @@ def to_frame(outcomes: list[Outcome]) -> pd.DataFrame:
                 "document": one.claim.document,
                 "location": one.claim.location,
                 "statement": one.claim.statement,
-                "printed": show(check.printed) if check is not None and check.printed is not None else one.claim.value,
+                "printed": show_printed(check) if check is not None and check.printed is not None else one.claim.value,
                 "unit": one.claim.unit,
                 "got": show(one.got, check.printed if check is not None else None),
                 "difference": difference(one.got, check.printed) if check is not None else "",

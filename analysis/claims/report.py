@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.claims.check import Outcome, show, to_frame
+from analysis.claims.check import Outcome, show, show_printed, to_frame
 from analysis.claims.check_files import VERDICTS
 from analysis.claims.ledger import DOCUMENTS
-
-RELATIONS = {"equal": "", "at most": "at most ", "at least": "at least ", "less than": "less than ", "more than": "more than "}
 
 
 def counts(frame: pd.DataFrame, by: str = "document", order: tuple[str, ...] = tuple(DOCUMENTS)) -> pd.DataFrame:
@@ -31,7 +29,7 @@ def contradicted(outcomes: list[Outcome]) -> list[str]:
     for one in outcomes:
         if one.check is None or one.got is None or one.verdict not in ("differs", "wrong arithmetic"):
             continue
-        values = f"got {show(one.got, one.check.printed)}; printed {RELATIONS[one.check.relation]}{show(one.check.printed)}"
+        values = f"got {show(one.got, one.check.printed)}; printed {show_printed(one.check)}"
         lines.append(f"{one.claim.claim_id:28} {one.verdict:17} {values}  ({one.claim.statement})")
     return lines
 
