@@ -1,0 +1,67 @@
+"""How many collectives a CPU-second, and how long does a congestion-aware trace take?"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from analysis.bench.report import Benchmark
+from analysis.networks.case_table import parse_case
+from analysis.networks.cases import AWARE, Network, outside_model
+from analysis.networks.closed_forms import CaseArrays, case_arrays, closed_form_cycles
+from analysis.networks.replay import Prepared, prepare, run_events, run_known
+from analysis.networks.trace import read_groups, read_nodes
+from analysis.paths import DATA
+from analysis.tables import read_csv
+
+RECORDED = DATA / "recorded" / "astra-sim"
+
+
+def collectives_per_cpu_second(repeats: int = 200) -> float:
+    """Closed-form collectives a CPU-second: the recorded runs that have one, of one to three dimensions, parsing apart."""
+    frame = read_csv(RECORDED / "collectives.csv", dtype=str, keep_default_na=False)
+    cases = [case for case in map(parse_case, frame.to_dict("records")) if not outside_model(case)]
+    arrays = case_arrays(cases)
+    result = np.zeros(len(cases), np.int64)
+    closed_form_cycles(arrays, result)
+    covered = CaseArrays(*[column[result >= 0] for column in arrays])
+    result = result[result >= 0]
+    start = time.process_time()
+    for _ in range(repeats):
+        closed_form_cycles(covered, result)
+    return repeats * len(result) / (time.process_time() - start)
+
+
+def _gpt() -> Prepared:
+    nodes = read_nodes(RECORDED / "gpt_tp4dp2" / "nodes.csv")
+    groups = read_groups(RECORDED / "gpt_tp4dp2" / "comm_groups.json")
+    return prepare(nodes, Network(AWARE, active_chunks_per_dim=2), groups, 989)
+
+
+def trace_milliseconds(events: bool, repeats: int = 20) -> float:
+    """CPU-milliseconds to replay the GPT trace on congestion-aware links, parsing apart.
+
+    Args:
+        events: event by event, or with known durations (the answer is the same).
+        repeats: how often.
+    """
+    prepared = _gpt()
+    replay = run_events if events else run_known
+    assert replay(prepared) is not None
+    start = time.process_time()
+    for _ in range(repeats):
+        replay(prepared)
+    return (time.process_time() - start) / repeats * 1e3
+
+
+def benchmarks() -> list[Benchmark]:
+    """The promised figures of this room."""
+    tool = "ASTRA-sim: 0.32 s"
+    return [
+        Benchmark(
+            "closed-form collectives", collectives_per_cpu_second, "collectives/CPU-s", 1e6, "min", "parsing apart; ASTRA-sim: 36 ms each"
+        ),
+        Benchmark("congestion-aware GPT trace", lambda: trace_milliseconds(False), "CPU-ms", 3, "max", f"parsing apart; {tool}"),
+        Benchmark("the same, event by event", lambda: trace_milliseconds(True), "CPU-ms", 100, "max", f"the reference path; {tool}"),
+    ]
