@@ -83,7 +83,6 @@ class _Graph:
     readers: dict[str, tuple[int, ...]]
 
 
-@lru_cache(maxsize=8)
 def _graph(layers: Layers) -> _Graph:
     readers: dict[str, list[int]] = {}
     for i, layer in enumerate(layers):
@@ -103,9 +102,8 @@ def _read_words(reader: Layer, source: str, words: dict[str, int]) -> int:
     return reader.input_words
 
 
-def _outside_reads(layers: Layers, first: int, last: int) -> dict[str, int]:
+def _outside_reads(layers: Layers, words: dict[str, int], first: int, last: int) -> dict[str, int]:
     """Words of each tensor that a group reads from DRAM, each once."""
-    words = _graph(layers).words
     inside = {layers[i].name for i in range(first, last + 1)}
     found: dict[str, int] = {}
     for i in range(first, last + 1):
@@ -128,10 +126,13 @@ def group(layers: Sequence[Layer], first: int, last: int) -> Group:
         first, last: positions (index, both inside).
     """
     layers = tuple(layers)
-    graph = _graph(layers)
+    return _group(layers, _graph(layers), first, last)
+
+
+def _group(layers: Layers, graph: _Graph, first: int, last: int) -> Group:
     inside = range(first, last + 1)
     weights = sum(layers[i].weight_words for i in inside)
-    reads = _outside_reads(layers, first, last)
+    reads = _outside_reads(layers, graph.words, first, last)
     users = {layers[i].name: graph.readers.get(layers[i].name, ()) for i in inside}
     written = sum(graph.words[name] for name, by in users.items() if not by or any(not first <= reader <= last for reader in by))
     if first == last:
@@ -170,14 +171,16 @@ def group(layers: Sequence[Layer], first: int, last: int) -> Group:
 @lru_cache(maxsize=16)
 def _candidates(layers: Layers, longest: int) -> tuple[tuple[Group, ...], ...]:
     """For each position, the groups that end there."""
-    return tuple(tuple(group(layers, i, j) for i in range(max(0, j + 1 - longest), j + 1)) for j in range(len(layers)))
+    graph = _graph(layers)
+    return tuple(tuple(_group(layers, graph, i, j) for i in range(max(0, j + 1 - longest), j + 1)) for j in range(len(layers)))
 
 
 def _sum(layers: Layers, groups: Sequence[Group]) -> Traffic:
     graph = _graph(layers)
     boundary = sum(graph.words[layer.name] for layer in layers if layer.name not in graph.readers)
     for part in groups:
-        boundary += sum(size for source, size in _outside_reads(layers, part.first, part.last).items() if source not in graph.words)
+        reads = _outside_reads(layers, graph.words, part.first, part.last)
+        boundary += sum(size for source, size in reads.items() if source not in graph.words)
     weights = sum(part.weight_words for part in groups)
     total = sum(part.traffic_words for part in groups)
     return Traffic(tuple(groups), weights, boundary, total - weights - boundary)
