@@ -13,6 +13,7 @@
     routing: least_work
     slo: {ttft_s: 0.2, tpot_s: 0.03}
 
+With `disaggregation: {prefill_replicas: 1, latency_s: 0.001, token_s: 1.0e-6}` those replicas compute prompts and `replicas` others decode.
 Requests may instead be `{trace: requests.csv}` or `{vidur: {count: 200, rate_per_s: 2.0, seed: 42}}`; steps
 `{kind: recorded, path: ...}` or `{kind: fitted, path: ...}`. Paths are relative to the YAML's folder.
 """
@@ -29,6 +30,7 @@ from pydantic import Field, model_validator
 
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
+from analysis.serving.disaggregation import Transfer, simulate_disaggregated
 from analysis.serving.limits import Limits, Scheduler
 from analysis.serving.metrics import goodput, summary, use
 from analysis.serving.requests import Requests, read_requests
@@ -155,6 +157,14 @@ class FileSteps(Strict):
         return read_recorded(folder / self.path) if self.kind == "recorded" else read_fit(folder / self.path)
 
 
+class DisaggregationConfig(Strict):
+    """`disaggregation.Transfer`, and how many replicas prefill."""
+
+    prefill_replicas: Annotated[int, Field(ge=1)]
+    latency_s: Seconds = 0.0
+    token_s: Seconds = 0.0
+
+
 class SloConfig(Strict):
     """Bounds that a request must meet to count as good."""
 
@@ -174,6 +184,7 @@ class SimulationConfig(Strict):
     routing: Literal["round_robin", "random", "least_requests", "least_waiting", "least_work"] = "round_robin"
     seed: Annotated[int, Field(ge=0)] = 0
     slo: SloConfig = SloConfig()
+    disaggregation: DisaggregationConfig | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,12 +198,20 @@ class Configuration:
         """Run it, with its batches."""
         config, folder = self.config, self.path.parent
         try:
-            return simulate(
-                config.requests.draw(folder),
+            requests, steps = config.requests.draw(folder), config.steps.make(folder)
+            limits = Limits(**config.limits.model_dump())
+            if config.disaggregation is None:
+                return simulate(
+                    requests, config.scheduler, steps, limits, config.replicas, config.routing, config.seed, record_batches=True
+                )
+            return simulate_disaggregated(
+                requests,
                 config.scheduler,
-                config.steps.make(folder),
-                Limits(**config.limits.model_dump()),
-                replicas=config.replicas,
+                steps,
+                limits,
+                prefill_replicas=config.disaggregation.prefill_replicas,
+                decode_replicas=config.replicas,
+                transfer=Transfer(config.disaggregation.latency_s, config.disaggregation.token_s),
                 routing=config.routing,
                 seed=config.seed,
                 record_batches=True,

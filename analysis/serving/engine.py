@@ -135,7 +135,7 @@ def arrive(replica: Replica, i: int, number: int) -> None:
         state.clock = request.arrived_at
     request.replica = number
     state.outstanding += 1
-    state.work += request.total
+    state.work += request.total - request.processed
     put_last(replica, i)
 
 

@@ -93,14 +93,22 @@ def record(limits: Limits, scheduler: str) -> NDArray[np.void]:
     return out
 
 
-def check_feasible(requests: Requests, limits: Limits, scheduler: str) -> None:
+def check_feasible(requests: Requests, limits: Limits, scheduler: str, prefilled: bool = False) -> None:
     """Refuse requests that could never finish, even alone.
 
     A request of T tokens in all holds at most T - 1 in the cache (the last token generated is never stored).
 
+    Args:
+        requests, limits, scheduler: of the run.
+        prefilled: the requests bring their prompt's blocks and first token.
     Raises:
         InputError: names the first such request, what it needs and what there is.
     """
+    if prefilled:
+        if scheduler not in PREEMPTING:
+            raise InputError(f"{scheduler} cannot take over prompts; expected one of {', '.join(PREEMPTING)}", key="scheduler")
+        alone = requests.decode_tokens < 2
+        refuse(requests, alone, requests.decode_tokens, 2, "output tokens to be worth taking over", "num_decode_tokens")
     total = requests.prefill_tokens + requests.decode_tokens
     capacity = limits.kv_blocks
     if scheduler in RESERVING:
@@ -109,7 +117,7 @@ def check_feasible(requests: Requests, limits: Limits, scheduler: str) -> None:
     elif scheduler == "lightllm":
         need, capacity = total, limits.kv_blocks * limits.block_size
     else:
-        need = blocks_for(total - 1, limits.block_size) + (1 if limits.prefix_caching else 0)
+        need = blocks_for(total - 1, limits.block_size) + int(limits.prefix_caching) + int(prefilled)
         if scheduler != "vllm_v1":
             need = need + np.maximum(limits.watermark_blocks, requests.decode_tokens > 1)
     refuse(

@@ -141,7 +141,11 @@ def preempt(replica: Replica, i: int) -> None:
 
 @inlined
 def resume_swapped(replica: Replica) -> None:
-    """Bring swapped requests at the front of the waiting list back into the cache while they fit."""
+    """Bring requests whose blocks are elsewhere, at the front of the waiting list, into the cache while they fit.
+
+    Their blocks wait in host memory after a preemption, or come from a replica that computed the prompt; the second way is paid for before
+    the request arrives.
+    """
     state, limits = replica.state, replica.limits
     while state.first != NONE and replica.requests[state.first].swapped > 0 and state.admitted < limits.max_batch:
         request = replica.requests[state.first]
@@ -149,7 +153,8 @@ def resume_swapped(replica: Replica) -> None:
             return
         i = take_first(replica)
         take(replica, i, request.swapped)
-        state.moved += request.swapped
+        if request.restarts > 0:
+            state.moved += request.swapped
         request.swapped = 0
         request.order = state.admissions
         state.admissions += 1

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from analysis.errors import InputError
 from analysis.serving import engine
-from analysis.serving.limits import Limits, check_feasible, record
+from analysis.serving.limits import Limits, blocks_for, check_feasible, record
 from analysis.serving.requests import Floats, Ints, Requests
 from analysis.serving.state import BATCH, NONE, PREFIX, REQUEST, STATE
 from analysis.serving.steps import StepTime
@@ -92,6 +92,7 @@ def simulate(
     routing: str = "round_robin",
     seed: int = 0,
     record_batches: bool = False,
+    prefilled: bool = False,
 ) -> Result:
     """Run requests to completion.
 
@@ -105,11 +106,12 @@ def simulate(
             requests") or least_work (fewest tokens left).
         seed: of random routing.
         record_batches: keep every batch; the run is then made twice, first to count them.
+        prefilled: the requests arrive with their prompt's KV blocks and first token, as they do at a decode replica (`disaggregation`).
     Raises:
         InputError: a request that can never finish; too few recorded steps; an unknown name.
     """
     limits = limits or Limits()
-    check_feasible(requests, limits, scheduler)
+    check_feasible(requests, limits, scheduler, prefilled)
     if replicas < 1:
         raise InputError(f"expected at least 1, got {replicas}", key="replicas")
     if routing not in engine.ROUTINGS:
@@ -122,6 +124,8 @@ def simulate(
 
     def once(log: Records, members: Ints, member_tokens: Ints) -> tuple[Records, Records]:
         rows, prefixes = initial_requests(requests, by_arrival)
+        if prefilled:
+            take_over(rows, limits.block_size)
         states = initial_states(replicas, int(settings["blocks"][0]))
         room = np.zeros((3, replicas, limits.max_batch + 1), np.int64)
         resident = np.zeros((replicas, prefixes), PREFIX)
@@ -166,6 +170,14 @@ def initial_requests(requests: Requests, by_arrival: Ints) -> tuple[Records, int
     rows["prefix"][has] = which
     rows["prefix_tokens"][has] = requests.prefix_tokens[by_arrival][has]
     return rows, len(names)
+
+
+def take_over(rows: Records, block_size: int) -> None:
+    """Let requests begin with their prompt processed and its first token generated; their blocks are on the way."""
+    rows["processed"] = rows["prefill"] + 1
+    rows["generated"] = 1
+    rows["swapped"] = blocks_for(rows["processed"], block_size)
+    rows["prefill_completed_at"] = rows["arrived_at"]
 
 
 def initial_states(replicas: int, blocks: int) -> Records:

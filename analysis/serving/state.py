@@ -30,7 +30,7 @@ REQUEST = np.dtype(
         ("cached", "i8"),  # prompt tokens found in the prefix cache, summed over admissions
         ("blocks", "i8"),  # KV blocks held by this request alone
         ("shared", "i8"),  # KV blocks used together with others of the same prefix
-        ("swapped", "i8"),  # KV blocks waiting in host memory
+        ("swapped", "i8"),  # KV blocks waiting elsewhere
         ("prefix", "i8"),  # which shared prefix the prompt begins with, or NONE
         ("prefix_tokens", "i8"),
         ("restarts", "i8"),  # preemptions

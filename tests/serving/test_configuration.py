@@ -73,6 +73,13 @@ def test_a_trace_and_recorded_steps_are_the_replay(tmp_path: Path) -> None:
     np.testing.assert_allclose(result.e2e_s, read_csv(requests)["e2e"], rtol=0, atol=1e-9)
 
 
+def test_disaggregation_is_one_key(tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text(GOOD + "disaggregation: {prefill_replicas: 1, latency_s: 0.01}\n")
+    result = read_configuration(tmp_path / "run.yaml").run()
+    several = result.requests.decode_tokens > 1
+    assert set(result.records["replica"][several]) == {1, 2} and set(result.records["replica"][~several]) <= {0}
+
+
 def test_zero_requests_have_a_summary(tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text(GOOD.replace("count: 50", "count: 0"))
     configuration = read_configuration(tmp_path / "run.yaml")

@@ -18,8 +18,7 @@ def schedule(replica: Replica) -> int:
     """Fill the next batch; returns how many requests are in it."""
     state, requests, limits = replica.state, replica.requests, replica.limits
     running, batch, tokens = replica.running, replica.batch, replica.tokens
-    if limits.swap != 0:
-        resume_swapped(replica)
+    resume_swapped(replica)
 
     # Positions 0 to begun - 1 of the running list, which are read already, collect the prompts begun earlier.
     size, used, begun = 0, 0, 0

@@ -18,8 +18,7 @@ from analysis.serving.state import NONE, Replica, keep_running, next_tokens, sor
 def schedule(replica: Replica) -> int:
     """Fill the next batch; returns how many requests are in it."""
     state, requests, limits = replica.state, replica.requests, replica.limits
-    if limits.swap != 0:
-        resume_swapped(replica)
+    resume_swapped(replica)
     size, longest = 0, 0
     while state.first != NONE and requests[state.first].swapped == 0:
         i = state.first

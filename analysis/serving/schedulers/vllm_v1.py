@@ -32,8 +32,7 @@ def schedule(replica: Replica) -> int:
     """Fill the next batch; returns how many requests are in it."""
     state, requests, limits, running = replica.state, replica.requests, replica.limits, replica.running
     preempted = state.preempted
-    if limits.swap != 0:
-        resume_swapped(replica)
+    resume_swapped(replica)
     sort_by_admission(replica)
     size, budget, k, last = 0, limits.max_tokens, 0, state.running
     while k < last and budget > 0:
