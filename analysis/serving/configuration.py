@@ -212,8 +212,8 @@ class Configuration:
                 prefill_replicas=config.disaggregation.prefill_replicas,
                 decode_replicas=config.replicas,
                 transfer=Transfer(config.disaggregation.latency_s, config.disaggregation.token_s),
-                routing=config.routing,
-                seed=config.seed,
+                routing=routing,
+                seed=seed,
                 record_batches=True,
             )
         except InputError as error:
