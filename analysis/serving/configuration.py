@@ -200,10 +200,9 @@ class Configuration:
         try:
             requests, steps = config.requests.draw(folder), config.steps.make(folder)
             limits = Limits(**config.limits.model_dump())
+            routing, seed = config.routing, config.seed
             if config.disaggregation is None:
-                return simulate(
-                    requests, config.scheduler, steps, limits, config.replicas, config.routing, config.seed, record_batches=True
-                )
+                return simulate(requests, config.scheduler, steps, limits, config.replicas, routing, seed, record_batches=True)
             return simulate_disaggregated(
                 requests,
                 config.scheduler,
