@@ -8,6 +8,7 @@ import pandas as pd
 
 from analysis.training import schedule
 from analysis.training.kernel_time import efficiencies_of
+from analysis.training.memory import RESERVE_BYTES
 from analysis.training.plan import Training
 from analysis.training.search import PLAN_COLUMNS
 from analysis.training.step import Prediction, roofline_s, stage_phases
@@ -33,6 +34,9 @@ def text(training: Training, prediction: Prediction) -> str:
     memory = prediction.memory.as_dict()
     lines += ["", f"{'memory':<14}{'GiB':>12}{'share':>9}"]
     lines += [f"{name:<14}{value / 2**30:>12.3f}{value / memory['total']:>9.1%}" for name, value in memory.items() if name != "stage"]
+    room = training.machine().load_device().memory_bytes - RESERVE_BYTES
+    verdict = "fits" if memory["total"] <= room else "DOES NOT FIT"
+    lines += ["", f"{verdict}: {memory['total'] / 2**30:.1f} GiB of {room / 2**30:.1f} GiB that a {training.machine().device} leaves"]
     return "\n".join(lines)
 
 
@@ -42,6 +46,7 @@ def as_json(training: Training, prediction: Prediction) -> str:
         "config": training.model_dump(),
         "time_s": prediction.time.as_dict(),
         "memory_bytes": prediction.memory.as_dict(),
+        "fits": prediction.memory.total <= training.machine().load_device().memory_bytes - RESERVE_BYTES,
         "roofline_s": roofline_s(training.shape(), training.plan, training.software, training.machine()),
         "model_flop": prediction.model_flop,
         "mfu": prediction.mfu,
