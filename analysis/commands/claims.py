@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.paths import DATA, RESULTS, ROOT
+from analysis.paths import BOOK, DATA, RESULTS, ROOT
 
 app = typer.Typer(help="The ledger of claims and the table of requirements.", no_args_is_help=True)
 
@@ -43,6 +43,21 @@ def requirements(
     items = read_requirements(table)
     typer.echo(summary(items))
     wrong = problems(items, root)
+    for line in wrong:
+        typer.echo(line)
+    if wrong:
+        raise typer.Exit(1)
+
+
+@app.command()
+def prose(
+    results: Annotated[Path, typer.Option(help="folder of results, one folder a notebook")] = RESULTS,
+    book: Annotated[Path, typer.Option(help="folder of chapters")] = BOOK,
+) -> None:
+    """Exit 1 when a chapter holds a number typed by hand that a results file gives."""
+    from analysis.claims.prose import typed_numbers
+
+    wrong = typed_numbers(book, results)
     for line in wrong:
         typer.echo(line)
     if wrong:

@@ -1,0 +1,78 @@
+"""Is a number typed into a chapter that a results file gives?"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+SKIPPED_BLOCK = re.compile(r"^(`{3,}|~{3,}|:{3,}|\$\$)")
+SKIPPED_INLINE = re.compile(r"\{\w+(?::\w+)?\}`[^`]*`|`[^`]*`|\$[^$]*\$|\]\([^)]*\)|<[^>]*>|https?://\S+")
+NUMBER = re.compile(r"(?<![\w.,/§-])[-−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w.]*\d)|(?<![\w.,/§-])[-−]?\d+(?:\.\d+)?(?![\w.,]*\d)")
+SIGNIFICANT = 3
+
+
+def known_numbers(results: str | Path) -> dict[str, str]:
+    """Printed form, without unit and thousands separators -> `notebook.key`, for every number that notebooks give to the prose.
+
+    Quotations (kind cited) are left out: a document's own figure may stand in a sentence about it.
+
+    Args:
+        results: folder of results, one folder a notebook, each with `numbers.json`.
+    """
+    found: dict[str, str] = {}
+    for path in sorted(Path(results).glob("*/numbers.json")):
+        for key, entry in json.loads(path.read_text(encoding="utf-8")).items():
+            match = re.fullmatch(r"[-−]?[\d,]*\.?\d+", entry["text"].split(" ")[0])
+            if match and isinstance(entry["value"], (int, float)) and entry["kind"] != "cited":
+                found.setdefault(normal(match[0]), f"{path.parent.name}.{key}")
+    return found
+
+
+def normal(text: str) -> str:
+    """A number's digits without thousands separators, with a plain minus."""
+    return text.replace(",", "").replace("−", "-")
+
+
+def telling(text: str) -> bool:
+    """Whether a number is long enough that meeting it twice is no accident: three significant digits, and not a year or a round number."""
+    digits = normal(text).lstrip("-").replace(".", "").lstrip("0")
+    if "." not in text:
+        digits = digits.rstrip("0")
+        if len(normal(text).lstrip("-")) <= 4:
+            return False
+    return len(digits) >= SIGNIFICANT
+
+
+def prose_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+    """The lines of a chapter with code, maths, roles, links and directives taken out, with their numbers."""
+    fence = ""
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), start=1):
+        mark = SKIPPED_BLOCK.match(line.strip())
+        if mark:
+            if not fence:
+                fence = mark[1]
+            elif line.strip().startswith(fence):
+                fence = ""
+            continue
+        if not fence:
+            yield number, SKIPPED_INLINE.sub(" ", line)
+
+
+def typed_numbers(book: str | Path, results: str | Path) -> list[str]:
+    """Numbers typed into chapters although a results file gives them, a line each with the role to write instead.
+
+    Args:
+        book: folder of chapters (`*.md`).
+        results: folder of results.
+    """
+    known = known_numbers(results)
+    lines = []
+    for path in sorted(Path(book).glob("*.md")):
+        for number, text in prose_lines(path):
+            for match in NUMBER.finditer(text):
+                key = known.get(normal(match[0]))
+                if key and telling(match[0]):
+                    lines.append(f"{path.parent.name}/{path.name}:{number}: {match[0]} is typed by hand; write {{num}}`{key}`")
+    return lines
