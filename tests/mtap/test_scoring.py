@@ -257,6 +257,25 @@ def test_evidence_of_the_tool_in_no_document_follows_from_its_runs() -> None:
     assert d2.gamma_model_to_system.value == pytest.approx(gamma, abs=0.0005)
 
 
+def test_astra_sims_evidence_follows_from_its_pages_and_our_comparison() -> None:
+    evidence = read_evidence(MTAP / "evidence" / "astra_sim.yaml")
+    assert evidence.D1.error_percent is not None and evidence.D1.independent_error_percent is not None
+    assert evidence.D1.error_percent.value == pytest.approx(np.mean([p.error_percent for p in evidence.D1.scaling]), abs=0.005)
+    runs = pd.read_csv(DATA / "recorded" / "astra-sim" / "astra_hgx8_vs_nccl_h200.csv")
+    measured = statistics.mape(runs.nccl_us, runs.astra_us)
+    assert evidence.D1.independent_error_percent.value == pytest.approx(measured, abs=0.05)
+
+
+def test_timings_in_the_evidence_are_those_of_the_trials() -> None:
+    trials = pd.read_csv(MTAP / "deployment_trials.csv").set_index("tool")
+    for tool, e in (read_folder(MTAP / "evidence") | read_folder(MTAP / "others")).items():
+        minutes, patches = e.D4.minutes_to_first_prediction, e.D4.source_patches
+        assert minutes is not None and patches is not None
+        timed = trials.loc[tool, "minutes_to_first_prediction"]
+        assert (minutes.value is None and np.isnan(timed)) or minutes.value == timed
+        assert patches.value == trials.loc[tool, "source_patches"]
+
+
 def test_neusights_evidence_follows_from_its_stored_predictions() -> None:
     from analysis.datasets import DatasetMissing, find
 

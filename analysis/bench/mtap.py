@@ -1,0 +1,44 @@
+"""Speed of the MTAP scorer: one tool from file to grades, and the exact cut of the weight simplex."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from analysis.bench.report import Benchmark
+from analysis.paths import DATA
+
+MTAP = DATA / "mtap"
+
+
+def _score_a_file() -> float:
+    from analysis.mtap.evidence import evidence_files, read_evidence
+    from analysis.mtap.grading import grade_tool
+    from analysis.mtap.rubric import read_rubric
+
+    rubric, files = read_rubric(MTAP / "rubric.yaml"), evidence_files(MTAP / "evidence")
+    start = time.process_time()
+    for path in files:
+        grade_tool(read_evidence(path), rubric)
+    return (time.process_time() - start) / len(files)
+
+
+def _cut_the_simplex() -> float:
+    from analysis.mtap.simplex import order_shares
+
+    # eight tools with grades drawn at random: up to 28 planes through the simplex
+    drawn = np.random.default_rng(0).integers(0, 4, size=(8, 5))
+    grades = {f"tool {i}": [int(g) for g in row] for i, row in enumerate(drawn)}
+    start = time.process_time()
+    shares = order_shares(grades)
+    assert sum(shares.values()) == 1
+    return time.process_time() - start
+
+
+def benchmarks() -> list[Benchmark]:
+    """Speed figures of MTAP."""
+    return [
+        Benchmark("mtap: one evidence file to grades", _score_a_file, "CPU-s", 0.1, "max", "five files, mean of each"),
+        Benchmark("mtap: exact order shares of eight tools", _cut_the_simplex, "CPU-s", 5.0, "max", "all weightings, in fractions"),
+    ]
