@@ -16,19 +16,28 @@ def main(
     network: Annotated[Path, typer.Option(help="YAML with the keys of the columns of collectives.csv, peak_TFLOPS and groups")],
     out: Annotated[Path, typer.Option(help="CSV to write: rank, cycles, exposed_comm_cycles, gpu_cycles, comm_cycles")],
     timeline: Annotated[Path | None, typer.Option(help="CSV to write besides: start and end of every node")] = None,
+    system: Annotated[Path | None, typer.Option(help="ASTRA-sim's system JSON; --network is then ASTRA-sim's own network YAML")] = None,
+    groups: Annotated[Path | None, typer.Option(help="with --system: JSON of process groups")] = None,
+    backend: Annotated[str, typer.Option(help="with --system: Congestion_Unaware or Congestion_Aware")] = "Congestion_Unaware",
     perfetto: Annotated[Path | None, typer.Option(help="JSON to write besides: the timeline, for ui.perfetto.dev")] = None,
 ) -> None:
     """Replay the trace; the answer is ASTRA-sim's to the cycle."""
+    from analysis.networks.native import read_native
     from analysis.networks.network_file import read_network
     from analysis.networks.replay import prepare, replay
     from analysis.networks.timeline import perfetto_bytes
-    from analysis.networks.trace import read_nodes
+    from analysis.networks.trace import read_groups, read_nodes
     from analysis.tables import write_atomic, write_csv
     from analysis.workloads.chakra import read_trace
 
-    net, peak, groups = read_network(network)
+    algorithms = None
+    if system is None:
+        net, peak, members = read_network(network)
+    else:
+        net, algorithms, peak = read_native(network, system, backend=backend)
+        members = read_groups(groups) if groups else {}
     trace = read_trace(nodes) if nodes.suffix == ".et" else read_nodes(nodes)
-    result = replay(prepare(trace, net, groups, peak, path=nodes), nodes)
+    result = replay(prepare(trace, net, members, peak, algorithms, nodes), nodes)
     write_csv(result.ranks, out)
     if timeline is not None:
         write_csv(result.timeline, timeline)

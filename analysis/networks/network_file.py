@@ -19,7 +19,7 @@ from analysis.networks.trace import read_groups
 
 
 class NetworkFile(Strict):
-    """What the file may say. `collective` and `size_bytes` are accepted and not used: the trace says them."""
+    """What the file may say. Columns that describe a single collective or its result are accepted and not used: the trace says them."""
 
     backend: str
     topology: tuple[str, ...]
@@ -39,6 +39,12 @@ class NetworkFile(Strict):
     groups: str | None = None
     collective: str | None = None
     size_bytes: int | None = None
+    status: str | None = None
+    cycles_max: float | None = None
+    cycles_min: float | None = None
+    cycles_per_npu: str | int | None = None
+    sim_wall_s: float | None = None
+    sweep: str | None = None
 
     @field_validator("topology", "algorithm_per_dim", "npus_per_dim", "bandwidth_GBps", "latency_ns", mode="before")
     @classmethod
@@ -84,7 +90,7 @@ def read_network(path: str | Path) -> tuple[Network, float | None, dict[str, tup
         raise InputError(
             f"expected a peak above 0, got {content.peak_TFLOPS}", path=path, key="peak_TFLOPS", line=_line(path, "peak_TFLOPS")
         )
-    if content.groups is None:
+    if not content.groups:
         return network, content.peak_TFLOPS, {}
     for folder in (path.parent, Path.cwd()):
         if (folder / content.groups).is_file():

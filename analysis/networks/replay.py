@@ -8,16 +8,16 @@ compute and communication of every rank of the recorded traces.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from analysis.errors import InputError
-from analysis.networks.cases import CollectiveCase, Network, check_network, machine_of, network_reason
+from analysis.networks.cases import CollectiveCase, Network, check_network, machine_of, network_reason, outside_model
 from analysis.networks.closed_forms import CaseArrays, case_arrays
-from analysis.networks.codes import NODE_COLLECTIVE, NODE_COMPUTE, NODE_CPU, NODE_RECEIVE, NODE_SEND, NODE_SKIP
+from analysis.networks.codes import COLLECTIVES, NODE_COLLECTIVE, NODE_COMPUTE, NODE_CPU, NODE_RECEIVE, NODE_SEND, NODE_SKIP
 from analysis.networks.event_simulation import Machine, Work
 from analysis.networks.replay_fast import replay_known
 from analysis.networks.simulate import simulate
@@ -70,17 +70,32 @@ def prepare(
         InputError: anything wrong with either, or a network outside the model.
     """
     check_network(network)
-    reason = network_reason(network)
+    named = {name: replace(network, algorithm_per_dim=given) for name, given in (algorithms or {}).items()}
+    reason = next(filter(None, map(network_reason, (network, *named.values()))), "")
     if reason:
         raise InputError(f"outside the model: {reason}")
     if peak_tflops is not None and not 0 < peak_tflops < float("inf"):
         raise InputError(f"expected a peak above 0, got {peak_tflops}", key="peak_TFLOPS")
     work, ordered = work_of(nodes, network, groups, peak_tflops, path)
+    _refuse_collectives(work, ordered, network, named, path)
     machine = machine_of(network, algorithms)
     arrays = case_arrays([CollectiveCase("all_reduce", 1, network)])
     collectives = [node.rank for node, kind in zip(ordered, work.kind, strict=True) if kind == NODE_COLLECTIVE]
     most = max(np.bincount(collectives).max(initial=0), 1) if collectives else 1
     return Prepared(machine, arrays, work, ordered, int(most))
+
+
+def _refuse_collectives(work: Work, nodes: list[Node], network: Network, named: Mapping[str, Network], path: str | Path | None) -> None:
+    """Refuse collectives that the tool has no answer for; a group that is not the whole machine always runs a ring."""
+    names = list(COLLECTIVES)
+    for row in np.flatnonzero(work.kind == NODE_COLLECTIVE).tolist():
+        name, group = names[work.collective[row]], work.group[row]
+        whole = group < 0 or work.group_first[group + 1] - work.group_first[group] == network.npus
+        on = named.get(name, network) if whole else replace(network, algorithm_per_dim=("ring",) * len(network.topology))
+        reason = outside_model(CollectiveCase(name, int(work.bytes[row]), on))
+        if reason:
+            node = nodes[row]
+            raise InputError(f"node {node.node_id} of rank {node.rank} is outside the model: {reason}", path=path, line=node.line)
 
 
 def run_known(prepared: Prepared) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:

@@ -219,6 +219,20 @@ def test_bad_traces_have_one_clear_error(trace: list[Node], groups: dict, messag
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "collective", "size", "message"),
+    [
+        ("halvingDoubling", "ALL_TO_ALL", 1 << 20, "no all-to-all"),
+        ("doubleBinaryTree", "ALL_GATHER", 1 << 20, "is an all-reduce"),
+        ("ring", "ALL_GATHER", 3, "fewer bytes than chunks"),
+    ],
+)
+def test_collectives_that_the_tool_cannot_run(algorithm: str, collective: str, size: int, message: str) -> None:
+    trace = [node(0, 1, "COMM_COLL_NODE", comm_type=collective, comm_bytes=size)]
+    with pytest.raises(InputError, match=message):
+        prepare(trace, Network(algorithm_per_dim=(algorithm,)), {})
+
+
 def test_ranks_that_disagree_stall() -> None:
     trace = [node(0, 1, "COMM_COLL_NODE", comm_type="ALL_REDUCE", comm_bytes=1 << 20), node(1, 1, "COMP_NODE")]
     with pytest.raises(InputError, match="stalls"):
