@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 Point = tuple[Fraction, ...]
+MAX_TOOLS = 7  # about 0.1 CPU-s for five tools, 2 for six, 20 for seven: the pieces multiply with every plane
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,8 @@ def order_shares(grades: Mapping[str, Sequence[int]]) -> dict[tuple[str, ...], F
 
     Args:
         grades: tool -> d_1..d_n.
+    Raises:
+        ValueError: more than seven tools with different grades.
     """
     groups: dict[tuple[int, ...], list[str]] = defaultdict(list)
     for tool in sorted(grades):
@@ -89,6 +92,8 @@ def order_shares(grades: Mapping[str, Sequence[int]]) -> dict[tuple[str, ...], F
     vectors = list(groups)
     if not vectors:
         return {}
+    if len(vectors) > MAX_TOOLS:
+        raise ValueError(f"exact shares of {len(vectors)} tools take too long; expected at most {MAX_TOOLS} with different grades")
     cells = [whole_simplex(len(vectors[0]))]
     for a, b in itertools.combinations(vectors, 2):
         difference = [x - y for x, y in zip(a, b, strict=True)]

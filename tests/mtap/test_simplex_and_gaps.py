@@ -95,6 +95,11 @@ def test_printed_order_shares_agree_with_qhull_and_with_drawing() -> None:
         assert hull.volume * 24 == pytest.approx(float(share), abs=1e-9)  # the whole simplex has volume 1/4!
 
 
+def test_too_many_tools_are_refused() -> None:
+    with pytest.raises(ValueError, match="at most 7"):
+        order_shares({str(i): [i % 4, i // 4, 0, 0, 0] for i in range(8)})
+
+
 def test_places_add_up() -> None:
     places = place_shares({t: p.vector for t, p in PRINTED.tools.items()})
     assert all(sum(row) == 1 for row in places.values())
