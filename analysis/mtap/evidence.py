@@ -66,19 +66,19 @@ class Item(Sourced, Generic[Value]):
         return self
 
 
-Flag = Item[bool]
-Percent = Item[Annotated[float, Field(ge=0, le=10000)]]
-Ratio = Item[Annotated[float, Field(ge=0)]]
-Correlation = Item[Annotated[float, Field(ge=-1, le=1)]]
-Minutes = Item[Annotated[float, Field(gt=0)]]
-Count = Item[Annotated[int, Field(ge=0)]]
+Flag = Item[Annotated[bool, Field(strict=True)]]
+Percent = Item[Annotated[float, Field(strict=True, ge=0, le=10000)]]
+Ratio = Item[Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]]
+Correlation = Item[Annotated[float, Field(strict=True, ge=-1, le=1)]]
+Minutes = Item[Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]]
+Count = Item[Annotated[int, Field(strict=True, ge=0)]]
 
 
 class ScalingPoint(Sourced):
     """The error at one size, batch or device count."""
 
     setting: str
-    error_percent: Annotated[float, Field(ge=0)]
+    error_percent: Annotated[float, Field(strict=True, ge=0, le=10000)]
 
 
 class Fidelity(Strict):
@@ -162,7 +162,9 @@ class Failure(Sourced):
     failure: Literal["F1", "F2", "F3", "F4"]
     what: str
     resolved: bool = Field(description="a small fix cured it")
-    disagreement_percent: Annotated[float, Field(ge=0)] | None = Field(None, description="F3: distance from a known baseline (percent)")
+    disagreement_percent: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] | None = Field(
+        None, description="F3: distance from a known baseline (percent)"
+    )
 
     @model_validator(mode="after")
     def _f3_needs_a_distance(self) -> Failure:
