@@ -128,7 +128,7 @@ def held(state: Any, rows: Any) -> int:
     return count
 
 
-@RELAXED
+@settings(RELAXED, max_examples=120)
 @given(cases())
 def test_blocks_are_conserved_after_every_batch(case: Case) -> None:
     settings_ = record(case.limits, case.scheduler)
@@ -157,3 +157,9 @@ def test_blocks_are_conserved_after_every_batch(case: Case) -> None:
     assert (rows["generated"] == rows["total"] - case.requests.prefill_tokens[np.argsort(case.requests.arrived_at_s, kind="stable")]).all()
     audited, plain = rows["completed_at"], run(case).records["completed_at"]
     assert (audited == plain).all()
+
+
+def test_the_kept_loop_lapses_with_any_of_its_sources() -> None:
+    """Numba looks at the loop's own file only; `compiled.follow_sources` adds the schedulers and the rest."""
+    stamped = {name for name, *_ in engine.run._cache._cache_file._source_stamp}
+    assert {f"{scheduler}.py" for scheduler in SCHEDULERS} | {"engine.py", "memory.py", "state.py", "steps.py"} <= stamped
