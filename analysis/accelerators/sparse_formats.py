@@ -202,15 +202,3 @@ def break_even_density(tile: Tile, form: str) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if expected_size(tile, form, middle).bits <= dense else (low, middle)
     return low
-
-
-def best_format(tile: Tile, density: float, structured: bool = False) -> str:
-    """The smallest format at a density.
-
-    Args:
-        tile: shape and widths.
-        density: non-zeros / elements (1).
-        structured: whether the tensor keeps to N:M, so that this format may be used.
-    """
-    allowed = [form for form in FORMATS if form != "n_of_m" or structured]
-    return min(allowed, key=lambda form: expected_size(tile, form, density).bits)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from analysis.accelerators.systolic import NO_QUIRKS, count
 from analysis.hardware import devices
 
 
@@ -126,13 +123,3 @@ def on_chip(chip: Chip, m: int, n: int, k: int) -> ChipTime:
         split=best[1],
         utilization=m * n * k / (best[0] * chip.arrays * chip.rows * chip.columns),
     )
-
-
-def separate_folds_cycles(m: int, n: int, k: int, rows: int, columns: int) -> int:
-    """Weight-stationary cycles when each fold waits for the one before it, the bound that `pipelined_cycles` stays under.
-
-    Args:
-        m, n, k: dimensions of the product (count).
-        rows, columns: the array (count).
-    """
-    return int(np.asarray(count(m, n, k, rows, columns, "ws", NO_QUIRKS).demand_rows))

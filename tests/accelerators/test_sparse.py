@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.accelerators.sparse_compute import SparseProduct, cost, expected_maximum
-from analysis.accelerators.sparse_formats import FORMATS, Tile, best_format, break_even_density, decode, encode, expected_size
+from analysis.accelerators.sparse_formats import FORMATS, Tile, break_even_density, decode, encode, expected_size
 
 UNSTRUCTURED = [form for form in FORMATS if form != "n_of_m"]
 
@@ -95,7 +95,6 @@ def test_break_even() -> None:
             < expected_size(tile, form, edge + 1e-6).bits
         )
     assert break_even_density(Tile(8, 8, word_bits=1), "bitmap") == pytest.approx(0, abs=1e-12)
-    assert best_format(Tile(64, 64), 1.0) == "dense" and best_format(Tile(64, 64), 0.5) == "bitmap"
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.sampled_from(UNSTRUCTURED))

@@ -18,7 +18,7 @@ from analysis.accelerators.systolic import NO_QUIRKS, count
 from analysis.accelerators.systolic_cases import OUTPUTS
 from analysis.accelerators.systolic_files import cases, read_design, read_topology
 from analysis.accelerators.systolic_memory import Memory, with_memory, with_memory_tiled
-from analysis.accelerators.systolic_multi import CHIPS, on_chip, pipelined_cycles, separate_folds_cycles
+from analysis.accelerators.systolic_multi import CHIPS, on_chip, pipelined_cycles
 from analysis.commands import systolic as systolic_command
 from analysis.errors import InputError
 from analysis.paths import DATA
@@ -90,7 +90,7 @@ def blocks(size: int, edge: int) -> list[int]:
 def test_pipelined_folds_equal_a_walk_over_the_folds(m: int, n: int, k: int, rows: int, columns: int) -> None:
     loads = [r for _ in blocks(n, columns) for r in blocks(k, rows)]
     walk = loads[0] + sum(max(m, following) for following in loads[1:]) + m + loads[-1] + blocks(n, columns)[-1] - 2
-    assert pipelined_cycles(m, n, k, rows, columns) == walk <= separate_folds_cycles(m, n, k, rows, columns)
+    assert pipelined_cycles(m, n, k, rows, columns) == walk <= count(m, n, k, rows, columns, "ws", NO_QUIRKS).demand_rows
     assert walk * rows * columns >= m * n * k
 
 
