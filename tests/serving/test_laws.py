@@ -129,7 +129,7 @@ def held(state: Any, rows: Any) -> int:
 
 
 @settings(RELAXED, max_examples=120)
-@given(cases())
+@given(cases(most=15))
 def test_blocks_are_conserved_after_every_batch(case: Case) -> None:
     settings_ = record(case.limits, case.scheduler)
     capacity = int(settings_["blocks"][0])
