@@ -18,7 +18,7 @@ class _ConfigFirst(typer.core.TyperGroup):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(help="Predict training steps of transformers.", cls=_ConfigFirst, no_args_is_help=True)
+app = typer.Typer(help="Predict training steps of transformers.", cls=_ConfigFirst, no_args_is_help=True, add_completion=False)
 
 
 @app.command()

@@ -1,9 +1,10 @@
-"""Published steps on other programs and devices: MPT on A100 and H100, Llama 3 on H100, Llama and Mixtral on TPU v6e."""
+"""Published steps on other programs and devices: MPT on A100 and H100, Llama 3 on H100, Llama on TPUs."""
 
 from __future__ import annotations
 
 import re
 
+from analysis.hardware import systems
 from analysis.tables import read_csv
 from analysis.training.plan import Plan, Software
 from analysis.training.published import PUBLISHED, Case, records
@@ -92,3 +93,22 @@ def v6e_cases(label: str) -> list[Case]:
             Case(name, "AI-Hypercomputer tpu-recipes", model.name, model.name, "TPU-v6e-pod", plan, MAXTEXT, time, "full recomputation")
         )
     return sorted(cases, key=lambda case: case.plan.gpus)
+
+
+LLAMA2_TPU = {"TPU v4-128": "TPU-v4-pod", "TPU v5p-128": "TPU-v5p-pod", "TPU v5e-256": "TPU-v5e-pod"}
+
+
+def maxtext_llama2_cases() -> list[Case]:
+    """MaxText's Llama 2 70B on TPU v4, v5p and v5e, published as utilisation of the peak; batch and sequence are not, and assumed."""
+    rows = read_csv(PUBLISHED / "gpu_tpu_workloads.csv")
+    rows = rows[rows["source"].str.startswith("MaxText Run_Llama2") & (rows["metric"] == "MFU")]
+    model = transformers.load("llama-2-70b")
+    cases = []
+    for row in records(rows):
+        chips, system = int(row.chips), LLAMA2_TPU[row.system]
+        plan = Plan(data_parallel=chips, microbatch=4, global_batch=4 * chips, sequence_length=4096, zero=3, recompute="full")
+        peak = systems.load(system).load_device().peak_flop_per_s("bf16")
+        time = model.training_flop(4 * chips, 4096) / (chips * peak * float(row.value) / 100)
+        assumed = "four sequences of 4,096 tokens a chip, full recomputation"
+        cases.append(Case(f"Llama 2 70B on {row.system}", row.source, model.name, model.name, system, plan, MAXTEXT, time, assumed))
+    return cases
