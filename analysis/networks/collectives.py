@@ -118,6 +118,6 @@ def collective_cycles(case: CollectiveCase) -> CollectiveResult:
         per_npu, method = tuple(simulate_collective(case).cycles.tolist()), "event simulation"
         cycles = max(per_npu)
     total = case.size_bytes * (npus if case.collective == "all_gather" else 1)
-    speed = total / (cycles * 1e-9)
+    speed = total / (cycles * 1e-9) if cycles else float("inf")  # every delay may round down to nothing
     share = (npus - 1) / npus * (2 if case.collective == "all_reduce" else 1)
     return CollectiveResult(cycles, per_npu, method, bandwidth_bound_cycles(case), speed, speed * share)

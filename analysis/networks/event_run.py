@@ -25,21 +25,19 @@ from analysis.networks.codes import (
     NODE_SKIP,
     REDUCE_SCATTER,
     RING,
-    inner,
-    outer,
+    light,
+    light_outer,
 )
 from analysis.networks.event_simulation import (
     ALGORITHM,
     ARRIVED,
     BASE,
-    BEGIN,
     BROADCAST_ENDS,
     BUCKETS,
     BUNDLE,
     BYTES,
     COLLECTIVE,
     CURRENT,
-    DELIVERED,
     DIRECTION,
     ENDPOINT,
     EVENT_FREE,
@@ -86,6 +84,7 @@ from analysis.networks.event_simulation import (
     STREAMS,
     STRIDE,
     TAG,
+    begin,
     find_slot,
     memory_ns,
     place_in_tree,
@@ -98,7 +97,7 @@ from analysis.networks.event_simulation import (
 )
 
 
-@inner
+@light
 def out_bytes(collective, algorithm, size, nodes):
     """Bytes that leave a phase and enter the next."""
     if algorithm == DOUBLE_BINARY_TREE or collective in (ALL_REDUCE, ALL_TO_ALL):
@@ -106,7 +105,7 @@ def out_bytes(collective, algorithm, size, nodes):
     return size * nodes if collective == ALL_GATHER else size // nodes
 
 
-@inner
+@light
 def next_queue(machine, state, rank, dim, half):
     """Queue of the next chunk on a dimension (half 0: all in turn, 1: the first half, 2: the second) and whether it runs clockwise."""
     queues = machine.queues
@@ -126,7 +125,7 @@ def next_queue(machine, state, rank, dim, half):
     return dim * queues + here, 0
 
 
-@inner
+@light
 def add_phase(machine, state, number, count, collective, dim, half, size, whole, nodes):
     """Append a phase to a chunk; returns the bytes that leave it."""
     phase = state.phase[number, count]
@@ -141,7 +140,7 @@ def add_phase(machine, state, number, count, collective, dim, half, size, whole,
     return out_bytes(collective, algorithm, size, nodes)
 
 
-@inner
+@light
 def plan_phases(machine, state, number, size, whole, nodes):
     """Phases of one chunk; returns how many. A group that is not the whole machine is one ring, whatever the dimensions."""
     collective = state.stream[number, COLLECTIVE]
@@ -178,7 +177,7 @@ def plan_phases(machine, state, number, size, whole, nodes):
     return count
 
 
-@inner
+@light
 def load_phase(machine, work, state, number):
     """Set a stream up for its current phase."""
     stream = state.stream[number]
@@ -231,7 +230,7 @@ def load_phase(machine, work, state, number):
         stream[BYTES] = size if collective == ALL_GATHER else size // 2
 
 
-@inner
+@light
 def fill_queue(machine, work, state, rank, queue):
     """Start waiting chunks while the queue may run more."""
     line = state.queue[rank, queue]
@@ -241,10 +240,10 @@ def fill_queue(machine, work, state, rank, queue):
         if line[1] < 0:
             line[2] = -1
         line[0] += 1
-        run_algorithm(machine, work, state, number, BEGIN)
+        begin(machine, state, number)
 
 
-@inner
+@light
 def join_queue(machine, work, state, number):
     """A chunk joins the queue of its current phase."""
     load_phase(machine, work, state, number)
@@ -257,7 +256,7 @@ def join_queue(machine, work, state, number):
     line[2] = number
 
 
-@inner
+@light
 def start_collective(machine, work, state, row, rank):
     """Cut a collective into chunks and queue them."""
     control = state.control
@@ -291,7 +290,7 @@ def start_collective(machine, work, state, row, rank):
         fill_queue(machine, work, state, rank, stream[QUEUE])
 
 
-@inner
+@light
 def hardware_slot(kind):
     """Slot that a node occupies; a rank has one for computing, one for communicating, one for its host."""
     if kind in (NODE_COMPUTE, NODE_SKIP):
@@ -299,7 +298,7 @@ def hardware_slot(kind):
     return SLOT_CPU if kind == NODE_CPU else SLOT_COMMUNICATE
 
 
-@inner
+@light
 def issue_ready(machine, work, state, rank):
     """Try all nodes without open dependencies in ascending order; a slot taken by one is closed to the next."""
     waiting = state.waiting[rank]
@@ -344,7 +343,7 @@ def issue_ready(machine, work, state, rank):
                 free_children(work, state, rank, k)
 
 
-@inner
+@light
 def free_children(work, state, rank, row):
     """Nodes that waited for this one only join the ready ones, which stay sorted."""
     waiting = state.waiting[rank]
@@ -361,7 +360,7 @@ def free_children(work, state, rank, row):
             state.waiting_count[rank] += 1
 
 
-@inner
+@light
 def finish_node(machine, work, state, row, rank):
     """A node ends: its slot is free, its children may start."""
     kind = work.kind[row]
@@ -375,120 +374,129 @@ def finish_node(machine, work, state, row, rank):
     issue_ready(machine, work, state, rank)
 
 
-@inner
-def end_phase(machine, work, state, number):
-    """A chunk leaves a phase: its collective may be over, the queue behind it moves up, the chunk joins its next queue."""
+@light
+def close_phase(machine, work, state, number):
+    """A chunk leaves a phase; returns (its queue, the node that this ends or -1). With phases left it joins its next queue."""
     stream = state.stream[number]
-    rank, queue, row = stream[RANK], stream[QUEUE], stream[NODE]
+    queue, row = stream[QUEUE], stream[NODE]
     stream[CURRENT] += 1
-    if stream[CURRENT] == stream[PHASES]:
-        state.node_left[row] -= 1
-        if state.node_left[row] == 0:
-            finish_node(machine, work, state, row, rank)
-        state.queue[rank, queue, 0] -= 1
-        fill_queue(machine, work, state, rank, queue)
-        return
-    join_queue(machine, work, state, number)
-    state.queue[rank, queue, 0] -= 1
-    fill_queue(machine, work, state, rank, queue)
-    fill_queue(machine, work, state, rank, stream[QUEUE])
+    if stream[CURRENT] < stream[PHASES]:
+        join_queue(machine, work, state, number)
+        return queue, -1
+    state.node_left[row] -= 1
+    return queue, row if state.node_left[row] == 0 else -1
 
 
-@inner
-def drive(machine, work, state, number, event):
-    """Pass an event to a stream's algorithm, and close the phase if that ended it."""
-    if run_algorithm(machine, work, state, number, event):
-        end_phase(machine, work, state, number)
-
-
-@inner
-def receive(machine, work, state, stream):
-    """What waited for a message goes on: a chunk, or a receive node (numbered below -1)."""
-    if stream >= 0:
-        drive(machine, work, state, stream, ARRIVED)
-    else:
-        row = -2 - stream
-        rank = np.searchsorted(work.first, row, side="right") - 1
-        finish_node(machine, work, state, row, rank)
-
-
-@inner
-def deliver(machine, work, state, tag, source, target):
-    """A message is there: the sender's node ends (if it was one), then the receiver goes on if it waits already."""
-    if tag < 0:
-        finish_node(machine, work, state, -1 - tag, source)
-    place = find_slot(state, tag, source, target, machine.npus)
-    slot = state.slot[place]
-    slot[S_ARRIVED] += 1
-    if slot[S_POSTED] >= slot[S_ARRIVED]:
-        receive(machine, work, state, slot[S_STREAM])
-
-
-@inner
-def rank_tick(machine, work, state, rank):
-    """All items of a rank in this tick, those added meanwhile too."""
+@light
+def next_item(machine, state, rank):
+    """Take the next item of a rank's tick: (more, node that ends or -1, stream that goes on or -1)."""
     tick, item, control = state.tick, state.item, state.control
     place = 0
     while tick[rank, place, 0] != control[NOW]:
         place += 1
-    while tick[rank, place, 1] >= 0 and control[FAILED] == 0:
-        here = tick[rank, place, 1]
-        tick[rank, place, 1] = item[here, 4]
-        if item[here, 4] < 0:
-            tick[rank, place, 2] = -1
-        kind, first, processing, size = item[here, 0], item[here, 1], item[here, 2], item[here, 3]
-        item[here, 4] = control[ITEM_FREE]
-        control[ITEM_FREE] = here
-        if kind == BUNDLE:
-            if processing:
-                register(state, rank, memory_ns(machine, size), BUNDLE, first, 0, size)
-            else:
-                drive(machine, work, state, first, GENERAL)
-        else:
-            finish_node(machine, work, state, first, rank)
-    last = state.ticks[rank] - 1
-    tick[rank, place, 0], tick[rank, place, 1], tick[rank, place, 2] = tick[rank, last, 0], tick[rank, last, 1], tick[rank, last, 2]
-    state.ticks[rank] = last
+    here = tick[rank, place, 1]
+    if here < 0:
+        last = state.ticks[rank] - 1
+        for k in range(3):
+            tick[rank, place, k] = tick[rank, last, k]
+        state.ticks[rank] = last
+        return False, -1, -1
+    tick[rank, place, 1] = item[here, 4]
+    if item[here, 4] < 0:
+        tick[rank, place, 2] = -1
+    kind, first, processing, size = item[here, 0], item[here, 1], item[here, 2], item[here, 3]
+    item[here, 4] = control[ITEM_FREE]
+    control[ITEM_FREE] = here
+    if kind != BUNDLE:
+        return True, first, -1
+    if processing:
+        register(state, rank, memory_ns(machine, size), BUNDLE, first, 0, size)
+        return True, -1, -1
+    return True, -1, first
 
 
-@outer
+@light
+def arrive(machine, state, tag, source, target):
+    """A message is there: (node of its sender that ends or -1, stream or receive node that waited for it or -1)."""
+    place = find_slot(state, tag, source, target, machine.npus)
+    slot = state.slot[place]
+    slot[S_ARRIVED] += 1
+    return -1 - tag if tag < 0 else -1, slot[S_STREAM] if slot[S_POSTED] >= slot[S_ARRIVED] else -1
+
+
+@light
+def handle(machine, work, state, kind, first, second):
+    """One event of the network or one item of a rank's tick: (stay at this event, node that ends, stream that goes on, what it meets).
+
+    A receive node that goes on is given as a stream numbered below -1.
+    """
+    if kind == RANK_TICK:
+        more, node, stream = next_item(machine, state, first)
+        return more, node, stream, GENERAL
+    if kind == RECEIVE_NOW:
+        return False, -1, first, ARRIVED
+    if kind == LINK_FREE:
+        link = state.link[first]
+        link[0] = 0
+        number = link[1]
+        if number >= 0:
+            link[1] = state.message[number, M_NEXT]
+            transmit(machine, state, number, first, second)
+        return False, -1, -1, ARRIVED
+    tag, source, target = first, second // machine.npus, second % machine.npus
+    if kind == NEXT_DEVICE:
+        message = state.message[first]
+        tag, source, target = message[M_TAG], message[M_SOURCE], message[M_TARGET]
+        if second != target:
+            message[M_DEVICE] = second
+            wire(machine, state, first)
+            return False, -1, -1, ARRIVED
+        message[M_NEXT] = state.control[MESSAGE_FREE]
+        state.control[MESSAGE_FREE] = first
+    node, stream = arrive(machine, state, tag, source, target)
+    return False, node, stream, ARRIVED
+
+
+@light_outer
 def run(machine, work, state):
     """Run all ranks to the end; returns 0, or what ran out of room."""
     control, event, bucket = state.control, state.event, state.bucket
     for rank in range(machine.npus):
         issue_ready(machine, work, state, rank)
     while control[BUCKETS] > 0 and control[FAILED] == 0:
-        last = control[BUCKETS] - 1
-        control[NOW] = bucket[last, 0]
-        here = bucket[last, 1]
+        control[NOW] = bucket[control[BUCKETS] - 1, 0]
+        here = bucket[control[BUCKETS] - 1, 1]
         while here >= 0 and control[FAILED] == 0:
-            kind, first, second = event[here, 0], event[here, 1], event[here, 2]
-            if kind == RANK_TICK:
-                rank_tick(machine, work, state, first)
-            elif kind == DELIVERED:
-                deliver(machine, work, state, first, second // machine.npus, second % machine.npus)
-            elif kind == RECEIVE_NOW:
-                receive(machine, work, state, first)
-            elif kind == NEXT_DEVICE:
-                message = state.message[first]
-                if second == message[M_TARGET]:
-                    tag, source, target = message[M_TAG], message[M_SOURCE], message[M_TARGET]
-                    message[M_NEXT] = control[MESSAGE_FREE]
-                    control[MESSAGE_FREE] = first
-                    deliver(machine, work, state, tag, source, target)
+            stay, node, stream, meets = handle(machine, work, state, event[here, 0], event[here, 1], event[here, 2])
+            rank, left, entered = -1, -1, -1
+            while True:  # what one event sets off, in the tool's order: nodes that end, queues that move up, streams that go on
+                if node >= 0:
+                    finish_node(machine, work, state, node, np.searchsorted(work.first, node, side="right") - 1)
+                    node = -1
+                if left >= 0:
+                    state.queue[rank, left, 0] -= 1
+                    fill_queue(machine, work, state, rank, left)
+                    left = -1
+                if entered >= 0:
+                    fill_queue(machine, work, state, rank, entered)
+                    entered = -1
+                if stream == -1:
+                    break
+                if stream < -1:
+                    node, stream = -2 - stream, -1
+                elif run_algorithm(machine, work, state, stream, meets):
+                    rank = state.stream[stream, RANK]
+                    left, node = close_phase(machine, work, state, stream)
+                    if state.stream[stream, CURRENT] < state.stream[stream, PHASES]:
+                        entered = state.stream[stream, QUEUE]
+                    stream = -1
+                    continue
                 else:
-                    message[M_DEVICE] = second
-                    wire(machine, state, first)
-            elif kind == LINK_FREE:
-                link = state.link[first]
-                link[0] = 0
-                number = link[1]
-                if number >= 0:
-                    link[1] = state.message[number, M_NEXT]
-                    transmit(machine, state, number, first, second)
-            following = event[here, 3]
-            event[here, 3] = control[EVENT_FREE]
-            control[EVENT_FREE] = here
-            here = following
+                    break
+            if not stay:
+                following = event[here, 3]
+                event[here, 3] = control[EVENT_FREE]
+                control[EVENT_FREE] = here
+                here = following
         control[BUCKETS] -= 1
     return control[FAILED]

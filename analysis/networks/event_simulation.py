@@ -1,5 +1,4 @@
 """Event-driven simulation of collectives and traces: the system, workload and network layers of ASTRA-sim, one event at a time.
-
 The reference path of this room: it follows the tool's order of events (chunks, queues of each dimension, endpoint delays, reductions,
 store-and-forward links, hardware slots), so that ties fall as they fall there. The closed forms of `closed_forms` are tested against it.
 
@@ -24,7 +23,7 @@ from analysis.networks.codes import (
     HALVING_DOUBLING,
     REDUCE_SCATTER,
     RING,
-    inner,
+    light,
 )
 
 
@@ -132,8 +131,8 @@ BUNDLE, NODE_ENDS, BROADCAST_ENDS = range(3)
 # columns of a phase
 P_COLLECTIVE, P_DIMENSION, P_ALGORITHM, P_BYTES, P_QUEUE, P_CLOCKWISE, P_TREE, P_WORDS = range(8)
 MOST_PHASES = 9
-GENERAL, ARRIVED, BEGIN = range(3)
-AT_BEGIN, TO_PARENT, FROM_PARENT, TWO_CHILDREN, ONE_CHILD, TO_CHILDREN, AT_END = range(7)
+GENERAL, ARRIVED = range(2)
+TO_PARENT, FROM_PARENT, TWO_CHILDREN, ONE_CHILD, TO_CHILDREN, AT_END = range(6)
 # columns of a message and of a matching slot
 M_TAG, M_SOURCE, M_TARGET, M_BYTES, M_DEVICE, M_NEXT, M_WORDS = range(7)
 S_ARRIVED, S_POSTED, S_STREAM, S_WORDS = range(4)
@@ -141,7 +140,7 @@ S_ARRIVED, S_POSTED, S_STREAM, S_WORDS = range(4)
 SLOT_COMPUTE, SLOT_COMMUNICATE, SLOT_CPU = range(3)
 
 
-@inner
+@light
 def schedule(state, time, kind, first, second):
     """Put an event behind all others of its tick."""
     control, event, bucket = state.control, state.event, state.bucket
@@ -173,7 +172,7 @@ def schedule(state, time, kind, first, second):
     control[BUCKETS] = count + 1
 
 
-@inner
+@light
 def register(state, rank, delay, kind, first, processing, size):
     """Put an item into a rank's list of a tick; the first one of a tick brings the event with it."""
     control, item, tick, ticks = state.control, state.item, state.tick, state.ticks
@@ -201,14 +200,14 @@ def register(state, rank, delay, kind, first, processing, size):
     schedule(state, time, RANK_TICK, rank, 0)
 
 
-@inner
+@light
 def memory_ns(machine, size):
     """A write and two reads of a message, each rounded down; sizes pass through a 32-bit integer there."""
     wrapped = (size + 2147483648) % 4294967296 - 2147483648
     return 3 * np.int64(wrapped / machine.memory_bytes_per_ns) if wrapped > 0 else np.int64(0)
 
 
-@inner
+@light
 def find_slot(state, tag, source, target, npus):
     """Place where the messages of a chunk between two ranks are matched with the receives."""
     key = (tag * npus + source) * npus + target + 1
@@ -226,7 +225,7 @@ def find_slot(state, tag, source, target, npus):
     return place
 
 
-@inner
+@light
 def wire(machine, state, number):
     """Send a message over the next link of its route, or queue it there."""
     message, link = state.message, state.link
@@ -258,7 +257,7 @@ def wire(machine, state, number):
     transmit(machine, state, number, edge, onward)
 
 
-@inner
+@light
 def transmit(machine, state, number, edge, onward):
     """Occupy a free link: arrival after latency and serialisation, free after serialisation, each rounded down."""
     state.link[edge, 0] = 1
@@ -268,7 +267,7 @@ def transmit(machine, state, number, edge, onward):
     schedule(state, now + np.int64(serial), LINK_FREE, edge, onward)
 
 
-@inner
+@light
 def send(machine, state, tag, source, target, size):
     """Start a message; on the congestion-unaware network it only waits out its delay."""
     if machine.aware:
@@ -297,7 +296,7 @@ def send(machine, state, tag, source, target, size):
             return
 
 
-@inner
+@light
 def post_receive(machine, state, tag, source, target, stream):
     """A rank waits for a message; one that is already there is taken at once (as an event of this tick)."""
     place = find_slot(state, tag, source, target, machine.npus)
@@ -308,7 +307,7 @@ def post_receive(machine, state, tag, source, target, stream):
         schedule(state, state.control[NOW], RECEIVE_NOW, stream, 0)
 
 
-@inner
+@light
 def member(work, stream, index):
     """Rank at a place of a stream's ring."""
     if stream[MEMBERS] >= 0:
@@ -316,14 +315,14 @@ def member(work, stream, index):
     return stream[BASE] + index * stream[STRIDE]
 
 
-@inner
+@light
 def bundle(state, number, processing, size):
     """Hand a packet to the endpoint: its delay, then the reduction if there is one."""
     stream = state.stream[number]
     register(state, stream[RANK], stream[ENDPOINT], BUNDLE, number, processing, size)
 
 
-@inner
+@light
 def insert_packet(state, number):
     """A packet enters the algorithm: the first of each round is never reduced, the others are where the collective reduces."""
     stream = state.stream[number]
@@ -350,7 +349,7 @@ def insert_packet(state, number):
     bundle(state, number, 1 if reduces else 0, size)
 
 
-@inner
+@light
 def halving_step(stream, packet):
     """Bytes and distance of a packet of halving-doubling: halves outward, doubles back; all-gather only doubles."""
     rounds = stream[SHIFT]
@@ -362,7 +361,7 @@ def halving_step(stream, packet):
     return (stream[BYTES] >> rounds) << (back + 1), (stream[NODES] // 2) >> back
 
 
-@inner
+@light
 def send_packet(machine, work, state, number):
     """Send the oldest packet and wait for its counterpart, if steps are left."""
     stream = state.stream[number]
@@ -386,16 +385,12 @@ def send_packet(machine, work, state, number):
     stream[FREE] -= 1
 
 
-@inner
+@light
 def run_algorithm(machine, work, state, number, event):
     """One event of a stream's algorithm; True when the phase is over."""
     stream = state.stream[number]
     if stream[ALGORITHM] == DOUBLE_BINARY_TREE:
         return run_tree(machine, state, number, event)
-    if event == BEGIN:
-        for _ in range(stream[PARALLEL]):
-            insert_packet(state, number)
-        return False
     if event == ARRIVED:
         stream[RECEIVED] += 1
         insert_packet(state, number)
@@ -411,7 +406,7 @@ def run_algorithm(machine, work, state, number, event):
     return stream[STEPS] == 0 and stream[FREE] == stream[PARALLEL]
 
 
-@inner
+@light
 def place_in_tree(stream, minimum, nodes):
     """Parent and children of a rank: a perfect tree numbered in order, with the root left over at its end (or start, `minimum`)."""
     index = stream[INDEX]
@@ -439,17 +434,14 @@ def place_in_tree(stream, minimum, nodes):
         stream[RIGHT] = base + (index + low // 2) * stride
 
 
-@inner
+@light
 def run_tree(machine, state, number, event):
     """One event of the double binary tree: up to the root reducing, down again; leaf, inner node or root."""
     stream = state.stream[number]
     stage, parent, left, right = stream[STAGE], stream[PARENT], stream[LEFT], stream[RIGHT]
     rank, tag, size = stream[RANK], stream[TAG], stream[BYTES]
     if parent >= 0 and left < 0 and right < 0:  # leaf
-        if stage == AT_BEGIN:
-            bundle(state, number, 0, size)
-            stream[STAGE] = TO_PARENT
-        elif stage == TO_PARENT:
+        if stage == TO_PARENT:
             send(machine, state, tag, rank, parent, size)
             post_receive(machine, state, tag, parent, rank, number)
             stream[STAGE] = FROM_PARENT
@@ -459,11 +451,7 @@ def run_tree(machine, state, number, event):
         else:
             return True
     elif parent >= 0:  # inner node
-        if stage == AT_BEGIN:
-            stream[STAGE] = TWO_CHILDREN
-            post_receive(machine, state, tag, left, rank, number)
-            post_receive(machine, state, tag, right, rank, number)
-        elif stage == TWO_CHILDREN and event == ARRIVED:
+        if stage == TWO_CHILDREN and event == ARRIVED:
             bundle(state, number, 1, size)
             stream[STAGE] = ONE_CHILD
         elif stage == ONE_CHILD and event == ARRIVED:
@@ -484,13 +472,29 @@ def run_tree(machine, state, number, event):
             return True
     else:  # root
         child = left if left >= 0 else right
-        if stage == AT_BEGIN:
-            stream[STAGE] = ONE_CHILD
-            post_receive(machine, state, tag, child, rank, number)
-        elif stage == ONE_CHILD:
+        if stage == ONE_CHILD:
             bundle(state, number, 1, size)
             stream[STAGE] = TO_CHILDREN
         elif stage == TO_CHILDREN:
             send(machine, state, tag, rank, child, size)
             return True
     return False
+
+
+@light
+def begin(machine, state, number):
+    """A chunk starts a phase: first packets to the endpoint, or in a tree the leaves' data, and receives where others wait."""
+    stream = state.stream[number]
+    if stream[ALGORITHM] != DOUBLE_BINARY_TREE:
+        for _ in range(stream[PARALLEL]):
+            insert_packet(state, number)
+        return
+    rank, tag = stream[RANK], stream[TAG]
+    if stream[PARENT] >= 0 and stream[LEFT] < 0 and stream[RIGHT] < 0:
+        stream[STAGE] = TO_PARENT
+        bundle(state, number, 0, stream[BYTES])
+        return
+    stream[STAGE] = TWO_CHILDREN if stream[PARENT] >= 0 else ONE_CHILD
+    for side in (LEFT, RIGHT):
+        if stream[side] >= 0:
+            post_receive(machine, state, tag, stream[side], rank, number)
