@@ -21,7 +21,8 @@ from analysis.operators.wave_scaling import split_by_roofline, wave_scaling
 V100 = Device(15.7e12, 900e9)  # NVIDIA V100 data sheet: 15.7 TFLOP/s FP32, 900 GB/s
 A100 = Device(19.5e12, 1555e9)  # NVIDIA A100 40 GB data sheet: 19.5 TFLOP/s FP32, 1,555 GB/s
 devices = st.builds(Device, st.floats(1e9, 1e15), st.floats(1e9, 1e13))
-work = st.floats(0, 1e15)
+work = st.just(0.0) | st.floats(1, 1e15)  # no work, or at least one operation or byte
+part_s = st.just(0.0) | st.floats(1e-9, 1)
 times = st.lists(st.floats(0, 10), min_size=1, max_size=40)
 
 
@@ -59,7 +60,7 @@ def test_wave_scaling_by_hand() -> None:
     assert scaled.compute_s == pytest.approx(6.4410e-3, rel=1e-4)
 
 
-@given(st.floats(0, 1), st.floats(0, 1), devices, devices)
+@given(part_s, part_s, devices, devices)
 def test_wave_scaling_there_and_back_changes_nothing(compute_s: float, memory_s: float, one: Device, other: Device) -> None:
     there = wave_scaling(compute_s, memory_s, one, other)
     assert wave_scaling(there.compute_s, there.memory_s, other, one).latency_s == pytest.approx(compute_s + memory_s, rel=1e-9)
