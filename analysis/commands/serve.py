@@ -66,3 +66,30 @@ def simulate(
     typer.echo(f"{len(result.requests)} requests, {int(result.replicas['batches'].sum())} batches, in {out}")
     for name, value, unit in summary.itertuples(index=False):
         typer.echo(f"  {name:<22} {value:>14.6g} {unit}")
+
+
+@app.command()
+def capacity(
+    config: Annotated[Path, typer.Argument(help="YAML, as for simulate; its requests are sped up or slowed down, their lengths stay")],
+    slo: Annotated[list[str], typer.Option(help="bound, such as ttft_p99=0.5 or e2e_mean=2 (seconds); may be given several times")],
+    tolerance: Annotated[float, typer.Option(help="relative width of the rates' bracket at which the search ends")] = 0.01,
+    out: Annotated[Path | None, typer.Option(help="folder for capacity.csv, every rate tried")] = None,
+) -> None:
+    """Largest rate of requests that meets all bounds, by bisection on the same requests."""
+    import pandas as pd
+
+    from analysis.serving.capacity import at_rate, read_bound
+    from analysis.serving.capacity import capacity as search
+    from analysis.serving.configuration import read_configuration
+    from analysis.tables import write_csv
+
+    bounds = [read_bound(text) for text in slo]
+    configuration = read_configuration(config)
+    requests = configuration.config.requests.draw(config.parent)
+    found = search(lambda rate: configuration.run(at_rate(requests, rate), record_batches=False), bounds, tolerance)
+    tries = pd.DataFrame([{"rate_per_s": t.rate_per_s, "met": t.met, **{f"{n}_s": v for n, v in t.values_s.items()}} for t in found.tries])
+    if out is not None:
+        write_csv(tries, out / "capacity.csv")
+    for name, value in (("rate_per_s", found.rate_per_s), ("above_per_s", found.above_per_s)):
+        typer.echo(f"  {name:<22} {value:>14.6g} 1/s")
+    typer.echo(f"  {'bound_by':<22} {', '.join(found.bound_by) or 'nothing':>14}")

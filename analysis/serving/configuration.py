@@ -15,13 +15,15 @@
 
 With `disaggregation: {prefill_replicas: 1, latency_s: 0.001, token_s: 1.0e-6}` those replicas compute prompts and `replicas` others decode.
 Requests may instead be `{trace: requests.csv}` or `{vidur: {count: 200, rate_per_s: 2.0, seed: 42}}`; steps
-`{kind: recorded, path: ...}` or `{kind: fitted, path: ...}`. Paths are relative to the YAML's folder.
+`{kind: recorded, path: ...}`, `{kind: fitted, path: ...}`, `{kind: profile, paths: [...]}` or
+`{kind: roofline, model: llama-2-7b, device: A100-SXM4-80GB}`. Paths are relative to the YAML's folder.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -30,14 +32,18 @@ from pydantic import Field, model_validator
 
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
+from analysis.hardware import devices
 from analysis.serving.disaggregation import Transfer, simulate_disaggregated
 from analysis.serving.limits import Limits, Scheduler
 from analysis.serving.metrics import goodput, summary, use
 from analysis.serving.requests import Requests, read_requests
 from analysis.serving.simulate import Result, simulate
+from analysis.serving.step_profile import read_profile
+from analysis.serving.step_roofline import Roofline, roofline
 from analysis.serving.steps import StepTime, linear, read_recorded
 from analysis.serving.steps_linear import read_fit
 from analysis.serving.traffic import Arrivals, Lengths, generate, vidur_requests
+from analysis.workloads import transformers
 
 Tokens = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, lt=1)]
@@ -157,6 +163,38 @@ class FileSteps(Strict):
         return read_recorded(folder / self.path) if self.kind == "recorded" else read_fit(folder / self.path)
 
 
+class ProfileSteps(Strict):
+    """`step_profile.read_profile`."""
+
+    kind: Literal["profile"]
+    paths: Annotated[tuple[str, ...], Field(min_length=1)]
+
+    def make(self, folder: Path) -> StepTime:
+        """The step time."""
+        return read_profile([folder / path for path in self.paths])
+
+
+class RooflineSteps(Strict):
+    """`step_roofline.Roofline`, model and device by name."""
+
+    kind: Literal["roofline"]
+    model: str
+    device: str
+    tensor_parallel: Annotated[int, Field(ge=1)] = 1
+    dtype: str = "fp16"
+    bytes_per_value: Rate = 2.0
+    compute_share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    memory_share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    link_share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    fixed_s: Seconds = 0.0
+    link_latency_s: Seconds = 0.0
+
+    def make(self, folder: Path) -> StepTime:
+        """The step time."""
+        assumed = self.model_dump(exclude={"kind", "model", "device"})
+        return roofline(Roofline(transformers.load(self.model), devices.load(self.device), **assumed))
+
+
 class DisaggregationConfig(Strict):
     """`disaggregation.Transfer`, and how many replicas prefill."""
 
@@ -179,7 +217,7 @@ class SimulationConfig(Strict):
     requests: RequestsConfig
     scheduler: Scheduler
     limits: LimitsConfig = LimitsConfig()
-    steps: Annotated[LinearSteps | FileSteps, Field(discriminator="kind")]
+    steps: Annotated[LinearSteps | FileSteps | ProfileSteps | RooflineSteps, Field(discriminator="kind")]
     replicas: Annotated[int, Field(ge=1)] = 1
     routing: Literal["round_robin", "random", "least_requests", "least_waiting", "least_work"] = "round_robin"
     seed: Annotated[int, Field(ge=0)] = 0
@@ -194,15 +232,25 @@ class Configuration:
     config: SimulationConfig
     path: Path
 
-    def run(self) -> Result:
-        """Run it, with its batches."""
+    @cached_property
+    def steps(self) -> StepTime:
+        """The step time."""
+        return self.config.steps.make(self.path.parent)
+
+    def run(self, requests: Requests | None = None, record_batches: bool = True) -> Result:
+        """Run it.
+
+        Args:
+            requests: in place of the configuration's own.
+            record_batches: keep every batch.
+        """
         config, folder = self.config, self.path.parent
         try:
-            requests, steps = config.requests.draw(folder), config.steps.make(folder)
+            requests, steps = config.requests.draw(folder) if requests is None else requests, self.steps
             limits = Limits(**config.limits.model_dump())
             routing, seed = config.routing, config.seed
             if config.disaggregation is None:
-                return simulate(requests, config.scheduler, steps, limits, config.replicas, routing, seed, record_batches=True)
+                return simulate(requests, config.scheduler, steps, limits, config.replicas, routing, seed, record_batches)
             return simulate_disaggregated(
                 requests,
                 config.scheduler,
@@ -213,7 +261,7 @@ class Configuration:
                 transfer=Transfer(config.disaggregation.latency_s, config.disaggregation.token_s),
                 routing=routing,
                 seed=seed,
-                record_batches=True,
+                record_batches=record_batches,
             )
         except InputError as error:
             if error.path is not None:

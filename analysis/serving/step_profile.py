@@ -1,0 +1,147 @@
+"""How long does a batch take, from a profile of batches already timed?
+
+Everything but attention depends on the tokens in the batch alone: a table, linear between the counts seen, held up to the next multiple of
+the profile's rounding. Attention is a surface over two variables: a bilinear law fitted to the profile, times the ratio of the profile
+to that law, interpolated between the points seen and continued by the nearest. The profile is met where there is one, the law where not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator, RegularGridInterpolator
+from scipy.optimize import nnls
+
+from analysis.errors import InputError
+from analysis.serving.requests import Floats
+from analysis.serving.steps import Grid, StepTime
+from analysis.tables import read_csv
+
+ATTENTION = ("ms_attn_decode", "ms_attn_prefill")
+COLUMNS = ("rounded_tokens", "n_decode", "prefill_kv_chunk", "decode_kv_mean", "num_layers", "total_time_s", *ATTENTION)
+Law = Callable[[Floats, Floats], Floats]
+
+
+def prompt_shape(batches: pd.DataFrame) -> tuple[Floats, Floats]:
+    """Context tokens and sqrt(sum of chunk^2) of the prompts of each batch, shapes (batches,).
+
+    Args:
+        batches: `prefill_kv_chunk` holds `earlier tokens:chunk` of each prompt, separated by semicolons.
+    """
+    context, root = np.zeros((2, len(batches)))
+    for row, text in enumerate(batches["prefill_kv_chunk"]):
+        if isinstance(text, str):
+            pieces = np.array([piece.split(":") for piece in text.split(";")], dtype=np.float64)
+            context[row], root[row] = pieces[:, 0].sum(), np.sqrt((pieces[:, 1] ** 2).sum())
+    return context, root
+
+
+def decode_law(requests: Floats, cached: Floats) -> Floats:
+    """Terms of decode attention: 1, requests, tokens read; shape (n, 3)."""
+    return np.column_stack([np.ones_like(requests), requests, requests * cached])
+
+
+def prefill_law(context: Floats, root: Floats) -> Floats:
+    """Terms of prompt attention: 1, chunk, chunk^2, chunk x context; shape (n, 4)."""
+    return np.column_stack([np.ones_like(root), root, root**2, root * context])
+
+
+def surface(x: Floats, y: Floats, seconds: Floats, law: Law, x_axis: Floats, y_axis: Floats) -> Grid:
+    """A surface on a grid, from scattered points: law x interpolated ratio.
+
+    Args:
+        x, y, seconds: the points, shape (n,); equal points are averaged.
+        law: terms whose combination, with coefficients not negative and least relative error, carries the surface beyond the points.
+        x_axis, y_axis: the grid's axes.
+    """
+    points = pd.DataFrame({"x": x, "y": y, "s": seconds}).groupby(["x", "y"], as_index=False)["s"].mean()
+    px, py, ps = (points[name].to_numpy(dtype=np.float64) for name in ("x", "y", "s"))
+    terms = law(px, py)
+    scale = np.abs(terms).max(axis=0)
+    scale[scale == 0] = 1.0
+    coefficients = nnls(terms / scale / ps[:, None], np.ones(len(ps)))[0] / scale
+    ratio = ps / (terms @ coefficients)
+    where = np.column_stack([px / x_axis.max(), py / y_axis.max()])
+    gx, gy = (axis.ravel() for axis in np.meshgrid(x_axis, y_axis, indexing="ij"))
+    targets = np.column_stack([gx / x_axis.max(), gy / y_axis.max()])
+    factor = NearestNDInterpolator(where, ratio)(targets)
+    if len(points) > 3 and len(np.unique(px)) > 1 and len(np.unique(py)) > 1:
+        inside = LinearNDInterpolator(where, ratio)(targets)
+        factor = np.where(np.isnan(inside), factor, inside)
+    return Grid(x_axis, y_axis, (law(gx, gy) @ coefficients * factor).reshape(x_axis.size, y_axis.size))
+
+
+def from_batches(batches: pd.DataFrame, most_tokens: int = 8192, rounding: int = 8, kv_rounding: int = 64) -> StepTime:
+    """A step time from timed batches.
+
+    Args:
+        batches: with `COLUMNS`; `ms_attn_*` are milliseconds of one layer.
+        most_tokens: tokens that the table goes up to; beyond the largest batch seen it continues along the line through the largest half.
+        rounding: the profile's tokens are rounded up to a multiple of this.
+        kv_rounding: the profile's cached tokens a request are rounded up to a multiple of this.
+    """
+    layers = batches["num_layers"].to_numpy(dtype=np.float64)
+    attention = {name: 1e-3 * layers * batches[name].to_numpy(dtype=np.float64) for name in ATTENTION}
+    dense = batches["total_time_s"].to_numpy(dtype=np.float64) - attention[ATTENTION[0]] - attention[ATTENTION[1]]
+    seen = pd.Series(dense).groupby(batches["rounded_tokens"].to_numpy(dtype=np.float64)).mean()
+    counts, seconds = seen.index.to_numpy(dtype=np.float64), seen.to_numpy()
+    if counts.size < 2:
+        raise InputError("a profile needs batches of at least two sizes", key="rounded_tokens")
+    tokens = np.arange(max(most_tokens, int(counts[-1])) + 1, dtype=np.float64)
+    table = np.interp(np.ceil(tokens / rounding) * rounding, counts, seconds)
+    upper = slice(counts.size // 2, None) if counts.size > 3 else slice(None)
+    slope = max(0.0, float(np.polyfit(counts[upper], seconds[upper], 1)[0]))
+    beyond = tokens > counts[-1]
+    table[beyond] = seconds[-1] + slope * (tokens[beyond] - counts[-1])
+
+    decodes, prompts = (attention[name] > 0 for name in ATTENTION)
+    decode = prefill = None
+    if decodes.any():
+        requests = batches["n_decode"].to_numpy(dtype=np.float64)[decodes]
+        cached = np.ceil(batches["decode_kv_mean"].to_numpy(dtype=np.float64)[decodes] / kv_rounding) * kv_rounding
+        axis = np.unique(np.concatenate([np.arange(1, 33), np.geomspace(32, 256, 13).round()])).astype(np.float64)
+        decode = surface(requests, cached, attention[ATTENTION[0]][decodes], decode_law, axis, np.arange(0.0, 8192 + 1, 128.0))
+    if prompts.any():
+        context, root = prompt_shape(batches[prompts])
+        axes = np.arange(0.0, 8192 + 1, 256.0), np.concatenate([np.arange(0.0, 1024, 16.0), np.arange(1024.0, 8192 + 1, 128.0)])
+        prefill = surface(context, root, attention[ATTENTION[1]][prompts], prefill_law, *axes)
+    return StepTime(token_s=table, kv_rounding=kv_rounding, decode=decode, prefill=prefill)
+
+
+def read_profile(paths: Iterable[str | Path]) -> StepTime:
+    """A step time from files of recorded batches, with `COLUMNS`; CSV, plain or gzip."""
+    return from_batches(pd.concat([read_csv(path, required=COLUMNS) for path in paths], ignore_index=True))
+
+
+def predict(steps: StepTime, batches: pd.DataFrame) -> Floats:
+    """Seconds of recorded batches by a step time: the event loop's formula, for many batches at once; shape (batches,).
+
+    Args:
+        steps: not recorded.
+        batches: with `total_tokens` and the columns of `COLUMNS` that say what is in a batch.
+    """
+    if steps.recorded is not None:
+        raise InputError("recorded steps predict nothing")
+    total = batches["total_tokens"].to_numpy(dtype=np.int64)
+    decodes, mean = (batches[name].to_numpy(dtype=np.float64) for name in ("n_decode", "decode_kv_mean"))
+    table, last = steps.token_s, steps.token_s.size - 1
+    seconds = steps.fixed_s + table[np.minimum(total, last)] + np.maximum(total - last, 0) * (table[-1] - table[-2])
+    context, root = prompt_shape(batches)
+    pairs = np.zeros(len(batches))
+    for row, text in enumerate(batches["prefill_kv_chunk"]):
+        if isinstance(text, str):
+            pieces = np.array([piece.split(":") for piece in text.split(";")], dtype=np.float64)
+            pairs[row] = (pieces[:, 1] * (pieces[:, 0] + 0.5 * (pieces[:, 1] + 1))).sum()
+    seconds = seconds + steps.prompt_s * (total - decodes) + steps.pair_s * pairs + steps.request_s * decodes + steps.kv_s * decodes * mean
+    if steps.kv_rounding:
+        mean = np.ceil(mean / steps.kv_rounding) * steps.kv_rounding
+    for grid, x, y, where in ((steps.prefill, context, root, root > 0), (steps.decode, decodes, mean, decodes > 0)):
+        if grid is not None and where.any():
+            values = RegularGridInterpolator((grid.x, grid.y), grid.seconds, bounds_error=False, fill_value=None)(
+                np.column_stack([x, y])[where]
+            )
+            seconds[where] += np.maximum(0.0, values)
+    return seconds
