@@ -83,14 +83,3 @@ def parse(text: str, dimension: str) -> float:
     if found != dimension:
         raise ValueError(f"{text!r} is in {found}, expected {dimension}")
     return number * factor
-
-
-def human(value: float, unit: str, digits: int = 3) -> str:
-    """Formats a base-unit value with the decimal prefix that fits: ``human(3.12e14, "FLOP/s") == "312 TFLOP/s"``."""
-    if value == 0:
-        return f"0 {unit}"
-    for prefix in ("E", "P", "T", "G", "M", "k", "", "m", "u", "n", "p"):
-        factor = SI_PREFIXES[prefix]
-        if abs(value) >= factor:
-            return f"{value / factor:.{digits}g} {prefix}{unit}"
-    return f"{value:.{digits}g} {unit}"

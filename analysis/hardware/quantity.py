@@ -63,7 +63,6 @@ Bytes = Annotated[Quantity, _reader("bytes")]
 ByteRate = Annotated[Quantity, _reader("bytes/s")]
 Frequency = Annotated[Quantity, _reader("hz")]
 Power = Annotated[Quantity, _reader("w")]
-Seconds = Annotated[Quantity, _reader("s")]
 Count = Annotated[Quantity, _reader("1")]
 
 

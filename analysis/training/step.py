@@ -147,20 +147,8 @@ def block_phases(model: Transformer, plan: Plan, software: Software, system: Sys
 
 def _view(plan: Plan) -> Plan:
     """The plan with what a block does not see set to one, so that plans share cached blocks."""
-    return replace_plan(
-        plan,
-        pipeline_parallel=1,
-        interleave=1,
-        data_parallel=plan.expert_parallel,
-        global_batch=plan.microbatch,
-        zero=0,
-        ends_as_layers=False,
-    )
-
-
-def replace_plan(plan: Plan, **changes: object) -> Plan:
-    """A copy of a plan with some fields changed."""
-    return plan.model_copy(update=changes)
+    unseen = {"pipeline_parallel": 1, "interleave": 1, "data_parallel": plan.expert_parallel, "zero": 0, "ends_as_layers": False}
+    return plan.model_copy(update={**unseen, "global_batch": plan.microbatch})
 
 
 @lru_cache(maxsize=4096)
