@@ -14,16 +14,6 @@ from analysis.accelerators.nest_tables import Array, Tables
 
 
 @njit(cache=True)
-def rank_of(tab: Tables, t: int, d: int) -> int:
-    """The rank of tensor t that dimension d moves, or -1."""
-    for r in range(tab.rank_terms.shape[1]):
-        for k in range(tab.rank_terms[t, r]):
-            if tab.rank_dimension[t, r, k] == d:
-                return r
-    return -1
-
-
-@njit(cache=True)
 def is_settled(tab: Tables, level: int, active: Array, n: int, chosen: Array, depth: int, every: bool) -> bool:
     """Whether the loops outside the first `depth` chosen ones may come in any order."""
     if depth == n:
@@ -38,7 +28,7 @@ def is_settled(tab: Tables, level: int, active: Array, n: int, chosen: Array, de
             continue
         first, second, left = -1, False, False
         for i in range(depth):
-            r = rank_of(tab, t, chosen[i])
+            r = tab.rank_of[t, chosen[i]]
             if r >= 0:
                 if first < 0:
                     first = r
@@ -47,7 +37,7 @@ def is_settled(tab: Tables, level: int, active: Array, n: int, chosen: Array, de
             used = False
             for k in range(depth):
                 used |= chosen[k] == active[i]
-            left |= not used and rank_of(tab, t, active[i]) >= 0
+            left |= not used and tab.rank_of[t, active[i]] >= 0
         if left and (first < 0 or (tab.slides[t] and not second)):
             return False
     return True

@@ -33,7 +33,11 @@ class Work(NamedTuple):
         instances: in use, [L + 1]; the last entry is the arithmetic.
         words: of the tile of an instance, [L + 1, T]; the last row is 1.
         groups: different tiles among the children of one instance, [L, T].
+        loop_dimension, loop_bound, loop_stride: the loops in time above 1 in their order, innermost first; filled by `line_up`, [L D].
+        loop_outer: product of such a loop and all outside it, [L D + 1].
+        loop_first: the first loop at or outside a level, [L].
         extent: of the child's tile in each rank, [L, T, R].
+        spread: how far apart the tiles of the lanes below a level lie in each rank, [L, T, R].
         moved, content, found: scratch, [R], [L], [L, 3].
     """
 
@@ -44,7 +48,13 @@ class Work(NamedTuple):
     instances: Array
     words: Array
     groups: Array
+    loop_dimension: Array
+    loop_bound: Array
+    loop_stride: Array
+    loop_outer: Array
+    loop_first: Array
     extent: Array
+    spread: Array
     moved: Array
     step: Array
     inside: Array
@@ -68,6 +78,12 @@ def new_work(tab: Tables) -> Work:
         integers(levels + 1),
         integers(levels + 1, tensors),
         integers(levels, tensors),
+        integers(levels * dimensions),
+        integers(levels * dimensions),
+        integers(levels * dimensions),
+        integers(levels * dimensions + 1),
+        integers(levels),
+        integers(levels, tensors, ranks),
         integers(levels, tensors, ranks),
         integers(ranks),
         integers(ranks),
@@ -132,7 +148,7 @@ def measure(tab: Tables, temporal: Array, spatial: Array, work: Work, counts: Ar
         for level in range(levels):
             groups, union = 1, work.words[level + 1, t]
             if work.lanes[level] > 1:
-                groups, union = distinct_tiles(tab, t, level, spatial, work.stride_lane, work.tile)
+                groups, union = distinct_tiles(tab, t, level, spatial, work.stride_lane, work.tile, work.spread[level, t])
             work.groups[level, t] = groups
             if level + 1 < levels:
                 if union != work.words[level + 1, t]:
@@ -142,102 +158,107 @@ def measure(tab: Tables, temporal: Array, spatial: Array, work: Work, counts: Ar
 
 
 @njit(cache=True, error_model="numpy")
-def gap_traffic(tab: Tables, t: int, level: int, temporal: Array, order: Array, spatial: Array, lane_order: Array, work: Work) -> None:
+def line_up(temporal: Array, order: Array, work: Work) -> None:
+    """List the loops in time above 1, innermost first."""
+    n = 0
+    for level in range(temporal.shape[0] - 1, -1, -1):
+        work.loop_first[level] = n
+        for position in range(temporal.shape[1]):
+            d = order[level, position]
+            if temporal[level, d] > 1:
+                work.loop_dimension[n] = d
+                work.loop_bound[n] = temporal[level, d]
+                work.loop_stride[n] = work.stride_time[level, d]
+                n += 1
+    for following in range(n, work.loop_dimension.size):
+        work.loop_bound[following] = 0
+    work.loop_outer[n] = 1
+    for i in range(n - 1, -1, -1):
+        work.loop_outer[i] = work.loop_outer[i + 1] * work.loop_bound[i]
+
+
+@njit(cache=True, error_model="numpy")
+def within(moved: Array, spread: Array) -> bool:
+    """Whether tiles of two lanes can lie that far apart."""
+    inside = True
+    for r in range(moved.size):
+        inside &= abs(moved[r]) <= spread[r]
+    return inside
+
+
+@njit(cache=True, error_model="numpy")
+def gap_traffic(tab: Tables, t: int, level: int, spatial: Array, lane_order: Array, work: Work) -> None:
     """Words that one instance of `level` reads for its children, delivers to them, and that they pass on, into `work.found[level]`."""
-    dimensions = temporal.shape[1]
     words, groups, lanes = work.words[level + 1, t], work.groups[level, t], work.lanes[level]
     found = work.found[level]
-    if not tab.slides[t]:
-        # Tiles never overlap: every step of or outside the innermost loop that moves the tile fetches it whole.
-        steps = 1
-        moving = False
-        for above in range(level, -1, -1):
-            for position in range(dimensions):
-                d = order[above, position]
-                if temporal[above, d] > 1:
-                    moving |= tab.relevant[t, d]
-                    if moving:
-                        steps *= temporal[above, d]
-        found[0] = steps * words * groups
-        found[1] = steps * words * lanes
-        found[2] = 0
-        return
-    ranks = tab.rank_terms.shape[1]
     found[0] = words * groups
     found[1] = words * lanes
     found[2] = 0
-    # The loop that moves the tile most often.
-    start_level, start_position = -1, -1
-    waits = False
-    for above in range(level, -1, -1):
-        for position in range(dimensions):
-            d = order[above, position]
-            if temporal[above, d] > 1:
-                if tab.relevant[t, d]:
-                    start_level, start_position = above, position
-                    break
-                waits = True
-        if start_level >= 0:
-            break
-    if start_level < 0:
+    # The loop that moves the tile most often, and how often loops outside it run.
+    innermost = work.loop_first[level]
+    last = work.loop_bound.size
+    start = innermost
+    while start < last and work.loop_bound[start] > 0 and not tab.relevant[t, work.loop_dimension[start]]:
+        start += 1
+    if start == last or work.loop_bound[start] == 0:
         return
-    first = order[start_level, start_position]
-    bound = temporal[start_level, first]
-    outside = 1
-    for above in range(start_level, -1, -1):
-        for position in range(start_position + 1 if above == start_level else 0, dimensions):
-            outside *= temporal[above, order[above, position]]
-    overlap = 1
-    step, inside, moved = work.step, work.inside, work.moved
+    if not tab.slides[t]:
+        # Tiles never overlap: every step of or outside that loop fetches the tile whole.
+        found[0] *= work.loop_outer[start]
+        found[1] *= work.loop_outer[start]
+        return
+    ranks = tab.rank_terms.shape[1]
+    bound, outside = work.loop_bound[start], work.loop_outer[start + 1]
+    step, inside, moved, spread = work.step, work.inside, work.moved, work.spread[level, t]
     for r in range(ranks):
         step[r] = 0
-        for k in range(tab.rank_terms[t, r]):
-            if tab.rank_dimension[t, r, k] == first:
-                step[r] = tab.rank_coefficient[t, r, k] * work.stride_time[start_level, first]
-        inside[r] = step[r]
-        overlap *= max(0, work.extent[level, t, r] - step[r])
-    fresh = words - overlap
+        inside[r] = 0
+    own_rank = tab.rank_of[t, work.loop_dimension[start]]
+    step[own_rank] = inside[own_rank] = tab.step_of[t, work.loop_dimension[start]] * work.loop_stride[start]
+    side = work.extent[level, t, own_rank]
+    fresh = words // side * min(side, step[own_rank])
     # Steps of the outer loops, weighted by how often they happen.
-    may_link = lanes > 1 and not waits
-    remaining = outside
+    may_link = lanes > 1 and start == innermost
     rounds_after_same, rounds_after_rest = 0, 0
     reads, delivered, linked = 0, 0, 0
-    for above in range(start_level, -1, -1):
-        for position in range(start_position + 1 if above == start_level else 0, dimensions):
-            d = order[above, position]
-            b = temporal[above, d]
-            if b == 1:
-                continue
-            outer = remaining // b
-            count = remaining - outer
-            remaining = outer
-            same, rests = True, True
-            for r in range(ranks):
-                own = 0
-                for k in range(tab.rank_terms[t, r]):
-                    if tab.rank_dimension[t, r, k] == d:
-                        own = tab.rank_coefficient[t, r, k] * work.stride_time[above, d]
-                moved[r] = own - inside[r]
-                same &= moved[r] == step[r]
-                rests &= moved[r] == 0
-                inside[r] += own
-            if rests:
-                rounds_after_rest += count
-                continue
-            size = fresh if same else words
-            if same:
-                rounds_after_same += count
-            fed, left = 0, groups
-            if may_link and (same or fresh == words):
-                fed, left = linked_lanes(tab, t, level, spatial, lane_order, work.stride_lane, lanes, moved)
-                if left >= groups:
-                    fed, left = 0, groups
-            reads += count * size * left
-            delivered += count * size * (lanes - fed)
-            linked += count * size * fed
+    for i in range(start + 1, last):
+        if work.loop_bound[i] == 0:
+            break
+        d = work.loop_dimension[i]
+        rank = tab.rank_of[t, d]
+        if rank >= 0 and rank != own_rank and not (may_link and fresh == words):
+            # From here on some rank has moved back that no later loop can make good: every step fetches the whole tile.
+            reads += (work.loop_outer[i] - 1) * words * groups
+            delivered += (work.loop_outer[i] - 1) * words * lanes
+            break
+        count = work.loop_outer[i] - work.loop_outer[i + 1]
+        same, rests = True, True
+        for r in range(ranks):
+            moved[r] = -inside[r]
+        if rank >= 0:
+            own = tab.step_of[t, d] * work.loop_stride[i]
+            moved[rank] += own
+            inside[rank] += own
+        for r in range(ranks):
+            same &= moved[r] == step[r]
+            rests &= moved[r] == 0
+        if rests:
+            rounds_after_rest += count
+            continue
+        size = fresh if same else words
+        if same:
+            rounds_after_same += count
+        fed, left = 0, groups
+        if may_link and (same or fresh == words) and within(moved, spread):
+            fed, left = linked_lanes(tab, t, level, spatial, lane_order, work.stride_lane, lanes, moved)
+            if left >= groups:
+                fed, left = 0, groups
+        reads += count * size * left
+        delivered += count * size * (lanes - fed)
+        linked += count * size * fed
     # Steps of the loop itself: after a fresh start, and after a step of an outer loop that went on the same way.
     fed, left = 0, groups
-    if may_link:
+    if may_link and within(step, spread):
         fed, left = linked_lanes(tab, t, level, spatial, lane_order, work.stride_lane, lanes, step)
         if left >= groups:
             fed, left = 0, groups
@@ -324,11 +345,12 @@ def price(
     levels = temporal.shape[0]
     energy = macs * tab.mac_energy
     ports[:] = 0.0
+    line_up(temporal, order, work)
     for t in range(tab.relevant.shape[0]):
         for level in range(levels - 1):
             lanes, groups = work.lanes[level], work.groups[level, t]
             if tab.keeps[level + 1, t] or (tab.slides[t] and groups < lanes):
-                gap_traffic(tab, t, level, temporal, order, spatial, lane_order, work)
+                gap_traffic(tab, t, level, spatial, lane_order, work)
             else:
                 # Requests pass through: only the share of them that one read serves matters.
                 work.found[level, 0], work.found[level, 1], work.found[level, 2] = groups, lanes, 0

@@ -24,6 +24,7 @@ class Tables(NamedTuple):
         rank_terms: dimensions with a trip count above 1 in a rank of a tensor, [T, R].
         rank_dimension, rank_coefficient: those dimensions and their coefficients, [T, R, K].
         relevant: whether a dimension moves a tensor, [T, D].
+        rank_of, step_of: the rank in which it does (-1: none), and its coefficient there, [T, D].
         slides: whether a tensor has a rank with more than one such dimension, [T].
         accumulates: whether a tensor is accumulated into, [T].
         keeps: whether a level keeps a tensor, [L, T].
@@ -43,6 +44,8 @@ class Tables(NamedTuple):
     rank_dimension: Array
     rank_coefficient: Array
     relevant: Array
+    rank_of: Array
+    step_of: Array
     slides: Array
     accumulates: Array
     keeps: Array
@@ -71,14 +74,19 @@ def tables(problem: Problem, architecture: Architecture) -> Tables:
     rank_dimension = np.zeros((len(problem.tensors), ranks, most), dtype=np.int64)
     rank_coefficient = np.zeros((len(problem.tensors), ranks, most), dtype=np.int64)
     relevant = np.zeros((len(problem.tensors), len(dimensions)), dtype=np.bool_)
+    rank_of = np.full(relevant.shape, -1, dtype=np.int64)
+    step_of = np.zeros(relevant.shape, dtype=np.int64)
     for t, tensor in enumerate(problem.tensors):
         if tensor.name not in architecture.levels[0].keeps:
             raise InputError(f"does not keep {tensor.name}; the outermost level must keep every tensor", key=architecture.levels[0].name)
         for r, rank in enumerate(tensor.ranks):
             for dimension, c in rank:
-                relevant[t, dimensions.index(dimension)] = True
+                d = dimensions.index(dimension)
+                if relevant[t, d]:
+                    raise InputError(f"{dimension} appears twice; the compiled evaluator takes each dimension once", key=tensor.name)
+                relevant[t, d], rank_of[t, d], step_of[t, d] = True, r, c
                 if problem.sizes[dimension] > 1:
-                    rank_dimension[t, r, rank_terms[t, r]] = dimensions.index(dimension)
+                    rank_dimension[t, r, rank_terms[t, r]] = d
                     rank_coefficient[t, r, rank_terms[t, r]] = c
                     rank_terms[t, r] += 1
     axis_first = np.cumsum([0] + [len(level.fanout) for level in architecture.levels])
@@ -90,6 +98,8 @@ def tables(problem: Problem, architecture: Architecture) -> Tables:
         rank_dimension=rank_dimension,
         rank_coefficient=rank_coefficient,
         relevant=relevant,
+        rank_of=rank_of,
+        step_of=step_of,
         slides=np.any(rank_terms > 1, axis=1),
         accumulates=np.array([tensor.read_write for tensor in problem.tensors]),
         keeps=np.array([[tensor.name in level.keeps for tensor in problem.tensors] for level in architecture.levels]),
