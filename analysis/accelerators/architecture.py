@@ -184,7 +184,7 @@ def read_architecture(path: str | Path) -> Architecture:
     An axis is called `spatial_NAME` in mappings and constraints.
 
     Args:
-        path: the YAML file. Timeloop's own v0.3 and v0.4 files are read by `analysis.accelerators.loopnest_timeloop_yaml`.
+        path: the YAML file.
     Raises:
         InputError: with file, line and key.
     """

@@ -13,6 +13,7 @@ import numpy as np
 
 from analysis.accelerators.architecture import Architecture
 from analysis.accelerators.loopnest import Evaluation, evaluate
+from analysis.accelerators.mapper_random import Sampler, annealing
 from analysis.accelerators.mapper_search import EDP, ENERGY, LATENCY, bound_configurations, open_configurations
 from analysis.accelerators.mapper_space import Space, build_space
 from analysis.accelerators.mapping import Mapping
@@ -22,6 +23,7 @@ from analysis.accelerators.problem import Problem, Tensor
 from analysis.errors import InputError
 
 Objective = Literal["latency", "energy", "edp"]
+COUNTERS = ("configurations", "splits", "overflowed", "bounded", "opened", "priced", "unproven")
 CODES = {"latency": LATENCY, "energy": ENERGY, "edp": EDP}
 
 
@@ -92,6 +94,20 @@ def _why_nothing_fits(problem: Problem, architecture: Architecture, tab: Tables,
     return InputError("no valid mapping: capacities leave no tiling", key=architecture.name)
 
 
+def _searched(problem: Problem, architecture: Architecture, objective: Objective, space: Space, seed: int) -> Found:
+    """The best of five annealing runs, for spaces too large to search to the end."""
+    started = time.process_time()
+    sampler = Sampler(problem, architecture)
+    for run in range(5):
+        annealing(sampler, 4000, seed + run, objective=objective)
+    if sampler.best is None:
+        raise InputError("20,000 mappings drawn, and the tiles of none fit", key=architecture.name)
+    value, genome = sampler.best
+    mapping = to_mapping(problem, architecture, sampler.layout(genome))
+    statistics = dict.fromkeys(COUNTERS, 0) | {"priced": 20_000}
+    return Found(mapping, evaluate(problem, architecture, mapping), value, False, space.tilings, statistics, time.process_time() - started)
+
+
 def best_mapping(
     problem: Problem,
     architecture: Architecture,
@@ -101,6 +117,7 @@ def best_mapping(
     most_configurations: int = 5_000_000,
     most_splits: int = 500_000_000,
     most_orders: int = 1_000_000,
+    seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Found:
     """Search the whole constrained space for the best mapping.
@@ -110,9 +127,10 @@ def best_mapping(
         architecture: the design, with its rules.
         objective: `latency`, `energy` or `edp` (energy times delay).
         workers: threads.
-        most_configurations: inner configurations to bound; a larger space is refused.
+        most_configurations: inner configurations to bound; a larger space is searched by annealing instead, and nothing is proven.
         most_splits: splits to look at before the proof is given up (and the best so far is returned).
         most_orders: orders of one tiling to price, where neighbours pass tiles on and every permutation counts.
+        seed: of the annealing.
         progress: called with configurations opened, and in all.
     Raises:
         InputError: there is no valid mapping; the message names the constraint or the level.
@@ -121,10 +139,7 @@ def best_mapping(
     space = build_space(problem, architecture)
     levels, dimensions = len(architecture.levels), len(problem.bounds)
     if space.inner_configurations > most_configurations:
-        raise InputError(
-            f"{space.inner_configurations} inner configurations, more than {most_configurations}; constrain the design or search at random",
-            key=architecture.name,
-        )
+        return _searched(problem, architecture, objective, space, seed)
     lane_order = _lane_order(problem, architecture)
     touched = np.array([_touched(problem, tensor) for tensor in problem.tensors])
     options = (space.spatial, space.temporal, space.inner_first)
@@ -200,13 +215,12 @@ def best_mapping(
     mapping = to_mapping(problem, architecture, Layout(temporal, order, spatial, lane_order))
     evaluation = evaluate(problem, architecture, mapping)
     stats = np.sum([s[4] for s in state], axis=0)
-    names = ("splits", "overflowed", "bounded", "opened", "priced", "unproven")
     return Found(
         mapping=mapping,
         evaluation=evaluation,
         value=value_of(evaluation, objective, architecture.cycle_s),
         proven=bool(stats[5] == 0),
         tilings=space.tilings,
-        statistics={"configurations": filled, **dict(zip(names, map(int, stats), strict=True))},
+        statistics=dict(zip(COUNTERS, (filled, *map(int, stats)), strict=True)),
         cpu_s=cpu_s,
     )

@@ -48,8 +48,8 @@ class Sampler:
         self.levels, self.dimensions = len(architecture.levels), len(problem.bounds)
         axes = self.tab.axis_size.size
         self.lane_order = np.tile(np.arange(self.dimensions), (axes, 1))
-        # Evaluations asked for, fitting or not.
-        self.evaluations = 0
+        # The best point priced so far, by energy times delay.
+        self.best: tuple[float, Genome] | None = None
 
     def _rows(self, lanes: int, dimension: int) -> tuple[int, int]:
         option = self.space.lane_choices[lanes, dimension]
@@ -113,13 +113,21 @@ class Sampler:
         energy, cycles, over = np.zeros(n), np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
         counts = np.zeros((n, self.levels, len(self.problem.tensors), 5), dtype=np.int64)
         count_many(self.tab, self.problem.macs, *self.layouts(genomes), self.work, energy, cycles, over, counts)
-        self.evaluations += n
         return energy, cycles, over < 0
 
     def edp(self, genomes: list[Genome]) -> Array:
         """Energy times delay in joule-seconds, infinite where tiles do not fit, [n]."""
+        return self.values(genomes, "edp")
+
+    def values(self, genomes: list[Genome], objective: str) -> Array:
+        """Seconds (latency), joules (energy) or joule-seconds (edp), infinite where tiles do not fit, [n]; remembers the best point."""
         energy, cycles, fits = self.price(genomes)
-        return np.where(fits, energy * cycles * self.architecture.cycle_s, math.inf)
+        seconds = cycles * self.architecture.cycle_s
+        found = np.where(fits, {"latency": seconds, "energy": energy, "edp": energy * seconds}[objective], math.inf)
+        first = int(found.argmin())
+        if math.isfinite(found[first]) and (self.best is None or found[first] < self.best[0]):
+            self.best = float(found[first]), genomes[first]
+        return found
 
 
 def random_search(sampler: Sampler, budget: int, seed: int) -> Array:
@@ -128,10 +136,11 @@ def random_search(sampler: Sampler, budget: int, seed: int) -> Array:
     return np.minimum.accumulate(sampler.edp([sampler.draw(rng) for _ in range(budget)]))
 
 
-def annealing(sampler: Sampler, budget: int, seed: int, *, hot: float = 0.5, cold: float = 0.005) -> Array:
-    """Simulated annealing on the logarithm of the product: the best after each evaluation.
+def annealing(sampler: Sampler, budget: int, seed: int, *, hot: float = 0.5, cold: float = 0.005, objective: str = "edp") -> Array:
+    """Simulated annealing on the logarithm of the cost: the best after each evaluation.
 
     Args:
+        objective: latency, energy or edp.
         hot, cold: first and last temperature, in logarithms of the product; it falls geometrically.
     """
     rng = np.random.default_rng(seed)
@@ -142,7 +151,7 @@ def annealing(sampler: Sampler, budget: int, seed: int, *, hot: float = 0.5, col
         temperature = hot * (cold / hot) ** (step / max(1, budget - 1))
         # Until something fits there is nothing to be near to.
         candidate = sampler.change(now, rng) if math.isfinite(value) else sampler.draw(rng)
-        found = float(sampler.edp([candidate])[0])
+        found = float(sampler.values([candidate], objective)[0])
         if math.isfinite(found) and (found <= value or rng.random() < math.exp(-math.log(found / value) / temperature)):
             now, value = candidate, found
         best = min(best, found)

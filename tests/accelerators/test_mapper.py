@@ -150,6 +150,15 @@ def test_recorded_layers_are_searched_to_the_end_and_never_worse_than_timeloop(r
     assert found.value == pytest.approx(value_of(evaluate(layer_of(run), EYERISS, found.mapping), "edp", EYERISS.cycle_s))
 
 
+def test_a_space_too_large_is_searched_with_a_seed_and_says_so() -> None:
+    exact = best_mapping(layer_of("c3_c_r1"), EYERISS, "edp")
+    one, two = (best_mapping(layer_of("c3_c_r1"), EYERISS, "edp", most_configurations=10, seed=3) for _ in range(2))
+    assert not one.proven
+    assert one.value == two.value
+    assert exact.value <= one.value * (1 + 1e-12)
+    assert one.value == pytest.approx(value_of(one.evaluation, "edp", EYERISS.cycle_s))
+
+
 def test_two_threads_give_the_same_answer() -> None:
     one, two = (best_mapping(layer_of("c3_c_r1"), EYERISS, "edp", workers=workers) for workers in (1, 2))
     assert one.value == two.value
