@@ -5,6 +5,7 @@ import hashlib
 import numpy as np
 import pytest
 
+from analysis import attempts
 from analysis.paths import DATA
 from analysis.tables import read_csv
 from analysis.training import calibrate, freeze, published, published_other
@@ -86,7 +87,7 @@ def test_frozen_efficiencies_follow_from_the_sc21_rows() -> None:
 
 def test_attempts_name_one_choice_by_the_selection_metric() -> None:
     """The chosen form is the one with the smallest leave-one-model-out error, not the one that is best on the test."""
-    rows = read_csv(DATA / "evaluation" / "training_attempts.csv")
+    rows = attempts.read("training")
     rows = rows[rows["experiment"] == "a100_step_time"]
     assert len(rows) == len(calibrate.FORMS)
     assert rows.loc[rows["chosen"], "selection_value"].iloc[0] == rows["selection_value"].min()

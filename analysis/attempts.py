@@ -1,0 +1,51 @@
+"""The log of every configuration that was tried: one row a try, whatever came of it.
+
+`data/evaluation/attempts.csv` is written only by experiments of the full tier; everything else reads it.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from analysis.paths import DATA
+from analysis.tables import read_csv, write_csv
+
+PATH = DATA / "evaluation" / "attempts.csv"
+COLUMNS = [
+    "room",
+    "experiment",
+    "attempt",
+    "configuration",
+    "fitted_on",
+    "selection_metric",
+    "selection_value",
+    "tested_on",
+    "test_metric",
+    "test_value",
+    "test_max",
+    "chosen",
+    "note",
+]
+
+
+def read(room: str | None = None) -> pd.DataFrame:
+    """Rows of the log, all or one room's.
+
+    Args:
+        room: part of the project: training, networks, serving, accelerators.
+    """
+    frame = read_csv(PATH, required=COLUMNS)
+    return frame if room is None else frame[frame["room"] == room].reset_index(drop=True)
+
+
+def record(rows: pd.DataFrame) -> None:
+    """Put rows into the log in place of those of the same room and experiment; the others stay.
+
+    Args:
+        rows: columns as `COLUMNS`.
+    """
+    old = read_csv(PATH, required=COLUMNS) if PATH.exists() else pd.DataFrame(columns=COLUMNS)
+    renewed = set(zip(rows["room"], rows["experiment"], strict=True))
+    kept = old[[key not in renewed for key in zip(old["room"], old["experiment"], strict=True)]]
+    merged = pd.concat([kept, rows[COLUMNS]], ignore_index=True) if len(kept) else rows[COLUMNS]
+    write_csv(merged.sort_values(["room", "experiment", "attempt"], kind="stable"), PATH)
