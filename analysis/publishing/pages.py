@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,8 @@ class ResultFigure(SphinxDirective):
         svg = folder / f"{name}.svg"
         ending = "svg" if svg.stat().st_size < 600_000 else "png"
         image = nodes.image(uri=f"/figures/{notebook}/{name}.{ending}", alt=about["caption"], candidates={"*": ""})
+        if _wide(svg):
+            image["width"] = "100%"
         image["classes"].append("static-twin" if about["interactive"] else "static-only")
         if about["interactive"]:
             fragment = (folder / f"{name}.html").read_text(encoding="utf-8")
@@ -114,6 +117,13 @@ class ResultFigure(SphinxDirective):
         text += links
         figure += text
         return [*found, figure, *problems, *more]
+
+
+def _wide(svg: Path) -> bool:
+    """Whether a figure was drawn for the full width of the text (more than 430 points)."""
+    with svg.open(encoding="utf-8") as lines:
+        found = re.search(r'<svg[^>]* width="([0-9.]+)pt"', lines.read(4000))
+    return bool(found and float(found[1]) > 430)
 
 
 class ResultTable(SphinxDirective):
@@ -156,7 +166,14 @@ class ResultTable(SphinxDirective):
             f'<div class="result-table"><p class="table-caption">{html.escape(caption)} <span class="made">{links}</span></p>{body}</div>'
         )
         if "filter" in self.options:
-            options = {"paging": len(shown) > 25, "pageLength": 25, "order": [], "autoWidth": False, "scrollX": False}
+            options = {
+                "paging": len(shown) > 12,
+                "pageLength": 10,
+                "lengthMenu": [10, 25, 100],
+                "order": [],
+                "autoWidth": False,
+                "scrollX": False,
+            }
             call = f"window.filterable({json.dumps(identifier)}, {json.dumps(options)})"
             script = f'<script src="{{{{assets}}}}/datatables.js" charset="utf-8"></script>{text}<script>{call};</script>'
             return [screen_only(html=script, table=True)]
@@ -172,18 +189,96 @@ def _cell(value: Any) -> tuple[str, str]:
         number = float(value)
         if number.is_integer() and abs(number) < 1e15:
             return f"{int(number):,}", "n"
-        return (f"{number:,.4g}" if abs(number) >= 1e-3 and abs(number) < 1e6 else f"{number:.3e}"), "n"
-    text = html.escape(str(value))
-    if text.startswith(("http://", "https://")) and " " not in text:
-        return f'<a href="{text}" rel="noreferrer">{text}</a>', ""
-    return text, ""
+        if 1000 <= abs(number) < 1e15:
+            return f"{number:,.0f}", "n"
+        return (f"{number:.4g}" if abs(number) >= 1e-4 and abs(number) < 1e15 else f"{number:.1e}"), "n"
+    raw = str(value)
+    if raw.startswith(("http://", "https://")) and " " not in raw:
+        return f'<a href="{html.escape(raw)}" rel="noreferrer">{_breakable(raw)}</a>', ""
+    return _breakable(raw), ""
+
+
+def _breakable(text: str) -> str:
+    """HTML of a text in which a word too long for a column may break after its punctuation, and nowhere else."""
+    words = re.split(r"(\s+)", text)
+    return "".join(re.sub(r"(?<=[_/.,:;=?)\-])(?=\S)", "\0", word) if len(word) > 16 else word for word in words).translate(_ESCAPES)
+
+
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;", "\0": "<wbr>"})
+_UNITS = {
+    "pct": "%",
+    "percent": "%",
+    "s": "s",
+    "ms": "ms",
+    "us": "µs",
+    "ns": "ns",
+    "j": "J",
+    "mj": "mJ",
+    "uj": "µJ",
+    "pj": "pJ",
+    "kib": "KiB",
+    "mib": "MiB",
+    "gib": "GiB",
+    "mb": "MB",
+    "gb": "GB",
+    "w": "W",
+    "bytes": "bytes",
+    "GBps": "GB/s",
+    "gb_per_s": "GB/s",
+    "tflop_per_s": "TFLOP/s",
+    "flop_per_byte": "FLOP/byte",
+    "mwords": "million words",
+    "mcycles": "million cycles",
+}
+"""How the last part of a column's name, its unit, is printed in the head of a table."""
+_ACRONYMS = {
+    word.lower(): word
+    for word in [
+        "NPU",
+        "NPUs",
+        "GPU",
+        "GPUs",
+        "PE",
+        "PEs",
+        "MAC",
+        "MACs",
+        "DRAM",
+        "SRAM",
+        "EDP",
+        "TTFT",
+        "TPOT",
+        "MFU",
+        "KV",
+        "MAPE",
+        "DOI",
+        "ID",
+        "SM",
+        "TDP",
+        "D1",
+        "D2",
+        "D3",
+        "D4",
+        "D5",
+        "GPT",
+        "URL",
+        "ZeRO",
+    ]
+}
+
+
+def heading(column: str) -> str:
+    """A column's name as a table's head prints it: words, with the unit in parentheses (`energy_uj`: energy (µJ))."""
+    for unit in sorted(_UNITS, key=len, reverse=True):
+        if column.endswith(f"_{unit}"):
+            return f"{heading(column.removesuffix(f'_{unit}'))} ({_UNITS[unit]})"
+    return " ".join(_ACRONYMS.get(word.lower(), word) for word in column.split("_"))
 
 
 def _html_table(frame: pd.DataFrame, about: dict[str, str], identifier: str) -> str:
     if "year" in frame.columns and is_numeric_dtype(frame["year"]):  # a year takes no thousands separator
         frame = frame.assign(year=[f"{year:.0f}" if pd.notna(year) else "" for year in frame["year"]])
     kinds = [' class="n"' if is_numeric_dtype(frame[column]) else "" for column in frame.columns]
-    titles = [f'title="{html.escape(about[column])}">{html.escape(column.replace("_", " "))}' for column in frame.columns]
+    titles = [f'title="{html.escape(about[column])}">{html.escape(heading(column))}' for column in frame.columns]
     head = "".join(f'<th scope="col"{kind} {title}</th>' for kind, title in zip(kinds, titles, strict=True))
     lines = []
     for row in frame.itertuples(index=False, name=None):
