@@ -1,11 +1,13 @@
 """Bounds for everything inside the two outermost levels, compiled: what a tiling costs as a function of how often its tiles change.
 
-Fix the lanes and the loops inward of the split level m (an *inner configuration*). For each tensor, energy is then at least `a0 + a1 *
-steps + a2 * outer`: `steps` is how often the tile below level m changes, counted over the loops at level m and outside (gaps whose own
-inner loops already move the tile cost the same whatever is outside), and `outer` the words that level m itself takes in. An order lets a
-tensor keep its tile only over loops that do not move it and are innermost in their level; the innermost loop of a level moves some
-tensors, and those keep nothing there. So the least cost is the least over which tensors the innermost loop moves, at level m and at the
-outermost level.
+Fix the lanes and the loops inward of the split level m (an *inner configuration*). For each tensor, energy is then at least
+
+    a0 + a1 * steps + a2 * outer
+
+`steps` is how often the tile below level m changes, counted over the loops at level m and outside (gaps whose own inner loops already move
+the tile cost the same whatever is outside), and `outer` the words that level m itself takes in. An order lets a tensor keep its tile only
+over loops that do not move it and are innermost in their level; the innermost loop of a level moves some tensors, and those keep nothing
+there. So the least cost is the least over which tensors the innermost loop moves, at level m and at the outermost level.
 """
 
 from __future__ import annotations

@@ -107,6 +107,12 @@ def measure(tab: Tables, temporal: Array, spatial: Array, work: Work, counts: Ar
         work.lanes[level] = 1
     for d in range(dimensions):
         scale = 1
+        if tab.sizes[d] == 1:
+            for level in range(levels):
+                work.tile[level, d] = work.stride_time[level, d] = 1
+            for axis in range(spatial.shape[0]):
+                work.stride_lane[axis, d] = 1
+            continue
         for level in range(levels - 1, -1, -1):
             work.tile[level, d] = scale
             for axis in range(tab.axis_first[level + 1] - 1, tab.axis_first[level] - 1, -1):
@@ -157,7 +163,7 @@ def measure(tab: Tables, temporal: Array, spatial: Array, work: Work, counts: Ar
     return cycles, overflows
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", inline="always")
 def line_up(temporal: Array, order: Array, work: Work) -> None:
     """List the loops in time above 1, innermost first."""
     n = 0
@@ -177,7 +183,7 @@ def line_up(temporal: Array, order: Array, work: Work) -> None:
         work.loop_outer[i] = work.loop_outer[i + 1] * work.loop_bound[i]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", inline="always")
 def within(moved: Array, spread: Array) -> bool:
     """Whether tiles of two lanes can lie that far apart."""
     inside = True
@@ -186,7 +192,7 @@ def within(moved: Array, spread: Array) -> bool:
     return inside
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", inline="always")
 def gap_traffic(tab: Tables, t: int, level: int, spatial: Array, lane_order: Array, work: Work) -> None:
     """Words that one instance of `level` reads for its children, delivers to them, and that they pass on, into `work.found[level]`."""
     words, groups, lanes = work.words[level + 1, t], work.groups[level, t], work.lanes[level]
