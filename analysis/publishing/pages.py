@@ -68,7 +68,8 @@ class NumberRole(SphinxRole):
             "", "", internal=True, refuri=f"{self._up()}notebooks/{notebook}.html", classes=["number", number["kind"]]
         )
         reference["reftitle"] = f"{KIND_WORDS[number['kind']]}: {self.text}"
-        reference += nodes.Text(number["text"])
+        text = number["text"]
+        reference += nodes.Text(text.replace(" ", "\u00a0") if len(text) <= 16 else text)  # a number and its unit stay together
         return [reference], []
 
     def _up(self) -> str:
@@ -233,36 +234,10 @@ _UNITS = {
 """How the last part of a column's name, its unit, is printed in the head of a table."""
 _ACRONYMS = {
     word.lower(): word
-    for word in [
-        "NPU",
-        "NPUs",
-        "GPU",
-        "GPUs",
-        "PE",
-        "PEs",
-        "MAC",
-        "MACs",
-        "DRAM",
-        "SRAM",
-        "EDP",
-        "TTFT",
-        "TPOT",
-        "MFU",
-        "KV",
-        "MAPE",
-        "DOI",
-        "ID",
-        "SM",
-        "TDP",
-        "D1",
-        "D2",
-        "D3",
-        "D4",
-        "D5",
-        "GPT",
-        "URL",
-        "ZeRO",
-    ]
+    for word in (
+        *("NPU", "NPUs", "GPU", "GPUs", "PE", "PEs", "SM", "MAC", "MACs", "DRAM", "SRAM", "KV", "TDP"),
+        *("EDP", "TTFT", "TPOT", "MFU", "MAPE", "D1", "D2", "D3", "D4", "D5", "DOI", "ID", "URL", "GPT", "ZeRO"),
+    )
 }
 
 
