@@ -9,12 +9,15 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import resource
 import signal
 import sys
 import time
 from pathlib import Path
 from typing import Any
+
+from analysis.paths import ROOT
 
 BEGIN = "from analysis.publishing import trace as _trace; _trace.start()"
 END = "_trace.save({path!r})"
@@ -44,10 +47,23 @@ def clean(notebook: Any, *, outputs: bool) -> None:
         if cell.cell_type == "code":
             if not outputs:
                 cell.outputs, cell.execution_count = [], None
+            cell.outputs = [output for output in cell.outputs if not _only_a_path(output)]
             for output in cell.outputs:
                 if output.output_type == "display_data" or output.output_type == "execute_result":
                     output["metadata"] = {}
+                elif output.output_type == "stream":
+                    output["text"] = _anywhere(output["text"])
     notebook.nbformat, notebook.nbformat_minor = 4, 5
+
+
+def _only_a_path(output: Any) -> bool:
+    """Whether an output is nothing but the path that a last line returned."""
+    return output.output_type == "execute_result" and str(output.data.get("text/plain", "")).startswith("PosixPath(")
+
+
+def _anywhere(text: str) -> str:
+    """A cell's printed text without what differs from one machine or process to the next."""
+    return re.sub(r"/\S*/ipykernel_\d+/\d+\.py", "cell", text).replace(f"{ROOT}/", "")
 
 
 def execute(job: dict[str, Any]) -> dict[str, Any]:
