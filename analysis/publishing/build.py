@@ -164,6 +164,7 @@ def run(tier: str, only: list[str] | None = None, jobs: int | None = None) -> li
     costs = known_costs(tier)
     jobs = jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or os.cpu_count() or 1
     waiting = [name for name in books if name in wanted]
+    weight = _weights(books, costs)
     settled: set[str] = set(books) - wanted
     running: dict[str, Job] = {}
     ran: dict[str, dict[str, Any]] = {}
@@ -174,7 +175,7 @@ def run(tier: str, only: list[str] | None = None, jobs: int | None = None) -> li
         estimate = sum(costs.get(name, 10.0) for name in first) / min(jobs, len(first))
         print(f"{len(first)} of {len(waiting)} notebooks to run, {jobs} at once, about {estimate:.0f} s", flush=True)
     while (waiting and not failures) or running:
-        for name in [*waiting] if not failures else []:
+        for name in sorted(waiting, key=lambda name: -weight[name]) if not failures else []:
             if len(running) >= jobs:
                 break
             if not all(need in settled for need in books[name].needs):
@@ -235,6 +236,15 @@ def record_costs(tier: str) -> None:
     lines = ["notebook,tier,wall_s,cpu_s,peak_mib"]
     lines += [f"{row['notebook']},{row['tier']},{row['wall_s']},{row['cpu_s']},{row['peak_mib']}" for _, row in sorted(rows.items())]
     write_atomic(COSTS, ("\n".join(lines) + "\n").encode())
+
+
+def _weights(books: dict[str, plan.Notebook], costs: dict[str, float]) -> dict[str, float]:
+    """Seconds from the start of each notebook to the end of all that wait for it: the longest path goes first."""
+    weight: dict[str, float] = {}
+    for name in reversed(books):
+        after = [weight[other] for other, notebook in books.items() if name in notebook.needs and other in weight]
+        weight[name] = costs.get(name, 10.0) + max(after, default=0.0)
+    return weight
 
 
 def _closure(books: dict[str, plan.Notebook], only: list[str]) -> set[str]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 from analysis.errors import InputError
-from analysis.paths import DATA, RESULTS, ROOT
+from analysis.paths import BOOK, DATA, RESULTS, ROOT
 from analysis.publishing import package, plan
 
 
@@ -45,11 +45,19 @@ def requirements() -> list[str]:
     return problems(read_requirements(DATA / "claims" / "requirements.csv"), ROOT)
 
 
+def prose() -> list[str]:
+    """Numbers typed into a chapter although a results file gives them, a line each."""
+    from analysis.claims.prose import typed_numbers
+
+    return [str(line) for line in typed_numbers(BOOK, RESULTS)]
+
+
 CHECKS: dict[str, Callable[[], list[str]]] = {
     "notebooks have run": missing_results,
     "results are as written": altered_results,
     "data package": package.differences,
     "requirements": requirements,
+    "prose": prose,
     "claims": claims,
 }
 
