@@ -37,7 +37,8 @@ def find(name: str) -> Path:
             path = folder / f"{name}{suffix}"
             if path.is_file():
                 return path
-    raise DatasetMissing(f"dataset {name} is not here: run `make data` (needs the network) or set ANALYSIS_DATASETS to a folder that has it")
+    cure = "run `make data` (needs the network), or set ANALYSIS_DATASETS to a folder that has it"
+    raise DatasetMissing(f"dataset {name} is not here: {cure}")
 
 
 def available(name: str) -> bool:
