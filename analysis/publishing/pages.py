@@ -193,19 +193,23 @@ def _cell(value: Any) -> tuple[str, str]:
         if 1000 <= abs(number) < 1e15:
             return f"{number:,.0f}", "n"
         return (f"{number:.4g}" if abs(number) >= 1e-4 and abs(number) < 1e15 else f"{number:.1e}"), "n"
-    raw = str(value)
+    raw = {"True": "yes", "False": "no"}.get(str(value), str(value))
     if raw.startswith(("http://", "https://")) and " " not in raw:
         return f'<a href="{html.escape(raw)}" rel="noreferrer">{_breakable(raw)}</a>', ""
     return _breakable(raw), ""
 
 
 def _breakable(text: str) -> str:
-    """HTML of a text in which a word too long for a column may break after its punctuation, and nowhere else."""
-    words = re.split(r"(\s+)", text)
-    return "".join(re.sub(r"(?<=[_/.,:;=?)\-])(?=\S)", "\0", word) if len(word) > 16 else word for word in words).translate(_ESCAPES)
+    """HTML of a text in which words that are too long for a column may break after their punctuation, and others not at all."""
+    return "".join(_breakable_word(word) for word in re.split(r"(\s+)", text))
 
 
-_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;", "\0": "<wbr>"})
+def _breakable_word(word: str) -> str:
+    if len(word) > 16:
+        return "<wbr>".join(html.escape(part) for part in re.split(r"(?<=[_/.,:;=?)\-])(?=[^_/.,:;=?)\-])", word))
+    return f'<span class="one">{html.escape(word)}</span>' if "-" in word.strip("-") else html.escape(word)
+
+
 _UNITS = {
     "pct": "%",
     "percent": "%",
@@ -241,11 +245,19 @@ _ACRONYMS = {
 }
 
 
-def heading(column: str) -> str:
-    """A column's name as a table's head prints it: words, with the unit in parentheses (`energy_uj`: energy (µJ))."""
+def heading(column: str, about: str = "") -> str:
+    """A column's name as a table's head prints it: words, with the unit in parentheses (`energy_uj`: energy (µJ)).
+
+    Args:
+        column: name in the CSV; its last part may be a unit.
+        about: the column's description, which ends with a unit in parentheses when the name has none.
+    """
     for unit in sorted(_UNITS, key=len, reverse=True):
         if column.endswith(f"_{unit}"):
             return f"{heading(column.removesuffix(f'_{unit}'))} ({_UNITS[unit]})"
+    described = re.search(r"\((%|percent|s|1/s|uJ|us|ms|ns|GiB|MiB|KiB|GB/s|GiB/s|mJ|pJ/MAC|min|tokens/s)\)$", about)
+    if described:
+        return f"{heading(column)} ({described[1].replace('percent', '%').replace('u', 'µ')})"
     return " ".join(_ACRONYMS.get(word.lower(), word) for word in column.split("_"))
 
 
@@ -253,14 +265,16 @@ def _html_table(frame: pd.DataFrame, about: dict[str, str], identifier: str) -> 
     if "year" in frame.columns and is_numeric_dtype(frame["year"]):  # a year takes no thousands separator
         frame = frame.assign(year=[f"{year:.0f}" if pd.notna(year) else "" for year in frame["year"]])
     kinds = [' class="n"' if is_numeric_dtype(frame[column]) else "" for column in frame.columns]
-    titles = [f'title="{html.escape(about[column])}">{html.escape(heading(column))}' for column in frame.columns]
+    titles = [f'title="{html.escape(about[column])}">{html.escape(heading(column, about[column]))}' for column in frame.columns]
     head = "".join(f'<th scope="col"{kind} {title}</th>' for kind, title in zip(kinds, titles, strict=True))
+    prose = [not kind and frame[column].astype(str).str.len().max() > 60 for kind, column in zip(kinds, frame.columns, strict=True)]
     lines = []
     for row in frame.itertuples(index=False, name=None):
-        cells = (_cell(value) for value in row)
+        cells = [(text, kind or ("prose" if long else "")) for (text, kind), long in zip(map(_cell, row), prose, strict=True)]
         lines.append("<tr>" + "".join(f'<td class="{kind}">{text}</td>' if kind else f"<td>{text}</td>" for text, kind in cells) + "</tr>")
+    dense = " dense" if len(frame.columns) > 7 else ""
     return (
-        f'<div class="table-scroll" tabindex="0"><table id="{identifier}" class="result"><thead><tr>{head}</tr></thead>'
+        f'<div class="table-scroll" tabindex="0"><table id="{identifier}" class="result{dense}"><thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(lines)}</tbody></table></div>"
     )
 

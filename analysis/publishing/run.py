@@ -152,7 +152,7 @@ class Run:
             key: letters, digits and underscores.
             value: a number or a short text.
             form: format for printing, as of `str.format`.
-            unit: printed after it.
+            unit: printed after it, with a space between (none before `/s`); us and uJ become µs and µJ.
             kind: computed, measured, recorded, cited or frozen.
         """
         _check_name(key)
@@ -161,7 +161,7 @@ class Run:
         if kind not in KINDS:
             raise InputError(f"kind must be one of {', '.join(KINDS)}", key=key)
         plain = value.item() if hasattr(value, "item") else value
-        self._manifest["numbers"][key] = {"value": plain, "text": form.format(plain) + unit, "kind": kind}
+        self._manifest["numbers"][key] = {"value": plain, "text": _with_unit(form.format(plain), unit), "kind": kind}
         text = json.dumps(self._manifest["numbers"], indent=1, sort_keys=True, ensure_ascii=False)
         self._write("numbers.json", text.encode("utf-8"))
 
@@ -189,3 +189,8 @@ def _latex(frame: pd.DataFrame, caption: str, label: str) -> str:
     header: dict[Any, str] = {column: str(column).replace("_", r"\_").replace("%", r"\%") for column in frame.columns}
     styler = styler.format_index(lambda column: header[column], axis="columns")
     return styler.to_latex(hrules=True, caption=caption.replace("%", r"\%").replace("_", r"\_"), label=label)
+
+
+def _with_unit(number: str, unit: str) -> str:
+    unit = re.sub(r"^u(?=[sJ]$)", "µ", unit.strip())
+    return number + ("" if not unit or unit.startswith("/") else " ") + unit
