@@ -1,0 +1,118 @@
+"""Energy, cache and transfer studies."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.errors import InputError
+from analysis.hardware import devices
+from analysis.serving.energy import energy
+from analysis.serving.requests import make_requests
+from analysis.serving.simulate import simulate
+from analysis.serving.steps import linear
+from analysis.serving.studies_cache import block_waste, slot_seconds, with_cache, with_prefix
+from analysis.serving.studies_load import MIXES, Point, draw, gains, measure, shared_time
+from analysis.serving.studies_measured import transfer
+from analysis.serving.studies_table7 import advantage
+
+A100 = devices.load("A100-SXM4-80GB")
+STEP = linear(0.1, 0.0, 0.0)
+
+
+def test_energy_of_one_request_by_hand() -> None:
+    # One request from 1 s on, prompt and two more tokens: 3 steps of 0.1 s busy, 1 s idle. 400 W (data sheet): 400 x 0.3 = 120 J busy,
+    # 400 x 0.2 x 1.0 = 80 J idle, 3 tokens.
+    result = simulate(make_requests(np.array([1.0]), np.array([10]), np.array([3])), "vllm", STEP)
+    spent = energy(result, A100, idle_share=0.2)
+    assert spent.busy_j == pytest.approx(120.0)
+    assert spent.idle_j == pytest.approx(80.0)
+    assert spent.output_token_j == pytest.approx(200.0 / 3)
+    # 1.3 device-seconds for 3 tokens at 2 an hour.
+    assert spent.cost_per_million_tokens(2.0) == pytest.approx(2.0 * 1.3 / 3600 * 1e6 / 3)
+
+
+def test_energy_needs_a_limit_and_requests() -> None:
+    nothing = simulate(make_requests(np.zeros(0), np.zeros(0, int), np.zeros(0, int)), "vllm", STEP)
+    with pytest.raises(InputError, match="without requests"):
+        energy(nothing, A100)
+    one = simulate(make_requests(np.zeros(1), np.ones(1, int), np.ones(1, int)), "vllm", STEP)
+    with pytest.raises(InputError, match="no power limit"):
+        energy(one, A100.model_copy(update={"tdp": None}))
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 50), st.sampled_from(["vllm", "sarathi", "orca"]), st.integers(1, 3))
+def test_energy_lies_between_idle_and_limit(seed: int, scheduler: str, replicas: int) -> None:
+    result = simulate(draw(MIXES[0], 4.0, 40, seed), scheduler, STEP, replicas=replicas)
+    spent = energy(result, A100, idle_share=0.2)
+    least, most = (share * 400 * spent.device_s for share in (0.2, 1.0))
+    assert least <= spent.busy_j + spent.idle_j <= most * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("size", [2, 16, 64])
+def test_block_waste_is_half_a_block_a_request(size: int) -> None:
+    chat = MIXES[2]
+    held, used = (slot_seconds(with_cache(chat, 3.0, 300, 1, 100_000, b)) for b in (1, size))
+    sample = draw(chat, 3.0, 300, 1)
+    tokens = float(np.average(sample.prefill_tokens + 0.5 * sample.decode_tokens, weights=sample.decode_tokens))
+    assert 1 - held / used == pytest.approx(block_waste(tokens, size), rel=0.05)
+
+
+def test_prefix_is_added_and_shared() -> None:
+    base = draw(MIXES[0], 2.0, 10, 0)
+    longer = with_prefix(base, 100, 3)
+    assert (longer.prefill_tokens == base.prefill_tokens + 100).all()
+    assert longer.prefix.tolist() == [0, 1, 2, 0, 1, 2, 0, 1, 2, 0]
+    assert with_prefix(base, 0) is base
+
+
+def test_shared_time() -> None:
+    # The first request is alone for its first step of two; the second arrives in the middle of it and stays one step longer.
+    requests = make_requests(np.array([0.0, 0.05]), np.array([5, 5]), np.array([2, 2]))
+    result = simulate(requests, "sarathi", STEP, record_batches=True)
+    assert shared_time(result) == pytest.approx(1 / 3)
+
+
+def test_gains_are_paired() -> None:
+    rows = pd.DataFrame([measure(Point(MIXES[0], name, 2.0, 50, s)) for name in ("vllm", "sarathi") for s in (0, 1, 2)])
+    same = rows.assign(scheduler=rows["scheduler"].replace("sarathi", "x"))
+    same.loc[same["scheduler"] == "x", "e2e_mean_s"] = 0.9 * same.loc[same["scheduler"] == "vllm", "e2e_mean_s"].to_numpy()
+    found = gains(same, "e2e_mean_s", ["x"]).iloc[0]
+    assert (found["lower"], found["low"], found["high"]) == pytest.approx((10.0, 10.0, 10.0))
+
+
+def test_advantage_by_hand() -> None:
+    found = advantage([2.0, 4.0], [1.0, 3.0])
+    assert found.value == pytest.approx((0.5 + 0.25) / 2)
+    assert found.low == pytest.approx(0.25)
+    assert found.high == pytest.approx(0.5)
+
+
+def test_transfer_is_exact_where_its_law_holds() -> None:
+    """Made-up cases that obey the law: twice the arithmetic halves prefill, twice the bandwidth halves decode but for the fixed time."""
+    rows = []
+    for hardware, speed in (("A", 1.0), ("B", 2.0)):
+        for model, weights in (("m", 1e10), ("n", 4e10)):
+            rows.append(
+                {
+                    "Hardware": hardware,
+                    "TP": 1,
+                    "Model": model,
+                    "Workload": "w",
+                    "flop_per_s": 1e14 * speed,
+                    "bytes_per_s": 1e12 * speed,
+                    "weights": weights,
+                    "kv_per_token": 0.0,
+                    "flop_per_token": 1e10,
+                    "real_prefill_ms": 1000.0 / speed,
+                    "real_decode_ms": 1e3 * (weights / (0.5 * 1e12 * speed) + 0.002),
+                }
+            )
+    found, law = transfer(pd.DataFrame(rows), "A")
+    assert dataclasses.astuple(law) == pytest.approx((0.5, 0.002))
+    np.testing.assert_allclose(found["ours_prefill_ms"], found["real_prefill_ms"])
+    np.testing.assert_allclose(found["ours_decode_ms"], found["real_decode_ms"])
