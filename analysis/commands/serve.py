@@ -1,4 +1,4 @@
-"""LLM serving: replay a recorded run, or simulate one from a configuration."""
+"""LLM serving: replay a recorded run, simulate one from a configuration, or find the rate that a bound allows."""
 
 from __future__ import annotations
 
