@@ -232,6 +232,9 @@ _UNITS = {
     "gb_per_s": "GB/s",
     "tflop_per_s": "TFLOP/s",
     "flop_per_byte": "FLOP/byte",
+    "per_s": "1/s",
+    "pj_per_mac": "pJ/MAC",
+    "kib_per_token": "KiB a token",
     "mwords": "million words",
     "mcycles": "million cycles",
 }
@@ -240,6 +243,22 @@ _ACRONYMS = {
     word.lower(): word
     for word in (
         *("NPU", "NPUs", "GPU", "GPUs", "PE", "PEs", "SM", "MAC", "MACs", "DRAM", "SRAM", "KV", "TDP"),
+        *(
+            "Timeloop",
+            "ZigZag",
+            "ASTRA-sim",
+            "VIDUR",
+            "vLLM",
+            "Sarathi",
+            "Calculon",
+            "Spearman",
+            "Kendall",
+            "E2E",
+            "P99",
+            "KiB",
+            "GiB",
+            "fJ",
+        ),
         *("EDP", "TTFT", "TPOT", "MFU", "MAPE", "D1", "D2", "D3", "D4", "D5", "DOI", "ID", "URL", "GPT", "ZeRO"),
     )
 }
@@ -256,7 +275,7 @@ def heading(column: str, about: str = "") -> str:
         if column.endswith(f"_{unit}"):
             return f"{heading(column.removesuffix(f'_{unit}'))} ({_UNITS[unit]})"
     described = re.search(r"\((%|percent|s|1/s|uJ|us|ms|ns|GiB|MiB|KiB|GB/s|GiB/s|mJ|pJ/MAC|min|tokens/s)\)$", about)
-    if described:
+    if described and not re.search(r"_(kib|gib|pj|fj)|seconds|per_s", column):
         return f"{heading(column)} ({described[1].replace('percent', '%').replace('u', 'µ')})"
     return " ".join(_ACRONYMS.get(word.lower(), word) for word in column.split("_"))
 
