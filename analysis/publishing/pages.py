@@ -286,7 +286,7 @@ def _html_table(frame: pd.DataFrame, about: dict[str, str], identifier: str) -> 
     kinds = [' class="n"' if is_numeric_dtype(frame[column]) else "" for column in frame.columns]
     titles = [f'title="{html.escape(about[column])}">{html.escape(heading(column, about[column]))}' for column in frame.columns]
     head = "".join(f'<th scope="col"{kind} {title}</th>' for kind, title in zip(kinds, titles, strict=True))
-    prose = [not kind and frame[column].astype(str).str.len().max() > 60 for kind, column in zip(kinds, frame.columns, strict=True)]
+    prose = [not kind and frame[column].astype(str).str.len().quantile(0.9) > 45 for kind, column in zip(kinds, frame.columns, strict=True)]
     lines = []
     for row in frame.itertuples(index=False, name=None):
         cells = [(text, kind or ("prose" if long else "")) for (text, kind), long in zip(map(_cell, row), prose, strict=True)]
