@@ -58,12 +58,16 @@ class Rule:
     Args:
         factor_one: dimensions without a loop here.
         factors: dimensions with exactly this bound here.
-        innermost: dimensions whose loops, if any, come last here (a storage level only).
+        innermost: dimensions whose loops, if any, come last here, in any order (a storage level only).
+        order: dimensions whose loops come last here in this order, innermost first (a storage level only).
+        most: dimensions with at most this bound here.
     """
 
     factor_one: tuple[str, ...] = ()
     factors: tuple[tuple[str, int], ...] = ()
     innermost: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+    most: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -49,19 +49,20 @@ def list_orders(tab: Tables, level: int, bounds: Array, forced: Array, every: bo
 
     Args:
         bounds: of the loops at the level, [D].
-        forced: dimensions that must be innermost, [D].
+        forced: 0 for a dimension that may stand anywhere, otherwise its rank among the innermost, [D] (see `Space.forced_inside`).
         every: all permutations, not one for each class.
     """
     dimensions = bounds.size
     active = np.empty(dimensions, dtype=np.int64)
     n, inside = 0, 0
+    for rank in range(1, dimensions + 1):
+        for d in range(dimensions):
+            if bounds[d] > 1 and forced[d] == rank:
+                active[n] = d
+                n += 1
+                inside += 1
     for d in range(dimensions):
-        if bounds[d] > 1 and forced[d]:
-            active[n] = d
-            n += 1
-            inside += 1
-    for d in range(dimensions):
-        if bounds[d] > 1 and not forced[d]:
+        if bounds[d] > 1 and forced[d] == 0:
             active[n] = d
             n += 1
     chosen = np.full(dimensions, -1, dtype=np.int64)
@@ -89,7 +90,8 @@ def list_orders(tab: Tables, level: int, bounds: Array, forced: Array, every: bo
         while pointer[depth] < n:
             i = pointer[depth]
             pointer[depth] += 1
-            if used[active[i]] or (depth < inside and i >= inside) or (depth >= inside and i < inside):
+            # Position `depth` belongs to the rank of the loop that stands there when ranks are listed in order.
+            if used[active[i]] or (i < inside) != (depth < inside) or (depth < inside and forced[active[i]] != forced[active[depth]]):
                 continue
             used[active[i]] = True
             chosen[depth] = active[i]

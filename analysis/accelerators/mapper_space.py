@@ -46,7 +46,8 @@ class Space:
         split_level: the outermost level but one that stores anything.
         lane_choices: a spatial option for each dimension that fits the axes, widest first, [C, D].
         lanes: arithmetic units that each of these uses, [C].
-        forced_inside: whether a dimension's loop must come last at a level, [L, D].
+        forced_inside: 0 for a dimension whose loop may stand anywhere at a level; otherwise its rank among those that come last,
+            the innermost first, equal ranks in any order, [L, D].
     """
 
     spatial: Array
@@ -78,7 +79,7 @@ def _limits(rule: Rule, dimension: str, size: int) -> tuple[int, int]:
     fixed = dict(rule.factors).get(dimension)
     if fixed is not None:
         return fixed, fixed
-    return (1, 1) if dimension in rule.factor_one else (1, size)
+    return (1, 1) if dimension in rule.factor_one else (1, min(size, dict(rule.most).get(dimension, size)))
 
 
 def build_space(problem: Problem, architecture: Architecture) -> Space:
@@ -94,7 +95,7 @@ def build_space(problem: Problem, architecture: Architecture) -> Space:
     spatial_first, temporal_first, inner_first, groups_first = [0], [0], [0], [0]
     split_level = next((index for index, level in enumerate(architecture.levels) if index and level.keeps), 0)
     for place, rule in architecture.rules:
-        for dimension in (*rule.factor_one, *dict(rule.factors), *rule.innermost):
+        for dimension in (*rule.factor_one, *dict(rule.factors), *rule.innermost, *rule.order, *dict(rule.most)):
             if dimension not in problem.sizes and dimension not in "BNCMPQRSK":
                 raise InputError(f"names dimension {dimension}, which the layer does not have", key=f"constraints.{place}")
     for dimension, size in problem.bounds:
@@ -129,7 +130,10 @@ def build_space(problem: Problem, architecture: Architecture) -> Space:
         if not found:
             places = [p for p in architecture.places if p in architecture.rule_at]
             naming = [
-                p for p in places if dimension in architecture.rule_at[p].factor_one or dimension in dict(architecture.rule_at[p].factors)
+                p
+                for p in places
+                if dimension in architecture.rule_at[p].factor_one
+                or dimension in dict(architecture.rule_at[p].factors + architecture.rule_at[p].most)
             ]
             raise InputError(
                 f"no valid mapping: the constraints of {', '.join(naming)} leave no way to split {dimension} = {size}", key=dimension
@@ -152,10 +156,14 @@ def build_space(problem: Problem, architecture: Architecture) -> Space:
             )
     used_lanes = np.array([int(product.prod()) for _, product in partial], dtype=np.int64)
     widest = np.argsort(-used_lanes, kind="stable")
-    forced = np.zeros((len(architecture.levels), len(problem.bounds)), dtype=np.bool_)
+    forced = np.zeros((len(architecture.levels), len(problem.bounds)), dtype=np.int64)
     for index, level in enumerate(architecture.levels):
+        rule = architecture.rule_at.get(level.name, free)
         for d, (dimension, _) in enumerate(problem.bounds):
-            forced[index, d] = dimension in architecture.rule_at.get(level.name, free).innermost
+            if dimension in rule.innermost:
+                forced[index, d] = 1
+            elif dimension in rule.order:
+                forced[index, d] = 1 + rule.order.index(dimension)
     return Space(
         spatial=spatial,
         spatial_first=np.array(spatial_first, dtype=np.int64),

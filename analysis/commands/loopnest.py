@@ -12,26 +12,23 @@ app = typer.Typer(help=__doc__, add_completion=False)
 
 @app.command()
 def main(
-    arch: Annotated[Path, typer.Option(help="design: YAML as in data/recorded/timeloop/architecture.yaml")],
-    layer: Annotated[Path, typer.Option(help="layer: YAML map of N, C, M, P, Q, R, S, stride")],
-    mapping: Annotated[Path, typer.Option(help="loops: YAML as in data/recorded/timeloop/mappings/")],
+    arch: Annotated[Path, typer.Option(help="design: YAML as in data/recorded/timeloop/architecture.yaml, or Timeloop's own")],
+    layer: Annotated[Path, typer.Option(help="layer: YAML map of N, C, M, P, Q, R, S, stride, or Timeloop's own problem")],
+    mapping: Annotated[Path, typer.Option(help="loops: YAML as in data/recorded/timeloop/mappings/, or Timeloop's own mapping")],
     out: Annotated[Path, typer.Option(help="JSON to write")],
+    ert: Annotated[Path | None, typer.Option(help="Timeloop's energy reference table, for a design in its own format")] = None,
     every_step: Annotated[bool, typer.Option(help="walk every iteration, where Timeloop lets the second stand for the rest")] = False,
 ) -> None:
     """Count the accesses of one mapping and price them."""
     import json
 
-    from analysis.accelerators.architecture import read_architecture
-    from analysis.accelerators.layer import read_layer
     from analysis.accelerators.loopnest import evaluate
     from analysis.accelerators.loopnest_report import report
-    from analysis.accelerators.mapping import read_mapping
+    from analysis.accelerators.timeloop_files import read_mapped
     from analysis.errors import InputError
     from analysis.tables import write_atomic
 
-    architecture = read_architecture(arch)
-    problem = read_layer(layer)
-    loops = read_mapping(mapping, architecture)
+    problem, architecture, loops = read_mapped(arch, layer, mapping, ert=ert)
     try:
         evaluation = evaluate(problem, architecture, loops, walk="every" if every_step else "sampled")
     except InputError as error:

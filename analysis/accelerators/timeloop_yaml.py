@@ -1,0 +1,208 @@
+"""Timeloop's YAML as a tree that remembers lines and tags, with checks that name file and key."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from analysis.errors import InputError
+
+# Sections of Timeloop's input; the ones that describe a search or an area change no count of one mapping.
+SECTIONS = {
+    "architecture",
+    "architecture_constraints",
+    "mapspace_constraints",
+    "constraints",
+    "problem",
+    "mapping",
+    "ERT",
+    "variables",
+    "mapper",
+    "mapspace",
+    "globals",
+    "ART",
+    "ERT_summary",
+    "ART_summary",
+    "compound_components",
+    "components",
+    "dumped_by_timeloop_front_end",
+}
+NATIVE = {"architecture", "problem", "mapping", "ERT", "architecture_constraints", "mapspace_constraints"}
+OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Pow: operator.pow,
+}
+
+
+class Tree(dict[str, Any]):
+    """A YAML mapping whose keys are written with underscores; knows its tag and the lines of its keys."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.line, self.tag, self.lines = 0, "", dict[str, int]()
+
+
+class File:
+    """One input file: its tree, and errors that name it."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", path=self.path) from error
+        except UnicodeDecodeError as error:
+            raise InputError("is not UTF-8 text", path=self.path) from error
+        for number, line in enumerate(text.splitlines(), 1):
+            if "{{" in line.split("#")[0] or "{%" in line.split("#")[0]:
+                raise InputError("a template: expand it first (Timeloop's front end writes the expanded file)", path=self.path, line=number)
+        try:
+            self.root = self._build(yaml.compose(text, Loader=yaml.SafeLoader))
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            problem = getattr(error, "problem", None) or "cannot be parsed"
+            raise InputError(f"not valid YAML: {problem}", path=self.path, line=mark.line + 1 if mark else None) from None
+
+    def _build(self, node: yaml.Node | None) -> Any:
+        if isinstance(node, yaml.MappingNode):
+            tree = Tree()
+            tree.line = node.start_mark.line + 1
+            tree.tag = node.tag.removeprefix("!") if node.tag.startswith("!") else ""
+            own: set[str] = set()
+            for key_node, value_node in node.value:
+                line = key_node.start_mark.line + 1
+                if key_node.tag == "tag:yaml.org,2002:merge":
+                    for part in value_node.value if isinstance(value_node, yaml.SequenceNode) else [value_node]:
+                        for key, value in self._build(part).items():
+                            if key not in tree:
+                                tree[key], tree.lines[key] = value, line
+                    continue
+                key = str(key_node.value).replace("-", "_")
+                if key in own:
+                    raise InputError("given twice", path=self.path, line=line, key=key)
+                own.add(key)
+                tree[key], tree.lines[key] = self._build(value_node), line
+            return tree
+        if isinstance(node, yaml.SequenceNode):
+            return [self._build(item) for item in node.value]
+        if node is None:
+            return None
+        return yaml.SafeLoader("").construct_object(node)
+
+    def error(self, message: str, key: str, within: Any = None, name: str | None = None) -> InputError:
+        """An error at `key`; its line is that of `name` (or of the last part of the key) in `within`."""
+        line = None
+        if isinstance(within, Tree):
+            line = within.lines.get(name or key.rsplit(".", 1)[-1], within.line)
+        return InputError(message, path=self.path, line=line, key=key)
+
+    def tree(self, value: Any, key: str, within: Any = None) -> Tree:
+        """The value, which must be a mapping of keys."""
+        if not isinstance(value, Tree):
+            raise self.error("expected a mapping of keys to values", key, within)
+        return value
+
+    def entries(self, value: Any, key: str, within: Any = None) -> list[Tree]:
+        """The value, which must be a list of mappings."""
+        if not isinstance(value, list) or not all(isinstance(item, Tree) for item in value):
+            raise self.error("expected a list of mappings", key, within)
+        return value
+
+    def words(self, value: Any, key: str, within: Any = None) -> tuple[str, ...]:
+        """The value, which must be a list of names (null and an empty list are none)."""
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self.error(f"expected a list of names (got {value!r})", key, within)
+        return tuple(value)
+
+    def only(self, tree: Tree, allowed: Iterable[str], key: str) -> None:
+        """Refuse keys that are not among `allowed`."""
+        for name in tree:
+            if name not in set(allowed):
+                raise self.error("not supported, or unknown", f"{key}.{name}" if key else name, tree)
+
+    def number(self, value: Any, key: str, within: Any = None, symbols: Mapping[str, Any] | None = None) -> float:
+        """A number, or arithmetic over numbers and named attributes."""
+        found = self._reckon(value, symbols or {}, 0)
+        if found is None:
+            raise self.error(f"expected a number (got {value!r})", key, within)
+        return found
+
+    def whole(self, value: Any, key: str, within: Any = None, symbols: Mapping[str, Any] | None = None, least: int = 1) -> int:
+        """A whole number of at least `least`."""
+        found = self.number(value, key, within, symbols)
+        if found != int(found) or found < least:
+            raise self.error(f"expected a whole number of at least {least} (got {value!r})", key, within)
+        return int(found)
+
+    def _reckon(self, value: Any, symbols: Mapping[str, Any], depth: int) -> float | None:
+        if isinstance(value, bool) or value is None or depth > 20:
+            return None
+        if isinstance(value, (int, float)):
+            return value
+        if not isinstance(value, str):
+            return None
+
+        def walk(node: ast.AST) -> float:
+            if isinstance(node, ast.Expression):
+                return walk(node.body)
+            if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+                return node.value
+            if isinstance(node, ast.Name) and (named := self._reckon(symbols.get(node.id), symbols, depth + 1)) is not None:
+                return named
+            if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+                return -walk(node.operand)
+            if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+                left, right = walk(node.left), walk(node.right)
+                if isinstance(node.op, ast.Pow) and abs(right) > 64:
+                    raise ValueError
+                return float(OPERATORS[type(node.op)](left, right))
+            raise ValueError
+
+        try:
+            return walk(ast.parse(value.strip(), mode="eval"))
+        except (ValueError, SyntaxError, ZeroDivisionError, OverflowError, TypeError):
+            return None
+
+
+def sections(file: File) -> Tree:
+    """The file's sections.
+
+    Raises:
+        InputError: one that Timeloop does not have, or that would change the answer and is not modelled.
+    """
+    root = file.tree(file.root, "top level")
+    for name in root:
+        if name == "sparse_optimizations" and not root[name]:
+            continue
+        if name not in SECTIONS:
+            raise file.error("not a section of Timeloop's input that is modelled here", name, root)
+    return root
+
+
+def is_native(path: str | Path) -> bool:
+    """Whether a file is Timeloop's own: one of its section names stands at the top."""
+    try:
+        root = File(path).root
+    except InputError:
+        # Not readable as Timeloop's; the reader of our own format tells what is wrong, unless a template hides a section.
+        text = Path(path).read_text(encoding="utf-8", errors="replace") if Path(path).is_file() else ""
+        return bool(re.search(rf"^(?:{'|'.join(sorted(NATIVE))})\s*:", text, re.MULTILINE))
+    return isinstance(root, Tree) and bool(NATIVE & set(root))
+
+
+def split_name(name: str) -> tuple[str, int]:
+    """A component's name and how many a range makes of it: `PE[0..167]` is 168 of PE."""
+    found = re.fullmatch(r"(.*?)\s*\[\s*(\d+)\s*\.\.\s*(\d+)\s*\]", name)
+    return (name, 1) if found is None else (found[1], int(found[3]) - int(found[2]) + 1)
