@@ -10,6 +10,8 @@ import time
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
+import yaml
+
 from analysis.paths import BOOK, BUILD, RESULTS, ROOT
 from analysis.publishing import plan
 from analysis.tables import write_atomic
@@ -99,6 +101,16 @@ def build(builder: str = "html", force: bool = False) -> bool:
     return True
 
 
+def _contents(builder: str) -> Path:
+    """The table of contents; what is printed leaves out the notebooks, whose code is for screens."""
+    whole = BOOK / "_toc.yml"
+    if builder != "singlehtml":
+        return whole
+    contents = yaml.safe_load(whole.read_text(encoding="utf-8"))
+    contents["parts"] = [part for part in contents["parts"] if part["caption"] != "Notebooks"]
+    return write_atomic(BUILD / "print_toc.yml", yaml.safe_dump(contents, sort_keys=False).encode("utf-8"))
+
+
 def _sphinx(builder: str, out: Path, trees: Path) -> tuple[list[str], int]:
     from jupyter_book.sphinx import build_sphinx
 
@@ -109,7 +121,7 @@ def _sphinx(builder: str, out: Path, trees: Path) -> tuple[list[str], int]:
             out,
             noconfig=True,
             path_config=ROOT / "_config.yml",
-            confoverrides={"nitpicky": True, "latex_individualpages": False, "external_toc_path": str(BOOK / "_toc.yml")},
+            confoverrides={"nitpicky": True, "latex_individualpages": False, "external_toc_path": str(_contents(builder))},
             doctreedir=trees,
             builder=builder,
             warningiserror=True,
