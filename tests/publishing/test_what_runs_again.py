@@ -12,36 +12,38 @@ from conftest import ROOT, run_analysis
 
 pytestmark = pytest.mark.build
 
-MODULE = "analysis/mtap/grading.py"
+DIRECT = "analysis/mtap/simplex.py"
+THROUGH_OTHERS = "analysis/mtap/grading.py"
 
 
-def importers() -> set[str]:
+def importers(module: str) -> set[str]:
     """Notebooks whose own source imports the module by name."""
-    dotted = MODULE.removesuffix(".py").replace("/", ".")
+    dotted = module.removesuffix(".py").replace("/", ".")
     package, _, name = dotted.rpartition(".")
     found = re.compile(rf"from {re.escape(dotted)} import|import {re.escape(dotted)}\b|from {re.escape(package)} import .*\b{name}\b")
     return {path.stem for path in (ROOT / "notebooks").glob("*.ipynb") if found.search(path.read_text(encoding="utf-8"))}
 
 
-def users() -> set[str]:
+def users(module: str) -> set[str]:
     """Notebooks whose dependency file, written by their last run, names the module."""
     rules = (ROOT / "_build" / "book" / "deps").glob("*.d")
-    return {path.stem for path in rules if f" {MODULE} " in path.read_text(encoding="utf-8").replace("\\\n", " ").replace("\n", " ")}
+    return {path.stem for path in rules if f" {module} " in path.read_text(encoding="utf-8").replace("\\\n", " ").replace("\n", " ")}
 
 
-def test_an_edit_in_mtap_runs_only_what_uses_it(built_book: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [DIRECT, THROUGH_OTHERS])
+def test_an_edit_in_mtap_runs_only_what_uses_it(built_book: Path, tmp_path: Path, name: str) -> None:
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True
     )
-    for name in listed.stdout.decode().split("\0"):
-        if name and (ROOT / name).is_file():
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, tmp_path / name)
+    for file in listed.stdout.decode().split("\0"):
+        if file and (ROOT / file).is_file():
+            (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / file, tmp_path / file)
     shutil.copytree(ROOT / "data" / "results", tmp_path / "data" / "results", dirs_exist_ok=True)
     shutil.copytree(ROOT / "_build" / "book", tmp_path / "_build" / "book")
     untouched = run_analysis("build", cwd=tmp_path)
     assert untouched.stdout.strip() == "all notebooks are up to date", untouched.stdout + untouched.stderr
-    module = tmp_path / MODULE
+    module = tmp_path / name
     text = module.read_text(encoding="utf-8")
     edited = re.sub(r'(\ndef \w+\(.*?\) -> [^\n]+:\n    """)', r"\1Edited. ", text, count=1, flags=re.DOTALL)
     assert edited != text
@@ -49,6 +51,8 @@ def test_an_edit_in_mtap_runs_only_what_uses_it(built_book: Path, tmp_path: Path
     done = run_analysis("build", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     ran = {line.split("]")[1].split()[0] for line in done.stdout.splitlines() if line.startswith("  [")}
-    assert ran == users()
-    assert importers() and importers() <= ran
-    assert len(ran) < len(list((ROOT / "notebooks").glob("*.ipynb"))) / 2, "most of the book has nothing to do with grading"
+    assert ran == users(name)
+    assert importers(name) <= ran
+    if name == DIRECT:
+        assert ran == importers(name) == {"mtap_sensitivity"}, "one notebook asks for shares of the simplex"
+    assert len(ran) < len(list((ROOT / "notebooks").glob("*.ipynb"))) / 2, "most of the book has nothing to do with it"
