@@ -94,11 +94,15 @@ def _why_nothing_fits(problem: Problem, architecture: Architecture, tab: Tables,
     return InputError("no valid mapping: capacities leave no tiling", key=architecture.name)
 
 
-def _searched(problem: Problem, architecture: Architecture, objective: Objective, space: Space, seed: int) -> Found:
+def _searched(
+    problem: Problem, architecture: Architecture, objective: Objective, space: Space, seed: int, progress: Callable[..., None] | None
+) -> Found:
     """The best of five annealing runs, for spaces too large to search to the end."""
     started = time.process_time()
     sampler = Sampler(problem, architecture)
     for run in range(5):
+        if progress:
+            progress(run, 5, "annealing runs (the space is too large to search to the end)")
         annealing(sampler, 4000, seed + run, objective=objective)
     if sampler.best is None:
         raise InputError("20,000 mappings drawn, and the tiles of none fit", key=architecture.name)
@@ -118,7 +122,7 @@ def best_mapping(
     most_splits: int = 500_000_000,
     most_orders: int = 1_000_000,
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[..., None] | None = None,
 ) -> Found:
     """Search the whole constrained space for the best mapping.
 
@@ -131,7 +135,7 @@ def best_mapping(
         most_splits: splits to look at before the proof is given up (and the best so far is returned).
         most_orders: orders of one tiling to price, where neighbours pass tiles on and every permutation counts.
         seed: of the annealing.
-        progress: called with configurations opened, and in all.
+        progress: called with configurations opened, and in all; while annealing with runs done, in all, and a word for it.
     Raises:
         InputError: there is no valid mapping; the message names the constraint or the level.
     """
@@ -139,7 +143,7 @@ def best_mapping(
     space = build_space(problem, architecture)
     levels, dimensions = len(architecture.levels), len(problem.bounds)
     if space.inner_configurations > most_configurations:
-        return _searched(problem, architecture, objective, space, seed)
+        return _searched(problem, architecture, objective, space, seed, progress)
     lane_order = _lane_order(problem, architecture)
     touched = np.array([_touched(problem, tensor) for tensor in problem.tensors])
     options = (space.spatial, space.temporal, space.inner_first)

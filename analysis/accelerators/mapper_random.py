@@ -98,9 +98,17 @@ class Sampler:
         temporal = self.space.temporal[rows].transpose(0, 2, 1)
         lanes = self.space.lane_choices[[g.lanes for g in genomes]]
         spatial = self.space.spatial[lanes].transpose(0, 2, 1)
-        order = np.stack([g.order for g in genomes])
+        order = self._permitted(np.stack([g.order for g in genomes]))
         lane_order = np.broadcast_to(self.lane_order, spatial.shape)
         return np.ascontiguousarray(temporal), order, np.ascontiguousarray(spatial), np.ascontiguousarray(lane_order)
+
+    def _permitted(self, order: Array) -> Array:
+        """Orders with the loops that must come last moved there, the others in the order given, [n, L, D]."""
+        forced = self.space.forced_inside
+        if not forced.any():
+            return order
+        rank = np.where(forced > 0, forced, self.dimensions + 1)[np.arange(self.levels)[:, None], order]
+        return np.take_along_axis(order, np.argsort(rank, axis=2, kind="stable"), axis=2)
 
     def layout(self, genome: Genome) -> Layout:
         """One point as a layout."""

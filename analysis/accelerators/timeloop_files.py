@@ -140,7 +140,7 @@ def _place(directive: Directive, axes: Axes, problem: Problem) -> list[tuple[str
     return [(dimension, x if position < split else y) for position, dimension in enumerate(order)]
 
 
-def _kept(directives: Iterable[Directive], architecture: Architecture, problem: Problem, parallel: Iterable[str] = ()) -> Architecture:
+def _kept(directives: list[Directive], architecture: Architecture, problem: Problem, parallel: Iterable[str] = ()) -> Architecture:
     """The design with each level keeping what the directives say; a level without a word about a tensor keeps it."""
     tensors = [tensor.name for tensor in problem.tensors]
     keeps = {level.name: set(level.keeps) for level in architecture.levels}
@@ -154,13 +154,15 @@ def _kept(directives: Iterable[Directive], architecture: Architecture, problem: 
         else:
             keeps[one.target] = (keeps[one.target] | set(one.keep)) - set(one.bypass)
     levels = tuple(replace(level, keeps=tuple(t for t in tensors if t in keeps[level.name])) for level in architecture.levels)
-    for tensor in tensors:
-        if tensor not in levels[0].keeps:
-            raise InputError(f"the outermost level must keep every data space; {tensor} is bypassed", key=levels[0].name)
+    for one in directives:
+        if missing := [tensor for tensor in tensors if one.target == levels[0].name and tensor not in levels[0].keeps]:
+            raise one.file.error(
+                f"the outermost level must keep every data space; {missing[0]} is bypassed", f"{one.key}.bypass", one.where
+            )
     return replace(architecture, levels=levels)
 
 
-def _rules(directives: Iterable[Directive], architecture: Architecture, axes: Axes, problem: Problem) -> Architecture:
+def _rules(directives: list[Directive], architecture: Architecture, axes: Axes, problem: Problem) -> Architecture:
     """The design with constraints turned into rules of its places."""
     rules = {place: vars(rule).copy() for place, rule in architecture.rules}
     storing = {level.name for level in architecture.levels if level.keeps}

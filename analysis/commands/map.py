@@ -21,27 +21,26 @@ class Goal(StrEnum):
 
 @app.command()
 def main(
-    arch: Annotated[Path, typer.Option(help="design and its constraints: YAML as in data/recorded/timeloop/architecture.yaml")],
-    layer: Annotated[Path, typer.Option(help="layer: YAML map of N, C, M, P, Q, R, S, stride")],
+    arch: Annotated[
+        Path, typer.Option(help="design and its constraints: YAML as in data/recorded/timeloop/architecture.yaml, or Timeloop's own")
+    ],
+    layer: Annotated[Path, typer.Option(help="layer: YAML map of N, C, M, P, Q, R, S, stride, or Timeloop's own problem")],
     objective: Annotated[Goal, typer.Option(help="what to minimise")] = Goal.edp,
     out: Annotated[Path | None, typer.Option(help="YAML to write the mapping to; printed otherwise")] = None,
     workers: Annotated[int, typer.Option(min=1, help="threads")] = 1,
+    ert: Annotated[Path | None, typer.Option(help="Timeloop's energy reference table, for a design in its own format")] = None,
+    constraints: Annotated[list[Path] | None, typer.Option(help="Timeloop's constraints, besides those of the design")] = None,
 ) -> None:
     """Search every mapping that the constraints allow, and say how large the space was and how it was pruned."""
-    import sys
-
-    from analysis.accelerators.architecture import read_architecture
-    from analysis.accelerators.layer import read_layer
     from analysis.accelerators.mapper import best_mapping
+    from analysis.accelerators.mapper_progress import Progress
     from analysis.accelerators.mapping import mapping_yaml
+    from analysis.accelerators.timeloop_files import read_constrained
     from analysis.tables import write_atomic
 
-    architecture, problem = read_architecture(arch), read_layer(layer)
-    with typer.progressbar(length=1000, label="configurations", file=sys.stderr) as bar:
-        found = best_mapping(
-            problem, architecture, objective.value, workers=workers, progress=lambda done, total: bar.update(1000 * done // total - bar.pos)
-        )
-        bar.update(1000 - bar.pos)
+    problem, architecture = read_constrained(arch, layer, ert=ert, constraints=constraints or ())
+    with Progress() as progress:
+        found = best_mapping(problem, architecture, objective.value, workers=workers, progress=progress)
     text = mapping_yaml(found.mapping, architecture, layer.stem)
     if out:
         write_atomic(out, text.encode())
@@ -49,7 +48,7 @@ def main(
         typer.echo(text)
     cost, counted = found.evaluation, found.statistics
     typer.echo(
-        f"{'proven optimum' if found.proven else 'best found, not proven'} for {objective.value}: {cost.cycles} cycles, "
+        f"{'proven optimum' if found.proven else 'best found, not proven,'} for {objective.value}: {cost.cycles} cycles, "
         f"{cost.lanes_used} of {cost.lanes} units, {cost.energy_j * 1e6:.4f} uJ; {found.tilings} tilings before capacities and orders, "
         f"{counted['configurations']} inner configurations bounded, {counted['splits']} splits looked at, {counted['opened']} opened, "
         f"{counted['priced']} mappings priced, {found.cpu_s:.2f} CPU-seconds",
