@@ -242,7 +242,7 @@ _UNITS = {
 _ACRONYMS = {
     word.lower(): word
     for word in (
-        *("NPU", "NPUs", "GPU", "GPUs", "PE", "PEs", "SM", "MAC", "MACs", "DRAM", "SRAM", "KV", "TDP"),
+        *("ML", "NPU", "NPUs", "GPU", "GPUs", "PE", "PEs", "SM", "MAC", "MACs", "DRAM", "SRAM", "KV", "TDP"),
         *(
             "Timeloop",
             "ZigZag",
