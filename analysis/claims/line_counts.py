@@ -1,0 +1,30 @@
+"""How many lines does a file of this repository take?"""
+
+from __future__ import annotations
+
+from analysis.errors import InputError
+from analysis.paths import ROOT
+
+
+def yaml_lines(file: str, section: str) -> int:
+    """Lines of one top-level section of a YAML file, its own line included, without blank lines and comments.
+
+    Args:
+        file: path from the root of the repository.
+        section: the top-level key.
+    Raises:
+        InputError: no such file or section.
+    """
+    path = ROOT / file
+    if not path.is_file():
+        raise InputError("no such file", path=file)
+    count, inside = 0, False
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if not line[0].isspace():
+            inside = line.split(":")[0] == section
+        count += inside
+    if not count:
+        raise InputError("no such section", path=file, key=section)
+    return count
