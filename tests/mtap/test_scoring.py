@@ -21,7 +21,8 @@ from analysis.mtap.grading import grade_component, grade_tool
 from analysis.mtap.readings import apply_reading, read_readings, vector_under
 from analysis.mtap.report import score_range
 from analysis.mtap.rubric import Condition, Rubric, Weights, holds, read_rubric, read_weights
-from analysis.mtap.tables import Scored, assess_all, association_table, fisher_table, read_folder
+from analysis.mtap.sensitivity_tables import association_table, fisher_table
+from analysis.mtap.tables import Scored, assess_all, read_folder
 from analysis.paths import DATA
 
 MTAP = DATA / "mtap"
