@@ -199,12 +199,10 @@ def run(tier: str, only: list[str] | None = None, jobs: int | None = None) -> li
                 continue
             settled.add(name)
             ran[name] = cost
-            left = (
-                [other for other in {*waiting, *running} if plan.reason_to_run(books[other], tier)]
-                if len(ran) % 4 == 0 or not waiting
-                else waiting
+            left = [other for other in first if other not in ran]
+            remaining = max(
+                sum(costs.get(other, 10.0) for other in left) / jobs, max((costs.get(other, 10.0) for other in left), default=0.0)
             )
-            remaining = sum(costs.get(other, 10.0) for other in left) / jobs
             elapsed = time.monotonic() - began
             note = f"{cost['wall_s']:6.1f} s {cost['peak_mib']:5d} MiB"
             print(f"  [{elapsed:5.0f} s, about {remaining:3.0f} s left] {name:<28} {note}", flush=True)
