@@ -139,6 +139,10 @@ def best_mapping(
     Raises:
         InputError: there is no valid mapping; the message names the constraint or the level.
     """
+    for level in architecture.levels:
+        kept = sum(tensor.name in level.keeps for tensor in problem.tensors)
+        if level.capacity_words is not None and kept > level.capacity_words:
+            raise InputError(f"no valid mapping: the smallest tiles need {kept} words, there are {level.capacity_words}", key=level.name)
     tab = tables(problem, architecture)
     space = build_space(problem, architecture)
     levels, dimensions = len(architecture.levels), len(problem.bounds)

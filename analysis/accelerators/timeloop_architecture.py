@@ -43,6 +43,7 @@ ESTIMATION = {
     "num_banks",
     "num_ports",
     "n_ports",
+    "nports",
     "n_rd_ports",
     "n_wr_ports",
     "n_rw_ports",
@@ -101,6 +102,7 @@ class Component:
     key: str
     is_compute: bool
     is_dram: bool
+    is_dummy: bool
     mesh: tuple[int, int]
     before: list[tuple[str, int, int]] = field(default_factory=list)
     parallel: bool = False
@@ -186,6 +188,9 @@ class _Reader:
         attributes = file.tree(tree.get("attributes", Tree()), f"{key}.attributes", tree)
         for attribute, value in attributes.items():
             where = f"{key}.attributes.{attribute}"
+            # Nothing said, or a container's attribute repeated, as in the files that Timeloop's front end writes.
+            if value in (None, [], {}) or attribute in symbols:
+                continue
             if attribute in NEUTRAL:
                 if value not in NEUTRAL[attribute]:
                     raise file.error(f"{attribute} = {value!r} is not modelled", where, attributes)
@@ -197,13 +202,15 @@ class _Reader:
             mesh = self._mesh(attributes, known, count * range_size, f"{key}.attributes")
         is_compute = not _is(kind, BUFFERS)
         self.components.append(
-            Component(name, attributes, known, key, is_compute, "DRAM" in kind, mesh, before=self.waiting, parallel=parallel)
+            Component(
+                name, attributes, known, key, is_compute, "DRAM" in kind, "dummy" in kind, mesh, before=self.waiting, parallel=parallel
+            )
         )
         self.waiting = []
 
     def _mesh(self, attributes: Tree, symbols: dict[str, Any], count: int, key: str) -> tuple[int, int]:
         def given(name: str) -> int | None:
-            return self.file.whole(attributes[name], f"{key}.{name}", attributes, symbols) if name in attributes else None
+            return None if attributes.get(name) is None else self.file.whole(attributes[name], f"{key}.{name}", attributes, symbols)
 
         # The range of the name gives the instances, unless they are said.
         instances = given("instances") or count
@@ -280,7 +287,7 @@ class _Reader:
 
 
 def _first(attributes: Tree, names: tuple[str, ...]) -> str | None:
-    return next((name for name in names if name in attributes), None)
+    return next((name for name in names if attributes.get(name) is not None), None)
 
 
 def _level(file: File, part: Component, energies: dict[str, dict[str, float]]) -> Level:
@@ -292,7 +299,7 @@ def _level(file: File, part: Component, energies: dict[str, dict[str, float]]) -
 
     def whole(names: tuple[str, ...]) -> int | None:
         name = _first(attributes, names)
-        return None if name is None or attributes[name] is None else file.whole(attributes[name], f"{key}.{name}", attributes, part.symbols)
+        return None if name is None else file.whole(attributes[name], f"{key}.{name}", attributes, part.symbols)
 
     word = whole(WORD)
     if word is None:
@@ -323,8 +330,8 @@ def _level(file: File, part: Component, energies: dict[str, dict[str, float]]) -
     if own:
         most = max(own.values())
         read, write, update = (next((own[a] for a in ACTIONS[what] if a in own), most) for what in ("read", "write", "update"))
-    elif said is not None:
-        read = write = update = said * cluster
+    elif said is not None or part.is_dummy:
+        read = write = update = (said or 0.0) * cluster
     else:
         raise file.error("has no energy: give an energy reference table (--ert) or vector_access_energy", part.name, attributes, None)
     price = PICOJOULE / cluster

@@ -100,6 +100,38 @@ def test_containers_that_fan_out_are_targets_as_timeloop_writes_them(tmp_path):
     assert evaluate(problem, architecture, loops).cycles == 86_016
 
 
+def test_the_form_that_timeloops_front_end_writes(tmp_path):
+    # parsed-processed-input.yaml: version 0.4 as one subtree, ranges that start at 1, dummy_storage for each fan-out, attributes repeated.
+    part = "{class: smartbuffer_RF, attributes: {datawidth: 8, width: 16, technology: 32nm, meshX: 14, meshY: 12, entries: null, WORD: 8, "
+    text = f"""
+dumped_by_timeloop_front_end: true
+architecture:
+  version: '0.4'
+  subtree:
+  - name: system_top_level
+    attributes: {{version: '0.4', technology: 32nm, global_cycle_seconds: 1e-9, WORD: 8, has_power_gating: false, power_gated_at: null}}
+    local:
+    - {{name: 'DRAM[1..1]', class: DRAM, attributes: {{width: 64, depth: 1, datawidth: 8, cluster_size: 1, meshX: 1, meshY: 1}}}}
+    - name: shared_glb[1..1]
+      class: smartbuffer_SRAM
+      attributes: {{depth: 16384, width: 64, datawidth: 8, read_bandwidth: 16, write_bandwidth: 16, multiple_buffering: 1, meshX: 1}}
+    - {{name: 'inter_PE_column_spatial[1..1]', class: dummy_storage, attributes: {{width: 1, depth: 1, datawidth: 1, meshX: 1, meshY: 1}}}}
+    - {{name: 'inter_PE_spatial[1..14]', class: dummy_storage, attributes: {{width: 1, depth: 1, datawidth: 1, meshX: 14, meshY: 1}}}}
+    - {{name: 'ifmap_spad[1..168]', {part[1:]} depth: 12, read_bandwidth: 2, write_bandwidth: 2}}}}
+    - {{name: 'weights_spad[1..168]', {part[1:]} depth: 192, read_bandwidth: 2, write_bandwidth: 2}}}}
+    - {{name: 'psum_spad[1..168]', {part[1:].replace("datawidth: 8", "datawidth: 16")} depth: 16, read_bandwidth: 2, write_bandwidth: 2}}}}
+    - {{name: 'mac[1..168]', class: intmac, attributes: {{multiplier_width: 8, adder_width: 16, meshX: 14, meshY: 12}}}}
+"""
+    mapping = MAPPING.read_text().replace("DummyBuffer", "inter_PE_spatial")
+    mapping = mapping.replace("shared_glb, type: spatial", "inter_PE_column_spatial, type: spatial")
+    mapping += "  - {target: inter_PE_column_spatial, type: datatype, bypass: [Weights, Inputs, Outputs]}\n"
+    arch = written(tmp_path, text, "arch.yaml")
+    problem, architecture, loops = read_mapped(arch, LAYER, written(tmp_path, mapping, "map.yaml"), ert=ERT)
+    found = evaluate(problem, architecture, loops)
+    recorded = evaluate(*read_mapped(V03, LAYER, MAPPING, ert=ERT))
+    assert (found.cycles, found.energy_j, found.accesses) == (recorded.cycles, recorded.energy_j, recorded.accesses)
+
+
 @pytest.mark.parametrize("design", [V03, V04])
 def test_constraints_of_timeloop_lead_to_the_same_proven_optimum(design):
     ours = best_mapping(convolution(c=3, m=32, p=112, q=112, r=3, s=3, stride=2), read_architecture(RECORDED / "architecture.yaml"))
