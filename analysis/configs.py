@@ -57,7 +57,7 @@ def read_yaml_text(path: str | Path) -> tuple[Any, yaml.Node | None]:
     except UnicodeDecodeError as error:
         raise InputError("is not UTF-8 text", path=path) from error
     try:
-        return yaml.load(text, Loader=_Loader), yaml.compose(text, Loader=yaml.SafeLoader)  # noqa: S506 - derives from SafeLoader
+        return yaml.load(text, Loader=_Loader), yaml.compose(text, Loader=yaml.SafeLoader)
     except InputError as error:
         raise InputError(error.message, path=path, line=error.line, key=error.key) from None
     except yaml.YAMLError as error:
