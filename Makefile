@@ -11,7 +11,7 @@ TEST_READY := $(VENV)/.tester
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make book     everything a reader sees: environment, notebooks, pages in _build/html  (first time: environment about 3 min, then about 5 min; 2 cores)"
+	@echo "make book     everything a reader sees: environment, notebooks, pages in _build/html  (first time: environment about 2 min, then 3 to 5 min; 2 cores)"
 	@echo "make quick    the kick-the-tyres run: every notebook with small parameters            (about 2 min after the environment)"
 	@echo "make test     unit, property, pipeline and page tests                                 (about 10 min; adds test tools to the environment)"
 	@echo "make check    claims, requirements and data descriptions against the results          (seconds, after make book)"
