@@ -13,7 +13,9 @@ from tests.accelerators.nest_strategies import cases
 slow = settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
-def compare(problem: Problem, architecture: Architecture, mapping: Mapping, *, sampled: bool, links: bool = False) -> None:
+def assert_equal_to_the_machine(
+    problem: Problem, architecture: Architecture, mapping: Mapping, *, sampled: bool, links: bool = False
+) -> None:
     """Every count of every kept level, per instance, against the machine's totals."""
     got = evaluate(problem, architecture, mapping, walk="sampled" if sampled else "every", links=links)
     names = [level.name for level in architecture.levels]
@@ -39,13 +41,13 @@ def compare(problem: Problem, architecture: Architecture, mapping: Mapping, *, s
 @slow
 @given(case=cases())
 def test_every_access_of_the_exact_walk(case: tuple[Problem, Architecture, Mapping]) -> None:
-    compare(*case, sampled=False)
+    assert_equal_to_the_machine(*case, sampled=False)
 
 
 @slow
 @given(case=cases())
 def test_every_access_of_the_sampled_walk(case: tuple[Problem, Architecture, Mapping]) -> None:
-    compare(*case, sampled=True)
+    assert_equal_to_the_machine(*case, sampled=True)
 
 
 def two_levels(rows: int) -> Architecture:

@@ -16,7 +16,7 @@ from tests.serving.reference import reference
 SECOND = StepTime(fixed_s=1.0)
 
 
-def compare(case: Case) -> int:
+def assert_same_batches(case: Case) -> int:
     """Both make the same batches; returns the number of preemptions."""
     whole = make_requests(np.round(case.requests.arrived_at_s * 4) / 4, case.requests.prefill_tokens, case.requests.decode_tokens)
     result = simulate(whole, case.scheduler, SECOND, case.limits, record_batches=True)
@@ -35,7 +35,7 @@ def compare(case: Case) -> int:
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cases(schedulers=PREEMPTING, swap=False, prefixes=False, most=30))
 def test_same_batches_as_the_plain_rules(case: Case) -> None:
-    compare(case)
+    assert_same_batches(case)
 
 
 @pytest.mark.parametrize("scheduler", PREEMPTING)
@@ -45,5 +45,5 @@ def test_same_batches_when_every_case_preempts(scheduler: str) -> None:
     for _ in range(20):
         prompt, output = generator.integers(1, 60, 40), generator.integers(1, 60, 40)
         case = Case(make_requests(np.cumsum(generator.integers(0, 12, 40) / 4), prompt, output), scheduler, limits)
-        preemptions += compare(case)
+        preemptions += assert_same_batches(case)
     assert preemptions > 200
