@@ -118,6 +118,11 @@ def load_statements(path: str | Path, tools: Iterable[str]) -> tuple[Statement, 
     return tuple(found)
 
 
+def _first(statements: Sequence[Statement], tool: str, documents: Sequence[str]) -> Statement | None:
+    """The first statement on a tool in the first of some documents that has one."""
+    return next((one for document in documents for one in statements if one.tool == tool and one.document == document), None)
+
+
 def headline(statements: Sequence[Statement], tool: str) -> Statement | None:
     """The figure that the survey prints for a tool: its first statement in s000, else in s001, else in another document.
 
@@ -125,11 +130,7 @@ def headline(statements: Sequence[Statement], tool: str) -> Statement | None:
         statements: all of them, in file order.
         tool: name.
     """
-    for document in DOCUMENTS:
-        for statement in statements:
-            if statement.tool == tool and statement.document == document:
-                return statement
-    return None
+    return _first(statements, tool, DOCUMENTS)
 
 
 def own(statements: Sequence[Statement], tool: str) -> Statement | None:
@@ -139,11 +140,7 @@ def own(statements: Sequence[Statement], tool: str) -> Statement | None:
         statements: all of them, in file order.
         tool: name.
     """
-    for document in OWN:
-        for statement in statements:
-            if statement.tool == tool and statement.document == document:
-                return statement
-    return None
+    return _first(statements, tool, OWN)
 
 
 def disagree(first: Statement, second: Statement) -> bool:
