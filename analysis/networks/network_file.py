@@ -28,13 +28,13 @@ class NetworkFile(Strict):
     latency_ns: tuple[float, ...]
     algorithm_per_dim: tuple[str, ...] = ()
     npus: int | None = None
-    preferred_dataset_splits: int = 4
-    scheduling_policy: str = "LIFO"
-    active_chunks_per_dim: int = 1
-    queues_per_dim: int = 1
-    endpoint_delay: int = 10
-    local_mem_bw_GBps: float = 3350.0
-    collective_optimization: str = "localBWAware"
+    preferred_dataset_splits: int = Network.preferred_dataset_splits
+    scheduling_policy: str = Network.scheduling_policy
+    active_chunks_per_dim: int = Network.active_chunks_per_dim
+    queues_per_dim: int = Network.queues_per_dim
+    endpoint_delay: int = Network.endpoint_delay
+    local_mem_bw_GBps: float = Network.local_mem_bw_GBps
+    collective_optimization: str = Network.collective_optimization
     peak_TFLOPS: float | None = None
     groups: str | None = None
     collective: str | None = None
