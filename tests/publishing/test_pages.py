@@ -34,14 +34,28 @@ def chromium() -> Iterator[Browser]:
 def test_every_page_works_without_the_network(built_book: Path, chromium: Browser) -> None:
     """No request leaves the machine or fails, no console error; maths is set, interactive figures and filters are drawn."""
     context = chromium.new_context(offline=True)
-    pages = sorted(
-        path for path in built_book.rglob("*.html") if path.name not in ("genindex.html", "search.html") and "_static" not in path.parts
-    )
+    pages = [path for path in _pages(built_book) if not _REDIRECT.search(path.read_text(encoding="utf-8"))]
     assert len(pages) > 20
     found = [_open(context, path, str(path.relative_to(built_book))) for path in pages]
     context.close()
     assert [problem for one in found for problem in one.problems] == []
     assert sum(one.drawn for one in found) and sum(one.maths for one in found) and sum(one.filtered for one in found)
+
+
+def test_the_front_page_leads_to_a_page(built_book: Path) -> None:
+    """index.html holds nothing but a redirection; opened in a browser it navigates at once, so it is read here and not drawn above."""
+    found = [(path, _REDIRECT.search(path.read_text(encoding="utf-8"))) for path in _pages(built_book)]
+    targets = {str(path.relative_to(built_book)): match.group(1) for path, match in found if match}
+    assert set(targets) == {"index.html"}
+    assert (built_book / targets["index.html"]).is_file()
+
+
+_REDIRECT = re.compile(r'<meta http-equiv="refresh" content="0; url=([^"]+)"', re.IGNORECASE)
+
+
+def _pages(built_book: Path) -> list[Path]:
+    left_out = ("genindex.html", "search.html")
+    return sorted(path for path in built_book.rglob("*.html") if path.name not in left_out and "_static" not in path.parts)
 
 
 @dataclass
@@ -67,16 +81,16 @@ def _open(context: BrowserContext, path: Path, name: str) -> Seen:
     page.on("pageerror", lambda error: say(str(error)))
     page.goto(path.as_uri(), wait_until="load")
     if page.locator(".math").count():
-        page.wait_for_selector("mjx-container", timeout=20_000)
+        page.wait_for_selector("mjx-container", timeout=60_000)
         seen.maths = True
         if page.locator("mjx-merror, [data-mjx-error]").count():
             say("maths with an error")
     seen.drawn = page.locator(".interactive .plotly-graph-div").count()
     if seen.drawn:
         ready = f"document.querySelectorAll('.interactive .plotly-graph-div .main-svg').length >= {seen.drawn}"
-        page.wait_for_function(ready, timeout=20_000)
+        page.wait_for_function(ready, timeout=60_000)
     if "window.filterable(" in path.read_text(encoding="utf-8"):
-        page.wait_for_selector("table.dataTable", timeout=20_000)
+        page.wait_for_selector("table.dataTable", timeout=60_000)
         seen.filtered = True
     for source in page.evaluate("[...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)"):
         say(f"broken image {source}")
