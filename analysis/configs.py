@@ -99,7 +99,8 @@ def read_yaml(path: str | Path, model: type[Model]) -> Model:
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
+        # A misspelt key is both unknown and missing: the unknown one is what the reader must mend.
+        first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
         location = tuple(step for step in first["loc"])
         kind, message = first["type"], first["msg"].removeprefix("Value error, ")
         if kind == "extra_forbidden":

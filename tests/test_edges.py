@@ -28,6 +28,7 @@ class Outer(Strict):
     [
         ("name: a\ninner:\n  size: 1\n  colour: red\n", "c.yaml:4: inner.colour: unknown key"),
         ("name: a\ninner:\n  size: big\n", "c.yaml:3: inner.size: Input should be a valid integer"),
+        ("name: a\nouter:\n  size: 1\n", "c.yaml:2: outer: unknown key"),
         ("name: a\n", "c.yaml:1: inner: required key is missing"),
         ("name: a\nname: b\n", "c.yaml:2: name: given twice"),
         ("name: [\n", "c.yaml:2: not valid YAML"),
