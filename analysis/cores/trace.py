@@ -1,0 +1,311 @@
+"""What did each executed instruction do: an instruction trace as plain arrays, and its .npz file."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from analysis.errors import InputError
+
+NO_REGISTER = 255
+"""Register number of an operand that does not exist. x0 is never a dependence, so it is none as well."""
+
+FIRST_FLOAT_REGISTER = 32
+"""Registers 0-31 are the integer registers x0-x31, 32-63 the floating-point registers f0-f31."""
+
+NEVER_EXECUTED = 255
+"""Operation class of a row of the code table that no executed instruction refers to."""
+
+EPOCH_INSTRUCTIONS = 100_000
+"""Instructions an epoch (NeuroScalar, section 4.1.1)."""
+
+
+class OpClass(IntEnum):
+    """Class of an instruction: gem5's names where gem5 has one; control transfers are IntAlu there and told apart here."""
+
+    INT_ALU = 0
+    INT_MULT = 1
+    INT_DIV = 2
+    FLOAT_ADD = 3
+    FLOAT_CMP = 4  # comparisons, fmin, fmax
+    FLOAT_CVT = 5  # conversions and moves between register files
+    FLOAT_MULT = 6
+    FLOAT_MULT_ACC = 7
+    FLOAT_DIV = 8
+    FLOAT_MISC = 9  # sign injection, fclass
+    FLOAT_SQRT = 10
+    MEM_READ = 11
+    MEM_WRITE = 12
+    FLOAT_MEM_READ = 13
+    FLOAT_MEM_WRITE = 14
+    BRANCH = 15  # conditional, direct
+    JUMP = 16  # unconditional, direct, no link
+    CALL = 17  # unconditional, direct, links x1 or x5
+    INDIRECT_JUMP = 18
+    INDIRECT_CALL = 19
+    RETURN = 20  # jalr through x1 or x5 without a link to the same register
+    SYSTEM = 21  # ecall, ebreak, CSR instructions
+    FENCE = 22
+    ATOMIC = 23  # load-reserved, store-conditional, read-modify-write: reads and writes memory
+
+
+LOADS = frozenset({OpClass.MEM_READ, OpClass.FLOAT_MEM_READ, OpClass.ATOMIC})
+STORES = frozenset({OpClass.MEM_WRITE, OpClass.FLOAT_MEM_WRITE, OpClass.ATOMIC})
+CONTROL = frozenset({OpClass.BRANCH, OpClass.JUMP, OpClass.CALL, OpClass.INDIRECT_JUMP, OpClass.INDIRECT_CALL, OpClass.RETURN})
+
+
+@dataclass(frozen=True)
+class Code:
+    """Static instructions of a program: what does not change from one execution of an instruction to the next.
+
+    Attributes:
+        pc: address, uint64 (rows,).
+        length: bytes of the encoding, 2 or 4, uint8 (rows,).
+        opclass: `OpClass`, or `NEVER_EXECUTED`, uint8 (rows,).
+        size: bytes read or written in memory, 0 when none, uint8 (rows,).
+        sources: registers read, first the two of the paper's features, then the third of a fused multiply-add, uint8 (rows, 3);
+            for a load [base, none, none], for a store [base, data, none].
+        destination: register written or `NO_REGISTER`, uint8 (rows,).
+    """
+
+    pc: NDArray[np.uint64]
+    length: NDArray[np.uint8]
+    opclass: NDArray[np.uint8]
+    size: NDArray[np.uint8]
+    sources: NDArray[np.uint8]
+    destination: NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Executed instructions in program order. Metadata only: no value of a register or of memory is in it.
+
+    Attributes:
+        code: the static instructions.
+        index: row of `code` of each executed instruction, uint32 (n,).
+        address: memory address of each executed instruction, 0 when it touches none, uint64 (n,).
+        end_pc: PC of the instruction that would come after the last one (after the exit call: the one behind it).
+    """
+
+    code: Code
+    index: NDArray[np.uint32]
+    address: NDArray[np.uint64]
+    end_pc: int
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    @property
+    def pc(self) -> NDArray[np.uint64]:
+        """PC of each executed instruction, uint64 (n,)."""
+        return self.code.pc[self.index]
+
+    @property
+    def opclass(self) -> NDArray[np.uint8]:
+        """`OpClass` of each executed instruction, uint8 (n,)."""
+        return self.code.opclass[self.index]
+
+    @property
+    def size(self) -> NDArray[np.uint8]:
+        """Bytes of memory touched by each executed instruction, uint8 (n,)."""
+        return self.code.size[self.index]
+
+    @property
+    def sources(self) -> NDArray[np.uint8]:
+        """Registers read by each executed instruction, uint8 (n, 3)."""
+        return self.code.sources[self.index]
+
+    @property
+    def destination(self) -> NDArray[np.uint8]:
+        """Register written by each executed instruction, uint8 (n,)."""
+        return self.code.destination[self.index]
+
+    @property
+    def next_pc(self) -> NDArray[np.uint64]:
+        """PC of the instruction executed next, uint64 (n,)."""
+        return np.append(self.pc[1:], np.uint64(self.end_pc))
+
+    @property
+    def taken(self) -> NDArray[np.bool_]:
+        """Whether the next PC is not the one behind this instruction, bool (n,)."""
+        return self.next_pc != self.pc + self.code.length[self.index]
+
+    def slice(self, first: int, end: int) -> Trace:
+        """Executed instructions `first` to `end - 1`, sharing this trace's arrays."""
+        end = min(end, len(self))
+        after = self.end_pc if end == len(self) else int(self.code.pc[self.index[end]])
+        return Trace(self.code, self.index[first:end], self.address[first:end], after)
+
+
+def trace_of(
+    pc: ArrayLike,
+    opclass: ArrayLike,
+    address: ArrayLike,
+    sources: ArrayLike,
+    destination: ArrayLike,
+    size: ArrayLike,
+    length: ArrayLike,
+    end_pc: int,
+) -> Trace:
+    """Trace of executed instructions given one by one: the code table is found by PC.
+
+    Args:
+        pc, address: uint64 (n,).
+        opclass, destination, size, length: uint8 (n,).
+        sources: uint8 (n, 3).
+        end_pc: PC behind the last.
+    """
+    unique, first, index = np.unique(np.asarray(pc, np.uint64), return_index=True, return_inverse=True)
+
+    def of_code(values: ArrayLike) -> NDArray[np.uint8]:
+        return np.asarray(values, np.uint8)[first]
+
+    code = Code(unique, of_code(length), of_code(opclass), of_code(size), of_code(sources), of_code(destination))
+    return Trace(code, index.astype(np.uint32), np.asarray(address, np.uint64), end_pc)
+
+
+def concatenate(traces: list[Trace]) -> Trace:
+    """One trace of consecutive parts that share one code table."""
+    return Trace(
+        traces[-1].code,
+        np.concatenate([part.index for part in traces]),
+        np.concatenate([part.address for part in traces]),
+        traces[-1].end_pc,
+    )
+
+
+# The file: one array an attribute, one entry an executed instruction.
+_FILE_TYPES: dict[str, tuple[type, tuple[int, ...]]] = {
+    "pc": (np.uint64, ()),
+    "address": (np.uint64, ()),
+    "opclass": (np.uint8, ()),
+    "source1": (np.uint8, ()),
+    "source2": (np.uint8, ()),
+    "source3": (np.uint8, ()),
+    "destination": (np.uint8, ()),
+    "size": (np.uint8, ()),
+    "length": (np.uint8, ()),
+    "taken": (np.bool_, ()),
+}
+FILE_ARRAYS = tuple(_FILE_TYPES)
+FILE_BYTES_PER_INSTRUCTION = sum(np.dtype(kind).itemsize for kind, _ in _FILE_TYPES.values())
+
+
+def file_columns(trace: Trace) -> dict[str, NDArray]:
+    """The arrays of the .npz file, one entry an executed instruction."""
+    sources = trace.sources
+    return {
+        "pc": trace.pc,
+        "address": trace.address,
+        "opclass": trace.opclass,
+        "source1": sources[:, 0],
+        "source2": sources[:, 1],
+        "source3": sources[:, 2],
+        "destination": trace.destination,
+        "size": trace.size,
+        "length": trace.code.length[trace.index],
+        "taken": trace.taken,
+    }
+
+
+def read_trace(path: str | Path) -> Trace:
+    """Read the .npz file that `core trace` writes.
+
+    Raises:
+        InputError: no such file, truncated, not a trace, arrays of unequal length or of another type.
+    """
+    path = Path(path)
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            missing = [name for name in (*FILE_ARRAYS, "end_pc") if name not in file.files]
+            if missing:
+                raise InputError(f"not a trace: expected the arrays {', '.join((*FILE_ARRAYS, 'end_pc'))}", path=path, key=missing[0])
+            arrays = {name: file[name] for name in FILE_ARRAYS}
+            end_pc = int(file["end_pc"])
+    except FileNotFoundError as error:
+        raise InputError("no such trace", path=path) from error
+    except InputError:
+        raise
+    except (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile) as error:
+        raise InputError("not a complete .npz trace: truncated, damaged or of another kind", path=path) from error
+    for name, array in arrays.items():
+        kind = np.dtype(_FILE_TYPES[name][0])
+        if array.ndim != 1 or array.dtype != kind or len(array) != len(arrays["pc"]):
+            raise InputError(f"expected {len(arrays['pc'])} entries of {kind}, got {array.shape} of {array.dtype}", path=path, key=name)
+    return trace_of(
+        arrays["pc"],
+        arrays["opclass"],
+        arrays["address"],
+        np.stack([arrays["source1"], arrays["source2"], arrays["source3"]], axis=1),
+        arrays["destination"],
+        arrays["size"],
+        arrays["length"],
+        end_pc,
+    )
+
+
+class TraceWriter:
+    """Writes a trace part by part, so that a long one needs the memory of one part; the file appears when all is written.
+
+    Args:
+        path: the .npz file.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.parts = {name: self.path.with_name(f".{self.path.name}.{os.getpid()}.{name}") for name in FILE_ARRAYS}
+        self.files = {name: part.open("wb") for name, part in self.parts.items()}
+        self.count = 0
+        self.end_pc = 0
+
+    def add(self, trace: Trace) -> None:
+        """Append the instructions of `trace`."""
+        for name, values in file_columns(trace).items():
+            self.files[name].write(np.ascontiguousarray(values).data)
+        self.count += len(trace)
+        self.end_pc = trace.end_pc
+
+    def close(self, complete: bool = True) -> None:
+        """Put the parts together (or drop them when not `complete`)."""
+        for file in self.files.values():
+            file.close()
+        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.zip")
+        try:
+            if complete:
+                self._assemble(temporary)
+                temporary.replace(self.path)
+        finally:
+            for part in (*self.parts.values(), temporary):
+                part.unlink(missing_ok=True)
+
+    def _assemble(self, temporary: Path) -> None:
+        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+            for name, part in self.parts.items():
+                header = {"descr": np.dtype(_FILE_TYPES[name][0]).str, "fortran_order": False, "shape": (self.count,)}
+                with archive.open(_entry(name), "w", force_zip64=True) as target, part.open("rb") as source:
+                    np.lib.format.write_array_header_1_0(target, header)
+                    while block := source.read(1 << 24):
+                        target.write(block)
+            with archive.open(_entry("end_pc"), "w") as target:
+                np.lib.format.write_array(target, np.asarray(self.end_pc, np.uint64), allow_pickle=False)
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    return zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
+
+
+def write_trace(trace: Trace, path: str | Path) -> None:
+    """Write `trace` as an .npz file of plain arrays (`FILE_ARRAYS`, and end_pc)."""
+    writer = TraceWriter(path)
+    try:
+        writer.add(trace)
+    except BaseException:
+        writer.close(complete=False)
+        raise
+    writer.close()
