@@ -1,0 +1,27 @@
+"""CPU cores: trace a RISC-V program, time it on an out-of-order core, rank designs by a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
+
+
+@app.callback()
+def main() -> None:
+    """CPU cores: programs, traces, timing, ranking."""
+
+
+@app.command()
+def trace(
+    program: Annotated[Path, typer.Argument(help="static RV64 Linux ELF executable")],
+    out: Annotated[Path, typer.Option(help=".npz file to write: plain arrays, one entry an executed instruction")],
+    limit: Annotated[int | None, typer.Option(min=1, help="stop after so many instructions")] = None,
+) -> None:
+    """Run the program; its output goes to standard output, its trace into the file, its exit code to standard error."""
+    from analysis.cores.trace_command import trace_to_file
+
+    typer.echo(trace_to_file(program, out, limit), err=True)

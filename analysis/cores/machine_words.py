@@ -1,0 +1,138 @@
+"""One machine instruction each, for compiled code: unaligned loads and stores, wide products, floating-point on register bits.
+
+Source: the LLVM language reference; numba's extension interface.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+Word = Any
+"""A 64-bit integer of compiled code (numba int64); the checker sees plain ints and numpy ones in turn."""
+
+_I32, _I64, _I128 = ir.IntType(32), ir.IntType(64), ir.IntType(128)
+_INT_OF = {32: _I32, 64: _I64}
+_FLOAT_OF: dict[int, Any] = {32: ir.FloatType(), 64: ir.DoubleType()}
+
+
+def _address(context: Any, builder: Any, signature: Any, arguments: Any, bits: int) -> Any:
+    array = context.make_array(signature.args[0])(context, builder, arguments[0])
+    byte = builder.gep(builder.bitcast(array.data, ir.IntType(8).as_pointer()), [arguments[1]])
+    return builder.bitcast(byte, ir.IntType(bits).as_pointer())
+
+
+def _loader(bits: int, signed: bool) -> Any:
+    @intrinsic
+    def load(typing_context: Any, memory: Any, position: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            value = builder.load(_address(context, builder, signature, arguments, bits), align=1)
+            if bits == 64:
+                return value
+            return (builder.sext if signed else builder.zext)(value, _I64)
+
+        return types.int64(memory, types.int64), generate
+
+    return load
+
+
+def _storer(bits: int) -> Any:
+    @intrinsic
+    def store(typing_context: Any, memory: Any, position: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            data = arguments[2] if bits == 64 else builder.trunc(arguments[2], ir.IntType(bits))
+            builder.store(data, _address(context, builder, signature, arguments, bits), align=1)
+            return context.get_dummy_value()
+
+        return types.none(memory, types.int64, types.int64), generate
+
+    return store
+
+
+load_i8, load_i16, load_i32, load_i64 = (_loader(bits, True) for bits in (8, 16, 32, 64))
+load_u8, load_u16, load_u32 = (_loader(bits, False) for bits in (8, 16, 32))
+store_8, store_16, store_32, store_64 = (_storer(bits) for bits in (8, 16, 32, 64))
+
+
+def _high_product(first_signed: bool, second_signed: bool) -> Any:
+    @intrinsic
+    def high(typing_context: Any, first: Any, second: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            widened = [
+                (builder.sext if signed else builder.zext)(value, _I128)
+                for value, signed in zip(arguments, (first_signed, second_signed), strict=True)
+            ]
+            return builder.trunc(builder.lshr(builder.mul(*widened), _I128(64)), _I64)
+
+        return types.int64(types.int64, types.int64), generate
+
+    return high
+
+
+multiply_high = _high_product(True, True)
+multiply_high_signed_unsigned = _high_product(True, False)
+multiply_high_unsigned = _high_product(False, False)
+
+
+@intrinsic
+def leading_zeros(typing_context: Any, value: Any) -> Any:
+    """Leading zero bits of a 64-bit integer; 64 for zero."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctlz(arguments[0], cgutils.false_bit)
+
+    return types.int64(types.int64), generate
+
+
+def _float_operation(bits: int, operands: int, emit: Callable[..., Any]) -> Any:
+    """An IEEE operation, rounded to nearest even, on operands given by their bits (the lower ones for single precision)."""
+
+    def to_float(builder: Any, value: Any) -> Any:
+        return builder.bitcast(value if bits == 64 else builder.trunc(value, _I32), _FLOAT_OF[bits])
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        result = builder.bitcast(emit(builder, *[to_float(builder, value) for value in arguments]), _INT_OF[bits])
+        return result if bits == 64 else builder.zext(result, _I64)
+
+    if operands == 1:
+
+        @intrinsic
+        def unary(typing_context: Any, a: Any) -> Any:
+            return types.int64(types.int64), generate
+
+        return unary
+    if operands == 2:
+
+        @intrinsic
+        def binary(typing_context: Any, a: Any, b: Any) -> Any:
+            return types.int64(types.int64, types.int64), generate
+
+        return binary
+
+    @intrinsic
+    def ternary(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
+        return types.int64(types.int64, types.int64, types.int64), generate
+
+    return ternary
+
+
+def _square_root(builder: Any, value: Any) -> Any:
+    kind = value.type
+    return builder.call(builder.module.declare_intrinsic("llvm.sqrt", [kind]), [value])
+
+
+def _fused(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    return builder.fma(a, b, c)
+
+
+float_add_64, float_add_32 = (_float_operation(bits, 2, lambda builder, a, b: builder.fadd(a, b)) for bits in (64, 32))
+float_subtract_64, float_subtract_32 = (_float_operation(bits, 2, lambda builder, a, b: builder.fsub(a, b)) for bits in (64, 32))
+float_multiply_64, float_multiply_32 = (_float_operation(bits, 2, lambda builder, a, b: builder.fmul(a, b)) for bits in (64, 32))
+float_divide_64, float_divide_32 = (_float_operation(bits, 2, lambda builder, a, b: builder.fdiv(a, b)) for bits in (64, 32))
+float_root_64, float_root_32 = (_float_operation(bits, 1, _square_root) for bits in (64, 32))
+float_fused_64, float_fused_32 = (_float_operation(bits, 3, _fused) for bits in (64, 32))

@@ -1,0 +1,46 @@
+"""Run a program, pass its output on, write its trace epoch by epoch."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from analysis.cores.elf import read_elf
+from analysis.cores.emulator import epochs, load
+from analysis.cores.trace import TraceWriter
+from analysis.errors import InputError
+
+_PART = 1 << 20
+
+
+def _pass_on(descriptor: int, data: bytes) -> None:
+    stream = sys.stdout.buffer if descriptor == 1 else sys.stderr.buffer
+    stream.write(data)
+    stream.flush()
+
+
+def trace_to_file(program: Path, out: Path, limit: int | None) -> str:
+    """Trace `program` into the .npz file `out`; returns the line that says how it ended.
+
+    Args:
+        program: static RV64 Linux executable.
+        out: written at the end, whole or not at all.
+        limit: instructions at most.
+
+    Raises:
+        InputError: unreadable program, what it does is not allowed, or the file cannot be written.
+    """
+    machine = load(read_elf(program), output=_pass_on)
+    try:
+        writer = TraceWriter(out)
+    except OSError as error:
+        raise InputError(f"cannot write the trace: {error.strerror}", path=out) from error
+    complete = False
+    try:
+        for part in epochs(machine, _PART, limit):
+            writer.add(part)
+        complete = True
+    finally:
+        writer.close(complete)
+    ended = f"exit code {machine.exit_code}" if machine.exit_code is not None else f"stopped at the limit, PC {machine.pc:#x}"
+    return f"{program}: {machine.retired} instructions, {ended}, trace in {out}"
