@@ -1,0 +1,147 @@
+"""What does NeuroScalar's network see of an instruction, and in which windows?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float32]
+
+LOW_BITS, MIDDLE_BITS, HIGH_BITS = 22, 22, 20
+FEATURES = (
+    "pc_low",
+    "pc_middle",
+    "pc_high",
+    "opclass",
+    "address_low",
+    "address_middle",
+    "address_high",
+    "source1_class",
+    "source1_number",
+    "source2_class",
+    "source2_number",
+    "destination_class",
+    "destination_number",
+)
+
+
+def split_address(address: ArrayLike) -> Floats:
+    """A 64-bit address as three numbers that float32 holds exactly: bits 0-21, 22-43 and 44-63.
+
+    Each piece is below 2^22, and float32 holds every integer up to 2^24, so the address can be put together again bit for bit.
+
+    Args:
+        address: unsigned 64-bit, shape (n,).
+    Returns:
+        shape (n, 3): low, middle, high.
+    Source: NeuroScalar, section 3.1.2.
+    """
+    a = np.asarray(address).astype(np.uint64)
+    low = a & np.uint64((1 << LOW_BITS) - 1)
+    middle = (a >> np.uint64(LOW_BITS)) & np.uint64((1 << MIDDLE_BITS) - 1)
+    high = a >> np.uint64(LOW_BITS + MIDDLE_BITS)
+    return np.stack([low, middle, high], axis=-1).astype(np.float32)
+
+
+def join_address(pieces: ArrayLike) -> NDArray[np.uint64]:
+    """The address that `split_address` split: low + 2^22 middle + 2^44 high."""
+    low, middle, high = (np.asarray(pieces)[..., i].astype(np.uint64) for i in range(3))
+    return low | (middle << np.uint64(LOW_BITS)) | (high << np.uint64(LOW_BITS + MIDDLE_BITS))
+
+
+def thirteen_features(
+    pc: ArrayLike,
+    opclass: ArrayLike,
+    address: ArrayLike,
+    source1: ArrayLike,
+    source2: ArrayLike,
+    destination: ArrayLike,
+) -> Floats:
+    """The 13 inputs of an instruction, in the order of `FEATURES`; 3 + 1 + 3 + 3 x 2.
+
+    Args:
+        pc: program counter, shape (n,).
+        opclass: number of the operation class, shape (n,).
+        address: memory address, 0 without one, shape (n,).
+        source1, source2, destination: register class and number, shape (n, 2).
+    Returns:
+        shape (n, 13), float32, not yet normalised.
+    Source: NeuroScalar, sections 3 and 3.1.2.
+    """
+    columns = [split_address(pc), np.asarray(opclass, dtype=np.float32)[:, None], split_address(address)]
+    columns += [np.asarray(register, dtype=np.float32).reshape(-1, 2) for register in (source1, source2, destination)]
+    return np.concatenate(columns, axis=1)
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Mean and standard deviation of each feature on the training set; a constant feature has deviation 1."""
+
+    mean: Floats
+    deviation: Floats
+
+    def __call__(self, features: Floats) -> Floats:
+        """(features - mean) / deviation, float32."""
+        return ((features - self.mean) / self.deviation).astype(np.float32)
+
+
+def fit_scaling(features: Floats) -> Scaling:
+    """The scaling that gives each column of the training set mean 0 and deviation 1.
+
+    Args:
+        features: shape (n, f).
+    """
+    wide = features.astype(np.float64)
+    deviation = wide.std(axis=0)
+    return Scaling(wide.mean(axis=0).astype(np.float32), np.where(deviation > 0, deviation, 1.0).astype(np.float32))
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window of `length` instructions whose middle `target` are predicted.
+
+    The context is C = length - target: floor(C / 2) on the left, the rest on the right (NeuroScalar, equation 1).
+    """
+
+    length: int = 256
+    target: int = 128
+
+    def __post_init__(self) -> None:
+        if not 0 < self.target <= self.length:
+            raise ValueError(f"expected a target of 1 to {self.length} instructions, got {self.target}")
+
+    @property
+    def left(self) -> int:
+        """Instructions before the target."""
+        return (self.length - self.target) // 2
+
+    @property
+    def right(self) -> int:
+        """Instructions after the target."""
+        return self.length - self.target - self.left
+
+    def starts(self, first: int, last: int) -> NDArray[np.int64]:
+        """First instruction of each window whose targets tile [first, last); incomplete targets are left out.
+
+        The window itself may begin before `first` and end behind `last`: `cut` fills what is outside the trace with zeros.
+        """
+        return np.arange(first, last - self.target + 1, self.target, dtype=np.int64) - self.left
+
+    def cut(self, features: Floats, starts: NDArray[np.int64]) -> Floats:
+        """Windows of a trace, zeros outside it.
+
+        Args:
+            features: shape (n, f), scaled (zero is the mean).
+            starts: shape (w,), may be negative.
+        Returns:
+            shape (w, length, f).
+        """
+        index = starts[:, None] + np.arange(self.length)
+        inside = (index >= 0) & (index < len(features))
+        return np.where(inside[..., None], features[np.clip(index, 0, len(features) - 1)], np.float32(0))
+
+    def targets(self, values: NDArray[np.float32], starts: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The values of the middle of each window, shape (w, target, ...)."""
+        return values[starts[:, None] + self.left + np.arange(self.target)]

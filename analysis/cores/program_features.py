@@ -1,0 +1,177 @@
+"""What does our network see of an instruction: properties of the program that a trace alone gives, the same for every design?
+
+Reuse distances of data and instruction lines, strides, distances to producers and to the store that a load reads from, what
+idealised predictors get wrong, and how far dependences alone let the program run ahead. All are causal: an instruction's features
+need the trace up to it. None knows a size, width or latency of a design.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from analysis.cores import branch_history, dataflow_limits
+from analysis.cores.branch_history import surprises
+from analysis.cores.dataflow_limits import CLASS_LATENCY, limits, load_latencies
+from analysis.cores.reuse import set_distances, stack_distances, touches_since
+from analysis.cores.trace import LOADS, STORES, OpClass, Trace
+
+LINE_BITS = 6
+SET_BITS = (6, 7, 8, 9, 10, 11, 12)
+DEEPEST = 9
+OPCLASSES = len(OpClass)
+PC_BUCKETS = 4096
+
+NAMES = (
+    *(f"producer{k}_distance" for k in (1, 2, 3)),
+    "store_distance",
+    "is_load",
+    "is_store",
+    "line_distance",
+    "line_new",
+    "line_instructions",
+    *(f"set_distance_{1 << bits}_sets" for bits in SET_BITS),
+    "stride",
+    "stride_kept",
+    "same_line_as_last",
+    "code_line_new",
+    "code_line_instructions",
+    "code_line_changes",
+    "taken",
+    *branch_history.NAMES,
+    *(f"{name}_{what}" for name in dataflow_limits.NAMES for what in ("step", "slack")),
+)
+
+
+@dataclass(frozen=True)
+class ProgramFeatures:
+    """Inputs of our network.
+
+    Attributes:
+        numbers: float32 (n, len(NAMES)), each roughly 0 to 1 or -1 to 1 by a fixed scale (nothing is fitted).
+        opclass: uint8 (n,).
+        place: bucket of the program counter, for what is memorised about code seen in training, int32 (n,).
+    """
+
+    numbers: NDArray[np.float32]
+    opclass: NDArray[np.uint8]
+    place: NDArray[np.int32]
+
+
+def _log(values: NDArray, scale: float) -> NDArray[np.float32]:
+    """log2(1 + v) / scale; values below zero (never) give 1.25."""
+    v = np.asarray(values, dtype=np.float64)
+    return np.where(v < 0, 1.25, np.minimum(np.log2(1 + np.maximum(v, 0)) / scale, 1.25)).astype(np.float32)
+
+
+@njit(cache=True)
+def _producers(sources: NDArray[np.uint8], destination: NDArray[np.uint8]) -> NDArray[np.int64]:
+    n = len(destination)
+    last = np.full(256, np.int64(-1))
+    result = np.full((n, 3), np.int64(-1))
+    for i in range(n):
+        for k in range(3):
+            register = sources[i, k]
+            if register < 64 and last[register] >= 0:
+                result[i, k] = i - last[register]
+        if destination[i] < 64:
+            last[destination[i]] = i
+    return result
+
+
+@njit(cache=True)
+def _store_before(words: NDArray[np.int64], positions: NDArray[np.int64], stores: NDArray[np.bool_], kinds: int, n: int) -> NDArray:
+    last = np.full(kinds, np.int64(-1))
+    result = np.full(n, np.int64(-1))
+    for t in range(len(words)):
+        i = positions[t]
+        if stores[i]:
+            last[words[t]] = i
+        else:
+            result[i] = last[words[t]]
+    return result
+
+
+@njit(cache=True)
+def _strides(row: NDArray[np.uint32], rows: int, address: NDArray[np.int64], positions: NDArray[np.int64]) -> tuple[NDArray, NDArray]:
+    before = np.full(rows, np.int64(-1))
+    stride = np.zeros(rows, np.int64)
+    result = np.zeros(len(positions), np.int64)
+    kept = np.zeros(len(positions), np.uint8)
+    for t in range(len(positions)):
+        i = positions[t]
+        r = row[i]
+        if before[r] >= 0:
+            step = address[i] - before[r]
+            kept[t] = step == stride[r]
+            stride[r] = step
+            result[t] = step
+        before[r] = address[i]
+    return result, kept
+
+
+def program_features(trace: Trace) -> ProgramFeatures:
+    """The features of a whole trace.
+
+    Args:
+        trace: executed instructions, from the start of the program (what came before counts as never touched).
+    """
+    n = len(trace)
+    code, row, opclass = trace.code, trace.index, trace.opclass
+    sources, destination, taken = trace.sources, trace.destination, trace.taken
+    address = trace.address.astype(np.int64)
+    loads, stores = np.isin(opclass, [int(c) for c in LOADS]), np.isin(opclass, [int(c) for c in STORES])
+    memory = np.flatnonzero(loads | stores)
+    out = {name: np.zeros(n, np.float32) for name in NAMES}
+
+    producers = _producers(sources, destination)
+    for k in range(3):
+        out[f"producer{k + 1}_distance"] = _log(producers[:, k], 10)
+
+    words, word_of = np.unique(address[memory] >> 3, return_inverse=True)
+    before = _store_before(word_of, memory, stores, len(words), n)
+    out["store_distance"][memory] = _log(np.where(before[memory] < 0, -1, memory - before[memory]), 16)
+    out["is_load"], out["is_store"] = loads.astype(np.float32), stores.astype(np.float32)
+
+    line_address = address[memory] >> LINE_BITS
+    lines, line_of = np.unique(line_address, return_inverse=True)
+    distance = stack_distances(line_of, len(lines))
+    out["line_distance"][memory] = _log(distance, 16)
+    out["line_new"][memory] = distance < 0
+    out["line_instructions"][memory] = _log(touches_since(line_of, memory, len(lines)), 20)
+    for bits in SET_BITS:
+        out[f"set_distance_{1 << bits}_sets"][memory] = set_distances(line_address, bits, DEEPEST) / np.float32(DEEPEST)
+    stride, kept = _strides(row, len(code.pc), address, memory)
+    out["stride"][memory] = np.sign(stride) * _log(np.abs(stride), 20)
+    out["stride_kept"][memory] = kept
+    out["same_line_as_last"][memory[1:]] = line_address[1:] == line_address[:-1]
+
+    code_lines, code_line_of_row = np.unique(code.pc >> np.uint64(LINE_BITS), return_inverse=True)
+    code_line = code_line_of_row[row]
+    changes = np.flatnonzero(np.diff(code_line, prepend=-1) != 0)
+    since = stack_distances(code_line[changes], len(code_lines))
+    out["code_line_changes"][changes] = 1
+    out["code_line_new"][changes] = since < 0
+    out["code_line_instructions"][changes] = _log(touches_since(code_line[changes], changes, len(code_lines)), 20)
+
+    next_row = np.append(row[1:].astype(np.int64), np.int64(-1))
+    out["taken"] = taken.astype(np.float32)
+    wrong = surprises(row, len(code.pc), opclass, taken, next_row)
+    for k, name in enumerate(branch_history.NAMES):
+        out[name] = wrong[:, k].astype(np.float32)
+
+    latency = CLASS_LATENCY[opclass].copy()
+    load_at = loads[memory]
+    latency[memory[load_at]] += load_latencies(distance[load_at])
+    surprise = np.maximum(wrong[:, 3], wrong[:, 4])
+    for name, window, waits in zip(dataflow_limits.NAMES, dataflow_limits.WINDOWS, dataflow_limits.WAITS_FOR_SURPRISES, strict=True):
+        limit = limits(latency, sources, destination, before, surprise, window, waits)
+        out[f"{name}_step"] = _log(limit[:, 0], 8)
+        out[f"{name}_slack"] = _log(limit[:, 1], 8)
+
+    mixed = code.pc * np.uint64(0x9E3779B97F4A7C15)
+    place = (mixed >> np.uint64(40)).astype(np.int64) % PC_BUCKETS
+    return ProgramFeatures(np.stack([out[name] for name in NAMES], axis=1), opclass, place[row].astype(np.int32))

@@ -1,0 +1,121 @@
+"""Our network: program features, one causal recurrent trunk, a head for each design.
+
+Each head gives a distribution over latency classes. Its most likely class is the predicted latency of the instruction; its mean is
+its expected cycles, and the sum of means is the predicted cycles of the program: cross-entropy makes the mean of the predicted
+distributions equal the frequencies seen, so the sum is calibrated on what the network was trained on. The designs share the trunk,
+so what it gets wrong about a program it gets wrong alike for all of them, and their order suffers less than their cycles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from analysis.cores.latency_target import LatencyClasses
+from analysis.cores.lstm import Parameters
+from analysis.cores.program_features import NAMES, OPCLASSES, PC_BUCKETS
+
+
+@dataclass(frozen=True)
+class TrunkShape:
+    """Size of the network.
+
+    Attributes:
+        designs: heads.
+        classes: latency classes a head.
+        mixed: width of the layer in front of the recurrence and of the one behind it.
+        hidden: state of the recurrence.
+        embedded: numbers for an operation class, and for a place in the code.
+    """
+
+    designs: int
+    classes: int = LatencyClasses().count
+    mixed: int = 96
+    hidden: int = 96
+    embedded: int = 16
+
+
+def trunk_shapes(shape: TrunkShape) -> dict[str, tuple[int, ...]]:
+    """Every parameter with its shape."""
+    width = len(NAMES) + 2 * shape.embedded
+    return {
+        "opclass": (OPCLASSES, shape.embedded),
+        "place": (PC_BUCKETS, shape.embedded),
+        "mix.weight": (shape.mixed, width),
+        "mix.bias": (shape.mixed,),
+        "gru.weight_ih": (3 * shape.hidden, shape.mixed),
+        "gru.weight_hh": (3 * shape.hidden, shape.hidden),
+        "gru.bias_ih": (3 * shape.hidden,),
+        "gru.bias_hn": (shape.hidden,),
+        "join.weight": (shape.mixed, shape.hidden + shape.mixed),
+        "join.bias": (shape.mixed,),
+        "heads.weight": (shape.designs * shape.classes, shape.mixed),
+        "heads.bias": (shape.designs * shape.classes,),
+    }
+
+
+def _gru(x: jax.Array, p: Parameters) -> jax.Array:
+    """h_t = (1 - z) n + z h_(t-1), with r, z = sigmoid(W x + U h), n = tanh(W x + r (U h + b)); x and result (length, batch, .)."""
+    hidden = p["gru.weight_hh"].shape[1]
+    gates_x = x @ p["gru.weight_ih"].T + p["gru.bias_ih"]
+    recurrent = p["gru.weight_hh"].T
+
+    def step(h: jax.Array, gx: jax.Array) -> tuple[jax.Array, jax.Array]:
+        gh = h @ recurrent
+        r = jax.nn.sigmoid(gx[:, :hidden] + gh[:, :hidden])
+        z = jax.nn.sigmoid(gx[:, hidden : 2 * hidden] + gh[:, hidden : 2 * hidden])
+        n = jnp.tanh(gx[:, 2 * hidden :] + r * (gh[:, 2 * hidden :] + p["gru.bias_hn"]))
+        h = (1 - z) * n + z * h
+        return h, h
+
+    return jax.lax.scan(step, jnp.zeros((x.shape[1], hidden), x.dtype), gates_x)[1]
+
+
+def logits(p: Parameters, numbers: jax.Array, opclass: jax.Array, place: jax.Array, known: jax.Array, designs: int) -> jax.Array:
+    """Unnormalised log-probability of each class for each design.
+
+    Args:
+        numbers: shape (length, batch, len(NAMES)).
+        opclass, place: shape (length, batch).
+        known: 1 where the place may be used, 0 where it was not seen in training (or is withheld), shape (length, batch).
+        designs: heads.
+    Returns:
+        shape (length, batch, designs, classes).
+    """
+    inputs = [numbers, p["opclass"][opclass], p["place"][place] * known[..., None]]
+    mixed = jax.nn.relu(jnp.concatenate(inputs, axis=-1) @ p["mix.weight"].T + p["mix.bias"])
+    joined = jnp.concatenate([_gru(mixed, p), mixed], axis=-1)
+    joined = jax.nn.relu(joined @ p["join.weight"].T + p["join.bias"])
+    out = joined @ p["heads.weight"].T + p["heads.bias"]
+    return out.reshape(*out.shape[:-1], designs, -1)
+
+
+def cross_entropy(scores: jax.Array, classes: jax.Array, weight: jax.Array) -> jax.Array:
+    """Mean negative log-likelihood in nats over the instructions with weight and all designs.
+
+    Args:
+        scores: shape (length, batch, designs, classes).
+        classes: true class, shape (length, batch, designs).
+        weight: shape (length, batch).
+    """
+    chosen = jnp.take_along_axis(scores, classes[..., None], axis=-1)[..., 0]
+    loss = jax.nn.logsumexp(scores, axis=-1) - chosen
+    return jnp.sum(loss.mean(-1) * weight) / jnp.maximum(weight.sum(), 1.0)
+
+
+def starting_values(shape: TrunkShape, seed: int) -> Parameters:
+    """Matrices uniform within 1 / sqrt(inputs), embeddings normal with deviation 0.1, biases zero."""
+    generator = np.random.default_rng(seed)
+    drawn = {}
+    for name, size in trunk_shapes(shape).items():
+        if len(size) == 1:
+            value = np.zeros(size)
+        elif name in ("opclass", "place"):
+            value = generator.normal(0, 0.1, size)
+        else:
+            value = generator.uniform(-1, 1, size) / np.sqrt(size[-1])
+        drawn[name] = jnp.asarray(value.astype(np.float32))
+    return drawn
