@@ -1,0 +1,77 @@
+"""One device in a process of its own: reads requests, one JSON line each, and answers each with one JSON line.
+
+    python -m analysis.measuring.worker jax-1t-fp32 1      (device, cores)
+
+Requests: {"operator": [kind, size, variant], "budget_s": s}; {"model": name, "arguments": {...}, "budget_s": s}; or
+{"peak": what, "budget_s": s}.
+An answer holds the timing, or {"unsupported": why}. The first line written is {"ready": facts}.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+
+def pin(cores: tuple[int, ...]) -> None:
+    """Keep this process and the threads it will start on some cores; before any library sizes its thread pool."""
+    os.sched_setaffinity(0, cores)
+
+
+def _runtime(device: Any) -> Any:
+    if device.runtime == "jax":
+        from analysis.measuring.jax_runtime import JaxRuntime
+
+        runtime = JaxRuntime(device.dtype)
+        if device.platform != runtime.device.platform:
+            raise SystemExit(f"JAX sees a {runtime.device.platform} only (a GPU needs jax[cuda13] in the environment)")
+        return runtime
+    if device.runtime == "onnxruntime":
+        from analysis.measuring.onnx_runtime import OnnxRuntime
+
+        return OnnxRuntime(device.threads)
+    from analysis.measuring import numpy_runtime
+
+    return numpy_runtime
+
+
+def serve(device_name: str, cores: tuple[int, ...]) -> None:
+    """Answer requests until the input ends."""
+    pin(cores)
+    from analysis.measuring.devices import parse
+    from analysis.measuring.graphs import BUILDERS
+    from analysis.measuring.operators import Operator
+    from analysis.measuring.timing import Control, measure
+    from analysis.measuring.unsupported import Unsupported
+
+    device = parse(device_name)
+    runtime = _runtime(device)
+    control = Control()
+    control.measure()
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # a library that prints must not garble the answers
+    answers.write(json.dumps({"ready": runtime.facts()}) + "\n")
+    for line in sys.stdin:
+        request = json.loads(line)
+        answer: dict[str, Any] = {}
+        try:
+            if "operator" in request:
+                kind, size, variant = request["operator"]
+                run = runtime.prepare(Operator(kind, tuple(size), variant))
+            elif "model" in request:
+                run = runtime.prepare_model(BUILDERS[request["model"]](**request["arguments"]))
+            else:
+                from analysis.measuring.peaks import prepare_peak
+
+                run = prepare_peak(request["peak"], device.threads)
+            answer.update(measure(run, request["budget_s"]).row())
+            answer["control_arithmetic_s"], answer["control_copy_s"] = control.measure()
+        except Unsupported as reason:
+            answer["unsupported"] = str(reason)
+        answers.write(json.dumps(answer) + "\n")
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], tuple(int(core) for core in sys.argv[2].split(",")))
