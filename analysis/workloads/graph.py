@@ -106,7 +106,8 @@ class Collective:
     """What devices exchange.
 
     Args:
-        kind: ``all-reduce``, ``all-gather``, ``reduce-scatter``, ``all-to-all``, ``collective-permute``, ``collective-broadcast``, ``send`` or ``recv``.
+        kind: ``all-reduce``, ``all-gather``, ``reduce-scatter``, ``all-to-all``, ``collective-permute``, ``collective-broadcast``,
+            ``send`` or ``recv``.
         input_bytes, output_bytes: what each device gives and gets (bytes); an all-gather's output is the whole, a reduce-scatter's input.
         groups: devices that exchange among themselves; empty: all of them. For a permutation: pairs of (source, target).
     """
@@ -237,7 +238,7 @@ class Module:
         scopes: see `Scope`; the first is the program.
         arguments, results: tensors taken and given back.
         partitions, replicas: devices of the program (count).
-        unknown: operators whose cost is not known: name (with what it calls) and how often they run. They count as no operations in the sums.
+        unknown: operators whose cost is not known: name (with what it calls) and how often they run; no operations in the sums.
         notes: what was assumed, one sentence each.
     """
 
