@@ -1,0 +1,662 @@
+"""When does an instruction execute and retire: dispatch, issue, memory queues, write-back and commit of an out-of-order core.
+
+The rules are those of gem5's O3 model (src/cpu/o3: iew.cc, inst_queue.cc, lsq_unit.cc, mem_dep_unit.cc, store_set.cc, commit.cc, rob.cc),
+restated: an instruction issued in cycle t executes in t + 1 (+ its latency - 1) and wakes its dependents in that cycle; it can commit two
+cycles later; a load may pass older stores whose address is unknown and is squashed when one of them turns out to overlap.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from analysis.cores.timing_frontend import mark_squashed
+from analysis.cores.timing_memory import L1D, REFUSED, access, schedule
+from analysis.cores.timing_state import (
+    BLOCKED,
+    DISPATCHED,
+    DISPATCHED_LOADS,
+    DISPATCHED_STORES,
+    DONE_SEQ,
+    EVENT_LOAD,
+    EVENT_STORE,
+    EXECUTE_HORIZON,
+    FREE_IQ,
+    FREE_LQ,
+    FREE_ROB,
+    FREE_ROB_USED,
+    FREE_SQ,
+    IEW_BLOCK,
+    IEW_UNBLOCK,
+    MAX_LSQ,
+    MAX_ROB,
+    MEMORY_UNIT,
+    NO_UNIT,
+    NONSPECULATIVE,
+    REDIRECT,
+    REDIRECT_BRANCH,
+    REDIRECT_INCLUDE,
+    REDIRECT_PC,
+    REDIRECT_SEQ,
+    REDIRECT_TAKEN,
+    REDIRECT_TRACE,
+    ROB_EMPTY,
+    ROB_SQUASHING,
+    RUNNING,
+    SQUASH,
+    SQUASH_BRANCH,
+    SQUASH_PC,
+    SQUASH_SEQ,
+    SQUASH_TAKEN,
+    SQUASH_TRACE,
+    SQUASHING,
+    UNBLOCKING,
+    UNITS,
+    WINDOW_MASK,
+    WRITEBACK_HORIZON,
+)
+
+LSQ_MASK = MAX_LSQ - 1
+ROB_MASK = MAX_ROB - 1
+EXECUTE_MASK = EXECUTE_HORIZON - 1
+WRITEBACK_MASK = WRITEBACK_HORIZON - 1
+
+
+@njit(cache=True)
+def make_ready(s, seq):
+    """Put an instruction into the ready list, oldest first."""
+    at = s.ready_n
+    s.ready_n += 1
+    while at > 0 and s.ready[at - 1] > seq:
+        s.ready[at] = s.ready[at - 1]
+        at -= 1
+    s.ready[at] = seq
+
+
+@njit(cache=True)
+def to_writeback(s, slot, cycle):
+    """Take the next free write-back port."""
+    at = cycle
+    while s.writeback_n[at & WRITEBACK_MASK] >= s.writeback_width:
+        at += 1
+    s.writeback[at & WRITEBACK_MASK, s.writeback_n[at & WRITEBACK_MASK]] = slot
+    s.writeback_n[at & WRITEBACK_MASK] += 1
+
+
+@njit(cache=True)
+def load_answered(s, ins, seq, cycle):
+    e = ins[seq & WINDOW_MASK]
+    if e.seq == seq and not e.squashed:
+        e.executed = 1
+        to_writeback(s, seq & WINDOW_MASK, cycle)
+
+
+@njit(cache=True)
+def store_answered(s, position):
+    s.sq_done[position & LSQ_MASK] = 1
+    s.stores_to_write -= 1
+    while s.sq_head < s.sq_send and s.sq_done[s.sq_head & LSQ_MASK]:
+        s.sq_head += 1
+
+
+@njit(cache=True)
+def cache_unblocked(s):
+    """The data cache takes requests again: refused loads may issue again."""
+    s.cache_blocked = 0
+    for k in range(s.blocked_loads_n):
+        s.retry_loads[s.retry_loads_n] = s.blocked_loads[k]
+        s.retry_loads_n += 1
+    s.blocked_loads_n = 0
+
+
+@njit(cache=True)
+def count_dispatched(s, e, nxt):
+    s.signal[nxt, DISPATCHED] += 1
+    if e.is_load:
+        s.signal[nxt, DISPATCHED_LOADS] += 1
+    elif e.is_store:
+        s.signal[nxt, DISPATCHED_STORES] += 1
+
+
+@njit(cache=True)
+def drop_younger(s, ins, code, seq):
+    """Squash in the issue, load and store queues."""
+    at = s.next_seq - 1
+    while at > seq:
+        e = ins[at & WINDOW_MASK]
+        if e.seq == at and not e.cleared:
+            e.cleared = 1
+            if e.in_queue:
+                e.in_queue = 0
+                s.free_iq += 1
+                if e.is_store:
+                    group = s.ssit[(code[e.row].pc >> 2) & 1023]
+                    if group >= 0 and s.lfst[group] > seq:
+                        s.lfst[group] = -1
+        at -= 1
+    while s.lq_tail > s.lq_head and s.lq[(s.lq_tail - 1) & LSQ_MASK] > seq:
+        s.lq_tail -= 1
+    while s.sq_tail > s.sq_committed and s.sq[(s.sq_tail - 1) & LSQ_MASK] > seq:
+        s.sq_tail -= 1
+    if s.stalled_load > seq:
+        s.stalled_load = -1
+        s.stalling_store = -1
+    kept = 0
+    for k in range(s.ready_n):
+        if s.ready[k] <= seq:
+            s.ready[kept] = s.ready[k]
+            kept += 1
+    s.ready_n = kept
+    kept = 0
+    for k in range(s.blocked_loads_n):
+        if s.blocked_loads[k] <= seq:
+            s.blocked_loads[kept] = s.blocked_loads[k]
+            kept += 1
+    s.blocked_loads_n = kept
+    kept = 0
+    for k in range(s.retry_loads_n):
+        if s.retry_loads[k] <= seq:
+            s.retry_loads[kept] = s.retry_loads[k]
+            kept += 1
+    s.retry_loads_n = kept
+    kept = 0
+    for k in range(s.replay_loads_n):
+        if s.replay_loads[k] <= seq:
+            s.replay_loads[kept] = s.replay_loads[k]
+            kept += 1
+    s.replay_loads_n = kept
+
+
+@njit(cache=True)
+def depend_on_store(s, ins, e, slot, pc):
+    """Store sets: a load or store waits for the last store of its set in flight."""
+    group = s.ssit[(pc >> 2) & 1023]
+    if group < 0:
+        return
+    seq = s.lfst[group]
+    if seq >= 0:
+        store = ins[seq & WINDOW_MASK]
+        if store.seq == seq and not store.written and not store.squashed:
+            e.memory_pending = 1
+            e.next_waiter[3] = store.memory_waiters
+            store.memory_waiters = slot
+    if e.is_store:
+        s.lfst[group] = e.seq
+        s.store_set_accesses += 1
+        if s.store_set_accesses > s.store_set_period:
+            s.ssit[:] = -1
+            s.lfst[:] = -1
+            s.store_set_accesses = 0
+
+
+@njit(cache=True)
+def insert(s, ins, code, e, slot):
+    """Put an instruction into the issue queue (and the load or store queue)."""
+    if e.is_load:
+        e.load_index = s.lq_tail
+        e.store_index = s.sq_tail
+        s.lq[s.lq_tail & LSQ_MASK] = e.seq
+        s.lq_tail += 1
+    elif e.is_store:
+        e.load_index = s.lq_tail
+        e.store_index = s.sq_tail
+        s.sq[s.sq_tail & LSQ_MASK] = e.seq
+        s.sq_done[s.sq_tail & LSQ_MASK] = 0
+        s.sq_tail += 1
+    e.in_queue = 1
+    s.free_iq -= 1
+    pending = 0
+    for k in range(3):
+        seq = e.producer[k]
+        if seq >= s.oldest_seq:
+            source = ins[seq & WINDOW_MASK]
+            if source.seq == seq and not source.written:
+                e.next_waiter[k] = source.waiters
+                source.waiters = slot * 4 + k
+                pending += 1
+    e.pending = pending
+    if e.serial:
+        e.can_commit = 1
+        return
+    if e.is_load or e.is_store:
+        if s.memory_speculation:
+            depend_on_store(s, ins, e, slot, code[e.row].pc)
+        elif e.is_load and s.sq_tail > s.sq_send:
+            older = ins[s.sq[(s.sq_tail - 1) & LSQ_MASK] & WINDOW_MASK]
+            if not older.written and not older.squashed and older.seq < e.seq:
+                e.memory_pending = 1
+                e.next_waiter[3] = older.memory_waiters
+                older.memory_waiters = slot
+    if pending == 0 and e.memory_pending == 0:
+        make_ready(s, e.seq)
+
+
+@njit(cache=True)
+def dispatch_some(s, ins, code, queue, n, nxt):
+    taken = 0
+    while taken < n and taken < s.dispatch_width:
+        slot = queue[taken]
+        e = ins[slot]
+        if not e.squashed:
+            if s.free_iq <= 0:
+                break
+            if (e.is_load and s.lq_tail - s.lq_head >= s.lq_entries) or (e.is_store and s.sq_tail - s.sq_head >= s.sq_entries):
+                break
+            insert(s, ins, code, e, slot)
+        count_dispatched(s, e, nxt)
+        taken += 1
+    return taken
+
+
+@njit(cache=True)
+def dispatch_block(s, nxt, came, n):
+    if s.dispatch_status != BLOCKED and s.dispatch_status != UNBLOCKING:
+        s.signal[nxt, IEW_BLOCK] = 1
+        s.active = 1
+    for k in range(n):
+        s.dispatch_skid[s.dispatch_skid_n] = came[k]
+        s.dispatch_skid_n += 1
+    s.dispatch_status = BLOCKED
+
+
+@njit(cache=True)
+def dispatch(s, ins, code, cycle, cur, nxt):
+    """Signals and dispatch of one cycle."""
+    came = s.to_dispatch[(cycle - 2) & 7]
+    n = s.to_dispatch_n[(cycle - 2) & 7]
+    if n:
+        s.active = 1
+    if s.signal[cur, SQUASH]:
+        s.active = 1
+        drop_younger(s, ins, code, s.signal[cur, SQUASH_SEQ])
+        for k in range(s.dispatch_skid_n):
+            count_dispatched(s, ins[s.dispatch_skid[k]], nxt)
+        for k in range(n):
+            count_dispatched(s, ins[came[k]], nxt)
+        s.dispatch_skid_n = 0
+        if s.dispatch_status == BLOCKED or s.dispatch_status == UNBLOCKING:
+            s.signal[nxt, IEW_UNBLOCK] = 1
+        s.dispatch_status = SQUASHING
+        return
+    if s.signal[cur, ROB_SQUASHING]:
+        s.active = 1
+        s.dispatch_status = SQUASHING if s.dispatch_status != BLOCKED else BLOCKED
+        for k in range(n):
+            count_dispatched(s, ins[came[k]], nxt)
+        dispatch_block(s, nxt, came, 0)
+        return
+    if s.free_iq <= 0:
+        dispatch_block(s, nxt, came, n)
+        return
+    if s.dispatch_status == BLOCKED:
+        s.active = 1
+        s.dispatch_status = UNBLOCKING
+        if s.dispatch_skid_n == 0:
+            s.signal[nxt, IEW_UNBLOCK] = 1
+            s.dispatch_status = RUNNING
+    elif s.dispatch_status == SQUASHING:
+        s.active = 1
+        s.dispatch_status = RUNNING
+    if s.dispatch_status == RUNNING:
+        taken = dispatch_some(s, ins, code, came, n, nxt)
+        if taken < n:
+            dispatch_block(s, nxt, came[taken:], n - taken)
+            s.signal[nxt, IEW_UNBLOCK] = 0
+    elif s.dispatch_status == UNBLOCKING:
+        s.active = 1
+        taken = dispatch_some(s, ins, code, s.dispatch_skid, s.dispatch_skid_n, nxt)
+        for k in range(taken, s.dispatch_skid_n):
+            s.dispatch_skid[k - taken] = s.dispatch_skid[k]
+        s.dispatch_skid_n -= taken
+        blocked = s.dispatch_skid_n > 0
+        for k in range(n):
+            s.dispatch_skid[s.dispatch_skid_n] = came[k]
+            s.dispatch_skid_n += 1
+        if blocked:
+            s.dispatch_status = BLOCKED
+        elif s.dispatch_skid_n == 0:
+            s.signal[nxt, IEW_UNBLOCK] = 1
+            s.dispatch_status = RUNNING
+
+
+@njit(cache=True)
+def redirect(s, e, nxt, pc, trace, branch, taken):
+    """Tell commit to squash behind (a branch) or from (a memory order violation) an instruction; the oldest of a cycle wins."""
+    if s.signal[nxt, REDIRECT] and s.signal[nxt, REDIRECT_SEQ] < e.seq:
+        return
+    s.signal[nxt, REDIRECT] = 1
+    s.signal[nxt, REDIRECT_SEQ] = e.seq
+    s.signal[nxt, REDIRECT_PC] = pc
+    s.signal[nxt, REDIRECT_TRACE] = trace
+    s.signal[nxt, REDIRECT_BRANCH] = branch
+    s.signal[nxt, REDIRECT_TAKEN] = taken
+    s.signal[nxt, REDIRECT_INCLUDE] = not branch
+
+
+@njit(cache=True)
+def execute_load(s, ins, m, lines, e, cycle):
+    """Look for the data in older stores, then in the cache."""
+    e.address_valid = 1
+    at = e.store_index - 1
+    while at >= s.sq_send:
+        store = ins[s.sq[at & LSQ_MASK] & WINDOW_MASK]
+        if store.address_valid and e.address < store.address + store.size and e.address + e.size > store.address:
+            if e.address >= store.address and e.address + e.size <= store.address + store.size:
+                s.forwarded_loads += 1
+                schedule(m, cycle + s.forwarding_cycles, EVENT_LOAD, e.seq)
+                return
+            # partial overlap: wait until the store is on its way to the cache
+            if s.stalled_load < 0 or e.seq < s.stalled_load:
+                s.stalled_load = e.seq
+                s.stalling_store = at
+            e.address_valid = 0
+            e.issued = 0
+            s.replay_loads[s.replay_loads_n] = e.seq
+            s.replay_loads_n += 1
+            return
+        at -= 1
+    if s.cache_blocked or access(m, lines, L1D, e.address, 0, EVENT_LOAD, e.seq, cycle) == REFUSED:
+        s.cache_blocked = 1
+        s.blocked_accesses += 1
+        e.issued = 0
+        s.blocked_loads[s.blocked_loads_n] = e.seq
+        s.blocked_loads_n += 1
+
+
+@njit(cache=True)
+def find_violation(s, ins, e):
+    """Oldest younger load that read the block of `e`, a store, too early; -1 when there is none."""
+    first = e.address >> s.dependence_shift
+    last = (e.address + e.size - 1) >> s.dependence_shift
+    at = max(e.load_index, s.lq_head)
+    while at < s.lq_tail:
+        seq = s.lq[at & LSQ_MASK]
+        load = ins[seq & WINDOW_MASK]
+        if load.address_valid:
+            if last >= load.address >> s.dependence_shift and first <= (load.address + load.size - 1) >> s.dependence_shift:
+                return seq
+        at += 1
+    return -1
+
+
+@njit(cache=True)
+def join_store_set(s, store_pc, load_pc):
+    """A violation puts the store and the load into one store set."""
+    at_load = (load_pc >> 2) & 1023
+    at_store = (store_pc >> 2) & 1023
+    if s.ssit[at_load] < 0 and s.ssit[at_store] < 0:
+        group = (load_pc ^ (load_pc >> 10)) & 1023
+        s.ssit[at_load] = group
+        s.ssit[at_store] = group
+    elif s.ssit[at_store] < 0:
+        s.ssit[at_store] = s.ssit[at_load]
+    elif s.ssit[at_load] < 0:
+        s.ssit[at_load] = s.ssit[at_store]
+    elif s.ssit[at_store] > s.ssit[at_load]:
+        s.ssit[at_store] = s.ssit[at_load]
+    else:
+        s.ssit[at_load] = s.ssit[at_store]
+
+
+@njit(cache=True)
+def execute(s, ins, code, m, lines, cycle, nxt):
+    """Execute what was issued for this cycle."""
+    now = cycle & EXECUTE_MASK
+    n = s.execute_n[now]
+    s.execute_n[now] = 0
+    s.executing -= n
+    if n:
+        s.active = 1
+    for k in range(n):
+        slot = s.execute[now, k]
+        e = ins[slot]
+        if e.squashed:
+            continue
+        if e.is_load:
+            execute_load(s, ins, m, lines, e, cycle)
+        else:
+            e.executed = 1
+            to_writeback(s, slot, cycle)
+        if e.is_store:
+            e.address_valid = 1
+            seq = find_violation(s, ins, e)
+            if seq >= 0 and not (s.signal[nxt, REDIRECT] and s.signal[nxt, REDIRECT_SEQ] <= e.seq):
+                load = ins[seq & WINDOW_MASK]
+                join_store_set(s, code[e.row].pc, code[load.row].pc)
+                s.memory_order_violations += 1
+                redirect(s, load, nxt, code[load.row].pc, load.trace, 0, 0)
+        if e.is_control and e.predicted != e.actual and (e.trace >= 0):
+            taken = 1 if e.opclass > 15 else e.actual != code[e.row].pc + code[e.row].length
+            redirect(s, e, nxt, e.actual, e.trace + 1, 1, taken)
+
+
+@njit(cache=True)
+def wake(s, ins, e):
+    """Results are there: count down what waits for them."""
+    edge = e.waiters
+    while edge >= 0:
+        c = ins[edge >> 2]
+        following = c.next_waiter[edge & 3]
+        c.pending -= 1
+        if c.pending == 0 and c.memory_pending == 0 and not c.squashed and not c.serial:
+            make_ready(s, c.seq)
+        edge = following
+    e.waiters = -1
+    slot = e.memory_waiters
+    while slot >= 0:
+        c = ins[slot]
+        following = c.next_waiter[3]
+        c.memory_pending = 0
+        if c.pending == 0 and not c.squashed:
+            make_ready(s, c.seq)
+        slot = following
+    e.memory_waiters = -1
+
+
+@njit(cache=True)
+def write_back_results(s, ins, cycle):
+    now = cycle & WRITEBACK_MASK
+    n = s.writeback_n[now]
+    if n:
+        s.active = 1
+    for k in range(n):
+        e = ins[s.writeback[now, k]]
+        if e.squashed or not e.executed:
+            continue
+        e.written = 1
+        if (e.is_load or e.is_store) and e.in_queue:
+            e.in_queue = 0
+            s.free_iq += 1
+        wake(s, ins, e)
+
+
+@njit(cache=True)
+def issue(s, ins, code, cycle):
+    """Issue ready instructions, oldest first, as far as units and width allow."""
+    for k in range(s.retry_loads_n):
+        make_ready(s, s.retry_loads[k])
+    s.retry_loads_n = 0
+    if s.ready_n == 0:
+        return
+    s.active = 1
+    for u in range(UNITS):
+        s.unit_used[u] = 0
+        for j in range(min(s.unit_count[u], 16)):
+            if s.unit_busy[u, j] > cycle:
+                s.unit_used[u] += 1
+    kept = 0
+    issued = 0
+    for k in range(s.ready_n):
+        seq = s.ready[k]
+        slot = seq & WINDOW_MASK
+        e = ins[slot]
+        if e.squashed or e.seq != seq:
+            continue
+        u = e.unit
+        if issued >= s.issue_width or (u != NO_UNIT and s.unit_used[u] >= s.unit_count[u]):
+            s.ready[kept] = seq
+            kept += 1
+            continue
+        issued += 1
+        latency = s.latency[e.opclass]
+        if u != NO_UNIT:
+            s.unit_used[u] += 1
+            if not s.pipelined[e.opclass]:
+                for j in range(min(s.unit_count[u], 16)):
+                    if s.unit_busy[u, j] <= cycle:
+                        s.unit_busy[u, j] = cycle + latency
+                        break
+        at = (cycle + latency) & EXECUTE_MASK
+        s.execute[at, s.execute_n[at]] = slot
+        s.execute_n[at] += 1
+        s.executing += 1
+        e.issued = 1
+        if u != MEMORY_UNIT:
+            e.in_queue = 0
+            s.free_iq += 1
+        elif e.is_store:
+            group = s.ssit[(code[e.row].pc >> 2) & 1023]
+            if group >= 0 and s.lfst[group] == seq:
+                s.lfst[group] = -1
+    s.ready_n = kept
+
+
+@njit(cache=True)
+def send_stores(s, ins, m, lines, cycle):
+    """Committed stores go to the cache in order."""
+    while s.sq_send < s.sq_committed:
+        if s.cache_blocked:
+            break
+        e = ins[s.sq[s.sq_send & LSQ_MASK] & WINDOW_MASK]
+        if access(m, lines, L1D, e.address, 1, EVENT_STORE, s.sq_send, cycle) == REFUSED:
+            s.cache_blocked = 1
+            s.blocked_accesses += 1
+            break
+        s.active = 1
+        if s.stalled_load >= 0 and s.stalling_store == s.sq_send:
+            s.stalled_load = -1
+            for k in range(s.replay_loads_n):
+                make_ready(s, s.replay_loads[k])
+            s.replay_loads_n = 0
+        s.sq_send += 1
+
+
+@njit(cache=True)
+def back_end(s, ins, code, m, lines, cycle, cur, nxt):
+    """One cycle of dispatch, execution, write-back and issue."""
+    dispatch(s, ins, code, cycle, cur, nxt)
+    execute(s, ins, code, m, lines, cycle, nxt)
+    write_back_results(s, ins, cycle)
+    issue(s, ins, code, cycle)
+    send_stores(s, ins, m, lines, cycle)
+    if s.signal[cur, DONE_SEQ] and not s.signal[cur, SQUASH] and not s.signal[cur, ROB_SQUASHING]:
+        done = s.signal[cur, DONE_SEQ]
+        while s.sq_committed < s.sq_tail and s.sq[s.sq_committed & LSQ_MASK] <= done:
+            s.sq_committed += 1
+            s.stores_to_write += 1
+        while s.lq_head < s.lq_tail and s.lq[s.lq_head & LSQ_MASK] <= done:
+            s.lq_head += 1
+    if s.signal[cur, NONSPECULATIVE]:
+        make_ready(s, s.signal[cur, NONSPECULATIVE])
+    s.signal[nxt, FREE_IQ] = s.free_iq
+    s.signal[nxt, FREE_LQ] = s.lq_entries - (s.lq_tail - s.lq_head)
+    s.signal[nxt, FREE_SQ] = s.sq_entries - (s.sq_tail - s.sq_head)
+
+
+@njit(cache=True)
+def rob_squash_some(s, ins):
+    """Squash `squash_width` instructions from the tail of the ROB towards the head; those may leave it."""
+    for _ in range(s.squash_width):
+        if s.squash_at < s.rob_head or ins[s.rob[s.squash_at & ROB_MASK]].seq <= s.squash_seq:
+            s.squash_at = -1
+            return
+        ins[s.rob[s.squash_at & ROB_MASK]].can_commit = 1
+        s.squash_at -= 1
+    if s.squash_at < s.rob_head or ins[s.rob[s.squash_at & ROB_MASK]].seq <= s.squash_seq:
+        s.squash_at = -1
+
+
+@njit(cache=True)
+def start_squash(s, ins, cur, nxt):
+    """A redirect from execution: squash everything younger and tell the other stages."""
+    seq = s.signal[cur, REDIRECT_SEQ]
+    if seq > s.youngest_seq:
+        return
+    if s.signal[cur, REDIRECT_INCLUDE]:
+        seq -= 1
+    s.active = 1
+    s.commit_status = SQUASHING
+    s.youngest_seq = seq
+    mark_squashed(s, ins, seq)
+    s.squash_seq = seq
+    s.squash_at = s.rob_tail - 1
+    rob_squash_some(s, ins)
+    s.signal[nxt, SQUASH] = 1
+    s.signal[nxt, SQUASH_SEQ] = seq
+    s.signal[nxt, SQUASH_PC] = s.signal[cur, REDIRECT_PC]
+    s.signal[nxt, SQUASH_TRACE] = s.signal[cur, REDIRECT_TRACE]
+    s.signal[nxt, SQUASH_BRANCH] = s.signal[cur, REDIRECT_BRANCH]
+    s.signal[nxt, SQUASH_TAKEN] = s.signal[cur, REDIRECT_TAKEN]
+    s.signal[nxt, ROB_SQUASHING] = 1
+    if s.signal[cur, REDIRECT_BRANCH]:
+        s.branch_mispredictions += 1
+
+
+@njit(cache=True)
+def commit_some(s, ins, retire, cycle, nxt):
+    """Retire finished instructions from the head of the ROB; squashed ones leave for free."""
+    committed = 0
+    while committed < s.commit_width and s.rob_head < s.rob_tail:
+        e = ins[s.rob[s.rob_head & ROB_MASK]]
+        if not e.can_commit:
+            break
+        if not e.squashed:
+            if not e.executed:  # must be the oldest, with all stores done, before it may execute
+                if committed == 0 and s.stores_to_write == 0:
+                    s.signal[nxt, NONSPECULATIVE] = e.seq
+                    e.can_commit = 0
+                    s.active = 1
+                break
+            retire[e.trace] = cycle
+            s.committed += 1
+            s.branches += e.is_control
+            s.committed_stores += e.is_store
+            committed += 1
+            s.signal[nxt, DONE_SEQ] = e.seq
+        else:
+            s.squashed += 1
+        s.oldest_seq = e.seq + 1
+        s.rob_head += 1
+        s.active = 1
+
+
+@njit(cache=True)
+def commit(s, ins, retire, cycle, cur, nxt):
+    """One cycle of commit."""
+    s.committed_stores = 0
+    if s.commit_status == SQUASHING:
+        s.active = 1
+        if s.squash_at < 0:
+            s.commit_status = RUNNING
+        else:
+            rob_squash_some(s, ins)
+            s.signal[nxt, ROB_SQUASHING] = 1
+    if s.signal[cur, REDIRECT]:
+        start_squash(s, ins, cur, nxt)
+    before = (cycle - 1) & 7
+    if s.commit_status == RUNNING:
+        tail = s.rob_tail
+        for k in range(s.to_dispatch_n[before]):
+            slot = s.to_dispatch[before, k]
+            if not ins[slot].squashed:
+                s.rob[tail & ROB_MASK] = slot
+                tail += 1
+                s.youngest_seq = ins[slot].seq
+        s.rob_tail = tail
+        commit_some(s, ins, retire, cycle, nxt)
+    s.signal[nxt, FREE_ROB_USED] = 1
+    s.signal[nxt, FREE_ROB] = s.rob_entries - (s.rob_tail - s.rob_head)
+    s.signal[nxt, ROB_EMPTY] = s.rob_tail == s.rob_head and s.stores_to_write == 0 and s.committed_stores == 0
+    then = (cycle - 1) & WRITEBACK_MASK
+    for k in range(s.writeback_n[then]):
+        ins[s.writeback[then, k]].can_commit = 1
+    s.writeback_n[then] = 0

@@ -1,0 +1,556 @@
+"""Which instructions reach the back end in a cycle: fetch, decode and rename of an out-of-order core.
+
+The rules are those of gem5's O3 model (src/cpu/o3: fetch.cc, decode.cc, rename.cc), restated: a stage that stalls keeps its input in a skid
+buffer and tells the stage before it one cycle later; fetch reads one aligned block at a time and ends at a branch predicted taken.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from analysis.cores.timing_memory import L1I, REFUSED, access
+from analysis.cores.timing_predictor import BRANCH, CALL, JUMP, correct, learn, predict, squash_after
+from analysis.cores.timing_state import (
+    BLOCKED,
+    CACHE_DONE,
+    DECODE_BLOCK,
+    DECODE_SQUASH,
+    DECODE_SQUASH_PC,
+    DECODE_SQUASH_SEQ,
+    DECODE_SQUASH_TAKEN,
+    DECODE_SQUASH_TRACE,
+    DECODE_UNBLOCK,
+    DISPATCHED,
+    DISPATCHED_LOADS,
+    DISPATCHED_STORES,
+    DONE_SEQ,
+    EVENT_FETCH,
+    FREE_IQ,
+    FREE_LQ,
+    FREE_ROB,
+    FREE_ROB_USED,
+    FREE_SQ,
+    IEW_BLOCK,
+    IEW_UNBLOCK,
+    NO_INSTRUCTIONS,
+    RENAME_BLOCK,
+    RENAME_UNBLOCK,
+    ROB_EMPTY,
+    ROB_SQUASHING,
+    RUNNING,
+    SERIALIZING,
+    SQUASH,
+    SQUASH_BRANCH,
+    SQUASH_PC,
+    SQUASH_SEQ,
+    SQUASH_TAKEN,
+    SQUASH_TRACE,
+    SQUASHING,
+    UNBLOCKING,
+    WAIT_CACHE,
+    WAIT_RETRY,
+    WINDOW,
+    WINDOW_MASK,
+)
+
+NEVER_EXECUTED = 255
+
+
+@njit(cache=True)
+def start(s, ins, code, row, address, trace):
+    """Give an instruction a sequence number and a row of the window."""
+    seq = s.next_seq
+    s.next_seq += 1
+    e = ins[seq & WINDOW_MASK]
+    c = code[row]
+    e.seq = seq
+    e.row = row
+    e.trace = trace
+    e.address = address
+    e.opclass = c.opclass
+    e.unit = s.unit_of[c.opclass]
+    e.size = c.size
+    e.destination = c.destination
+    e.is_load = 11 == c.opclass or c.opclass == 13 or c.opclass == 23
+    e.is_store = c.opclass == 12 or c.opclass == 14
+    e.is_control = c.opclass >= 15 and c.opclass <= 20
+    e.serial = c.opclass >= 21
+    e.predicted_taken = 0
+    e.squashed = 0
+    e.renamed = 0
+    e.in_queue = 0
+    e.issued = 0
+    e.executed = 0
+    e.written = 0
+    e.can_commit = 0
+    e.address_valid = 0
+    e.cleared = 0
+    e.pending = 0
+    e.memory_pending = 0
+    e.waiters = -1
+    e.memory_waiters = -1
+    return e
+
+
+@njit(cache=True)
+def redirect_fetch(s, pc, trace):
+    """Start again at `pc`: what is queued or on its way from the cache is dropped."""
+    s.fetch_pc = pc
+    s.fetch_trace = trace
+    s.on_wrong_path = trace < 0
+    s.fetch_request += 1
+    s.fetch_status = SQUASHING
+    s.fetch_queue_head = s.fetch_queue_tail
+
+
+@njit(cache=True)
+def mark_squashed(s, ins, seq):
+    """Everything younger than `seq` will not commit."""
+    at = s.next_seq - 1
+    while at > seq:
+        e = ins[at & WINDOW_MASK]
+        if e.squashed:  # all younger ones were squashed with it or before it
+            at -= 1
+            continue
+        e.squashed = 1
+        at -= 1
+
+
+@njit(cache=True)
+def ask_for_block(s, m, lines, pc, cycle):
+    """Read the aligned block that holds `pc` from L1I."""
+    s.buffer_pc = pc & ~(s.fetch_bytes - 1)
+    s.buffer_valid = 0
+    s.fetch_request += 1
+    if access(m, lines, L1I, s.buffer_pc, 0, EVENT_FETCH, s.fetch_request, cycle) == REFUSED:
+        s.fetch_status = WAIT_RETRY
+    else:
+        s.fetch_status = WAIT_CACHE
+
+
+@njit(cache=True)
+def fetch_signals(s, ins, p, history, cur):
+    """What decode and commit said a cycle ago."""
+    if s.signal[cur, DECODE_BLOCK]:
+        s.fetch_stalled = 1
+    if s.signal[cur, DECODE_UNBLOCK]:
+        s.fetch_stalled = 0
+    if s.signal[cur, SQUASH]:
+        seq = s.signal[cur, SQUASH_SEQ]
+        redirect_fetch(s, s.signal[cur, SQUASH_PC], s.signal[cur, SQUASH_TRACE])
+        if s.signal[cur, SQUASH_BRANCH]:
+            correct(p, history, seq, s.signal[cur, SQUASH_TAKEN], s.signal[cur, SQUASH_PC])
+        else:
+            squash_after(p, history, seq)
+        s.active = 1
+        return
+    if s.signal[cur, DONE_SEQ]:
+        learn(p, history, s.signal[cur, DONE_SEQ])
+    if s.signal[cur, DECODE_SQUASH]:
+        seq = s.signal[cur, DECODE_SQUASH_SEQ]
+        correct(p, history, seq, s.signal[cur, DECODE_SQUASH_TAKEN], s.signal[cur, DECODE_SQUASH_PC])
+        mark_squashed(s, ins, seq)
+        s.active = 1
+        if s.fetch_status != SQUASHING:
+            redirect_fetch(s, s.signal[cur, DECODE_SQUASH_PC], s.signal[cur, DECODE_SQUASH_TRACE])
+            return
+    if s.fetch_status == SQUASHING or s.fetch_status == BLOCKED:
+        s.fetch_status = RUNNING
+        s.active = 1
+
+
+@njit(cache=True)
+def fetch(s, ins, code, row_of, index, addresses, m, lines, p, history, cycle, cur):
+    """One cycle of fetch."""
+    fetch_signals(s, ins, p, history, cur)
+    count = 0
+    fetching = False
+    mask = ~(s.fetch_bytes - 1)
+    if s.fetch_status == CACHE_DONE:
+        s.fetch_status = RUNNING
+        fetching = True
+    elif s.fetch_status == RUNNING:
+        if not (s.buffer_valid and s.fetch_pc & mask == s.buffer_pc):
+            if cycle >= s.trap_until:
+                ask_for_block(s, m, lines, s.fetch_pc, cycle)
+            s.active = 1
+        else:
+            fetching = True
+    if fetching:
+        s.active = 1
+        pc = s.fetch_pc
+        end = len(index)
+        taken = False
+        while count < s.fetch_width and s.fetch_queue_tail - s.fetch_queue_head < s.fetch_queue_entries and not taken:
+            if pc & mask != s.buffer_pc:
+                break
+            if s.next_seq - s.oldest_seq >= WINDOW - 64:
+                break
+            if s.on_wrong_path:
+                at = (pc - s.base_pc) >> 1
+                row = row_of[at] if at >= 0 and at < s.map_size else -1
+                if row < 0:
+                    s.fetch_status = NO_INSTRUCTIONS
+                    break
+                c = code[row]
+                address = c.speculative_address
+                c.speculative_address += c.stride
+                e = start(s, ins, code, row, address, -1)
+            else:
+                if s.fetch_trace >= end:
+                    s.fetch_status = NO_INSTRUCTIONS
+                    break
+                row = index[s.fetch_trace]
+                address = addresses[s.fetch_trace]
+                c = code[row]
+                if c.size > 0:
+                    c.stride = address - c.last_address
+                    c.last_address = address
+                    c.speculative_address = address + c.stride
+                e = start(s, ins, code, row, address, s.fetch_trace)
+            following = pc + c.length
+            e.actual = following
+            if not s.on_wrong_path:
+                s.fetch_trace += 1
+                if s.fetch_trace < end:
+                    e.actual = code[index[s.fetch_trace]].pc
+            if e.is_control:
+                if s.perfect_branches and not s.on_wrong_path:
+                    following = e.actual
+                    e.predicted_taken = following != pc + c.length
+                else:
+                    took, following = predict(p, history, e.seq, pc, c.length, c.opclass)
+                    e.predicted_taken = took
+                taken = e.predicted_taken != 0
+            e.predicted = following
+            if s.on_wrong_path:
+                e.actual = following
+                if c.opclass == JUMP or c.opclass == CALL:
+                    e.actual = c.target
+            elif e.is_control and following != e.actual and s.fetch_trace < end:
+                s.on_wrong_path = 1
+            s.fetch_queue[s.fetch_queue_tail & WINDOW_MASK] = e.seq & WINDOW_MASK
+            s.fetch_queue_tail += 1
+            count += 1
+            pc = following
+        s.fetch_pc = pc
+        if pc & mask != s.buffer_pc and s.fetch_status == RUNNING:
+            ask_for_block(s, m, lines, pc, cycle)
+    # the oldest of the queue go to decode
+    sent = 0
+    now = cycle & 7
+    if not s.fetch_stalled:
+        while s.fetch_queue_head < s.fetch_queue_tail and sent < s.decode_width:
+            s.to_decode[now, sent] = s.fetch_queue[s.fetch_queue_head & WINDOW_MASK]
+            s.fetch_queue_head += 1
+            sent += 1
+    s.to_decode_n[now] = sent
+    if sent:
+        s.active = 1
+
+
+@njit(cache=True)
+def decode_block(s, nxt, came, n):
+    for k in range(n):
+        s.decode_skid[s.decode_skid_n] = came[k]
+        s.decode_skid_n += 1
+    if s.decode_status != BLOCKED:
+        s.decode_status = BLOCKED
+        s.active = 1
+        if s.signal[nxt, DECODE_UNBLOCK]:
+            s.signal[nxt, DECODE_UNBLOCK] = 0
+        else:
+            s.signal[nxt, DECODE_BLOCK] = 1
+
+
+@njit(cache=True)
+def decode_some(s, ins, code, queue, n, cycle, nxt):
+    """Decode from a queue; returns how many were taken from it, -1 when a wrong target empties everything."""
+    sent = 0
+    taken = 0
+    now = cycle & 7
+    while taken < n and sent < s.decode_width:
+        slot = queue[taken]
+        taken += 1
+        e = ins[slot]
+        if e.squashed:
+            continue
+        s.to_rename[now, sent] = slot
+        sent += 1
+        if (e.opclass == JUMP or e.opclass == CALL) or (e.opclass == BRANCH and e.predicted_taken):
+            # the target of a direct jump is known here
+            target = code[e.row].target
+            if target != e.predicted and target >= 0:
+                e.predicted = target
+                s.decode_redirects += 1
+                s.signal[nxt, DECODE_SQUASH] = 1
+                s.signal[nxt, DECODE_SQUASH_SEQ] = e.seq
+                s.signal[nxt, DECODE_SQUASH_PC] = target
+                s.signal[nxt, DECODE_SQUASH_TAKEN] = 1
+                right = e.trace >= 0 and target == e.actual
+                s.signal[nxt, DECODE_SQUASH_TRACE] = e.trace + 1 if right else -1
+                s.to_rename_n[now] = sent
+                return -1
+    s.to_rename_n[now] = sent
+    return taken
+
+
+@njit(cache=True)
+def decode(s, ins, code, cycle, cur, nxt):
+    """One cycle of decode."""
+    now = cycle & 7
+    before = (cycle - 1) & 7
+    s.to_rename_n[now] = 0
+    came = s.to_decode[before]
+    n = s.to_decode_n[before]
+    if s.signal[cur, RENAME_BLOCK]:
+        s.decode_stalled = 1
+    if s.signal[cur, RENAME_UNBLOCK]:
+        s.decode_stalled = 0
+    if s.signal[cur, SQUASH]:
+        if s.decode_status == BLOCKED or s.decode_status == UNBLOCKING:
+            if s.signal[nxt, DECODE_BLOCK]:
+                s.signal[nxt, DECODE_BLOCK] = 0
+            else:
+                s.signal[nxt, DECODE_UNBLOCK] = 1
+        s.decode_status = SQUASHING
+        s.decode_skid_n = 0
+        s.active = 1
+        return
+    if s.decode_stalled:
+        decode_block(s, nxt, came, n)
+        return
+    if s.decode_status == BLOCKED:
+        s.decode_status = UNBLOCKING
+        s.active = 1
+        if s.decode_skid_n == 0:
+            s.signal[nxt, DECODE_UNBLOCK] = 1
+            s.decode_status = RUNNING
+    elif s.decode_status == SQUASHING:
+        s.decode_status = RUNNING
+        s.active = 1
+    if s.decode_status == RUNNING:
+        if n == 0:
+            return
+        s.active = 1
+        taken = decode_some(s, ins, code, came, n, cycle, nxt)
+        if taken < 0:
+            s.decode_status = SQUASHING
+            s.decode_skid_n = 0
+        elif taken < n:
+            decode_block(s, nxt, came[taken:], n - taken)
+    else:  # unblocking: the skid buffer first
+        s.active = 1
+        taken = decode_some(s, ins, code, s.decode_skid, s.decode_skid_n, cycle, nxt)
+        if taken < 0:
+            s.signal[nxt, DECODE_UNBLOCK] = 1
+            s.decode_status = SQUASHING
+            s.decode_skid_n = 0
+            return
+        for k in range(taken, s.decode_skid_n):
+            s.decode_skid[k - taken] = s.decode_skid[k]
+        s.decode_skid_n -= taken
+        if s.decode_skid_n > 0:
+            decode_block(s, nxt, came, n)
+        else:
+            for k in range(n):
+                s.decode_skid[s.decode_skid_n] = came[k]
+                s.decode_skid_n += 1
+        if s.decode_skid_n == 0:
+            s.signal[nxt, DECODE_UNBLOCK] = 1
+            s.decode_status = RUNNING
+
+
+@njit(cache=True)
+def rename_block(s, nxt, came, n):
+    for k in range(n):
+        s.rename_skid[s.rename_skid_n] = came[k]
+        s.rename_skid_n += 1
+    if s.rename_status != BLOCKED:
+        s.active = 1
+        if s.rename_status != UNBLOCKING:
+            s.signal[nxt, RENAME_BLOCK] = 1
+            s.signal[nxt, RENAME_UNBLOCK] = 0
+        s.rename_status = BLOCKED
+
+
+@njit(cache=True)
+def undo_renames(s, ins, seq):
+    """Give the register map back the producers that squashed instructions replaced."""
+    at = s.next_seq - 1
+    while at > seq:
+        e = ins[at & WINDOW_MASK]
+        if e.renamed and e.seq == at:
+            if e.destination >= 0:
+                s.map[e.destination] = e.previous
+                if e.destination < 32:
+                    s.freeing_int += 1
+                else:
+                    s.freeing_float += 1
+            e.renamed = 0
+        at -= 1
+
+
+@njit(cache=True)
+def rename_some(s, ins, code, queue, n, cycle, cur):
+    """Rename from a queue; returns (how many were taken from it, whether the stage must block)."""
+    waiting = s.in_progress - s.signal[cur, DISPATCHED]
+    room = min(s.seen_free_rob - waiting, s.seen_free_iq - waiting)
+    block = False
+    available = n
+    if room <= 0:
+        return 0, True
+    if room < available:
+        available = room
+        block = True
+    taken = 0
+    sent = 0
+    now = cycle & 7
+    while available > 0 and sent < s.rename_width:
+        slot = queue[taken]
+        e = ins[slot]
+        if e.is_load and s.seen_free_lq - (s.loads_in_progress - s.signal[cur, DISPATCHED_LOADS]) <= 0:
+            break
+        if e.is_store and s.seen_free_sq - (s.stores_in_progress - s.signal[cur, DISPATCHED_STORES]) <= 0:
+            break
+        if e.squashed:
+            taken += 1
+            available -= 1
+            continue
+        if (e.destination >= 0 and e.destination < 32 and s.free_int <= 0) or (e.destination >= 32 and s.free_float <= 0):
+            block = True
+            break
+        if (e.serial or s.serialize_next) and (not s.seen_empty_rob or s.in_progress > 0 or sent > 0):
+            block = True
+            break
+        s.serialize_next = e.serial
+        taken += 1
+        c = code[e.row]
+        for k in range(3):
+            register = c.source[k]
+            e.producer[k] = s.map[register] if register >= 0 else -1
+        if e.destination >= 0:
+            e.previous = s.map[e.destination]
+            s.map[e.destination] = e.seq
+            if e.destination < 32:
+                s.free_int -= 1
+            else:
+                s.free_float -= 1
+        e.renamed = 1
+        if e.is_store:
+            s.stores_in_progress += 1
+        elif e.is_load:
+            s.loads_in_progress += 1
+        s.to_dispatch[now, sent] = slot
+        sent += 1
+        available -= 1
+    s.in_progress += sent
+    s.to_dispatch_n[now] = sent
+    if available > 0:
+        block = True
+    return taken, block
+
+
+@njit(cache=True)
+def rename_stalls(s, cur):
+    waiting = s.in_progress - s.signal[cur, DISPATCHED]
+    return (
+        s.rename_stalled
+        or s.seen_free_rob - waiting <= 0
+        or s.seen_free_iq - waiting <= 0
+        or (
+            s.seen_free_lq - (s.loads_in_progress - s.signal[cur, DISPATCHED_LOADS]) <= 0
+            and s.seen_free_sq - (s.stores_in_progress - s.signal[cur, DISPATCHED_STORES]) <= 0
+        )
+        or s.free_int <= 0
+        or s.free_float <= 0
+    )
+
+
+@njit(cache=True)
+def rename(s, ins, code, cycle, cur, nxt):
+    """One cycle of rename."""
+    s.to_dispatch_n[cycle & 7] = 0
+    came = s.to_rename[(cycle - 1) & 7]
+    n = s.to_rename_n[(cycle - 1) & 7]
+    s.seen_free_iq = s.signal[cur, FREE_IQ]
+    s.seen_free_lq = s.signal[cur, FREE_LQ]
+    s.seen_free_sq = s.signal[cur, FREE_SQ]
+    if s.signal[cur, FREE_ROB_USED]:
+        s.seen_free_rob = s.signal[cur, FREE_ROB]
+        s.seen_empty_rob = s.signal[cur, ROB_EMPTY]
+    if s.signal[cur, IEW_BLOCK]:
+        s.rename_stalled = 1
+    if s.signal[cur, IEW_UNBLOCK]:
+        s.rename_stalled = 0
+    if s.signal[cur, SQUASH]:
+        if s.rename_status == BLOCKED or s.rename_status == UNBLOCKING or s.rename_status == SERIALIZING:
+            s.signal[nxt, RENAME_UNBLOCK] = 1
+        s.rename_status = SQUASHING
+        s.rename_skid_n = 0
+        s.serialize_next = 0
+        undo_renames(s, ins, s.signal[cur, SQUASH_SEQ])
+        s.active = 1
+    else:
+        if not s.signal[cur, ROB_SQUASHING]:
+            s.free_int += s.freeing_int
+            s.free_float += s.freeing_float
+            s.freeing_int = 0
+            s.freeing_float = 0
+        if rename_stalls(s, cur):
+            rename_block(s, nxt, came, n)
+        else:
+            if s.rename_status == BLOCKED:
+                s.rename_status = UNBLOCKING
+                s.active = 1
+                if s.rename_skid_n == 0:
+                    s.signal[nxt, RENAME_UNBLOCK] = 1
+                    s.rename_status = RUNNING
+            elif s.rename_status == SQUASHING:
+                s.rename_status = RUNNING
+                s.active = 1
+            rename_work(s, ins, code, came, n, cycle, cur, nxt)
+        # registers that committed instructions replaced are free again
+        done = s.signal[cur, DONE_SEQ]
+        if done:
+            while s.freed_until < done:
+                s.freed_until += 1
+                e = ins[s.freed_until & WINDOW_MASK]
+                if e.seq == s.freed_until and e.renamed and not e.squashed and e.destination >= 0:
+                    if e.destination < 32:
+                        s.free_int += 1
+                    else:
+                        s.free_float += 1
+    s.in_progress -= s.signal[cur, DISPATCHED]
+    s.loads_in_progress -= s.signal[cur, DISPATCHED_LOADS]
+    s.stores_in_progress -= s.signal[cur, DISPATCHED_STORES]
+
+
+@njit(cache=True)
+def rename_work(s, ins, code, came, n, cycle, cur, nxt):
+    if s.rename_status == RUNNING:
+        if n == 0:
+            return
+        s.active = 1
+        taken, block = rename_some(s, ins, code, came, n, cycle, cur)
+        if block:
+            rename_block(s, nxt, came[taken:], n - taken)
+            s.signal[nxt, RENAME_UNBLOCK] = 0
+    elif s.rename_status == UNBLOCKING:
+        s.active = 1
+        block = False
+        if s.rename_skid_n > 0:
+            taken, block = rename_some(s, ins, code, s.rename_skid, s.rename_skid_n, cycle, cur)
+            for k in range(taken, s.rename_skid_n):
+                s.rename_skid[k - taken] = s.rename_skid[k]
+            s.rename_skid_n -= taken
+        if block:
+            rename_block(s, nxt, came, n)
+            s.signal[nxt, RENAME_UNBLOCK] = 0
+            return
+        for k in range(n):
+            s.rename_skid[s.rename_skid_n] = came[k]
+            s.rename_skid_n += 1
+        if s.rename_skid_n == 0:
+            s.signal[nxt, RENAME_UNBLOCK] = 1
+            s.rename_status = RUNNING

@@ -1,0 +1,225 @@
+"""Where does the front end go next: tournament predictor, branch target buffer, return stack and indirect predictor.
+
+The rules are those of gem5 24.0 (src/cpu/pred: bpred_unit.cc, tournament.cc, simple_btb.cc, ras.cc, simple_indirect.cc), restated:
+histories move at prediction and are repaired at a squash; counters and the target buffer learn when the branch commits.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from analysis.cores.timing_state import HISTORY
+
+BRANCH, JUMP, CALL, INDIRECT_JUMP, INDIRECT_CALL, RETURN = 15, 16, 17, 18, 19, 20
+RAS_NONE, RAS_PUSHED, RAS_POPPED = 0, 1, 2
+TOURNAMENT, TAGE = 0, 1
+
+
+@njit(cache=True)
+def is_call(kind):
+    return kind == CALL or kind == INDIRECT_CALL
+
+
+@njit(cache=True)
+def is_indirect(kind):
+    return kind == INDIRECT_JUMP or kind == INDIRECT_CALL
+
+
+@njit(cache=True)
+def ras_push(p, h, address):
+    h.ras_action = RAS_PUSHED
+    h.ras_top = p.ras_top
+    p.ras_top = (p.ras_top + 1) % p.ras_entries
+    h.ras_entry = p.ras[p.ras_top]
+    p.ras[p.ras_top] = address
+
+
+@njit(cache=True)
+def ras_pop(p, h):
+    h.ras_action = RAS_POPPED
+    h.ras_top = p.ras_top
+    h.ras_entry = p.ras[p.ras_top]
+    p.ras_top = (p.ras_top - 1) % p.ras_entries
+    return h.ras_entry
+
+
+@njit(cache=True)
+def ras_restore(p, h):
+    if h.ras_action == RAS_PUSHED:
+        p.ras_top = h.ras_top
+    elif h.ras_action == RAS_POPPED:
+        p.ras_top = h.ras_top
+        p.ras[p.ras_top] = h.ras_entry
+    h.ras_action = RAS_NONE
+
+
+@njit(cache=True)
+def indirect_index(p, pc):
+    """Set of the indirect target cache: PC, 13 bits of outcomes and the last three indirect targets."""
+    mixed = (pc >> 2) ^ p.indirect_history
+    for k in range(3):
+        at = p.path_n - 1 - k
+        if at < 0:
+            break
+        mixed ^= p.path[at & 1023] >> (2 + k * 2)
+    return mixed & 255
+
+
+@njit(cache=True)
+def shift_history(p, h, conditional, taken):
+    p.global_history = ((p.global_history << 1) | taken) & 0xFFFFF
+    if conditional:
+        p.local_history[h.local_index] = (p.local_history[h.local_index] << 1) | taken
+
+
+@njit(cache=True)
+def indirect_update(p, kind, taken, target):
+    if is_indirect(kind):
+        p.path[p.path_n & 1023] = target
+        p.path_n += 1
+    p.indirect_history = ((p.indirect_history << 1) | taken) & 0x1FFF
+
+
+@njit(cache=True)
+def tournament_lookup(p, h, pc):
+    h.local_index = (pc >> 2) & p.local_history_mask
+    h.local_history = p.local_history[h.local_index] & p.local_mask
+    h.local_taken = p.local_counter[h.local_history] > 1
+    h.global_taken = p.global_counter[p.global_history & p.global_mask] > 1
+    if p.choice_counter[p.global_history & p.global_mask] > 1:
+        return h.global_taken
+    return h.local_taken
+
+
+@njit(cache=True)
+def predict(p, history, seq, pc, length, kind):
+    """Predict the branch at `pc`: returns (taken, next PC) and opens an entry in the history of branches in flight."""
+    h = history[p.tail & (HISTORY - 1)]
+    p.tail += 1
+    h.seq = seq
+    h.pc = pc
+    h.kind = kind
+    h.global_history = p.global_history
+    h.indirect_history = p.indirect_history
+    h.ras_action = RAS_NONE
+    conditional = kind == BRANCH
+    taken = 1
+    if conditional:
+        taken = tournament_lookup(p, h, pc)
+    found = False
+    target = pc + length
+    entry = (pc >> 2) & p.btb_mask
+    h.btb_hit = p.btb_pc[entry] == pc
+    if h.btb_hit and taken:
+        found = True
+        target = p.btb_target[entry]
+    if is_call(kind):
+        ras_push(p, h, pc + length)
+    elif kind == RETURN:
+        target = ras_pop(p, h)
+        found = True
+    if is_indirect(kind):
+        h.indirect_set = indirect_index(p, pc)
+        for way in range(2):
+            if p.indirect_tag[h.indirect_set, way] == (pc >> 2) & 0xFFFF:
+                target = p.indirect_target[h.indirect_set, way]
+                found = True
+                break
+    if not found:
+        taken = 0
+        target = pc + length
+    h.taken = taken
+    h.target = target
+    shift_history(p, h, conditional, taken)
+    indirect_update(p, kind, taken, target)
+    return taken, target
+
+
+@njit(cache=True)
+def forget(p, h):
+    """Undo what a squashed branch did to the histories and the return stack."""
+    ras_restore(p, h)
+    p.indirect_history = h.indirect_history
+    if is_indirect(h.kind) and p.path_n > 0:
+        p.path_n -= 1
+    p.global_history = h.global_history
+    if h.kind == BRANCH:
+        p.local_history[h.local_index] = h.local_history
+
+
+@njit(cache=True)
+def squash_after(p, history, seq):
+    """Forget every branch younger than `seq`."""
+    while p.tail > p.head and history[(p.tail - 1) & (HISTORY - 1)].seq > seq:
+        forget(p, history[(p.tail - 1) & (HISTORY - 1)])
+        p.tail -= 1
+
+
+@njit(cache=True)
+def correct(p, history, seq, taken, target):
+    """A branch in flight turns out otherwise: repair the histories and remember its outcome for commit."""
+    squash_after(p, history, seq)
+    if p.tail == p.head:
+        return
+    h = history[(p.tail - 1) & (HISTORY - 1)]
+    h.taken = taken
+    h.target = target
+    p.global_history = ((h.global_history << 1) | taken) & 0xFFFFF
+    if h.kind == BRANCH:
+        p.local_history[h.local_index] = (h.local_history << 1) | taken
+    p.indirect_history = h.indirect_history
+    if is_indirect(h.kind):
+        if p.path_n > 0:
+            p.path_n -= 1
+        h.indirect_set = indirect_index(p, h.pc)
+    indirect_update(p, h.kind, taken, target)
+    if is_indirect(h.kind) and taken:
+        tag = (h.pc >> 2) & 0xFFFF
+        slot = -1
+        for way in range(2):
+            if p.indirect_tag[h.indirect_set, way] == tag:
+                slot = way
+                break
+        if slot < 0:
+            p.random = (p.random * 1103515245 + 12345) & 0x7FFFFFFF
+            slot = (p.random >> 16) & 1
+        p.indirect_tag[h.indirect_set, slot] = tag
+        p.indirect_target[h.indirect_set, slot] = target
+    if not taken and h.ras_action != RAS_NONE:
+        ras_restore(p, h)
+
+
+@njit(cache=True)
+def tournament_learn(p, h):
+    index = h.global_history & p.global_mask
+    up = h.taken
+    if h.kind == BRANCH:
+        if h.local_taken != h.global_taken:
+            if h.local_taken == up:
+                if p.choice_counter[index] > 0:
+                    p.choice_counter[index] -= 1
+            elif p.choice_counter[index] < 3:
+                p.choice_counter[index] += 1
+        if up:
+            if p.local_counter[h.local_history] < 3:
+                p.local_counter[h.local_history] += 1
+        elif p.local_counter[h.local_history] > 0:
+            p.local_counter[h.local_history] -= 1
+    if up:
+        if p.global_counter[index] < 3:
+            p.global_counter[index] += 1
+    elif p.global_counter[index] > 0:
+        p.global_counter[index] -= 1
+
+
+@njit(cache=True)
+def learn(p, history, seq):
+    """Commit every branch up to `seq`: counters and target buffer learn."""
+    while p.tail > p.head and history[p.head & (HISTORY - 1)].seq <= seq:
+        h = history[p.head & (HISTORY - 1)]
+        tournament_learn(p, h)
+        if h.taken:
+            entry = (h.pc >> 2) & p.btb_mask
+            p.btb_pc[entry] = h.pc
+            p.btb_target[entry] = h.target
+        p.head += 1
