@@ -136,23 +136,3 @@ def publish(module: Any, entry: str, made: Any) -> None:
                 and "sym_visibility" in inner.attributes
             ):
                 del inner.attributes["sym_visibility"]
-
-
-def is_dynamic(function: Any) -> bool:
-    """Whether a value in a function has a dimension that is not known before the run."""
-    seen: dict[Any, bool] = {}
-    found = False
-
-    def visit(operation: Any) -> Any:
-        nonlocal found
-        for value in operation.results:
-            kind = value.type
-            if kind not in seen:
-                seen[kind] = "?" in str(kind) or "tensor<*" in str(kind)
-            if seen[kind]:
-                found = True
-                return ir.WalkResult.INTERRUPT
-        return ir.WalkResult.ADVANCE
-
-    function.walk(visit)
-    return found

@@ -13,18 +13,102 @@ from functools import lru_cache
 from analysis.workloads.graph import Convolution, Matmul, OperatorClass, Tensor
 
 TRANSCENDENTAL = frozenset(
-    "acos acosh asin asinh atan2 atanh cbrt cosh cosine erf exponential exponential_minus_one log log_plus_one logistic power rsqrt sine sinh"
-    " sqrt tan tanh".split()
+    [
+        "acos",
+        "acosh",
+        "asin",
+        "asinh",
+        "atan2",
+        "atanh",
+        "cbrt",
+        "cosh",
+        "cosine",
+        "erf",
+        "exponential",
+        "exponential_minus_one",
+        "log",
+        "log_plus_one",
+        "logistic",
+        "power",
+        "rsqrt",
+        "sine",
+        "sinh",
+        "sqrt",
+        "tan",
+        "tanh",
+    ]
 )
 ELEMENTWISE = frozenset(
-    "abs add and bitcast_convert ceil clamp compare complex convert count_leading_zeros divide floor imag is_finite maximum minimum mulhi"
-    " multiply negate not or popcnt real reduce_precision remainder round_nearest_afz round_nearest_even select shift_left"
-    " shift_right_arithmetic shift_right_logical sign stochastic_convert subtract uniform_dequantize uniform_quantize xor".split()
+    [
+        "abs",
+        "add",
+        "and",
+        "bitcast_convert",
+        "ceil",
+        "clamp",
+        "compare",
+        "complex",
+        "convert",
+        "count_leading_zeros",
+        "divide",
+        "floor",
+        "imag",
+        "is_finite",
+        "maximum",
+        "minimum",
+        "mulhi",
+        "multiply",
+        "negate",
+        "not",
+        "or",
+        "popcnt",
+        "real",
+        "reduce_precision",
+        "remainder",
+        "round_nearest_afz",
+        "round_nearest_even",
+        "select",
+        "shift_left",
+        "shift_right_arithmetic",
+        "shift_right_logical",
+        "sign",
+        "stochastic_convert",
+        "subtract",
+        "uniform_dequantize",
+        "uniform_quantize",
+        "xor",
+    ]
 )
 MOVEMENT = frozenset(
-    "bitcast broadcast broadcast_in_dim concatenate copy dynamic_broadcast_in_dim dynamic_gather dynamic_iota dynamic_pad dynamic_reshape"
-    " dynamic_slice dynamic_update_slice gather get_dimension_size infeed iota outfeed pad partition_id real_dynamic_slice replica_id reshape"
-    " reverse set_dimension_size slice torch_index_select transpose".split()
+    [
+        "bitcast",
+        "broadcast",
+        "broadcast_in_dim",
+        "concatenate",
+        "copy",
+        "dynamic_broadcast_in_dim",
+        "dynamic_gather",
+        "dynamic_iota",
+        "dynamic_pad",
+        "dynamic_reshape",
+        "dynamic_slice",
+        "dynamic_update_slice",
+        "gather",
+        "get_dimension_size",
+        "infeed",
+        "iota",
+        "outfeed",
+        "pad",
+        "partition_id",
+        "real_dynamic_slice",
+        "replica_id",
+        "reshape",
+        "reverse",
+        "set_dimension_size",
+        "slice",
+        "torch_index_select",
+        "transpose",
+    ]
 )
 COLLECTIVE = {
     "all_reduce": "all-reduce",

@@ -44,16 +44,14 @@ def layer_shapes(shape: Transformer) -> dict[str, tuple[int, ...]]:
         shapes["gate"] = (*experts, hidden, ffn)
     if experts:
         shapes["router"] = (hidden, shape.experts)
+    if shape.norm == "layer" and shape.biases != "none":
+        shapes |= {f"{name}_shift": (hidden,) for name in ("attention_norm", "ffn_norm") if name in shapes}
     if shape.biases != "none":
         shapes |= {"query_bias": (shape.attention_width,), "key_bias": (shape.kv_width,), "value_bias": (shape.kv_width,)}
     if shape.biases == "all":
         shapes |= {"output_bias": (hidden,), "up_bias": (*experts, ffn), "down_bias": (*experts, hidden)}
         if shape.gated:
             shapes["gate_bias"] = (*experts, ffn)
-        if shape.norm == "layer":
-            shapes["attention_norm_shift"] = (hidden,)
-            if not shape.parallel_block:
-                shapes["ffn_norm_shift"] = (hidden,)
     return shapes
 
 
