@@ -187,6 +187,8 @@ def measure_suite(
     timed = [*TIMING, *CONTROL]
     columns = ["device", "operator", *timed, "attempts"]
     every = pd.DataFrame([*measured, *nodes], columns=columns)
+    if every.empty:
+        raise InputError("nothing was measured: every operator was unsupported or out of time", key=suite_name)
     facts = {
         "kit_version": KIT_VERSION,
         "suite": suite_name,

@@ -1,0 +1,70 @@
+"""Reading what the kit wrote."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from analysis.errors import InputError
+from analysis.measuring.campaign import TIMING
+from analysis.paths import DATA
+from analysis.tables import read_csv
+
+CAMPAIGN = DATA / "measured" / "cpu_operators"
+"""The committed campaign: folders one_thread, two_threads and models."""
+
+WIDEST_SPREAD = 0.5
+"""Rows whose (90th - 10th percentile) / median exceeds this are dropped from studies, and counted."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One folder: its facts (machine.json) and its measurements."""
+
+    folder: Path
+    facts: dict[str, Any]
+    measurements: pd.DataFrame
+
+
+def read_facts(folder: Path) -> dict[str, Any]:
+    """machine.json of a folder.
+
+    Raises:
+        InputError: no such folder, no or malformed machine.json.
+    """
+    path = folder / "machine.json"
+    if not folder.is_dir():
+        raise InputError("no such folder; expected one that measure wrote", path=folder)
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        raise InputError("no such file; expected a folder that measure wrote", path=path) from None
+    except ValueError as error:
+        raise InputError(f"is not JSON: {error}", path=path) from None
+    for key in ("kit_version", "machine", "devices", "budget_s", "noise"):
+        if not isinstance(facts, dict) or key not in facts:
+            raise InputError("missing; expected machine.json as measure writes it", path=path, key=key)
+    return facts
+
+
+def read(folder: Path) -> Measured:
+    """A folder that the kit wrote.
+
+    Raises:
+        InputError: as `read_facts`, or a table without its columns.
+    """
+    facts = read_facts(folder)
+    return Measured(folder, facts, read_csv(folder / "measurements.csv", required=["device", "operator", *TIMING]))
+
+
+def quiet(measurements: pd.DataFrame, widest: float = WIDEST_SPREAD) -> pd.DataFrame:
+    """The rows whose spread does not exceed a limit.
+
+    Args:
+        measurements: with `spread`; widest: limit (1).
+    """
+    return measurements[measurements["spread"] <= widest].reset_index(drop=True)
