@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numba import njit
@@ -159,8 +158,3 @@ def network_flop_per_cpu_second(parameters: dict[str, Floats], batch: int = 256,
 def share_of_sgemm(parameters: dict[str, Floats]) -> float:
     """Rate of the network over the machine's rate of matrix products, both measured now."""
     return network_flop_per_cpu_second(parameters) / sgemm_flop_per_cpu_second()
-
-
-def model_path(folder: str | Path, name: str) -> Path:
-    """Where the weights of a model lie."""
-    return Path(folder) / f"{name}.safetensors"

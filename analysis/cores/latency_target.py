@@ -50,8 +50,8 @@ class LatencyClasses:
     (cycles; sums to the whole program's when the distribution is calibrated).
     """
 
-    singles: int = 12
-    growth: float = 1.3
+    singles: int = 10
+    growth: float = 1.5
     largest: int = 1000
 
     @property

@@ -33,9 +33,9 @@ class TrunkShape:
 
     designs: int
     classes: int = LatencyClasses().count
-    mixed: int = 96
-    hidden: int = 96
-    embedded: int = 16
+    mixed: int = 64
+    hidden: int = 64
+    embedded: int = 8
 
 
 def trunk_shapes(shape: TrunkShape) -> dict[str, tuple[int, ...]]:

@@ -91,9 +91,9 @@ def _gather(programs: Sequence[Program], which: NDArray[np.int64], starts: NDArr
     opclass = np.zeros((length, len(starts)), np.int32)
     place = np.zeros((length, len(starts)), np.int32)
     classes = np.zeros((length, len(starts), programs[0].latency.shape[1] if latencies else 0), np.int32)
-    for b, (k, start) in enumerate(zip(which, starts, strict=True)):
-        one = programs[k]
-        low, high = max(int(start), 0), min(int(start) + length, len(one.pc))
+    for b in range(len(starts)):
+        one, start = programs[int(which[b])], int(starts[b])
+        low, high = max(start, 0), min(start + length, len(one.pc))
         into = slice(low - start, high - start)
         numbers[into, b] = one.features.numbers[low:high]
         opclass[into, b] = one.features.opclass[low:high]
@@ -107,7 +107,7 @@ def _starts(parts: Sequence[NDArray[np.int8]], part: int, sizes: Sequence[int], 
     """Program and first instruction of every window that tiles the blocks of one part."""
     which, starts = [], []
     for k, (blocks, size) in enumerate(zip(parts, sizes, strict=True)):
-        for block in np.flatnonzero(blocks == part):
+        for block in np.flatnonzero(blocks == part).tolist():
             first = np.arange(block * BLOCK, min((block + 1) * BLOCK, size) - window + 1, window)
             which.append(np.full(len(first), k))
             starts.append(first)

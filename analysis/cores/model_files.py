@@ -1,0 +1,114 @@
+"""Weights of a trained network as a safetensors file: arrays by name, and what they were trained on as text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from analysis.cores.instruction_features import Scaling, Window
+from analysis.cores.latency_target import LatencyClasses
+from analysis.cores.paper_training import PaperModel
+from analysis.cores.program_features import NAMES, PC_BUCKETS
+from analysis.cores.shared_trunk import TrunkShape, trunk_shapes
+from analysis.cores.trunk_training import CLASSES, Trunk
+from analysis.errors import InputError
+from analysis.paths import DATA
+from analysis.tables import write_atomic
+
+FOLDER = DATA / "models" / "neuroscalar"
+TRUNK, PAPER = "program features, shared trunk", "NeuroScalar"
+
+
+def model_path(name: str) -> Path:
+    """File of a shipped model (`ours`), or the path itself when it names a file.
+
+    Raises:
+        InputError: no such model.
+    """
+    path = Path(name)
+    if path.suffix == ".safetensors" and path.exists():
+        return path
+    shipped = FOLDER / f"{name}.safetensors"
+    if not shipped.exists():
+        known = ", ".join(sorted(file.stem for file in FOLDER.glob("*.safetensors")))
+        raise InputError(f"no such model; known: {known}, or the path of a .safetensors file", key=name)
+    return shipped
+
+
+def read_arrays(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """Arrays and text of a safetensors file.
+
+    Raises:
+        InputError: no such file, or not a safetensors file.
+    """
+    try:
+        with safe_open(str(path), framework="np") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
+    except FileNotFoundError:
+        raise InputError("no such model", path=path) from None
+    except (SafetensorError, OSError, ValueError) as error:
+        raise InputError(f"not a complete safetensors file ({error})", path=path) from None
+
+
+def write_trunk(trunk: Trunk, path: str | Path, about: dict[str, str]) -> None:
+    """Write our network.
+
+    Args:
+        trunk: the network.
+        path: the file.
+        about: what it was trained on and how, as text.
+    """
+    arrays = {name: np.asarray(value) for name, value in trunk.parameters.items()}
+    arrays |= {"class_means": trunk.class_means, "known": trunk.known}
+    text = {"kind": TRUNK, "designs": json.dumps(trunk.designs), "features": json.dumps(NAMES), **about}
+    write_atomic(Path(path), save(arrays, metadata=text))
+
+
+def read_trunk(path: str | Path) -> Trunk:
+    """Read our network.
+
+    Raises:
+        InputError: of another kind, other features than this code's, an array missing or of another shape.
+    """
+    arrays, text = read_arrays(path)
+    if text.get("kind") != TRUNK:
+        raise InputError(f"expected a model of kind {TRUNK!r}, got {text.get('kind')!r}", path=path, key="kind")
+    if json.loads(text.get("features", "[]")) != list(NAMES):
+        raise InputError("was trained on other features than this version computes; train it again (make full)", path=path, key="features")
+    designs = tuple(json.loads(text["designs"]))
+    shape = TrunkShape(
+        len(designs), LatencyClasses().count, *(arrays[n].shape[k] for n, k in (("mix.bias", 0), ("gru.bias_hn", 0)) if n in arrays)
+    )
+    wanted = {**trunk_shapes(shape), "class_means": (len(designs), CLASSES.count), "known": (PC_BUCKETS,)}
+    for name, size in wanted.items():
+        if name not in arrays or arrays[name].shape != size:
+            got = arrays[name].shape if name in arrays else "nothing"
+            raise InputError(f"expected an array of shape {size}, got {got}", path=path, key=name)
+    parameters = {name: jnp.asarray(arrays[name]) for name in trunk_shapes(shape)}
+    return Trunk(parameters, designs, arrays["class_means"], arrays["known"])
+
+
+def write_paper(model: PaperModel, path: str | Path, about: dict[str, str]) -> None:
+    """Write a network of the paper's kind."""
+    arrays = {name: np.asarray(value) for name, value in model.parameters.items()}
+    arrays |= {"scaling.mean": model.scaling.mean, "scaling.deviation": model.scaling.deviation}
+    window = {"length": model.window.length, "target": model.window.target}
+    write_atomic(Path(path), save(arrays, metadata={"kind": PAPER, "window": json.dumps(window), **about}))
+
+
+def read_paper(path: str | Path) -> PaperModel:
+    """Read a network of the paper's kind.
+
+    Raises:
+        InputError: of another kind.
+    """
+    arrays, text = read_arrays(path)
+    if text.get("kind") != PAPER:
+        raise InputError(f"expected a model of kind {PAPER!r}, got {text.get('kind')!r}", path=path, key="kind")
+    scaling = Scaling(arrays.pop("scaling.mean"), arrays.pop("scaling.deviation"))
+    return PaperModel({name: jnp.asarray(value) for name, value in arrays.items()}, scaling, Window(**json.loads(text["window"])))

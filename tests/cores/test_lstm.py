@@ -1,0 +1,107 @@
+"""The paper's network: its parameters one by one, what it can see, and the fast NumPy form beside JAX."""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.claims.arithmetic_neuroscalar import lstm_parameters
+from analysis.cores.backbones import KINDS, encode_any, shapes_of
+from analysis.cores.batched_inference import flop_per_instruction, run_network
+from analysis.cores.lstm import LstmShape, count, draw, encode, heads, joint_loss, lstm_layer, parameter_shapes, predicted_target
+from analysis.paths import DATA
+from analysis.tables import read_csv
+
+PRINTED = DATA / "claims" / "printed" / "neuroscalar_parameters.csv"
+
+
+def test_parameters_are_the_papers_one_by_one() -> None:
+    """NeuroScalar, appendix: 18 rows, 1,073,348 in all."""
+    printed = read_csv(PRINTED).set_index("parameter")["printed"].to_dict()
+    ours = {name: math.prod(shape) for name, shape in parameter_shapes(LstmShape()).items()}
+    assert ours == {name: printed[name] for name in ours}
+    assert set(printed) - set(ours) <= {"Total", "total"}
+    assert count(parameter_shapes(LstmShape())) == 1_073_348
+
+
+def test_two_directions_have_more_than_twice_as_many() -> None:
+    """Section 3.3.1 says bidirectional: that would be 2,667,204 (our count; the paper does not print it)."""
+    assert count(parameter_shapes(LstmShape(bidirectional=True))) == 2_667_204
+    for hidden, layers, both in ((64, 1, False), (64, 3, True), (128, 2, True)):
+        shape = LstmShape(hidden=hidden, layers=layers, bidirectional=both)
+        assert count(parameter_shapes(shape)) == lstm_parameters(13, hidden, layers, both, projection=hidden)
+
+
+def test_a_cell_is_the_formula() -> None:
+    """Hochreiter and Schmidhuber 1997, in the gate order of the paper's parameter table (input, forget, cell, output)."""
+    generator = np.random.default_rng(0)
+    x, w, u, b = (generator.normal(size=size).astype(np.float32) for size in ((5, 1, 3), (8, 3), (8, 2), (8,)))
+    h, c, expected = np.zeros(2), np.zeros(2), []
+    for t in range(5):
+        i, f, g, o = np.split(w @ x[t, 0] + u @ h + b, 4)
+        c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
+        h = np.tanh(c) / (1 + np.exp(-o))
+        expected.append(h)
+    got = np.asarray(lstm_layer(jnp.asarray(x), jnp.asarray(w), jnp.asarray(u), jnp.asarray(b), reverse=False))
+    assert np.allclose(got[:, 0], expected, atol=1e-6)
+    backward = np.asarray(lstm_layer(jnp.asarray(x[::-1].copy()), jnp.asarray(w), jnp.asarray(u), jnp.asarray(b), reverse=True))
+    assert np.allclose(backward[::-1, 0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(("bidirectional", "sees_right"), [(False, False), (True, True)])
+def test_only_both_directions_see_the_right_context(bidirectional: bool, sees_right: bool) -> None:
+    """The shipped table is one direction: it cannot use the following instructions that section 3.1.2 centres the target for."""
+    parameters = draw(parameter_shapes(LstmShape(hidden=8, bidirectional=bidirectional)), 0)
+    windows = np.random.default_rng(0).normal(size=(1, 20, 13)).astype(np.float32)
+    changed = windows.copy()
+    changed[:, 12:] += 1
+    same = np.allclose(encode(parameters, windows)[:, :12], encode(parameters, changed)[:, :12], atol=1e-7)
+    assert same != sees_right
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_backbone_ends_in_the_papers_heads(kind: str) -> None:
+    parameters = draw(shapes_of(kind, 16, 2, length=24), 1)
+    encoded = encode_any(parameters, jnp.ones((3, 24, 13)))
+    assert encoded.shape == (3, 24, 32 if kind == "bilstm" else 16)
+    short, long, logits = heads(parameters, encoded)
+    assert short.shape == long.shape == (3, 24) and logits.shape == (3, 24, 2)
+    assert np.isfinite(np.asarray(short)).all()
+
+
+def test_dropout_silences_between_layers_and_only_in_training() -> None:
+    import jax
+
+    parameters = draw(parameter_shapes(LstmShape(hidden=8)), 0)
+    windows = jnp.ones((2, 6, 13))
+    assert np.array_equal(encode(parameters, windows), encode(parameters, windows, 0.5))
+    assert not np.allclose(encode(parameters, windows), encode(parameters, windows, 0.5, jax.random.PRNGKey(0)))
+
+
+def test_the_classifier_chooses_the_regressor() -> None:
+    short, long = jnp.array([[1.0, 1.0]]), jnp.array([[4.0, 4.0]])
+    logits = jnp.array([[[2.0, 0.0], [0.0, 2.0]]])
+    assert predicted_target(short, long, logits).tolist() == [[1.0, 4.0]]
+    loss = joint_loss(short, long, logits, jnp.array([[1.5, 4.0]]), jnp.array([[0, 1]]))
+    assert float(loss) == pytest.approx(0.25 + math.log(1 + math.exp(-2)), rel=1e-6)
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.integers(0, 1000), st.sampled_from([(16, 1), (32, 2), (24, 3)]))
+def test_the_fast_form_is_the_network(seed: int, size: tuple[int, int]) -> None:
+    parameters = draw(parameter_shapes(LstmShape(hidden=size[0], layers=size[1])), seed)
+    windows = np.random.default_rng(seed).normal(size=(4, 30, 13)).astype(np.float32)
+    slow = heads(parameters, encode(parameters, windows))
+    fast = run_network({name: np.asarray(value) for name, value in parameters.items()}, np.swapaxes(windows, 0, 1))
+    for one, other in zip(slow, fast, strict=True):
+        assert np.allclose(np.asarray(one), np.swapaxes(other, 0, 1), atol=2e-6)
+
+
+def test_operations_of_an_instruction() -> None:
+    """Two for each weight: 2.14 million, with which the paper's 5.92 MIPS are 12.65 TFLOP/s, its 'about 4 %' of 330."""
+    shapes = {name: np.zeros(shape, np.float32) for name, shape in parameter_shapes(LstmShape()).items()}
+    assert flop_per_instruction(shapes) == 2 * (3328 + 8 * 65536 * 2 + 64 * 256 + 128 + 512)
+    assert 100 * flop_per_instruction(shapes) * 5.916285e6 / 330e12 == pytest.approx(3.8, abs=0.05)
