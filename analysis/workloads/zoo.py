@@ -12,7 +12,6 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -177,11 +176,3 @@ def serialise(lowered: Any, form: Form) -> bytes:
     from jaxlib.mlir.dialects import stablehlo
 
     return bytes(stablehlo.serialize_portable_artifact(module, stablehlo.get_current_version(), allow_other_dialects=True))
-
-
-def form_of(path: Path) -> Form:
-    """The form that a file name asks for: .mlir text, .mlirbc bytecode, .vhlo or .stablehlo a portable artifact."""
-    forms: dict[str, Form] = {".mlir": "text", ".mlirbc": "bytecode", ".vhlo": "portable", ".stablehlo": "portable"}
-    if path.suffix not in forms:
-        raise InputError(f"expected a name that ends in one of {', '.join(forms)}, or --form", path=path, key="out")
-    return forms[path.suffix]

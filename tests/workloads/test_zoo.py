@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -218,3 +219,28 @@ def test_what_does_not_exist_is_refused_with_what_does(name: str, options: dict[
     with pytest.raises(InputError) as caught:
         zoo.lower(name, **options)
     assert says in str(caught.value)
+
+
+def test_the_command_writes_what_the_name_asks_for(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from analysis.commands.hlo import app
+
+    run = CliRunner().invoke
+    heads = {"a.mlir": b"module @jit", "a.mlirbc": b"ML\xefR\rMLIR", "a.vhlo": b"ML\xefR\rStableHLO"}
+    for name, head in heads.items():
+        done = run(app, ["lower", "gemm", "--out", str(tmp_path / name), "--set", "m=8", "--set", "n=8"])
+        assert done.exit_code == 0, done.output
+        assert (tmp_path / name).read_bytes().startswith(head)
+    refused = {
+        "lama": ["lama", "--out", "b.mlir"],
+        "expected a name that ends in": ["gemm", "--out", "b.txt"],
+        "key=value": ["gemm", "--out", "b.mlir", "--set", "m"],
+        "no such folder": ["gemm", "--out", "none/b.mlir"],
+        "runs on one device": ["gemm", "--out", "b.mlir", "--partitioned"],
+    }
+    for says, arguments in refused.items():
+        done = run(app, ["lower", *arguments])
+        assert done.exit_code != 0 and says in str(done.exception), says
+    assert "resnet50_train" in run(app, ["lower", "list"]).output
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(heads)

@@ -1,0 +1,55 @@
+"""StableHLO programs: what they cost, and how long they take on a device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
+
+Program = Annotated[Path, typer.Argument(help="StableHLO: MLIR text, bytecode or portable artifact")]
+Entry = Annotated[str, typer.Option(help="function to begin with; without it @main, or the only one that no other calls")]
+Part = Annotated[int, typer.Option(help="which program of a file split by // ----- lines, counted from 1; 0: the file is one program")]
+Seconds = Annotated[int, typer.Option(help="processor time that reading may take (s)", min=1)]
+
+
+@app.callback()
+def main() -> None:
+    """StableHLO programs: what they cost, and how long they take on a device."""
+
+
+@app.command()
+def cost(file: Program, entry: Entry = "", part: Part = 0, seconds: Seconds = 120) -> None:
+    """Operations, bytes, exchanges and what is not known, as JSON."""
+    import json
+
+    from analysis.workloads.hlo import read
+    from analysis.workloads.hlo_report import report
+
+    typer.echo(json.dumps(report(read(file, entry=entry or None, part=part, seconds=seconds)), indent=1))
+
+
+@app.command()
+def lower(
+    name: Annotated[str, typer.Argument(help="workload of the zoo; list shows them")],
+    out: Annotated[
+        Path | None, typer.Option(help="file to write: .mlir text, .mlirbc bytecode, .vhlo or .stablehlo portable artifact")
+    ] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="option of the workload, such as batch=8; may be given often")] = None,
+    form: Annotated[str, typer.Option(help="text, bytecode or portable, whatever the file's name")] = "",
+    partitioned: Annotated[bool, typer.Option(help="one device's module of a program split over several (text)")] = False,
+) -> None:
+    """Lower a workload of the zoo to StableHLO, from shapes alone; `list` in place of a name shows what there is."""
+    from analysis.errors import InputError
+    from analysis.workloads import zoo, zoo_files
+
+    if name == "list":
+        for entry in zoo.entries().values():
+            typer.echo(f"{entry.name:26} {entry.title}; " + " ".join(f"{key}={value}" for key, value in entry.options.items()))
+        return
+    if out is None:
+        raise InputError("expected --out FILE", key="out")
+    size = zoo_files.write(name, zoo_files.options(set_ or []), out, form, partitioned)
+    typer.echo(f"{out}: {size:,} bytes")
