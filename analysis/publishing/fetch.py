@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
 import os
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-import pooch
-
 from analysis.errors import InputError
 from analysis.paths import DATA
+from analysis.publishing.convert import CONVERTERS
+from analysis.publishing.download import download
 from analysis.tables import read_csv, write_atomic
 
 SOURCES = DATA / "sources" / "files.csv"
@@ -43,74 +44,92 @@ def sources(path: Path = SOURCES) -> list[SourceFile]:
     ]
 
 
-def pipeweave_place(path: str) -> str | None:
-    """Where a PipeWeave file goes in our layout, or None for a file that no table is made of.
+@dataclass
+class Progress:
+    """One line about the download in progress, renewed in place on a terminal and silent elsewhere."""
 
-    `dataset/collective/A100/all_reduce.csv` -> `collective/A100_all_reduce.csv.gz`; large tables are compressed.
-    """
-    parts = path.replace(" ", "_").split("/")
-    if parts[:2] == ["dataset", "collective"]:
-        return f"collective/{parts[2]}_{parts[3]}.gz"
-    if parts[0] == "dataset" and parts[1].startswith("gemm_fp8"):
-        return f"{parts[1]}.gz"
-    if parts[0] in ("e2e", "hardware"):
-        return f"{parts[0]}/{parts[1]}"
-    if "moe_dse" in parts and parts[-1].startswith("moe_dse_"):
-        return f"moe_dse/{parts[-1]}.gz"
-    return None
+    name: str
+    total: int
+    done: int = 0
+    shown: float = 0.0
+
+    def show(self, arrived: int) -> None:
+        """Tell that `arrived` bytes of the present file are here."""
+        now = time.monotonic()
+        if sys.stderr.isatty() and now - self.shown > 0.2:
+            self.shown = now
+            megabytes = (self.done + arrived) / 1e6
+            print(f"\r{self.name}: {megabytes:.1f} of {self.total / 1e6:.1f} MB", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if sys.stderr.isatty():
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-CONVERTED: dict[str, Callable[[str], str | None]] = {"pipeweave": pipeweave_place}
-
-
-def convert(dataset: str, original: Path, path: str, target: Path) -> Path | None:
-    """Write the table made of one original file; returns its path, or None when no table is made of it.
+def fetch_originals(name: str, files: list[SourceFile], base: str, folder: Path, say: Callable[[str], None] = print) -> dict[str, Path]:
+    """Fetch one dataset's files, verified; those that are there and right are kept.
 
     Args:
-        dataset: our name of the dataset.
-        original: the file as fetched.
-        path: its path in the repository.
-        target: folder of the datasets.
+        name: of the dataset, for what is printed.
+        files: those that tables are made of.
+        base: address that repository paths are appended to.
+        folder: where originals are kept.
+        say: told how it went.
+    Returns:
+        Where each file is, by its path in the repository.
+    Raises:
+        InputError: a file that cannot be had, or is not the pinned one. The others are fetched first, so that a second run needs only it.
     """
-    place = CONVERTED[dataset](path)
-    if place is None:
-        return None
-    content = original.read_bytes()
-    if place.endswith(".gz"):
-        content = gzip.compress(content, mtime=0)
-    return write_atomic(target / dataset / place, content)
+    progress = Progress(name, sum(file.bytes for file in files))
+    found: dict[str, Path] = {}
+    failed: list[InputError] = []
+    fetched = 0
+    for file in files:
+        target = folder / file.path
+        try:
+            fetched += download(file.url(base), target, file.bytes, file.sha256, progress.show)
+            found[file.path] = target
+        except InputError as error:
+            failed.append(error)
+            if "cannot be fetched" in error.message and len(failed) == 3:
+                break  # three files in a row that cannot be had: the network is away
+        progress.done += file.bytes
+    progress.clear()
+    if failed:
+        for earlier in failed[:-1]:
+            say(f"error: {earlier}")
+        raise failed[-1]
+    say(f"{name}: {len(files)} files ({progress.total / 1e6:.0f} MB) verified, {fetched} of them fetched now")
+    return found
 
 
 def fetch(only: list[str] | None = None, target: Path | None = None, base: str | None = None, listing: Path = SOURCES) -> int:
     """Fetch, verify and convert; returns how many tables were written.
 
     Args:
-        only: names of datasets; default: every one that has a converter.
+        only: names of datasets; default: all.
         target: folder of the datasets; default `data/datasets`.
         base: address that repository paths are appended to; default GitHub's raw files, or `$ANALYSIS_DATA_ADDRESS`.
         listing: the list of files.
     Raises:
-        InputError: an unknown dataset, a file that cannot be had, or one whose digest is wrong.
+        InputError: an unknown dataset, a file that cannot be had, one that is not the pinned one, or one that is not in the layout known.
     """
     target = target or DATA / "datasets"
     base = base or os.environ.get("ANALYSIS_DATA_ADDRESS", ADDRESS)
     files = sources(listing)
-    known = sorted({file.dataset for file in files})
+    known = sorted({file.dataset for file in files} & set(CONVERTERS))
     for name in only or []:
         if name not in known:
             raise InputError(f"no such dataset; there are: {', '.join(known)}", key=name)
     written = 0
     for name in only or known:
-        if name not in CONVERTED:
-            print(f"{name}: not yet; arrives with the study that uses it")
-            continue
-        for file in (file for file in files if file.dataset == name and CONVERTED[name](file.path)):
-            try:
-                original = pooch.retrieve(file.url(base), known_hash=f"sha256:{file.sha256}", path=target / ".originals", progressbar=False)
-            except ValueError as error:
-                raise InputError("digest differs from the pinned one", path=file.url(base), key=file.path) from error
-            except Exception as error:
-                raise InputError(f"cannot be fetched: {error}", path=file.url(base)) from None
-            written += convert(name, Path(original), file.path, target) is not None
-        print(f"{name}: {written} tables in {target}")
+        converter = CONVERTERS[name]
+        wanted = [file for file in files if file.dataset == name and converter.needed(file.path)]
+        originals = fetch_originals(name, wanted, base, target / ".originals" / name)
+        made = list(converter.tables(originals))  # all before any is written: a broken file leaves the old tables whole
+        for place, content in made:
+            write_atomic(target / name / place, content)
+        written += len(made)
+        print(f"{name}: {len(made)} tables in {target / name}")
     return written
