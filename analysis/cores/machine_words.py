@@ -80,13 +80,16 @@ multiply_high_unsigned = _high_product(False, False)
 
 
 @intrinsic
-def leading_zeros(typing_context: Any, value: Any) -> Any:
+def _leading_zeros(typing_context: Any, value: Any) -> Any:
     """Leading zero bits of a 64-bit integer; 64 for zero."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctlz(arguments[0], cgutils.false_bit)
 
     return types.int64(types.int64), generate
+
+
+leading_zeros: Any = _leading_zeros
 
 
 def _float_operation(bits: int, operands: int, emit: Callable[..., Any]) -> Any:
