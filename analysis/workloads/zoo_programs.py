@@ -129,8 +129,9 @@ _COLUMNS = {"query", "key", "value", "up", "gate", "query_bias", "key_bias", "va
 _ROWS = {"output", "down"}
 
 
-def _weight_specs(shapes: Any, split: str) -> Any:
-    """Split of each weight: tensor (columns of the first, rows of the second matrix of a pair), fsdp (rows of every matrix), else whole."""
+def _weight_specs(shapes: Any, split: str, devices: int) -> Any:
+    """Split of each weight: tensor (columns of the first, rows of the second matrix of a pair), fsdp (rows of every matrix, or columns
+    where the rows do not divide), else whole."""
 
     def of(path: Any, dims: tuple[int, ...]) -> P:
         keys = [str(part.key) for part in path if isinstance(part, jax.tree_util.DictKey)]
@@ -142,7 +143,8 @@ def _weight_specs(shapes: Any, split: str) -> Any:
         if split == "tensor" and name in _ROWS:
             return P(*lead, *(None,) * (len(own) - 2), "x", None)
         if split == "fsdp" and len(own) > 1:
-            return P(*lead, *(None,) * (len(own) - 2), "x", None)
+            ends = ("x", None) if own[-2] % devices == 0 else (None, "x")
+            return P(*lead, *(None,) * (len(own) - 2), *ends)
         return P()
 
     return jax.tree_util.tree_map_with_path(of, shapes, is_leaf=lambda node: isinstance(node, tuple))
@@ -200,12 +202,12 @@ def transformer(
             bias = zt.causal_bias(sequence, sequence, shape.heads if shape.positions == "alibi" else None) if shape.causal else None
             return zt.block(shape, weights, x, turn, bias, feed)[0]
 
-        specs = (_weight_specs(shapes, split), data)
+        specs = (_weight_specs(shapes, split, devices), data)
         return Program(one, (zt.as_arguments(shapes, stored), x), mesh, specs, data)
     tokens = jax.ShapeDtypeStruct((batch, sequence), jnp.int32)
     scan = blocks == "scan" or step in ("prefill", "decode")
     shapes = zt.model_shapes(shape, scan)
-    weights, specs = zt.as_arguments(shapes, stored), _weight_specs(shapes, split)
+    weights, specs = zt.as_arguments(shapes, stored), _weight_specs(shapes, split, devices)
     run = steps.forward_of(shape, scan, recompute, kind, embedding == "one_hot", feed)  # type: ignore[arg-type]
     if step == "forward":
         return Program(run, (weights, tokens), mesh, (specs, data), data)
