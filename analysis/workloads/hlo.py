@@ -21,12 +21,15 @@ SECONDS = 120
 MEMORY_BYTES = 8 << 30
 
 
-def read(path: str | Path, *, entry: str | None = None, seconds: int = SECONDS, memory_bytes: int = MEMORY_BYTES) -> Module:
+def read(
+    path: str | Path, *, entry: str | None = None, part: int = 0, seconds: int = SECONDS, memory_bytes: int = MEMORY_BYTES
+) -> Module:
     """The operator graph of a program.
 
     Args:
         path: text, bytecode or portable artifact (VHLO).
         entry: function to begin with; without it @main, or the only function that no other calls.
+        part: which program of a text that lines `// -----` split, counted from 1; 0: the text is one program.
         seconds: processor time that reading may take (s); three times as much wall-clock time.
         memory_bytes: address space that reading may take (bytes).
     Raises:
@@ -35,11 +38,11 @@ def read(path: str | Path, *, entry: str | None = None, seconds: int = SECONDS, 
     path = Path(path)
     if not path.is_file():
         raise InputError("no such file", path=path)
-    return graph(_record(path, entry, seconds, memory_bytes), path.name)
+    return graph(_record(path, entry, part, seconds, memory_bytes), path.name)
 
 
-def _record(path: Path, entry: str | None, seconds: int, memory_bytes: int) -> dict[str, Any]:
-    command = [sys.executable, "-m", "analysis.workloads.hlo_child", str(path.absolute()), entry or "", str(memory_bytes), str(seconds)]
+def _record(path: Path, entry: str | None, part: int, seconds: int, memory_bytes: int) -> dict[str, Any]:
+    command = [sys.executable, "-m", "analysis.workloads.hlo_child", str(path.absolute()), entry or "", str(part), str(memory_bytes), str(seconds)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
     try:
         done = subprocess.run(

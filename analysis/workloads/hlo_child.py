@@ -1,16 +1,39 @@
-"""Read one program and print its operator graph as JSON: `analysis.workloads.hlo` runs it as a process of its own, so that nothing here can hurt it."""
+"""Read one program and print its operator graph as JSON: a process of its own, so that nothing here can hurt `analysis.workloads.hlo`."""
 
 from __future__ import annotations
 
 import gc
 import json
+import re
 import resource
 import sys
 from typing import Any
 
+_SPLIT = re.compile(rb"^[ \t]*// -----.*$", re.MULTILINE)
 
-def read(content: bytes, entry: str | None) -> dict[str, Any]:
-    """The record of one program (see `hlo_walk.Walker.record`), or ``{"error": message, "line": number}``."""
+
+def read(content: bytes, entry: str | None, part: int = 0) -> dict[str, Any]:
+    """The record of one program (see `hlo_walk.Walker.record`), or ``{"error": message, "line": number}``.
+
+    Args:
+        content: of the file.
+        entry: function to begin with, if it is not the program's own.
+        part: which program of a text split by `// -----` lines, counted from 1; 0: the text is one program.
+    """
+    parts = [content] if content.startswith(b"ML\xefR") else _SPLIT.split(content)
+    if part > len(parts) or part < 0:
+        return {"error": f"has no part {part}: it holds {len(parts)}", "line": 0}
+    if part:
+        above = sum(each.count(b"\n") for each in parts[: part - 1])
+        found = _read(parts[part - 1], entry)
+        return {**found, "line": found["line"] + above} if found.get("line") else found
+    found = _read(content, entry)
+    if "error" in found and len(parts) > 1:
+        found["error"] = f"holds {len(parts)} programs split by // -----: choose with --part (as one program it {found['error']})"
+    return found
+
+
+def _read(content: bytes, entry: str | None) -> dict[str, Any]:
     from analysis.workloads import hlo_bindings as bindings
     from analysis.workloads.hlo_structure import NoProgram, TooLarge
     from analysis.workloads.hlo_walk import Walker
@@ -53,8 +76,9 @@ def _walk(module: Any, entry: str, content: bytes, made: Any) -> tuple[Any, list
 
 
 def main() -> None:
-    """Arguments: file, entry function (empty: the program's own), memory limit (bytes), CPU limit (s)."""
-    path, entry, memory, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    """Arguments: file, entry function (empty: the program's own), part, memory limit (bytes), CPU limit (s)."""
+    path, entry = sys.argv[1], sys.argv[2]
+    part, memory, seconds = (int(each) for each in sys.argv[3:6])
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -62,7 +86,7 @@ def main() -> None:
     with open(path, "rb") as stream:
         content = stream.read()
     try:
-        record = read(content, entry or None)
+        record = read(content, entry or None, part)
     except MemoryError:
         record = {"error": "needs more memory than it may have", "line": 0}
     sys.stdout.write(json.dumps(record, separators=(",", ":")))

@@ -1,0 +1,88 @@
+"""What does a program cost? Sums over its operator graph, by operation, by class and by exchange."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from analysis.workloads.graph import Module, Operator
+
+
+def sums(operators: Iterable[Operator]) -> dict[str, float]:
+    """How many operators, how often they run, their operations, bytes and transcendental operations, loops counted as often as they run."""
+    listed = list(operators)
+    return {
+        "operators": len(listed),
+        "runs": sum(operator.trips for operator in listed),
+        "flops": math.fsum(operator.flops for operator in listed),
+        "bytes": math.fsum(operator.bytes for operator in listed),
+        "transcendentals": math.fsum(operator.transcendentals for operator in listed),
+    }
+
+
+def grouped(module: Module, key: Callable[[Operator], str]) -> dict[str, dict[str, float]]:
+    """`sums` of the operators that share a key, the most operations first.
+
+    Args:
+        module: the program.
+        key: of an operator.
+    """
+    groups: dict[str, list[Operator]] = {}
+    for operator in module.operators:
+        groups.setdefault(key(operator), []).append(operator)
+    found = {name: sums(operators) for name, operators in groups.items()}
+    return dict(sorted(found.items(), key=lambda item: (-item[1]["flops"], -item[1]["bytes"], item[0])))
+
+
+def collectives(module: Module) -> list[dict[str, Any]]:
+    """What devices exchange: alike exchanges once, with how often they run.
+
+    Args:
+        module: the program.
+    """
+    found: dict[Any, int] = {}
+    for operator in module.collectives:
+        found[operator.work.collective] = found.get(operator.work.collective, 0) + operator.trips
+    return [
+        {
+            "kind": exchange.kind,
+            "runs": runs,
+            "input_bytes": exchange.input_bytes,
+            "output_bytes": exchange.output_bytes,
+            "group_size": exchange.group_size,
+            "groups": [list(group) for group in exchange.groups],
+        }
+        for exchange, runs in found.items()
+    ]
+
+
+def report(module: Module) -> dict[str, Any]:
+    """Everything that `python -m analysis hlo cost` prints.
+
+    Args:
+        module: the program.
+    """
+    once = [operator.work for operator in module.operators]
+    return {
+        "program": module.name,
+        "partitions": module.partitions,
+        "replicas": module.replicas,
+        "operators": len(module.operators),
+        "flops": module.flops,
+        "bytes": module.bytes,
+        "transcendentals": module.transcendentals,
+        "loops_once": {
+            "flops": math.fsum(work.flops for work in once),
+            "bytes": math.fsum(work.bytes for work in once),
+            "transcendentals": math.fsum(work.transcendentals for work in once),
+        },
+        "by_operation": grouped(module, lambda operator: operator.name),
+        "by_class": grouped(module, lambda operator: operator.op_class),
+        "loops": [
+            {"runs": scope.trips, "known": scope.trips_known} for scope in module.scopes if scope.kind == "loop"
+        ],
+        "collectives": collectives(module),
+        "unknown": module.unknown,
+        "notes": list(module.notes),
+    }
