@@ -19,7 +19,7 @@ help:
 	@echo "make full     every notebook with full parameters; freezes results under data/frozen  (hours; may be stopped and resumed)"
 	@echo "make data     fetch other people's datasets, pinned and verified, into data/datasets  (network; minutes)"
 	@echo "make trials   install other tools live and compare them with ours                     (network; minutes a tool)"
-	@echo "make measure  time operators on this machine's devices                                (arrives with the operator study)"
+	@echo "make measure  time operators and whole models on this machine, into _build/measured   (about 2 min)"
 	@echo "make pdf      one PDF of the book (needs Chromium)                                    (about 1 min, after make book)"
 	@echo "make lock     resolve requirements.in again (needs uv; for maintainers)"
 	@echo "make clean    remove what builds wrote; the environment and data/datasets stay"
@@ -51,8 +51,8 @@ data: $(READY)
 trials: $(READY)
 	@$(RUN) trials
 
-measure:
-	@echo "make measure arrives with the operator study; nothing to measure yet"
+measure: $(READY)
+	@$(RUN) measure --suite quick --out _build/measured
 
 check: $(READY)
 	@$(RUN) check
