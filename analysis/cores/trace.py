@@ -133,8 +133,10 @@ class Trace:
 
     @property
     def taken(self) -> NDArray[np.bool_]:
-        """Whether the next PC is not the one behind this instruction, bool (n,)."""
-        return self.next_pc != self.pc + self.code.length[self.index]
+        """Whether control was transferred: always by jumps, calls and returns (even to the next instruction), bool (n,)."""
+        opclass = self.opclass
+        unconditional = (opclass > OpClass.BRANCH) & (opclass <= OpClass.RETURN)
+        return unconditional | (self.next_pc != self.pc + self.code.length[self.index])
 
     def slice(self, first: int, end: int) -> Trace:
         """Executed instructions `first` to `end - 1`, sharing this trace's arrays."""

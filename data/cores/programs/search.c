@@ -1,7 +1,7 @@
 /* Alpha-beta search with a transposition table: four in a row on a board of seven columns and six rows, as bit sets. */
 #include "runtime.h"
 
-enum { WIDTH = 7, HEIGHT = 6, TABLE = 1 << 13, DEPTH = 6, GAMES = 3 };
+enum { WIDTH = 7, HEIGHT = 6, TABLE = 1 << 13, DEPTH = 6, GAMES = 12 };
 
 typedef struct { u64 key; i32 value; i32 depth; } Entry;
 static Entry table[TABLE];
