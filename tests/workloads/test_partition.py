@@ -125,3 +125,15 @@ def test_shipped_modules_are_those_the_list_names() -> None:
     assert names == {case.path.relative_to(shipped.FOLDER) for case in shipped.CASES}
     with pytest.raises(InputError, match="no shipped module 'x'; expected one of gemm"):
         shipped.case("x")
+
+
+def test_published_steps_name_lines_and_ship_their_modules() -> None:
+    from analysis.workloads import published_steps
+
+    found = published_steps.steps()
+    assert {step.path for step in found} == set((shipped.FOLDER / "published").glob("*.mlir.gz"))
+    # tokens a second a GPU of MPT-7B at 2,048 tokens on 8 H100 (llm-foundry): 10,643, six sequences a GPU.
+    first = next(step for step in found if step.options.get("model") == "mpt-7b")
+    assert first.measured_s == pytest.approx(6 * 2048 / 10643) and first.split_options["split"] == "fsdp"
+    # 8 H100 share 48 sequences: one device's module has six of them.
+    assert shipped.read(first.path).arguments[-1].shape == (6, 2048)
