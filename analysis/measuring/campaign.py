@@ -37,7 +37,7 @@ class Campaign:
     """What was measured.
 
     Args:
-        operators: one row an operator: kind, variant, dimensions, FLOP, elements.
+        operators: one row an operator: kind, variant, dimensions, FLOP, compulsory traffic.
         measurements: one row a device and operator: `TIMING`, `CONTROL`, `attempts`.
         models: one row a device and model: end to end. nodes: one row a device, model and distinct operator in it: alone, and how often.
         peaks: one row a device and kernel.
@@ -63,11 +63,11 @@ def operator_table(operators: Sequence[Operator]) -> pd.DataFrame:
             "variant": operator.variant,
             **dict(zip(DIMENSIONS[operator.kind], operator.size, strict=True)),
             "flop": operator.flop(),
-            "elements": operator.elements(),
+            "traffic_elements": operator.elements(),
         }
         for operator in operators
     ]
-    frame = pd.DataFrame(rows, columns=["operator", "kind", "variant", *ALL_DIMENSIONS, "flop", "elements"])
+    frame = pd.DataFrame(rows, columns=["operator", "kind", "variant", *ALL_DIMENSIONS, "flop", "traffic_elements"])
     return frame.astype(dict.fromkeys(ALL_DIMENSIONS, "Int64"))
 
 
@@ -237,14 +237,15 @@ def _rounded(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def write(campaign: Campaign, out: Path) -> None:
-    """Write the tables as CSV and the facts as machine.json.
+    """Write the tables as CSV, those with no row left out, and the facts as machine.json.
 
     Args:
         campaign: what was measured.
         out: folder.
     """
     for name in TABLES:
-        write_csv(_rounded(getattr(campaign, name)), out / f"{name}.csv")
+        frame, path = getattr(campaign, name), out / f"{name}.csv"
+        path.unlink(missing_ok=True) if frame.empty else write_csv(_rounded(frame), path)
     write_atomic(out / "machine.json", (json.dumps(campaign.facts, indent=1) + "\n").encode())
 
 

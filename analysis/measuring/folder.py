@@ -23,7 +23,7 @@ WIDEST_SPREAD = 0.5
 
 @dataclass(frozen=True)
 class Measured:
-    """One folder: its facts (machine.json) and its measurements."""
+    """One folder: its facts (machine.json) and its timings, those of operators, or of whole models where it has no operators."""
 
     folder: Path
     facts: dict[str, Any]
@@ -58,6 +58,9 @@ def read(folder: Path) -> Measured:
         InputError: as `read_facts`, or a table without its columns.
     """
     facts = read_facts(folder)
+    if not (folder / "measurements.csv").exists() and (folder / "models.csv").exists():
+        frame = read_csv(folder / "models.csv", required=["device", "model", *TIMING])
+        return Measured(folder, facts, frame.rename(columns={"model": "operator"}))
     return Measured(folder, facts, read_csv(folder / "measurements.csv", required=["device", "operator", *TIMING]))
 
 

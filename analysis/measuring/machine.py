@@ -67,7 +67,7 @@ def machine() -> dict[str, Any]:
         "governor": _text(CPU / "cpu0" / "cpufreq" / "scaling_governor"),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "gpu": _gpu(),
-        "system": f"{platform.system()} {platform.release()}",
+        "system": f"{platform.system()} {platform.release().partition('-')[0]}",
         "versions": {"python": platform.python_version(), "openblas": _openblas(), **{name: metadata.version(name) for name in PACKAGES}},
     }
 

@@ -65,6 +65,7 @@ def test_tables_say_what_was_measured(tmp_path: Path) -> None:
     assert nodes["operator"].is_unique
     operators = read_csv(folder / "operators.csv")
     assert set(nodes["operator"]) | set(measured.measurements["operator"]) <= set(operators["operator"])
+    assert operators.set_index("operator")["traffic_elements"]["gemm m=4 n=4 k=4"] == 3 * 16
     assert read_csv(folder / "unsupported.csv")["unsupported"].tolist() == ["no softmax here"]
     facts = read_facts(folder)
     assert facts["devices"]["jax-1t-fp32"]["cores"] == [0]
