@@ -91,12 +91,15 @@ class Memory(Strict):
     l2_bus_request_cycles: int = 1
     l2_bus_response_cycles: int = 1
     l2_bus_bytes_per_cycle: Count = 32
-    bus_period_ps: Count = 1000
+    bus_period_ps: Count = 500
     bus_request_cycles: int = 8
     bus_response_cycles: int = 2
     bus_bytes_per_cycle: Count = 16
     row_bytes: Count = 8192
     banks: Annotated[int, Field(ge=1, le=64)] = 16
+    ranks: Annotated[int, Field(ge=1, le=8)] = 2
+    accesses_per_row: Count = 16
+    activate_to_activate_ps: int = 6000
     activate_to_read_ps: int = 13750
     read_to_data_ps: int = 13750
     precharge_ps: int = 13750

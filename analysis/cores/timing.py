@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.cores.designs import Cache, Design
+from analysis.cores.elf import Program
 from analysis.cores.timing_core import run
 from analysis.cores.timing_state import (
     BRANCH_HISTORY,
-    CODE,
     CORE,
     FLOAT_ALU_UNIT,
     FLOAT_MULT_UNIT,
@@ -38,7 +38,8 @@ from analysis.cores.timing_state import (
     PREDICTOR,
     WINDOW,
 )
-from analysis.cores.trace import FIRST_FLOAT_REGISTER, NO_REGISTER, OpClass, Trace
+from analysis.cores.timing_program import static_code
+from analysis.cores.trace import OpClass, Trace
 from analysis.errors import InputError
 
 FLOAT_NAMES = ("float_add", "float_cmp", "float_cvt", "float_mult", "float_mult_acc", "float_div", "float_misc", "float_sqrt")
@@ -84,38 +85,6 @@ class Timing:
     def retire_latency(self) -> NDArray[np.int64]:
         """Cycles between an instruction's retirement and that of the one before it (the first: from cycle 0), int64 (n,)."""
         return np.diff(self.retire_cycle, prepend=0)
-
-
-def static_code(trace: Trace) -> tuple[NDArray, NDArray[np.int32], int]:
-    """The code table as the simulator reads it, and the map from PC to its rows.
-
-    The target of a direct branch is the one the trace shows; an instruction that no one executed counts as an integer operation.
-    """
-    source = trace.code
-    code = np.zeros(len(source.pc), CODE)
-    code["pc"] = source.pc.astype(np.int64)
-    code["opclass"] = np.where(source.opclass == 255, 0, source.opclass)
-    code["size"] = np.where(source.opclass == 255, 0, source.size)
-    code["length"] = source.length
-    for k in range(3):
-        column = source.sources[:, k]
-        code["source"][:, k] = np.where((column == NO_REGISTER) | (column == 0), -1, column.astype(np.int16))
-    column = source.destination
-    code["destination"] = np.where((column == NO_REGISTER) | (column == 0) | (column >= 2 * FIRST_FLOAT_REGISTER), -1, column.astype(np.int16))
-    code["target"] = -1
-    following = trace.next_pc
-    taken = trace.taken
-    rows = trace.index[taken]
-    code["target"][rows] = following[taken].astype(np.int64)
-    direct = np.isin(code["opclass"], (int(OpClass.BRANCH), int(OpClass.JUMP), int(OpClass.CALL)))
-    code["target"][~direct] = -1
-    base = int(code["pc"].min())
-    span = int(code["pc"].max()) - base + 2
-    if span > 1 << 28:
-        raise InputError(f"code spans {span} bytes: more than the 256 MiB that the timing model maps")
-    row_of = np.full(span // 2 + 1, -1, np.int32)
-    row_of[(code["pc"] - base) >> 1] = np.arange(len(code), dtype=np.int32)
-    return code, row_of, base
 
 
 def core_state(design: Design) -> NDArray:
@@ -179,7 +148,7 @@ def memory_state(design: Design) -> tuple[NDArray, NDArray]:
     for k, cache in enumerate(caches):
         m["sets"][k] = cache.size_bytes // (design.line_bytes * cache.ways)
         m["ways"][k] = cache.ways
-        m["base"][k] = base
+        m["first_line"][k] = base
         base += int(m["sets"][k]) * cache.ways
         m["tag_cycles"][k], m["data_cycles"][k], m["response_cycles"][k] = cache.tag_cycles, cache.data_cycles, cache.response_cycles
         m["mshrs"][k], m["targets_per_mshr"][k], m["perfect"][k] = cache.mshrs, cache.targets_per_mshr, cache.perfect
@@ -200,6 +169,10 @@ def memory_state(design: Design) -> tuple[NDArray, NDArray]:
     m["t_refi"], m["t_rfc"], m["t_static"] = memory.refresh_interval_ps, memory.refresh_ps, memory.controller_ps
     m["row_bits"] = max(0, (memory.row_bytes // design.line_bytes).bit_length() - 1)
     m["bank_bits"] = memory.banks.bit_length() - 1
+    m["banks_per_rank"] = max(1, memory.banks // memory.ranks)
+    m["t_rrd"] = memory.activate_to_activate_ps
+    m["row_accesses_limit"] = memory.accesses_per_row
+    m["channel_at"] = memory.precharge_ps + memory.activate_to_read_ps
     m["open_row"] = -1
     m["next_refresh"] = memory.refresh_interval_ps
     return state, lines
@@ -219,24 +192,22 @@ def predictor_state(design: Design) -> tuple[NDArray, NDArray]:
     return state, np.zeros(HISTORY, BRANCH_HISTORY)
 
 
-def simulate(trace: Trace, design: Design, limit: int | None = None) -> Timing:
+def simulate(trace: Trace, design: Design, program: Program | None = None) -> Timing:
     """Simulate a trace from reset (empty pipeline, cold caches, untrained predictor).
 
     Args:
         trace: executed instructions.
         design: the core.
-        limit: simulate only the first `limit` instructions.
+        program: the executable, which says what is on the wrong path; without it the wrong path ends at code that never ran.
     Raises:
         InputError: an empty trace.
     """
-    if limit is not None:
-        trace = trace.slice(0, limit)
     if len(trace) == 0:
         raise InputError("no instruction to simulate: the trace is empty")
-    code, row_of, base = static_code(trace)
+    code, index, base = static_code(trace, program)
     state = core_state(design)
     s = state[0]
-    s["base_pc"], s["map_size"] = base, len(row_of)
+    s["base_pc"], s["map_size"] = base, len(code)
     s["fetch_pc"] = int(trace.code.pc[trace.index[0]])
     memory, lines = memory_state(design)
     predictor, history = predictor_state(design)
@@ -244,7 +215,7 @@ def simulate(trace: Trace, design: Design, limit: int | None = None) -> Timing:
     window["seq"] = -1
     retire = np.zeros(len(trace), np.int64)
     addresses = trace.address.astype(np.int64)
-    cycles = run(s, window, code, row_of, trace.index, addresses, memory[0], lines, predictor[0], history, retire)
+    cycles = run(s, window, code, index, addresses, memory[0], lines, predictor[0], history, retire)
     if cycles < 0:
         raise RuntimeError(f"the core stands still after {int(s['committed'])} instructions")
     names = ("l1i", "l1d", "l2")
@@ -263,6 +234,6 @@ def simulate(trace: Trace, design: Design, limit: int | None = None) -> Timing:
     )
 
 
-def retire_cycles(trace: Trace, design: Design) -> NDArray[np.int64]:
+def retire_cycles(trace: Trace, design: Design, program: Program | None = None) -> NDArray[np.int64]:
     """Cycle in which each instruction of a trace retires, int64 (n,)."""
-    return simulate(trace, design).retire_cycle
+    return simulate(trace, design, program).retire_cycle

@@ -423,10 +423,10 @@ def execute(s, ins, code, m, lines, cycle, nxt):
                 load = ins[seq & WINDOW_MASK]
                 join_store_set(s, code[e.row].pc, code[load.row].pc)
                 s.memory_order_violations += 1
-                redirect(s, load, nxt, code[load.row].pc, load.trace, 0, 0)
-        if e.is_control and e.predicted != e.actual and (e.trace >= 0):
+                redirect(s, load, nxt, code[load.row].pc, load.place, 0, 0)
+        if e.is_control and e.predicted != e.actual and (e.place >= 0):
             taken = 1 if e.opclass > 15 else e.actual != code[e.row].pc + code[e.row].length
-            redirect(s, e, nxt, e.actual, e.trace + 1, 1, taken)
+            redirect(s, e, nxt, e.actual, e.place + 1, 1, taken)
 
 
 @njit(cache=True)
@@ -616,7 +616,7 @@ def commit_some(s, ins, retire, cycle, nxt):
                     e.can_commit = 0
                     s.active = 1
                 break
-            retire[e.trace] = cycle
+            retire[e.place] = cycle
             s.committed += 1
             s.branches += e.is_control
             s.committed_stores += e.is_store

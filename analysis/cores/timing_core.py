@@ -5,15 +5,19 @@ from __future__ import annotations
 from numba import njit
 
 from analysis.cores.timing_backend import back_end, cache_unblocked, commit, load_answered, store_answered
+from analysis.cores.timing_dram import arrive, step
 from analysis.cores.timing_frontend import decode, fetch, rename
-from analysis.cores.timing_memory import L1D, L1I, fill
+from analysis.cores.timing_memory import L1D, L1I, fill, fill_l2
 from analysis.cores.timing_state import (
     CACHE_DONE,
     EVENT_CODE_FILL,
     EVENT_CODE_RETRY,
     EVENT_DATA_FILL,
+    EVENT_DRAM_ARRIVAL,
+    EVENT_DRAM_NEXT,
     EVENT_FETCH,
     EVENT_HORIZON,
+    EVENT_L2_FILL,
     EVENT_LOAD,
     EVENT_RETRY,
     EVENT_STORE,
@@ -57,6 +61,12 @@ def take_events(s, ins, m, lines, cycle):
             fill(m, lines, L1D, argument, cycle)
         elif kind == EVENT_CODE_FILL:
             fill(m, lines, L1I, argument, cycle)
+        elif kind == EVENT_L2_FILL:
+            fill_l2(m, lines, argument, cycle)
+        elif kind == EVENT_DRAM_ARRIVAL:
+            arrive(m, argument, cycle)
+        elif kind == EVENT_DRAM_NEXT:
+            step(m, max(m.dram_next_ps, (cycle - 1) * m.cycle_ps))
         elif kind == EVENT_FETCH:
             if s.fetch_status == WAIT_CACHE and argument == s.fetch_request:
                 s.buffer_valid = 1
@@ -80,7 +90,7 @@ def next_event(m, cycle):
 
 
 @njit(cache=True)
-def run(s, ins, code, row_of, index, addresses, m, lines, p, history, retire):
+def run(s, ins, code, index, addresses, m, lines, p, history, retire):
     """Simulate until every instruction of the trace has retired; returns the cycles, or -1 when nothing can move any more."""
     total = len(index)
     cycle = 0
@@ -92,7 +102,7 @@ def run(s, ins, code, row_of, index, addresses, m, lines, p, history, retire):
             s.signal[nxt, k] = 0
         s.active = 0
         take_events(s, ins, m, lines, cycle)
-        fetch(s, ins, code, row_of, index, addresses, m, lines, p, history, cycle, cur)
+        fetch(s, ins, code, index, addresses, m, lines, p, history, cycle, cur)
         decode(s, ins, code, cycle, cur, nxt)
         rename(s, ins, code, cycle, cur, nxt)
         back_end(s, ins, code, m, lines, cycle, cur, nxt)

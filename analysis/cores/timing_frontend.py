@@ -53,8 +53,6 @@ from analysis.cores.timing_state import (
     WINDOW_MASK,
 )
 
-NEVER_EXECUTED = 255
-
 
 @njit(cache=True)
 def start(s, ins, code, row, address, trace):
@@ -65,7 +63,7 @@ def start(s, ins, code, row, address, trace):
     c = code[row]
     e.seq = seq
     e.row = row
-    e.trace = trace
+    e.place = trace
     e.address = address
     e.opclass = c.opclass
     e.unit = s.unit_of[c.opclass]
@@ -160,7 +158,7 @@ def fetch_signals(s, ins, p, history, cur):
 
 
 @njit(cache=True)
-def fetch(s, ins, code, row_of, index, addresses, m, lines, p, history, cycle, cur):
+def fetch(s, ins, code, index, addresses, m, lines, p, history, cycle, cur):
     """One cycle of fetch."""
     fetch_signals(s, ins, p, history, cur)
     count = 0
@@ -188,10 +186,10 @@ def fetch(s, ins, code, row_of, index, addresses, m, lines, p, history, cycle, c
                 break
             if s.on_wrong_path:
                 at = (pc - s.base_pc) >> 1
-                row = row_of[at] if at >= 0 and at < s.map_size else -1
-                if row < 0:
+                if at < 0 or at >= s.map_size or code[at].length == 0 or not s.wrong_path:
                     s.fetch_status = NO_INSTRUCTIONS
                     break
+                row = at
                 c = code[row]
                 address = c.speculative_address
                 c.speculative_address += c.stride
@@ -287,8 +285,8 @@ def decode_some(s, ins, code, queue, n, cycle, nxt):
                 s.signal[nxt, DECODE_SQUASH_SEQ] = e.seq
                 s.signal[nxt, DECODE_SQUASH_PC] = target
                 s.signal[nxt, DECODE_SQUASH_TAKEN] = 1
-                right = e.trace >= 0 and target == e.actual
-                s.signal[nxt, DECODE_SQUASH_TRACE] = e.trace + 1 if right else -1
+                right = e.place >= 0 and target == e.actual
+                s.signal[nxt, DECODE_SQUASH_TRACE] = e.place + 1 if right else -1
                 s.to_rename_n[now] = sent
                 return -1
     s.to_rename_n[now] = sent

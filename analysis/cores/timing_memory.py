@@ -1,4 +1,4 @@
-"""How long does a memory access take: L1I, L1D and L2 with MSHRs, two buses and DDR3, event by event.
+"""How long does a memory access take: L1I, L1D and L2 with MSHRs, event by event.
 
 The rules are those of gem5's classic caches, crossbars and memory controller (src/mem/cache/base.cc, xbar.cc, mem_ctrl.cc), restated:
 a hit answers after the tag (and data) latency, or when the line just filled is ready; a miss takes an MSHR or joins one; a cache whose MSHRs
@@ -13,8 +13,13 @@ from analysis.cores.timing_state import (
     EVENT_CODE_FILL,
     EVENT_CODE_RETRY,
     EVENT_DATA_FILL,
+    EVENT_DRAM_ARRIVAL,
     EVENT_HORIZON,
     EVENT_RETRY,
+    FREE,
+    MAX_MSHR,
+    MAX_REQUESTS,
+    ON_THE_WAY,
 )
 
 L1I, L1D, L2 = 0, 1, 2
@@ -37,7 +42,7 @@ def schedule(m, cycle, kind, argument):
 @njit(cache=True)
 def find_line(m, lines, cache, line):
     """Index into `lines` of the line with number `line`, or -1."""
-    first = m.base[cache] + (line & (m.sets[cache] - 1)) * m.ways[cache]
+    first = m.first_line[cache] + (line & (m.sets[cache] - 1)) * m.ways[cache]
     for way in range(first, first + m.ways[cache]):
         if lines[way].tag == line:
             return way
@@ -47,7 +52,7 @@ def find_line(m, lines, cache, line):
 @njit(cache=True)
 def victim(m, lines, cache, line):
     """Index of the line to replace: an invalid one, else the least recently used."""
-    first = m.base[cache] + (line & (m.sets[cache] - 1)) * m.ways[cache]
+    first = m.first_line[cache] + (line & (m.sets[cache] - 1)) * m.ways[cache]
     best = first
     for way in range(first, first + m.ways[cache]):
         if lines[way].tag == -1:
@@ -68,56 +73,27 @@ def hit_cycles(m, lines, way, cache, cycle):
 
 
 @njit(cache=True)
-def dram_read(m, line, at_ps):
-    """When the last beat of a line is on the DRAM bus (ps): open rows, banks in parallel, one channel, refresh.
-
-    Args:
-        line: line number; columns are the lowest bits, then the bank, then the row (RoRaBaCoCh).
-        at_ps: arrival at the controller.
-    """
-    start = at_ps
-    if m.t_refi > 0:
-        while start >= m.next_refresh + m.t_refi:  # refreshes nobody waited for
-            m.next_refresh += m.t_refi
-            m.open_row[:] = -1
-        if start >= m.next_refresh:
-            refreshed = m.next_refresh + m.t_rfc
-            m.next_refresh += m.t_refi
-            m.open_row[:] = -1
-            m.activate_at[:] = refreshed
-    columns = line >> m.row_bits
-    bank = columns & ((1 << m.bank_bits) - 1)
-    row = columns >> m.bank_bits
-    m.dram_reads += 1
-    if m.open_row[bank] != row:
-        activate = max(start, m.activate_at[bank])
-        if m.open_row[bank] >= 0:
-            activate = max(activate, max(start, m.precharge_at[bank]) + m.t_rp)
-        m.open_row[bank] = row
-        m.read_at[bank] = activate + m.t_rcd
-        m.precharge_at[bank] = activate + m.t_ras
-    else:
-        m.row_hits += 1
-    command = max(start, m.read_at[bank], m.channel_at)
-    m.channel_at = command + m.t_burst
-    m.precharge_at[bank] = max(m.precharge_at[bank], command + m.t_rtp)
-    return command + m.t_cl + m.t_burst
-
-
-@njit(cache=True)
-def l2_evict(m, lines, way):
+def l2_insert(m, lines, line, cycle):
+    """Take a line into L2 in place of the least recently used of its set."""
+    way = victim(m, lines, L2, line)
     if lines[way].tag != -1 and lines[way].dirty:
         m.writebacks[L2] += 1
+    lines[way].tag = line
+    lines[way].last = cycle
+    lines[way].ready = cycle
+    lines[way].dirty = 0
+    return way
 
 
 @njit(cache=True)
-def l2_read(m, lines, line, cycle):
-    """When a line that L1 asks for reaches L1 (cycle of its fill).
+def l2_read(m, lines, line, waiter, cycle):
+    """Ask L2 for a line; the answer comes as a fill of L1, at once scheduled on a hit.
 
     Args:
+        waiter: the MSHR of L1 that waits (cache * MAX_MSHR + slot), -1 for a prefetch into L2.
         cycle: when the request enters the bus between L1 and L2.
     """
-    m.accesses[L2] += 1
+    m.accesses[L2] += waiter >= 0
     seen = cycle + m.l2_bus_request
     way = find_line(m, lines, L2, line)
     if way >= 0 or m.perfect[L2]:
@@ -125,24 +101,44 @@ def l2_read(m, lines, line, cycle):
         if way >= 0:
             cycles = hit_cycles(m, lines, way, L2, seen)
             lines[way].last = cycle
-        return seen + cycles + m.l2_bus_response
-    m.misses[L2] += 1
-    # to the memory bus, whose requests start on its own clock; its latency is added to the answer, not waited for
-    leaves = (seen + m.tag_cycles[L2]) * m.cycle_ps
-    edge = (leaves + m.bus_ps - 1) // m.bus_ps * m.bus_ps
-    delay = edge - leaves + m.bus_request * m.bus_ps
-    answer = dram_read(m, line, leaves) + m.t_static + delay
-    edge = (answer + m.bus_ps - 1) // m.bus_ps * m.bus_ps
-    arrives = edge + m.bus_response * m.bus_ps
-    fill = (arrives + m.cycle_ps - 1) // m.cycle_ps
+        if waiter >= 0:
+            fill_l1(m, waiter, seen + cycles + m.l2_bus_response)
+        return
+    m.misses[L2] += waiter >= 0
+    free = -1
+    for request in range(MAX_REQUESTS):
+        if m.request_state[request] == FREE:
+            if free < 0:
+                free = request
+        elif m.request_line[request] == line:
+            if waiter >= 0:
+                m.request_waiter[request, m.request_waiters[request]] = waiter
+                m.request_waiters[request] += 1
+            return
+    m.request_state[free] = ON_THE_WAY
+    m.request_line[free] = line
+    m.request_waiters[free] = 0
+    if waiter >= 0:
+        m.request_waiter[free, 0] = waiter
+        m.request_waiters[free] = 1
+    schedule(m, seen + m.tag_cycles[L2], EVENT_DRAM_ARRIVAL, free)
+
+
+@njit(cache=True)
+def fill_l1(m, waiter, cycle):
+    kind = EVENT_DATA_FILL if waiter // MAX_MSHR == L1D else EVENT_CODE_FILL
+    schedule(m, cycle, kind, waiter % MAX_MSHR)
+
+
+@njit(cache=True)
+def fill_l2(m, lines, request, cycle):
+    """A line comes from DRAM: L2 takes it in and passes it on to the L1 caches that wait."""
     payload = ((1 << m.line_bits) // m.bus_bytes * m.bus_ps + m.cycle_ps - 1) // m.cycle_ps
-    way = victim(m, lines, L2, line)
-    l2_evict(m, lines, way)
-    lines[way].tag = line
-    lines[way].last = cycle
-    lines[way].ready = fill + m.data_cycles[L2] + payload
-    lines[way].dirty = 0
-    return fill + m.response_cycles[L2] + m.l2_bus_response
+    way = l2_insert(m, lines, m.request_line[request], cycle)
+    lines[way].ready = cycle + m.data_cycles[L2] + payload
+    for k in range(m.request_waiters[request]):
+        fill_l1(m, m.request_waiter[request, k], cycle + m.response_cycles[L2] + m.l2_bus_response)
+    m.request_state[request] = FREE
 
 
 @njit(cache=True)
@@ -151,10 +147,7 @@ def write_back(m, lines, line, cycle):
     m.writebacks[L1D] += 1
     way = find_line(m, lines, L2, line)
     if way < 0:
-        way = victim(m, lines, L2, line)
-        l2_evict(m, lines, way)
-        lines[way].tag = line
-        lines[way].ready = cycle
+        way = l2_insert(m, lines, line, cycle)
     lines[way].last = cycle
     lines[way].dirty = 1
 
@@ -214,15 +207,12 @@ def access(m, lines, cache, address, write, kind, argument, cycle):
     m.mshr_used[cache] += 1
     if m.mshr_used[cache] >= m.mshrs[cache]:
         m.blocked[cache] = 1
-    fill = l2_read(m, lines, line, cycle + m.tag_cycles[cache])
-    schedule(m, fill, EVENT_DATA_FILL if cache == L1D else EVENT_CODE_FILL, slot)
-    if m.prefetch_degree > 0 and cache == L1D:
+    l2_read(m, lines, line, cache * MAX_MSHR + slot, cycle + m.tag_cycles[cache])
+    if cache == L1D:
         for ahead in range(1, m.prefetch_degree + 1):  # next-line prefetch into L2
             if find_line(m, lines, L2, line + ahead) < 0:
-                l2_read(m, lines, line + ahead, cycle + m.tag_cycles[cache])
                 m.prefetches += 1
-                m.accesses[L2] -= 1
-                m.misses[L2] -= 1
+                l2_read(m, lines, line + ahead, -1, cycle + m.tag_cycles[cache])
     return 0
 
 

@@ -15,14 +15,15 @@ MAX_LSQ = 512
 MAX_WIDTH = 16
 MAX_IQ = 512
 MAX_MSHR = 64
-MAX_TARGETS = 1024
+MAX_TARGETS = 4096
+MAX_REQUESTS = 256
 EVENT_HORIZON = 16384
 MAX_EVENTS = 4096
 EXECUTE_HORIZON = 128
 EXECUTE_SLOTS = 64
 WRITEBACK_HORIZON = 64
 
-# One in-flight instruction. `trace` is its place in the trace, -1 on the wrong path.
+# One in-flight instruction. `place` is its place in the trace, -1 on the wrong path.
 INSTRUCTION = np.dtype(
     [
         ("seq", "i8"),
@@ -31,7 +32,7 @@ INSTRUCTION = np.dtype(
         ("actual", "i8"),
         ("previous", "i8"),
         ("producer", "i8", (3,)),
-        ("trace", "i4"),
+        ("place", "i4"),
         ("row", "i4"),
         ("waiters", "i4"),
         ("next_waiter", "i4", (4,)),
@@ -124,7 +125,19 @@ SIGNALS = 36
 RUNNING, BLOCKED, UNBLOCKING, SQUASHING, SERIALIZING, WAIT_CACHE, CACHE_DONE, WAIT_RETRY, NO_INSTRUCTIONS = range(9)
 
 # Events: the memory system's answers.
-EVENT_LOAD, EVENT_STORE, EVENT_DATA_FILL, EVENT_CODE_FILL, EVENT_FETCH, EVENT_RETRY, EVENT_CODE_RETRY, EVENT_ATOMIC = range(8)
+(
+    EVENT_LOAD,
+    EVENT_STORE,
+    EVENT_DATA_FILL,
+    EVENT_CODE_FILL,
+    EVENT_FETCH,
+    EVENT_RETRY,
+    EVENT_CODE_RETRY,
+    EVENT_DRAM_ARRIVAL,
+    EVENT_DRAM_NEXT,
+    EVENT_L2_FILL,
+) = range(10)
+FREE, ON_THE_WAY, QUEUED, SERVED = range(4)
 
 UNITS = 6
 INT_ALU_UNIT, INT_MULT_UNIT, FLOAT_ALU_UNIT, FLOAT_MULT_UNIT, MEMORY_UNIT, NO_UNIT = range(UNITS)
@@ -184,7 +197,7 @@ LINE = np.dtype([("tag", "i8"), ("last", "i8"), ("ready", "i8"), ("dirty", "i8")
 BANKS = 64
 MEMORY = np.dtype(
     [
-        ("line_bits", "i8"), ("sets", "i8", (3,)), ("ways", "i8", (3,)), ("base", "i8", (3,)), ("tag_cycles", "i8", (3,)),
+        ("line_bits", "i8"), ("sets", "i8", (3,)), ("ways", "i8", (3,)), ("first_line", "i8", (3,)), ("tag_cycles", "i8", (3,)),
         ("data_cycles", "i8", (3,)), ("response_cycles", "i8", (3,)), ("perfect", "i8", (3,)), ("accesses", "i8", (3,)), ("misses", "i8", (3,)),
         ("writebacks", "i8", (3,)), ("mshrs", "i8", (3,)), ("targets_per_mshr", "i8", (3,)), ("prefetches", "i8"), ("prefetch_degree", "i8"),
         ("mshr_line", "i8", (2, MAX_MSHR)), ("mshr_used", "i8", (2,)), ("mshr_target", "i4", (2, MAX_MSHR)), ("mshr_targets", "i8", (2, MAX_MSHR)),
@@ -199,9 +212,13 @@ MEMORY = np.dtype(
         ("bus_response", "i8"), ("bus_bytes", "i8"),
         # DRAM, in ps
         ("t_rcd", "i8"), ("t_cl", "i8"), ("t_rp", "i8"), ("t_ras", "i8"), ("t_burst", "i8"), ("t_rtp", "i8"), ("t_refi", "i8"), ("t_rfc", "i8"),
-        ("t_static", "i8"), ("row_bits", "i8"), ("bank_bits", "i8"), ("open_row", "i8", (BANKS,)), ("activate_at", "i8", (BANKS,)),
-        ("read_at", "i8", (BANKS,)), ("precharge_at", "i8", (BANKS,)), ("channel_at", "i8"), ("next_refresh", "i8"), ("dram_reads", "i8"),
-        ("row_hits", "i8"),
+        ("t_rrd", "i8"), ("t_static", "i8"), ("row_bits", "i8"), ("bank_bits", "i8"), ("banks_per_rank", "i8"), ("row_accesses_limit", "i8"),
+        ("open_row", "i8", (BANKS,)), ("row_accesses", "i8", (BANKS,)), ("activate_at", "i8", (BANKS,)), ("read_at", "i8", (BANKS,)),
+        ("precharge_at", "i8", (BANKS,)), ("channel_at", "i8"), ("next_refresh", "i8"), ("dram_reads", "i8"), ("row_hits", "i8"),
+        ("dram_scheduled", "i8"), ("dram_next_ps", "i8"), ("request_order", "i8"),
+        # misses of L2: where they are, when they came, which MSHRs of L1 wait (cache * MAX_MSHR + slot)
+        ("request_state", "i8", (MAX_REQUESTS,)), ("request_line", "i8", (MAX_REQUESTS,)), ("request_count", "i8", (MAX_REQUESTS,)),
+        ("request_waiters", "i8", (MAX_REQUESTS,)), ("request_waiter", "i8", (MAX_REQUESTS, 4)),
     ],
     align=True,
 )  # fmt: skip

@@ -1,0 +1,102 @@
+"""What can fetch find at an address: the static code of a program as the timing model reads it, the wrong path included."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.cores.compressed import expand
+from analysis.cores.decode import Instruction, decode
+from analysis.cores.elf import Program
+from analysis.cores.timing_state import CODE
+from analysis.cores.trace import FIRST_FLOAT_REGISTER, NEVER_EXECUTED, NO_REGISTER, OpClass, Trace
+from analysis.errors import InputError
+
+DIRECT = (OpClass.BRANCH, OpClass.JUMP, OpClass.CALL)
+MAXIMUM_SPAN = 1 << 26
+
+
+def _register(number: int) -> int:
+    return -1 if number in (0, NO_REGISTER) or number >= 2 * FIRST_FLOAT_REGISTER else number
+
+
+def _fill(rows: NDArray, pcs: NDArray[np.int64], instruction: Instruction, length: int) -> None:
+    """Write one decoded instruction into all rows that hold its encoding."""
+    rows["opclass"] = int(instruction.opclass)
+    rows["size"] = instruction.size
+    rows["length"] = length
+    rows["destination"] = _register(instruction.rd)
+    for k, register in enumerate((instruction.rs1, instruction.rs2, instruction.rs3)):
+        rows["source"][:, k] = _register(register)
+    rows["target"] = pcs + instruction.immediate if instruction.opclass in DIRECT else -1
+
+
+def _decode_segments(program: Program, base: int, slots: int) -> NDArray:
+    """Every place of the executable segments decoded, a row a slot of two bytes; length 0 where there is no instruction."""
+    code = np.zeros(slots, CODE)
+    code["pc"] = base + 2 * np.arange(slots)
+    code["target"] = -1
+    for segment in program.segments:
+        if not segment.executable:
+            continue
+        data = np.frombuffer(segment.data[: len(segment.data) & ~1], "<u2").astype(np.int64)
+        first = (segment.address - base) >> 1
+        words = data | np.append(data[1:], 0) << 16
+        halves = np.where((data & 3) == 3, words, data)
+        order = np.argsort(halves, kind="stable")
+        unique, starts = np.unique(halves[order], return_index=True)
+        for word, group in zip(unique.tolist(), np.split(order, starts[1:]), strict=True):
+            wide = word & 3 == 3
+            full = word if wide else expand(word)
+            instruction = None if full is None else decode(full, 0)
+            if instruction is not None:
+                places = group + first
+                rows = code[places]
+                _fill(rows, rows["pc"], instruction, 4 if wide else 2)
+                code[places] = rows
+    return code
+
+
+def static_code(trace: Trace, program: Program | None = None) -> tuple[NDArray, NDArray[np.uint32], int]:
+    """The code table of a trace as the simulator reads it: a row a slot of two bytes.
+
+    Args:
+        trace: executed instructions.
+        program: its executable; without it the wrong path ends where no executed instruction is.
+
+    Returns:
+        (rows, row of each executed instruction, address of row 0).
+
+    Raises:
+        InputError: code that spans more than 64 MiB.
+    """
+    source = trace.code
+    executed = source.opclass != NEVER_EXECUTED
+    pcs = source.pc.astype(np.int64)
+    base, end = int(pcs.min()), int(pcs.max()) + 4
+    if program is not None:
+        spans = [(s.address, s.address + len(s.data)) for s in program.segments if s.executable]
+        base, end = min(base, *(a for a, _ in spans)) & ~1, max(end, *(b for _, b in spans))
+    if end - base > MAXIMUM_SPAN:
+        raise InputError(f"code spans {end - base} bytes: the timing model maps at most {MAXIMUM_SPAN}")
+    slots = (end - base + 1) >> 1
+    if program is not None:
+        code = _decode_segments(program, base, slots)
+    else:
+        code = np.zeros(slots, CODE)
+        code["pc"] = base + 2 * np.arange(slots)
+        code["target"] = -1
+    place = (pcs - base) >> 1
+    rows = code[place[executed]]
+    rows["opclass"], rows["size"], rows["length"] = source.opclass[executed], source.size[executed], source.length[executed]
+    column = source.destination[executed].astype(np.int16)
+    rows["destination"] = np.where((column == 0) | (column >= 2 * FIRST_FLOAT_REGISTER), -1, column)
+    columns = source.sources[executed].astype(np.int16)
+    rows["source"] = np.where((columns == 0) | (columns == NO_REGISTER), -1, columns)
+    code[place[executed]] = rows
+    index = place[trace.index].astype(np.uint32)
+    if program is None:  # targets as the trace shows them
+        taken = trace.taken
+        code["target"][index[taken]] = trace.next_pc[taken].astype(np.int64)
+        code["target"][~np.isin(code["opclass"], DIRECT)] = -1
+    return code, index, base
