@@ -1,0 +1,102 @@
+"""What is wrong with a program or a trace is told in one line, and nothing half-written is left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cores.elf_files import write_elf
+
+from analysis.__main__ import main
+from analysis.cores.elf import read_elf
+from analysis.cores.emulator import epochs, load, trace_program
+from analysis.cores.programs import program_path
+from analysis.cores.trace import read_trace, write_trace
+from analysis.errors import InputError
+
+ILLEGAL, EBREAK, ECALL = 0xFFFFFFFF, 0x00100073, 0x00000073
+ADDI_X1 = 0x00100093  # addi x1, x0, 1
+LOAD_FROM_ZERO = 0x00003083  # ld x1, 0(x0)
+JUMP_TO_ZERO = 0x00000067  # jalr x0, 0(x0)
+CYCLE_WRITE = 0xC0009073  # csrrw x0, cycle, x1
+
+
+def _fails(path: Path, *parts: str) -> None:
+    with pytest.raises(InputError) as caught:
+        for _ in epochs(load(read_elf(path)), limit=1000):
+            pass
+    text = str(caught.value)
+    assert text.startswith(str(path)) and "\n" not in text
+    for part in parts:
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("word", "parts"),
+    [
+        (ILLEGAL, ("illegal instruction 0xffffffff", "PC 0x10004", "after 1 instructions")),
+        (0, ("illegal instruction 0x0000",)),
+        (EBREAK, ("breakpoint", "PC 0x10004")),
+        (LOAD_FROM_ZERO, ("access to 0x0", "PC 0x10004")),
+        (JUMP_TO_ZERO, ("jump outside", "PC 0x0")),
+        (CYCLE_WRITE, ("control register", "PC 0x10004")),
+    ],
+)
+def test_a_bad_instruction_is_told_with_its_pc(word: int, parts: tuple[str, ...], tmp_path: Path) -> None:
+    _fails(write_elf(tmp_path / "bad.elf", [ADDI_X1, word]), *parts)
+
+
+def test_bad_executables_are_told(tmp_path: Path) -> None:
+    good = program_path("dense").read_bytes()
+    cases = {
+        "missing": (None, "cannot read the program"),
+        "text": (b"hello", "not an ELF file"),
+        "header": (good[:40], "truncated ELF file"),
+        "tail": (good[: len(good) // 4], "truncated ELF file"),
+        "x86": (good[:18] + b"\x3e\x00" + good[20:], "another machine: 64-bit x86-64"),
+        "rv32": (good[:4] + b"\x01" + good[5:], "another machine: 32-bit RISC-V"),
+        "object": (good[:16] + b"\x01\x00" + good[18:], "not an executable"),
+        "interp": (good[:64] + b"\x03" + good[65:], "dynamically linked"),
+    }
+    for name, (content, message) in cases.items():
+        path = tmp_path / name
+        if content is not None:
+            path.write_bytes(content)
+        _fails(path, message)
+
+
+def test_the_command_passes_output_on_and_writes_all_or_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "trace.npz"
+    assert main(["core", "trace", str(program_path("hashjoin")), "--out", str(out)]) == 0
+    printed = capfd.readouterr()
+    assert printed.out == "93886562d21a9ea4\n"  # data/cores/programs/expected.csv
+    assert "exit code 0" in printed.err
+    trace = read_trace(out)
+    assert f"{len(trace)} instructions" in printed.err
+    whole, _ = trace_program(program_path("hashjoin"))
+    assert np.array_equal(whole.pc, trace.pc) and np.array_equal(whole.address, trace.address)
+    assert np.array_equal(whole.sources, trace.sources) and np.array_equal(whole.taken, trace.taken)
+
+    bad = write_elf(tmp_path / "bad.elf", [ADDI_X1, ILLEGAL])
+    assert main(["core", "trace", str(bad), "--out", str(tmp_path / "never.npz")]) == 2
+    assert capfd.readouterr().err.count("\n") == 1
+    assert main(["core", "trace", str(bad), "--out", str(tmp_path / "no" / "such.npz")]) == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.elf", "trace.npz"]
+
+
+def test_damaged_traces_are_told(tmp_path: Path) -> None:
+    trace = trace_program(program_path("dense"), 1000)[0]
+    path = tmp_path / "trace.npz"
+    write_trace(trace, path)
+    data = path.read_bytes()
+    broken = tmp_path / "broken.npz"
+    for content in (data[: len(data) // 2], data[:-10], b"", b"PK\x03\x04", data[:3000] + bytes(100) + data[3100:]):
+        broken.write_bytes(content)
+        with pytest.raises(InputError, match=r"broken\.npz: not a complete .npz trace"):
+            read_trace(broken)
+    with pytest.raises(InputError, match="no such trace"):
+        read_trace(tmp_path / "missing.npz")
+    np.savez(broken, pc=np.zeros(3))
+    with pytest.raises(InputError, match="address: not a trace"):
+        read_trace(broken)
