@@ -61,7 +61,7 @@ def serve(m, now):
     """Serve one request: activate its row if needed, read, and close the row when only conflicts wait for it.
 
     Returns:
-        whether others wait.
+        whether there was one.
     """
     refresh(m, now)
     request = choose(m, now)
@@ -89,10 +89,8 @@ def serve(m, now):
     m.row_accesses[bank] += 1
     more_hits = False
     conflict = False
-    waiting = False
     for other in range(MAX_REQUESTS):
         if m.request_state[other] == QUEUED:
-            waiting = True
             other_bank, other_row = bank_and_row(m, m.request_line[other])
             if other_bank == bank:
                 if other_row == row:
@@ -106,12 +104,12 @@ def serve(m, now):
     answer = command + m.t_cl + m.t_burst + m.t_static + m.bus_request * m.bus_ps
     arrives = (answer + m.bus_ps - 1) // m.bus_ps * m.bus_ps + m.bus_response * m.bus_ps
     schedule(m, (arrives + m.cycle_ps - 1) // m.cycle_ps, EVENT_L2_FILL, request)
-    return waiting
+    return True
 
 
 @njit(cache=True)
 def step(m, now):
-    """Serve one request and come back for the next when the channel can be prepared for it."""
+    """Serve one request and look again when the channel can be prepared for the next, waiting or not yet there."""
     if serve(m, now):
         m.dram_scheduled = 1
         m.dram_next_ps = max(now, m.channel_at - m.t_rp - m.t_rcd)
