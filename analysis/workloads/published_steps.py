@@ -1,8 +1,8 @@
 """Which published training steps does the study score, and what does each device of them run?
 
-`data/workloads/stablehlo/published_steps.csv` says for lines of `data/published/gpu_tpu_workloads.csv` which workload of the zoo, with which
-options, on which device and how many, was measured; the value itself stays where it is quoted. Each step's module (one device's, after
-partitioning) ships under `data/workloads/stablehlo/published/`.
+`data/workloads/stablehlo/published_steps.csv` says for lines of `data/published/gpu_tpu_workloads.csv` which workload of the zoo was
+measured, with which options, on which device and how many; the value itself stays where it is quoted. Each step's module (one device's,
+after partitioning) ships under `data/workloads/stablehlo/published/`.
 """
 
 from __future__ import annotations

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from analysis.errors import InputError
-from analysis.workloads import hlo, partition, partition_volumes, partition_worker, shipped, zoo
+from analysis.workloads import hlo, partition, partition_report, partition_volumes, partition_worker, shipped, zoo
 from analysis.workloads.graph import Module
 from analysis.workloads.partition_volumes import Volume
 from analysis.workloads.zoo_programs import shape_of
@@ -19,23 +17,11 @@ from analysis.workloads.zoo_programs import shape_of
 
 def exchanged(module: Module) -> dict[str, tuple[int, int]]:
     """Count and bytes of each kind of collective: the result of an all-gather, the operand of an all-reduce; loops by their trips."""
-    counts: Counter[str] = Counter()
-    sizes: Counter[str] = Counter()
-    for operator in module.collectives:
-        collective = operator.work.collective
-        assert collective is not None
-        assert collective.group_size in (2, 4, 8, None)
-        counts[collective.kind] += operator.trips
-        sizes[collective.kind] += operator.trips * max(collective.input_bytes, collective.output_bytes)
-    return {kind: (counts[kind], sizes[kind]) for kind in counts}
+    return {kind: (each.count, each.bytes) for kind, each in partition_report.exchanges(module).items()}
 
 
-def derived(volumes: Sequence[Volume]) -> dict[str, tuple[int, int]]:
-    totals: dict[str, tuple[int, int]] = {}
-    for volume in volumes:
-        count, size = totals.get(volume.kind, (0, 0))
-        totals[volume.kind] = (count + volume.count, size + volume.bytes)
-    return totals
+def derived(volumes: list[Volume]) -> dict[str, tuple[int, int]]:
+    return {kind: (each.count, each.bytes) for kind, each in partition_report.derived(volumes).items()}
 
 
 @functools.cache
