@@ -1,4 +1,4 @@
-"""What one accelerator offers: arithmetic, memory, links and power.
+"""What one accelerator, or one CPU, offers: arithmetic, memory, links and power.
 
 >>> from analysis.hardware import devices
 >>> a100 = devices.load("A100-SXM4-80GB")
@@ -54,7 +54,7 @@ class Device(Strict):
         vector: peak of the vector (non-matrix) unit for each data type (FLOP/s).
         memory: device memory (bytes); memory_bandwidth (bytes/s).
         l2: last-level on-chip cache (bytes); l2_bandwidth (bytes/s) where measured.
-        sms: streaming multiprocessors, compute units or TensorCores (count); lanes_per_sm: fp32 lanes of each (count).
+        sms: streaming multiprocessors, compute units, TensorCores or CPU cores (count); lanes_per_sm: fp32 lanes of each (count).
         clock: the boost clock that the peaks refer to (Hz).
         shared_memory_per_sm, register_file_per_sm: (bytes).
         tdp: board power limit (W).
@@ -64,7 +64,7 @@ class Device(Strict):
     name: str
     aliases: tuple[str, ...] = ()
     vendor: Literal["NVIDIA", "AMD", "Google"]
-    kind: Literal["gpu", "tpu"]
+    kind: Literal["gpu", "tpu", "cpu"]
     architecture: str
     memory_type: str
     peak: dict[Dtype, FlopRate]

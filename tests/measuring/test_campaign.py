@@ -13,6 +13,7 @@ import pytest
 from conftest import run_analysis
 
 from analysis.errors import InputError
+from analysis.hardware import devices
 from analysis.measuring import campaign
 from analysis.measuring.compare import compare
 from analysis.measuring.devices import MeasuredDevice, choose_cores, default_devices, parse
@@ -212,3 +213,14 @@ def test_the_committed_campaign_is_what_it_says() -> None:
     for part in ("one_thread", "two_threads", "models"):
         facts = read_facts(CAMPAIGN / part)
         assert facts["kit_version"] == campaign.KIT_VERSION and set(facts["noise"]) == set(facts["devices"])
+
+
+@pytest.mark.parametrize(("folder", "threads"), [("one_thread", 1), ("two_threads", 2)])
+def test_the_cpus_of_the_device_table_are_the_measured_ones(folder: str, threads: int) -> None:
+    """data/hardware/devices/cpu.yaml quotes peaks.csv: the best product and the best triad, rounded to a tenth of a unit of 1e9."""
+    peaks = read_csv(CAMPAIGN / folder / "peaks.csv").set_index("kernel")
+    device = devices.load(f"cpu-epyc-25-17-{threads}t")
+    best = peaks["amount"] / peaks["minimum_s"]
+    assert device.peak_flop_per_s("fp32") == pytest.approx(best["product"], abs=0.06e9)
+    assert device.memory_bandwidth_bytes_per_s == pytest.approx(best["triad"], abs=0.06e9)
+    assert device.sm_count == threads
