@@ -66,7 +66,7 @@ def take_events(s, ins, m, lines, cycle):
         elif kind == EVENT_DRAM_ARRIVAL:
             arrive(m, argument, cycle)
         elif kind == EVENT_DRAM_NEXT:
-            step(m, max(m.dram_next_ps, (cycle - 1) * m.cycle_ps))
+            step(m, m.dram_next_ps, cycle)
         elif kind == EVENT_FETCH:
             if s.fetch_status == WAIT_CACHE and argument == s.fetch_request:
                 s.buffer_valid = 1

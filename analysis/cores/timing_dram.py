@@ -108,15 +108,17 @@ def serve(m, now):
 
 
 @njit(cache=True)
-def step(m, now):
+def step(m, now, cycle):
     """Serve one request and look again when the channel can be prepared for the next, waiting or not yet there."""
-    if serve(m, now):
-        m.dram_scheduled = 1
-        m.dram_next_ps = max(now, m.channel_at - m.t_rp - m.t_rcd)
-        cycle = max((m.dram_next_ps + m.cycle_ps - 1) // m.cycle_ps, now // m.cycle_ps + 1)
-        schedule(m, cycle, EVENT_DRAM_NEXT, 0)
-    else:
-        m.dram_scheduled = 0
+    while serve(m, now):
+        now = max(now, m.channel_at - m.t_rp - m.t_rcd)
+        following = (now + m.cycle_ps - 1) // m.cycle_ps
+        if following > cycle:
+            m.dram_scheduled = 1
+            m.dram_next_ps = now
+            schedule(m, following, EVENT_DRAM_NEXT, 0)
+            return
+    m.dram_scheduled = 0
 
 
 @njit(cache=True)
@@ -126,4 +128,4 @@ def arrive(m, request, cycle):
     m.request_count[request] = m.request_order
     m.request_order += 1
     if not m.dram_scheduled:
-        step(m, (cycle * m.cycle_ps + m.bus_ps - 1) // m.bus_ps * m.bus_ps)
+        step(m, (cycle * m.cycle_ps + m.bus_ps - 1) // m.bus_ps * m.bus_ps, cycle)
