@@ -1,0 +1,124 @@
+"""Keep a trace unreadable at rest: AES-256-GCM in chunks, so that a wrong key, a flipped byte and a missing end are all told.
+
+A sealed file is MAGIC, a random prefix of 7 bytes, then chunks of ciphertext and tag. The nonce of chunk i is the prefix, i (4 bytes, big
+endian) and 1 for the last chunk, 0 before: chunks can be neither cut off nor moved.
+Source: NIST SP 800-38D; the STREAM construction of Hoang, Reyhanitabar, Rogaway and Vizar, CRYPTO 2015.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import secrets
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from analysis.errors import InputError
+
+MAGIC = b"sealed trace 1\n"
+KEY_BYTES = 32
+_CHUNK, _TAG, _PREFIX = 1 << 20, 16, 7
+
+
+def read_key(path: str | Path) -> bytes:
+    """Read a key of 32 bytes, raw or as 64 hexadecimal digits.
+
+    Raises:
+        InputError: no such file, or not a key.
+    """
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read the key: {error.strerror}", path=path) from error
+    if len(data) != KEY_BYTES:
+        try:
+            data = bytes.fromhex(data.decode("ascii").strip())
+        except ValueError:
+            data = b""
+    if len(data) != KEY_BYTES:
+        raise InputError(f"not a key: expected {KEY_BYTES} bytes, or {2 * KEY_BYTES} hexadecimal digits", path=path)
+    return data
+
+
+def write_key(path: str | Path) -> None:
+    """Write a new random key, readable by its owner only; never over a file that exists."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise InputError(f"cannot write the key: {error.strerror}", path=path) from error
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(secrets.token_hex(KEY_BYTES) + "\n")
+
+
+def _nonce(prefix: bytes, chunk: int, last: bool) -> bytes:
+    return prefix + chunk.to_bytes(4, "big") + bytes([last])
+
+
+def seal(source: str | Path, target: str | Path, key: bytes) -> None:
+    """Encrypt a file; the target appears when it is complete.
+
+    Args:
+        source: any file.
+        target: the sealed one.
+        key: 32 bytes.
+
+    Raises:
+        InputError: the source cannot be read or the target not be written.
+    """
+    target = Path(target)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    cipher, prefix = AESGCM(key), secrets.token_bytes(_PREFIX)
+    try:
+        with Path(source).open("rb") as reader, temporary.open("wb") as writer:
+            writer.write(MAGIC + prefix)
+            block, chunk = reader.read(_CHUNK), 0
+            while True:
+                following = reader.read(_CHUNK)
+                writer.write(cipher.encrypt(_nonce(prefix, chunk, not following), block, MAGIC))
+                if not following:
+                    break
+                block, chunk = following, chunk + 1
+        temporary.replace(target)
+    except OSError as error:
+        raise InputError(f"cannot seal: {error.strerror}", path=error.filename or source) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def is_sealed(path: str | Path) -> bool:
+    """Whether a file begins as a sealed one does."""
+    with Path(path).open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
+def unseal(path: str | Path, key: bytes) -> io.BytesIO:
+    """Decrypt a sealed file into memory; nothing of it is given unless all of it is genuine.
+
+    Args:
+        path: the sealed file.
+        key: 32 bytes.
+
+    Raises:
+        InputError: not sealed, another key, truncated or changed.
+    """
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read the trace: {error.strerror}", path=path) from error
+    start = len(MAGIC) + _PREFIX
+    if not data.startswith(MAGIC) or len(data) < start + _TAG:
+        raise InputError("not a sealed trace, or cut off in its head", path=path)
+    cipher, prefix, plain = AESGCM(key), data[len(MAGIC) : start], io.BytesIO()
+    places = range(start, len(data), _CHUNK + _TAG)
+    try:
+        for chunk, place in enumerate(places):
+            last = chunk == len(places) - 1
+            plain.write(cipher.decrypt(_nonce(prefix, chunk, last), data[place : place + _CHUNK + _TAG], MAGIC))
+    except InvalidTag as error:
+        raise InputError("wrong key, or the sealed trace is truncated or changed", path=path) from error
+    plain.seek(0)
+    return plain
