@@ -43,3 +43,36 @@ def build(
     folder.mkdir(parents=True, exist_ok=True)
     for name in program_names():
         typer.echo(compile_program(name, folder, compiler))
+
+
+@app.command()
+def key(out: Annotated[Path, typer.Option(help="file to write; must not exist")]) -> None:
+    """Make a random key that seals traces."""
+    from analysis.cores.sealed import write_key
+
+    write_key(out)
+
+
+@app.command()
+def seal(
+    source: Annotated[Path, typer.Argument(help="trace (.npz)")],
+    key: Annotated[Path, typer.Option(help="key file")],
+    out: Annotated[Path, typer.Option(help="sealed trace to write")],
+) -> None:
+    """Encrypt a trace (AES-256-GCM)."""
+    from analysis.cores.sealed import read_key
+    from analysis.cores.sealed import seal as seal_file
+
+    seal_file(source, out, read_key(key))
+
+
+@app.command()
+def unseal(
+    source: Annotated[Path, typer.Argument(help="sealed trace")],
+    key: Annotated[Path, typer.Option(help="key file")],
+    out: Annotated[Path, typer.Option(help=".npz file to write")],
+) -> None:
+    """Decrypt a sealed trace."""
+    from analysis.cores.sealed import read_key, unseal_file
+
+    unseal_file(source, out, read_key(key))

@@ -88,12 +88,6 @@ def seal(source: str | Path, target: str | Path, key: bytes) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def is_sealed(path: str | Path) -> bool:
-    """Whether a file begins as a sealed one does."""
-    with Path(path).open("rb") as file:
-        return file.read(len(MAGIC)) == MAGIC
-
-
 def unseal(path: str | Path, key: bytes) -> io.BytesIO:
     """Decrypt a sealed file into memory; nothing of it is given unless all of it is genuine.
 
@@ -122,3 +116,20 @@ def unseal(path: str | Path, key: bytes) -> io.BytesIO:
         raise InputError("wrong key, or the sealed trace is truncated or changed", path=path) from error
     plain.seek(0)
     return plain
+
+
+def unseal_file(source: str | Path, target: str | Path, key: bytes) -> None:
+    """Decrypt a sealed file into another; the target appears when all of it is genuine.
+
+    Raises:
+        InputError: as `unseal`, or the target cannot be written.
+    """
+    plain, target = unseal(source, key), Path(target)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(plain.getbuffer())
+        temporary.replace(target)
+    except OSError as error:
+        raise InputError(f"cannot write: {error.strerror}", path=target) from error
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -7,6 +7,7 @@ import zipfile
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -216,15 +217,19 @@ def file_columns(trace: Trace) -> dict[str, NDArray]:
     }
 
 
-def read_trace(path: str | Path) -> Trace:
+def read_trace(path: str | Path, plain: BinaryIO | None = None) -> Trace:
     """Read the .npz file that `core trace` writes.
+
+    Args:
+        path: the file.
+        plain: its content, when the file itself is sealed (`sealed.unseal`).
 
     Raises:
         InputError: no such file, truncated, not a trace, arrays of unequal length or of another type.
     """
     path = Path(path)
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with np.load(path if plain is None else plain, allow_pickle=False) as file:
             missing = [name for name in (*FILE_ARRAYS, "end_pc") if name not in file.files]
             if missing:
                 raise InputError(f"not a trace: expected the arrays {', '.join((*FILE_ARRAYS, 'end_pc'))}", path=path, key=missing[0])

@@ -15,8 +15,8 @@ from analysis.cores.elf import read_elf
 from analysis.cores.emulator import epochs, load, trace_program
 from analysis.cores.epoch_signatures import coverage, epoch_signatures, footprint_signature, sequence_signature
 from analysis.cores.programs import program_path
-from analysis.cores.sealed import read_key, seal, unseal, write_key
-from analysis.cores.trace import EPOCH_INSTRUCTIONS, write_trace
+from analysis.cores.sealed import read_key, seal, unseal, unseal_file, write_key
+from analysis.cores.trace import EPOCH_INSTRUCTIONS, read_trace, write_trace
 from analysis.errors import InputError
 
 retirement = st.lists(st.integers(0, 8), min_size=1, max_size=300)
@@ -94,7 +94,9 @@ def test_a_sealed_trace_opens_with_its_key_only(tmp_path: Path) -> None:
     write_key(other)
     key = read_key(key_file)
     seal(plain, sealed, key)
-    assert unseal(sealed, key).read() == plain.read_bytes()
+    unseal_file(sealed, tmp_path / "again.npz", key)
+    assert (tmp_path / "again.npz").read_bytes() == plain.read_bytes()
+    assert np.array_equal(read_trace(sealed, unseal(sealed, key)).pc, trace.pc)
     data = sealed.read_bytes()
     assert trace.pc[:64].tobytes() not in data
     flipped = bytearray(data)
