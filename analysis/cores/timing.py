@@ -174,7 +174,7 @@ def memory_state(design: Design) -> tuple[NDArray, NDArray]:
     m["row_accesses_limit"] = memory.accesses_per_row
     m["channel_at"] = memory.precharge_ps + memory.activate_to_read_ps
     m["open_row"] = -1
-    m["next_refresh"] = memory.refresh_interval_ps
+    m["next_refresh"] = memory.refresh_interval_ps - memory.precharge_ps
     return state, lines
 
 

@@ -21,15 +21,18 @@ def bank_and_row(m, line):
 
 @njit(cache=True)
 def refresh(m, now):
-    """All banks close and rest every refresh interval."""
+    """All banks close and rest. The next refresh is due an interval less a precharge after the last one was, as in gem5."""
     if m.t_refi <= 0:
         return
     while now >= m.next_refresh:
-        m.open_row[:] = -1
         rested = m.next_refresh + m.t_rfc
         for bank in range(1 << m.bank_bits):
+            if m.open_row[bank] >= 0:
+                rested = m.next_refresh + m.t_rp + m.t_rfc
+        m.open_row[:] = -1
+        for bank in range(1 << m.bank_bits):
             m.activate_at[bank] = max(m.activate_at[bank], rested)
-        m.next_refresh += m.t_refi
+        m.next_refresh += m.t_refi - m.t_rp
 
 
 @njit(cache=True)
