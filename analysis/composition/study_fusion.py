@@ -1,0 +1,218 @@
+"""Which operators of a program run as one kernel, and what does each kernel read and write? The study's fusion rule.
+
+Stated on 2026-11-21 before any training step was scored, and not changed since:
+
+1. A matrix product, a convolution and an exchange are kernels of their own. Control, tuples and barriers are free; a reshape is a view.
+2. All other operators fuse with those they are connected to, as long as no product, convolution, reduction or exchange lies between them; a
+   reduction ends the kernel that feeds it.
+3. A kernel reads each tensor from outside once and writes what is read outside of it, unless the reader can make it again by elementwise
+   operators (not transcendental ones) from tensors that are together no larger. A slice is read in place, an update in place writes what
+   it puts, and what is made of constants and counters alone is made again where it is needed.
+4. Where attention is fused, the scores (batch, heads, queries, group, keys) and what has their shape never leave the chip.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from analysis.workloads.graph import Module, Operator, Tensor
+
+FREE = {
+    *("stablehlo.while", "stablehlo.return", "stablehlo.tuple", "stablehlo.get_tuple_element", "stablehlo.optimization_barrier"),
+    *("stablehlo.constant", "stablehlo.partition_id", "stablehlo.replica_id", "stablehlo.case", "stablehlo.if"),
+}
+VIEWS = {"stablehlo.reshape"}
+TAKES = {"stablehlo.slice", "stablehlo.dynamic_slice"}
+PUTS = {"stablehlo.dynamic_update_slice", "stablehlo.scatter"}
+OWN = {"matmul", "convolution", "collective", "custom call", "sort", "fft", "linear algebra", "unknown"}
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Operators that run as one, all their runs together.
+
+    Args:
+        kind: matmul, convolution, reduction, elementwise, data movement, collective, or the class of another operator of its own.
+        flop: arithmetic, transcendental operations counted as one each (FLOP); bytes: read and written (bytes).
+        trips: how often it runs (count).
+        dtype: that the arithmetic of a product runs in.
+        operators: how many it holds (count).
+    """
+
+    kind: str
+    flop: float
+    bytes: float
+    trips: int
+    dtype: str
+    operators: int
+
+
+def scores_on_chip(sequence: int) -> Callable[[Tensor], bool]:
+    """Whether a tensor has the shape of attention scores: five axes or more, (..., queries, group, keys), queries = keys = `sequence`."""
+    return lambda tensor: len(tensor.shape) >= 5 and tensor.shape[-1] == sequence and tensor.shape[-3] == sequence
+
+
+def kernels(module: Module, on_chip: Callable[[Tensor], bool] | None = None, again: bool = True) -> list[Kernel]:
+    """The kernels of a program by the rule above.
+
+    Args:
+        module: the operator graph.
+        on_chip: tensors that are never written to memory; None: none.
+        again: whether tensors are made again where that reads no more (rule 3).
+    """
+    operators = module.operators
+    source = _sources(operators)
+    stage = _stages(operators, source)
+    group = _groups(operators, source, stage)
+    members: dict[int, list[Operator]] = {}
+    for operator in operators:
+        if _runs(operator):
+            members.setdefault(group[operator.id], []).append(operator)
+    results = {source.get(each, each) for each in module.result_operators}
+    origins = _origins(operators, source, results, again, on_chip or (lambda _: False))
+    needed: dict[int, set[int]] = {}
+    reads: dict[int, dict[int, float]] = {key: {} for key in members}
+    for operator in operators:
+        if operator.name in VIEWS:
+            continue
+        key = group[operator.id] if _runs(operator) else -1  # what a loop hands on is written
+        for index, operand in enumerate(operator.operands):
+            origin = source.get(operand, operand)
+            if (origin >= 0 and key == group[origin] and _runs(operators[origin])) or index >= len(operator.work.inputs):
+                continue
+            if operator.name in PUTS and index == 0:
+                continue  # in place
+            if key == -1 and origin >= 0:
+                needed.setdefault(origin, set()).add(key)
+                continue
+            stored = origins[origin] if origin >= 0 else {origin: float(operator.work.inputs[index].bytes)}
+            for tensor, size in stored.items():
+                needed.setdefault(tensor, set()).add(key)
+                if key != -1:
+                    reads[key][tensor] = max(reads[key].get(tensor, 0.0), size)
+    return [_kernel(part, key, reads[key], needed, results, on_chip or (lambda _: False)) for key, part in members.items()]
+
+
+def _origins(
+    operators: tuple[Operator, ...], source: dict[int, int], results: set[int], again: bool, hidden: Callable[[Tensor], bool]
+) -> list[dict[int, float]]:
+    """For each operator what has to be read from memory, and how much of it, to have its result: the result itself, or what makes it."""
+    found: list[dict[int, float]] = []
+    for operator in operators:
+        size = float(operator.work.output_bytes)
+        own = {operator.id: size}
+        if operator.name in VIEWS and operator.operands:
+            origin = source[operator.id]
+            found.append(found[origin] if origin >= 0 else {origin: size})
+            continue
+        if operator.op_class == "constant" or operator.name in ("stablehlo.constant", "stablehlo.iota"):
+            found.append({})
+            continue
+        if any(hidden(tensor) for tensor in operator.work.outputs):
+            found.append({})
+            continue
+        if operator.name in TAKES:
+            found.append(own)
+            continue
+        makers: dict[int, float] = {}
+        for index, operand in enumerate(operator.operands):
+            origin = source.get(operand, operand)
+            if index < len(operator.work.inputs):
+                makers |= found[origin] if 0 <= origin < len(found) else {origin: float(operator.work.inputs[index].bytes)}
+        cheap = operator.op_class in ("elementwise", "data movement") and operator.name not in PUTS and bool(operator.operands)
+        smaller = math.fsum(makers.values()) <= size if again else not makers
+        found.append(makers if cheap and smaller and operator.id not in results else own)
+    return found
+
+
+def _runs(operator: Operator) -> bool:
+    return operator.name not in FREE and operator.name not in VIEWS and operator.op_class not in ("control", "constant")
+
+
+def _sources(operators: Iterable[Operator]) -> dict[int, int]:
+    """For each view the operator whose tensor it shows."""
+    found: dict[int, int] = {}
+    for operator in operators:
+        if operator.name in VIEWS and operator.operands:
+            found[operator.id] = found.get(operator.operands[0], operator.operands[0])
+    return found
+
+
+def _ends(operator: Operator) -> bool:
+    return operator.op_class in OWN or operator.op_class == "reduction"
+
+
+def _stages(operators: Iterable[Operator], source: dict[int, int]) -> list[int]:
+    """How many products, convolutions, reductions and exchanges lie before each operator, on the longest way."""
+    stage: list[int] = []
+    ends: list[bool] = []
+    for operator in operators:
+        own = 0
+        for operand in operator.operands:
+            origin = source.get(operand, operand)
+            if 0 <= origin < len(stage):
+                own = max(own, stage[origin] + ends[origin])
+        stage.append(own)
+        ends.append(_ends(operator))
+    return stage
+
+
+def _groups(operators: tuple[Operator, ...], source: dict[int, int], stage: list[int]) -> list[int]:
+    """The smallest operator id of each operator's kernel."""
+    parent = list(range(len(operators)))
+
+    def root(at: int) -> int:
+        while parent[at] != at:
+            parent[at] = parent[parent[at]]
+            at = parent[at]
+        return at
+
+    for operator in operators:
+        if operator.op_class in OWN or not _runs(operator):
+            continue
+        for operand in operator.operands:
+            origin = source.get(operand, operand)
+            if origin < 0:
+                continue
+            other = operators[origin]
+            joined = _runs(other) and not _ends(other) and other.scope == operator.scope and stage[origin] == stage[operator.id]
+            if joined and other.work.outputs and other.work.outputs[0].elements > 1:
+                first, second = sorted((root(origin), root(operator.id)))
+                parent[second] = first
+    return [root(at) for at in range(len(operators))]
+
+
+def _kernel(
+    part: list[Operator],
+    key: int,
+    reads: dict[int, float],
+    needed: dict[int, set[int]],
+    results: set[int],
+    hidden: Callable[[Tensor], bool],
+) -> Kernel:
+    written = 0.0
+    for operator in part:
+        leaves = operator.id in results or any(reader != key for reader in needed.get(operator.id, ()))
+        if leaves and operator.name in PUTS:
+            put = operator.work.inputs[1] if operator.name == "stablehlo.dynamic_update_slice" else operator.work.inputs[-1]
+            written += 0.0 if hidden(put) else float(put.bytes)
+        elif leaves and operator.name not in TAKES:
+            written += math.fsum(tensor.bytes for tensor in operator.work.outputs if not hidden(tensor))
+    trips = part[0].trips
+    moved = math.fsum(reads.values()) + written
+    flop = math.fsum(operator.work.flops + operator.work.transcendentals for operator in part)
+    if written == 0 and not any(_ends(operator) for operator in part):
+        moved = 0.0  # every reader makes it again
+    return Kernel(_kind(part), flop * trips, moved * trips, trips, part[0].work.dtype, len(part))
+
+
+def _kind(part: list[Operator]) -> str:
+    classes = {operator.op_class for operator in part}
+    for kind in ("matmul", "convolution", "collective", "reduction"):
+        if kind in classes:
+            return kind
+    if classes & {"elementwise", "transcendental", "random"}:
+        return "elementwise"
+    return next(iter(classes))
