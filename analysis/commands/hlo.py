@@ -21,7 +21,7 @@ def main() -> None:
 
 
 @app.command()
-def cost(file: Program, entry: Entry = "", part: Part = 0, seconds: Seconds = 120) -> None:
+def cost(file: Program, entry: Entry = "", part: Part = 0, seconds: Seconds = 60) -> None:
     """Operations, bytes, exchanges and what is not known, as JSON."""
     import json
 

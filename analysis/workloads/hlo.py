@@ -17,13 +17,11 @@ from analysis.errors import InputError
 from analysis.paths import ROOT
 from analysis.workloads.graph import Collective, Convolution, Matmul, Module, Operator, Scope, Tensor, Work
 
-SECONDS = 120
+SECONDS = 60
 MEMORY_BYTES = 8 << 30
 
 
-def read(
-    path: str | Path, *, entry: str | None = None, part: int = 0, seconds: int = SECONDS, memory_bytes: int = MEMORY_BYTES
-) -> Module:
+def read(path: str | Path, *, entry: str | None = None, part: int = 0, seconds: int = SECONDS, memory_bytes: int = MEMORY_BYTES) -> Module:
     """The operator graph of a program.
 
     Args:
@@ -42,7 +40,16 @@ def read(
 
 
 def _record(path: Path, entry: str | None, part: int, seconds: int, memory_bytes: int) -> dict[str, Any]:
-    command = [sys.executable, "-m", "analysis.workloads.hlo_child", str(path.absolute()), entry or "", str(part), str(memory_bytes), str(seconds)]
+    command = [
+        sys.executable,
+        "-m",
+        "analysis.workloads.hlo_child",
+        str(path.absolute()),
+        entry or "",
+        str(part),
+        str(memory_bytes),
+        str(seconds),
+    ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
     try:
         done = subprocess.run(
@@ -67,7 +74,7 @@ def _why(code: int, stderr: str, seconds: int, memory_bytes: int) -> str:
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     short = "bad_alloc" in stderr or "out of memory" in stderr.lower() or "MemoryError" in stderr or "Cannot allocate" in stderr
     if short or code == -signal.SIGKILL:
-        return f"needs more than {memory_bytes / 2**30:.0f} GiB of memory to read"
+        return f"needs more than {memory_bytes / 2**30:.1f} GiB of memory to read"
     if code < 0:
         return f"brings the parser down ({signal.Signals(-code).name}{': ' + lines[0][:160] if lines else ''})"
     return f"cannot be read: {lines[-1][:200] if lines else f'exit status {code}'}"

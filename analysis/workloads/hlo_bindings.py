@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from jaxlib.mlir import ir, passmanager
-from jaxlib.mlir._mlir_libs import _jax_mlir_ext
-from jaxlib.mlir.dialects import chlo, mhlo, sdy, stablehlo
+from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _mlir, _mlirHlo, _sdy, _stablehlo
+
+ir: Any = _mlir.ir
+passmanager: Any = _mlir.passmanager
 
 BYTECODE = b"ML\xefR"
 # What XLA runs before its own import (xla/pjrt/mlir_to_hlo.cc): CHLO and complex functions written out, dead and repeated code dropped.
@@ -18,6 +19,11 @@ _STEPS = (
     "builtin.module(func.func(chlo-legalize-to-high-level-mhlo,chlo-legalize-to-stablehlo,stablehlo-complex-math-expander,"
     "mhlo-sink-constants-to-control-flow),stablehlo-legalize-to-hlo,canonicalize)"
 )
+_CHECK = re.compile(
+    rb"(check\.expect_\w+)([^\n]*?(?:dense<[^:]*?>)?[^\n:]*?):\s*((?:tensor<[^\n]*>)(?:,\s*tensor<[^\n]*>)*)"
+    rb"[ \t]*(?=\n|$|func\.return|return|\})"
+)
+_QUANTISED = re.compile(rb"!quant\.uniform<")
 _registered = False
 
 
@@ -29,23 +35,55 @@ class ParseFailed(ValueError):
         super().__init__(message)
 
 
+def plain_operations() -> None:
+    """Let operations be plain objects in this process: finding a Python class for each one would double the time to read them."""
+    _mlir.globals.dialect_search_modules = []
+
+
 def context() -> Any:
     """A context that knows the dialects of JAX programs and keeps operators of others as they are."""
     global _registered
     if not _registered:
-        mhlo.register_mhlo_passes()
-        stablehlo.register_stablehlo_passes()
+        _mlirHlo.register_mhlo_passes()
+        _stablehlo.register_stablehlo_passes()
         _registered = True
     made = ir.Context()
     registry = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(registry)
     made.append_dialect_registry(registry)
     made.load_all_available_dialects()
-    for register in (sdy.register_dialect, mhlo.register_mhlo_dialect, chlo.register_dialect, stablehlo.register_dialect):
+    for register in (_sdy.register_dialect, _mlirHlo.register_mhlo_dialect, _chlo.register_dialect, _stablehlo.register_dialect):
         register(made)
     made.allow_unregistered_dialects = True
     made.enable_multithreading(False)
     return made
+
+
+def plain_text(content: bytes) -> bytes | None:
+    """The text without what these bindings do not know: quantised types as their storage, checks of results as unknown operators.
+
+    Args:
+        content: MLIR text.
+    Returns:
+        The changed text, `None` where there is nothing to change.
+    """
+    changed = _CHECK.sub(_checked, content)
+    for match in reversed(list(_QUANTISED.finditer(changed))):
+        depth, end = 1, match.end()
+        while depth and end < len(changed):
+            depth += {60: 1, 62: -1}.get(changed[end], 0)
+            end += 1
+        storage = re.match(rb"\s*(u?i\d+)", changed[match.end() :])
+        changed = changed[: match.start()] + (storage.group(1) if storage else b"i8") + changed[end:]
+    changed = re.sub(rb"stablehlo\.uniform_(?:de)?quantize", b"stablehlo.convert", changed) if changed != content else changed
+    return changed if changed != content else None
+
+
+def _checked(match: re.Match[bytes]) -> bytes:
+    operands = re.findall(rb"%[\w$.#-]+", match.group(2))
+    kinds = [kind.strip() for kind in match.group(3).split(b", tensor")]
+    kinds = [kinds[0], *(b"tensor" + kind for kind in kinds[1:])]
+    return b'"%s"(%s) : (%s) -> ()' % (match.group(1), b", ".join(operands), b", ".join((kinds * len(operands))[: len(operands)]))
 
 
 def _failure(error: Exception) -> ParseFailed:
@@ -72,19 +110,36 @@ def parse(content: bytes, made: Any) -> Any:
     with made:
         if content.startswith(BYTECODE) and b"StableHLO_v" in content[:64]:
             try:
-                return stablehlo.deserialize_portable_artifact(made, content)
+                return _stablehlo.deserialize_portable_artifact(made, content)
             except Exception as error:
                 raise _failure(error) from None
         try:
             module = ir.Module.parse(content)
         except Exception as error:
-            raise _failure(error) from None
+            plainer = None if content.startswith(BYTECODE) else plain_text(content)
+            if plainer is None:
+                raise _failure(error) from None
+            try:
+                module = ir.Module.parse(plainer)
+            except Exception:
+                raise _failure(error) from None
         if _uses(module, "vhlo"):
             try:
                 passmanager.PassManager.parse("builtin.module(vhlo-legalize-to-stablehlo)").run(module.operation)
             except Exception as error:
                 raise _failure(error) from None
         return module
+
+
+def _holds(module: Any, name: str) -> bool:
+    """Whether a function has an operation of that name at its top level."""
+    return any(
+        view.operation.name == name
+        for function in module.body.operations
+        if function.operation.name == "func.func"
+        for block in function.operation.regions[0].blocks
+        for view in block.operations
+    )
 
 
 def _uses(module: Any, dialect: str) -> bool:
@@ -99,6 +154,10 @@ def simplify(module: Any, made: Any) -> bool:
     """
     with made:
         try:
+            if _holds(module, "stablehlo.einsum"):
+                passmanager.PassManager.parse(
+                    "builtin.module(stablehlo-legalize-to-hlo,func.func(mhlo-legalize-einsum-to-dot-general))"
+                ).run(module.operation)
             manager = passmanager.PassManager.parse(_STEPS)
             manager.enable_verifier(False)
             manager.run(module.operation)

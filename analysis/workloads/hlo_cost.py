@@ -264,7 +264,8 @@ def simple_cost(name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], 
         size = inputs[0].elements
         return Cost("sort", size * max(0, (size - 1).bit_length()), everything)
     if name in ("rng", "rng_bit_generator"):
-        return Cost("random", 0, everything, sum(tensor.elements for tensor in outputs))
+        shape = inputs[2].bytes if name == "rng" and len(inputs) > 2 else 0
+        return Cost("random", 0, everything - shape, sum(tensor.elements for tensor in outputs))
     if name == "triangular_solve":
         size = inputs[0].shape[-1] or 1
         return Cost("linear algebra", 2 * size * inputs[1].elements, outputs[0].bytes + inputs[0].bytes / 2 + inputs[1].bytes)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from jaxlib.mlir import ir
+from analysis.workloads.hlo_bindings import ir
 
 _LARGEST_SIMULATION = 20_000
 _COMPARE: dict[str, Callable[[float, float], bool]] = {

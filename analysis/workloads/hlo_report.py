@@ -79,9 +79,7 @@ def report(module: Module) -> dict[str, Any]:
         },
         "by_operation": grouped(module, lambda operator: operator.name),
         "by_class": grouped(module, lambda operator: operator.op_class),
-        "loops": [
-            {"runs": scope.trips, "known": scope.trips_known} for scope in module.scopes if scope.kind == "loop"
-        ],
+        "loops": [{"runs": scope.trips, "known": scope.trips_known} for scope in module.scopes if scope.kind == "loop"],
         "collectives": collectives(module),
         "unknown": module.unknown,
         "notes": list(module.notes),

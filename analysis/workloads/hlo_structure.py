@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from jaxlib.mlir import ir
-
+from analysis.workloads.hlo_bindings import ir
 from analysis.workloads.hlo_cost import moved
 from analysis.workloads.hlo_types import integers
 
 if TYPE_CHECKING:
     from analysis.workloads.hlo_walk import Walker
 
-LARGEST_GRAPH = 3_000_000
+LARGEST_GRAPH = 1_000_000
 END = object()  # what ends a block
 
 
@@ -27,11 +26,11 @@ class NoProgram(ValueError):
 
 def _inline(walker: Walker, body: Any, operands: list[Any], results: list[Any], scope: int, trips: int) -> None:
     for argument, value in zip(body.arguments, operands, strict=False):
-        walker.producer[argument] = walker.producer.get(value, -1)
+        walker.bind(argument, walker.source(value))
         walker.constants.bound[argument] = value
     ended = walker.block(body, scope, trips)
     for result, value in zip(results, ended, strict=False):
-        walker.producer[result] = walker.producer.get(value, -1)
+        walker.bind(result, walker.source(value))
 
 
 def call(walker: Walker, operation: Any, name: str, operands: list[Any], results: list[Any], scope: int, trips: int) -> None:
@@ -43,7 +42,13 @@ def call(walker: Walker, operation: Any, name: str, operands: list[Any], results
         return
     if callee in walker.calls or len(walker.calls) > 500:
         raise NoProgram(f"@{callee} calls itself")
-    if len(walker.operator_work) > LARGEST_GRAPH:
+    walker.inlined += 1
+    if walker.inlined == 20_000:  # calls that double at each level: say so before taking them apart
+        sizes: dict[str, int] = {}
+        expected = walker.size_of(walker.calls[0], sizes)
+    else:
+        expected = len(walker.operator_work) + walker.inlined
+    if expected > LARGEST_GRAPH:
         raise TooLarge(f"has more than {LARGEST_GRAPH:,} operators once its calls are taken apart")
     walker.calls.append(callee)
     _inline(walker, function.regions[0].blocks[0], operands, results, scope, trips)
@@ -64,7 +69,7 @@ def loop(walker: Walker, operation: Any, name: str, operands: list[Any], results
     for place, value in enumerate(operands):
         still = place < len(body.arguments) and place < len(following) and following[place] == body.arguments[place]
         for block in (test, body):
-            walker.producer[block.arguments[place]] = walker.producer.get(value, -1)
+            walker.bind(block.arguments[place], walker.source(value))
             walker.constants.bound.pop(block.arguments[place], None)
             if still:
                 walker.constants.bound[block.arguments[place]] = value
@@ -78,7 +83,7 @@ def loop(walker: Walker, operation: Any, name: str, operands: list[Any], results
         walker.scopes.append((kind, scope, trips * runs, count is not None))
         ended = walker.block(block, len(walker.scopes) - 1, trips * runs)
     for place, result in enumerate(results):
-        walker.producer[result] = walker.producer.get(ended[place], -1) if place < len(ended) else -1
+        walker.bind(result, walker.source(ended[place]) if place < len(ended) else -1)
 
 
 def branches(walker: Walker, operation: Any, name: str, operands: list[Any], results: list[Any], scope: int, trips: int) -> None:
@@ -99,7 +104,7 @@ def branches(walker: Walker, operation: Any, name: str, operands: list[Any], res
         runs = [walker.scopes[operator_scope][2] for _, operator_scope, _ in operators]
         flops = sum(walker.costs[work][0] * count for (work, _, _), count in zip(operators, runs, strict=True))
         size = sum(walker.costs[work][1] * count for (work, _, _), count in zip(operators, runs, strict=True))
-        sources = [walker.producer.get(value, -1) for value in ended]
+        sources = [walker.source(value) for value in ended]
         if best is None or (flops, size) > best[0]:
             best = ((flops, size), operators, walker.scopes[first_scope:], sources)
         del walker.operator_work[start:], walker.operator_scope[start:], walker.operator_operands[start:], walker.scopes[first_scope:]
@@ -113,14 +118,14 @@ def branches(walker: Walker, operation: Any, name: str, operands: list[Any], res
         walker.operator_operands.append(sources)
     walker.scopes.extend(best[2])
     for result, source in zip(results, best[3], strict=False):
-        walker.producer[result] = source
+        walker.bind(result, source)
 
 
 def alias(walker: Walker, operation: Any, name: str, operands: list[Any], results: list[Any], scope: int, trips: int) -> None:
     """An operator that only names values: each result is an operand."""
     for place, result in enumerate(results):
         source = operands[min(place, len(operands) - 1)] if operands else None
-        walker.producer[result] = walker.producer.get(source, -1) if source is not None else -1
+        walker.bind(result, walker.source(source) if source is not None else -1)
 
 
 def barrier(walker: Walker, operation: Any, name: str, operands: list[Any], results: list[Any], scope: int, trips: int) -> None:
@@ -142,20 +147,21 @@ def minus(walker: Walker, operation: Any, name: str, operands: list[Any], result
                 and str(value).split(":")[0] in ("dense<0.000000e+00> ", "dense<0> ")
             ):
                 alias(walker, operation, name, operands, results, scope, trips)
+                walker.spared.append(walker.source(operands[1]))
                 return True
     return False
 
 
 def pack(walker: Walker, operation: Any, name: str, operands: list[Any], results: list[Any], scope: int, trips: int) -> None:
     """A tuple."""
-    walker.members[results[0]] = [walker.producer.get(value, -1) for value in operands]
-    walker.producer[results[0]] = walker.members[results[0]][0] if operands else -1
+    walker.members[results[0]] = [walker.source(value) for value in operands]
+    walker.bind(results[0], walker.members[results[0]][0] if operands else -1)
 
 
 def unpack(walker: Walker, operation: Any, name: str, operands: list[Any], results: list[Any], scope: int, trips: int) -> None:
     """A member of a tuple."""
     members, place = walker.members.get(operands[0], []), integers(operation.attributes["index"])[0]
-    walker.producer[results[0]] = members[place] if place < len(members) else walker.producer.get(operands[0], -1)
+    walker.bind(results[0], members[place] if place < len(members) else walker.source(operands[0]))
 
 
 def nothing(walker: Walker, operation: Any, name: str, operands: list[Any], results: list[Any], scope: int, trips: int) -> None:

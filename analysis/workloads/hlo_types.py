@@ -1,4 +1,4 @@
-"""What do MLIR's types and attributes say? Tensors, integer lists, dimension numbers and device groups. (Child process; see `hlo_bindings`.)"""
+"""What do MLIR's types and attributes say? Tensors, integers, dimension numbers, device groups. (Child process; see `hlo_bindings`.)"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 import re
 from typing import Any
 
-from jaxlib.mlir import ir
+from analysis.workloads.hlo_bindings import ir
 
 _NUMBER = re.compile(r"-?\d+")
 _BOUNDS = re.compile(r"bounds(?: = \[|<)([^>\]]*)")
@@ -92,7 +92,7 @@ def pairs(attribute: Any, rank: int) -> list[tuple[int, int]]:
 
 
 def dot_dimensions(attribute: Any) -> dict[str, list[int]]:
-    """Batching and contracting dimensions of a `dot_general`: keys ``lhs_batching``, ``rhs_batching``, ``lhs_contracting``, ``rhs_contracting``."""
+    """Dimensions of a `dot_general` by ``lhs_batching``, ``rhs_batching``, ``lhs_contracting``, ``rhs_contracting``."""
     text = str(attribute)
     found = {}
     for key in ("lhs_batching", "rhs_batching", "lhs_contracting", "rhs_contracting"):
@@ -111,7 +111,7 @@ def convolution_dimensions(attribute: Any) -> tuple[list[str], list[str], list[s
 
 
 def mesh_sizes(text: str) -> tuple[list[tuple[str, int]], list[int]]:
-    """Axes (name, size) and device order of a mesh, from ``<["x"=2, "y"=4], device_ids=[...]>`` (Shardy) or ``axis`` entries (StableHLO)."""
+    """Axes (name, size) and device order of a mesh, from ``<["x"=2], device_ids=[...]>`` (Shardy) or named axes (StableHLO)."""
     axes = [(name, int(size)) for name, size in re.findall(r'"?([\w.$-]+)"?\s*=\s*(\d+)', text.split("device_ids")[0])]
     if not axes:
         axes = [(name, int(size)) for name, size in re.findall(r'name = "?([\w.$-]+)"?, size = (\d+)', text)]
@@ -125,7 +125,7 @@ def groups_of_axes(axes: list[tuple[str, int]], order: list[int], used: list[tup
     Args:
         axes: (name, size), the slowest first.
         order: device of each place of the mesh; empty: in order.
-        used: (name, pre-size, size) of the axes; pre-size 0 for a whole axis, else the part of it that starts after `pre-size` and has `size` places.
+        used: (name, pre-size, size) of the axes; pre-size 0 for a whole axis, else that part of it.
     """
     split: list[tuple[bool, int]] = []  # each axis cut in its parts: (whether devices along it exchange, size)
     places: list[int] = []

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jaxlib.mlir import ir
-
 from analysis.workloads.graph import Tensor
+from analysis.workloads.hlo_bindings import ir
 from analysis.workloads.hlo_cost import Cost, Region, moved, simple_cost
 from analysis.workloads.hlo_loops import Constants
 from analysis.workloads.hlo_structure import END, HANDLERS, LARGEST_GRAPH, NoProgram, TooLarge, callee_of
@@ -61,7 +60,9 @@ class Walker:
                     meshes[name] = mesh_sizes(str(inner.attributes["mesh"]))
         self.plans: dict[str, Any] = {}
         self.regions: dict[Any, Region] = {}
-        self.types: dict[Any, int] = {}
+        # Values and types are told apart by the hashes of their addresses (64 bits): comparing the objects takes several times as long.
+        self.types: dict[int, int] = {}
+        self.kind: dict[int, int] = {}
         self.tensors: list[list[Any]] = []
         self.shapes: list[Tensor] = []
         self.work_of: dict[Any, int] = {}
@@ -71,9 +72,11 @@ class Walker:
         self.operator_scope: list[int] = []
         self.operator_operands: list[list[int]] = []
         self.scopes: list[tuple[str, int, int, bool]] = []
-        self.producer: dict[Any, int] = {}
+        self.producer: dict[int, int] = {}
         self.members: dict[Any, list[int]] = {}
         self.calls: list[str] = []
+        self.inlined = 0
+        self.spared: list[int] = []  # constants that an operation dropped here no longer reads
         self.constants = Constants(self.functions)
         self.notes: dict[str, None] = {}
         attributes = module.operation.attributes
@@ -101,9 +104,7 @@ class Walker:
             return roots[0]
         if not bodies:
             raise NoProgram("holds no function with a body")
-        raise NoProgram(
-            f"holds {len(roots)} functions that no other calls, and no @main: choose one with --entry: {_listed(roots or bodies)}"
-        )
+        raise NoProgram(f"has no @main, and {len(roots)} functions that no other calls: choose with --entry: {_listed(roots or bodies)}")
 
     @property
     def is_dynamic(self) -> bool:
@@ -117,13 +118,40 @@ class Walker:
         if len(function.regions[0].blocks) > 1:
             raise NoProgram(f"@{entry} has several blocks: branches between blocks are not StableHLO")
         for place, argument in enumerate(body.arguments):
-            self.producer[argument] = -1 - place
+            self.bind(argument, -1 - place)
         self.arguments = [self.type_of(argument.type) for argument in body.arguments]
         self.scopes.append(("main", -1, 1, True))
         self.calls.append(entry)
         ended = self.block(body, 0, 1)
         self.results = [self.type_of(value.type) for value in ended]
-        self.result_operators = [self.producer.get(value, -1) for value in ended]
+        self.result_operators = [self.source(value) for value in ended]
+
+        read = {source for sources in self.operator_operands for source in sources} if self.spared else set()
+        for place in {*self.spared} - read - {*self.result_operators}:
+            self.works.append({**self.works[self.operator_work[place]], "bytes": 0})
+            self.operator_work[place] = len(self.works) - 1
+
+    def size_of(self, name: str, sizes: dict[str, int]) -> int:
+        """Operations of a function with those of all that it calls, as often as it calls them.
+
+        Args:
+            name: of the function.
+            sizes: those found so far.
+        """
+        if name in sizes or name not in self.functions:
+            return sizes.get(name, 1)
+        sizes[name] = 1
+        count = 0
+
+        def visit(inner: Any) -> Any:
+            nonlocal count
+            callee = callee_of(inner)
+            count += self.size_of(callee, sizes) if callee else 1
+            return ir.WalkResult.ADVANCE
+
+        self.functions[name].walk(visit)
+        sizes[name] = count
+        return count
 
     def record(self) -> dict[str, Any]:
         """Everything as lists and numbers that JSON can carry."""
@@ -143,17 +171,29 @@ class Walker:
         }
 
     def type_of(self, kind: Any) -> int:
-        found = self.types.get(kind)
+        """Place of a type in `tensors`."""
+        identity = hash(kind)
+        found = self.types.get(identity)
         if found is None:
             made = tensor(kind)
-            found = self.types[kind] = len(self.tensors)
+            found = self.types[identity] = len(self.tensors)
             self.tensors.append(made)
             self.shapes.append(Tensor(tuple(made[0]), made[1], made[2]))
         return found
 
+    def source(self, value: Any) -> int:
+        """Operator that made a value; -1 - i for argument i."""
+        return self.producer.get(hash(value), -1)
+
+    def bind(self, value: Any, source: int) -> None:
+        """Say which operator made a value."""
+        identity = hash(value)
+        self.producer[identity] = source
+        self.kind[identity] = self.type_of(value.type)
+
     def block(self, block: Any, scope: int, trips: int) -> list[Any]:
         """Record the operators of a block; the values that it ends with."""
-        producer, work_of, plans = self.producer, self.work_of, self.plans
+        producer, kind, types, work_of, plans = self.producer, self.kind, self.types, self.work_of, self.plans
         add_work, add_scope, add_operands = self.operator_work.append, self.operator_scope.append, self.operator_operands.append
         place = len(self.operator_work)
         for view in block.operations:
@@ -168,11 +208,22 @@ class Walker:
                 if handler(self, operation, name, operands, [*operation.results], scope, trips) is not False:
                     place = len(self.operator_work)
                     continue
-            results = [*operation.results]
-            key: tuple[Any, ...] = (full, *[value.type for value in operands], None, *[value.type for value in results])
+            identities = [*map(hash, operands)]
+            inputs: list[Any] = [*map(kind.get, identities)]
+            if None in inputs:
+                inputs = [self.type_of(value.type) for value in operands]
+            results = operation.results
+            if len(results) == 1:
+                made = [hash(results[0])]
+                outputs: list[Any] = [types.get(hash(results[0].type))]
+            else:
+                made = [*map(hash, results)]
+                outputs = [types.get(hash(value.type)) for value in results]
+            if None in outputs:
+                outputs = [self.type_of(value.type) for value in results]
+            key: tuple[Any, ...] = (full, *inputs, None, *outputs)
             if wanted is not None:
-                attributes = operation.attributes
-                key = (key, *[attributes.get(each) for each in wanted])
+                key = (key, *map(operation.attributes.get, wanted))
             applied: tuple[Region, ...] = ()
             if applies:
                 applied = tuple(self._region(region) for region in operation.regions)
@@ -181,25 +232,25 @@ class Walker:
             if work is None:
                 if operation.regions and dialect not in _STRUCTURE:
                     self.notes.setdefault(f"what {full} holds inside is not counted")
-                inputs, outputs = [self.type_of(value.type) for value in operands], [self.type_of(value.type) for value in results]
                 work = work_of[key] = self._work(operation, dialect, name, inputs, outputs, applied)
             add_work(work)
             add_scope(scope)
-            add_operands([producer.get(value, -1) for value in operands])
-            for value in results:
-                producer[value] = place
+            add_operands([producer.get(identity, -1) for identity in identities])
+            for identity, output in zip(made, outputs, strict=True):
+                producer[identity] = place
+                kind[identity] = output
             place += 1
         if place > LARGEST_GRAPH:
             raise TooLarge(f"has more than {LARGEST_GRAPH:,} operators once its calls are taken apart")
         return []
 
     def _plan(self, full: str) -> tuple[str, str, Any, tuple[str, ...] | None, bool]:
-        """How operators of this name are read: dialect, name, who takes them apart, attributes that cost depends on, whether they apply a function."""
+        """How operators of a name are read: dialect, name, who takes them apart, attributes that count, whether they apply a function."""
         dialect, _, name = full.partition(".")
         if dialect in _STRUCTURE:
             plan = (dialect, name, HANDLERS.get(name), _ATTRIBUTES.get(name), name in _REGIONS)
         else:
-            plan = (dialect, name, None, None, False)
+            plan = (dialect, name, HANDLERS["mesh"] if dialect == "check" else None, None, False)
         self.plans[full] = plan
         return plan
 
@@ -284,10 +335,10 @@ class Walker:
             self.works.append({**record, "inputs": inputs, "outputs": outputs, "flops": 0, "transcendentals": 0})
             self.costs.append((0, record["bytes"]))
         for value in results:
-            self.producer[value] = len(self.operator_work)
+            self.bind(value, len(self.operator_work))
         self.operator_work.append(work)
         self.operator_scope.append(scope)
-        self.operator_operands.append([self.producer.get(value, -1) for value in operands])
+        self.operator_operands.append([self.source(value) for value in operands])
 
 
 def _listed(names: list[str]) -> str:

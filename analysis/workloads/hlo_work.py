@@ -7,9 +7,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from jaxlib.mlir import ir
-
 from analysis.workloads.graph import Convolution, Matmul, Tensor
+from analysis.workloads.hlo_bindings import ir
 from analysis.workloads.hlo_cost import (
     COLLECTIVE,
     Cost,
@@ -102,11 +101,11 @@ def convolution_of(inputs: list[Tensor], output: Tensor, attributes: Any) -> Con
         return tuple(int(tensor.shape[roles.index(role)] or 0) for role in spatial)
 
     def attribute(name: str) -> tuple[int, ...]:
-        return tuple(integers(attributes[name] if name in attributes else None, [1] * len(spatial)))
+        return tuple(integers(attributes.get(name), [1] * len(spatial)))
 
     size, taps, places = sizes(image, roles_in), sizes(kernel, roles_kernel), sizes(output, roles_out)
     stride, dilation, holes = attribute("window_strides"), attribute("rhs_dilation"), attribute("lhs_dilation")
-    padding = tuple(pairs(attributes["padding"] if "padding" in attributes else None, len(spatial)))
+    padding = tuple(pairs(attributes.get("padding"), len(spatial)))
     positions = 1
     for dimension in range(len(spatial)):
         positions *= valid_positions(
@@ -163,14 +162,14 @@ def cost_of(
     if name == "transpose":  # XLA lets the layout of the result say it
         return Cost("data movement")
     if name == "constant":  # of equal elements: imported as a broadcast of one
-        value = attributes["value"] if "value" in attributes else None
+        value = attributes.get("value")
         equal = isinstance(value, ir.DenseElementsAttr) and value.is_splat and outputs[0].elements > 1
         return Cost("constant", 0, outputs[0].bytes + outputs[0].bytes // max(1, outputs[0].elements) if equal else 0)
     if name == "broadcast_in_dim":
         return Cost("data movement", 0, broadcast_bytes(inputs[0], outputs[0], integers(attributes["broadcast_dimensions"])))
     if name == "reduce_window":
         window = integers(attributes["window_dimensions"])
-        padding = pairs(attributes["padding"] if "padding" in attributes else None, len(window))
+        padding = pairs(attributes.get("padding"), len(window))
         runs = reduce_window_count(window, padding, outputs[0], len(outputs))
         return Cost("reduction", applied[0].flops * runs, everything, applied[0].transcendentals * runs)
     if name == "select_and_scatter":

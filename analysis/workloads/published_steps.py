@@ -1,20 +1,17 @@
 """Which published training steps does the study score, and what does each device of them run?
 
 `data/workloads/stablehlo/published_steps.csv` says for lines of `data/published/gpu_tpu_workloads.csv` which workload of the zoo was
-measured, with which options, on which device and how many; the value itself stays where it is quoted. Each step's module (one device's,
-after partitioning) ships under `data/workloads/stablehlo/published/`.
+measured, with which options, on which device and how many; the value itself stays where it is quoted. A device runs its own share of the
+batch; with several, transformers share weights and moments (FSDP), convolutional networks sum their gradients.
 """
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
-from pathlib import Path
 
 from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.tables import read_csv
-from analysis.workloads import shipped
 
 STEPS = DATA / "workloads" / "stablehlo" / "published_steps.csv"
 PUBLISHED = DATA / "published" / "gpu_tpu_workloads.csv"
@@ -52,23 +49,21 @@ class Step:
     model: str
 
     @property
-    def key(self) -> str:
-        """Name of its module: workload or model, and a digest of workload, options and devices."""
-        text = f"{self.workload} {sorted(self.options.items())} {self.devices}"
-        return f"{self.options.get('model', self.workload)}_n{self.devices}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    def local_options(self) -> dict[str, str]:
+        """Options of the zoo for one device: its share of the batch, and of the update for transformers."""
+        own = {**self.options, "batch": str(int(self.options["batch"]) // self.devices)}
+        return {**own, "shard": str(self.devices)} if self.workload == "transformer" else own
 
     @property
-    def path(self) -> Path:
-        """Where its module ships."""
-        return shipped.FOLDER / "published" / f"{self.key}.mlir.gz"
+    def module_key(self) -> tuple[str, ...]:
+        """What its program depends on: steps with the same key run the same program."""
+        return (self.workload, *(f"{key}={value}" for key, value in sorted(self.local_options.items())))
 
-    @property
-    def split_options(self) -> dict[str, str]:
-        """Options of the zoo with the split: weights and batch for transformers, batch for the rest; none on one device."""
-        if self.devices == 1:
-            return self.options
-        split = {"split": "fsdp"} if self.workload == "transformer" else {}
-        return {**self.options, **split, "devices": str(self.devices)}
+    def text(self) -> str:
+        """StableHLO text of what one device runs, without its collectives."""
+        from analysis.workloads import zoo
+
+        return zoo.text(zoo.lower(self.workload, **self.local_options))
 
 
 def steps() -> tuple[Step, ...]:
@@ -96,16 +91,3 @@ def steps() -> tuple[Step, ...]:
             )
         )
     return tuple(found)
-
-
-def write_modules(folder: Path) -> None:
-    """Make the modules of all steps again (about ten CPU-minutes).
-
-    Args:
-        folder: where they are put, in place of the shipped ones.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    for step in steps():
-        path = folder / step.path.name
-        if not path.exists():
-            path.write_bytes(shipped.compress(shipped.make(step.workload, step.split_options, step.devices)))

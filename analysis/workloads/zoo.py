@@ -53,7 +53,7 @@ def _transformer(**given: Any) -> dict[str, Any]:
         "weight_dtype": "bf16",
         "blocks": "scan",
     }
-    return {**base, "recompute": "none", "embedding": "gather", "split": "none", "devices": 8, "layers": 0, **given}
+    return {**base, "recompute": "none", "embedding": "gather", "split": "none", "devices": 8, "layers": 0, "shard": 1, **given}
 
 
 @cache

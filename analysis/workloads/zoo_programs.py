@@ -150,6 +150,15 @@ def _weight_specs(shapes: Any, split: str, devices: int) -> Any:
     return jax.tree_util.tree_map_with_path(of, shapes, is_leaf=lambda node: isinstance(node, tuple))
 
 
+def _rows(dims: tuple[int, ...], shard: int) -> tuple[int, ...]:
+    """Shape of one of `shard` even parts: the first axis that divides is cut; one that nothing divides is rounded up along the longest."""
+    for axis, size in enumerate(dims):
+        if size % shard == 0:
+            return (*dims[:axis], size // shard, *dims[axis + 1 :])
+    axis = dims.index(max(dims))
+    return (*dims[:axis], -(-dims[axis] // shard), *dims[axis + 1 :])
+
+
 def _feed(shape: Transformer) -> Callable[..., Any]:
     return zoo_blocks.mixture if shape.experts > 1 else zt.feed_forward
 
@@ -167,6 +176,7 @@ def transformer(
     split: str,
     devices: int,
     layers: int,
+    shard: int,
 ) -> Program:
     """A transformer of `data/workloads/transformers.yaml` or `zoo_shapes`.
 
@@ -179,13 +189,14 @@ def transformer(
         embedding: gather or one_hot.
         split: none, data (batch), fsdp (batch and weights), tensor (weights, within blocks).
         layers: 0 keeps the model's own number.
+        shard: devices that share weights and moments (train, split none): the program of one of them, its batch, its rows of the update.
     """
     _one_of("step", step, ("layer", "forward", "prefill", "decode", "train"))
     _one_of("blocks", blocks, ("scan", "unrolled"))
     _one_of("recompute", recompute, ("none", "full"))
     _one_of("embedding", embedding, ("gather", "one_hot"))
     _one_of("split", split, ("none", "data", "fsdp", "tensor"))
-    _positive(batch=batch, sequence=sequence, devices=devices)
+    _positive(batch=batch, sequence=sequence, devices=devices, shard=shard)
     shape = shape_of(model)
     if layers:
         shape = shape.model_copy(update={"layers": layers})
@@ -211,6 +222,12 @@ def transformer(
     run = steps.forward_of(shape, scan, recompute, kind, embedding == "one_hot", feed)  # type: ignore[arg-type]
     if step == "forward":
         return Program(run, (weights, tokens), mesh, (specs, data), data)
+    if step == "train" and shard > 1:
+        if split != "none":
+            raise InputError("a program of one device is not split again; expected split=none", key="shard")
+        owned = zt.as_arguments(jax.tree.map(lambda dims: _rows(dims, shard), shapes, is_leaf=lambda node: isinstance(node, tuple)), stored)
+        gathered = zt.as_arguments(shapes, kind)
+        return Program(partial(steps.sharded_train_step, run), (gathered, owned, owned, owned, tokens, tokens))
     if step == "train":
         outputs = (specs, specs, specs, P())
         return Program(

@@ -83,11 +83,30 @@ def train_step(
         weights, first, second: trees of tensors; tokens, labels: (batch, sequence).
     """
     loss, gradients = jax.value_and_grad(lambda w: cross_entropy(run(w, tokens), labels))(weights)
+    return *_update(weights, gradients, first, second), loss
+
+
+def sharded_train_step(
+    run: Callable[..., Array], weights: Any, owned: Any, first: Any, second: Any, tokens: Array, labels: Array
+) -> tuple[Any, Any, Any, Array]:
+    """What one of several devices runs that share weights and moments: loss and gradients of its own batch on gathered weights, and AdamW on
+    the rows that it owns. Gathering the weights and summing the gradients are not in it.
+
+    Args:
+        run: the forward pass of (weights, tokens).
+        weights: gathered, in the type of the arithmetic; owned, first, second: this device's rows, in the type they are kept in.
+        tokens, labels: of this device, (batch, sequence).
+    """
+    loss, gradients = jax.value_and_grad(lambda w: cross_entropy(run(w, tokens), labels))(weights)
+    mine = jax.tree.map(lambda gradient, kept: lax.slice(gradient, (0,) * gradient.ndim, kept.shape), gradients, owned)
+    return *_update(owned, mine, first, second), loss
+
+
+def _update(weights: Any, gradients: Any, first: Any, second: Any) -> list[Any]:
     leaves, tree = jax.tree.flatten(weights)
     sides = (jax.tree.leaves(part) for part in (gradients, first, second))
     updated = [adam(*parts) for parts in zip(leaves, *sides, strict=True)]
-    new = [jax.tree.unflatten(tree, list(column)) for column in zip(*updated, strict=True)]
-    return new[0], new[1], new[2], loss
+    return [jax.tree.unflatten(tree, list(column)) for column in zip(*updated, strict=True)]
 
 
 def prefill(shape: Transformer, dtype: Any, feed: Callable[..., Array], weights: Any, tokens: Array) -> tuple[Array, Array]:

@@ -1,0 +1,172 @@
+"""The reader: loops, exchanges, forms of a program, and files that are no programs."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.__main__ import main
+from analysis.errors import InputError
+from analysis.workloads import zoo
+from analysis.workloads.hlo import read
+from analysis.workloads.hlo_cost import valid_positions
+from analysis.workloads.hlo_loops import linear_trips
+from analysis.workloads.hlo_types import device_groups, element_bits, groups_of_axes
+from tests.workloads import hlo_texts as texts
+from tests.workloads.hlo_oracle import our_module, xla_cost
+
+
+@given(
+    st.integers(0, 12), st.integers(0, 5), st.integers(0, 12), st.integers(1, 4), st.integers(-3, 6), st.integers(1, 4), st.integers(1, 4)
+)
+def test_valid_positions_by_definition(size: int, kernel: int, output: int, stride: int, low: int, dilation: int, holes: int) -> None:
+    meeting = 0
+    for place, tap in itertools.product(range(output), range(kernel)):
+        index = place * stride - low + tap * dilation
+        meeting += index % holes == 0 and 0 <= index // holes < size
+    assert valid_positions(size, kernel, output, stride, low, dilation, holes) == meeting
+
+
+@given(st.integers(-9, 9), st.integers(-4, 4), st.integers(-9, 9), st.sampled_from(["LT", "LE", "GT", "GE", "NE", "EQ"]))
+def test_linear_trips_by_running(start: int, step: int, bound: int, direction: str) -> None:
+    runs = {"LT": int.__lt__, "LE": int.__le__, "GT": int.__gt__, "GE": int.__ge__, "NE": int.__ne__, "EQ": int.__eq__}[direction]
+    trips, now = 0, start
+    while runs(now, bound) and trips < 100:
+        trips, now = trips + 1, now + step
+    assert linear_trips(start, step, bound, direction) == (None if trips == 100 else trips)
+
+
+def sine_runs(text: str) -> int:
+    return sum(operator.trips for operator in our_module(text).operators if operator.name == "stablehlo.sine")
+
+
+def test_trip_counts() -> None:
+    assert sine_runs(texts.COUNTED_LOOP) == 3  # 0, 5, 10 are below 12; the bound is carried unchanged
+    assert sine_runs(texts.CHANGING_LOOP) == 2  # i -> 2 i + 5: 0, 5, 15
+    unknown = our_module(texts.DATA_LOOP)
+    assert sine_runs(texts.DATA_LOOP) == 1
+    assert any("as often as its data say: counted once" in note for note in unknown.notes)
+    assert not all(scope.trips_known for scope in unknown.scopes)
+
+
+def test_groups_of_collectives() -> None:
+    found = {
+        operator.work.collective.kind: operator.work.collective
+        for operator in our_module(texts.COLLECTIVES).collectives
+        if operator.work.collective
+    }
+    assert found["all-gather"].groups == found["reduce-scatter"].groups == ((0, 1), (2, 3))
+    assert (found["all-gather"].input_bytes, found["all-gather"].output_bytes) == (128, 256)
+    assert found["collective-permute"].groups == ((0, 1), (1, 2), (2, 3), (3, 0))
+    assert found["all-reduce"].group_size == 4
+    (mesh,) = our_module(texts.MESH_AXES).collectives
+    assert mesh.work.collective is not None and mesh.work.collective.groups == ((0, 1, 2, 3), (4, 5, 6, 7))
+    assert our_module(texts.MESH_AXES).partitions == 8
+    assert mesh.work.inputs[0].shape == (4, 4)  # one device's shard
+    (gspmd,) = our_module(texts.GSPMD).collectives
+    assert gspmd.work.collective is not None and gspmd.work.collective.groups == ((0, 1, 2, 3), (4, 5, 6, 7))
+    assert not our_module(texts.GSPMD).unknown
+
+
+def test_process_groups_of_the_specification() -> None:
+    # StableHLO specification, process groups: 2 replicas, 2 partitions; device = replica * partitions + partition here.
+    assert device_groups([[0, 1]], "replica", 2, 2) == [[0, 2], [1, 3]]
+    assert device_groups([[0, 1]], "partition", 2, 2) == [[0, 1], [2, 3]]
+    assert device_groups([[0], [1]], "replica and partition", 2, 2) == [[0, 1], [2, 3]]
+    assert device_groups([[0, 3], [1, 2]], "device", 2, 2) == [[0, 3], [1, 2]]
+    assert device_groups([[0, 1], [2, -1]], "device", 1, 3) == [[0, 1], [2]]
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=3), st.data())
+def test_groups_of_mesh_axes_part_the_devices(sizes: list[int], data: st.DataObject) -> None:
+    axes = [(f"a{place}", size) for place, size in enumerate(sizes)]
+    used = data.draw(st.lists(st.sampled_from(axes), unique=True))
+    total, width = 1, 1
+    for _, size in axes:
+        total *= size
+    for _, size in used:
+        width *= size
+    groups = groups_of_axes(axes, [], [(name, 0, 0) for name, _ in used])
+    assert sorted(device for group in groups for device in group) == list(range(total))
+    assert {len(group) for group in groups} == {width}
+
+
+def test_half_an_axis() -> None:
+    # Shardy: "x":(1)2 is the slower half of an axis of 4, "x":(2)2 the faster one.
+    assert groups_of_axes([("x", 4)], [], [("x", 1, 2)]) == [[0, 2], [1, 3]]
+    assert groups_of_axes([("x", 4)], [], [("x", 2, 2)]) == [[0, 1], [2, 3]]
+    assert groups_of_axes([("x", 2), ("y", 2)], [3, 2, 1, 0], [("y", 0, 0)]) == [[3, 2], [1, 0]]
+
+
+def test_element_bits() -> None:
+    expected = {
+        "f32": 32,
+        "bf16": 16,
+        "i1": 8,
+        "i4": 4,
+        "f8E4M3FN": 8,
+        "f4E2M1FN": 4,
+        "complex<f64>": 128,
+        "!quant.uniform<i8:f32, 0.5>": 8,
+        "ui64": 64,
+    }
+    assert {dtype: element_bits(dtype) for dtype in expected} == expected
+
+
+def test_parts_of_programs() -> None:
+    composite = our_module(texts.COMPOSITE)
+    assert [operator.name for operator in composite.operators] == ["stablehlo.sine", "stablehlo.add"]
+    assert composite.operators[1].operands == (0, -1)  # the sine, and argument 0
+    strange = our_module(texts.STRANGE)
+    assert strange.unknown == {"foo.bar": 1, "stablehlo.custom_call @mine": 1}
+    assert strange.flops == 0 and strange.bytes > 0
+    assert our_module(texts.DYNAMIC).unknown == {"stablehlo.abs (shape not known before the run)": 1}
+    assert our_module(texts.REFINED).flops == 24 and not our_module(texts.REFINED).unknown
+    quantised = our_module(texts.QUANTISED)
+    assert quantised.flops == 2 * 4 * 6 * 8 + 32 and quantised.arguments[0].bytes == 24
+    assert our_module(texts.CHECKED).transcendentals == 4
+    assert our_module(texts.TOKENS).results[0].dtype == "token"
+    assert our_module(texts.EINSUM).flops == xla_cost(texts.EINSUM)["flops"] == 2 * 4 * 5 * 6
+
+
+def test_text_bytecode_and_portable_artifact_say_the_same(tmp_path: Path) -> None:
+    lowered = zoo.lower("llama2_7b_train_unrolled", layers=1, sequence=32)
+    found = []
+    for form in ("text", "bytecode", "portable"):
+        path = tmp_path / f"program.{form}"
+        path.write_bytes(zoo.serialise(lowered, form))  # type: ignore[arg-type]
+        found.append(read(path))
+    assert found[0].operators == found[1].operators
+    assert found[0].flops == found[1].flops == found[2].flops
+
+
+def test_files_that_are_no_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, (content, expected) in texts.broken().items():
+        path = tmp_path / f"{name}.mlir"
+        path.write_bytes(content)
+        assert main(["hlo", "cost", str(path)]) == 2, name
+        said = capsys.readouterr()
+        assert said.out == "" and len(said.err.strip().splitlines()) == 1, name
+        assert expected in said.err and str(path) in said.err, (name, said.err)
+
+
+def test_limits_and_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "program.mlir"
+    path.write_text(texts.COUNTED_LOOP)
+    with pytest.raises(InputError, match="GiB of memory"):
+        read(path, memory_bytes=300 << 20)
+    split = tmp_path / "split.mlir"
+    split.write_text(texts.COUNTED_LOOP + "// -----\n" + texts.COMPOSITE)
+    assert main(["hlo", "cost", str(split), "--part", "2"]) == 0
+    assert json.loads(capsys.readouterr().out)["by_operation"]["stablehlo.sine"]["transcendentals"] == 4
+    with pytest.raises(InputError, match="no part 3"):
+        read(split, part=3)
+    with pytest.raises(InputError, match="no function @other"):
+        read(path, entry="other")
+    with pytest.raises(InputError, match="no such file"):
+        read(tmp_path / "none.mlir")
