@@ -39,8 +39,8 @@ def test_cycles_of_a_layer_by_hand(batch: int, layer: int) -> None:
     """Eight products of 256 cycles and 18 vector instructions for each sequence.
 
     The 18: bias, quantise, activation for each of four gates; two products and a sum for the cell; quantise, tanh and a product for the
-    output. 8 x 256 x 4 + 18 x 4 = 8264: the paper prints 8264 cycles a layer and 99 % (section 4.3.2), which four sequences give and one does
-    not.
+    output. 8 x 256 x 4 + 18 x 4 = 8264: the paper prints 8264 cycles a layer and 99 % (section 4.3.2), which four sequences give and one
+    does not.
     """
     cycles = step_cycles(compile_network(PAPER, WIDE, batch), WIDE)
     assert cycles.by_part["layer0"] == cycles.by_part["layer1"] == layer == batch * (8 * 256 + 18)
