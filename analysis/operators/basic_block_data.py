@@ -1,0 +1,143 @@
+"""PMEvo's measured basic blocks: instruction counts, cycles, and what instructions have in common."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis import datasets
+from analysis.errors import InputError
+
+Floats = NDArray[np.float64]
+
+REQUIRED = ["arch", "iseq", "n_insns", "cycles", "sum_singletons", "max_singletons"]
+TOOLS = ("pred_IACA", "pred_llvm-mca", "pred_Ithemal")
+SEPARATOR = " ; "
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Measured blocks of one core.
+
+    Attributes:
+        arch: name of the core.
+        instructions: names of the instructions that occur.
+        counts: how often each occurs in a block, shape (blocks, instructions).
+        cycles: measured steady-state cycles an iteration.
+        sum_alone: sum over the block of the cycles of each instruction measured by itself.
+        max_alone: the largest of them.
+        tools: other tools' cycles by column name, where there are any.
+    """
+
+    arch: str
+    instructions: tuple[str, ...]
+    counts: Floats
+    cycles: Floats
+    sum_alone: Floats
+    max_alone: Floats
+    tools: dict[str, Floats]
+
+
+def from_table(frame: pd.DataFrame, arch: str) -> Blocks:
+    """The blocks of one core.
+
+    Args:
+        frame: columns as `REQUIRED`, and perhaps those of `TOOLS`.
+        arch: name of the core.
+    Raises:
+        InputError: no such core, a block of no instructions, or cycles that are not positive.
+    """
+    part = frame[frame["arch"] == arch]
+    if part.empty:
+        raise InputError(f"no such core; there are: {', '.join(sorted(frame['arch'].unique()))}", key=arch)
+    sequences = [text.split(SEPARATOR) for text in part["iseq"]]
+    for row, sequence in zip(part.index, sequences, strict=True):
+        if not all(sequence):
+            raise InputError("a block names an empty instruction", line=int(row) + 2, key="iseq")
+    cycles = part["cycles"].to_numpy(dtype=float)
+    if not (cycles > 0).all():
+        raise InputError("cycles are not positive", line=int(part.index[int(np.argmin(cycles > 0))]) + 2, key="cycles")
+    instructions = tuple(sorted({name for sequence in sequences for name in sequence}))
+    index = {name: number for number, name in enumerate(instructions)}
+    counts = np.zeros((len(sequences), len(instructions)))
+    for row_number, sequence in enumerate(sequences):
+        for name in sequence:
+            counts[row_number, index[name]] += 1
+    tools = {tool: part[tool].to_numpy(dtype=float) for tool in TOOLS if tool in part and part[tool].notna().any()}
+    return Blocks(
+        arch,
+        instructions,
+        counts,
+        cycles,
+        part["sum_singletons"].to_numpy(dtype=float),
+        part["max_singletons"].to_numpy(dtype=float),
+        tools,
+    )
+
+
+def load(arch: str) -> Blocks:
+    """Blocks of one core of the dataset.
+
+    Raises:
+        DatasetMissing: the dataset is not on this machine.
+    """
+    path = datasets.find("pmevo/insn_multiset_cycles")
+    frame = datasets.load("pmevo/insn_multiset_cycles")
+    missing = [column for column in REQUIRED if column not in frame]
+    if missing:
+        raise InputError(f"missing column; expected {', '.join(REQUIRED)}", path=path, line=1, key=", ".join(missing))
+    return from_table(frame, arch)
+
+
+def cores() -> list[str]:
+    """Names of the cores in the dataset, in its order."""
+    return list(dict.fromkeys(datasets.load("pmevo/insn_multiset_cycles")["arch"]))
+
+
+def alone(blocks: Blocks) -> Floats:
+    """Cycles of each instruction by itself, from the sums: the table gives a sum a block, and there are more blocks than instructions.
+
+    sum_alone = counts c, solved by least squares; exact where every instruction can be told apart.
+    """
+    return np.asarray(np.linalg.lstsq(blocks.counts, blocks.sum_alone, rcond=None)[0])
+
+
+def traits(name: str) -> set[str]:
+    """What an instruction shares with others: mnemonic, mnemonic without its width, operands, whether it reads or writes memory.
+
+    Args:
+        name: PMEvo's text: mnemonic, then operands, joined by underscores, each register or constant in double brackets.
+    """
+    mnemonic, _, operands = name.partition("_")
+    first, _, rest = operands.partition(",")
+    places = {"writes memory"} if re.search(r"MEM|\[", first) else set()
+    if re.search(r"MEM|\[", rest):
+        places.add("reads memory")
+    touches = "memory" if places else "registers"
+    kind = "vector" if re.search(r":[VFSDQ]:", operands) or mnemonic.startswith("V") else "scalar"
+    stem = re.sub(r"(PD|PS|SD|SS|DQ|BW|WD|B|W|D|Q)$", "", mnemonic)
+    width = re.search(r"(byte|xmmword|ymmword|qword|dword|word)_ptr", operands)
+    found = {f"mnemonic {mnemonic}", f"stem {stem}", f"operands {operands}", f"mnemonic {mnemonic} {touches}", kind, f"{kind} {touches}"}
+    found |= {f"{kind} {place}" for place in places} | places | {f"count {operands.count('((')}"}
+    return found | ({f"width {width[1]}"} if width else set())
+
+
+def trait_matrix(instructions: Sequence[str], known: Sequence[str] | None = None) -> tuple[Floats, list[str]]:
+    """Traits as columns: those of more than one instruction, or the ones asked for.
+
+    Args:
+        instructions: names.
+        known: traits wanted, in order.
+    Returns:
+        shape (instructions, traits), and the traits' names.
+    """
+    each = [traits(name) for name in instructions]
+    if known is None:
+        every = sorted(set().union(*each))
+        known = [trait for trait in every if sum(trait in found for found in each) > 1]
+    return np.array([[float(trait in found) for trait in known] for found in each]).reshape(len(each), len(known)), list(known)
