@@ -14,7 +14,7 @@ from analysis.cores.trace import FIRST_FLOAT_REGISTER, NO_REGISTER, Trace
 
 BLOCK = 2048
 TRAIN, VALIDATION, TEST = 0, 1, 2
-SHARES = (0.5, 0.1, 0.4)
+SHARES = (0.8, 0.05, 0.15)
 
 INTEGER_CLASS, FLOAT_CLASS, NO_CLASS = 0, 1, 2
 

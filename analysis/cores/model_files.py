@@ -13,8 +13,8 @@ from safetensors.numpy import save
 from analysis.cores.instruction_features import Scaling, Window
 from analysis.cores.latency_target import LatencyClasses
 from analysis.cores.paper_training import PaperModel
-from analysis.cores.program_features import NAMES, PC_BUCKETS
-from analysis.cores.shared_trunk import TrunkShape, trunk_shapes
+from analysis.cores.program_features import NAMES, PLACES
+from analysis.cores.shared_trunk import TrunkShape, memory_width, trunk_shapes
 from analysis.cores.trunk_training import CLASSES, Trunk
 from analysis.errors import InputError
 from analysis.paths import DATA
@@ -64,7 +64,7 @@ def write_trunk(trunk: Trunk, path: str | Path, about: dict[str, str]) -> None:
         about: what it was trained on and how, as text.
     """
     arrays = {name: np.asarray(value) for name, value in trunk.parameters.items()}
-    arrays |= {"class_means": trunk.class_means, "known": trunk.known}
+    arrays |= {"class_means": trunk.class_means, "memory": trunk.memory, "factor": trunk.factor}
     text = {"kind": TRUNK, "designs": json.dumps(trunk.designs), "features": json.dumps(NAMES), **about}
     write_atomic(Path(path), save(arrays, metadata=text))
 
@@ -84,13 +84,18 @@ def read_trunk(path: str | Path) -> Trunk:
     shape = TrunkShape(
         len(designs), LatencyClasses().count, *(arrays[n].shape[k] for n, k in (("mix.bias", 0), ("gru.bias_hn", 0)) if n in arrays)
     )
-    wanted = {**trunk_shapes(shape), "class_means": (len(designs), CLASSES.count), "known": (PC_BUCKETS,)}
+    wanted = {
+        **trunk_shapes(shape),
+        "class_means": (len(designs), CLASSES.count),
+        "memory": (PLACES, memory_width(len(designs))),
+        "factor": (PLACES, len(designs)),
+    }
     for name, size in wanted.items():
         if name not in arrays or arrays[name].shape != size:
             got = arrays[name].shape if name in arrays else "nothing"
             raise InputError(f"expected an array of shape {size}, got {got}", path=path, key=name)
     parameters = {name: jnp.asarray(arrays[name]) for name in trunk_shapes(shape)}
-    return Trunk(parameters, designs, arrays["class_means"], arrays["known"])
+    return Trunk(parameters, designs, arrays["class_means"], arrays["memory"], arrays["factor"])
 
 
 def write_paper(model: PaperModel, path: str | Path, about: dict[str, str]) -> None:

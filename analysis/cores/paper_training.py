@@ -110,7 +110,7 @@ def train_paper(
     parameters = draw(shapes_of(setting.kind, setting.width, setting.layers, window.length), seed)
     if "position" in parameters:
         parameters["position"] = parameters["position"] * ATTENTION_SPREAD
-    rates = optax.warmup_cosine_decay_schedule(0.0, setting.rate, max(1, setting.steps // 10), setting.steps, setting.rate / 100)
+    rates = optax.warmup_cosine_decay_schedule(0.0, setting.rate, max(1, setting.steps // 10), setting.steps + 1, setting.rate / 100)
     optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(rates))
 
     def loss_of(p: Parameters, windows: jax.Array, target: jax.Array, long: jax.Array, key: jax.Array) -> jax.Array:

@@ -23,7 +23,7 @@ LINE_BITS = 6
 SET_BITS = (6, 7, 8, 9, 10, 11, 12)
 DEEPEST = 9
 OPCLASSES = len(OpClass)
-PC_BUCKETS = 4096
+PLACES = 1 << 15
 
 NAMES = (
     *(f"producer{k}_distance" for k in (1, 2, 3)),
@@ -51,12 +51,12 @@ class ProgramFeatures:
     """Inputs of our network.
 
     Attributes:
-        numbers: float32 (n, len(NAMES)), each roughly 0 to 1 or -1 to 1 by a fixed scale (nothing is fitted).
+        numbers: float16 (n, len(NAMES)), each roughly 0 to 1 or -1 to 1 by a fixed scale (nothing is fitted).
         opclass: uint8 (n,).
-        place: bucket of the program counter, for what is memorised about code seen in training, int32 (n,).
+        place: number of the code around the instruction, for what is remembered about code seen in training, int32 (n,).
     """
 
-    numbers: NDArray[np.float32]
+    numbers: NDArray[np.float16]
     opclass: NDArray[np.uint8]
     place: NDArray[np.int32]
 
@@ -113,6 +113,23 @@ def _strides(row: NDArray[np.uint32], rows: int, address: NDArray[np.int64], pos
     return result, kept
 
 
+def places(trace: Trace) -> NDArray[np.uint64]:
+    """A number below `PLACES` for the code around each static instruction: its class and registers and those of two on either side.
+
+    It does not depend on where the program is loaded, so the same code in another program has the same number.
+    """
+    code = trace.code
+    own = code.opclass.astype(np.uint64) | code.size.astype(np.uint64) << np.uint64(8) | code.destination.astype(np.uint64) << np.uint64(16)
+    for k in range(3):
+        own |= code.sources[:, k].astype(np.uint64) << np.uint64(24 + 8 * k)
+    padded = np.pad(own, 2)
+    mixed = np.zeros(len(own), np.uint64)
+    for k in range(5):
+        mixed = (mixed ^ padded[k : k + len(own)]) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+    return mixed % np.uint64(PLACES)
+
+
 def program_features(trace: Trace) -> ProgramFeatures:
     """The features of a whole trace.
 
@@ -125,16 +142,17 @@ def program_features(trace: Trace) -> ProgramFeatures:
     address = trace.address.astype(np.int64)
     loads, stores = np.isin(opclass, [int(c) for c in LOADS]), np.isin(opclass, [int(c) for c in STORES])
     memory = np.flatnonzero(loads | stores)
-    out = {name: np.zeros(n, np.float32) for name in NAMES}
+    numbers = np.zeros((n, len(NAMES)), np.float16)
+    out = {name: numbers[:, k] for k, name in enumerate(NAMES)}
 
     producers = _producers(sources, destination)
     for k in range(3):
-        out[f"producer{k + 1}_distance"] = _log(producers[:, k], 10)
+        out[f"producer{k + 1}_distance"][:] = _log(producers[:, k], 10)
 
     words, word_of = np.unique(address[memory] >> 3, return_inverse=True)
     before = _store_before(word_of, memory, stores, len(words), n)
     out["store_distance"][memory] = _log(np.where(before[memory] < 0, -1, memory - before[memory]), 16)
-    out["is_load"], out["is_store"] = loads.astype(np.float32), stores.astype(np.float32)
+    out["is_load"][:], out["is_store"][:] = loads, stores
 
     line_address = address[memory] >> LINE_BITS
     lines, line_of = np.unique(line_address, return_inverse=True)
@@ -158,10 +176,10 @@ def program_features(trace: Trace) -> ProgramFeatures:
     out["code_line_instructions"][changes] = _log(touches_since(code_line[changes], changes, len(code_lines)), 20)
 
     next_row = np.append(row[1:].astype(np.int64), np.int64(-1))
-    out["taken"] = taken.astype(np.float32)
+    out["taken"][:] = taken
     wrong = surprises(row, len(code.pc), opclass, taken, next_row)
     for k, name in enumerate(branch_history.NAMES):
-        out[name] = wrong[:, k].astype(np.float32)
+        out[name][:] = wrong[:, k]
 
     latency = CLASS_LATENCY[opclass].copy()
     load_at = loads[memory]
@@ -169,9 +187,7 @@ def program_features(trace: Trace) -> ProgramFeatures:
     surprise = np.maximum(wrong[:, 3], wrong[:, 4])
     for name, window, waits in zip(dataflow_limits.NAMES, dataflow_limits.WINDOWS, dataflow_limits.WAITS_FOR_SURPRISES, strict=True):
         limit = limits(latency, sources, destination, before, surprise, window, waits)
-        out[f"{name}_step"] = _log(limit[:, 0], 8)
-        out[f"{name}_slack"] = _log(limit[:, 1], 8)
+        out[f"{name}_step"][:] = _log(limit[:, 0], 8)
+        out[f"{name}_slack"][:] = _log(limit[:, 1], 8)
 
-    mixed = code.pc * np.uint64(0x9E3779B97F4A7C15)
-    place = (mixed >> np.uint64(40)).astype(np.int64) % PC_BUCKETS
-    return ProgramFeatures(np.stack([out[name] for name in NAMES], axis=1), opclass, place[row].astype(np.int32))
+    return ProgramFeatures(numbers, opclass, places(trace)[row].astype(np.int32))

@@ -4,6 +4,9 @@ Each head gives a distribution over latency classes. Its most likely class is th
 its expected cycles, and the sum of means is the predicted cycles of the program: cross-entropy makes the mean of the predicted
 distributions equal the frequencies seen, so the sum is calibrated on what the network was trained on. The designs share the trunk,
 so what it gets wrong about a program it gets wrong alike for all of them, and their order suffers less than their cycles.
+
+What is remembered of code seen in training (its mean latencies) is an input; it is withheld from some training windows, and is empty
+for code never seen, so that the same network predicts both.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import numpy as np
 
 from analysis.cores.latency_target import LatencyClasses
 from analysis.cores.lstm import Parameters
-from analysis.cores.program_features import NAMES, OPCLASSES, PC_BUCKETS
+from analysis.cores.program_features import NAMES, OPCLASSES
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class TrunkShape:
         classes: latency classes a head.
         mixed: width of the layer in front of the recurrence and of the one behind it.
         hidden: state of the recurrence.
-        embedded: numbers for an operation class, and for a place in the code.
+        embedded: numbers for an operation class.
     """
 
     designs: int
@@ -38,12 +41,16 @@ class TrunkShape:
     embedded: int = 8
 
 
+def memory_width(designs: int) -> int:
+    """Numbers remembered of a place in the code: mean logarithm and share of zeros on each design, and how often it was seen."""
+    return 2 * designs + 1
+
+
 def trunk_shapes(shape: TrunkShape) -> dict[str, tuple[int, ...]]:
     """Every parameter with its shape."""
-    width = len(NAMES) + 2 * shape.embedded
+    width = len(NAMES) + shape.embedded + memory_width(shape.designs)
     return {
         "opclass": (OPCLASSES, shape.embedded),
-        "place": (PC_BUCKETS, shape.embedded),
         "mix.weight": (shape.mixed, width),
         "mix.bias": (shape.mixed,),
         "gru.weight_ih": (3 * shape.hidden, shape.mixed),
@@ -74,18 +81,18 @@ def _gru(x: jax.Array, p: Parameters) -> jax.Array:
     return jax.lax.scan(step, jnp.zeros((x.shape[1], hidden), x.dtype), gates_x)[1]
 
 
-def logits(p: Parameters, numbers: jax.Array, opclass: jax.Array, place: jax.Array, known: jax.Array, designs: int) -> jax.Array:
+def logits(p: Parameters, numbers: jax.Array, opclass: jax.Array, remembered: jax.Array, designs: int) -> jax.Array:
     """Unnormalised log-probability of each class for each design.
 
     Args:
         numbers: shape (length, batch, len(NAMES)).
-        opclass, place: shape (length, batch).
-        known: 1 where the place may be used, 0 where it was not seen in training (or is withheld), shape (length, batch).
+        opclass: shape (length, batch).
+        remembered: what training saw at this place in the code, zeros where nothing (or withheld), shape (length, batch, memory_width).
         designs: heads.
     Returns:
         shape (length, batch, designs, classes).
     """
-    inputs = [numbers, p["opclass"][opclass], p["place"][place] * known[..., None]]
+    inputs = [numbers.astype(jnp.float32), p["opclass"][opclass], remembered.astype(jnp.float32)]
     mixed = jax.nn.relu(jnp.concatenate(inputs, axis=-1) @ p["mix.weight"].T + p["mix.bias"])
     joined = jnp.concatenate([_gru(mixed, p), mixed], axis=-1)
     joined = jax.nn.relu(joined @ p["join.weight"].T + p["join.bias"])
@@ -93,27 +100,41 @@ def logits(p: Parameters, numbers: jax.Array, opclass: jax.Array, place: jax.Arr
     return out.reshape(*out.shape[:-1], designs, -1)
 
 
-def cross_entropy(scores: jax.Array, classes: jax.Array, weight: jax.Array) -> jax.Array:
-    """Mean negative log-likelihood in nats over the instructions with weight and all designs.
+def cross_entropy(scores: jax.Array, classes: jax.Array) -> jax.Array:
+    """Mean negative log-likelihood of the true classes (nats).
 
     Args:
         scores: shape (length, batch, designs, classes).
-        classes: true class, shape (length, batch, designs).
-        weight: shape (length, batch).
+        classes: shape (length, batch, designs).
     """
     chosen = jnp.take_along_axis(scores, classes[..., None], axis=-1)[..., 0]
-    loss = jax.nn.logsumexp(scores, axis=-1) - chosen
-    return jnp.sum(loss.mean(-1) * weight) / jnp.maximum(weight.sum(), 1.0)
+    return jnp.mean(jax.nn.logsumexp(scores, axis=-1) - chosen)
+
+
+def sum_deviance(scores: jax.Array, means: jax.Array, cycles: jax.Array, scale: jax.Array) -> jax.Array:
+    """How far the expected cycles of whole windows are from the true ones: Poisson deviance / scale, averaged.
+
+    E - Y + Y ln(Y / E) for the sums E and Y over a window; its least is at the mean, so that sums stay calibrated.
+
+    Args:
+        scores: shape (length, batch, designs, classes).
+        means: mean latency of each class, shape (designs, classes).
+        cycles: true sums, shape (batch, designs).
+        scale: cycles of a mean window of the same program, shape (batch, designs).
+    """
+    expected = jnp.sum(jax.nn.softmax(scores, axis=-1) * means, axis=(0, 3)) + 1.0
+    true = cycles + 1.0
+    return jnp.mean((expected - true + true * jnp.log(true / expected)) / scale)
 
 
 def starting_values(shape: TrunkShape, seed: int) -> Parameters:
-    """Matrices uniform within 1 / sqrt(inputs), embeddings normal with deviation 0.1, biases zero."""
+    """Matrices uniform within 1 / sqrt(inputs), the embedding normal with deviation 0.1, biases zero."""
     generator = np.random.default_rng(seed)
     drawn = {}
     for name, size in trunk_shapes(shape).items():
         if len(size) == 1:
             value = np.zeros(size)
-        elif name in ("opclass", "place"):
+        elif name == "opclass":
             value = generator.normal(0, 0.1, size)
         else:
             value = generator.uniform(-1, 1, size) / np.sqrt(size[-1])

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from analysis.cores.corpus import BLOCK, TRAIN, VALIDATION, Program, instructions_of
 from analysis.cores.latency_target import LatencyClasses
 from analysis.cores.lstm import Parameters
-from analysis.cores.program_features import NAMES, PC_BUCKETS, ProgramFeatures
-from analysis.cores.shared_trunk import TrunkShape, cross_entropy, logits, starting_values
+from analysis.cores.program_features import NAMES, PLACES, ProgramFeatures
+from analysis.cores.shared_trunk import TrunkShape, cross_entropy, logits, memory_width, starting_values, sum_deviance
 
 WARM_UP = 64
 CLASSES = LatencyClasses()
@@ -31,7 +31,8 @@ class Schedule:
         batch: windows an update.
         window: instructions with loss in a window, behind `WARM_UP` without.
         rate: largest learning rate; rises for a twentieth of the steps, then falls as a cosine.
-        withheld: share of windows whose places in the code are withheld, so that unseen code is predicted as well.
+        withheld: share of windows from which the memory of their code is withheld, so that unseen code is predicted as well.
+        sums: weight of the deviance of whole windows beside the cross-entropy.
         checks: how often validation looks; the best of its looks is kept (early stopping).
     """
 
@@ -39,7 +40,8 @@ class Schedule:
     batch: int = 64
     window: int = 192
     rate: float = 3e-3
-    withheld: float = 0.3
+    withheld: float = 0.4
+    sums: float = 0.5
     checks: int = 4
 
 
@@ -51,13 +53,15 @@ class Trunk:
         parameters: by name.
         designs: name of each head.
         class_means: mean latency of each class on each design in training, float32 (designs, classes).
-        known: whether a place in the code was seen in training, float32 (PC_BUCKETS,).
+        memory: what training saw at each place in the code, float16 (PLACES, memory_width); see `remember`.
+        factor: by which expected cycles are multiplied at each place on each design, float16 (PLACES, designs); see `calibrate`.
     """
 
     parameters: Parameters
     designs: tuple[str, ...]
     class_means: NDArray[np.float32]
-    known: NDArray[np.float32]
+    memory: NDArray[np.float16]
+    factor: NDArray[np.float16]
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ Batch = tuple[NDArray, ...]
 
 def _gather(programs: Sequence[Program], which: NDArray[np.int64], starts: NDArray[np.int64], length: int, latencies: bool) -> Batch:
     """Windows as (numbers, opclass, place, classes), time first; zeros in front of a trace."""
-    numbers = np.zeros((length, len(starts), len(NAMES)), np.float32)
+    numbers = np.zeros((length, len(starts), len(NAMES)), np.float16)
     opclass = np.zeros((length, len(starts)), np.int32)
     place = np.zeros((length, len(starts)), np.int32)
     classes = np.zeros((length, len(starts), programs[0].latency.shape[1] if latencies else 0), np.int32)
@@ -114,6 +118,21 @@ def _starts(parts: Sequence[NDArray[np.int8]], part: int, sizes: Sequence[int], 
     return np.concatenate(which).astype(np.int64), np.concatenate(starts).astype(np.int64)
 
 
+def remember(places: NDArray[np.int32], latency: NDArray[np.int64]) -> NDArray[np.float16]:
+    """Memory of the code of a training set: at each place ln(1 + mean latency) and share of zeros by design, and ln(1 + count) / 10.
+
+    Both means are drawn to zero by two imagined sightings; a place never seen has zeros only.
+
+    Args:
+        places: shape (n,).
+        latency: shape (n, designs).
+    """
+    seen = np.bincount(places, minlength=PLACES)
+    columns = [np.log1p(np.bincount(places, weights=latency[:, d], minlength=PLACES) / (seen + 2)) for d in range(latency.shape[1])]
+    columns += [np.bincount(places, weights=latency[:, d] == 0, minlength=PLACES) / (seen + 2) for d in range(latency.shape[1])]
+    return np.stack([*columns, np.log1p(seen) / 10], axis=1).astype(np.float16)
+
+
 def train(
     programs: Sequence[Program],
     parts: Sequence[NDArray[np.int8]],
@@ -137,21 +156,34 @@ def train(
     train_mask = [instructions_of(blocks, TRAIN, size) for blocks, size in zip(parts, sizes, strict=True)]
     latency = np.concatenate([p.latency[m] for p, m in zip(programs, train_mask, strict=True)])
     class_means = np.stack([CLASSES.means(latency[:, d]) for d in range(len(designs))])
-    known = np.zeros(PC_BUCKETS, np.float32)
-    for one, mask in zip(programs, train_mask, strict=True):
-        known[one.features.place[mask]] = 1.0
+    memory = remember(np.concatenate([p.features.place[m] for p, m in zip(programs, train_mask, strict=True)]), latency)
+    assert memory.shape[1] == memory_width(len(designs))
+    scales = np.stack([p.latency[m].mean(axis=0) for p, m in zip(programs, train_mask, strict=True)]) * schedule.window
 
     parameters = starting_values(shape, seed)
     frequency = np.stack([np.bincount(CLASSES.of(latency[:, d]), minlength=CLASSES.count) for d in range(len(designs))])
     parameters["heads.bias"] = jnp.asarray(np.log((frequency + 1.0) / (frequency + 1.0).sum(1, keepdims=True)).ravel(), jnp.float32)
-    rates = optax.warmup_cosine_decay_schedule(0.0, schedule.rate, max(1, schedule.steps // 20), schedule.steps, schedule.rate / 100)
+    rates = optax.warmup_cosine_decay_schedule(0.0, schedule.rate, max(1, schedule.steps // 20), schedule.steps + 1, schedule.rate / 100)
     optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(rates))
     length = WARM_UP + schedule.window
-    weight = jnp.concatenate([jnp.zeros(WARM_UP), jnp.ones(schedule.window)])[:, None]
 
-    def loss_of(p: Parameters, numbers: jax.Array, opclass: jax.Array, place: jax.Array, classes: jax.Array, use: jax.Array) -> jax.Array:
-        scores = logits(p, numbers, opclass, place, use, len(designs))
-        return cross_entropy(scores[WARM_UP:], classes[WARM_UP:], jnp.broadcast_to(weight, use.shape)[WARM_UP:])
+    def loss_of(
+        p: Parameters,
+        numbers: jax.Array,
+        opclass: jax.Array,
+        remembered: jax.Array,
+        classes: jax.Array,
+        cycles: jax.Array,
+        scale: jax.Array,
+    ) -> jax.Array:
+        scores = logits(p, numbers, opclass, remembered, len(designs))[WARM_UP:]
+        deviance = sum_deviance(scores, jnp.asarray(class_means), cycles, scale)
+        return cross_entropy(scores, classes[WARM_UP:]) + schedule.sums * deviance
+
+    def batch_of(which: NDArray[np.int64], starts: NDArray[np.int64], use: NDArray[np.bool_]) -> Batch:
+        numbers, opclass, place, classes = _gather(programs, which, starts - WARM_UP, length, True)
+        cycles = np.stack([programs[int(k)].latency[s : s + schedule.window].sum(axis=0) for k, s in zip(which, starts, strict=True)])
+        return numbers, opclass, memory[place] * use[None, :, None], classes, cycles.astype(np.float32), scales[which].astype(np.float32)
 
     @jax.jit
     def update(p: Parameters, state: optax.OptState, *batch: jax.Array) -> tuple[Parameters, optax.OptState, jax.Array]:
@@ -169,8 +201,7 @@ def train(
     def validation_loss(p: Parameters) -> float:
         total = []
         for piece in np.array_split(chosen, max(1, len(chosen) // schedule.batch)):
-            batch = _gather(programs, check_which[piece], check_starts[piece] - WARM_UP, length, True)
-            total.append(float(look(p, *batch, known[batch[2]])))
+            total.append(float(look(p, *batch_of(check_which[piece], check_starts[piece], np.ones(len(piece), bool)))))
         return float(np.mean(total))
 
     state = optimiser.init(parameters)
@@ -185,21 +216,20 @@ def train(
         position += schedule.batch
         shift = generator.integers(-schedule.window // 2, 1, len(picked))  # other windows each time, never past the block
         first = np.maximum(starts[picked] + shift, starts[picked] // BLOCK * BLOCK)
-        batch = _gather(programs, which[picked], first - WARM_UP, length, True)
-        use = known[batch[2]] * (generator.random(len(picked)) >= schedule.withheld)[None, :].astype(np.float32)
-        parameters, state, _ = update(parameters, state, *batch, use)
+        batch = batch_of(which[picked], first, generator.random(len(picked)) >= schedule.withheld)
+        parameters, state, _ = update(parameters, state, *batch)
         if step % max(1, schedule.steps // schedule.checks) == 0 or step == schedule.steps:
             losses.append(validation_loss(parameters))
             if losses[-1] < best:
                 best, kept, kept_step = losses[-1], parameters, step
-    return Trained(Trunk(kept, tuple(designs), class_means, known), tuple(losses), kept_step)
+    return Trained(Trunk(kept, tuple(designs), class_means, memory, np.ones((PLACES, len(designs)), np.float16)), tuple(losses), kept_step)
 
 
 @partial(jax.jit, static_argnames="designs")
 def _answers(
-    p: Parameters, numbers: jax.Array, opclass: jax.Array, place: jax.Array, use: jax.Array, means: jax.Array, designs: int
+    p: Parameters, numbers: jax.Array, opclass: jax.Array, remembered: jax.Array, means: jax.Array, designs: int
 ) -> tuple[jax.Array, jax.Array]:
-    scores = logits(p, numbers, opclass, place, use, designs)
+    scores = logits(p, numbers, opclass, remembered, designs)
     return jnp.argmax(scores, axis=-1), jnp.sum(jax.nn.softmax(scores, axis=-1) * means, axis=-1)
 
 
@@ -226,17 +256,36 @@ def predict(trunk: Trunk, features: ProgramFeatures, blocks: NDArray[np.int64] |
         padded = np.concatenate([piece, np.full(batch - len(piece), piece[-1])]) if len(blocks) > batch else piece
         starts = padded * BLOCK - lead
         numbers, opclass, place, _ = _gather(holder, np.zeros(len(padded), np.int64), starts, lead + BLOCK, False)
-        best, mean = _answers(
-            trunk.parameters, numbers, opclass, place, trunk.known[place], jnp.asarray(trunk.class_means), len(trunk.designs)
-        )
+        best, mean = _answers(trunk.parameters, numbers, opclass, trunk.memory[place], jnp.asarray(trunk.class_means), len(trunk.designs))
         best, mean = np.asarray(best)[lead:], np.asarray(mean)[lead:]
-        for b, block in enumerate(piece):
-            length = min(BLOCK, n - int(block) * BLOCK)
+        for b, block in enumerate(piece.tolist()):
+            length = min(BLOCK, n - block * BLOCK)
             likely.append(np.take_along_axis(whole, best[:length, b].T, axis=1).T)
-            expected.append(mean[:length, b])
+            expected.append(mean[:length, b] * trunk.factor[features.place[block * BLOCK : block * BLOCK + length]])
     return Prediction(np.concatenate(likely), np.concatenate(expected))
 
 
-def without_places(trunk: Trunk) -> Trunk:
-    """The same network with every place in the code withheld, as for a program that it never saw."""
-    return replace(trunk, known=np.zeros_like(trunk.known))
+def calibrate(trunk: Trunk, programs: Sequence[Program], parts: Sequence[NDArray[np.int8]], blocks: int = 40) -> Trunk:
+    """The network with what it gets wrong about the code it has seen put right: true over expected cycles, place by place.
+
+    factor = (true + 32) / (expected + 32) within 1/4 and 4, over a sample of the training blocks; 1 at places that are not in it.
+
+    Args:
+        trunk: trained, not yet calibrated.
+        programs, parts: as in training.
+        blocks: training blocks a program that are looked at.
+    """
+    true, expected = np.zeros((2, PLACES, len(trunk.designs)))
+    for one, part in zip(programs, parts, strict=True):
+        chosen = np.random.default_rng(0).permutation(np.flatnonzero(part == TRAIN))[:blocks]
+        got = predict(trunk, one.features, chosen)
+        index = np.concatenate([np.arange(b * BLOCK, min((b + 1) * BLOCK, len(one))) for b in chosen.tolist()])
+        for d in range(len(trunk.designs)):
+            true[:, d] += np.bincount(one.features.place[index], weights=one.latency[index, d], minlength=PLACES)
+            expected[:, d] += np.bincount(one.features.place[index], weights=got.expected[:, d], minlength=PLACES)
+    return replace(trunk, factor=np.clip((true + 32) / (expected + 32), 0.25, 4).astype(np.float16))
+
+
+def without_memory(trunk: Trunk) -> Trunk:
+    """The same network, forgetting the code it has seen."""
+    return replace(trunk, memory=np.zeros_like(trunk.memory), factor=np.ones_like(trunk.factor))

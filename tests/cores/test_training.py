@@ -1,0 +1,119 @@
+"""Both networks learn toy programs, beat the trivial guesses, keep their sums, and survive their files."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cores.toy_traces import DESIGNS, toy_retire, toy_trace
+
+from analysis.cores.accuracy import accuracy, majority
+from analysis.cores.corpus import BLOCK, TEST, Program, program, split_blocks
+from analysis.cores.learning_study import indices, left_out, blocks_to_test
+from analysis.cores.model_files import model_path, read_paper, read_trunk, write_paper, write_trunk
+from analysis.cores.paper_training import PaperSetting, predict_paper, train_paper
+from analysis.cores.ranking import whole_program_order
+from analysis.cores.shared_trunk import TrunkShape
+from analysis.cores.trunk_training import Schedule, Trained, calibrate, predict, train, without_memory
+from analysis.errors import InputError
+
+SMALL = TrunkShape(2, mixed=24, hidden=24)
+SHORT = Schedule(steps=60, batch=16, window=128, rate=1e-2)
+
+
+@pytest.fixture(scope="module")
+def programs() -> list[Program]:
+    traces = [toy_trace(14 * BLOCK, seed, length=16) for seed in (1, 2)]
+    return [program(f"toy{k}", trace, toy_retire(trace)) for k, trace in enumerate(traces)]
+
+
+@pytest.fixture(scope="module")
+def parts(programs: list[Program]) -> list[np.ndarray]:
+    return [split_blocks(len(p), 3) for p in programs]
+
+
+@pytest.fixture(scope="module")
+def trained(programs: list[Program], parts: list[np.ndarray]) -> Trained:
+    return train(programs, parts, DESIGNS, SMALL, SHORT)
+
+
+def test_ours_beats_the_majority_and_keeps_the_sum(programs: list[Program], parts: list[np.ndarray], trained: Trained) -> None:
+    trunk = calibrate(trained.trunk, programs, parts)
+    for one, part in zip(programs, parts, strict=True):
+        blocks = blocks_to_test(part)
+        truth = one.latency[indices(blocks, len(one))]
+        got = predict(trunk, one.features, blocks)
+        for d in range(2):
+            guess = accuracy(truth[:, d], np.full(len(truth), majority(truth[:, d]))).exact
+            assert accuracy(truth[:, d], got.likely[:, d]).exact > guess + 0.2 * (1 - guess)
+        assert np.abs(got.expected.sum(axis=0) / truth.sum(axis=0) - 1).max() < 0.1
+        order = whole_program_order(truth.sum(axis=0), got.expected.sum(axis=0))
+        assert order.right == order.clear_pairs == 1
+
+
+def test_training_is_repeatable_and_keeps_its_best_look(programs: list[Program], parts: list[np.ndarray], trained: Trained) -> None:
+    short = Schedule(steps=2, batch=2, window=64, checks=1)
+    one, again = (train(programs, parts, DESIGNS, SMALL, short, 5).trunk.parameters["mix.weight"] for _ in range(2))
+    assert np.array_equal(one, again)
+    assert trained.kept_step > 0 and min(trained.validation) < trained.validation[0]
+
+
+def test_blocks_are_predicted_alike_alone_and_together(programs: list[Program], trained: Trained) -> None:
+    whole = predict(trained.trunk, programs[0].features)
+    some = predict(trained.trunk, programs[0].features, np.array([7, 3]))
+    for k, block in enumerate((7, 3)):
+        here = slice(block * BLOCK, (block + 1) * BLOCK)
+        assert np.allclose(whole.expected[here], some.expected[k * BLOCK : (k + 1) * BLOCK], atol=1e-4)
+    assert len(whole.expected) == len(programs[0])
+
+
+def test_memory_helps_on_code_that_was_seen(programs: list[Program], parts: list[np.ndarray], trained: Trained) -> None:
+    one, blocks = programs[0], blocks_to_test(parts[0])
+    truth = one.latency[indices(blocks, len(one))]
+    exact = [
+        accuracy(truth[:, 0], predict(trunk, one.features, blocks).likely[:, 0]).exact
+        for trunk in (trained.trunk, without_memory(trained.trunk))
+    ]
+    assert exact[0] >= exact[1] - 0.01
+
+
+@pytest.mark.parametrize("kind", ["lstm", "bilstm"])
+def test_the_papers_network_learns(programs: list[Program], parts: list[np.ndarray], kind: str) -> None:
+    setting = PaperSetting(kind=kind, width=16, layers=1, steps=60, batch=16, rate=1e-2, checks=3)
+    result = train_paper(programs, parts, 0, setting)
+    assert result.validation[-1] < result.validation[0] or result.kept_step > 0
+    one, blocks = programs[0], blocks_to_test(parts[0])
+    truth = one.latency[indices(blocks, len(one)), 0]
+    got = predict_paper(result.model, one.raw, blocks)
+    assert got.shape == truth.shape and (got >= 0).all()
+    assert accuracy(truth, got).mae < accuracy(truth, np.full(len(truth), truth.mean())).mae
+    whole = predict_paper(result.model, one.raw)
+    assert np.allclose(whole[indices(blocks, len(one))], got, atol=1e-5)
+
+
+def test_left_out_programs_train_nothing(parts: list[np.ndarray]) -> None:
+    reduced = left_out(parts, [1])
+    assert (reduced[1] == TEST).all() and np.array_equal(reduced[0], parts[0])
+
+
+def test_models_survive_their_files(programs: list[Program], parts: list[np.ndarray], trained: Trained, tmp_path: Path) -> None:
+    trunk = calibrate(trained.trunk, programs, parts)
+    write_trunk(trunk, tmp_path / "a.safetensors", {"trained_on": "toys"})
+    again = read_trunk(model_path(str(tmp_path / "a.safetensors")))
+    blocks = np.array([2])
+    assert np.array_equal(predict(trunk, programs[0].features, blocks).expected, predict(again, programs[0].features, blocks).expected)
+    paper = train_paper(programs, parts, 0, PaperSetting(width=8, layers=1, steps=1, batch=2, checks=1)).model
+    write_paper(paper, tmp_path / "b.safetensors", {})
+    both = [predict_paper(model, programs[0].raw, blocks) for model in (paper, read_paper(tmp_path / "b.safetensors"))]
+    assert np.array_equal(*both)
+    with pytest.raises(InputError, match="expected a model of kind"):
+        read_trunk(tmp_path / "b.safetensors")
+
+
+def test_damaged_or_missing_models_are_refused(trained: Trained, tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    write_trunk(trained.trunk, path, {})
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(InputError, match="not a complete safetensors file"):
+        read_trunk(path)
+    with pytest.raises(InputError, match="no such model; known"):
+        model_path("nobody")
