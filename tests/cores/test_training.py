@@ -8,7 +8,7 @@ from cores.toy_traces import DESIGNS, toy_retire, toy_trace
 
 from analysis.cores.accuracy import accuracy, majority
 from analysis.cores.corpus import BLOCK, TEST, Program, program, split_blocks
-from analysis.cores.learning_study import indices, left_out, blocks_to_test
+from analysis.cores.learning_study import blocks_to_test, indices, left_out
 from analysis.cores.model_files import model_path, read_paper, read_trunk, write_paper, write_trunk
 from analysis.cores.paper_training import PaperSetting, predict_paper, train_paper
 from analysis.cores.ranking import whole_program_order
