@@ -26,7 +26,7 @@ STACK_TOP = 0x40_0000_0000
 
 STACK_BYTES = 8 << 20
 _PAGE = 4096
-_BAD_DESCRIPTOR, _NO_MEMORY, _FAULT, _INVALID, _NO_CALL, _NOT_TTY = -9, -12, -14, -22, -38, -25
+_NO_FILE, _BAD_DESCRIPTOR, _NO_MEMORY, _FAULT, _INVALID, _NOT_TTY, _NO_SEEK, _NO_CALL = -2, -9, -12, -14, -22, -25, -29, -38
 _AT_NULL, _AT_PHDR, _AT_PHENT, _AT_PHNUM, _AT_PAGESZ, _AT_ENTRY, _AT_UID = 0, 3, 4, 5, 6, 9, 11
 _AT_EUID, _AT_GID, _AT_EGID, _AT_HWCAP, _AT_CLKTCK, _AT_SECURE, _AT_RANDOM = 12, 13, 14, 16, 17, 23, 25
 _HWCAP = sum(1 << (ord(letter) - ord("a")) for letter in "imafdc")
@@ -143,8 +143,11 @@ class Kernel:
             return self._random(a[0], a[1])
         if number == 160:
             return self._system_name(a[0])
-        if number == 29:
-            return _NOT_TTY
+        if number in (79, 80):
+            return self._status(a[0], a[2] if number == 79 else a[1])
+        errors = {29: _NOT_TTY, 56: _NO_FILE, 62: _NO_SEEK, 78: _INVALID}  # ioctl, openat, lseek, readlinkat
+        if number in errors:
+            return errors[number]
         # munmap, mprotect, madvise, sigaction, sigprocmask, robust list, close, futex, sched_yield, sigaltstack: nothing to do.
         if number in (215, 226, 233, 134, 135, 99, 57, 98, 124, 132):
             return 0
@@ -184,6 +187,19 @@ class Kernel:
             return _FAULT
         target[:] = np.frombuffer(data, np.uint8)
         return len(data)
+
+    def _status(self, descriptor: int, address: int) -> int:
+        """fstat and newfstatat of the standard streams: pipes."""
+        target = self.view(address, 128)
+        if descriptor not in (0, 1, 2):
+            return _BAD_DESCRIPTOR
+        if target is None:
+            return _FAULT
+        target[:] = 0
+        mode, block = 0o010600, _PAGE
+        target[16:20] = np.frombuffer(struct.pack("<I", mode), np.uint8)
+        target[56:60] = np.frombuffer(struct.pack("<I", block), np.uint8)
+        return 0
 
     def _brk(self, address: int) -> int:
         if self.heap <= address <= self.mapped:

@@ -202,14 +202,14 @@ FILE_BYTES_PER_INSTRUCTION = sum(np.dtype(kind).itemsize for kind, _ in _FILE_TY
 
 def file_columns(trace: Trace) -> dict[str, NDArray]:
     """The arrays of the .npz file, one entry an executed instruction."""
-    sources = trace.sources
+    first, second, third = (np.ascontiguousarray(column)[trace.index] for column in trace.code.sources.T)
     return {
         "pc": trace.pc,
         "address": trace.address,
         "opclass": trace.opclass,
-        "source1": sources[:, 0],
-        "source2": sources[:, 1],
-        "source3": sources[:, 2],
+        "source1": first,
+        "source2": second,
+        "source3": third,
         "destination": trace.destination,
         "size": trace.size,
         "length": trace.code.length[trace.index],
