@@ -15,11 +15,6 @@ Part = Annotated[int, typer.Option(help="which program of a file split by // ---
 Seconds = Annotated[int, typer.Option(help="processor time that reading may take (s)", min=1)]
 
 
-@app.callback()
-def main() -> None:
-    """StableHLO programs: what they cost, and how long they take on a device."""
-
-
 @app.command()
 def cost(file: Program, entry: Entry = "", part: Part = 0, seconds: Seconds = 60) -> None:
     """Operations, bytes, exchanges and what is not known, as JSON."""
@@ -29,6 +24,37 @@ def cost(file: Program, entry: Entry = "", part: Part = 0, seconds: Seconds = 60
     from analysis.workloads.hlo_report import report
 
     typer.echo(json.dumps(report(read(file, entry=entry or None, part=part, seconds=seconds)), indent=1))
+
+
+@app.command()
+def predict(
+    file: Program,
+    device: Annotated[str, typer.Option(help="device of data/hardware/devices, such as h100; all: every one")],
+    fidelity: Annotated[str, typer.Option(help="roofline, fused, efficiency, systolic (TPUs), or all that cover the device")] = "fused",
+    system: Annotated[str, typer.Option(help="machine of data/hardware/systems.yaml whose links the exchanges use")] = "",
+    f32: Annotated[str, typer.Option(help="type that f32 products run in: fp32, tf32 or bf16")] = "fp32",
+    out: Annotated[Path | None, typer.Option(help="CSV to write: one row for each device, fidelity and class")] = None,
+    trace: Annotated[Path | None, typer.Option(help="folder to write Chakra traces to, one a device of the program, for ASTRA-sim")] = None,
+    entry: Entry = "",
+    part: Part = 0,
+    seconds: Seconds = 60,
+) -> None:
+    """Time on a device, with what it is made of, as JSON."""
+    import json
+
+    from analysis.composition import predict_report, predict_trace
+    from analysis.composition.predict import predictions
+    from analysis.tables import write_csv
+    from analysis.workloads.hlo import read
+
+    module = read(file, entry=entry or None, part=part, seconds=seconds)
+    found = predictions(module, device, fidelity, system or None, f32)
+    if out is not None:
+        write_csv(predict_report.table(found), out)
+    if trace is not None:
+        predict_trace.write(module, found[0], trace, file.stem)
+    answers = [predict_report.as_json(each) for each in found]
+    typer.echo(json.dumps(answers[0] if len(answers) == 1 else answers, indent=1))
 
 
 @app.command()

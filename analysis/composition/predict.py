@@ -1,0 +1,244 @@
+"""How long does a program take on a device? One question, several fidelities, one answer with its parts.
+
+| fidelity | what it is |
+|---|---|
+| roofline | every operator alone: max(operations / peak of its type, unfused bytes / bandwidth) |
+| fused | the same over kernels, by the rule that `study_fusion` states |
+| efficiency | as fused, each peak times what the device reaches on single operators (`efficiencies`: no training step in them) |
+| systolic | as fused on a TPU, products and convolutions by the cycles of its arrays |
+
+Unless a system is given, exchanges between devices are not timed, and that is said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from analysis.composition import efficiencies
+from analysis.composition.device_rates import Rate, matrix_rate, vector_rate
+from analysis.composition.exchange import exchange_s
+from analysis.composition.study_fusion import kernels
+from analysis.composition.systolic_device import ARRAYS, arrays_of, product_s
+from analysis.errors import InputError
+from analysis.hardware import devices, systems
+from analysis.hardware.devices import Device
+from analysis.hardware.systems import System
+from analysis.workloads.graph import Matmul, Module, Operator, Tensor
+
+Fidelity = Literal["roofline", "fused", "efficiency", "systolic"]
+FIDELITIES: tuple[str, ...] = get_args(Fidelity)
+PRODUCTS = ("matmul", "convolution")
+
+
+@dataclass
+class ClassTime:
+    """What one class of operators or kernels costs.
+
+    Args:
+        seconds: time (s), of it bound by arithmetic: compute_s, by memory: memory_s.
+        flop: operations, transcendental ones counted as one (FLOP); bytes: moved (bytes); runs: (count).
+    """
+
+    seconds: float = 0.0
+    compute_s: float = 0.0
+    memory_s: float = 0.0
+    flop: float = 0.0
+    bytes: float = 0.0
+    runs: int = 0
+
+    @property
+    def bound(self) -> str:
+        """What takes most of the time."""
+        return "compute" if self.compute_s >= self.memory_s else "memory"
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Time of a program on a device.
+
+    Args:
+        device, fidelity: asked for.
+        seconds: compute_s + exchange_s (s): nothing overlaps.
+        compute_s: of the operators (s); exchange_s: of the collectives on the system given (s).
+        by_class: time by class.
+        unsupported: what has no time in the sum, and how often it runs.
+        unknown: operators whose operations are not known; their bytes are in the sum.
+        notes: what was assumed.
+    """
+
+    device: str
+    fidelity: str
+    seconds: float
+    compute_s: float
+    exchange_s: float
+    by_class: dict[str, ClassTime]
+    unsupported: dict[str, int] = field(default_factory=dict)
+    unknown: dict[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """What is timed as one: an operator, or a kernel; `product` where it is a matrix product or convolution that is simulated."""
+
+    kind: str
+    flop: float
+    bytes: float
+    runs: int
+    dtype: str
+    product: Matmul | None = None
+
+
+def predict(
+    module: Module,
+    device: Device,
+    fidelity: str = "roofline",
+    *,
+    system: System | None = None,
+    f32_in: str = "fp32",
+    on_chip: Callable[[Tensor], bool] | None = None,
+) -> Prediction:
+    """Time of a program on a device.
+
+    Args:
+        module: what one device runs.
+        device: the device.
+        fidelity: see the table above.
+        system: machine whose links the collectives use.
+        f32_in: type that f32 products run in: fp32, tf32 or bf16.
+        on_chip: tensors that are never written to memory (`study_fusion`).
+    Raises:
+        InputError: no such fidelity, or a device that it does not cover.
+    """
+    if fidelity not in FIDELITIES:
+        raise InputError(f"no fidelity {fidelity!r}; expected one of {', '.join(FIDELITIES)}", key="fidelity")
+    if fidelity == "systolic":
+        arrays_of(device)
+    measured = device.kind == "cpu"  # its peaks are what programs reached
+    share = efficiencies.Share(matrix=1, fp32_matrix=1, memory=1)
+    if fidelity == "efficiency" and not measured:
+        share = efficiencies.load(device.name)
+    bandwidth = device.memory_bandwidth_bytes_per_s * share.memory
+    units = _operators(module) if fidelity == "roofline" else _kernels(module, on_chip)
+    by_class: dict[str, ClassTime] = {}
+    unsupported: dict[str, int] = {}
+    notes = dict.fromkeys(module.notes)
+    for unit in units:
+        product = unit.kind in PRODUCTS
+        rate = matrix_rate(device, unit.dtype, f32_in) if product else vector_rate(device, unit.dtype)
+        if rate is None and unit.flop:
+            name = f"{unit.kind} in {unit.dtype}"
+            unsupported[name] = unsupported.get(name, 0) + unit.runs
+            continue
+        if rate is not None and rate.instead and product:
+            notes.setdefault(f"{unit.dtype} products at the {rate.runs_in} rate: {device.name} has no other for them")
+        compute = _compute_s(unit, rate, share, device, fidelity) if rate is not None else 0.0
+        memory = unit.bytes / bandwidth
+        found = by_class.setdefault(unit.kind, ClassTime())
+        time = max(compute, memory)
+        found.seconds += time
+        found.compute_s += time if compute >= memory else 0.0
+        found.memory_s += 0.0 if compute >= memory else time
+        found.flop, found.bytes, found.runs = found.flop + unit.flop, found.bytes + unit.bytes, found.runs + unit.runs
+    if fidelity == "efficiency" and share.carried:
+        notes.setdefault(f"carried over from other devices: share of {', '.join(share.carried)}")
+    if fidelity == "efficiency" and measured:
+        notes.setdefault("the peaks of this device are measured ones: no share is taken of them")
+    exchange = _exchange(module, system, unsupported)
+    seconds = math.fsum(each.seconds for each in by_class.values())
+    ordered = dict(sorted(by_class.items(), key=lambda item: -item[1].seconds))
+    return Prediction(
+        device.name, fidelity, seconds + exchange, seconds, exchange, ordered, unsupported, dict(module.unknown), tuple(notes)
+    )
+
+
+def predictions(module: Module, device: str, fidelity: str, system: str | None = None, f32_in: str = "fp32") -> list[Prediction]:
+    """Predictions for one or all devices at one or all fidelities.
+
+    Args:
+        module: what one device runs.
+        device: name or alias, or ``all``.
+        fidelity: see `predict`, or ``all``: those that cover the device.
+        system: name of a machine.
+        f32_in: fp32, tf32 or bf16.
+    Raises:
+        InputError: an unknown name.
+    """
+    if f32_in not in ("fp32", "tf32", "bf16"):
+        raise InputError(f"expected fp32, tf32 or bf16, got {f32_in!r}", key="f32")
+    machine = systems.load(system) if system else None
+    chosen = list(devices.all_devices().values()) if device == "all" else [devices.load(device)]
+    found: list[Prediction] = []
+    for each in chosen:
+        wanted = [name for name in FIDELITIES if name != "systolic" or each.name in ARRAYS] if fidelity == "all" else [fidelity]
+        found.extend(predict(module, each, name, system=machine, f32_in=f32_in) for name in wanted)
+    return found
+
+
+def _compute_s(unit: _Unit, rate: Rate, share: efficiencies.Share, device: Device, fidelity: str) -> float:
+    if unit.kind not in PRODUCTS:
+        return unit.flop / rate.flop_per_s
+    if fidelity == "systolic" and unit.product is not None:
+        return unit.runs * product_s(device, unit.product, rate.flop_per_s)
+    return unit.flop / (rate.flop_per_s * share.of(rate.runs_in))
+
+
+def _exchange(module: Module, system: System | None, unsupported: dict[str, int]) -> float:
+    times = []
+    for operator in module.collectives:
+        collective = operator.work.collective
+        assert collective is not None
+        if system is None:
+            name = f"{collective.kind}: no system given"
+            unsupported[name] = unsupported.get(name, 0) + operator.trips
+        else:
+            times.append(operator.trips * exchange_s(collective, system, module.partitions * module.replicas))
+    return math.fsum(times)
+
+
+def _product_of(operator: Operator) -> Matmul | None:
+    convolution = operator.work.convolution
+    return operator.work.matmul or (convolution.as_matmul if convolution is not None else None)
+
+
+def _operators(module: Module) -> list[_Unit]:
+    skipped = ("control", "collective")  # addresses, and what `exchange` times
+    return [
+        _Unit(each.op_class, each.flops + each.transcendentals, each.bytes, each.trips, each.work.dtype, _product_of(each))
+        for each in module.operators
+        if each.op_class not in skipped
+    ]
+
+
+def _kernels(module: Module, on_chip: Callable[[Tensor], bool] | None) -> list[_Unit]:
+    products = iter([_product_of(each) for each in module.operators if each.op_class in PRODUCTS])
+    units = []
+    for kernel in kernels(module, on_chip):
+        product = next(products) if kernel.kind in PRODUCTS else None  # kernels come in the order of their first operators
+        if kernel.kind != "collective":
+            units.append(_Unit(kernel.kind, kernel.flop, kernel.bytes, kernel.trips, kernel.dtype, product))
+    return units
+
+
+def operator_times(module: Module, prediction: Prediction) -> list[float]:
+    """Time of one run of each operator (s): its roofline on the device, all scaled so that the runs add up to the prediction's `compute_s`.
+
+    Args:
+        module: what one device runs.
+        prediction: of that module.
+    """
+    device = devices.load(prediction.device)
+    times = []
+    for operator in module.operators:
+        work = operator.work
+        if work.op_class in ("control", "collective"):
+            times.append(0.0)
+            continue
+        rate = matrix_rate(device, work.dtype) if work.op_class in PRODUCTS else vector_rate(device, work.dtype)
+        arithmetic = (work.flops + work.transcendentals) / rate.flop_per_s if rate is not None else 0.0
+        times.append(max(arithmetic, work.bytes / device.memory_bandwidth_bytes_per_s))
+    total = math.fsum(time * operator.trips for time, operator in zip(times, module.operators, strict=True))
+    return [time * prediction.compute_s / total for time in times] if total else times

@@ -1,0 +1,47 @@
+"""The answer of a predictor as plain rows and numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from analysis.composition.predict import Prediction
+
+
+def as_json(prediction: Prediction) -> dict[str, Any]:
+    """Everything that `python -m analysis hlo predict` prints of one prediction."""
+    return {
+        "device": prediction.device,
+        "fidelity": prediction.fidelity,
+        "seconds": prediction.seconds,
+        "compute_s": prediction.compute_s,
+        "exchange_s": prediction.exchange_s,
+        "by_class": {
+            name: {"seconds": each.seconds, "bound": each.bound, "flop": each.flop, "bytes": each.bytes, "runs": each.runs}
+            for name, each in prediction.by_class.items()
+        },
+        "unsupported": prediction.unsupported,
+        "unknown": prediction.unknown,
+        "notes": list(prediction.notes),
+    }
+
+
+def table(predictions: list[Prediction]) -> pd.DataFrame:
+    """One row for each device, fidelity and class; the class ``all`` is the whole program, ``exchange`` the collectives.
+
+    Columns: device, fidelity, class, seconds, compute_bound_s, memory_bound_s (s), flop (FLOP), bytes, unsupported, unknown (text).
+    """
+    rows = []
+    for each in predictions:
+        said = {"unsupported": "; ".join(each.unsupported), "unknown": "; ".join(each.unknown)}
+        head = {"device": each.device, "fidelity": each.fidelity}
+        flop, size = (sum(getattr(part, key) for part in each.by_class.values()) for key in ("flop", "bytes"))
+        rows.append({**head, "class": "all", "seconds": each.seconds, "flop": flop, "bytes": size, **said})
+        if each.exchange_s:
+            rows.append({**head, "class": "exchange", "seconds": each.exchange_s})
+        for name, part in each.by_class.items():
+            bound = {"compute_bound_s": part.compute_s, "memory_bound_s": part.memory_s}
+            rows.append({**head, "class": name, "seconds": part.seconds, "flop": part.flop, "bytes": part.bytes, **bound})
+    order = ["device", "fidelity", "class", "seconds", "compute_bound_s", "memory_bound_s", "flop", "bytes", "unsupported", "unknown"]
+    return pd.DataFrame(rows).reindex(columns=order)

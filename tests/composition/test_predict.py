@@ -1,0 +1,190 @@
+"""Predictors over the operator graph: hand-worked products, laws of physics, exchanges, traces, the command."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.__main__ import main
+from analysis.composition.device_rates import family, matrix_rate
+from analysis.composition.exchange import exchange_s, layout
+from analysis.composition.predict import FIDELITIES, operator_times, predict, predictions
+from analysis.composition.predict_trace import nodes, steps
+from analysis.composition.systolic_device import ARRAYS, product_cycles, product_s
+from analysis.errors import InputError
+from analysis.hardware import devices, systems
+from analysis.training import communication
+from analysis.workloads import zoo
+from analysis.workloads.chakra import read_trace
+from analysis.workloads.graph import Collective, Matmul, Module
+from tests.workloads import hlo_texts as texts
+from tests.workloads.hlo_oracle import our_module
+
+ISSUE_DEVICES = ["A100-40", "A100-80", "H100", "H200", "B200", "V100", "MI210", "MI300X", "MI100", "L4", "T4", "P4", "P100"]
+ISSUE_DEVICES += ["TPU-v2", "TPU-v3", "TPU-v4", "TPU-v5e", "TPU-v5p", "TPU-v6e", "cpu"]
+
+
+def program(name: str, **options: object) -> Module:
+    return our_module(zoo.text(zoo.lower(name, **options)))
+
+
+@pytest.fixture(scope="module")
+def programs() -> dict[str, Module]:
+    return {
+        "gemm": program("gemm"),
+        "resnet": program("resnet18_forward", batch=4),
+        "scan": program("llama2_7b_train_scan", layers=3, sequence=64),
+    }
+
+
+def test_product_by_hand(programs: dict[str, Module]) -> None:
+    a100 = devices.load("A100-SXM4-80GB")
+    found = predict(programs["gemm"], a100, "roofline")
+    # 2 x 4096^3 operations at 312 TFLOP/s (NVIDIA A100 data sheet, bf16 dense) against 3 x 4096^2 x 2 bytes at 2,039 GB/s
+    assert found.seconds == pytest.approx(2 * 4096**3 / 312e12, rel=1e-9)
+    assert found.by_class["matmul"].bound == "compute"
+    assert found.seconds > 3 * 4096**2 * 2 / 2039e9
+    share = predict(programs["gemm"], a100, "efficiency").seconds / found.seconds
+    assert share > 1
+
+
+@pytest.mark.parametrize("device", devices.all_devices())
+def test_laws(device: str, programs: dict[str, Module]) -> None:
+    chip = devices.load(device)
+    fastest = max([*(rate.value for rate in chip.peak.values()), *(rate.value for rate in chip.vector.values())])
+    faster = chip.model_copy(
+        update={"memory_bandwidth": chip.memory_bandwidth.model_copy(update={"value": 2 * chip.memory_bandwidth.value})}
+    )
+    for name, module in programs.items():
+        by_fidelity = {each.fidelity: each for each in predictions(module, device, "all")}
+        assert set(by_fidelity) == {each for each in FIDELITIES if each != "systolic" or device in ARRAYS}
+        for each in by_fidelity.values():
+            assert math.isfinite(each.seconds) and (each.seconds > 0 or each.unsupported), (name, each)
+            if not each.unsupported:
+                products = sum(part.flop for kind, part in each.by_class.items() if kind in ("matmul", "convolution"))
+                assert each.seconds >= products / fastest
+        assert by_fidelity["fused"].seconds <= by_fidelity["roofline"].seconds * (1 + 1e-9), name
+        assert by_fidelity["efficiency"].seconds >= by_fidelity["fused"].seconds
+        if "systolic" in by_fidelity:
+            assert by_fidelity["systolic"].seconds >= by_fidelity["fused"].seconds * (1 - 1e-9)
+        for fidelity in by_fidelity:
+            assert predict(module, faster, fidelity).seconds <= by_fidelity[fidelity].seconds
+
+
+def test_every_device_of_the_study_is_there() -> None:
+    names = {
+        name.replace("-", "").replace(" ", "").lower() for each in devices.all_devices().values() for name in (each.name, *each.aliases)
+    }
+    for wanted in ISSUE_DEVICES:
+        first, *rest = wanted.lower().split("-")
+        assert any(name.startswith(first) and all(part in name for part in rest) for name in names), wanted
+    # The disagreement over TPU v3 is kept: Google's documentation says 123 TFLOP/s, the scaling book 140.
+    assert (devices.load("TPU-v3").peak["bf16"].value, devices.load("TPU-v3").peak["bf16"].high) == (123e12, 140e12)
+
+
+def test_types_run_in_others_and_that_is_said() -> None:
+    assert [family(dtype) for dtype in ("f8E5M2", "f4E2M1FN", "ui8", "i4", "i32", "i1", "complex<f64>", "!quant.uniform<i8:f32, 0.5>")] == [
+        "f8", "f4", "i8", "i4", "f32", "f32", "f64", "i8",
+    ]  # fmt: skip
+    rate = matrix_rate(devices.load("A100-SXM4-80GB"), "f8E4M3FN")
+    assert rate is not None and (rate.runs_in, rate.instead) == ("fp16", True)
+    assert matrix_rate(devices.load("TPU-v5e"), "f64") is None
+    tf32 = matrix_rate(devices.load("A100-SXM4-80GB"), "f32", "tf32")
+    assert tf32 is not None and tf32.flop_per_s == 156e12  # NVIDIA A100 data sheet
+    double = our_module(texts.EINSUM.replace("f32", "f64"))
+    assert predict(double, devices.load("TPU-v5e")).unsupported == {"matmul in f64": 1}
+    strange = predict(our_module(texts.STRANGE), devices.load("H100"))
+    assert strange.unknown == {"foo.bar": 1, "stablehlo.custom_call @mine": 1} and strange.seconds > 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(sorted(ARRAYS)), st.integers(1, 40), st.integers(1, 3000), st.integers(1, 3000), st.integers(1, 3000))
+def test_arrays_never_beat_their_peak(device: str, batch: int, m: int, n: int, k: int) -> None:
+    chip, arrays = devices.load(device), ARRAYS[device]
+    product = Matmul(batch, m, n, k)
+    assert product_cycles(arrays, product) >= batch * m * n * k / (arrays.count * arrays.rows * arrays.columns)
+    peak = max(rate.value for rate in chip.peak.values())
+    assert product_s(chip, product, peak) >= 2 * batch * m * n * k / peak * (1 - 1e-12)
+
+
+@given(st.integers(1, 6), st.integers(1, 5), st.integers(1, 4))
+def test_layout(members: int, stride: int, groups: int) -> None:
+    listed = [[group + member * stride for member in range(members)] for group in range(groups)]
+    assert layout(listed, 64) == ((members, stride) if members > 1 else (1, 1))
+    assert layout([], 8) == (8, 1)
+
+
+def test_exchanges_take_their_group_and_size() -> None:
+    machine = systems.load("HGX-H100")
+    group = communication.group(machine, 8, 1, 0.9)
+    reduce = Collective("all-reduce", 2**20, 2**20, (tuple(range(8)),))
+    assert exchange_s(reduce, machine, 8) == communication.all_reduce_s(machine, group, 2**20)
+    gather = Collective("all-gather", 2**17, 2**20, (tuple(range(8)),))
+    scatter = Collective("reduce-scatter", 2**20, 2**17, (tuple(range(8)),))
+    assert exchange_s(gather, machine, 8) == exchange_s(scatter, machine, 8) == communication.all_gather_s(machine, group, 2**20)
+    near = Collective("collective-permute", 2**20, 2**20, ((0, 1), (1, 0)))
+    far = Collective("collective-permute", 2**20, 2**20, ((0, 8), (8, 0)))
+    assert exchange_s(near, machine, 16) < exchange_s(far, machine, 16)
+    module = our_module(texts.COLLECTIVES)
+    h100 = devices.load("H100")
+    without, timed = predict(module, h100), predict(module, h100, system=machine)
+    assert without.exchange_s == 0 and sum(without.unsupported.values()) == 6
+    assert timed.exchange_s > 0 and timed.seconds == timed.compute_s + timed.exchange_s and not timed.unsupported
+
+
+def test_operator_times_add_up(programs: dict[str, Module]) -> None:
+    for module in programs.values():
+        found = predict(module, devices.load("H100"), "fused")
+        times = operator_times(module, found)
+        assert sum(time * each.trips for time, each in zip(times, module.operators, strict=True)) == pytest.approx(found.compute_s)
+        assert sum(step.seconds for step in steps(module, found)) == pytest.approx(found.compute_s)
+
+
+def test_trace_holds_the_exchanges(tmp_path: Path) -> None:
+    module = our_module(
+        texts.COLLECTIVES.replace(
+            '"stablehlo.collective_permute"(%2) {source_target_pairs = dense<[[0,1],[1,2],[2,3],[3,0]]> : tensor<4x2xi64>}',
+            '"stablehlo.collective_broadcast"(%2) {replica_groups = dense<[[0,1,2,3]]> : tensor<1x4xi64>}',
+        )
+    )
+    found, groups = nodes(module, predict(module, devices.load("H100")))
+    assert {node.rank for node in found} == {0, 1, 2, 3}
+    assert groups == {"1": (0, 1), "2": (2, 3)}
+    first = [node for node in found if node.rank == 3 and node.type == "COMM_COLL_NODE"]
+    assert [(node.comm_type, node.comm_bytes, node.group) for node in first] == [
+        ("ALL_GATHER", 128, "2"), ("REDUCE_SCATTER", 256, "2"), ("ALL_TO_ALL", 128, ""), ("BROADCAST", 128, ""), ("BROADCAST", 128, ""),
+        ("ALL_REDUCE", 128, ""),
+    ]  # fmt: skip
+    with pytest.raises(InputError, match="collective-permute has no collective"):
+        permuted = our_module(texts.COLLECTIVES)
+        nodes(permuted, predict(permuted, devices.load("H100")))
+    path = tmp_path / "gspmd.mlir"
+    path.write_text(texts.GSPMD)
+    assert main(["hlo", "predict", str(path), "--device", "h100", "--system", "HGX-H100", "--trace", str(tmp_path / "et")]) == 0
+    read = read_trace(tmp_path / "et" / "gspmd.0.et")
+    assert len({node.rank for node in read}) == 8
+    assert json.loads((tmp_path / "et" / "gspmd.groups.json").read_text()) == {"1": [0, 1, 2, 3], "2": [4, 5, 6, 7]}
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, table = tmp_path / "program.mlir", tmp_path / "table.csv"
+    path.write_text(texts.EINSUM)
+    assert main(["hlo", "predict", str(path), "--device", "all", "--fidelity", "all", "--out", str(table)]) == 0
+    answers = json.loads(capsys.readouterr().out)
+    assert {answer["device"] for answer in answers} == set(devices.all_devices())
+    assert table.read_text().startswith("device,fidelity,class,seconds,")
+    for arguments, expected in (
+        (["--device", "h1000"], "no device"),
+        (["--device", "h100", "--fidelity", "guess"], "no fidelity"),
+        (["--device", "h100", "--fidelity", "systolic"], "no systolic array"),
+        (["--device", "h100", "--system", "moon"], "no system"),
+        (["--device", "h100", "--f32", "fp17"], "expected fp32"),
+    ):
+        assert main(["hlo", "predict", str(path), *arguments]) == 2
+        said = capsys.readouterr()
+        assert expected in said.err and len(said.err.strip().splitlines()) == 1 and said.out == ""
