@@ -28,7 +28,7 @@ def main(
     from analysis.errors import InputError
     from analysis.measuring import suites
     from analysis.measuring.campaign import check_folder, measure_suite, noise_lines, write
-    from analysis.measuring.devices import choose_cores, default_devices, parse
+    from analysis.measuring.devices import choose_cores, default_devices, has_cuda, has_nvidia_gpu, parse
 
     if suite not in ("quick", "full"):
         raise InputError(f"no suite {suite!r}; expected quick or full", key="--suite")
@@ -37,6 +37,8 @@ def main(
     if not all(part.strip().isdigit() for part in cores.split(",") if cores):
         raise InputError(f"expected core numbers separated by commas, got {cores!r}", key="--cores")
     chosen = [parse(name.strip()) for name in devices.split(",")] if devices else default_devices()
+    if not devices and has_nvidia_gpu() and not has_cuda():
+        typer.echo("a GPU is here, JAX's CUDA plugin is not (pip install 'jax[cuda13]'): measuring the CPU only")
     used = choose_cores(chosen, tuple(int(part) for part in cores.split(",")) if cores else None)
     check_folder(out)
     whole = suites.suite(suite)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from analysis.errors import InputError
@@ -49,6 +50,8 @@ class MeasuredDevice:
         own = {**threads, "JAX_PLATFORMS": "" if self.platform == "gpu" else "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"}
         if self.platform == "cpu" and self.threads == 1:
             own["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+        if self.platform == "gpu":
+            own["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # the processes of all data types share the GPU's memory
         return own
 
 
@@ -98,16 +101,21 @@ def default_devices(gpu: bool | None = None) -> list[MeasuredDevice]:
     """Every CPU runtime with one thread, and with two where there are two cores, and JAX's data types of a GPU where there is one.
 
     Args:
-        gpu: whether there is one; looked up when None.
+        gpu: whether JAX has one; looked up when None.
     """
     counts = [count for count in (1, 2) if count <= len(available_cores())]
     found = [MeasuredDevice(runtime, count, dtype) for count in counts for runtime, dtypes in RUNTIMES.items() for dtype in dtypes]
     found = [device for device in found if device.dtype == "fp32" or device.threads == 1]
-    if has_nvidia_gpu() if gpu is None else gpu:
+    if (has_nvidia_gpu() and has_cuda()) if gpu is None else gpu:
         found += [MeasuredDevice("jax", 1, dtype, "gpu") for dtype in GPU_DTYPES]
     return found
 
 
 def has_nvidia_gpu() -> bool:
-    """Whether the driver shows a GPU. Whether JAX can use it, its own process finds out."""
+    """Whether the driver shows a GPU."""
     return any(Path("/proc/driver/nvidia/gpus").glob("*"))
+
+
+def has_cuda() -> bool:
+    """Whether JAX's CUDA plugin is installed; the lock holds JAX for CPUs only."""
+    return any(find_spec(name) is not None for name in ("jax_cuda13_plugin", "jax_cuda12_plugin"))

@@ -190,6 +190,8 @@ class JaxRuntime:
         dtype: fp32, tf32, bf16 or fp8.
     """
 
+    FAILURES = (jax.errors.JaxRuntimeError,)
+
     def __init__(self, dtype: str) -> None:
         self.dtype = dtype
         self.device = jax.devices()[0]

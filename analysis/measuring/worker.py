@@ -4,7 +4,8 @@
 
 Requests: {"operator": [kind, size, variant], "budget_s": s}; {"model": name, "arguments": {...}, "budget_s": s}; or
 {"peak": what, "budget_s": s}.
-An answer holds the timing, or {"unsupported": why}. The first line written is {"ready": facts}.
+An answer holds the timing, or {"unsupported": why}, also when the runtime
+itself refuses, for want of memory or of a kernel. The first line written is {"ready": facts}.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ def serve(device_name: str, cores: tuple[int, ...]) -> None:
 
     device = parse(device_name)
     runtime = _runtime(device)
+    failures = getattr(runtime, "FAILURES", ())
     control = Control()
     control.measure()
     answers = os.fdopen(os.dup(1), "w", buffering=1)
@@ -69,7 +71,9 @@ def serve(device_name: str, cores: tuple[int, ...]) -> None:
             answer.update(measure(run, request["budget_s"]).row())
             answer["control_arithmetic_s"], answer["control_copy_s"] = control.measure()
         except Unsupported as reason:
-            answer["unsupported"] = str(reason)
+            answer = {"unsupported": str(reason)}
+        except failures as error:
+            answer = {"unsupported": f"{device.runtime}: {str(error).splitlines()[0][:200]}"}
         answers.write(json.dumps(answer) + "\n")
 
 

@@ -67,6 +67,19 @@ def test_runtimes_agree(operator: Operator, onnx: onnx_runtime.OnnxRuntime) -> N
         assert operator.kind in ("conv2d", "pool", "rope", "transpose") or operator.variant in ("causal", "gelu", "fused")
 
 
+@pytest.mark.parametrize(("dtype", "tolerance"), [("tf32", 2e-3), ("bf16", 2e-2), ("fp8", 0.3)])
+def test_narrow_types_compute_the_same_product(dtype: str, tolerance: float) -> None:
+    """The data types of a GPU, run on a CPU: the product in fewer bits, within a few of their roundings (2^-11, 2^-8, 2^-4 of a term)."""
+    operator = Operator("gemm", (16, 8, 32))
+    x, w = (10 * values(shape, index) for index, shape in enumerate((*operator.inputs(), *operator.parameters())))
+    kind = jax_runtime.ARRAYS[dtype]
+    got = jax.jit(jax_runtime.function(operator, dtype))(jax.numpy.asarray(x, kind), jax.numpy.asarray(w, kind))
+    np.testing.assert_allclose(np.asarray(got, np.float32), x @ w, atol=tolerance * np.abs(x @ w).max())
+    if dtype == "fp8":
+        with pytest.raises(Unsupported):
+            jax_runtime.function(Operator("softmax", (1, 2, 2)), dtype)
+
+
 def test_blocked_attention_is_attention() -> None:
     # Several blocks of queries and keys, against the definition in double precision.
     operator = Operator("attention", (1, 2, 520, 768, 16), "fused")
