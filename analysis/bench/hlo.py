@@ -1,0 +1,75 @@
+"""How fast is a program lowered, read and costed? Llama-2-7B's training step with its blocks written out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from analysis.bench.report import Benchmark
+from analysis.paths import ROOT
+
+WORKLOAD = "llama2_7b_train_unrolled"
+_READ = """
+import gc, json, sys, time
+from analysis.workloads import hlo_bindings, hlo_child
+content = open(sys.argv[1], "rb").read()
+hlo_bindings.plain_operations()
+gc.disable()
+before = time.process_time()
+record = hlo_child.read(content, None)
+text = json.dumps(record)
+after = time.process_time()
+count = 0
+def visit(operation):
+    global count
+    count += 1
+    return hlo_bindings.ir.WalkResult.ADVANCE
+hlo_bindings.parse(content, hlo_bindings.context()).operation.walk(visit)
+assert "error" not in record and record["operator_work"], record
+print(count / (after - before))
+"""
+
+
+def lowering_seconds() -> float:
+    """CPU seconds to lower the program (tracing, StableHLO), jax already imported."""
+    from analysis.workloads import zoo
+
+    before = time.process_time()
+    zoo.lower(WORKLOAD)
+    return time.process_time() - before
+
+
+def _operations_per_cpu_second(form: str) -> float:
+    from analysis.workloads import zoo
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "program"
+        path.write_bytes(zoo.serialise(zoo.lower(WORKLOAD), form))  # type: ignore[arg-type]
+        runs = [
+            float(subprocess.run([sys.executable, "-c", _READ, path], cwd=ROOT, capture_output=True, check=True, text=True).stdout)
+            for _ in range(3)
+        ]
+    return sorted(runs)[1]
+
+
+def text_operations_per_cpu_second() -> float:
+    """Operations of MLIR text parsed, simplified and costed a CPU-second (median of 3 fresh processes, start-up apart)."""
+    return _operations_per_cpu_second("text")
+
+
+def bytecode_operations_per_cpu_second() -> float:
+    """The same for MLIR bytecode."""
+    return _operations_per_cpu_second("bytecode")
+
+
+def benchmarks() -> list[Benchmark]:
+    """The room's benchmarks."""
+    note = "Llama-2-7B training step, 32 blocks written out"
+    return [
+        Benchmark("StableHLO: lowering", lowering_seconds, "CPU s", 5.0, "max", note),
+        Benchmark("StableHLO: text read and costed", text_operations_per_cpu_second, "operations/CPU-s", 100_000, "min", note),
+        Benchmark("StableHLO: bytecode read and costed", bytecode_operations_per_cpu_second, "operations/CPU-s", 100_000, "min", note),
+    ]
