@@ -25,6 +25,7 @@ _LOAD, _DYNAMIC, _INTERPRETER, _TLS = 1, 2, 3, 7
 _EXECUTABLE, _STATIC_PIE = 2, 3
 _HEADER, _PROGRAM_HEADER = struct.Struct("<16sHHIQQQIHHHHHH"), struct.Struct("<IIQQQQQQ")
 _MAXIMUM_SPAN = 1 << 31
+_PAGE = 4096
 
 
 @dataclass(frozen=True)
@@ -99,9 +100,13 @@ def read_elf(path: str | Path) -> Program:
         if offset + file_bytes > len(data) or file_bytes > memory_bytes:
             missing = f"bytes {offset} to {offset + file_bytes} expected, the file has {len(data)}"
             raise InputError(f"truncated ELF file: segment at {address:#x}: {missing}", path=path)
-        segments.append(Segment(address + bias, data[offset : offset + file_bytes], memory_bytes, bool(flags & 1)))
-        if offset <= headers_offset < offset + file_bytes:
+        # Linux maps whole pages: what lies before the segment in its first page of the file is in memory too.
+        before = address % _PAGE if (address - offset) % _PAGE == 0 else 0
+        start = offset - min(before, offset)
+        if start <= headers_offset < offset + file_bytes:
             headers_address = address + bias + headers_offset - offset
+        begin = offset - start
+        segments.append(Segment(address + bias - begin, data[start : offset + file_bytes], memory_bytes + begin, bool(flags & 1)))
     segments.sort(key=lambda segment: segment.address)
     entry += bias
     if not any(segment.executable and segment.address <= entry < segment.address + segment.memory_bytes for segment in segments):

@@ -17,12 +17,13 @@ from analysis.cores.linux import STACK_BYTES, STACK_TOP, Kernel, build_stack
 from analysis.cores.trace import EPOCH_INSTRUCTIONS, NEVER_EXECUTED, NO_REGISTER, Code, Trace, concatenate
 from analysis.errors import InputError
 
-HEAP_BYTES = 256 << 20
+HEAP_BYTES = 512 << 20
 """Address space behind the program's image for brk and mmap; pages that nobody touches cost nothing."""
 
 _PAGE = 4096
 _SLACK = 64
 _DECODE_AHEAD = 64
+_MAXIMUM_CODE_SPAN = 256 << 20
 _ENDS_RUN = frozenset({op.JAL, op.JALR, op.ECALL, op.EBREAK})
 
 
@@ -77,6 +78,9 @@ def load(
         stack_top: address above the stack (Linux has it there with Sv39 and no randomization).
         output: called with file descriptor and bytes of every write; None keeps them in `machine.kernel.written`.
         standard_input: what read() of descriptor 0 gives.
+
+    Raises:
+        InputError: executable segments too far apart.
     """
     low = program.segments[0].address & -_PAGE
     high = max(segment.address + segment.memory_bytes for segment in program.segments)
@@ -96,6 +100,8 @@ def load(
     registers[2] = build_stack(stack, stack_top, program, (program.path.name, *arguments), environment)
     regions = [(s.address, s.address + s.memory_bytes) for s in program.segments if s.executable]
     base, end = min(a for a, _ in regions) & -2, max(b for _, b in regions)
+    if end - base > _MAXIMUM_CODE_SPAN:
+        raise InputError(f"executable segments span {end - base} bytes: expected at most {_MAXIMUM_CODE_SPAN}", path=program.path)
     slots = (end - base + 1) // 2
     state[op.STATE_BASE] = base
     state[op.STATE_NEXT] = (program.entry - base) >> 1
