@@ -38,7 +38,7 @@ def evaluate(
     settings = replace(basic_block_ports.Settings(), members=members)
     methods = ("additive", "ports") if quick else basic_block_trial.METHODS
     cores = arch or list(dict.fromkeys(frame["arch"]))
-    tables = [basic_block_trial.compare(basic_block_data.from_table(frame, core), settings, [seed], methods) for core in cores]
+    tables = [basic_block_trial.compare(basic_block_data.from_table(frame, core, data), settings, [seed], methods) for core in cores]
     table = pd.concat(tables, ignore_index=True)
     if out is not None:
         write_csv(table, out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -43,25 +44,26 @@ class Blocks:
     tools: dict[str, Floats]
 
 
-def from_table(frame: pd.DataFrame, arch: str) -> Blocks:
+def from_table(frame: pd.DataFrame, arch: str, path: Path | None = None) -> Blocks:
     """The blocks of one core.
 
     Args:
         frame: columns as `REQUIRED`, and perhaps those of `TOOLS`.
         arch: name of the core.
+        path: the file that the table comes from, named in errors.
     Raises:
         InputError: no such core, a block of no instructions, or cycles that are not positive.
     """
     part = frame[frame["arch"] == arch]
     if part.empty:
-        raise InputError(f"no such core; there are: {', '.join(sorted(frame['arch'].unique()))}", key=arch)
+        raise InputError(f"no such core; there are: {', '.join(sorted(frame['arch'].unique()))}", path=path, key=arch)
     sequences = [text.split(SEPARATOR) for text in part["iseq"]]
     for row, sequence in zip(part.index, sequences, strict=True):
         if not all(sequence):
-            raise InputError("a block names an empty instruction", line=int(row) + 2, key="iseq")
+            raise InputError("a block names an empty instruction", path=path, line=int(row) + 2, key="iseq")
     cycles = part["cycles"].to_numpy(dtype=float)
     if not (cycles > 0).all():
-        raise InputError("cycles are not positive", line=int(part.index[int(np.argmin(cycles > 0))]) + 2, key="cycles")
+        raise InputError("are not positive", path=path, line=int(part.index[int(np.argmin(cycles > 0))]) + 2, key="cycles")
     instructions = tuple(sorted({name for sequence in sequences for name in sequence}))
     index = {name: number for number, name in enumerate(instructions)}
     counts = np.zeros((len(sequences), len(instructions)))
@@ -91,7 +93,7 @@ def load(arch: str) -> Blocks:
     missing = [column for column in REQUIRED if column not in frame]
     if missing:
         raise InputError(f"missing column; expected {', '.join(REQUIRED)}", path=path, line=1, key=", ".join(missing))
-    return from_table(frame, arch)
+    return from_table(frame, arch, path)
 
 
 def cores() -> list[str]:
@@ -102,9 +104,10 @@ def cores() -> list[str]:
 def alone(blocks: Blocks) -> Floats:
     """Cycles of each instruction by itself, from the sums: the table gives a sum a block, and there are more blocks than instructions.
 
-    sum_alone = counts c, solved by least squares; exact where every instruction can be told apart.
+    sum_alone = counts c, solved by least squares; exact where every instruction can be told apart. Rounded to 1e-9 cycles, so that equal
+    times stay equal.
     """
-    return np.asarray(np.linalg.lstsq(blocks.counts, blocks.sum_alone, rcond=None)[0])
+    return np.asarray(np.round(np.linalg.lstsq(blocks.counts, blocks.sum_alone, rcond=None)[0], 9))
 
 
 def traits(name: str) -> set[str]:

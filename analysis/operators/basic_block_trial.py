@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 from sklearn.ensemble import HistGradientBoostingRegressor
+from threadpoolctl import threadpool_limits
 
 from analysis.operators import basic_block_ports, graph_net
 from analysis.operators.basic_block_data import Blocks, alone, trait_matrix
@@ -97,8 +98,9 @@ def predict(blocks: Blocks, split: Split, method: str, ports: basic_block_ports.
     if method == "boosting":
         table = features(blocks, traits, single)
         model = HistGradientBoostingRegressor(max_iter=400, learning_rate=0.05, max_leaf_nodes=15, l2_regularization=1.0, random_state=seed)
-        model.fit(table[split.fitted], np.log(cycles))
-        return np.asarray(np.exp(model.predict(table[split.held_out])))
+        with threadpool_limits(1):
+            model.fit(table[split.fitted], np.log(cycles))
+            return np.asarray(np.exp(model.predict(table[split.held_out])))
     if method == "graph net":
         return graph_net.fit_predict(counts, cycles, traits, wanted, graph_net.Settings(), seed)
     if method == "ports":
