@@ -20,11 +20,26 @@ def trace(
     program: Annotated[Path, typer.Argument(help="static RV64 Linux ELF executable")],
     out: Annotated[Path, typer.Option(help=".npz file to write: plain arrays, one entry an executed instruction")],
     limit: Annotated[int | None, typer.Option(min=1, help="stop after so many instructions")] = None,
+    argument: Annotated[list[str] | None, typer.Option(help="argument of the program (may be repeated)")] = None,
 ) -> None:
     """Run the program; its output goes to standard output, its trace into the file, its exit code to standard error."""
     from analysis.cores.trace_command import trace_to_file
 
-    typer.echo(trace_to_file(program, out, limit), err=True)
+    typer.echo(trace_to_file(program, out, limit, tuple(argument or ())), err=True)
+
+
+@app.command()
+def simulate(
+    program: Annotated[Path, typer.Argument(help="static RV64 Linux ELF executable")],
+    design: Annotated[str, typer.Option(help="8w, 6w+ls, rob, lsq, 4w+mem, or the path of a design's YAML file")],
+    out: Annotated[Path, typer.Option(help="CSV file to write: one row of counters")],
+    limit: Annotated[int | None, typer.Option(min=1, help="only the first so many instructions")] = None,
+    per_instruction: Annotated[Path | None, typer.Option(help=".npz file for the retire cycle of each instruction")] = None,
+) -> None:
+    """Time the program on an out-of-order core: instructions, cycles, IPC, mispredictions, misses."""
+    from analysis.cores.simulate_command import simulate_to_file
+
+    typer.echo(simulate_to_file(program, design, out, limit, per_instruction), err=True)
 
 
 @app.command()
@@ -76,3 +91,32 @@ def unseal(
     from analysis.cores.sealed import read_key, unseal_file
 
     unseal_file(source, out, read_key(key))
+
+
+@app.command()
+def rank(
+    trace: Annotated[Path, typer.Argument(help="trace (.npz) that `core trace` wrote, from the start of the program")],
+    model: Annotated[str, typer.Option(help="name of a shipped model (ours, ours_unseen) or the path of a .safetensors file")] = "ours",
+    limit: Annotated[int | None, typer.Option(min=1, help="look at so many instructions at most, from the start")] = 4_000_000,
+    blocks: Annotated[int, typer.Option(min=1, help="blocks of 2048 instructions to predict, evenly spread")] = 256,
+    out: Annotated[Path | None, typer.Option(help="CSV file for the ranking")] = None,
+) -> None:
+    """Predicted cycles of a trace on each design, the order of the designs, and how sure the order is."""
+    from analysis.cores.model_files import model_path, read_trunk
+    from analysis.cores.rank import rank as rank_designs
+    from analysis.cores.trace import read_trace
+    from analysis.tables import write_csv
+
+    trunk = read_trunk(model_path(model))
+    whole = read_trace(trace)
+    ranking = rank_designs(whole if limit is None else whole.slice(0, limit), trunk, blocks)
+    if out is not None:
+        write_csv(ranking.table, out)
+    typer.echo(f"{'rank':>4} {'design':<10} {'cycles':>14} {'95 % of resampled blocks':>29} {'CPI':>7}  faster than the next")
+    for row in ranking.table.to_dict("records"):
+        sure = "" if row["rank"] == len(ranking.table) else f"{100 * row['faster_than_next']:.1f} %"
+        span = f"{row['cycles_low']:,} - {row['cycles_high']:,}"
+        typer.echo(f"{row['rank']:>4} {row['design']:<10} {row['cycles']:>14,} {span:>29} {row['cpi']:>7.3f}  {sure}")
+    typer.echo(f"{ranking.instructions:,} of {len(whole):,} instructions, {ranking.sampled:,} predicted", err=True)
+    seen = f"the model saw the code of {100 * ranking.known:.0f} % of them in training"
+    typer.echo(seen + ("" if ranking.known > 0.5 or model != "ours" else "; --model ours_unseen is made for other code"), err=True)

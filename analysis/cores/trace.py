@@ -58,7 +58,6 @@ class OpClass(IntEnum):
 
 LOADS = frozenset({OpClass.MEM_READ, OpClass.FLOAT_MEM_READ, OpClass.ATOMIC})
 STORES = frozenset({OpClass.MEM_WRITE, OpClass.FLOAT_MEM_WRITE, OpClass.ATOMIC})
-CONTROL = frozenset({OpClass.BRANCH, OpClass.JUMP, OpClass.CALL, OpClass.INDIRECT_JUMP, OpClass.INDIRECT_CALL, OpClass.RETURN})
 
 
 @dataclass(frozen=True)

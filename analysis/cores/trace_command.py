@@ -32,6 +32,7 @@ def trace_to_file(program: Path, out: Path, limit: int | None, arguments: tuple[
         InputError: unreadable program, what it does is not allowed, or the file cannot be written.
     """
     machine = load(read_elf(program), arguments, output=_pass_on)
+    stack_pointer = int(machine.registers[2])
     try:
         writer = TraceWriter(out)
     except OSError as error:
@@ -44,4 +45,5 @@ def trace_to_file(program: Path, out: Path, limit: int | None, arguments: tuple[
     finally:
         writer.close(complete)
     ended = f"exit code {machine.exit_code}" if machine.exit_code is not None else f"stopped at the limit, PC {machine.pc:#x}"
-    return f"{program}: {machine.retired} instructions, {ended}, trace in {out}"
+    began = f"from PC {machine.program.entry:#x} with stack pointer {stack_pointer:#x}"
+    return f"{program}: {machine.retired} instructions {began}, {ended}, trace in {out}"

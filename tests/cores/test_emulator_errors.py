@@ -78,6 +78,10 @@ def test_the_command_passes_output_on_and_writes_all_or_nothing(tmp_path: Path, 
     assert np.array_equal(whole.pc, trace.pc) and np.array_equal(whole.address, trace.address)
     assert np.array_equal(whole.sources, trace.sources) and np.array_equal(whole.taken, trace.taken)
 
+    second_seed = ["core", "trace", str(program_path("hashjoin")), "--out", str(out), "--argument", "2", "--limit", "50000000"]
+    assert main(second_seed) == 0
+    assert capfd.readouterr().out == "9f6b86c656adff82\n"
+
     bad = write_elf(tmp_path / "bad.elf", [ADDI_X1, ILLEGAL])
     assert main(["core", "trace", str(bad), "--out", str(tmp_path / "never.npz")]) == 2
     assert capfd.readouterr().err.count("\n") == 1
