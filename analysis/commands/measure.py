@@ -17,7 +17,7 @@ def main(
     out: Annotated[Path, typer.Option(help="folder for the tables and machine.json")] = Path("_build/measured"),
     devices: Annotated[str, typer.Option(help="comma-separated, such as jax-1t-fp32,onnxruntime-2t-fp32; default: all there are")] = "",
     cores: Annotated[str, typer.Option(help="comma-separated cores to measure on; default: the last ones")] = "",
-    stride: Annotated[int, typer.Option(help="measure every so-manieth operator of the suite", min=1)] = 1,
+    stride: Annotated[int, typer.Option(help="measure only every n-th operator of the suite", min=1)] = 1,
     only: Annotated[str, typer.Option(help="operators or models; default: both")] = "",
 ) -> None:
     """Measure a suite; without a subcommand."""
