@@ -1,0 +1,71 @@
+"""Latency of GPU kernels: predict shapes on any device, evaluate on measured tables, score anyone's predictions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
+
+CASES = "CSV with the columns op,B,M,N,K,H,device as NeuSight's tables have them; those that no operator uses may be absent"
+SPEC = "YAML in the form of data/hardware/devices/*.yaml, for devices of your own"
+
+
+@app.command()
+def predict(
+    cases: Annotated[Path, typer.Argument(help=CASES)],
+    out: Annotated[Path, typer.Option(help="CSV to write: the cases with latency_ms, lower_ms, upper_ms, bound and reason added")],
+    device_spec: Annotated[Path | None, typer.Option(help=SPEC)] = None,
+) -> None:
+    """Predict each case with the committed model and a 90 % interval; one that is not covered has an empty result and its reason."""
+    from analysis.operators import kernel_devices, kernel_model
+    from analysis.operators.kernel_answers import answer_file
+
+    own = kernel_devices.read_spec(device_spec) if device_spec else None
+    done, not_done = answer_file(cases, out, kernel_model.load(), own)
+    typer.echo(f"{done} cases answered, {not_done} not, in {out}")
+
+
+@app.command()
+def evaluate(
+    data: Annotated[Path, typer.Argument(help="measured table: the columns of the cases and latency_ms; NeuSight's tables as they are")],
+    split: Annotated[
+        str, typer.Option(help="leave-one-device-out, old-to-new, unseen-shapes, new-operators or random")
+    ] = "leave-one-device-out",
+    out: Annotated[Path | None, typer.Option(help="CSV to write the accuracy to; without it, it is printed")] = None,
+    seed: Annotated[int, typer.Option(help="of the draws")] = 0,
+) -> None:
+    """Fit on one part of a measured table, predict the rest, and report the error by operator group and device."""
+    from analysis.operators.kernel_evaluation import evaluate_file
+    from analysis.tables import write_csv
+
+    table = evaluate_file(data, split, seed)
+    if out:
+        write_csv(table, out)
+        typer.echo(f"{len(table)} rows in {out}")
+    else:
+        typer.echo(table.to_string(index=False, float_format=lambda x: f"{x:.3g}"))
+
+
+@app.command()
+def score(
+    predictions: Annotated[
+        Path, typer.Argument(help="CSV with the columns of the cases and latency_ms as predicted; lower_ms and upper_ms if you have them")
+    ],
+    split: Annotated[
+        str, typer.Option(help="which blind rows: leave-one-device-out, old-to-new or unseen-shapes")
+    ] = "leave-one-device-out",
+    out: Annotated[Path | None, typer.Option(help="CSV to write the accuracy to; without it, it is printed")] = None,
+) -> None:
+    """Score anyone's predictions against the measured kernels of the datasets (make data), on the rows that a split leaves blind."""
+    from analysis.operators.kernel_evaluation import score_file
+    from analysis.tables import write_csv
+
+    table = score_file(predictions, split)
+    if out:
+        write_csv(table, out)
+        typer.echo(f"{len(table)} rows in {out}")
+    else:
+        typer.echo(table.to_string(index=False, float_format=lambda x: f"{x:.3g}"))

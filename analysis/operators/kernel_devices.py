@@ -1,0 +1,154 @@
+"""What does a kernel predictor know of a GPU? Its data sheet, and how far its board lets the chip run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from analysis.configs import Strict, read_yaml
+from analysis.errors import InputError
+from analysis.hardware import devices
+from analysis.paths import DATA
+
+ARCHITECTURES = DATA / "models" / "kernels" / "architectures.yaml"
+BOARD_OVERHEAD_W = 20.0  # memory, converters and leakage of a board; a round figure
+
+
+class Architecture(Strict):
+    """What boards of one chip design share.
+
+    Args:
+        name: architecture of `data/hardware/devices`.
+        lanes_per_sm: fp32 lanes of a streaming multiprocessor or compute unit (count), which tells the two designs of a generation apart.
+        reference_board: the least power-limited board of the design, its limit (W) and fp32 peak of the vector unit (TFLOP/s).
+        separate_integer_pipe: whether address arithmetic issues beside fp32 (Volta and later) or takes its slots.
+        shared_bandwidth_bytes_per_clock: shared memory of one multiprocessor (bytes a clock).
+        bmm_tiles, linear_tiles: output tiles (columns by rows) of the library's fp32 kernels.
+        source: where the figures are from.
+    """
+
+    name: str
+    lanes_per_sm: int
+    reference_board: str
+    reference_tdp_w: float
+    reference_tflop_per_s: float
+    separate_integer_pipe: bool
+    shared_bandwidth_bytes_per_clock: float
+    bmm_tiles: tuple[tuple[int, int], ...]
+    linear_tiles: tuple[tuple[int, int], ...]
+    source: str
+
+
+class ArchitectureFile(Strict):
+    """`data/models/kernels/architectures.yaml`."""
+
+    architectures: tuple[Architecture, ...]
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """The data sheet of one GPU, as far as a predictor uses it.
+
+    Args:
+        name: as the tables write it.
+        vector_flop_per_s: fp32 peak of the vector units (FLOP/s).
+        matrix_flop_per_s: fp32 peak that a matrix product reaches (FLOP/s): the matrix cores on AMD, the vector units on NVIDIA.
+        bandwidth_bytes_per_s: device memory (bytes/s).
+        l2_bytes: last-level cache (bytes).
+        sms: multiprocessors or compute units (count).
+        tdp_w: board power limit (W).
+        architecture: see `Architecture`.
+    """
+
+    name: str
+    vendor: str
+    vector_flop_per_s: float
+    matrix_flop_per_s: float
+    bandwidth_bytes_per_s: float
+    l2_bytes: float
+    sms: int
+    clock_hz: float
+    tdp_w: float
+    memory_type: str
+    architecture: Architecture
+
+    @property
+    def power_headroom(self) -> float:
+        """Power for each FLOP/s that the board grants, relative to the least limited board of the same chip design.
+
+        ((TDP - 20 W) / peak) / ((reference TDP - 20 W) / reference peak).
+        """
+        own = (self.tdp_w - BOARD_OVERHEAD_W) / (self.vector_flop_per_s / 1e12)
+        reference = (self.architecture.reference_tdp_w - BOARD_OVERHEAD_W) / self.architecture.reference_tflop_per_s
+        return own / reference
+
+
+@cache
+def architectures() -> tuple[Architecture, ...]:
+    """Every chip design known."""
+    return read_yaml(ARCHITECTURES, ArchitectureFile).architectures
+
+
+def _architecture(device: devices.Device, lanes: int) -> Architecture:
+    same = [a for a in architectures() if a.name == device.architecture]
+    if not same:
+        known = ", ".join(sorted({a.name for a in architectures()}))
+        raise InputError(f"{device.name} is of architecture {device.architecture!r}; kernels are predicted for {known}", key="architecture")
+    return min(same, key=lambda a: abs(a.lanes_per_sm - lanes))
+
+
+def from_device(device: devices.Device, name: str | None = None) -> Gpu:
+    """What a predictor uses of a device entry.
+
+    Args:
+        device: an entry of `data/hardware/devices` or of a file of the same form.
+        name: the name under which the cases know it.
+    Raises:
+        InputError: a figure that the predictor needs is missing, or the architecture is unknown.
+    """
+    needed = {
+        "l2": device.l2_bytes,
+        "sms": device.sm_count,
+        "clock": device.clock_hz,
+        "tdp": device.tdp_w,
+        "lanes_per_sm": device.lanes_per_sm,
+    }
+    missing = [key for key, value in needed.items() if value is None]
+    if missing:
+        raise InputError(f"{device.name} lacks {', '.join(missing)}, which a kernel prediction needs", key=missing[0])
+    assert device.lanes_per_sm and device.l2_bytes and device.sm_count and device.clock_hz and device.tdp_w
+    return Gpu(
+        name or device.name,
+        device.vendor,
+        device.vector_flop_per_s("fp32"),
+        device.peak_flop_per_s("fp32"),
+        device.memory_bandwidth_bytes_per_s,
+        device.l2_bytes,
+        device.sm_count,
+        device.clock_hz,
+        device.tdp_w,
+        device.memory_type,
+        _architecture(device, int(device.lanes_per_sm.value)),
+    )
+
+
+@cache
+def load(name: str) -> Gpu:
+    """A GPU by any name of `data/hardware/devices` (the names of NeuSight's tables are among them)."""
+    return from_device(devices.load(name), name)
+
+
+def read_spec(path: Path) -> dict[str, Gpu]:
+    """GPUs of a file in the form of `data/hardware/devices/*.yaml`, by name and alias.
+
+    Raises:
+        InputError: malformed, or a figure missing.
+    """
+    found = {}
+    for device in read_yaml(path, devices.DeviceFile).devices.values():
+        for name in (device.name, *device.aliases):
+            found[name] = from_device(device, name)
+    if not found:
+        raise InputError("names no device; expected `devices:` with at least one entry", path=path, key="devices")
+    return found
