@@ -30,7 +30,10 @@ def cost(file: Program, entry: Entry = "", part: Part = 0, seconds: Seconds = 60
 def predict(
     file: Program,
     device: Annotated[str, typer.Option(help="device of data/hardware/devices, such as h100; all: every one")],
-    fidelity: Annotated[str, typer.Option(help="roofline, fused, efficiency, systolic (TPUs), or all that cover the device")] = "fused",
+    fidelity: Annotated[
+        str,
+        typer.Option(help="roofline, fused, efficiency, systolic or loopnest (TPUs; slow), or all the quick ones that cover the device"),
+    ] = "fused",
     system: Annotated[str, typer.Option(help="machine of data/hardware/systems.yaml whose links the exchanges use")] = "",
     f32: Annotated[str, typer.Option(help="type that f32 products run in: fp32, tf32 or bf16")] = "fp32",
     out: Annotated[Path | None, typer.Option(help="CSV to write: one row for each device, fidelity and class")] = None,

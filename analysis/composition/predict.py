@@ -6,6 +6,7 @@
 | fused | the same over kernels, by the rule that `study_fusion` states |
 | efficiency | as fused, each peak times what the device reaches on single operators (`efficiencies`: no training step in them) |
 | systolic | as fused on a TPU, products and convolutions by the cycles of its arrays |
+| loopnest | as fused on a TPU, products and convolutions by the best loop nest the mapper finds; seconds of search for each shape |
 
 Unless a system is given, exchanges between devices are not timed, and that is said.
 """
@@ -17,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from analysis.composition import efficiencies
+from analysis.composition import efficiencies, loopnest_device
 from analysis.composition.device_rates import Rate, matrix_rate, vector_rate
 from analysis.composition.exchange import exchange_s
 from analysis.composition.study_fusion import kernels
@@ -26,11 +27,12 @@ from analysis.errors import InputError
 from analysis.hardware import devices, systems
 from analysis.hardware.devices import Device
 from analysis.hardware.systems import System
-from analysis.workloads.graph import Matmul, Module, Operator, Tensor
+from analysis.workloads.graph import Matmul, Module, Operator, Tensor, element_bits
 
-Fidelity = Literal["roofline", "fused", "efficiency", "systolic"]
+Fidelity = Literal["roofline", "fused", "efficiency", "systolic", "loopnest"]
 FIDELITIES: tuple[str, ...] = get_args(Fidelity)
 PRODUCTS = ("matmul", "convolution")
+ON_ARRAYS = ("systolic", "loopnest")
 
 
 @dataclass
@@ -115,7 +117,7 @@ def predict(
     """
     if fidelity not in FIDELITIES:
         raise InputError(f"no fidelity {fidelity!r}; expected one of {', '.join(FIDELITIES)}", key="fidelity")
-    if fidelity == "systolic":
+    if fidelity in ON_ARRAYS:
         arrays_of(device)
     measured = device.kind == "cpu"  # its peaks are what programs reached
     share = efficiencies.Share(matrix=1, fp32_matrix=1, memory=1)
@@ -161,7 +163,7 @@ def predictions(module: Module, device: str, fidelity: str, system: str | None =
     Args:
         module: what one device runs.
         device: name or alias, or ``all``.
-        fidelity: see `predict`, or ``all``: those that cover the device.
+        fidelity: see `predict`, or ``all``: those that cover the device, without the slow ``loopnest``.
         system: name of a machine.
         f32_in: fp32, tf32 or bf16.
     Raises:
@@ -173,7 +175,11 @@ def predictions(module: Module, device: str, fidelity: str, system: str | None =
     chosen = list(devices.all_devices().values()) if device == "all" else [devices.load(device)]
     found: list[Prediction] = []
     for each in chosen:
-        wanted = [name for name in FIDELITIES if name != "systolic" or each.name in ARRAYS] if fidelity == "all" else [fidelity]
+        wanted = (
+            [name for name in FIDELITIES if name not in ON_ARRAYS or (name == "systolic" and each.name in ARRAYS)]
+            if fidelity == "all"
+            else [fidelity]
+        )
         found.extend(predict(module, each, name, system=machine, f32_in=f32_in) for name in wanted)
     return found
 
@@ -183,6 +189,9 @@ def _compute_s(unit: _Unit, rate: Rate, share: efficiencies.Share, device: Devic
         return unit.flop / rate.flop_per_s
     if fidelity == "systolic" and unit.product is not None:
         return unit.runs * product_s(device, unit.product, rate.flop_per_s)
+    if fidelity == "loopnest" and unit.product is not None:
+        width = max(1, element_bits(unit.dtype) // 8)
+        return unit.runs * loopnest_device.product_s(device.name, unit.product, width, rate.flop_per_s)
     return unit.flop / (rate.flop_per_s * share.of(rate.runs_in))
 
 

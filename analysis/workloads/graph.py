@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
@@ -24,6 +25,25 @@ OperatorClass = Literal[
     "custom call",
     "unknown",
 ]
+
+
+def element_bits(dtype: str) -> int:
+    """Bits of an element in memory: booleans take a byte, four-bit numbers are packed, a quantised type is its storage type.
+
+    Args:
+        dtype: as MLIR writes it: ``f32``, ``i1``, ``complex<f32>``, ``f8E4M3FN``, ``!quant.uniform<i8:f32, 0.5>``.
+    """
+    if dtype.startswith("complex<"):
+        return 2 * element_bits(dtype[8:-1])
+    if "quant." in dtype:
+        storage = re.search(r"<\s*([iu]+\d+)", dtype)
+        return element_bits(storage.group(1)) if storage else 8
+    if dtype == "i1":
+        return 8
+    if dtype == "index":
+        return 64
+    size = re.match(r"(?:bf|tf|f|i|ui|si)(\d+)", dtype)
+    return int(size.group(1)) if size else 0
 
 
 @dataclass(frozen=True, slots=True)

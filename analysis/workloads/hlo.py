@@ -50,7 +50,13 @@ def _record(path: Path, entry: str | None, part: int, seconds: int, memory_bytes
         str(memory_bytes),
         str(seconds),
     ]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    environment = {
+        **os.environ,
+        "MALLOC_TOP_PAD_": str(64 << 20),
+        "PYTHONPATH": str(ROOT),
+        "OMP_NUM_THREADS": "1",
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+    }
     try:
         done = subprocess.run(
             command, capture_output=True, stdin=subprocess.DEVNULL, timeout=3 * seconds, env=environment, cwd=ROOT, check=False

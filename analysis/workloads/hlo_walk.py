@@ -196,49 +196,53 @@ class Walker:
         producer, kind, types, work_of, plans = self.producer, self.kind, self.types, self.work_of, self.plans
         add_work, add_scope, add_operands = self.operator_work.append, self.operator_scope.append, self.operator_operands.append
         place = len(self.operator_work)
+        known, made_by, type_known, record_of = plans.get, producer.get, kind.get, work_of.get
         for view in block.operations:
             operation = view.operation
             full = operation.name
-            dialect, name, handler, wanted, applies = plans.get(full) or self._plan(full)
-            operands = [*operation.operands]
+            dialect, name, handler, wanted, applies = known(full) or self._plan(full)
             if handler is not None:
+                operands = [*operation.operands]
                 if handler is END:
                     self.table(full.replace("mhlo", "stablehlo"), operands, scope)
                     return operands
                 if handler(self, operation, name, operands, [*operation.results], scope, trips) is not False:
                     place = len(self.operator_work)
                     continue
-            identities = [*map(hash, operands)]
-            inputs: list[Any] = [*map(kind.get, identities)]
+            identities = [*map(hash, operation.operands)]
+            inputs: list[Any] = [*map(type_known, identities)]
             if None in inputs:
-                inputs = [self.type_of(value.type) for value in operands]
+                inputs = [self.type_of(value.type) for value in operation.operands]
             results = operation.results
             if len(results) == 1:
-                made = [hash(results[0])]
-                outputs: list[Any] = [types.get(hash(results[0].type))]
+                result = results[0]
+                output = types.get(hash(result.type))
+                key: tuple[Any, ...] = (full, self.type_of(result.type) if output is None else output, *inputs)
             else:
-                made = [*map(hash, results)]
-                outputs = [types.get(hash(value.type)) for value in results]
-            if None in outputs:
-                outputs = [self.type_of(value.type) for value in results]
-            key: tuple[Any, ...] = (full, *inputs, None, *outputs)
+                key = (full, *inputs, None, *[self.type_of(value.type) for value in results])
             if wanted is not None:
                 key = (key, *map(operation.attributes.get, wanted))
             applied: tuple[Region, ...] = ()
             if applies:
                 applied = tuple(self._region(region) for region in operation.regions)
                 key = (key, applied)
-            work = work_of.get(key)
+            work = record_of(key)
             if work is None:
-                if operation.regions and dialect not in _STRUCTURE:
+                if len(operation.regions) and dialect not in _STRUCTURE:
                     self.notes.setdefault(f"what {full} holds inside is not counted")
+                outputs = [self.type_of(value.type) for value in results]
                 work = work_of[key] = self._work(operation, dialect, name, inputs, outputs, applied)
             add_work(work)
             add_scope(scope)
-            add_operands([producer.get(identity, -1) for identity in identities])
-            for identity, output in zip(made, outputs, strict=True):
+            sources: list[Any] = [*map(made_by, identities)]
+            add_operands([-1 if source is None else source for source in sources] if None in sources else sources)
+            if len(results) == 1:
+                identity = hash(result)
                 producer[identity] = place
-                kind[identity] = output
+                kind[identity] = types[hash(result.type)] if output is None else output
+            else:
+                for value in results:
+                    self.bind(value, place)
             place += 1
         if place > LARGEST_GRAPH:
             raise TooLarge(f"has more than {LARGEST_GRAPH:,} operators once its calls are taken apart")

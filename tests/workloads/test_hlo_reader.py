@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from analysis.__main__ import main
 from analysis.errors import InputError
 from analysis.workloads import zoo
+from analysis.workloads.graph import element_bits
 from analysis.workloads.hlo import read
 from analysis.workloads.hlo_cost import valid_positions
 from analysis.workloads.hlo_loops import linear_trips
-from analysis.workloads.hlo_types import device_groups, element_bits, groups_of_axes
+from analysis.workloads.hlo_types import device_groups, groups_of_axes
 from tests.workloads import hlo_texts as texts
 from tests.workloads.hlo_oracle import our_module, xla_cost
 
@@ -158,8 +159,10 @@ def test_files_that_are_no_programs(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_limits_and_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "program.mlir"
     path.write_text(texts.COUNTED_LOOP)
-    with pytest.raises(InputError, match="GiB of memory"):
-        read(path, memory_bytes=300 << 20)
+    large = tmp_path / "large.mlir"
+    large.write_bytes(b"// " + b" " * (80 << 20) + b"\n" + texts.COUNTED_LOOP.encode())
+    with pytest.raises(InputError, match="needs more than 0.1 GiB of memory"):
+        read(large, memory_bytes=100 << 20)
     split = tmp_path / "split.mlir"
     split.write_text(texts.COUNTED_LOOP + "// -----\n" + texts.COMPOSITE)
     assert main(["hlo", "cost", str(split), "--part", "2"]) == 0
