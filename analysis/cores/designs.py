@@ -164,7 +164,9 @@ def load_design(name_or_path: str | Path) -> Design:
         cache = getattr(design, key)
         sets = cache.size_bytes // (design.line_bytes * cache.ways)
         if sets * design.line_bytes * cache.ways != cache.size_bytes or sets & (sets - 1):
-            raise InputError(f"expected a power of two sets, got {cache.size_bytes / (design.line_bytes * cache.ways):g}", path=path, key=key)
+            raise InputError(
+                f"expected a power of two sets, got {cache.size_bytes / (design.line_bytes * cache.ways):g}", path=path, key=key
+            )
     prediction = design.branch_prediction
     for key in ("local_entries", "local_histories", "global_entries", "btb_entries"):
         size = getattr(prediction, key)

@@ -17,28 +17,25 @@ from numpy.typing import NDArray
 from analysis.cores.designs import Cache, Design
 from analysis.cores.elf import Program
 from analysis.cores.timing_core import run
+from analysis.cores.timing_program import static_code
 from analysis.cores.timing_state import (
-    BRANCH_HISTORY,
     CORE,
     FLOAT_ALU_UNIT,
     FLOAT_MULT_UNIT,
     FREE_IQ,
     FREE_LQ,
     FREE_SQ,
-    HISTORY,
-    INSTRUCTION,
     INT_ALU_UNIT,
     INT_MULT_UNIT,
-    LINE,
+    MAX_CODE,
     MAX_EVENTS,
+    MAX_LINES,
     MAX_TARGETS,
     MEMORY,
     MEMORY_UNIT,
     NO_UNIT,
     PREDICTOR,
-    WINDOW,
 )
-from analysis.cores.timing_program import static_code
 from analysis.cores.trace import OpClass, Trace
 from analysis.errors import InputError
 
@@ -138,8 +135,8 @@ def core_state(design: Design) -> NDArray:
     return state
 
 
-def memory_state(design: Design) -> tuple[NDArray, NDArray]:
-    """Caches, buses and DRAM at reset: (state, cache lines)."""
+def memory_state(design: Design) -> NDArray:
+    """Caches, buses and DRAM at reset."""
     state = np.zeros(1, MEMORY)
     m = state[0]
     m["line_bits"] = design.line_bytes.bit_length() - 1
@@ -152,8 +149,9 @@ def memory_state(design: Design) -> tuple[NDArray, NDArray]:
         base += int(m["sets"][k]) * cache.ways
         m["tag_cycles"][k], m["data_cycles"][k], m["response_cycles"][k] = cache.tag_cycles, cache.data_cycles, cache.response_cycles
         m["mshrs"][k], m["targets_per_mshr"][k], m["perfect"][k] = cache.mshrs, cache.targets_per_mshr, cache.perfect
-    lines = np.zeros(base, LINE)
-    lines["tag"] = -1
+    if base > MAX_LINES:
+        raise InputError(f"the caches hold {base} lines together: at most {MAX_LINES}", key=design.name)
+    m["lines"]["tag"][:base] = -1
     m["prefetch_degree"] = design.prefetch_lines
     m["mshr_line"] = -1
     m["target_next"] = np.arange(1, MAX_TARGETS + 1)
@@ -175,21 +173,25 @@ def memory_state(design: Design) -> tuple[NDArray, NDArray]:
     m["channel_at"] = memory.precharge_ps + memory.activate_to_read_ps
     m["open_row"] = -1
     m["next_refresh"] = memory.refresh_interval_ps - memory.precharge_ps
-    return state, lines
+    return state
 
 
-def predictor_state(design: Design) -> tuple[NDArray, NDArray]:
-    """Branch predictor at reset: (tables, branches in flight)."""
+def predictor_state(design: Design) -> NDArray:
+    """Branch predictor at reset."""
     state = np.zeros(1, PREDICTOR)
     p = state[0]
     prediction = design.branch_prediction
     p["kind"] = prediction.kind == "tage"
     p["local_mask"], p["local_history_mask"] = prediction.local_entries - 1, prediction.local_histories - 1
-    p["global_mask"], p["btb_mask"], p["ras_entries"] = prediction.global_entries - 1, prediction.btb_entries - 1, prediction.return_stack_entries
+    p["global_mask"], p["btb_mask"], p["ras_entries"] = (
+        prediction.global_entries - 1,
+        prediction.btb_entries - 1,
+        prediction.return_stack_entries,
+    )
     p["btb_pc"] = -1
     p["indirect_tag"] = -1
     p["random"] = 1
-    return state, np.zeros(HISTORY, BRANCH_HISTORY)
+    return state
 
 
 def simulate(trace: Trace, design: Design, program: Program | None = None) -> Timing:
@@ -207,15 +209,14 @@ def simulate(trace: Trace, design: Design, program: Program | None = None) -> Ti
     code, index, base = static_code(trace, program)
     state = core_state(design)
     s = state[0]
-    s["base_pc"], s["map_size"] = base, len(code)
+    s["base_pc"], s["map_size"] = base, MAX_CODE
     s["fetch_pc"] = int(trace.code.pc[trace.index[0]])
-    memory, lines = memory_state(design)
-    predictor, history = predictor_state(design)
-    window = np.zeros(WINDOW, INSTRUCTION)
-    window["seq"] = -1
+    s["window"]["seq"] = -1
+    memory = memory_state(design)
+    predictor = predictor_state(design)
     retire = np.zeros(len(trace), np.int64)
     addresses = trace.address.astype(np.int64)
-    cycles = run(s, window, code, index, addresses, memory[0], lines, predictor[0], history, retire)
+    cycles = run(s, code[0], index, addresses, memory[0], predictor[0], retire, 0)
     if cycles < 0:
         raise RuntimeError(f"the core stands still after {int(s['committed'])} instructions")
     names = ("l1i", "l1d", "l2")

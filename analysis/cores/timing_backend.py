@@ -8,6 +8,7 @@ cycles later; a load may pass older stores whose address is unknown and is squas
 from __future__ import annotations
 
 from numba import njit
+from numpy.typing import NDArray
 
 from analysis.cores.timing_frontend import mark_squashed
 from analysis.cores.timing_memory import L1D, REFUSED, access, schedule
@@ -53,6 +54,7 @@ from analysis.cores.timing_state import (
     UNITS,
     WINDOW_MASK,
     WRITEBACK_HORIZON,
+    Record,
 )
 
 LSQ_MASK = MAX_LSQ - 1
@@ -62,7 +64,7 @@ WRITEBACK_MASK = WRITEBACK_HORIZON - 1
 
 
 @njit(cache=True)
-def make_ready(s, seq):
+def make_ready(s: Record, seq: int) -> None:
     """Put an instruction into the ready list, oldest first."""
     at = s.ready_n
     s.ready_n += 1
@@ -73,7 +75,7 @@ def make_ready(s, seq):
 
 
 @njit(cache=True)
-def to_writeback(s, slot, cycle):
+def to_writeback(s: Record, slot: int, cycle: int) -> None:
     """Take the next free write-back port."""
     at = cycle
     while s.writeback_n[at & WRITEBACK_MASK] >= s.writeback_width:
@@ -83,15 +85,15 @@ def to_writeback(s, slot, cycle):
 
 
 @njit(cache=True)
-def load_answered(s, ins, seq, cycle):
-    e = ins[seq & WINDOW_MASK]
+def load_answered(s: Record, seq: int, cycle: int) -> None:
+    e = s.window[seq & WINDOW_MASK]
     if e.seq == seq and not e.squashed:
         e.executed = 1
         to_writeback(s, seq & WINDOW_MASK, cycle)
 
 
 @njit(cache=True)
-def store_answered(s, position):
+def store_answered(s: Record, position: int) -> None:
     s.sq_done[position & LSQ_MASK] = 1
     s.stores_to_write -= 1
     while s.sq_head < s.sq_send and s.sq_done[s.sq_head & LSQ_MASK]:
@@ -99,7 +101,7 @@ def store_answered(s, position):
 
 
 @njit(cache=True)
-def cache_unblocked(s):
+def cache_unblocked(s: Record) -> None:
     """The data cache takes requests again: refused loads may issue again."""
     s.cache_blocked = 0
     for k in range(s.blocked_loads_n):
@@ -109,7 +111,7 @@ def cache_unblocked(s):
 
 
 @njit(cache=True)
-def count_dispatched(s, e, nxt):
+def count_dispatched(s: Record, e: Record, nxt: int) -> None:
     s.signal[nxt, DISPATCHED] += 1
     if e.is_load:
         s.signal[nxt, DISPATCHED_LOADS] += 1
@@ -118,18 +120,18 @@ def count_dispatched(s, e, nxt):
 
 
 @njit(cache=True)
-def drop_younger(s, ins, code, seq):
+def drop_younger(s: Record, code: Record, seq: int) -> None:
     """Squash in the issue, load and store queues."""
     at = s.next_seq - 1
     while at > seq:
-        e = ins[at & WINDOW_MASK]
+        e = s.window[at & WINDOW_MASK]
         if e.seq == at and not e.cleared:
             e.cleared = 1
             if e.in_queue:
                 e.in_queue = 0
                 s.free_iq += 1
                 if e.is_store:
-                    group = s.ssit[(code[e.row].pc >> 2) & 1023]
+                    group = s.ssit[(code.rows[e.row].pc >> 2) & 1023]
                     if group >= 0 and s.lfst[group] > seq:
                         s.lfst[group] = -1
         at -= 1
@@ -167,14 +169,14 @@ def drop_younger(s, ins, code, seq):
 
 
 @njit(cache=True)
-def depend_on_store(s, ins, e, slot, pc):
+def depend_on_store(s: Record, e: Record, slot: int, pc: int) -> None:
     """Store sets: a load or store waits for the last store of its set in flight."""
     group = s.ssit[(pc >> 2) & 1023]
     if group < 0:
         return
     seq = s.lfst[group]
     if seq >= 0:
-        store = ins[seq & WINDOW_MASK]
+        store = s.window[seq & WINDOW_MASK]
         if store.seq == seq and not store.written and not store.squashed:
             e.memory_pending = 1
             e.next_waiter[3] = store.memory_waiters
@@ -189,7 +191,7 @@ def depend_on_store(s, ins, e, slot, pc):
 
 
 @njit(cache=True)
-def insert(s, ins, code, e, slot):
+def insert(s: Record, code: Record, e: Record, slot: int) -> None:
     """Put an instruction into the issue queue (and the load or store queue)."""
     if e.is_load:
         e.load_index = s.lq_tail
@@ -208,7 +210,7 @@ def insert(s, ins, code, e, slot):
     for k in range(3):
         seq = e.producer[k]
         if seq >= s.oldest_seq:
-            source = ins[seq & WINDOW_MASK]
+            source = s.window[seq & WINDOW_MASK]
             if source.seq == seq and not source.written:
                 e.next_waiter[k] = source.waiters
                 source.waiters = slot * 4 + k
@@ -219,9 +221,9 @@ def insert(s, ins, code, e, slot):
         return
     if e.is_load or e.is_store:
         if s.memory_speculation:
-            depend_on_store(s, ins, e, slot, code[e.row].pc)
+            depend_on_store(s, e, slot, code.rows[e.row].pc)
         elif e.is_load and s.sq_tail > s.sq_send:
-            older = ins[s.sq[(s.sq_tail - 1) & LSQ_MASK] & WINDOW_MASK]
+            older = s.window[s.sq[(s.sq_tail - 1) & LSQ_MASK] & WINDOW_MASK]
             if not older.written and not older.squashed and older.seq < e.seq:
                 e.memory_pending = 1
                 e.next_waiter[3] = older.memory_waiters
@@ -231,24 +233,24 @@ def insert(s, ins, code, e, slot):
 
 
 @njit(cache=True)
-def dispatch_some(s, ins, code, queue, n, nxt):
+def dispatch_some(s: Record, code: Record, queue: NDArray, n: int, nxt: int) -> int:
     taken = 0
     while taken < n and taken < s.dispatch_width:
         slot = queue[taken]
-        e = ins[slot]
+        e = s.window[slot]
         if not e.squashed:
             if s.free_iq <= 0:
                 break
             if (e.is_load and s.lq_tail - s.lq_head >= s.lq_entries) or (e.is_store and s.sq_tail - s.sq_head >= s.sq_entries):
                 break
-            insert(s, ins, code, e, slot)
+            insert(s, code, e, slot)
         count_dispatched(s, e, nxt)
         taken += 1
     return taken
 
 
 @njit(cache=True)
-def dispatch_block(s, nxt, came, n):
+def dispatch_block(s: Record, nxt: int, came: NDArray, n: int) -> None:
     if s.dispatch_status != BLOCKED and s.dispatch_status != UNBLOCKING:
         s.signal[nxt, IEW_BLOCK] = 1
         s.active = 1
@@ -259,7 +261,7 @@ def dispatch_block(s, nxt, came, n):
 
 
 @njit(cache=True)
-def dispatch(s, ins, code, cycle, cur, nxt):
+def dispatch(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
     """Signals and dispatch of one cycle."""
     came = s.to_dispatch[(cycle - 2) & 7]
     n = s.to_dispatch_n[(cycle - 2) & 7]
@@ -267,11 +269,11 @@ def dispatch(s, ins, code, cycle, cur, nxt):
         s.active = 1
     if s.signal[cur, SQUASH]:
         s.active = 1
-        drop_younger(s, ins, code, s.signal[cur, SQUASH_SEQ])
+        drop_younger(s, code, s.signal[cur, SQUASH_SEQ])
         for k in range(s.dispatch_skid_n):
-            count_dispatched(s, ins[s.dispatch_skid[k]], nxt)
+            count_dispatched(s, s.window[s.dispatch_skid[k]], nxt)
         for k in range(n):
-            count_dispatched(s, ins[came[k]], nxt)
+            count_dispatched(s, s.window[came[k]], nxt)
         s.dispatch_skid_n = 0
         if s.dispatch_status == BLOCKED or s.dispatch_status == UNBLOCKING:
             s.signal[nxt, IEW_UNBLOCK] = 1
@@ -281,7 +283,7 @@ def dispatch(s, ins, code, cycle, cur, nxt):
         s.active = 1
         s.dispatch_status = SQUASHING if s.dispatch_status != BLOCKED else BLOCKED
         for k in range(n):
-            count_dispatched(s, ins[came[k]], nxt)
+            count_dispatched(s, s.window[came[k]], nxt)
         dispatch_block(s, nxt, came, 0)
         return
     if s.free_iq <= 0:
@@ -297,13 +299,13 @@ def dispatch(s, ins, code, cycle, cur, nxt):
         s.active = 1
         s.dispatch_status = RUNNING
     if s.dispatch_status == RUNNING:
-        taken = dispatch_some(s, ins, code, came, n, nxt)
+        taken = dispatch_some(s, code, came, n, nxt)
         if taken < n:
             dispatch_block(s, nxt, came[taken:], n - taken)
             s.signal[nxt, IEW_UNBLOCK] = 0
     elif s.dispatch_status == UNBLOCKING:
         s.active = 1
-        taken = dispatch_some(s, ins, code, s.dispatch_skid, s.dispatch_skid_n, nxt)
+        taken = dispatch_some(s, code, s.dispatch_skid, s.dispatch_skid_n, nxt)
         for k in range(taken, s.dispatch_skid_n):
             s.dispatch_skid[k - taken] = s.dispatch_skid[k]
         s.dispatch_skid_n -= taken
@@ -319,7 +321,7 @@ def dispatch(s, ins, code, cycle, cur, nxt):
 
 
 @njit(cache=True)
-def redirect(s, e, nxt, pc, trace, branch, taken):
+def redirect(s: Record, e: Record, nxt: int, pc: int, trace: int, branch: int, taken: int) -> None:
     """Tell commit to squash behind (a branch) or from (a memory order violation) an instruction; the oldest of a cycle wins."""
     if s.signal[nxt, REDIRECT] and s.signal[nxt, REDIRECT_SEQ] < e.seq:
         return
@@ -333,12 +335,12 @@ def redirect(s, e, nxt, pc, trace, branch, taken):
 
 
 @njit(cache=True)
-def execute_load(s, ins, m, lines, e, cycle):
+def execute_load(s: Record, m: Record, e: Record, cycle: int) -> None:
     """Look for the data in older stores, then in the cache."""
     e.address_valid = 1
     at = e.store_index - 1
     while at >= s.sq_send:
-        store = ins[s.sq[at & LSQ_MASK] & WINDOW_MASK]
+        store = s.window[s.sq[at & LSQ_MASK] & WINDOW_MASK]
         if store.address_valid and e.address < store.address + store.size and e.address + e.size > store.address:
             if e.address >= store.address and e.address + e.size <= store.address + store.size:
                 s.forwarded_loads += 1
@@ -354,7 +356,7 @@ def execute_load(s, ins, m, lines, e, cycle):
             s.replay_loads_n += 1
             return
         at -= 1
-    if s.cache_blocked or access(m, lines, L1D, e.address, 0, EVENT_LOAD, e.seq, cycle) == REFUSED:
+    if s.cache_blocked or access(m, L1D, e.address, 0, EVENT_LOAD, e.seq, cycle) == REFUSED:
         s.cache_blocked = 1
         s.blocked_accesses += 1
         e.issued = 0
@@ -363,23 +365,23 @@ def execute_load(s, ins, m, lines, e, cycle):
 
 
 @njit(cache=True)
-def find_violation(s, ins, e):
+def find_violation(s: Record, e: Record) -> int:
     """Oldest younger load that read the block of `e`, a store, too early; -1 when there is none."""
     first = e.address >> s.dependence_shift
     last = (e.address + e.size - 1) >> s.dependence_shift
     at = max(e.load_index, s.lq_head)
     while at < s.lq_tail:
         seq = s.lq[at & LSQ_MASK]
-        load = ins[seq & WINDOW_MASK]
-        if load.address_valid:
-            if last >= load.address >> s.dependence_shift and first <= (load.address + load.size - 1) >> s.dependence_shift:
-                return seq
+        load = s.window[seq & WINDOW_MASK]
+        low, high = load.address >> s.dependence_shift, (load.address + load.size - 1) >> s.dependence_shift
+        if load.address_valid and last >= low and first <= high:
+            return seq
         at += 1
     return -1
 
 
 @njit(cache=True)
-def join_store_set(s, store_pc, load_pc):
+def join_store_set(s: Record, store_pc: int, load_pc: int) -> None:
     """A violation puts the store and the load into one store set."""
     at_load = (load_pc >> 2) & 1023
     at_store = (store_pc >> 2) & 1023
@@ -398,7 +400,7 @@ def join_store_set(s, store_pc, load_pc):
 
 
 @njit(cache=True)
-def execute(s, ins, code, m, lines, cycle, nxt):
+def execute(s: Record, code: Record, m: Record, cycle: int, nxt: int) -> None:
     """Execute what was issued for this cycle."""
     now = cycle & EXECUTE_MASK
     n = s.execute_n[now]
@@ -408,33 +410,33 @@ def execute(s, ins, code, m, lines, cycle, nxt):
         s.active = 1
     for k in range(n):
         slot = s.execute[now, k]
-        e = ins[slot]
+        e = s.window[slot]
         if e.squashed:
             continue
         if e.is_load:
-            execute_load(s, ins, m, lines, e, cycle)
+            execute_load(s, m, e, cycle)
         else:
             e.executed = 1
             to_writeback(s, slot, cycle)
         if e.is_store:
             e.address_valid = 1
-            seq = find_violation(s, ins, e)
+            seq = find_violation(s, e)
             if seq >= 0 and not (s.signal[nxt, REDIRECT] and s.signal[nxt, REDIRECT_SEQ] <= e.seq):
-                load = ins[seq & WINDOW_MASK]
-                join_store_set(s, code[e.row].pc, code[load.row].pc)
+                load = s.window[seq & WINDOW_MASK]
+                join_store_set(s, code.rows[e.row].pc, code.rows[load.row].pc)
                 s.memory_order_violations += 1
-                redirect(s, load, nxt, code[load.row].pc, load.place, 0, 0)
+                redirect(s, load, nxt, code.rows[load.row].pc, load.place, 0, 0)
         if e.is_control and e.predicted != e.actual and (e.place >= 0):
-            taken = 1 if e.opclass > 15 else e.actual != code[e.row].pc + code[e.row].length
+            taken = 1 if e.opclass > 15 else e.actual != code.rows[e.row].pc + code.rows[e.row].length
             redirect(s, e, nxt, e.actual, e.place + 1, 1, taken)
 
 
 @njit(cache=True)
-def wake(s, ins, e):
+def wake(s: Record, e: Record) -> None:
     """Results are there: count down what waits for them."""
     edge = e.waiters
     while edge >= 0:
-        c = ins[edge >> 2]
+        c = s.window[edge >> 2]
         following = c.next_waiter[edge & 3]
         c.pending -= 1
         if c.pending == 0 and c.memory_pending == 0 and not c.squashed and not c.serial:
@@ -443,7 +445,7 @@ def wake(s, ins, e):
     e.waiters = -1
     slot = e.memory_waiters
     while slot >= 0:
-        c = ins[slot]
+        c = s.window[slot]
         following = c.next_waiter[3]
         c.memory_pending = 0
         if c.pending == 0 and not c.squashed:
@@ -453,24 +455,24 @@ def wake(s, ins, e):
 
 
 @njit(cache=True)
-def write_back_results(s, ins, cycle):
+def write_back_results(s: Record, cycle: int) -> None:
     now = cycle & WRITEBACK_MASK
     n = s.writeback_n[now]
     if n:
         s.active = 1
     for k in range(n):
-        e = ins[s.writeback[now, k]]
+        e = s.window[s.writeback[now, k]]
         if e.squashed or not e.executed:
             continue
         e.written = 1
         if (e.is_load or e.is_store) and e.in_queue:
             e.in_queue = 0
             s.free_iq += 1
-        wake(s, ins, e)
+        wake(s, e)
 
 
 @njit(cache=True)
-def issue(s, ins, code, cycle):
+def issue(s: Record, code: Record, cycle: int) -> None:
     """Issue ready instructions, oldest first, as far as units and width allow."""
     for k in range(s.retry_loads_n):
         make_ready(s, s.retry_loads[k])
@@ -488,7 +490,7 @@ def issue(s, ins, code, cycle):
     for k in range(s.ready_n):
         seq = s.ready[k]
         slot = seq & WINDOW_MASK
-        e = ins[slot]
+        e = s.window[slot]
         if e.squashed or e.seq != seq:
             continue
         u = e.unit
@@ -514,20 +516,20 @@ def issue(s, ins, code, cycle):
             e.in_queue = 0
             s.free_iq += 1
         elif e.is_store:
-            group = s.ssit[(code[e.row].pc >> 2) & 1023]
+            group = s.ssit[(code.rows[e.row].pc >> 2) & 1023]
             if group >= 0 and s.lfst[group] == seq:
                 s.lfst[group] = -1
     s.ready_n = kept
 
 
 @njit(cache=True)
-def send_stores(s, ins, m, lines, cycle):
+def send_stores(s: Record, m: Record, cycle: int) -> None:
     """Committed stores go to the cache in order."""
     while s.sq_send < s.sq_committed:
         if s.cache_blocked:
             break
-        e = ins[s.sq[s.sq_send & LSQ_MASK] & WINDOW_MASK]
-        if access(m, lines, L1D, e.address, 1, EVENT_STORE, s.sq_send, cycle) == REFUSED:
+        e = s.window[s.sq[s.sq_send & LSQ_MASK] & WINDOW_MASK]
+        if access(m, L1D, e.address, 1, EVENT_STORE, s.sq_send, cycle) == REFUSED:
             s.cache_blocked = 1
             s.blocked_accesses += 1
             break
@@ -541,13 +543,13 @@ def send_stores(s, ins, m, lines, cycle):
 
 
 @njit(cache=True)
-def back_end(s, ins, code, m, lines, cycle, cur, nxt):
+def back_end(s: Record, code: Record, m: Record, cycle: int, cur: int, nxt: int) -> None:
     """One cycle of dispatch, execution, write-back and issue."""
-    dispatch(s, ins, code, cycle, cur, nxt)
-    execute(s, ins, code, m, lines, cycle, nxt)
-    write_back_results(s, ins, cycle)
-    issue(s, ins, code, cycle)
-    send_stores(s, ins, m, lines, cycle)
+    dispatch(s, code, cycle, cur, nxt)
+    execute(s, code, m, cycle, nxt)
+    write_back_results(s, cycle)
+    issue(s, code, cycle)
+    send_stores(s, m, cycle)
     if s.signal[cur, DONE_SEQ] and not s.signal[cur, SQUASH] and not s.signal[cur, ROB_SQUASHING]:
         done = s.signal[cur, DONE_SEQ]
         while s.sq_committed < s.sq_tail and s.sq[s.sq_committed & LSQ_MASK] <= done:
@@ -563,20 +565,20 @@ def back_end(s, ins, code, m, lines, cycle, cur, nxt):
 
 
 @njit(cache=True)
-def rob_squash_some(s, ins):
+def rob_squash_some(s: Record) -> None:
     """Squash `squash_width` instructions from the tail of the ROB towards the head; those may leave it."""
     for _ in range(s.squash_width):
-        if s.squash_at < s.rob_head or ins[s.rob[s.squash_at & ROB_MASK]].seq <= s.squash_seq:
+        if s.squash_at < s.rob_head or s.window[s.rob[s.squash_at & ROB_MASK]].seq <= s.squash_seq:
             s.squash_at = -1
             return
-        ins[s.rob[s.squash_at & ROB_MASK]].can_commit = 1
+        s.window[s.rob[s.squash_at & ROB_MASK]].can_commit = 1
         s.squash_at -= 1
-    if s.squash_at < s.rob_head or ins[s.rob[s.squash_at & ROB_MASK]].seq <= s.squash_seq:
+    if s.squash_at < s.rob_head or s.window[s.rob[s.squash_at & ROB_MASK]].seq <= s.squash_seq:
         s.squash_at = -1
 
 
 @njit(cache=True)
-def start_squash(s, ins, cur, nxt):
+def start_squash(s: Record, cur: int, nxt: int) -> None:
     """A redirect from execution: squash everything younger and tell the other stages."""
     seq = s.signal[cur, REDIRECT_SEQ]
     if seq > s.youngest_seq:
@@ -586,10 +588,10 @@ def start_squash(s, ins, cur, nxt):
     s.active = 1
     s.commit_status = SQUASHING
     s.youngest_seq = seq
-    mark_squashed(s, ins, seq)
+    mark_squashed(s, seq)
     s.squash_seq = seq
     s.squash_at = s.rob_tail - 1
-    rob_squash_some(s, ins)
+    rob_squash_some(s)
     s.signal[nxt, SQUASH] = 1
     s.signal[nxt, SQUASH_SEQ] = seq
     s.signal[nxt, SQUASH_PC] = s.signal[cur, REDIRECT_PC]
@@ -602,11 +604,11 @@ def start_squash(s, ins, cur, nxt):
 
 
 @njit(cache=True)
-def commit_some(s, ins, retire, cycle, nxt):
+def commit_some(s: Record, retire: NDArray, cycle: int, nxt: int) -> None:
     """Retire finished instructions from the head of the ROB; squashed ones leave for free."""
     committed = 0
     while committed < s.commit_width and s.rob_head < s.rob_tail:
-        e = ins[s.rob[s.rob_head & ROB_MASK]]
+        e = s.window[s.rob[s.rob_head & ROB_MASK]]
         if not e.can_commit:
             break
         if not e.squashed:
@@ -630,7 +632,7 @@ def commit_some(s, ins, retire, cycle, nxt):
 
 
 @njit(cache=True)
-def commit(s, ins, retire, cycle, cur, nxt):
+def commit(s: Record, retire: NDArray, cycle: int, cur: int, nxt: int) -> None:
     """One cycle of commit."""
     s.committed_stores = 0
     if s.commit_status == SQUASHING:
@@ -638,25 +640,25 @@ def commit(s, ins, retire, cycle, cur, nxt):
         if s.squash_at < 0:
             s.commit_status = RUNNING
         else:
-            rob_squash_some(s, ins)
+            rob_squash_some(s)
             s.signal[nxt, ROB_SQUASHING] = 1
     if s.signal[cur, REDIRECT]:
-        start_squash(s, ins, cur, nxt)
+        start_squash(s, cur, nxt)
     before = (cycle - 1) & 7
     if s.commit_status == RUNNING:
         tail = s.rob_tail
         for k in range(s.to_dispatch_n[before]):
             slot = s.to_dispatch[before, k]
-            if not ins[slot].squashed:
+            if not s.window[slot].squashed:
                 s.rob[tail & ROB_MASK] = slot
                 tail += 1
-                s.youngest_seq = ins[slot].seq
+                s.youngest_seq = s.window[slot].seq
         s.rob_tail = tail
-        commit_some(s, ins, retire, cycle, nxt)
+        commit_some(s, retire, cycle, nxt)
     s.signal[nxt, FREE_ROB_USED] = 1
     s.signal[nxt, FREE_ROB] = s.rob_entries - (s.rob_tail - s.rob_head)
     s.signal[nxt, ROB_EMPTY] = s.rob_tail == s.rob_head and s.stores_to_write == 0 and s.committed_stores == 0
     then = (cycle - 1) & WRITEBACK_MASK
     for k in range(s.writeback_n[then]):
-        ins[s.writeback[then, k]].can_commit = 1
+        s.window[s.writeback[then, k]].can_commit = 1
     s.writeback_n[then] = 0

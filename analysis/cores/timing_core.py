@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numba import njit
+from numpy.typing import NDArray
 
 from analysis.cores.timing_backend import back_end, cache_unblocked, commit, load_answered, store_answered
 from analysis.cores.timing_dram import arrive, step
@@ -25,6 +26,7 @@ from analysis.cores.timing_state import (
     SIGNALS,
     WAIT_CACHE,
     WAIT_RETRY,
+    Record,
 )
 
 IDLE_CYCLES = 6
@@ -32,7 +34,7 @@ IDLE_CYCLES = 6
 
 
 @njit(cache=True)
-def take_events(s, ins, m, lines, cycle):
+def take_events(s: Record, m: Record, cycle: int) -> None:
     """Answers of the memory system that arrive before this cycle starts."""
     node = m.event_head[cycle & (EVENT_HORIZON - 1)]
     if node < 0:
@@ -54,15 +56,15 @@ def take_events(s, ins, m, lines, cycle):
         m.event_free = node
         m.events -= 1
         if kind == EVENT_LOAD:
-            load_answered(s, ins, argument, cycle)
+            load_answered(s, argument, cycle)
         elif kind == EVENT_STORE:
             store_answered(s, argument)
         elif kind == EVENT_DATA_FILL:
-            fill(m, lines, L1D, argument, cycle)
+            fill(m, L1D, argument, cycle)
         elif kind == EVENT_CODE_FILL:
-            fill(m, lines, L1I, argument, cycle)
+            fill(m, L1I, argument, cycle)
         elif kind == EVENT_L2_FILL:
-            fill_l2(m, lines, argument, cycle)
+            fill_l2(m, argument, cycle)
         elif kind == EVENT_DRAM_ARRIVAL:
             arrive(m, argument, cycle)
         elif kind == EVENT_DRAM_NEXT:
@@ -73,13 +75,12 @@ def take_events(s, ins, m, lines, cycle):
                 s.fetch_status = CACHE_DONE
         elif kind == EVENT_RETRY:
             cache_unblocked(s)
-        elif kind == EVENT_CODE_RETRY:
-            if s.fetch_status == WAIT_RETRY:
-                s.fetch_status = RUNNING
+        elif kind == EVENT_CODE_RETRY and s.fetch_status == WAIT_RETRY:
+            s.fetch_status = RUNNING
 
 
 @njit(cache=True)
-def next_event(m, cycle):
+def next_event(m: Record, cycle: int) -> int:
     """First cycle after `cycle` with an event, -1 when there is none."""
     if m.events == 0:
         return -1
@@ -90,10 +91,9 @@ def next_event(m, cycle):
 
 
 @njit(cache=True)
-def run(s, ins, code, index, addresses, m, lines, p, history, retire):
+def run(s: Record, code: Record, index: NDArray, addresses: NDArray, m: Record, p: Record, retire: NDArray, cycle: int) -> int:
     """Simulate until every instruction of the trace has retired; returns the cycles, or -1 when nothing can move any more."""
     total = len(index)
-    cycle = 0
     idle = 0
     while s.committed < total:
         cur = cycle & 1
@@ -101,12 +101,12 @@ def run(s, ins, code, index, addresses, m, lines, p, history, retire):
         for k in range(SIGNALS):
             s.signal[nxt, k] = 0
         s.active = 0
-        take_events(s, ins, m, lines, cycle)
-        fetch(s, ins, code, index, addresses, m, lines, p, history, cycle, cur)
-        decode(s, ins, code, cycle, cur, nxt)
-        rename(s, ins, code, cycle, cur, nxt)
-        back_end(s, ins, code, m, lines, cycle, cur, nxt)
-        commit(s, ins, retire, cycle, cur, nxt)
+        take_events(s, m, cycle)
+        fetch(s, code, index, addresses, m, p, cycle, cur)
+        decode(s, code, cycle, cur, nxt)
+        rename(s, code, cycle, cur, nxt)
+        back_end(s, code, m, cycle, cur, nxt)
+        commit(s, retire, cycle, cur, nxt)
         if s.active or s.executing > 0:
             idle = 0
         else:

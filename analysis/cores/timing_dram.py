@@ -1,7 +1,7 @@
 """When does a line come from DRAM: a DDR3 channel with open rows, first-ready first-come scheduling and refresh.
 
-The rules are those of gem5's memory controller (src/mem/mem_ctrl.cc, dram_interface.cc), restated for reads. Writes are counted by the L2 and
-take no time here. Times are in ps.
+The rules are those of gem5's memory controller (src/mem/mem_ctrl.cc, dram_interface.cc), restated for reads. Writes are counted by
+the L2 and take no time here. Times are in ps.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from __future__ import annotations
 from numba import njit
 
 from analysis.cores.timing_memory import schedule
-from analysis.cores.timing_state import EVENT_DRAM_NEXT, EVENT_L2_FILL, MAX_REQUESTS, QUEUED, SERVED
+from analysis.cores.timing_state import EVENT_DRAM_NEXT, EVENT_L2_FILL, MAX_REQUESTS, QUEUED, SERVED, Record
 
 
 @njit(cache=True)
-def bank_and_row(m, line):
+def bank_and_row(m: Record, line: int) -> tuple[int, int]:
     """Columns are the lowest bits of a line number, then the bank, then the row (RoRaBaCoCh)."""
     above = line >> m.row_bits
     return above & ((1 << m.bank_bits) - 1), above >> m.bank_bits
 
 
 @njit(cache=True)
-def refresh(m, now):
+def refresh(m: Record, now: int) -> None:
     """All banks close and rest. The next refresh is due an interval less a precharge after the last one was, as in gem5."""
     if m.t_refi <= 0:
         return
@@ -36,7 +36,7 @@ def refresh(m, now):
 
 
 @njit(cache=True)
-def choose(m, now):
+def choose(m: Record, now: int) -> int:
     """The request to serve: the oldest whose row is open, else the oldest of those whose bank is ready first; -1 when none waits."""
     best = -1
     best_hit = False
@@ -60,7 +60,7 @@ def choose(m, now):
 
 
 @njit(cache=True)
-def serve(m, now):
+def serve(m: Record, now: int) -> bool:
     """Serve one request: activate its row if needed, read, and close the row when only conflicts wait for it.
 
     Returns:
@@ -111,7 +111,7 @@ def serve(m, now):
 
 
 @njit(cache=True)
-def step(m, now, cycle):
+def step(m: Record, now: int, cycle: int) -> None:
     """Serve one request and look again when the channel can be prepared for the next, waiting or not yet there."""
     while serve(m, now):
         now = max(now, m.channel_at - m.t_rp - m.t_rcd)
@@ -125,7 +125,7 @@ def step(m, now, cycle):
 
 
 @njit(cache=True)
-def arrive(m, request, cycle):
+def arrive(m: Record, request: int, cycle: int) -> None:
     """A request reaches the controller (after waiting for the memory bus's clock)."""
     m.request_state[request] = QUEUED
     m.request_count[request] = m.request_order

@@ -7,6 +7,7 @@ buffer and tells the stage before it one cycle later; fetch reads one aligned bl
 from __future__ import annotations
 
 from numba import njit
+from numpy.typing import NDArray
 
 from analysis.cores.timing_memory import L1I, REFUSED, access
 from analysis.cores.timing_predictor import BRANCH, CALL, JUMP, correct, learn, predict, squash_after
@@ -51,16 +52,17 @@ from analysis.cores.timing_state import (
     WAIT_RETRY,
     WINDOW,
     WINDOW_MASK,
+    Record,
 )
 
 
 @njit(cache=True)
-def start(s, ins, code, row, address, trace):
+def start(s: Record, code: Record, row: int, address: int, trace: int) -> Record:
     """Give an instruction a sequence number and a row of the window."""
     seq = s.next_seq
     s.next_seq += 1
-    e = ins[seq & WINDOW_MASK]
-    c = code[row]
+    e = s.window[seq & WINDOW_MASK]
+    c = code.rows[row]
     e.seq = seq
     e.row = row
     e.place = trace
@@ -69,7 +71,7 @@ def start(s, ins, code, row, address, trace):
     e.unit = s.unit_of[c.opclass]
     e.size = c.size
     e.destination = c.destination
-    e.is_load = 11 == c.opclass or c.opclass == 13 or c.opclass == 23
+    e.is_load = c.opclass == 11 or c.opclass == 13 or c.opclass == 23
     e.is_store = c.opclass == 12 or c.opclass == 14
     e.is_control = c.opclass >= 15 and c.opclass <= 20
     e.serial = c.opclass >= 21
@@ -91,7 +93,7 @@ def start(s, ins, code, row, address, trace):
 
 
 @njit(cache=True)
-def redirect_fetch(s, pc, trace):
+def redirect_fetch(s: Record, pc: int, trace: int) -> None:
     """Start again at `pc`: what is queued or on its way from the cache is dropped."""
     s.fetch_pc = pc
     s.fetch_trace = trace
@@ -102,11 +104,11 @@ def redirect_fetch(s, pc, trace):
 
 
 @njit(cache=True)
-def mark_squashed(s, ins, seq):
+def mark_squashed(s: Record, seq: int) -> None:
     """Everything younger than `seq` will not commit."""
     at = s.next_seq - 1
     while at > seq:
-        e = ins[at & WINDOW_MASK]
+        e = s.window[at & WINDOW_MASK]
         if e.squashed:  # all younger ones were squashed with it or before it
             at -= 1
             continue
@@ -115,19 +117,19 @@ def mark_squashed(s, ins, seq):
 
 
 @njit(cache=True)
-def ask_for_block(s, m, lines, pc, cycle):
+def ask_for_block(s: Record, m: Record, pc: int, cycle: int) -> None:
     """Read the aligned block that holds `pc` from L1I."""
     s.buffer_pc = pc & ~(s.fetch_bytes - 1)
     s.buffer_valid = 0
     s.fetch_request += 1
-    if access(m, lines, L1I, s.buffer_pc, 0, EVENT_FETCH, s.fetch_request, cycle) == REFUSED:
+    if access(m, L1I, s.buffer_pc, 0, EVENT_FETCH, s.fetch_request, cycle) == REFUSED:
         s.fetch_status = WAIT_RETRY
     else:
         s.fetch_status = WAIT_CACHE
 
 
 @njit(cache=True)
-def fetch_signals(s, ins, p, history, cur):
+def fetch_signals(s: Record, p: Record, cur: int) -> None:
     """What decode and commit said a cycle ago."""
     if s.signal[cur, DECODE_BLOCK]:
         s.fetch_stalled = 1
@@ -137,17 +139,17 @@ def fetch_signals(s, ins, p, history, cur):
         seq = s.signal[cur, SQUASH_SEQ]
         redirect_fetch(s, s.signal[cur, SQUASH_PC], s.signal[cur, SQUASH_TRACE])
         if s.signal[cur, SQUASH_BRANCH]:
-            correct(p, history, seq, s.signal[cur, SQUASH_TAKEN], s.signal[cur, SQUASH_PC])
+            correct(p, seq, s.signal[cur, SQUASH_TAKEN], s.signal[cur, SQUASH_PC])
         else:
-            squash_after(p, history, seq)
+            squash_after(p, seq)
         s.active = 1
         return
     if s.signal[cur, DONE_SEQ]:
-        learn(p, history, s.signal[cur, DONE_SEQ])
+        learn(p, s.signal[cur, DONE_SEQ])
     if s.signal[cur, DECODE_SQUASH]:
         seq = s.signal[cur, DECODE_SQUASH_SEQ]
-        correct(p, history, seq, s.signal[cur, DECODE_SQUASH_TAKEN], s.signal[cur, DECODE_SQUASH_PC])
-        mark_squashed(s, ins, seq)
+        correct(p, seq, s.signal[cur, DECODE_SQUASH_TAKEN], s.signal[cur, DECODE_SQUASH_PC])
+        mark_squashed(s, seq)
         s.active = 1
         if s.fetch_status != SQUASHING:
             redirect_fetch(s, s.signal[cur, DECODE_SQUASH_PC], s.signal[cur, DECODE_SQUASH_TRACE])
@@ -158,9 +160,9 @@ def fetch_signals(s, ins, p, history, cur):
 
 
 @njit(cache=True)
-def fetch(s, ins, code, index, addresses, m, lines, p, history, cycle, cur):
+def fetch(s: Record, code: Record, index: NDArray, addresses: NDArray, m: Record, p: Record, cycle: int, cur: int) -> None:
     """One cycle of fetch."""
-    fetch_signals(s, ins, p, history, cur)
+    fetch_signals(s, p, cur)
     count = 0
     fetching = False
     mask = ~(s.fetch_bytes - 1)
@@ -170,7 +172,7 @@ def fetch(s, ins, code, index, addresses, m, lines, p, history, cycle, cur):
     elif s.fetch_status == RUNNING:
         if not (s.buffer_valid and s.fetch_pc & mask == s.buffer_pc):
             if cycle >= s.trap_until:
-                ask_for_block(s, m, lines, s.fetch_pc, cycle)
+                ask_for_block(s, m, s.fetch_pc, cycle)
             s.active = 1
         else:
             fetching = True
@@ -186,38 +188,38 @@ def fetch(s, ins, code, index, addresses, m, lines, p, history, cycle, cur):
                 break
             if s.on_wrong_path:
                 at = (pc - s.base_pc) >> 1
-                if at < 0 or at >= s.map_size or code[at].length == 0 or not s.wrong_path:
+                if at < 0 or at >= s.map_size or code.rows[at].length == 0 or not s.wrong_path:
                     s.fetch_status = NO_INSTRUCTIONS
                     break
                 row = at
-                c = code[row]
+                c = code.rows[row]
                 address = c.speculative_address
                 c.speculative_address += c.stride
-                e = start(s, ins, code, row, address, -1)
+                e = start(s, code, row, address, -1)
             else:
                 if s.fetch_trace >= end:
                     s.fetch_status = NO_INSTRUCTIONS
                     break
                 row = index[s.fetch_trace]
                 address = addresses[s.fetch_trace]
-                c = code[row]
+                c = code.rows[row]
                 if c.size > 0:
                     c.stride = address - c.last_address
                     c.last_address = address
                     c.speculative_address = address + c.stride
-                e = start(s, ins, code, row, address, s.fetch_trace)
+                e = start(s, code, row, address, s.fetch_trace)
             following = pc + c.length
             e.actual = following
             if not s.on_wrong_path:
                 s.fetch_trace += 1
                 if s.fetch_trace < end:
-                    e.actual = code[index[s.fetch_trace]].pc
+                    e.actual = code.rows[index[s.fetch_trace]].pc
             if e.is_control:
                 if s.perfect_branches and not s.on_wrong_path:
                     following = e.actual
                     e.predicted_taken = following != pc + c.length
                 else:
-                    took, following = predict(p, history, e.seq, pc, c.length, c.opclass)
+                    took, following = predict(p, e.seq, pc, c.length, c.opclass)
                     e.predicted_taken = took
                 taken = e.predicted_taken != 0
             e.predicted = following
@@ -233,7 +235,7 @@ def fetch(s, ins, code, index, addresses, m, lines, p, history, cycle, cur):
             pc = following
         s.fetch_pc = pc
         if pc & mask != s.buffer_pc and s.fetch_status == RUNNING:
-            ask_for_block(s, m, lines, pc, cycle)
+            ask_for_block(s, m, pc, cycle)
     # the oldest of the queue go to decode
     sent = 0
     now = cycle & 7
@@ -248,7 +250,7 @@ def fetch(s, ins, code, index, addresses, m, lines, p, history, cycle, cur):
 
 
 @njit(cache=True)
-def decode_block(s, nxt, came, n):
+def decode_block(s: Record, nxt: int, came: NDArray, n: int) -> None:
     for k in range(n):
         s.decode_skid[s.decode_skid_n] = came[k]
         s.decode_skid_n += 1
@@ -262,7 +264,7 @@ def decode_block(s, nxt, came, n):
 
 
 @njit(cache=True)
-def decode_some(s, ins, code, queue, n, cycle, nxt):
+def decode_some(s: Record, code: Record, queue: NDArray, n: int, cycle: int, nxt: int) -> int:
     """Decode from a queue; returns how many were taken from it, -1 when a wrong target empties everything."""
     sent = 0
     taken = 0
@@ -270,14 +272,14 @@ def decode_some(s, ins, code, queue, n, cycle, nxt):
     while taken < n and sent < s.decode_width:
         slot = queue[taken]
         taken += 1
-        e = ins[slot]
+        e = s.window[slot]
         if e.squashed:
             continue
         s.to_rename[now, sent] = slot
         sent += 1
         if (e.opclass == JUMP or e.opclass == CALL) or (e.opclass == BRANCH and e.predicted_taken):
             # the target of a direct jump is known here
-            target = code[e.row].target
+            target = code.rows[e.row].target
             if target != e.predicted and target >= 0:
                 e.predicted = target
                 s.decode_redirects += 1
@@ -294,7 +296,7 @@ def decode_some(s, ins, code, queue, n, cycle, nxt):
 
 
 @njit(cache=True)
-def decode(s, ins, code, cycle, cur, nxt):
+def decode(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
     """One cycle of decode."""
     now = cycle & 7
     before = (cycle - 1) & 7
@@ -331,7 +333,7 @@ def decode(s, ins, code, cycle, cur, nxt):
         if n == 0:
             return
         s.active = 1
-        taken = decode_some(s, ins, code, came, n, cycle, nxt)
+        taken = decode_some(s, code, came, n, cycle, nxt)
         if taken < 0:
             s.decode_status = SQUASHING
             s.decode_skid_n = 0
@@ -339,7 +341,7 @@ def decode(s, ins, code, cycle, cur, nxt):
             decode_block(s, nxt, came[taken:], n - taken)
     else:  # unblocking: the skid buffer first
         s.active = 1
-        taken = decode_some(s, ins, code, s.decode_skid, s.decode_skid_n, cycle, nxt)
+        taken = decode_some(s, code, s.decode_skid, s.decode_skid_n, cycle, nxt)
         if taken < 0:
             s.signal[nxt, DECODE_UNBLOCK] = 1
             s.decode_status = SQUASHING
@@ -360,7 +362,7 @@ def decode(s, ins, code, cycle, cur, nxt):
 
 
 @njit(cache=True)
-def rename_block(s, nxt, came, n):
+def rename_block(s: Record, nxt: int, came: NDArray, n: int) -> None:
     for k in range(n):
         s.rename_skid[s.rename_skid_n] = came[k]
         s.rename_skid_n += 1
@@ -373,11 +375,11 @@ def rename_block(s, nxt, came, n):
 
 
 @njit(cache=True)
-def undo_renames(s, ins, seq):
+def undo_renames(s: Record, seq: int) -> None:
     """Give the register map back the producers that squashed instructions replaced."""
     at = s.next_seq - 1
     while at > seq:
-        e = ins[at & WINDOW_MASK]
+        e = s.window[at & WINDOW_MASK]
         if e.renamed and e.seq == at:
             if e.destination >= 0:
                 s.map[e.destination] = e.previous
@@ -390,7 +392,7 @@ def undo_renames(s, ins, seq):
 
 
 @njit(cache=True)
-def rename_some(s, ins, code, queue, n, cycle, cur):
+def rename_some(s: Record, code: Record, queue: NDArray, n: int, cycle: int, cur: int) -> tuple[int, bool]:
     """Rename from a queue; returns (how many were taken from it, whether the stage must block)."""
     waiting = s.in_progress - s.signal[cur, DISPATCHED]
     room = min(s.seen_free_rob - waiting, s.seen_free_iq - waiting)
@@ -406,7 +408,7 @@ def rename_some(s, ins, code, queue, n, cycle, cur):
     now = cycle & 7
     while available > 0 and sent < s.rename_width:
         slot = queue[taken]
-        e = ins[slot]
+        e = s.window[slot]
         if e.is_load and s.seen_free_lq - (s.loads_in_progress - s.signal[cur, DISPATCHED_LOADS]) <= 0:
             break
         if e.is_store and s.seen_free_sq - (s.stores_in_progress - s.signal[cur, DISPATCHED_STORES]) <= 0:
@@ -423,7 +425,7 @@ def rename_some(s, ins, code, queue, n, cycle, cur):
             break
         s.serialize_next = e.serial
         taken += 1
-        c = code[e.row]
+        c = code.rows[e.row]
         for k in range(3):
             register = c.source[k]
             e.producer[k] = s.map[register] if register >= 0 else -1
@@ -450,7 +452,7 @@ def rename_some(s, ins, code, queue, n, cycle, cur):
 
 
 @njit(cache=True)
-def rename_stalls(s, cur):
+def rename_stalls(s: Record, cur: int) -> bool:
     waiting = s.in_progress - s.signal[cur, DISPATCHED]
     return (
         s.rename_stalled
@@ -466,7 +468,7 @@ def rename_stalls(s, cur):
 
 
 @njit(cache=True)
-def rename(s, ins, code, cycle, cur, nxt):
+def rename(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
     """One cycle of rename."""
     s.to_dispatch_n[cycle & 7] = 0
     came = s.to_rename[(cycle - 1) & 7]
@@ -487,7 +489,7 @@ def rename(s, ins, code, cycle, cur, nxt):
         s.rename_status = SQUASHING
         s.rename_skid_n = 0
         s.serialize_next = 0
-        undo_renames(s, ins, s.signal[cur, SQUASH_SEQ])
+        undo_renames(s, s.signal[cur, SQUASH_SEQ])
         s.active = 1
     else:
         if not s.signal[cur, ROB_SQUASHING]:
@@ -507,13 +509,13 @@ def rename(s, ins, code, cycle, cur, nxt):
             elif s.rename_status == SQUASHING:
                 s.rename_status = RUNNING
                 s.active = 1
-            rename_work(s, ins, code, came, n, cycle, cur, nxt)
+            rename_work(s, code, came, n, cycle, cur, nxt)
         # registers that committed instructions replaced are free again
         done = s.signal[cur, DONE_SEQ]
         if done:
             while s.freed_until < done:
                 s.freed_until += 1
-                e = ins[s.freed_until & WINDOW_MASK]
+                e = s.window[s.freed_until & WINDOW_MASK]
                 if e.seq == s.freed_until and e.renamed and not e.squashed and e.destination >= 0:
                     if e.destination < 32:
                         s.free_int += 1
@@ -525,12 +527,12 @@ def rename(s, ins, code, cycle, cur, nxt):
 
 
 @njit(cache=True)
-def rename_work(s, ins, code, came, n, cycle, cur, nxt):
+def rename_work(s: Record, code: Record, came: NDArray, n: int, cycle: int, cur: int, nxt: int) -> None:
     if s.rename_status == RUNNING:
         if n == 0:
             return
         s.active = 1
-        taken, block = rename_some(s, ins, code, came, n, cycle, cur)
+        taken, block = rename_some(s, code, came, n, cycle, cur)
         if block:
             rename_block(s, nxt, came[taken:], n - taken)
             s.signal[nxt, RENAME_UNBLOCK] = 0
@@ -538,7 +540,7 @@ def rename_work(s, ins, code, came, n, cycle, cur, nxt):
         s.active = 1
         block = False
         if s.rename_skid_n > 0:
-            taken, block = rename_some(s, ins, code, s.rename_skid, s.rename_skid_n, cycle, cur)
+            taken, block = rename_some(s, code, s.rename_skid, s.rename_skid_n, cycle, cur)
             for k in range(taken, s.rename_skid_n):
                 s.rename_skid[k - taken] = s.rename_skid[k]
             s.rename_skid_n -= taken

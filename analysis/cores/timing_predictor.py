@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from analysis.cores.timing_state import HISTORY
+from analysis.cores.timing_state import HISTORY, Record
 
 BRANCH, JUMP, CALL, INDIRECT_JUMP, INDIRECT_CALL, RETURN = 15, 16, 17, 18, 19, 20
 RAS_NONE, RAS_PUSHED, RAS_POPPED = 0, 1, 2
@@ -16,17 +16,17 @@ TOURNAMENT, TAGE = 0, 1
 
 
 @njit(cache=True)
-def is_call(kind):
-    return kind == CALL or kind == INDIRECT_CALL
+def is_call(kind: int) -> bool:
+    return kind in (CALL, INDIRECT_CALL)
 
 
 @njit(cache=True)
-def is_indirect(kind):
-    return kind == INDIRECT_JUMP or kind == INDIRECT_CALL
+def is_indirect(kind: int) -> bool:
+    return kind in (INDIRECT_JUMP, INDIRECT_CALL)
 
 
 @njit(cache=True)
-def ras_push(p, h, address):
+def ras_push(p: Record, h: Record, address: int) -> None:
     h.ras_action = RAS_PUSHED
     h.ras_top = p.ras_top
     p.ras_top = (p.ras_top + 1) % p.ras_entries
@@ -35,7 +35,7 @@ def ras_push(p, h, address):
 
 
 @njit(cache=True)
-def ras_pop(p, h):
+def ras_pop(p: Record, h: Record) -> int:
     h.ras_action = RAS_POPPED
     h.ras_top = p.ras_top
     h.ras_entry = p.ras[p.ras_top]
@@ -44,7 +44,7 @@ def ras_pop(p, h):
 
 
 @njit(cache=True)
-def ras_restore(p, h):
+def ras_restore(p: Record, h: Record) -> None:
     if h.ras_action == RAS_PUSHED:
         p.ras_top = h.ras_top
     elif h.ras_action == RAS_POPPED:
@@ -54,7 +54,7 @@ def ras_restore(p, h):
 
 
 @njit(cache=True)
-def indirect_index(p, pc):
+def indirect_index(p: Record, pc: int) -> int:
     """Set of the indirect target cache: PC, 13 bits of outcomes and the last three indirect targets."""
     mixed = (pc >> 2) ^ p.indirect_history
     for k in range(3):
@@ -66,14 +66,14 @@ def indirect_index(p, pc):
 
 
 @njit(cache=True)
-def shift_history(p, h, conditional, taken):
+def shift_history(p: Record, h: Record, conditional: int, taken: int) -> None:
     p.global_history = ((p.global_history << 1) | taken) & 0xFFFFF
     if conditional:
         p.local_history[h.local_index] = (p.local_history[h.local_index] << 1) | taken
 
 
 @njit(cache=True)
-def indirect_update(p, kind, taken, target):
+def indirect_update(p: Record, kind: int, taken: int, target: int) -> None:
     if is_indirect(kind):
         p.path[p.path_n & 1023] = target
         p.path_n += 1
@@ -81,7 +81,7 @@ def indirect_update(p, kind, taken, target):
 
 
 @njit(cache=True)
-def tournament_lookup(p, h, pc):
+def tournament_lookup(p: Record, h: Record, pc: int) -> int:
     h.local_index = (pc >> 2) & p.local_history_mask
     h.local_history = p.local_history[h.local_index] & p.local_mask
     h.local_taken = p.local_counter[h.local_history] > 1
@@ -92,9 +92,9 @@ def tournament_lookup(p, h, pc):
 
 
 @njit(cache=True)
-def predict(p, history, seq, pc, length, kind):
+def predict(p: Record, seq: int, pc: int, length: int, kind: int) -> tuple[int, int]:
     """Predict the branch at `pc`: returns (taken, next PC) and opens an entry in the history of branches in flight."""
-    h = history[p.tail & (HISTORY - 1)]
+    h = p.history[p.tail & (HISTORY - 1)]
     p.tail += 1
     h.seq = seq
     h.pc = pc
@@ -136,7 +136,7 @@ def predict(p, history, seq, pc, length, kind):
 
 
 @njit(cache=True)
-def forget(p, h):
+def forget(p: Record, h: Record) -> None:
     """Undo what a squashed branch did to the histories and the return stack."""
     ras_restore(p, h)
     p.indirect_history = h.indirect_history
@@ -148,20 +148,20 @@ def forget(p, h):
 
 
 @njit(cache=True)
-def squash_after(p, history, seq):
+def squash_after(p: Record, seq: int) -> None:
     """Forget every branch younger than `seq`."""
-    while p.tail > p.head and history[(p.tail - 1) & (HISTORY - 1)].seq > seq:
-        forget(p, history[(p.tail - 1) & (HISTORY - 1)])
+    while p.tail > p.head and p.history[(p.tail - 1) & (HISTORY - 1)].seq > seq:
+        forget(p, p.history[(p.tail - 1) & (HISTORY - 1)])
         p.tail -= 1
 
 
 @njit(cache=True)
-def correct(p, history, seq, taken, target):
+def correct(p: Record, seq: int, taken: int, target: int) -> None:
     """A branch in flight turns out otherwise: repair the histories and remember its outcome for commit."""
-    squash_after(p, history, seq)
+    squash_after(p, seq)
     if p.tail == p.head:
         return
-    h = history[(p.tail - 1) & (HISTORY - 1)]
+    h = p.history[(p.tail - 1) & (HISTORY - 1)]
     h.taken = taken
     h.target = target
     p.global_history = ((h.global_history << 1) | taken) & 0xFFFFF
@@ -190,7 +190,7 @@ def correct(p, history, seq, taken, target):
 
 
 @njit(cache=True)
-def tournament_learn(p, h):
+def tournament_learn(p: Record, h: Record) -> None:
     index = h.global_history & p.global_mask
     up = h.taken
     if h.kind == BRANCH:
@@ -213,10 +213,10 @@ def tournament_learn(p, h):
 
 
 @njit(cache=True)
-def learn(p, history, seq):
+def learn(p: Record, seq: int) -> None:
     """Commit every branch up to `seq`: counters and target buffer learn."""
-    while p.tail > p.head and history[p.head & (HISTORY - 1)].seq <= seq:
-        h = history[p.head & (HISTORY - 1)]
+    while p.tail > p.head and p.history[p.head & (HISTORY - 1)].seq <= seq:
+        h = p.history[p.head & (HISTORY - 1)]
         tournament_learn(p, h)
         if h.taken:
             entry = (h.pc >> 2) & p.btb_mask

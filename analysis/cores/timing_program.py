@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from analysis.cores.compressed import expand
 from analysis.cores.decode import Instruction, decode
 from analysis.cores.elf import Program
-from analysis.cores.timing_state import CODE
+from analysis.cores.timing_state import CODE, CODE_TABLE, MAX_CODE
 from analysis.cores.trace import FIRST_FLOAT_REGISTER, NEVER_EXECUTED, NO_REGISTER, OpClass, Trace
 from analysis.errors import InputError
 
 DIRECT = (OpClass.BRANCH, OpClass.JUMP, OpClass.CALL)
-MAXIMUM_SPAN = 1 << 26
+MAXIMUM_SPAN = 2 * MAX_CODE
 
 
 def _register(number: int) -> int:
@@ -68,7 +68,7 @@ def static_code(trace: Trace, program: Program | None = None) -> tuple[NDArray, 
         (rows, row of each executed instruction, address of row 0).
 
     Raises:
-        InputError: code that spans more than 64 MiB.
+        InputError: code that spans more than 2 MiB.
     """
     source = trace.code
     executed = source.opclass != NEVER_EXECUTED
@@ -99,4 +99,6 @@ def static_code(trace: Trace, program: Program | None = None) -> tuple[NDArray, 
         taken = trace.taken
         code["target"][index[taken]] = trace.next_pc[taken].astype(np.int64)
         code["target"][~np.isin(code["opclass"], DIRECT)] = -1
-    return code, index, base
+    table = np.zeros(1, CODE_TABLE)
+    table["rows"][0, :slots] = code
+    return table, index, base

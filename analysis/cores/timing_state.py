@@ -5,9 +5,14 @@ Every structure has a fixed largest size, so that one compiled loop serves every
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-WINDOW = 2048
+Record = Any
+"""One numpy record of a type below, as the compiled functions see it."""
+
+WINDOW = 1024
 """Sequence numbers in flight at most, squashed ones included; fetch waits when they are used up."""
 WINDOW_MASK = WINDOW - 1
 MAX_ROB = 1024
@@ -143,8 +148,13 @@ UNITS = 6
 INT_ALU_UNIT, INT_MULT_UNIT, FLOAT_ALU_UNIT, FLOAT_MULT_UNIT, MEMORY_UNIT, NO_UNIT = range(UNITS)
 
 # Everything else about the core.
+MAX_CODE = 1 << 20
+"""Slots of two bytes of static code."""
+CODE_TABLE = np.dtype([("rows", CODE, (MAX_CODE,))], align=True)
+
 CORE = np.dtype(
     [
+        ("window", INSTRUCTION, (WINDOW,)),
         # what the design says
         ("fetch_width", "i8"), ("decode_width", "i8"), ("rename_width", "i8"), ("dispatch_width", "i8"), ("issue_width", "i8"),
         ("writeback_width", "i8"), ("commit_width", "i8"), ("squash_width", "i8"), ("fetch_queue_entries", "i8"), ("fetch_bytes", "i8"),
@@ -155,17 +165,21 @@ CORE = np.dtype(
         # time and signals
         ("cycle", "i8"), ("active", "i8"), ("signal", "i8", (2, SIGNALS)), ("base_pc", "i8"), ("map_size", "i8"),
         # fetch
-        ("fetch_status", "i8"), ("fetch_pc", "i8"), ("fetch_trace", "i8"), ("on_wrong_path", "i8"), ("buffer_pc", "i8"), ("buffer_valid", "i8"),
-        ("fetch_request", "i8"), ("next_seq", "i8"), ("fetch_stalled", "i8"), ("fetch_queue", "i4", (WINDOW,)), ("fetch_queue_head", "i8"),
+        ("fetch_status", "i8"), ("fetch_pc", "i8"), ("fetch_trace", "i8"), ("on_wrong_path", "i8"), ("buffer_pc", "i8"),
+        ("buffer_valid", "i8"),
+        ("fetch_request", "i8"), ("next_seq", "i8"), ("fetch_stalled", "i8"), ("fetch_queue", "i4", (WINDOW,)),
+        ("fetch_queue_head", "i8"),
         ("fetch_queue_tail", "i8"), ("trap_until", "i8"),
         # pipeline registers, by cycle modulo 8: fetch to decode, decode to rename, rename to dispatch and to the ROB
-        ("to_decode", "i4", (8, MAX_WIDTH)), ("to_decode_n", "i8", (8,)), ("to_rename", "i4", (8, MAX_WIDTH)), ("to_rename_n", "i8", (8,)),
+        ("to_decode", "i4", (8, MAX_WIDTH)), ("to_decode_n", "i8", (8,)), ("to_rename", "i4", (8, MAX_WIDTH)),
+        ("to_rename_n", "i8", (8,)),
         ("to_dispatch", "i4", (8, MAX_WIDTH)), ("to_dispatch_n", "i8", (8,)),
         # decode
         ("decode_status", "i8"), ("decode_stalled", "i8"), ("decode_skid", "i4", (64,)), ("decode_skid_n", "i8"),
         # rename
         ("rename_status", "i8"), ("rename_stalled", "i8"), ("rename_skid", "i4", (64,)), ("rename_skid_n", "i8"), ("in_progress", "i8"),
-        ("loads_in_progress", "i8"), ("stores_in_progress", "i8"), ("seen_free_rob", "i8"), ("seen_free_iq", "i8"), ("seen_free_lq", "i8"),
+        ("loads_in_progress", "i8"), ("stores_in_progress", "i8"), ("seen_free_rob", "i8"), ("seen_free_iq", "i8"),
+        ("seen_free_lq", "i8"),
         ("seen_free_sq", "i8"), ("seen_empty_rob", "i8"), ("serialize_next", "i8"), ("map", "i8", (64,)), ("freeing_int", "i8"),
         ("freeing_float", "i8"), ("freed_until", "i8"),
         # dispatch, issue, execute, write back
@@ -182,11 +196,13 @@ CORE = np.dtype(
         # memory dependence prediction
         ("ssit", "i4", (1024,)), ("lfst", "i8", (1024,)), ("store_set_accesses", "i8"),
         # reorder buffer
-        ("rob", "i4", (MAX_ROB,)), ("rob_head", "i8"), ("rob_tail", "i8"), ("commit_status", "i8"), ("squash_at", "i8"), ("squash_seq", "i8"),
+        ("rob", "i4", (MAX_ROB,)), ("rob_head", "i8"), ("rob_tail", "i8"), ("commit_status", "i8"), ("squash_at", "i8"),
+        ("squash_seq", "i8"),
         ("youngest_seq", "i8"), ("oldest_seq", "i8"), ("committed", "i8"), ("last_done", "i8"),
         ("done_commit", "i8"),
         # counters
-        ("branch_mispredictions", "i8"), ("branches", "i8"), ("memory_order_violations", "i8"), ("squashed", "i8"), ("forwarded_loads", "i8"),
+        ("branch_mispredictions", "i8"), ("branches", "i8"), ("memory_order_violations", "i8"), ("squashed", "i8"),
+        ("forwarded_loads", "i8"),
         ("blocked_accesses", "i8"), ("decode_redirects", "i8"),
     ],
     align=True,
@@ -195,12 +211,17 @@ CORE = np.dtype(
 # Caches: 0 is L1I, 1 is L1D, 2 is L2. The lines of the three lie behind one another in one array.
 LINE = np.dtype([("tag", "i8"), ("last", "i8"), ("ready", "i8"), ("dirty", "i8")], align=True)
 BANKS = 64
+MAX_LINES = 1 << 20
 MEMORY = np.dtype(
     [
+        ("lines", LINE, (MAX_LINES,)),
         ("line_bits", "i8"), ("sets", "i8", (3,)), ("ways", "i8", (3,)), ("first_line", "i8", (3,)), ("tag_cycles", "i8", (3,)),
-        ("data_cycles", "i8", (3,)), ("response_cycles", "i8", (3,)), ("perfect", "i8", (3,)), ("accesses", "i8", (3,)), ("misses", "i8", (3,)),
-        ("writebacks", "i8", (3,)), ("mshrs", "i8", (3,)), ("targets_per_mshr", "i8", (3,)), ("prefetches", "i8"), ("prefetch_degree", "i8"),
-        ("mshr_line", "i8", (2, MAX_MSHR)), ("mshr_used", "i8", (2,)), ("mshr_target", "i4", (2, MAX_MSHR)), ("mshr_targets", "i8", (2, MAX_MSHR)),
+        ("data_cycles", "i8", (3,)), ("response_cycles", "i8", (3,)), ("perfect", "i8", (3,)), ("accesses", "i8", (3,)),
+        ("misses", "i8", (3,)),
+        ("writebacks", "i8", (3,)), ("mshrs", "i8", (3,)), ("targets_per_mshr", "i8", (3,)), ("prefetches", "i8"),
+        ("prefetch_degree", "i8"),
+        ("mshr_line", "i8", (2, MAX_MSHR)), ("mshr_used", "i8", (2,)), ("mshr_target", "i4", (2, MAX_MSHR)),
+        ("mshr_targets", "i8", (2, MAX_MSHR)),
         ("mshr_payload", "i8", (2, MAX_MSHR)), ("mshr_offset", "i8", (2, MAX_MSHR)),
         ("blocked", "i8", (2,)), ("refused", "i8", (2,)),
         ("target_next", "i4", (MAX_TARGETS,)), ("target_kind", "i8", (MAX_TARGETS,)), ("target_argument", "i8", (MAX_TARGETS,)),
@@ -208,11 +229,14 @@ MEMORY = np.dtype(
         ("event_head", "i4", (EVENT_HORIZON,)), ("event_next", "i4", (MAX_EVENTS,)), ("event_kind", "i4", (MAX_EVENTS,)),
         ("event_argument", "i8", (MAX_EVENTS,)), ("event_free", "i4"), ("events", "i8"),
         # L2 bus and memory bus, in ps
-        ("cycle_ps", "i8"), ("l2_bus_request", "i8"), ("l2_bus_response", "i8"), ("l2_bus_bytes", "i8"), ("bus_ps", "i8"), ("bus_request", "i8"),
+        ("cycle_ps", "i8"), ("l2_bus_request", "i8"), ("l2_bus_response", "i8"), ("l2_bus_bytes", "i8"), ("bus_ps", "i8"),
+        ("bus_request", "i8"),
         ("bus_response", "i8"), ("bus_bytes", "i8"),
         # DRAM, in ps
-        ("t_rcd", "i8"), ("t_cl", "i8"), ("t_rp", "i8"), ("t_ras", "i8"), ("t_burst", "i8"), ("t_rtp", "i8"), ("t_refi", "i8"), ("t_rfc", "i8"),
-        ("t_rrd", "i8"), ("t_static", "i8"), ("row_bits", "i8"), ("bank_bits", "i8"), ("banks_per_rank", "i8"), ("row_accesses_limit", "i8"),
+        ("t_rcd", "i8"), ("t_cl", "i8"), ("t_rp", "i8"), ("t_ras", "i8"), ("t_burst", "i8"), ("t_rtp", "i8"), ("t_refi", "i8"),
+        ("t_rfc", "i8"),
+        ("t_rrd", "i8"), ("t_static", "i8"), ("row_bits", "i8"), ("bank_bits", "i8"), ("banks_per_rank", "i8"),
+        ("row_accesses_limit", "i8"),
         ("open_row", "i8", (BANKS,)), ("row_accesses", "i8", (BANKS,)), ("activate_at", "i8", (BANKS,)), ("read_at", "i8", (BANKS,)),
         ("precharge_at", "i8", (BANKS,)), ("channel_at", "i8"), ("next_refresh", "i8"), ("dram_reads", "i8"), ("row_hits", "i8"),
         ("dram_scheduled", "i8"), ("dram_next_ps", "i8"), ("request_order", "i8"),
@@ -238,7 +262,9 @@ BRANCH_HISTORY = np.dtype(
 
 PREDICTOR = np.dtype(
     [
-        ("kind", "i8"), ("local_mask", "i8"), ("local_history_mask", "i8"), ("global_mask", "i8"), ("btb_mask", "i8"), ("ras_entries", "i8"),
+        ("history", BRANCH_HISTORY, (HISTORY,)),
+        ("kind", "i8"), ("local_mask", "i8"), ("local_history_mask", "i8"), ("global_mask", "i8"), ("btb_mask", "i8"),
+        ("ras_entries", "i8"),
         ("local_counter", "u1", (MAX_TABLE,)), ("local_history", "i4", (MAX_TABLE,)), ("global_counter", "u1", (MAX_TABLE,)),
         ("choice_counter", "u1", (MAX_TABLE,)), ("global_history", "i8"),
         ("btb_pc", "i8", (MAX_TABLE,)), ("btb_target", "i8", (MAX_TABLE,)), ("ras", "i8", (256,)), ("ras_top", "i8"),
