@@ -42,6 +42,10 @@ def trace_to_file(program: Path, out: Path, limit: int | None, arguments: tuple[
         for part in epochs(machine, _PART, limit):
             writer.add(part)
         complete = True
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise InputError(f"cannot write the trace: {error.strerror}", path=out) from error
     finally:
         writer.close(complete)
     ended = f"exit code {machine.exit_code}" if machine.exit_code is not None else f"stopped at the limit, PC {machine.pc:#x}"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 from cores.elf_files import write_elf
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from analysis.__main__ import main
 from analysis.cores.elf import read_elf
@@ -104,3 +107,20 @@ def test_damaged_traces_are_told(tmp_path: Path) -> None:
     np.savez(broken, pc=np.zeros(3))
     with pytest.raises(InputError, match="address: not a trace"):
         read_trace(broken)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 700), st.integers(0, 255)), min_size=1, max_size=6), st.integers(200, 4000))
+def test_a_damaged_executable_ends_or_is_told(changes: list[tuple[int, int]], size: int) -> None:
+    """Law: whatever the bytes of its headers and first instructions are, a program runs, or one line says why not."""
+    data = bytearray(program_path("dense").read_bytes())
+    for place, value in changes:
+        data[place] = value
+    with tempfile.NamedTemporaryFile(suffix=".elf") as file:
+        file.write(data[: max(size, 64)] if size < 1000 else data)
+        file.flush()
+        try:
+            for _ in epochs(load(read_elf(file.name)), limit=20_000):
+                pass
+        except InputError as error:
+            assert "\n" not in str(error)
