@@ -25,6 +25,7 @@ _LOAD, _DYNAMIC, _INTERPRETER, _TLS = 1, 2, 3, 7
 _EXECUTABLE, _STATIC_PIE = 2, 3
 _HEADER, _PROGRAM_HEADER = struct.Struct("<16sHHIQQQIHHHHHH"), struct.Struct("<IIQQQQQQ")
 _MAXIMUM_SPAN = 1 << 31
+_USER_SPACE = 1 << 56
 _PAGE = 4096
 
 
@@ -111,9 +112,8 @@ def read_elf(path: str | Path) -> Program:
     entry += bias
     if not any(segment.executable and segment.address <= entry < segment.address + segment.memory_bytes for segment in segments):
         raise InputError(f"entry {entry:#x} lies in no executable segment", path=path)
-    span = segments[-1].address + segments[-1].memory_bytes - segments[0].address
-    if span > _MAXIMUM_SPAN or segments[0].address < 0x1000:
-        raise InputError(
-            f"segments from {segments[0].address:#x} span {span} bytes: expected at most {_MAXIMUM_SPAN}, from 0x1000 on", path=path
-        )
+    low, high = segments[0].address, max(segment.address + segment.memory_bytes for segment in segments)
+    if high - low > _MAXIMUM_SPAN or low < 0x1000 or high > _USER_SPACE:
+        limits = f"at most {_MAXIMUM_SPAN} bytes between 0x1000 and {_USER_SPACE:#x}"
+        raise InputError(f"segments from {low:#x} to {high:#x}: expected {limits}", path=path)
     return Program(path, entry, tuple(segments), headers_address, count)

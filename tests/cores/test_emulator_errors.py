@@ -69,6 +69,10 @@ def test_bad_executables_are_told(tmp_path: Path) -> None:
         _fails(path, message)
 
 
+def test_a_program_larger_than_memory_is_told(tmp_path: Path) -> None:
+    _fails(write_elf(tmp_path / "huge.elf", [ADDI_X1], data_bytes=1 << 45), "expected at most 2147483648 bytes")
+
+
 def test_the_command_passes_output_on_and_writes_all_or_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "trace.npz"
     assert main(["core", "trace", str(program_path("hashjoin")), "--out", str(out)]) == 0
