@@ -28,7 +28,7 @@ def read(path: str | Path, *, entry: str | None = None, part: int = 0, seconds: 
         path: text, bytecode or portable artifact (VHLO).
         entry: function to begin with; without it @main, or the only function that no other calls.
         part: which program of a text that lines `// -----` split, counted from 1; 0: the text is one program.
-        seconds: processor time that reading may take (s); three times as much wall-clock time.
+        seconds: processor time that reading may take (s); three times that and 20 s by the clock.
         memory_bytes: address space that reading may take (bytes).
     Raises:
         InputError: no such file, not a program, no function to begin with, or a limit reached.
@@ -59,10 +59,10 @@ def _record(path: Path, entry: str | None, part: int, seconds: int, memory_bytes
     }
     try:
         done = subprocess.run(
-            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=3 * seconds, env=environment, cwd=ROOT, check=False
+            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=3 * seconds + 20, env=environment, cwd=ROOT, check=False
         )
     except subprocess.TimeoutExpired:
-        raise InputError(f"not read within {3 * seconds} s", path=path) from None
+        raise InputError(f"not read within {3 * seconds + 20} s", path=path) from None
     if done.returncode:
         raise InputError(_why(done.returncode, done.stderr.decode(errors="replace"), seconds, memory_bytes), path=path)
     try:

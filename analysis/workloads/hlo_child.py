@@ -81,7 +81,7 @@ def main() -> None:
     path, entry = sys.argv[1], sys.argv[2]
     part, memory, seconds = (int(each) for each in sys.argv[3:6])
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))  # a signal at the first, the end at the second
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     bindings.plain_operations()
     gc.disable()  # it lives for one file, and the collector would look through every record again and again

@@ -163,6 +163,10 @@ def test_limits_and_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     large.write_bytes(b"// " + b" " * (80 << 20) + b"\n" + texts.COUNTED_LOOP.encode())
     with pytest.raises(InputError, match="needs more than 0.1 GiB of memory"):
         read(large, memory_bytes=100 << 20)
+    numbers = ",".join(["1.5"] * 4_000_000)
+    large.write_text(f"func.func @main() {{ %0 = stablehlo.constant dense<[{numbers}]> : tensor<4000000xf32> return }}")
+    with pytest.raises(InputError, match="not read within 1 s of processor time"):
+        read(large, seconds=1)
     split = tmp_path / "split.mlir"
     split.write_text(texts.COUNTED_LOOP + "// -----\n" + texts.COMPOSITE)
     assert main(["hlo", "cost", str(split), "--part", "2"]) == 0
