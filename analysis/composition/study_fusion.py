@@ -88,6 +88,9 @@ def kernels(module: Module, on_chip: Callable[[Tensor], bool] | None = None, aga
                 needed.setdefault(origin, set()).add(key)
                 continue
             stored = origins[origin] if origin >= 0 else {origin: float(operator.work.inputs[index].bytes)}
+            if operator.name in TAKES and index == 0:
+                needed.setdefault(origin, set()).add(key)
+                stored = {operator.id: float(operator.work.output_bytes)} if stored else {}
             for tensor, size in stored.items():
                 needed.setdefault(tensor, set()).add(key)
                 if key != -1:
