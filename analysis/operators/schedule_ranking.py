@@ -200,7 +200,7 @@ def random_top(near: NDArray[np.bool_], k: int) -> Floats:
     total, good = near.shape[1], near.sum(axis=1)
     missed = np.ones(len(near))
     for drawn in range(k):
-        missed *= np.maximum(total - good - drawn, 0) / (total - drawn)
+        missed *= np.maximum(total - good - drawn, 0) / max(total - drawn, 1)
     return 1 - missed
 
 
