@@ -1,6 +1,13 @@
 """What does one StableHLO operator cost? Operations and bytes by the conventions of XLA's HLO cost analysis.
 
-Source: openxla/xla, xla/service/hlo_cost_analysis.cc; the tests compare with the analysis of the pinned jaxlib.
+Source: openxla/xla, xla/service/hlo_cost_analysis.cc; the tests compare with the analysis of the pinned jaxlib. Where ours departs:
+
+- XLA adds up in 32-bit floats: its sums over ten thousand operators are off by some 1e-5; ours are exact.
+- XLA counts a custom call as -1 operations and -1 bytes; here it is unknown, with the bytes that it must read and write.
+- XLA counts the body of a loop once; here as often as it runs, where that is known.
+- Of a case XLA takes the largest figure of each kind over the branches; here one branch, that with the most operations.
+- XLA gives elements of fewer than 8 bits a byte each; here they are packed.
+- A loop's captured values: XLA adds 16 bytes for each one's address.
 """
 
 from __future__ import annotations
