@@ -53,9 +53,9 @@ class Units(Strict):
 
 
 class BranchPrediction(Strict):
-    """Front-end prediction (gem5: BranchPredictor.py; `tage`: a seven-table TAGE of gem5's default table sizes)."""
+    """Front-end prediction (gem5: BranchPredictor.py)."""
 
-    kind: Literal["tournament", "tage", "perfect"] = "tournament"
+    kind: Literal["tournament", "perfect"] = "tournament"
     local_entries: Annotated[int, Field(ge=2, le=65536)] = 2048
     local_histories: Annotated[int, Field(ge=2, le=65536)] = 2048
     global_entries: Annotated[int, Field(ge=2, le=65536)] = 8192

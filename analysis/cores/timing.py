@@ -181,7 +181,6 @@ def predictor_state(design: Design) -> NDArray:
     state = np.zeros(1, PREDICTOR)
     p = state[0]
     prediction = design.branch_prediction
-    p["kind"] = prediction.kind == "tage"
     p["local_mask"], p["local_history_mask"] = prediction.local_entries - 1, prediction.local_histories - 1
     p["global_mask"], p["btb_mask"], p["ras_entries"] = (
         prediction.global_entries - 1,

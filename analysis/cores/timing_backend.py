@@ -1,4 +1,4 @@
-"""When does an instruction execute and retire: dispatch, issue, memory queues, write-back and commit of an out-of-order core.
+"""When does an instruction issue: dispatch, issue queue, units, store buffer and write-back of an out-of-order core.
 
 The rules are those of gem5's O3 model (src/cpu/o3: iew.cc, inst_queue.cc, lsq_unit.cc, mem_dep_unit.cc, store_set.cc, commit.cc, rob.cc),
 restated: an instruction issued in cycle t executes in t + 1 (+ its latency - 1) and wakes its dependents in that cycle; it can commit two
@@ -10,57 +10,36 @@ from __future__ import annotations
 from numba import njit
 from numpy.typing import NDArray
 
-from analysis.cores.timing_frontend import mark_squashed
-from analysis.cores.timing_memory import L1D, REFUSED, access, schedule
+from analysis.cores.timing_execute import execute, to_writeback
+from analysis.cores.timing_memory import L1D, REFUSED, access
 from analysis.cores.timing_state import (
     BLOCKED,
     DISPATCHED,
     DISPATCHED_LOADS,
     DISPATCHED_STORES,
     DONE_SEQ,
-    EVENT_LOAD,
     EVENT_STORE,
-    EXECUTE_HORIZON,
+    EXECUTE_MASK,
     FREE_IQ,
     FREE_LQ,
-    FREE_ROB,
-    FREE_ROB_USED,
     FREE_SQ,
     IEW_BLOCK,
     IEW_UNBLOCK,
-    MAX_LSQ,
-    MAX_ROB,
+    LSQ_MASK,
     MEMORY_UNIT,
     NO_UNIT,
     NONSPECULATIVE,
-    REDIRECT,
-    REDIRECT_BRANCH,
-    REDIRECT_INCLUDE,
-    REDIRECT_PC,
-    REDIRECT_SEQ,
-    REDIRECT_TAKEN,
-    REDIRECT_TRACE,
-    ROB_EMPTY,
     ROB_SQUASHING,
     RUNNING,
     SQUASH,
-    SQUASH_BRANCH,
-    SQUASH_PC,
     SQUASH_SEQ,
-    SQUASH_TAKEN,
-    SQUASH_TRACE,
     SQUASHING,
     UNBLOCKING,
     UNITS,
     WINDOW_MASK,
-    WRITEBACK_HORIZON,
+    WRITEBACK_MASK,
     Record,
 )
-
-LSQ_MASK = MAX_LSQ - 1
-ROB_MASK = MAX_ROB - 1
-EXECUTE_MASK = EXECUTE_HORIZON - 1
-WRITEBACK_MASK = WRITEBACK_HORIZON - 1
 
 
 @njit(cache=True)
@@ -72,16 +51,6 @@ def make_ready(s: Record, seq: int) -> None:
         s.ready[at] = s.ready[at - 1]
         at -= 1
     s.ready[at] = seq
-
-
-@njit(cache=True)
-def to_writeback(s: Record, slot: int, cycle: int) -> None:
-    """Take the next free write-back port."""
-    at = cycle
-    while s.writeback_n[at & WRITEBACK_MASK] >= s.writeback_width:
-        at += 1
-    s.writeback[at & WRITEBACK_MASK, s.writeback_n[at & WRITEBACK_MASK]] = slot
-    s.writeback_n[at & WRITEBACK_MASK] += 1
 
 
 @njit(cache=True)
@@ -321,117 +290,6 @@ def dispatch(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
 
 
 @njit(cache=True)
-def redirect(s: Record, e: Record, nxt: int, pc: int, trace: int, branch: int, taken: int) -> None:
-    """Tell commit to squash behind (a branch) or from (a memory order violation) an instruction; the oldest of a cycle wins."""
-    if s.signal[nxt, REDIRECT] and s.signal[nxt, REDIRECT_SEQ] < e.seq:
-        return
-    s.signal[nxt, REDIRECT] = 1
-    s.signal[nxt, REDIRECT_SEQ] = e.seq
-    s.signal[nxt, REDIRECT_PC] = pc
-    s.signal[nxt, REDIRECT_TRACE] = trace
-    s.signal[nxt, REDIRECT_BRANCH] = branch
-    s.signal[nxt, REDIRECT_TAKEN] = taken
-    s.signal[nxt, REDIRECT_INCLUDE] = not branch
-
-
-@njit(cache=True)
-def execute_load(s: Record, m: Record, e: Record, cycle: int) -> None:
-    """Look for the data in older stores, then in the cache."""
-    e.address_valid = 1
-    at = e.store_index - 1
-    while at >= s.sq_send:
-        store = s.window[s.sq[at & LSQ_MASK] & WINDOW_MASK]
-        if store.address_valid and e.address < store.address + store.size and e.address + e.size > store.address:
-            if e.address >= store.address and e.address + e.size <= store.address + store.size:
-                s.forwarded_loads += 1
-                schedule(m, cycle + s.forwarding_cycles, EVENT_LOAD, e.seq)
-                return
-            # partial overlap: wait until the store is on its way to the cache
-            if s.stalled_load < 0 or e.seq < s.stalled_load:
-                s.stalled_load = e.seq
-                s.stalling_store = at
-            e.address_valid = 0
-            e.issued = 0
-            s.replay_loads[s.replay_loads_n] = e.seq
-            s.replay_loads_n += 1
-            return
-        at -= 1
-    if s.cache_blocked or access(m, L1D, e.address, 0, EVENT_LOAD, e.seq, cycle) == REFUSED:
-        s.cache_blocked = 1
-        s.blocked_accesses += 1
-        e.issued = 0
-        s.blocked_loads[s.blocked_loads_n] = e.seq
-        s.blocked_loads_n += 1
-
-
-@njit(cache=True)
-def find_violation(s: Record, e: Record) -> int:
-    """Oldest younger load that read the block of `e`, a store, too early; -1 when there is none."""
-    first = e.address >> s.dependence_shift
-    last = (e.address + e.size - 1) >> s.dependence_shift
-    at = max(e.load_index, s.lq_head)
-    while at < s.lq_tail:
-        seq = s.lq[at & LSQ_MASK]
-        load = s.window[seq & WINDOW_MASK]
-        low, high = load.address >> s.dependence_shift, (load.address + load.size - 1) >> s.dependence_shift
-        if load.address_valid and last >= low and first <= high:
-            return seq
-        at += 1
-    return -1
-
-
-@njit(cache=True)
-def join_store_set(s: Record, store_pc: int, load_pc: int) -> None:
-    """A violation puts the store and the load into one store set."""
-    at_load = (load_pc >> 2) & 1023
-    at_store = (store_pc >> 2) & 1023
-    if s.ssit[at_load] < 0 and s.ssit[at_store] < 0:
-        group = (load_pc ^ (load_pc >> 10)) & 1023
-        s.ssit[at_load] = group
-        s.ssit[at_store] = group
-    elif s.ssit[at_store] < 0:
-        s.ssit[at_store] = s.ssit[at_load]
-    elif s.ssit[at_load] < 0:
-        s.ssit[at_load] = s.ssit[at_store]
-    elif s.ssit[at_store] > s.ssit[at_load]:
-        s.ssit[at_store] = s.ssit[at_load]
-    else:
-        s.ssit[at_load] = s.ssit[at_store]
-
-
-@njit(cache=True)
-def execute(s: Record, code: Record, m: Record, cycle: int, nxt: int) -> None:
-    """Execute what was issued for this cycle."""
-    now = cycle & EXECUTE_MASK
-    n = s.execute_n[now]
-    s.execute_n[now] = 0
-    s.executing -= n
-    if n:
-        s.active = 1
-    for k in range(n):
-        slot = s.execute[now, k]
-        e = s.window[slot]
-        if e.squashed:
-            continue
-        if e.is_load:
-            execute_load(s, m, e, cycle)
-        else:
-            e.executed = 1
-            to_writeback(s, slot, cycle)
-        if e.is_store:
-            e.address_valid = 1
-            seq = find_violation(s, e)
-            if seq >= 0 and not (s.signal[nxt, REDIRECT] and s.signal[nxt, REDIRECT_SEQ] <= e.seq):
-                load = s.window[seq & WINDOW_MASK]
-                join_store_set(s, code.rows[e.row].pc, code.rows[load.row].pc)
-                s.memory_order_violations += 1
-                redirect(s, load, nxt, code.rows[load.row].pc, load.place, 0, 0)
-        if e.is_control and e.predicted != e.actual and (e.place >= 0):
-            taken = 1 if e.opclass > 15 else e.actual != code.rows[e.row].pc + code.rows[e.row].length
-            redirect(s, e, nxt, e.actual, e.place + 1, 1, taken)
-
-
-@njit(cache=True)
 def wake(s: Record, e: Record) -> None:
     """Results are there: count down what waits for them."""
     edge = e.waiters
@@ -562,103 +420,3 @@ def back_end(s: Record, code: Record, m: Record, cycle: int, cur: int, nxt: int)
     s.signal[nxt, FREE_IQ] = s.free_iq
     s.signal[nxt, FREE_LQ] = s.lq_entries - (s.lq_tail - s.lq_head)
     s.signal[nxt, FREE_SQ] = s.sq_entries - (s.sq_tail - s.sq_head)
-
-
-@njit(cache=True)
-def rob_squash_some(s: Record) -> None:
-    """Squash `squash_width` instructions from the tail of the ROB towards the head; those may leave it."""
-    for _ in range(s.squash_width):
-        if s.squash_at < s.rob_head or s.window[s.rob[s.squash_at & ROB_MASK]].seq <= s.squash_seq:
-            s.squash_at = -1
-            return
-        s.window[s.rob[s.squash_at & ROB_MASK]].can_commit = 1
-        s.squash_at -= 1
-    if s.squash_at < s.rob_head or s.window[s.rob[s.squash_at & ROB_MASK]].seq <= s.squash_seq:
-        s.squash_at = -1
-
-
-@njit(cache=True)
-def start_squash(s: Record, cur: int, nxt: int) -> None:
-    """A redirect from execution: squash everything younger and tell the other stages."""
-    seq = s.signal[cur, REDIRECT_SEQ]
-    if seq > s.youngest_seq:
-        return
-    if s.signal[cur, REDIRECT_INCLUDE]:
-        seq -= 1
-    s.active = 1
-    s.commit_status = SQUASHING
-    s.youngest_seq = seq
-    mark_squashed(s, seq)
-    s.squash_seq = seq
-    s.squash_at = s.rob_tail - 1
-    rob_squash_some(s)
-    s.signal[nxt, SQUASH] = 1
-    s.signal[nxt, SQUASH_SEQ] = seq
-    s.signal[nxt, SQUASH_PC] = s.signal[cur, REDIRECT_PC]
-    s.signal[nxt, SQUASH_TRACE] = s.signal[cur, REDIRECT_TRACE]
-    s.signal[nxt, SQUASH_BRANCH] = s.signal[cur, REDIRECT_BRANCH]
-    s.signal[nxt, SQUASH_TAKEN] = s.signal[cur, REDIRECT_TAKEN]
-    s.signal[nxt, ROB_SQUASHING] = 1
-    if s.signal[cur, REDIRECT_BRANCH]:
-        s.branch_mispredictions += 1
-
-
-@njit(cache=True)
-def commit_some(s: Record, retire: NDArray, cycle: int, nxt: int) -> None:
-    """Retire finished instructions from the head of the ROB; squashed ones leave for free."""
-    committed = 0
-    while committed < s.commit_width and s.rob_head < s.rob_tail:
-        e = s.window[s.rob[s.rob_head & ROB_MASK]]
-        if not e.can_commit:
-            break
-        if not e.squashed:
-            if not e.executed:  # must be the oldest, with all stores done, before it may execute
-                if committed == 0 and s.stores_to_write == 0:
-                    s.signal[nxt, NONSPECULATIVE] = e.seq
-                    e.can_commit = 0
-                    s.active = 1
-                break
-            retire[e.place] = cycle
-            s.committed += 1
-            s.branches += e.is_control
-            s.committed_stores += e.is_store
-            committed += 1
-            s.signal[nxt, DONE_SEQ] = e.seq
-        else:
-            s.squashed += 1
-        s.oldest_seq = e.seq + 1
-        s.rob_head += 1
-        s.active = 1
-
-
-@njit(cache=True)
-def commit(s: Record, retire: NDArray, cycle: int, cur: int, nxt: int) -> None:
-    """One cycle of commit."""
-    s.committed_stores = 0
-    if s.commit_status == SQUASHING:
-        s.active = 1
-        if s.squash_at < 0:
-            s.commit_status = RUNNING
-        else:
-            rob_squash_some(s)
-            s.signal[nxt, ROB_SQUASHING] = 1
-    if s.signal[cur, REDIRECT]:
-        start_squash(s, cur, nxt)
-    before = (cycle - 1) & 7
-    if s.commit_status == RUNNING:
-        tail = s.rob_tail
-        for k in range(s.to_dispatch_n[before]):
-            slot = s.to_dispatch[before, k]
-            if not s.window[slot].squashed:
-                s.rob[tail & ROB_MASK] = slot
-                tail += 1
-                s.youngest_seq = s.window[slot].seq
-        s.rob_tail = tail
-        commit_some(s, retire, cycle, nxt)
-    s.signal[nxt, FREE_ROB_USED] = 1
-    s.signal[nxt, FREE_ROB] = s.rob_entries - (s.rob_tail - s.rob_head)
-    s.signal[nxt, ROB_EMPTY] = s.rob_tail == s.rob_head and s.stores_to_write == 0 and s.committed_stores == 0
-    then = (cycle - 1) & WRITEBACK_MASK
-    for k in range(s.writeback_n[then]):
-        s.window[s.writeback[then, k]].can_commit = 1
-    s.writeback_n[then] = 0

@@ -5,10 +5,12 @@ from __future__ import annotations
 from numba import njit
 from numpy.typing import NDArray
 
-from analysis.cores.timing_backend import back_end, cache_unblocked, commit, load_answered, store_answered
+from analysis.cores.timing_backend import back_end, cache_unblocked, load_answered, store_answered
+from analysis.cores.timing_commit import commit
 from analysis.cores.timing_dram import arrive, step
-from analysis.cores.timing_frontend import decode, fetch, rename
+from analysis.cores.timing_frontend import decode, fetch
 from analysis.cores.timing_memory import L1D, L1I, fill, fill_l2
+from analysis.cores.timing_rename import rename
 from analysis.cores.timing_state import (
     CACHE_DONE,
     EVENT_CODE_FILL,

@@ -1,6 +1,6 @@
-"""Which instructions reach the back end in a cycle: fetch, decode and rename of an out-of-order core.
+"""Which instructions are fetched and decoded in a cycle: the front end of an out-of-order core.
 
-The rules are those of gem5's O3 model (src/cpu/o3: fetch.cc, decode.cc, rename.cc), restated: a stage that stalls keeps its input in a skid
+The rules are those of gem5's O3 model (src/cpu/o3: fetch.cc, decode.cc), restated: a stage that stalls keeps its input in a skid
 buffer and tells the stage before it one cycle later; fetch reads one aligned block at a time and ends at a branch predicted taken.
 """
 
@@ -21,25 +21,12 @@ from analysis.cores.timing_state import (
     DECODE_SQUASH_TAKEN,
     DECODE_SQUASH_TRACE,
     DECODE_UNBLOCK,
-    DISPATCHED,
-    DISPATCHED_LOADS,
-    DISPATCHED_STORES,
     DONE_SEQ,
     EVENT_FETCH,
-    FREE_IQ,
-    FREE_LQ,
-    FREE_ROB,
-    FREE_ROB_USED,
-    FREE_SQ,
-    IEW_BLOCK,
-    IEW_UNBLOCK,
     NO_INSTRUCTIONS,
     RENAME_BLOCK,
     RENAME_UNBLOCK,
-    ROB_EMPTY,
-    ROB_SQUASHING,
     RUNNING,
-    SERIALIZING,
     SQUASH,
     SQUASH_BRANCH,
     SQUASH_PC,
@@ -223,12 +210,16 @@ def fetch(s: Record, code: Record, index: NDArray, addresses: NDArray, m: Record
                     e.predicted_taken = took
                 taken = e.predicted_taken != 0
             e.predicted = following
-            if s.on_wrong_path:
+            if s.on_wrong_path:  # no values there: a branch goes where it last went, other jumps where they are predicted to go
                 e.actual = following
                 if c.opclass == JUMP or c.opclass == CALL:
                     e.actual = c.target
-            elif e.is_control and following != e.actual and s.fetch_trace < end:
-                s.on_wrong_path = 1
+                elif c.opclass == BRANCH and c.last_taken != 0:
+                    e.actual = c.target if c.last_taken > 0 else pc + c.length
+            elif e.is_control and s.fetch_trace < end:
+                c.last_taken = 1 if e.actual != pc + c.length else -1
+                if following != e.actual:
+                    s.on_wrong_path = 1
             s.fetch_queue[s.fetch_queue_tail & WINDOW_MASK] = e.seq & WINDOW_MASK
             s.fetch_queue_tail += 1
             count += 1
@@ -359,198 +350,3 @@ def decode(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
         if s.decode_skid_n == 0:
             s.signal[nxt, DECODE_UNBLOCK] = 1
             s.decode_status = RUNNING
-
-
-@njit(cache=True)
-def rename_block(s: Record, nxt: int, came: NDArray, n: int) -> None:
-    for k in range(n):
-        s.rename_skid[s.rename_skid_n] = came[k]
-        s.rename_skid_n += 1
-    if s.rename_status != BLOCKED:
-        s.active = 1
-        if s.rename_status != UNBLOCKING:
-            s.signal[nxt, RENAME_BLOCK] = 1
-            s.signal[nxt, RENAME_UNBLOCK] = 0
-        s.rename_status = BLOCKED
-
-
-@njit(cache=True)
-def undo_renames(s: Record, seq: int) -> None:
-    """Give the register map back the producers that squashed instructions replaced."""
-    at = s.next_seq - 1
-    while at > seq:
-        e = s.window[at & WINDOW_MASK]
-        if e.renamed and e.seq == at:
-            if e.destination >= 0:
-                s.map[e.destination] = e.previous
-                if e.destination < 32:
-                    s.freeing_int += 1
-                else:
-                    s.freeing_float += 1
-            e.renamed = 0
-        at -= 1
-
-
-@njit(cache=True)
-def rename_some(s: Record, code: Record, queue: NDArray, n: int, cycle: int, cur: int) -> tuple[int, bool]:
-    """Rename from a queue; returns (how many were taken from it, whether the stage must block)."""
-    waiting = s.in_progress - s.signal[cur, DISPATCHED]
-    room = min(s.seen_free_rob - waiting, s.seen_free_iq - waiting)
-    block = False
-    available = n
-    if room <= 0:
-        return 0, True
-    if room < available:
-        available = room
-        block = True
-    taken = 0
-    sent = 0
-    now = cycle & 7
-    while available > 0 and sent < s.rename_width:
-        slot = queue[taken]
-        e = s.window[slot]
-        if e.is_load and s.seen_free_lq - (s.loads_in_progress - s.signal[cur, DISPATCHED_LOADS]) <= 0:
-            break
-        if e.is_store and s.seen_free_sq - (s.stores_in_progress - s.signal[cur, DISPATCHED_STORES]) <= 0:
-            break
-        if e.squashed:
-            taken += 1
-            available -= 1
-            continue
-        if (e.destination >= 0 and e.destination < 32 and s.free_int <= 0) or (e.destination >= 32 and s.free_float <= 0):
-            block = True
-            break
-        if (e.serial or s.serialize_next) and (not s.seen_empty_rob or s.in_progress > 0 or sent > 0):
-            block = True
-            break
-        s.serialize_next = e.serial
-        taken += 1
-        c = code.rows[e.row]
-        for k in range(3):
-            register = c.source[k]
-            e.producer[k] = s.map[register] if register >= 0 else -1
-        if e.destination >= 0:
-            e.previous = s.map[e.destination]
-            s.map[e.destination] = e.seq
-            if e.destination < 32:
-                s.free_int -= 1
-            else:
-                s.free_float -= 1
-        e.renamed = 1
-        if e.is_store:
-            s.stores_in_progress += 1
-        elif e.is_load:
-            s.loads_in_progress += 1
-        s.to_dispatch[now, sent] = slot
-        sent += 1
-        available -= 1
-    s.in_progress += sent
-    s.to_dispatch_n[now] = sent
-    if available > 0:
-        block = True
-    return taken, block
-
-
-@njit(cache=True)
-def rename_stalls(s: Record, cur: int) -> bool:
-    waiting = s.in_progress - s.signal[cur, DISPATCHED]
-    return (
-        s.rename_stalled
-        or s.seen_free_rob - waiting <= 0
-        or s.seen_free_iq - waiting <= 0
-        or (
-            s.seen_free_lq - (s.loads_in_progress - s.signal[cur, DISPATCHED_LOADS]) <= 0
-            and s.seen_free_sq - (s.stores_in_progress - s.signal[cur, DISPATCHED_STORES]) <= 0
-        )
-        or s.free_int <= 0
-        or s.free_float <= 0
-    )
-
-
-@njit(cache=True)
-def rename(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
-    """One cycle of rename."""
-    s.to_dispatch_n[cycle & 7] = 0
-    came = s.to_rename[(cycle - 1) & 7]
-    n = s.to_rename_n[(cycle - 1) & 7]
-    s.seen_free_iq = s.signal[cur, FREE_IQ]
-    s.seen_free_lq = s.signal[cur, FREE_LQ]
-    s.seen_free_sq = s.signal[cur, FREE_SQ]
-    if s.signal[cur, FREE_ROB_USED]:
-        s.seen_free_rob = s.signal[cur, FREE_ROB]
-        s.seen_empty_rob = s.signal[cur, ROB_EMPTY]
-    if s.signal[cur, IEW_BLOCK]:
-        s.rename_stalled = 1
-    if s.signal[cur, IEW_UNBLOCK]:
-        s.rename_stalled = 0
-    if s.signal[cur, SQUASH]:
-        if s.rename_status == BLOCKED or s.rename_status == UNBLOCKING or s.rename_status == SERIALIZING:
-            s.signal[nxt, RENAME_UNBLOCK] = 1
-        s.rename_status = SQUASHING
-        s.rename_skid_n = 0
-        s.serialize_next = 0
-        undo_renames(s, s.signal[cur, SQUASH_SEQ])
-        s.active = 1
-    else:
-        if not s.signal[cur, ROB_SQUASHING]:
-            s.free_int += s.freeing_int
-            s.free_float += s.freeing_float
-            s.freeing_int = 0
-            s.freeing_float = 0
-        if rename_stalls(s, cur):
-            rename_block(s, nxt, came, n)
-        else:
-            if s.rename_status == BLOCKED:
-                s.rename_status = UNBLOCKING
-                s.active = 1
-                if s.rename_skid_n == 0:
-                    s.signal[nxt, RENAME_UNBLOCK] = 1
-                    s.rename_status = RUNNING
-            elif s.rename_status == SQUASHING:
-                s.rename_status = RUNNING
-                s.active = 1
-            rename_work(s, code, came, n, cycle, cur, nxt)
-        # registers that committed instructions replaced are free again
-        done = s.signal[cur, DONE_SEQ]
-        if done:
-            while s.freed_until < done:
-                s.freed_until += 1
-                e = s.window[s.freed_until & WINDOW_MASK]
-                if e.seq == s.freed_until and e.renamed and not e.squashed and e.destination >= 0:
-                    if e.destination < 32:
-                        s.free_int += 1
-                    else:
-                        s.free_float += 1
-    s.in_progress -= s.signal[cur, DISPATCHED]
-    s.loads_in_progress -= s.signal[cur, DISPATCHED_LOADS]
-    s.stores_in_progress -= s.signal[cur, DISPATCHED_STORES]
-
-
-@njit(cache=True)
-def rename_work(s: Record, code: Record, came: NDArray, n: int, cycle: int, cur: int, nxt: int) -> None:
-    if s.rename_status == RUNNING:
-        if n == 0:
-            return
-        s.active = 1
-        taken, block = rename_some(s, code, came, n, cycle, cur)
-        if block:
-            rename_block(s, nxt, came[taken:], n - taken)
-            s.signal[nxt, RENAME_UNBLOCK] = 0
-    elif s.rename_status == UNBLOCKING:
-        s.active = 1
-        block = False
-        if s.rename_skid_n > 0:
-            taken, block = rename_some(s, code, s.rename_skid, s.rename_skid_n, cycle, cur)
-            for k in range(taken, s.rename_skid_n):
-                s.rename_skid[k - taken] = s.rename_skid[k]
-            s.rename_skid_n -= taken
-        if block:
-            rename_block(s, nxt, came, n)
-            s.signal[nxt, RENAME_UNBLOCK] = 0
-            return
-        for k in range(n):
-            s.rename_skid[s.rename_skid_n] = came[k]
-            s.rename_skid_n += 1
-        if s.rename_skid_n == 0:
-            s.signal[nxt, RENAME_UNBLOCK] = 1
-            s.rename_status = RUNNING

@@ -12,7 +12,6 @@ from analysis.cores.timing_state import HISTORY, Record
 
 BRANCH, JUMP, CALL, INDIRECT_JUMP, INDIRECT_CALL, RETURN = 15, 16, 17, 18, 19, 20
 RAS_NONE, RAS_PUSHED, RAS_POPPED = 0, 1, 2
-TOURNAMENT, TAGE = 0, 1
 
 
 @njit(cache=True)

@@ -28,6 +28,11 @@ EXECUTE_HORIZON = 128
 EXECUTE_SLOTS = 64
 WRITEBACK_HORIZON = 64
 
+LSQ_MASK = MAX_LSQ - 1
+ROB_MASK = MAX_ROB - 1
+EXECUTE_MASK = EXECUTE_HORIZON - 1
+WRITEBACK_MASK = WRITEBACK_HORIZON - 1
+
 # One in-flight instruction. `place` is its place in the trace, -1 on the wrong path.
 INSTRUCTION = np.dtype(
     [
@@ -81,6 +86,7 @@ CODE = np.dtype(
         ("opclass", "i1"),
         ("size", "i1"),
         ("length", "i1"),
+        ("last_taken", "i1"),
     ],
     align=True,
 )
@@ -254,8 +260,6 @@ BRANCH_HISTORY = np.dtype(
         ("seq", "i8"), ("pc", "i8"), ("target", "i8"), ("global_history", "i8"), ("local_index", "i8"), ("local_history", "i8"),
         ("indirect_history", "i8"), ("indirect_set", "i8"), ("ras_top", "i8"), ("ras_entry", "i8"), ("kind", "i1"), ("local_taken", "i1"),
         ("global_taken", "i1"), ("taken", "i1"), ("btb_hit", "i1"), ("ras_action", "i1"),
-        ("provider", "i1"), ("alternate", "i1"), ("provider_taken", "i1"), ("alternate_taken", "i1"),
-        ("tage_index", "i4", (8,)), ("tage_tag", "i4", (8,)), ("long_history", "u8", (3,)),
     ],
     align=True,
 )  # fmt: skip
@@ -263,15 +267,13 @@ BRANCH_HISTORY = np.dtype(
 PREDICTOR = np.dtype(
     [
         ("history", BRANCH_HISTORY, (HISTORY,)),
-        ("kind", "i8"), ("local_mask", "i8"), ("local_history_mask", "i8"), ("global_mask", "i8"), ("btb_mask", "i8"),
+        ("local_mask", "i8"), ("local_history_mask", "i8"), ("global_mask", "i8"), ("btb_mask", "i8"),
         ("ras_entries", "i8"),
         ("local_counter", "u1", (MAX_TABLE,)), ("local_history", "i4", (MAX_TABLE,)), ("global_counter", "u1", (MAX_TABLE,)),
         ("choice_counter", "u1", (MAX_TABLE,)), ("global_history", "i8"),
         ("btb_pc", "i8", (MAX_TABLE,)), ("btb_target", "i8", (MAX_TABLE,)), ("ras", "i8", (256,)), ("ras_top", "i8"),
         ("indirect_history", "i8"), ("indirect_tag", "i8", (256, 2)), ("indirect_target", "i8", (256, 2)), ("path", "i8", (1024,)),
         ("path_n", "i8"), ("random", "i8"), ("head", "i8"), ("tail", "i8"),
-        ("long_history", "u8", (3,)), ("tage_counter", "i1", (8, 1024)), ("tage_tag", "i4", (8, 1024)), ("tage_useful", "u1", (8, 1024)),
-        ("bimodal", "u1", (8192,)), ("use_alternate", "i8"), ("tage_updates", "i8"),
     ],
     align=True,
 )  # fmt: skip
