@@ -161,7 +161,7 @@ def test_limits_and_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     path.write_text(texts.COUNTED_LOOP)
     large = tmp_path / "large.mlir"
     large.write_bytes(b"// " + b" " * (80 << 20) + b"\n" + texts.COUNTED_LOOP.encode())
-    with pytest.raises(InputError, match="needs more than 0.1 GiB of memory"):
+    with pytest.raises(InputError, match=r"needs more than 0\.1 GiB of memory"):
         read(large, memory_bytes=100 << 20)
     numbers = ",".join(["1.5"] * 4_000_000)
     large.write_text(f"func.func @main() {{ %0 = stablehlo.constant dense<[{numbers}]> : tensor<4000000xf32> return }}")
