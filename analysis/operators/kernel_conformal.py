@@ -32,22 +32,30 @@ def weighted_quantile(values: Floats, weight: Floats, level: float) -> float:
 
 
 def calibrate(residuals: dict[str, Floats], coverage: float = COVERAGE) -> Band:
-    """Split-conformal interval with a device as the unit: every calibration device counts alike, whatever it has of cases.
+    """Interval for a new device, a device being the unit: how devices differ from each other and how kernels differ on one device.
 
-    lower and upper are the (1 - c)/2 and (1 + c)/2 quantiles of log(measured / predicted) over calibration devices, each of which was
-    left out of the fit
-    that predicted it; as a new device is exchangeable with those, not its cases with theirs, the level is raised to c' = min(1, c (D + 1)
-    / D).
+    With D calibration devices, each left out of the fit that predicted it, m_d the median of log(measured / predicted) on device d and w
+    the conformal
+    quantile at level c of the distance from m_d (every device counting alike): mean(m) -/+ sqrt((t(c, D - 1) s(m) sqrt(1 + 1/D))^2 + w^2).
+    The first term is Student's prediction interval for the next device's median, the second the split-conformal band inside a device;
+    they add as
+    independent errors do.
 
     Args:
-        residuals: log(predicted / measured) of each calibration device.
+        residuals: log(predicted / measured) of each calibration device, two devices at least.
         coverage: c, share of cases that the interval should hold.
     """
-    values = np.concatenate([-r for r in residuals.values()])
+    from scipy.stats import t
+
+    medians = np.array([-np.median(r) for r in residuals.values()])
+    devices = len(medians)
+    if devices < 2:
+        raise ValueError("an interval for a new device needs two devices or more to be calibrated on")
+    between = medians.std(ddof=1) * np.sqrt(1 + 1 / devices) * t.ppf((1 + coverage) / 2, devices - 1)
+    distance = np.concatenate([np.abs(r - np.median(r)) for r in residuals.values()])
     weight = np.concatenate([np.full(len(r), 1 / len(r)) for r in residuals.values()])
-    raised = min(1.0, coverage * (len(residuals) + 1) / len(residuals)) if len(residuals) > 1 else 1.0
-    level = min(raised, (1 + coverage) / 2)
-    return Band(weighted_quantile(values, weight, (1 - level) / 2), weighted_quantile(values, weight, (1 + level) / 2))
+    half = float(np.hypot(between, weighted_quantile(distance, weight, coverage)))
+    return Band(float(medians.mean()) - half, float(medians.mean()) + half)
 
 
 @dataclass(frozen=True)

@@ -81,8 +81,8 @@ def anatomy(work: Path) -> pd.DataFrame:
     for group in GROUPS:
         frame = predictions(work, group)
         frame = frame[frame["vendor"] == "NVIDIA"].reset_index(drop=True)
-        log = np.log(frame["predicted_s"] / frame["measured_s"])
-        error = 100 * np.expm1(log).abs()
+        log = pd.Series(np.log(frame["predicted_s"] / frame["measured_s"]), index=frame.index)
+        error = pd.Series(100 * np.abs(np.expm1(log)), index=frame.index)
         inside = (frame["measured_s"] >= frame["lower_s"]) & (frame["measured_s"] <= frame["upper_s"])
         for regime, label in _regimes(frame).items():
             for value, index in label.groupby(label).groups.items():

@@ -1,0 +1,329 @@
+"""Kernel predictors: physics by hand, arrays against scikit-learn, intervals against their law, and the command on good and bad cases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from analysis.commands.kernels import app
+from analysis.errors import InputError
+from analysis.operators import kernel_devices, kernel_model
+from analysis.operators.kernel_answers import answer_file
+from analysis.operators.kernel_cases import BOUNDS, CODE, OPS, Measurements, Operators
+from analysis.operators.kernel_conformal import Band, calibrate, clustered_interval, coverage_of, weighted_quantile
+from analysis.operators.kernel_evaluation import evaluate_frame, folds
+from analysis.operators.kernel_features import GEMM_COMMON, GEMM_OWN, PLAIN, VECTOR, gemm_features, plain_features, vector_features
+from analysis.operators.kernel_networks import NETWORKS, operators
+from analysis.operators.kernel_physics import LAUNCH_S, Physics, choose_tiles, physical_latency_s, roofline, work
+from analysis.operators.kernel_roofline import PEAK, PhysicalModel, tiles_as_printed_s
+from analysis.operators.kernel_selection import error_of
+from analysis.operators.kernel_trees import Boosting, Trees, fit_boosting, fit_forest
+from analysis.operators.kernel_wave_scaling import scale_s
+from analysis.operators.tiles import as_waves, kernel_latency, kernel_latency_as_printed
+from analysis.tables import read_csv
+
+TABLE_DEVICES = [
+    "NVIDIA A100 80GB PCIe", "NVIDIA A100-PCIE-40GB", "NVIDIA H100 80GB HBM3", "NVIDIA L4", "Tesla P100-PCIE-16GB", "Tesla P4", "Tesla T4",
+    "Tesla V100-PCIE-32GB", "AMD Instinct MI100", "AMD Instinct MI210",
+]  # fmt: skip
+V100, A100 = kernel_devices.load("Tesla V100-PCIE-32GB"), kernel_devices.load("NVIDIA A100-PCIE-40GB")
+
+
+def cases(*rows: tuple[str, float, float, float, float, float]) -> Operators:
+    return Operators.from_frame(pd.DataFrame(rows, columns=["op", "B", "M", "N", "K", "H"]))
+
+
+def mixed(n: int, seed: int = 0) -> Operators:
+    rng = np.random.default_rng(seed)
+    size = lambda: np.floor(2 ** rng.uniform(0, 13, n))  # noqa: E731
+    return Operators(rng.integers(0, len(OPS), n), size(), size(), size(), size(), size())
+
+
+def test_work_by_hand() -> None:
+    # bmm: 2 batches of 3x5 by 5x7: 2*2*3*5*7 = 420 flop, 4*2*(15+35+21) = 568 bytes; linear 3x5 by 5x7: 210 flop, 4*(15+35+21+7) = 312
+    # bytes
+    # add of 4 rows of 6: 24 flop, 3 streams of 96 bytes; relu: 2 streams
+    todo = work(cases(("bmm", 2, 3, 5, 7, 1), ("linear", 1, 3, 5, 7, 1), ("add", 4, 1, 1, 1, 6), ("relu", 4, 1, 1, 1, 6)))
+    assert todo.flop.tolist() == [420, 210, 24, 24]
+    assert todo.bytes_moved.tolist() == [568, 312, 288, 192]
+
+
+def test_data_sheets_of_the_devices_that_look_wrong_in_the_dataset() -> None:
+    """NeuSight's table has a P4 with 40 multiprocessors of 64 lanes and an L4 with 60; NVIDIA: GP104 has 20 of 128, the L4 58 of 128."""
+    p4, l4, mi210 = (kernel_devices.load(name) for name in ("Tesla P4", "NVIDIA L4", "AMD Instinct MI210"))
+    assert (p4.sms, p4.architecture.lanes_per_sm) == (20, 128)
+    assert (l4.sms, l4.architecture.lanes_per_sm, l4.bandwidth_bytes_per_s) == (58, 128, 300e9)
+    assert (mi210.sms, mi210.matrix_flop_per_s, mi210.vector_flop_per_s) == (104, 45.3e12, 22.6e12)
+    # lanes x 2 x clock is the printed peak: 58 x 128 x 2 x 2.04 GHz = 30.3 TFLOP/s, which 60 multiprocessors would not give
+    assert pytest.approx(l4.vector_flop_per_s, rel=1e-3) == 58 * 128 * 2 * 2.04e9
+    # headroom of the T4: (70 - 20)/8.1 over (215 - 20)/10.07
+    assert kernel_devices.load("Tesla T4").power_headroom == pytest.approx(50 / 8.1 / (195 / 10.07))
+
+
+@pytest.mark.parametrize("name", TABLE_DEVICES)
+def test_every_device_of_the_tables_is_known_and_predicted(name: str) -> None:
+    gpu, some = kernel_devices.load(name), mixed(200)
+    found = kernel_model.load().predict(some, gpu)
+    assert np.isfinite(found.latency_s).all()
+    assert (found.lower_s <= found.latency_s).all()
+    assert (found.latency_s <= found.upper_s).all()
+    assert set(found.bound) <= set(range(len(BOUNDS)))
+    assert kernel_model.load().predict(some, gpu).latency_s.tolist() == found.latency_s.tolist()
+
+
+def test_tiles_by_hand() -> None:
+    # A100 bmm: one 128 x 128 tile for each 100 x 100 product; 216 products on 108 multiprocessors are two waves
+    o = cases(("bmm", 216, 100, 64, 100, 1))
+    tiling = choose_tiles(o, A100)
+    assert (tiling.tiles[0], tiling.waves[0], tiling.columns[0], tiling.rows[0]) == (216, 2.0, 128, 128)
+    # a tile is 2*128*128*64 flop at 19.5/108 TFLOP/s = 11.61 us; two waves, and the launch
+    assert physical_latency_s(o, A100, PEAK, "tiles")[0] == pytest.approx(2 * 2 * 128 * 128 * 64 * 108 / 19.5e12 + LAUNCH_S)
+
+
+@given(st.integers(1, 400), st.integers(1, 40))
+@settings(max_examples=30, deadline=None)
+def test_both_aggregations_agree_with_the_equations_for_unequal_tiles(products: int, reduced: int) -> None:
+    o = cases(("bmm", products, 128, 64.0 * reduced, 128, 1))
+    tile_s = 2 * 128 * 128 * 64 * reduced * 108 / 19.5e12
+    waves = as_waves([tile_s] * products, 108)
+    memory_s = roofline(o, A100).memory_s[0]
+    assert physical_latency_s(o, A100, PEAK, "tiles")[0] == pytest.approx(max(kernel_latency(waves), memory_s) + LAUNCH_S)
+    assert tiles_as_printed_s(o, A100, PEAK)[0] == pytest.approx(max(kernel_latency_as_printed(waves), memory_s) + LAUNCH_S)
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=20, deadline=None)
+def test_physical_laws(seed: int) -> None:
+    """Nothing beats the roofline; padding and whole waves only add; a board without a power limit is never slower."""
+    o = mixed(50, seed)
+    for gpu in (V100, A100, kernel_devices.load("Tesla T4")):
+        free, limited = roofline(o, gpu, PEAK), roofline(o, gpu, Physics(1.6, 0.8))
+        assert (limited.latency_s >= free.latency_s * (1 - 1e-12)).all()
+        kernel, waves, tiles = (physical_latency_s(o, gpu, PEAK, d) for d in ("kernel", "waves", "tiles"))
+        assert (kernel <= waves * (1 + 1e-12)).all()
+        assert (waves <= tiles * (1 + 1e-12)).all()
+        assert np.allclose(PhysicalModel("roofline").fit(None).predict(o, gpu).latency_s, free.latency_s)  # type: ignore[arg-type]
+
+
+def test_features_have_the_columns_they_say() -> None:
+    o, v = cases(("bmm", 4, 100, 64, 90, 1), ("bmm", 9, 30, 640, 90, 1)), cases(("softmax", 4000, 1, 1, 1, 512))
+    for decomposition, own in GEMM_OWN.items():
+        found = gemm_features(o, A100, Physics(), decomposition)
+        assert found.shape == (2, len(GEMM_COMMON) + len(own)) == (2, 12)  # the same budget for each decomposition
+        assert np.isfinite(found).all()
+    assert vector_features(v, A100, Physics()).shape == (1, len(VECTOR))
+    assert plain_features(o, A100).shape == (2, len(PLAIN))
+
+
+@given(st.integers(0, 1000), st.sampled_from(["boosting", "forest"]))
+@settings(max_examples=6, deadline=None)
+def test_arrays_predict_what_scikit_learn_predicts(seed: int, kind: str) -> None:
+    from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+
+    rng = np.random.default_rng(seed)
+    x, new = rng.normal(size=(300, 4)).astype(np.float32).astype(float), rng.normal(size=(100, 4)).astype(np.float32).astype(float)
+    y, w = np.sin(x[:, 0]) + x[:, 1] * x[:, 2], rng.uniform(0.5, 1.5, 300)
+    if kind == "boosting":
+        chosen = Boosting(20, 7, 0.2, 5, "squared_error")
+        reference = HistGradientBoostingRegressor(
+            max_iter=20,
+            max_leaf_nodes=7,
+            learning_rate=0.2,
+            min_samples_leaf=5,
+            l2_regularization=1.0,
+            early_stopping=False,
+            random_state=0,
+        ).fit(x, y, sample_weight=w)
+        trees = fit_boosting(x, y, w, chosen)
+    else:
+        reference = RandomForestRegressor(5, min_samples_leaf=5, max_features=0.5, max_samples=0.5, random_state=0).fit(
+            x, y, sample_weight=w
+        )
+        trees = fit_forest(x, y, w, trees=5)
+    assert trees.predict(new) == pytest.approx(reference.predict(new), rel=1e-9, abs=1e-9)
+    again = Trees.from_arrays(trees.arrays("t"), "t")
+    assert again.predict(new).tolist() == trees.predict(new).tolist()
+
+
+def test_quantile_and_interval_by_hand() -> None:
+    values = np.array([3.0, 1.0, 2.0])
+    assert weighted_quantile(values, np.ones(3), 0.5) == 2.0
+    assert weighted_quantile(values, np.array([10.0, 1.0, 1.0]), 0.5) == 3.0
+    assert error_of({"a": np.log([1.1, 0.9]), "b": np.log([2.0])}) == pytest.approx((10 + 100) / 2)
+
+
+def test_clustered_interval_is_the_bootstrap_over_all_resamples() -> None:
+    shares = np.array([0.5, 0.9, 1.0])
+    every = np.sort([np.mean([a, b, c]) for a in shares for b in shares for c in shares])  # all 27 resamples
+    low, high = clustered_interval(shares)
+    assert low == pytest.approx(every[0], abs=2e-3)
+    assert high == pytest.approx(every[-1], abs=2e-3)
+    found = coverage_of({"a": np.array([True, True]), "b": np.array([True, False])}, np.array([2.0, 3.0, 4.0]))
+    assert (found.mean, found.median_ratio, found.by_device["b"]) == (0.75, 3.0, 0.5)
+
+
+def test_calibrated_intervals_hold_on_a_new_device() -> None:
+    """Devices that differ by a random factor: a band calibrated on six of them holds 90 % of a seventh's cases on average, at least."""
+    rng = np.random.default_rng(1)
+    shares = []
+    for _ in range(200):
+        devices = {str(i): rng.normal(rng.normal(0, 0.2), 0.2, 80) for i in range(7)}
+        unseen = devices.pop("6")
+        band = calibrate(devices)
+        shares.append(np.mean((-unseen >= band.lower) & (-unseen <= band.upper)))
+    assert 0.9 <= np.mean(shares) <= 0.99
+    assert isinstance(band, Band)
+
+
+def test_habitat_by_hand() -> None:
+    # a memory-bound kernel scales by bandwidth where the intensity is nil: relu at I = 1/8 of a V100 with its ridge at 15.6: g = 0.996
+    o = cases(("relu", 100_000, 1, 1, 1, 1024))
+    scaled = scale_s(o, np.array([1.0]), V100, A100)[0]
+    assert scaled == pytest.approx(900 / 1555, rel=0.01)
+    assert scale_s(o, np.array([1.0]), V100, V100)[0] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "millions"),
+    # parameters without position and type embeddings: BERT-large 340 M (Devlin et al. 2019), GPT-2 large 774 M (Radford et al. 2019, as
+    # released),
+    # GPT-3 2.7B 2,651 M and OPT-1.3B 1,316 M (Brown et al. 2020, Zhang et al. 2022)
+    [("bert_large", 334), ("gpt2_large", 772), ("gpt3_27", 2645), ("opt_13", 1311)],
+)
+def test_networks_have_the_published_number_of_parameters(name: str, millions: float) -> None:
+    n = NETWORKS[name]
+    frame = operators(n, 1, 128, training=False)
+    linear = frame[(frame["op"] == "linear") & (frame["K"] != n.vocabulary)]
+    weights = float((linear["N"] * linear["K"] * linear["count"]).sum()) + n.vocabulary * n.hidden
+    assert weights / 1e6 == pytest.approx(millions, rel=0.01)
+
+
+def test_a_backward_pass_does_twice_the_products() -> None:
+    n = NETWORKS["gpt2_large"]
+    flop = {}
+    for training in (False, True):
+        frame = operators(n, 2, 256, training)
+        o = Operators.from_frame(frame)
+        flop[training] = float((work(o).flop * frame["count"])[o.is_gemm].sum())
+    assert flop[True] == pytest.approx(3 * flop[False])
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_command_keeps_rows_order_and_columns(tmp_path: Path) -> None:
+    cases_csv = write(
+        tmp_path / "cases.csv",
+        "note,op,B,M,N,K,H,device\n"
+        "x,bmm,16,128,64,128,,NVIDIA L4\n"
+        '"a, b",softmax,4096.0,,,,1024,AMD Instinct MI210\n'
+        "y,conv,1,1,1,1,1,NVIDIA L4\n"
+        "z,linear,1,0,64,64,,NVIDIA L4\n"
+        "w,linear,,512,64,64,,Quadro 9\n"
+        "v,linear,,512,64,64,,Tesla P4\n",
+    )
+    out = tmp_path / "out.csv"
+    result = CliRunner().invoke(app, ["predict", str(cases_csv), "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    given_, found = read_csv(cases_csv, dtype=str, keep_default_na=False), read_csv(out, dtype=str, keep_default_na=False)
+    assert found.columns.tolist() == [*given_.columns, "latency_ms", "lower_ms", "upper_ms", "bound", "reason"]
+    assert found["note"].tolist() == given_["note"].tolist()
+    assert (found["latency_ms"] != "").tolist() == [True, True, False, False, False, True]
+    assert found["reason"].tolist()[0] == ""
+    for row, word in ((2, "conv"), (3, "M of linear"), (4, "Quadro 9")):
+        assert word in found["reason"][row]
+    latency = found["latency_ms"][found["latency_ms"] != ""].astype(float)
+    assert (latency > 0).all()
+
+
+def test_command_takes_a_device_of_ones_own(tmp_path: Path) -> None:
+    spec = write(
+        tmp_path / "mine.yaml",
+        "devices:\n  Mine:\n    vendor: NVIDIA\n    kind: gpu\n    architecture: ampere\n    memory_type: HBM2\n"
+        "    source: mine\n"
+        "    peak: {fp32: 19.5 TFLOP/s}\n    memory: 40 GB\n    memory_bandwidth: 1555 GB/s\n    l2: 40 MiB\n"
+        "    sms: 108\n    lanes_per_sm: 64\n"
+        "    clock: 1410 MHz\n    tdp: 250 W\n",
+    )
+    cases_csv = write(tmp_path / "cases.csv", "op,B,M,N,K,H,device\nbmm,16,128,64,128,,Mine\nbmm,16,128,64,128,,NVIDIA A100-PCIE-40GB\n")
+    out = tmp_path / "out.csv"
+    result = CliRunner().invoke(app, ["predict", str(cases_csv), "--out", str(out), "--device-spec", str(spec)])
+    assert result.exit_code == 0, result.output
+    found = read_csv(out)
+    assert found["latency_ms"][0] == found["latency_ms"][1]  # the same figures as the A100's data sheet
+    broken = write(tmp_path / "broken.yaml", spec.read_text().replace("    sms: 108\n", ""))
+    with pytest.raises(InputError, match="lacks sms"):
+        kernel_devices.read_spec(broken)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("op,B\nbmm,1\n", "device"),
+        ("op,device,bound\nbmm,NVIDIA L4,x\n", "bound"),
+        ("op,device\nbmm,NVIDIA L4,1,2\n", "more fields|CSV"),
+    ],
+)
+def test_bad_cases_are_told_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+    path = write(tmp_path / "cases.csv", text)
+    with pytest.raises(InputError, match=message):
+        answer_file(path, tmp_path / "out.csv", kernel_model.load())
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_file_that_is_no_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not a fitted kernel model"):
+        kernel_model.load(tmp_path)
+
+
+def measured_like_physics(seed: int = 0, n: int = 40) -> pd.DataFrame:
+    """Three devices whose kernels take 1.3 times the roofline, with 3 % of noise."""
+    rng = np.random.default_rng(seed)
+    parts = []
+    for name in ("Tesla V100-PCIE-32GB", "Tesla T4", "NVIDIA A100-PCIE-40GB"):
+        o = Operators(np.full(n, CODE["softmax"]), *(np.floor(2 ** rng.uniform(9, 14, (5, n)))))
+        latency = 1.3 * roofline(o, kernel_devices.load(name)).latency_s * np.exp(rng.normal(0, 0.03, n))
+        parts.append(pd.DataFrame({"op": "softmax", "B": o.b, "H": o.h, "device": name, "latency_ms": 1e3 * latency, "split": "train"}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_leave_one_device_out_recovers_a_known_law(tmp_path: Path) -> None:
+    frame = measured_like_physics()
+    found = evaluate_frame(frame, "leave-one-device-out")
+    mean = found[found["device"] == "mean over devices"].iloc[0]
+    assert mean["mape"] < 10
+    assert mean["spearman"] > 0.99
+    path = tmp_path / "measured.csv"
+    frame.to_csv(path, index=False)
+    result = CliRunner().invoke(app, ["evaluate", str(path), "--split", "random", "--out", str(tmp_path / "accuracy.csv")])
+    assert result.exit_code == 0, result.output
+    assert {"mape", "median_ape", "max_ape", "spearman"} <= set(read_csv(tmp_path / "accuracy.csv"))
+
+
+def test_splits_never_share_what_they_leave_out() -> None:
+    frame = measured_like_physics()
+    frame.loc[::3, "split"] = "test"
+    for split in ("leave-one-device-out", "unseen-shapes", "random"):
+        for fold in folds(frame, split):
+            assert not (fold.train & fold.test).any()
+            assert not set(frame["device"][fold.train]) & set(fold.unseen_devices)
+    with pytest.raises(InputError, match="unknown split"):
+        list(folds(frame, "by hand"))
+    with pytest.raises(InputError, match="three devices"):
+        list(folds(frame[frame["device"] == "Tesla T4"], "leave-one-device-out"))
+
+
+def test_measurements_are_taken_from_the_tables_as_they_are() -> None:
+    found = Measurements.from_frame(
+        pd.DataFrame({"op": ["linear"], "B": [1.0], "M": [2.0], "N": [3.0], "K": [4.0], "device": ["x"], "latency_ms": [5.0]})
+    )
+    assert (found.latency_s[0], found.operators.n[0], found.operators.h[0]) == (0.005, 3.0, 1.0)
