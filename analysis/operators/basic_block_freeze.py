@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.operators import basic_block_ports, basic_block_trial
-from analysis.operators.basic_block_data import Blocks, alone, cores, load, trait_matrix
+from analysis.operators.basic_block_data import Blocks, alone, cores, load, trait_matrix, traits
 from analysis.operators.frozen_origin import origin
 from analysis.tables import write_csv
 
@@ -27,6 +27,7 @@ class Study:
         scores: one row a core, split, method and seed.
         points: predicted and measured cycles of the held-out blocks of the first seed.
         loads: how many blocks each learned resource binds, how many instructions use it, and which loads it most.
+        writes: errors of other tools by memory writes in a block.
         attempts: rows for the log.
     """
 
@@ -34,6 +35,7 @@ class Study:
     scores: pd.DataFrame
     points: pd.DataFrame
     loads: pd.DataFrame
+    writes: pd.DataFrame
     attempts: pd.DataFrame
 
 
@@ -74,6 +76,27 @@ def learned(blocks: Blocks, settings: basic_block_ports.Settings) -> pd.DataFram
             "heaviest": heaviest,
         }
     )
+
+
+def by_memory_writes(blocks: Blocks) -> pd.DataFrame:
+    """Errors of the other tools by how many instructions of a block write memory, which is where llvm-mca and the machine part."""
+    writes = blocks.counts @ np.array(["writes memory" in traits(name) for name in blocks.instructions], dtype=float)
+    rows = []
+    for tool, predicted in blocks.tools.items():
+        for count in (0, 1, 2, 3):
+            chosen = (writes == count) if count < 3 else (writes >= count)
+            errors = 100 * np.abs(predicted[chosen] / blocks.cycles[chosen] - 1)
+            rows.append(
+                {
+                    "arch": blocks.arch,
+                    "tool": tool.removeprefix("pred_"),
+                    "memory_writes": str(count) if count < 3 else "3 or more",
+                    "blocks": int(chosen.sum()),
+                    "median_error": float(np.median(errors)) if len(errors) else np.nan,
+                    "mape": float(errors.mean()) if len(errors) else np.nan,
+                }
+            )
+    return pd.DataFrame(rows)
 
 
 def attempts(selection: pd.DataFrame, chosen: basic_block_ports.Settings, scores: pd.DataFrame) -> pd.DataFrame:
@@ -135,7 +158,8 @@ def study(seeds: tuple[int, ...] = SEEDS) -> Study:
     scores = pd.concat([basic_block_trial.compare(blocks, settings, seeds) for blocks in every.values()], ignore_index=True)
     drawn = pd.concat([points(blocks, settings) for blocks in every.values()], ignore_index=True)
     loads = pd.concat([learned(blocks, settings) for blocks in every.values()], ignore_index=True)
-    return Study(settings, scores, drawn, loads, attempts(selection, settings, scores))
+    writes = pd.concat([by_memory_writes(blocks) for blocks in every.values()], ignore_index=True)
+    return Study(settings, scores, drawn, loads, writes, attempts(selection, settings, scores))
 
 
 def write(found: Study, folder: Path) -> None:
@@ -148,5 +172,6 @@ def write(found: Study, folder: Path) -> None:
     write_csv(found.scores, folder / "scores.csv")
     write_csv(found.points, folder / "points.csv")
     write_csv(found.loads, folder / "loads.csv")
+    write_csv(found.writes, folder / "writes.csv")
     write_csv(pd.DataFrame([vars(found.settings) | {"sharp": found.settings.sharp[1]}]), folder / "settings.csv")
     write_csv(origin(["pmevo/insn_multiset_cycles"]), folder / "origin.csv")

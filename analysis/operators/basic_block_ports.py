@@ -38,7 +38,7 @@ class Settings:
     """
 
     resources: int = 12
-    own: float = 0.1
+    own: float = 0.3
     shared: float = 1e-3
     sparse: float = 0.01
     alone: float = 0.05

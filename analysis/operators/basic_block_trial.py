@@ -147,7 +147,7 @@ def compare(
 
 def grid() -> list[basic_block_ports.Settings]:
     """Settings that selection tries, with fewer members."""
-    base = replace(basic_block_ports.Settings(), members=2)
+    base = replace(basic_block_ports.Settings(), own=0.1, members=2)
     return [
         base,
         replace(base, resources=8),
