@@ -87,8 +87,9 @@ def fit_pc_table(pc: ArrayLike, latency: ArrayLike) -> PcTable:
     pcs, place = np.unique(np.asarray(pc, dtype=np.int64), return_inverse=True)
     values = np.asarray(latency, dtype=np.int64)
     mean = np.bincount(place, weights=values) / np.bincount(place)
-    pairs, counts = np.unique(np.stack([place, values]), axis=1, return_counts=True)
-    order = np.lexsort((-pairs[1], counts))  # the last of a program counter wins: most frequent, the smaller latency if tied
+    base = int(values.max()) + 1
+    pairs, counts = np.unique(place * base + values, return_counts=True)
+    order = np.lexsort((-(pairs % base), counts))  # the last of a program counter wins: most frequent, the smaller latency if tied
     mode = np.zeros(len(pcs))
-    mode[pairs[0][order]] = pairs[1][order]
+    mode[pairs[order] // base] = pairs[order] % base
     return PcTable(pcs, mode, mean, float(majority(values)), float(values.mean()))

@@ -20,7 +20,7 @@ from analysis.cores.timing import simulate
 from analysis.cores.trunk_training import Schedule, Trained, Trunk, calibrate, predict, train, without_memory
 
 INSTRUCTIONS = 1 << 20
-TESTED_BLOCKS = 64
+TESTED_BLOCKS = 32
 SPLIT_SEED = 0
 HELD_OUT, UNSEEN = "held-out windows", "unseen programs"
 
@@ -37,8 +37,8 @@ def load_programs(names: Sequence[str] | None = None, instructions: int = INSTRU
 
 
 def split(programs: Sequence[Program], seed: int = SPLIT_SEED) -> list[NDArray[np.int8]]:
-    """Training, validation and test blocks of each program."""
-    return [split_blocks(len(p), seed + k) for k, p in enumerate(programs)]
+    """Training, validation and test blocks of each program (the same blocks of every program of one length)."""
+    return [split_blocks(len(p), seed) for p in programs]
 
 
 def left_out(parts: Sequence[NDArray[np.int8]], out: Sequence[int]) -> list[NDArray[np.int8]]:

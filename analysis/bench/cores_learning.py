@@ -1,0 +1,67 @@
+"""How much of this core's matrix-product rate does NeuroScalar's network reach, and how fast are features and our own network?"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from analysis.bench.report import Benchmark
+
+
+def share_of_sgemm() -> float:
+    """Rate of the paper's network (1,073,348 parameters, batched, NumPy and numba) over this core's own SGEMM rate, in percent."""
+    from analysis.cores.batched_inference import share_of_sgemm as share
+    from analysis.cores.lstm import LstmShape, draw, parameter_shapes
+
+    return 100 * share({name: np.asarray(value) for name, value in draw(parameter_shapes(LstmShape()), 0).items()})
+
+
+def paper_network_kips() -> float:
+    """Thousand instructions a CPU-second through the paper's network."""
+    from analysis.cores.batched_inference import flop_per_instruction, network_flop_per_cpu_second
+    from analysis.cores.lstm import LstmShape, draw, parameter_shapes
+
+    parameters = {name: np.asarray(value) for name, value in draw(parameter_shapes(LstmShape()), 0).items()}
+    return network_flop_per_cpu_second(parameters) / flop_per_instruction(parameters) / 1e3
+
+
+def feature_mips() -> float:
+    """Million instructions a CPU-second through our features."""
+    from analysis.cores.emulator import trace_program
+    from analysis.cores.program_features import program_features
+    from analysis.cores.programs import program_path
+
+    trace, _ = trace_program(program_path("json"), limit=400_000)
+    program_features(trace.slice(0, 10_000))
+    start = time.process_time()
+    program_features(trace)
+    return len(trace) / (time.process_time() - start) / 1e6
+
+
+def our_network_kips() -> float:
+    """Thousand instructions a CPU-second through our network, all five designs at once, features at hand."""
+    from analysis.cores.corpus import BLOCK
+    from analysis.cores.emulator import trace_program
+    from analysis.cores.model_files import model_path, read_trunk
+    from analysis.cores.program_features import program_features
+    from analysis.cores.programs import program_path
+    from analysis.cores.trunk_training import predict
+
+    trunk = read_trunk(model_path("ours"))
+    trace, _ = trace_program(program_path("json"), limit=64 * BLOCK)
+    features = program_features(trace)
+    predict(trunk, features, np.arange(32))
+    start = time.process_time()
+    predict(trunk, features, np.arange(32, 64))
+    return 32 * BLOCK / (time.process_time() - start) / 1e3
+
+
+def benchmarks() -> list[Benchmark]:
+    """The promised figures of this room."""
+    return [
+        Benchmark("paper's network, one core", share_of_sgemm, "% of SGEMM", 50, "min", "both measured in one run, CPU-seconds"),
+        Benchmark("paper's network, one core", paper_network_kips, "thousand instructions/CPU-s", 20, "min", "2.14 MFLOP an instruction"),
+        Benchmark("our features", feature_mips, "million instructions/CPU-s", 1, "min", "one pass for all designs"),
+        Benchmark("our network, five designs", our_network_kips, "thousand instructions/CPU-s", 80, "min", "features at hand"),
+    ]

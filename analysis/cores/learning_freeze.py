@@ -1,0 +1,149 @@
+"""The long part of the comparison, piece by piece, for the full tier: what was trained, for how long, and where the tables go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from analysis import attempts
+from analysis.cores import learning_study as study
+from analysis.cores.corpus import Program
+from analysis.cores.model_files import FOLDER, write_trunk
+from analysis.cores.paper_training import PaperSetting
+from analysis.cores.ranking import whole_program_order
+from analysis.cores.trunk_training import Schedule
+from analysis.tables import read_csv, write_csv
+
+OURS = (Schedule(steps=500, rate=4e-3),)
+FOLDS = 3
+UNSEEN = Schedule(steps=250, rate=4e-3, withheld=1.0)
+PAPER = {
+    "NeuroScalar, one direction": PaperSetting(kind="lstm", width=64, layers=2, steps=120, rate=4e-3),
+    "NeuroScalar, both directions": PaperSetting(kind="bilstm", width=64, layers=2, steps=120, rate=4e-3),
+}
+TRIED = (
+    ("program counters embedded, 96 wide, 120 updates", 0.8127, 20.51),
+    ("means remembered by place, 64 wide, deviance of window sums, 120 updates", 0.8557, 16.62),
+    ("the same, 500 updates", 0.8965, 4.55),
+    ("the same, calibrated by place", 0.8965, 3.47),
+)
+TABLES = ("accuracy", "cycles", "pairs", "five_way", "blocks")
+
+
+def fold(programs: int, which: int, folds: int = FOLDS) -> list[int]:
+    """Programs that fold `which` leaves out: every `folds`-th."""
+    return [k for k in range(programs) if k % folds == which]
+
+
+def plan(programs: Sequence[Program], models: Path = FOLDER) -> dict[str, Callable[[], dict[str, pd.DataFrame]]]:
+    """Every piece by name; running one gives its tables. The first one also writes the shipped weights."""
+    about = {"trained_on": f"first {study.INSTRUCTIONS} instructions of " + ", ".join(p.name for p in programs)}
+
+    def held_out(seed: int) -> dict[str, pd.DataFrame]:
+        trained, tables = study.ours_on_held_out_windows(programs, OURS[seed], seed)
+        if seed == 0:
+            write_trunk(trained.trunk, models / "ours.safetensors", {**about, "steps": str(OURS[0].steps), "kept": str(trained.kept_step)})
+        return tables
+
+    pieces: dict[str, Callable[[], dict[str, pd.DataFrame]]] = {
+        "guesses": lambda: study.merge(study.baselines(programs, study.split(programs), study.HELD_OUT)),
+        "guesses_unseen": lambda: study.merge(study.baselines(programs, study.split(programs), study.UNSEEN)),
+    }
+    for seed in range(len(OURS)):
+        pieces[f"ours_{seed}"] = lambda seed=seed: held_out(seed)  # type: ignore[misc]
+    for k in range(FOLDS):
+        pieces[f"ours_unseen_{k}"] = lambda k=k: study.ours_on_unseen(programs, fold(len(programs), k), UNSEEN, 0)  # type: ignore[misc]
+    for name, setting in PAPER.items():
+        pieces[f"{setting.kind}_0"] = lambda name=name, setting=setting: study.paper(programs, setting, 0, name)  # type: ignore[misc]
+        pieces[f"{setting.kind}_1"] = lambda name=name, setting=setting: study.paper(programs, setting, 1, name, designs=(0,))  # type: ignore[misc]
+    return pieces
+
+
+def run_pieces(programs: Sequence[Program], folder: Path) -> None:
+    """Run the pieces whose tables are not in `folder` yet; an interrupted run goes on where it stopped."""
+    for name, piece in plan(programs).items():
+        if (folder / f"{name}.done.csv").exists():
+            continue
+        for table, frame in piece().items():
+            write_csv(frame, folder / f"{name}.{table}.csv")
+        write_csv(pd.DataFrame({"piece": [name]}), folder / f"{name}.done.csv")
+
+
+def collect(folder: Path, frozen: Path) -> None:
+    """Put the pieces' tables together as the frozen tables (blocks: of our network on held-out windows, seed 0)."""
+    for table in TABLES:
+        frame = pd.concat([read_csv(path) for path in sorted(folder.glob(f"*.{table}.csv"))], ignore_index=True)
+        if table == "blocks":
+            frame = frame[(frame["model"] == "ours") & (frame["setting"] == study.HELD_OUT) & (frame["seed"] == 0)]
+        for column in frame.select_dtypes("float").columns:
+            frame[column] = frame[column].round(6)
+        write_csv(frame, frozen / f"{table}.csv")
+
+
+def summary(accuracy: pd.DataFrame, cycles: pd.DataFrame) -> pd.DataFrame:
+    """One row a model, setting and seed: mean of the seven figures, error of the whole-program cycles, and their order.
+
+    Args:
+        accuracy, cycles: frozen tables.
+    """
+    rows = []
+    cycles = cycles.assign(error=100 * (cycles["predicted_cycles"] / cycles["true_cycles"] - 1).abs())
+    for key, group in accuracy.groupby(["setting", "model", "seed"], sort=False):
+        mine = cycles[
+            (cycles[["setting", "model", "seed"]] == pd.Series(dict(zip(["setting", "model", "seed"], key, strict=True)))).all(axis=1)
+        ]
+        tables = [mine.pivot(index="program", columns="design", values=name) for name in ("true_cycles", "predicted_cycles")]
+        order = whole_program_order(tables[0].to_numpy(), tables[1].to_numpy())
+        figures = group[["exact", "within1", "within2", "rel5", "mae", "rmse", "rae"]].mean()
+        rows.append(
+            {
+                "setting": key[0],
+                "model": key[1],
+                "seed": key[2],
+                "designs": group["design"].nunique(),
+                **figures,
+                "cycles_error_mean": mine["error"].mean(),
+                "cycles_error_worst": mine["error"].max(),
+                "clear_pairs": order.clear_pairs,
+                "ordered_right": 100 * order.share,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def record_attempts(table: pd.DataFrame, tried: Sequence[tuple[str, float, float]]) -> None:
+    """Put the configurations tried into the log.
+
+    Args:
+        table: as `summary` gives.
+        tried: configuration, exact share and cycle error (%) on the validation programs' held-out windows, in the order tried.
+    """
+    base = {
+        "room": "cores",
+        "experiment": "neuroscalar",
+        "fitted_on": "training blocks of all programs",
+        "selection_metric": "exact share, held-out windows",
+        "tested_on": "held-out windows",
+        "test_metric": "mean error of whole-program cycles (%)",
+    }
+    note = "while developing, 30 or 40 blocks a program"
+    rows = [
+        {**base, "configuration": what, "selection_value": exact, "test_value": error, "test_max": None, "chosen": False, "note": note}
+        for what, exact, error in tried
+    ]
+    for row in table.to_dict("records"):
+        if row["setting"] == study.HELD_OUT:
+            rows.append(
+                {
+                    **base,
+                    "configuration": f"{row['model']}, seed {row['seed']}",
+                    "selection_value": row["exact"],
+                    "test_value": row["cycles_error_mean"],
+                    "test_max": row["cycles_error_worst"],
+                    "chosen": row["model"] == "ours" and row["seed"] == 0,
+                    "note": "",
+                }
+            )
+    attempts.record(pd.DataFrame([{"attempt": k + 1, **row} for k, row in enumerate(rows)]))
