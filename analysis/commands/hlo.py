@@ -9,7 +9,7 @@ import typer
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 
-Program = Annotated[Path, typer.Argument(help="StableHLO: MLIR text, bytecode or portable artifact")]
+Program = Annotated[Path, typer.Argument(help="StableHLO: MLIR text, bytecode or portable artifact, packed with gzip or not")]
 Entry = Annotated[str, typer.Option(help="function to begin with; without it @main, or the only one that no other calls")]
 Part = Annotated[int, typer.Option(help="which program of a file split by // ----- lines, counted from 1; 0: the file is one program")]
 Seconds = Annotated[int, typer.Option(help="processor time that reading may take (s)", min=1)]

@@ -25,7 +25,7 @@ def read(path: str | Path, *, entry: str | None = None, part: int = 0, seconds: 
     """The operator graph of a program.
 
     Args:
-        path: text, bytecode or portable artifact (VHLO).
+        path: text, bytecode or portable artifact (VHLO), packed with gzip or not.
         entry: function to begin with; without it @main, or the only function that no other calls.
         part: which program of a text that lines `// -----` split, counted from 1; 0: the text is one program.
         seconds: processor time that reading may take (s); three times that and 20 s by the clock.

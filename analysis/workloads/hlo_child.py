@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import gzip
 import json
 import re
 import resource
 import sys
+import zlib
 from typing import Any
 
 from analysis.workloads import hlo_bindings as bindings
@@ -20,10 +22,15 @@ def read(content: bytes, entry: str | None, part: int = 0) -> dict[str, Any]:
     """The record of one program (see `hlo_walk.Walker.record`), or ``{"error": message, "line": number}``.
 
     Args:
-        content: of the file.
+        content: of the file, packed with gzip or not.
         entry: function to begin with, if it is not the program's own.
         part: which program of a text split by `// -----` lines, counted from 1; 0: the text is one program.
     """
+    if content.startswith(b"\x1f\x8b"):
+        try:
+            content = gzip.decompress(content)
+        except (EOFError, OSError, zlib.error) as error:
+            return {"error": f"cannot be unpacked: {error}", "line": 0}
     parts = [content] if content.startswith(b"ML\xefR") else _SPLIT.split(content)
     if part > len(parts) or part < 0:
         return {"error": f"has no part {part}: it holds {len(parts)}", "line": 0}

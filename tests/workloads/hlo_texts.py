@@ -1,6 +1,8 @@
 # ruff: noqa: E501
 """Small StableHLO programs written for the tests, in the forms the StableHLO specification defines."""
 
+import gzip
+
 T = "tensor<4xf32>"
 
 
@@ -132,6 +134,7 @@ def broken() -> dict[str, tuple[bytes, str]]:
         "noise": (bytes((7 * k * k + 31 * k) % 251 for k in range(4000)), "is not a StableHLO program"),
         "bytecode of noise": (b"ML\xefR" + bytes((7 * k * k + 31 * k) % 251 for k in range(4000)), "is not a StableHLO program"),
         "artifact of noise": (b"ML\xefR\rStableHLO_v1.0.0\x00" + bytes(range(256)), "is not a StableHLO program"),
+        "cut off while packed": (gzip.compress(plain.encode())[:-12], "cannot be unpacked"),
         "not defined": (plain.replace("return %a", "return %b").encode(), "undeclared SSA value"),
         "wrong result": (plain.replace("-> tensor<4xf32>", "-> tensor<5xf32>").encode(), "result type"),
         "another dialect": (b"func.func @main() { linalg.fill }", "linalg"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 from pathlib import Path
@@ -142,7 +143,9 @@ def test_text_bytecode_and_portable_artifact_say_the_same(tmp_path: Path) -> Non
         path = tmp_path / f"program.{form}"
         path.write_bytes(zoo.serialise(lowered, form))  # type: ignore[arg-type]
         found.append(read(path))
-    assert found[0].operators == found[1].operators
+    packed = tmp_path / "program.mlir.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "program.text").read_bytes()))
+    assert read(packed).operators == found[0].operators == found[1].operators
     assert found[0].flops == found[1].flops == found[2].flops
 
 
