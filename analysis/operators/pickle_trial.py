@@ -1,7 +1,7 @@
-"""A forest saved by an old scikit-learn and loaded by a new one, each in an environment of its own: why nn-Meter's predictors stopped working.
+"""A forest saved by an old scikit-learn and loaded by a new one: why nn-Meter's predictors stopped working.
 
-Needs the network: it installs both versions. Run with `python -m analysis.operators.pickle_trial`. The pickle is made and read only in the two
-throw-away environments; nothing of this project is pickled.
+Needs the network: it installs both versions, each in an environment of its own. Run with `python -m analysis.operators.pickle_trial`.
+The pickle is made and read only in the two throw-away environments; nothing of this project is pickled.
 """
 
 from __future__ import annotations

@@ -1,0 +1,100 @@
+"""Kernel detection: rules of known devices, kernels by hand, sums that are exact where they must be; measured sums; physical features."""
+
+from __future__ import annotations
+
+import itertools
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.operators import kernel_detection as detection
+from analysis.operators.few_shot_spaces import Space, one_hot
+from analysis.operators.kernel_detection import Operator, SimulatedDevice
+from analysis.operators.kernel_sums import additive_accuracy
+from analysis.operators.kernel_transfer import work_and_traffic
+
+LIGHT = ("batch norm", "relu", "hard swish", "add")
+PAIRS = list(itertools.product(detection.KINDS, LIGHT))
+
+
+@given(st.sets(st.sampled_from(PAIRS), max_size=8))
+@settings(max_examples=20, deadline=None)
+def test_without_noise_every_rule_is_found_and_none_invented(fused: set[tuple[str, str]]) -> None:
+    device = SimulatedDevice(frozenset(fused), noise=0.0)
+    found = {pair for pair, fuses in detection.fusion_rules(device, repeats=1).items() if fuses}
+    assert found == fused
+
+
+def operators(*kinds: str) -> list[Operator]:
+    return [Operator(kind, 14, 8, 8) for kind in kinds]
+
+
+def test_kernels_are_cut_where_no_rule_holds_or_a_result_is_read_twice() -> None:
+    """A residual block by hand: conv-bn-relu fuses, the result is also added later, so the next conv begins a kernel."""
+    rules = {
+        ("conv", "batch norm"): True,
+        ("batch norm", "relu"): True,
+        ("batch norm", "add"): True,
+        ("add", "relu"): True,
+        ("relu", "conv"): True,
+    }
+    graph = detection.chain(operators("conv", "batch norm", "relu", "conv", "batch norm", "add", "relu"))
+    assert detection.kernels(graph, rules) == [tuple(range(7))]
+    graph.add_edge(2, 5)
+    assert detection.kernels(graph, rules) == [(0, 1, 2), (3, 4, 5, 6)]
+    assert detection.kernels(graph, {}) == [(i,) for i in range(7)]
+
+
+@given(st.integers(0, 200), st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_every_operator_is_in_one_kernel_and_kernels_are_chains(seed: int, fuse: bool) -> None:
+    graph = detection.made_up_network(np.random.default_rng(seed))
+    groups = detection.kernels(graph, dict.fromkeys(itertools.product(detection.KINDS, repeat=2), fuse))
+    assert sorted(node for group in groups for node in group) == sorted(graph)
+    assert all(graph.has_edge(a, b) for group in groups for a, b in itertools.pairwise(group))
+    assert nx.is_directed_acyclic_graph(graph)
+
+
+def test_the_sum_over_kernels_is_right_where_kernels_do_not_overlap() -> None:
+    rng = np.random.default_rng(5)
+    networks = [detection.made_up_network(rng) for _ in range(16)]
+    device = SimulatedDevice(frozenset({("conv", "batch norm"), ("batch norm", "relu")}), noise=0.0)
+    rules = detection.fusion_rules(device, repeats=1)
+    errors = {}
+    for name, used in (("kernels", rules), ("operators", {})):
+        predictor = detection.fit_additive(device, used, networks[:8], 60, 0, trees=10)
+        errors[name] = np.mean([abs(predictor.predict(graph) / device.truth(graph) - 1) for graph in networks[8:]])
+    assert errors["kernels"] < 0.15 and errors["operators"] > 2 * errors["kernels"]
+
+
+def test_overlap_makes_a_network_faster_than_its_kernels() -> None:
+    graph = detection.made_up_network(np.random.default_rng(1))
+    one_by_one, overlapping = SimulatedDevice(frozenset()), SimulatedDevice(frozenset(), overlap=0.3)
+    alone = sum(one_by_one.truth(detection.chain([graph.nodes[node]["operator"]])) for node in graph)
+    assert one_by_one.truth(graph) == pytest.approx(alone)
+    assert overlapping.truth(graph) < one_by_one.truth(graph)
+
+
+def test_a_table_of_sums_is_recognized_as_exactly_additive() -> None:
+    rng = np.random.default_rng(0)
+    features = one_hot([[str(rng.integers(3)) for _ in range(6)] for _ in range(400)])
+    costs = rng.uniform(1, 2, features.shape[1])
+    exact, noisy = features @ costs, (features @ costs) * np.exp(0.1 * rng.standard_normal(400))
+    found = additive_accuracy(Space("mine", features, {"sum": exact, "clock": noisy}, (), ()), measured=200).set_index("device")
+    assert found.loc["sum", "median_error"] < 0.01 < 1 < found.loc["clock", "median_error"]
+    assert found.loc["sum", "within_10"] == 1 and found.loc["sum", "spearman"] > 0.9999
+
+
+def test_work_and_traffic_of_kernels_by_hand() -> None:
+    """ResNet-50's first layer: 7 x 7, 3 -> 64, stride 2, 224 -> 112: 112^2 x 64 x 3 x 49 = 118,013,952."""
+    conv = pd.DataFrame(
+        {"B": [1], "Input_Channel": [3], "Output_Channel": [64], "Kernel_Szie": [7], "Input_Size": [224], "Stride": [2], "Padding": [3]}
+    )
+    work, moved = work_and_traffic("conv", conv)
+    assert work[0] == 118_013_952 and moved[0] == 3 * 224**2 + 64 * 112**2 + 64 * 3 * 49
+    work, moved = work_and_traffic("bmm", pd.DataFrame({"B": [2], "M": [3], "N": [5], "K": [7]}))
+    assert work[0] == 2 * 3 * 5 * 7 and moved[0] == 2 * (15 + 35 + 21)
