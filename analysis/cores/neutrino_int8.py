@@ -75,8 +75,10 @@ class Rescale:
 def rescale(factor: ArrayLike) -> Rescale:
     """The integers nearest to positive factors: factor = multiplier / 2^shift, with a multiplier of 15 bits.
 
+    A factor below 2^-45 makes zero of every number that an accumulator can hold, and becomes zero.
+
     Raises:
-        ValueError: a factor that is not above zero, or so large or small that no shift of 1 to 45 bits serves.
+        ValueError: a factor that is not above zero, or too large for a shift to the right.
     """
     factors = np.asarray(factor, float)
     if not np.all(factors > 0):
@@ -84,9 +86,9 @@ def rescale(factor: ArrayLike) -> Rescale:
     mantissa, exponent = np.frexp(factors)
     multiplier = np.rint(mantissa * (1 << MULTIPLIER_BITS)).astype(np.int64)
     shift = MULTIPLIER_BITS - exponent.astype(np.int64)
-    if np.any(shift < 1) or np.any(shift > 45):
+    if np.any(shift < 1):
         raise ValueError("factor out of the shifter's reach")
-    return Rescale(multiplier, shift)
+    return Rescale(np.where(shift > 60, 0, multiplier), np.minimum(shift, 60))
 
 
 @dataclass(frozen=True)
@@ -203,6 +205,7 @@ class Tile:
     def __init__(self, model: Quantised, runs: int) -> None:
         self.model, self.runs = model, runs
         self.vectors: dict[str, Integers] = {}
+        self.weights = {name: tile.astype(float) for name, tile in model.tiles.items()}
 
     def vector(self, name: str) -> Integers:
         """A vector; zeros before it is written for the first time."""
@@ -217,7 +220,7 @@ class Tile:
             return
         if i.operation == "accumulate":
             # Products of integers in double precision are exact: sums stay below 2^53.
-            product = (self.vector(i.sources[0])[:, : i.rows].astype(float) @ model.tiles[i.sources[1]].astype(float)).astype(np.int64)
+            product = (self.vector(i.sources[0])[:, : i.rows].astype(float) @ self.weights[i.sources[1]]).astype(np.int64)
             self.vectors[i.target] = product if i.first else self.vectors[i.target] + product
             return
         source = self.vector(i.sources[0])

@@ -143,7 +143,11 @@ def test_rescale_is_a_multiplication(factor: float, value: int) -> None:
     assert abs(got - value * factor) <= 0.5 + abs(value * factor) * 2.0**-15
 
 
-@pytest.mark.parametrize("factor", [0.0, -1.0, 1e9, 1e-12])
+def test_a_vanishing_factor_makes_zero() -> None:
+    assert rescale(1e-15)(np.array([1 << 30, -(1 << 30)])).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("factor", [0.0, -1.0, 1e9])
 def test_rescale_refuses(factor: float) -> None:
     with pytest.raises(ValueError, match="factor"):
         rescale(factor)
