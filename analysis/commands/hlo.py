@@ -55,7 +55,7 @@ def predict(
     if out is not None:
         write_csv(predict_report.table(found), out)
     if trace is not None:
-        predict_trace.write(module, found[0], trace, file.stem)
+        predict_trace.write(module, found[0], trace, file.name.split(".")[0])
     answers = [predict_report.as_json(each) for each in found]
     typer.echo(json.dumps(answers[0] if len(answers) == 1 else answers, indent=1))
 

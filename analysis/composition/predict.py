@@ -197,6 +197,7 @@ def _compute_s(unit: _Unit, rate: Rate, share: efficiencies.Share, device: Devic
 
 def _exchange(module: Module, system: System | None, unsupported: dict[str, int]) -> float:
     times = []
+    count = module.devices
     for operator in module.collectives:
         collective = operator.work.collective
         assert collective is not None
@@ -204,7 +205,7 @@ def _exchange(module: Module, system: System | None, unsupported: dict[str, int]
             name = f"{collective.kind}: no system given"
             unsupported[name] = unsupported.get(name, 0) + operator.trips
         else:
-            times.append(operator.trips * exchange_s(collective, system, module.partitions * module.replicas))
+            times.append(operator.trips * exchange_s(collective, system, count))
     return math.fsum(times)
 
 

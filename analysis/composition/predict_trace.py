@@ -29,13 +29,11 @@ class Step:
     """Arithmetic between two exchanges, or an exchange.
 
     Args:
-        seconds: of the arithmetic (s); flop, bytes: of it.
+        seconds: of the arithmetic (s).
         exchange: the collective, if it is one.
     """
 
     seconds: float = 0.0
-    flop: float = 0.0
-    bytes: float = 0.0
     exchange: Collective | None = None
 
 
@@ -56,7 +54,7 @@ def steps(module: Module, prediction: Prediction) -> list[Step]:
     for step in _run(module, times, 0, len(module.operators), 0):
         last = found[-1] if found else None
         if step.exchange is None and last is not None and last.exchange is None:
-            found[-1] = Step(last.seconds + step.seconds, last.flop + step.flop, last.bytes + step.bytes)
+            found[-1] = Step(last.seconds + step.seconds)
         else:
             found.append(step)
         if len(found) > LARGEST_TRACE:
@@ -71,7 +69,7 @@ def _run(module: Module, times: list[float], first: int, end: int, scope: int) -
         operator = module.operators[place]
         if operator.scope == scope:
             work = operator.work
-            yield Step(times[place], work.flops, work.bytes) if work.collective is None else Step(exchange=work.collective)
+            yield Step(times[place]) if work.collective is None else Step(exchange=work.collective)
             place += 1
             continue
         child = operator.scope
@@ -87,8 +85,7 @@ def _run(module: Module, times: list[float], first: int, end: int, scope: int) -
         else:
             outer = max(1, module.scopes[scope].trips)
             part = module.operators[place:after]
-            seconds = sum(times[each.id] * each.trips for each in part) / outer
-            yield Step(seconds, sum(each.flops for each in part) / outer, sum(each.bytes for each in part) / outer)
+            yield Step(sum(times[each.id] * each.trips for each in part) / outer)
         place = after
 
 
@@ -101,6 +98,7 @@ def _inside(module: Module, scope: int, outer: int) -> bool:
 def nodes(module: Module, prediction: Prediction) -> tuple[list[Node], dict[str, tuple[int, ...]]]:
     """Trace of all devices, one node after the other, and the devices of each group by number.
 
+    Compute nodes carry their time and neither operations nor bytes, from which ASTRA-sim would make a roofline of its own.
     An all-gather's size is what a device gives, the others' what it holds, as ASTRA-sim takes them.
 
     Args:
@@ -109,7 +107,7 @@ def nodes(module: Module, prediction: Prediction) -> tuple[list[Node], dict[str,
     Raises:
         InputError: an exchange that Chakra has no collective for, or too long a trace.
     """
-    ranks = max(1, module.partitions * module.replicas)
+    ranks = module.devices
     listed = steps(module, prediction)
     exchanges = [step.exchange for step in listed if step.exchange is not None]
     for each in exchanges:
@@ -133,8 +131,8 @@ def nodes(module: Module, prediction: Prediction) -> tuple[list[Node], dict[str,
                     type="COMM_COLL_NODE" if exchange else "COMP_NODE",
                     duration_us=0 if exchange else round(step.seconds * 1e6),
                     waits_for=(number - 1,) if number else (),
-                    operations=round(step.flop),
-                    tensor_bytes=round(step.bytes),
+                    operations=0,
+                    tensor_bytes=0,
                     comm_type=_KINDS[exchange.kind] if exchange else "",
                     comm_bytes=exchange.input_bytes if exchange else 0,
                     source=0,

@@ -294,6 +294,12 @@ class Module:
         return (operator for operator in self.operators if operator.work.collective is not None)
 
     @property
+    def devices(self) -> int:
+        """Devices that the program runs on: partitions times replicas, or as many as its exchanges name."""
+        named = (device for operator in self.collectives for group in operator.work.collective.groups for device in group)  # type: ignore[union-attr]
+        return max(self.partitions * self.replicas, 1 + max(named, default=0))
+
+    @property
     def edges(self) -> Iterator[tuple[int, int]]:
         """(producer, consumer) for every input that another operator made."""
         return ((source, operator.id) for operator in self.operators for source in operator.operands if source >= 0)

@@ -20,10 +20,14 @@ from analysis.composition.predict_trace import nodes, steps
 from analysis.composition.systolic_device import ARRAYS, product_cycles, product_s
 from analysis.errors import InputError
 from analysis.hardware import devices, systems
+from analysis.networks.cases import Network
+from analysis.networks.replay import prepare, replay
+from analysis.paths import DATA
 from analysis.training import communication
 from analysis.workloads import zoo
 from analysis.workloads.chakra import read_trace
 from analysis.workloads.graph import Collective, Matmul, Module
+from analysis.workloads.hlo import read as read_hlo
 from tests.workloads import hlo_texts as texts
 from tests.workloads.hlo_oracle import our_module
 
@@ -179,6 +183,13 @@ def test_trace_holds_the_exchanges(tmp_path: Path) -> None:
     path = tmp_path / "gspmd.mlir"
     path.write_text(texts.GSPMD)
     assert main(["hlo", "predict", str(path), "--device", "h100", "--system", "HGX-H100", "--trace", str(tmp_path / "et")]) == 0
+    split = read_hlo(DATA / "workloads" / "stablehlo" / "partitioned" / "gemm_grid.mlir.gz")
+    assert split.devices == 8
+    timed = predict(split, devices.load("TPU-v3"), "fused")
+    listed, groups = nodes(split, timed)
+    replayed = replay(prepare(listed, Network(npus_per_dim=(8,), topology=("Ring",)), groups, 123.0)).ranks
+    assert replayed["gpu_cycles"].max() == pytest.approx(timed.compute_s * 1e9, abs=1e3)  # durations are kept to the microsecond
+    assert replayed["exposed_comm_cycles"].min() > 0
     read = read_trace(tmp_path / "et" / "gspmd.0.et")
     assert len({node.rank for node in read}) == 8
     assert json.loads((tmp_path / "et" / "gspmd.groups.json").read_text()) == {"1": [0, 1, 2, 3], "2": [4, 5, 6, 7]}
