@@ -111,8 +111,7 @@ def test_more_tiles_are_never_slower(tiles: int, port: int, broadcast: bool, tar
         epoch_cycles(compiled, Machine(port=port, broadcast=broadcast, tiles=t), instructions, target=target) for t in (tiles, tiles + 1)
     )
     assert more.cycles <= few.cycles + 1e-6
-    assert more.cycles >= few.cycles * tiles / (tiles + 1) * 0.9  # and no faster than the tiles that were added, up to the last round
-    assert few.utilisation <= 1
+    assert few.utilisation <= 1 and more.utilisation <= 1  # and no faster than all lanes of all tiles allow
 
 
 def test_a_batch_never_costs_more_for_each_sequence() -> None:
