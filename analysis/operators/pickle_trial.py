@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import pandas as pd
+
 from analysis.errors import InputError
+from analysis.tables import write_csv
 
 OLD = ("scikit-learn==1.2.2", "numpy<2", "scipy<1.14")
 NEW = ("scikit-learn==1.9.1",)
@@ -68,7 +71,8 @@ def attempt(python: Path, requirements: tuple[str, ...], step: str, program: str
     """Run one of the two programs and keep what it said last."""
     done = subprocess.run([str(python), "-c", program, str(forest)], capture_output=True, text=True, check=False)
     lines = (done.stdout if done.returncode == 0 else done.stderr).strip().splitlines() or [""]
-    return Outcome(" ".join(requirements), step, done.returncode == 0, lines[-1])
+    errors = [line for line in lines if "Error:" in line]
+    return Outcome(" ".join(requirements), step, done.returncode == 0, (errors or lines)[-1])
 
 
 def trial(folder: Path) -> list[Outcome]:
@@ -87,8 +91,10 @@ def trial(folder: Path) -> list[Outcome]:
 
 
 def main() -> int:
-    """Print what happened; the exit status is 0 when the old version reads its forest and the new one does not."""
-    outcomes = trial(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("_build/pickle_trial"))
+    """Print what happened and keep it; the exit status is 0 when the old version reads its forest and the new one does not."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("_build/pickle_trial")
+    outcomes = trial(folder)
+    write_csv(pd.DataFrame([asdict(outcome) for outcome in outcomes]), folder / "pickle_trial.csv")
     for outcome in outcomes:
         print(f"{outcome.step} with {outcome.requirements}: {'works' if outcome.worked else 'fails'}: {outcome.said}")
     return 0 if [outcome.worked for outcome in outcomes] == [True, True, False] else 1
