@@ -112,7 +112,9 @@ def leave_out(group: str, seed: int, kernels: pd.DataFrame, say: Say) -> Piece:
     amd_tables = datasets.available(f"neusight/{group}_amd")
     measured_amd = set(datasets.load(f"neusight/{group}_amd")["device"]) if amd_tables else set()
     for other, rows in unmeasured.groupby("device"):  # an AMD device without kernels here is predicted by those of the others
-        chosen = amd_members(group, ensemble, seed) if amd_tables and str(other).startswith("AMD") and other not in measured_amd else ensemble
+        chosen = (
+            amd_members(group, ensemble, seed) if amd_tables and str(other).startswith("AMD") and other not in measured_amd else ensemble
+        )
         inside.append(_predict(chosen, rows, one_die(kernel_devices.load(str(other)))))
     amd = _amd(group, ensemble)
     if len(amd):

@@ -79,11 +79,13 @@ class Trees:
 def _evaluate(features, first, feature, threshold, left, right, value, base):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     out = np.empty(features.shape[0])
     for row in range(features.shape[0]):
-        total = base
+        case, total = features[row], base
         for tree in range(first.shape[0]):
-            node = first[tree]
-            while feature[node] >= 0:
-                node = left[node] if features[row, feature[node]] <= threshold[node] else right[node]
+            node = np.uint64(first[tree])  # unsigned: numba then skips the check for negative indices, which more than halves the time
+            column = feature[node]
+            while column >= 0:
+                node = np.uint64(left[node] if case[np.uint64(column)] <= threshold[node] else right[node])
+                column = feature[node]
             total += value[node]
         out[row] = total
     return out
