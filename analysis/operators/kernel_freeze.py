@@ -188,7 +188,9 @@ def collect_model(work: Path, seed: int, folder: Path = FOLDER) -> None:
         residuals = read_csv(work / f"{group}_residuals.csv", keep_default_na=False)
         every = residuals[residuals["unseen"] == ""]
         band = calibrate({str(name): part["residual"].to_numpy() for name, part in every.groupby("device")})
-        parts |= {key: replace(ensemble, band=band) for key, ensemble in load(work / group).parts.items()}
+        for (vendor, name), ensemble in load(work / group).parts.items():
+            shortest = datasets.load(f"neusight/{group}_{vendor.lower()}")["latency_ms"].min() / 1e3
+            parts[vendor, name] = replace(ensemble, band=band, floor_s=float(shortest))
     about = {
         "fitted_on": "all NeuSight kernels but those of NVIDIA L4 and AMD Instinct MI210; settings chosen by leave-one-device-out",
         "sha256": hashes(),

@@ -56,7 +56,7 @@ class KernelModel:
                 elif ("NVIDIA", group) in found:
                     other = found["NVIDIA", group]
                     members = tuple(Hybrid(member.settings, self.seed).fit(part) for member in other.members)
-                    found[name, group] = Ensemble(members, 0.0, other.band)
+                    found[name, group] = Ensemble(members, 0.0, other.band, float(part.latency_s.min()))
                 else:
                     raise ValueError(f"{group}: one device is too few to learn from")
         return replace(self, parts=found)
@@ -96,7 +96,16 @@ def save(model: KernelModel, folder: Path, about: dict[str, Any]) -> None:
             assert member.trees is not None
             arrays |= member.trees.arrays(f"{vendor}.{group}.{number}")
             settings.append(asdict(member.settings))
-        ensembles.append({"vendor": vendor, "group": group, "shift": ensemble.shift, **asdict(ensemble.band), "members": settings})
+        ensembles.append(
+            {
+                "vendor": vendor,
+                "group": group,
+                "shift": ensemble.shift,
+                "floor_s": ensemble.floor_s,
+                **asdict(ensemble.band),
+                "members": settings,
+            }
+        )
     from io import BytesIO
 
     stream = BytesIO()
@@ -137,7 +146,7 @@ def _load(folder: Path) -> KernelModel:
                     raw["most_per_device"],
                 )
                 members.append(Hybrid(settings, stated["seed"], Trees.from_arrays(arrays, f"{vendor}.{group}.{number}")))
-            parts[vendor, group] = Ensemble(tuple(members), entry["shift"], Band(entry["lower"], entry["upper"]))
+            parts[vendor, group] = Ensemble(tuple(members), entry["shift"], Band(entry["lower"], entry["upper"]), entry.get("floor_s", 0.0))
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"is not a fitted kernel model: {error}", path=path) from None
     return KernelModel(stated["seed"], parts)

@@ -46,10 +46,12 @@ class Ensemble:
     members: tuple[Hybrid, ...]
     shift: float
     band: Band
+    floor_s: float = 0.0
 
     def log_latency(self, operators: Operators, gpu: Gpu) -> Floats:
-        """Natural logarithm of the predicted latency (s)."""
-        return np.asarray(np.mean([member.log_latency(operators, gpu) for member in self.members], axis=0) + self.shift)
+        """Natural logarithm of the predicted latency (s), not below that of the shortest kernel measured: a launch takes time, too."""
+        log = np.mean([member.log_latency(operators, gpu) for member in self.members], axis=0) + self.shift
+        return np.asarray(np.maximum(log, np.log(self.floor_s)) if self.floor_s > 0 else log)
 
     def predict(self, operators: Operators, device: Gpu) -> Prediction:
         """Predict cases of one operator group on one device."""
@@ -133,7 +135,7 @@ class Selection:
         part = self.measurements.take(~np.isin(self.measurements.device, list(unseen)))
         settings = candidates(self.group)[choice.name]
         members = tuple(Hybrid(settings, self.seed + bag).fit(part) for bag in range(BAGS))
-        return Ensemble(members, choice.shift, calibrate(choice.residuals))
+        return Ensemble(members, choice.shift, calibrate(choice.residuals), float(part.latency_s.min()))
 
 
 def error_of(residuals: dict[str, Floats]) -> float:
