@@ -72,9 +72,14 @@ def run_pieces(programs: Sequence[Program], folder: Path) -> None:
 
 
 def collect(folder: Path, frozen: Path) -> None:
-    """Put the pieces' tables together as the frozen tables (blocks: of our network on held-out windows, seed 0)."""
+    """Put the pieces' tables together as the frozen tables (blocks: of our network on held-out windows, seed 0).
+
+    On unseen programs, guesses are kept only for programs on which our network was tested, so that means are over the same ones.
+    """
     for table in TABLES:
         frame = pd.concat([read_csv(path) for path in sorted(folder.glob(f"*.{table}.csv"))], ignore_index=True)
+        tested = frame.loc[(frame["setting"] == study.UNSEEN) & (frame["model"] == "ours"), "program"].unique()
+        frame = frame[(frame["setting"] != study.UNSEEN) | frame["program"].isin(tested)]
         if table == "blocks":
             frame = frame[(frame["model"] == "ours") & (frame["setting"] == study.HELD_OUT) & (frame["seed"] == 0)]
         for column in frame.select_dtypes("float").columns:
