@@ -340,9 +340,10 @@ def issue(s: Record, code: Record, cycle: int) -> None:
     s.active = 1
     for u in range(UNITS):
         s.unit_used[u] = 0
-        for j in range(min(s.unit_count[u], 16)):
-            if s.unit_busy[u, j] > cycle:
-                s.unit_used[u] += 1
+        if s.busy_until > cycle:
+            for j in range(min(s.unit_count[u], 16)):
+                if s.unit_busy[u, j] > cycle:
+                    s.unit_used[u] += 1
     kept = 0
     issued = 0
     for k in range(s.ready_n):
@@ -361,6 +362,7 @@ def issue(s: Record, code: Record, cycle: int) -> None:
         if u != NO_UNIT:
             s.unit_used[u] += 1
             if not s.pipelined[e.opclass]:
+                s.busy_until = max(s.busy_until, cycle + latency)
                 for j in range(min(s.unit_count[u], 16)):
                     if s.unit_busy[u, j] <= cycle:
                         s.unit_busy[u, j] = cycle + latency

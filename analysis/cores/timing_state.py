@@ -198,7 +198,7 @@ CORE = np.dtype(
         # load and store queues: sequence numbers, by a count that only grows
         ("lq", "i8", (MAX_LSQ,)), ("lq_head", "i8"), ("lq_tail", "i8"), ("sq", "i8", (MAX_LSQ,)), ("sq_head", "i8"), ("sq_send", "i8"),
         ("sq_tail", "i8"), ("sq_committed", "i8"), ("sq_done", "i1", (MAX_LSQ,)), ("store_blocked", "i8"), ("stores_to_write", "i8"),
-        ("cache_blocked", "i8"), ("executing", "i8"), ("unit_used", "i8", (UNITS,)), ("committed_stores", "i8"),
+        ("cache_blocked", "i8"), ("executing", "i8"), ("unit_used", "i8", (UNITS,)), ("busy_until", "i8"), ("committed_stores", "i8"),
         # memory dependence prediction
         ("ssit", "i4", (1024,)), ("lfst", "i8", (1024,)), ("store_set_accesses", "i8"),
         # reorder buffer
