@@ -20,6 +20,7 @@ from analysis.operators.kernel_model import FOLDER, KernelModel, save
 from analysis.operators.kernel_networks import NETWORKS, operators
 from analysis.operators.kernel_residual import Hybrid
 from analysis.operators.kernel_selection import Ensemble, Selection, error_of
+from analysis.paths import ROOT
 from analysis.tables import read_csv, write_csv
 
 E2E = "neusight/model_e2e_measured_vs_pred"
@@ -152,7 +153,7 @@ def hashes() -> dict[str, str]:
 
 def commit() -> str:
     """Commit that the work was done at."""
-    return subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
+    return subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
 
 
 KEPT = ["op", "B", "M", "N", "K", "H", "device", "split", "latency_ms", "predicted_s", "lower_s", "upper_s", "bound"]

@@ -26,6 +26,7 @@ from analysis.operators.kernel_selection import error_of
 from analysis.operators.kernel_trees import Boosting, Trees, fit_boosting, fit_forest
 from analysis.operators.kernel_wave_scaling import scale_s
 from analysis.operators.tiles import as_waves, kernel_latency, kernel_latency_as_printed
+from analysis.paths import DATA
 from analysis.tables import read_csv
 
 TABLE_DEVICES = [
@@ -327,3 +328,21 @@ def test_measurements_are_taken_from_the_tables_as_they_are() -> None:
         pd.DataFrame({"op": ["linear"], "B": [1.0], "M": [2.0], "N": [3.0], "K": [4.0], "device": ["x"], "latency_ms": [5.0]})
     )
     assert (found.latency_s[0], found.operators.n[0], found.operators.h[0]) == (0.005, 3.0, 1.0)
+
+
+def test_whole_networks_recompute_to_the_recorded_errors_of_neusight() -> None:
+    """data/recorded/neusight/summary.csv: GPT-3 (xl and 2.7B) on the H100, six cases, mean 2.33 %, largest 6.17 %; A100-PCIE-40GB 6.51 %."""
+    frame = read_csv(DATA / "frozen" / "kernel_networks" / "networks.csv")
+    error = 100 * (frame["neusight_ms"] / frame["measured_ms"] - 1).abs()
+    six = error[(frame["device"] == "NVIDIA H100 80GB HBM3") & frame["network"].isin(["gpt3_xl", "gpt3_27"])]
+    assert (len(six), round(six.mean(), 2), round(six.max(), 2)) == (6, 2.33, 6.17)
+    assert round(error[frame["device"] == "NVIDIA A100-PCIE-40GB"].mean(), 2) == 6.51
+
+
+def test_operator_lists_have_the_roofline_of_neusights_traced_graphs() -> None:
+    """Stored rooflines of the traced graphs, inference on the A100 40GB, whose figures agree in both data sheets: within 3 %."""
+    frame = read_csv(DATA / "frozen" / "kernel_networks" / "networks.csv")
+    device = frame["device"] == "NVIDIA A100-PCIE-40GB"
+    part = frame[device & frame["own_roofline_ms"].notna() & frame["roofline_ms"].notna()]
+    assert len(part) == 10
+    assert ((part["own_roofline_ms"] / part["roofline_ms"] - 1).abs() < 0.03).all()
