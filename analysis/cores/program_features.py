@@ -113,21 +113,24 @@ def _strides(row: NDArray[np.uint32], rows: int, address: NDArray[np.int64], pos
     return result, kept
 
 
-def places(trace: Trace) -> NDArray[np.uint64]:
-    """A number below `PLACES` for the code around each static instruction: its class and registers and those of two on either side.
+def places(trace: Trace) -> NDArray[np.int32]:
+    """A number below `PLACES` for the code around each executed instruction: its class and registers and those of two on either side.
 
-    It does not depend on where the program is loaded, so the same code in another program has the same number.
+    Neighbours are among the instructions that the trace executes, in the order of their addresses. The number does not depend on
+    where the program is loaded, so the same code in another program has the same number.
     """
     code = trace.code
+    rows, compact = np.unique(trace.index, return_inverse=True)
     own = code.opclass.astype(np.uint64) | code.size.astype(np.uint64) << np.uint64(8) | code.destination.astype(np.uint64) << np.uint64(16)
     for k in range(3):
         own |= code.sources[:, k].astype(np.uint64) << np.uint64(24 + 8 * k)
+    own = own[rows]
     padded = np.pad(own, 2)
     mixed = np.zeros(len(own), np.uint64)
     for k in range(5):
         mixed = (mixed ^ padded[k : k + len(own)]) * np.uint64(0x9E3779B97F4A7C15)
         mixed ^= mixed >> np.uint64(29)
-    return mixed % np.uint64(PLACES)
+    return (mixed % np.uint64(PLACES)).astype(np.int32)[compact]
 
 
 def program_features(trace: Trace) -> ProgramFeatures:
@@ -190,4 +193,4 @@ def program_features(trace: Trace) -> ProgramFeatures:
         out[f"{name}_step"][:] = _log(limit[:, 0], 8)
         out[f"{name}_slack"][:] = _log(limit[:, 1], 8)
 
-    return ProgramFeatures(numbers, opclass, places(trace)[row].astype(np.int32))
+    return ProgramFeatures(numbers, opclass, places(trace))

@@ -1,6 +1,7 @@
 """Addresses survive the split bit for bit; distances agree with caches and brute force; features look back only."""
 
 from collections import OrderedDict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +14,9 @@ from analysis.cores.corpus import BLOCK, TEST, TRAIN, VALIDATION, instructions_o
 from analysis.cores.dataflow_limits import limits, load_latencies
 from analysis.cores.instruction_features import FEATURES, Window, fit_scaling, join_address, split_address
 from analysis.cores.latency_target import LatencyClasses, from_log_target, is_long, log_target, retire_latencies
-from analysis.cores.program_features import NAMES, program_features
+from analysis.cores.program_features import NAMES, places, program_features
 from analysis.cores.reuse import COLD, set_distances, stack_distances
-from analysis.cores.trace import NO_REGISTER, OpClass, trace_of
+from analysis.cores.trace import NO_REGISTER, Code, OpClass, Trace, read_trace, trace_of, write_trace
 
 lines = st.lists(st.integers(0, 40), min_size=1, max_size=300)
 
@@ -163,7 +164,6 @@ def test_features_look_back_only(seed: int, cut: int) -> None:
     whole, part = program_features(trace), program_features(trace.slice(0, cut))
     targets = [NAMES.index(name) for name in NAMES if name != "target_wrong"]
     assert np.array_equal(whole.numbers[: cut - 1, targets], part.numbers[: cut - 1, targets])
-    assert np.array_equal(whole.place[:cut], part.place)
     assert np.isfinite(whole.numbers).all() and np.abs(whole.numbers).max() <= 1.25
 
 
@@ -183,3 +183,23 @@ def test_a_program_holds_latencies_of_each_design() -> None:
     one = program("toy", trace, retire)
     assert one.latency.sum(axis=0).tolist() == retire[-1].tolist()
     assert one.raw.shape == (500, 13) and one.features.numbers.shape == (500, len(NAMES))
+
+
+def test_a_place_is_the_code_not_its_address_or_how_the_trace_was_stored(tmp_path: Path) -> None:
+    trace = toy_trace(300, 5)
+    moved = trace_of(
+        trace.pc + np.uint64(0x4000),
+        trace.opclass,
+        trace.address,
+        trace.sources,
+        trace.destination,
+        trace.size,
+        np.full(300, 4),
+        trace.end_pc,
+    )
+    write_trace(trace, tmp_path / "t.npz")
+    assert np.array_equal(places(trace), places(moved))
+    assert np.array_equal(places(trace), places(read_trace(tmp_path / "t.npz")))
+    padding = Code(*(np.append(column, column[:1], axis=0) for column in vars(trace.code).values()))
+    assert np.array_equal(places(trace), places(Trace(padding, trace.index, trace.address, trace.end_pc)))
+    assert len(np.unique(places(trace))) > 10
