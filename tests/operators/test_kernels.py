@@ -331,7 +331,7 @@ def test_measurements_are_taken_from_the_tables_as_they_are() -> None:
 
 
 def test_whole_networks_recompute_to_the_recorded_errors_of_neusight() -> None:
-    """data/recorded/neusight/summary.csv: GPT-3 (xl and 2.7B) on the H100, six cases, mean 2.33 %, largest 6.17 %; A100-PCIE-40GB 6.51 %."""
+    """data/recorded/neusight/summary.csv: GPT-3 (two sizes) on the H100, six cases, mean 2.33 %, largest 6.17 %; A100 40GB 6.51 %."""
     frame = read_csv(DATA / "frozen" / "kernel_networks" / "networks.csv")
     error = 100 * (frame["neusight_ms"] / frame["measured_ms"] - 1).abs()
     six = error[(frame["device"] == "NVIDIA H100 80GB HBM3") & frame["network"].isin(["gpt3_xl", "gpt3_27"])]
