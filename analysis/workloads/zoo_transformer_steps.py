@@ -89,8 +89,8 @@ def train_step(
 def sharded_train_step(
     run: Callable[..., Array], weights: Any, owned: Any, first: Any, second: Any, tokens: Array, labels: Array
 ) -> tuple[Any, Any, Any, Array]:
-    """What one of several devices runs that share weights and moments: loss and gradients of its own batch on gathered weights, and AdamW on
-    the rows that it owns. Gathering the weights and summing the gradients are not in it.
+    """What one of several devices runs that share weights and moments: loss and gradients of its own batch on gathered weights, and AdamW
+    on the rows that it owns. Gathering the weights and summing the gradients are not in it.
 
     Args:
         run: the forward pass of (weights, tokens).

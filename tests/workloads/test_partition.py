@@ -129,7 +129,7 @@ def test_published_steps_name_lines_and_run_their_share() -> None:
 
 
 def test_a_device_that_shares_the_update_computes_as_much_as_one_of_a_split(tmp_path: Path) -> None:
-    # The partitioned FSDP module of test_llama_by_hand and the program of one device alone: the same products; elementwise work within 0.2 %.
+    # The partitioned FSDP module of test_llama_by_hand and the program of one device alone: the same products, the rest within 0.2 %.
     path = tmp_path / "local.mlir"
     options = {"model": "llama-2-7b", "batch": 1, "sequence": 4096, "weight_dtype": "f32", "blocks": "unrolled", "shard": 8}
     path.write_text(zoo.text(zoo.lower("transformer", **options)))
