@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -20,7 +21,7 @@ hlo_bindings.plain_operations()
 gc.disable()
 before = time.process_time()
 record = hlo_child.read(content, None)
-text = json.dumps(record)
+text = json.dumps(record, separators=(",", ":"))
 after = time.process_time()
 count = 0
 def visit(operation):
@@ -43,13 +44,22 @@ def lowering_seconds() -> float:
 
 
 def _operations_per_cpu_second(form: str) -> float:
-    from analysis.workloads import zoo
+    from analysis.workloads import hlo, zoo
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "program"
         path.write_bytes(zoo.serialise(zoo.lower(WORKLOAD), form))  # type: ignore[arg-type]
         runs = [
-            float(subprocess.run([sys.executable, "-c", _READ, path], cwd=ROOT, capture_output=True, check=True, text=True).stdout)
+            float(
+                subprocess.run(
+                    [sys.executable, "-c", _READ, path],
+                    cwd=ROOT,
+                    env={**os.environ, **hlo.ENVIRONMENT},
+                    capture_output=True,
+                    check=True,
+                    text=True,
+                ).stdout
+            )
             for _ in range(3)
         ]
     return sorted(runs)[1]

@@ -14,11 +14,6 @@ ir: Any = _mlir.ir
 passmanager: Any = _mlir.passmanager
 
 BYTECODE = b"ML\xefR"
-# What XLA runs before its own import (xla/pjrt/mlir_to_hlo.cc): CHLO and complex functions written out, dead and repeated code dropped.
-_STEPS = (
-    "builtin.module(func.func(chlo-legalize-to-high-level-mhlo,chlo-legalize-to-stablehlo,stablehlo-complex-math-expander,"
-    "mhlo-sink-constants-to-control-flow),stablehlo-legalize-to-hlo,func.func(canonicalize{region-simplify=disabled}))"
-)
 _CHECK = re.compile(
     rb"(check\.expect_\w+)([^\n]*?(?:dense<[^:]*?>)?[^\n:]*?):\s*((?:tensor<[^\n]*>)(?:,\s*tensor<[^\n]*>)*)"
     rb"[ \t]*(?=\n|$|func\.return|return|\})"
@@ -146,19 +141,41 @@ def _uses(module: Any, dialect: str) -> bool:
     return any(operation.operation.name.startswith(dialect + ".") for operation in module.body.operations)
 
 
-def simplify(module: Any, made: Any) -> bool:
+def _steps(content: bytes) -> str:
+    """XLA's steps before its import (xla/pjrt/mlir_to_hlo.cc): CHLO and complex functions written out, dead and repeated code dropped.
+
+    A step for operators or types that the program does not name is left out: it would change nothing.
+
+    Args:
+        content: text, where all names are, or bytecode, which has numbers for the types.
+    """
+    chlo = b"chlo" in content
+    complex_numbers = chlo or b"complex" in content or content.startswith(BYTECODE)
+    branching = any(name in content for name in (b"while", b"case", b"mhlo.if", b"if\0"))
+    first = [
+        *(["chlo-legalize-to-high-level-mhlo", "chlo-legalize-to-stablehlo"] if chlo else []),
+        # Writing out complex functions also folds constants, drops repeated ones and joins blocks: that is done in any case.
+        "stablehlo-complex-math-expander" if complex_numbers else "canonicalize{region-simplify=aggressive enable-patterns=none}",
+        *(["mhlo-sink-constants-to-control-flow"] if branching else []),
+    ]
+    last = "canonicalize{region-simplify=disabled}"
+    return f"builtin.module(func.func({','.join(first)}),stablehlo-legalize-to-hlo,func.func({last}))"
+
+
+def simplify(module: Any, made: Any, content: bytes) -> bool:
     """Run XLA's import steps on the module in place; whether they could be run. When not, the module is spoilt: parse it anew.
 
     Args:
         module: a parsed module whose program is public.
+        content: what it was parsed from.
     """
     with made:
         try:
-            if _holds(module, "stablehlo.einsum"):
+            if b"einsum" in content and _holds(module, "stablehlo.einsum"):
                 passmanager.PassManager.parse(
                     "builtin.module(stablehlo-legalize-to-hlo,func.func(mhlo-legalize-einsum-to-dot-general))"
                 ).run(module.operation)
-            manager = passmanager.PassManager.parse(_STEPS)
+            manager = passmanager.PassManager.parse(_steps(content))
             manager.enable_verifier(False)
             manager.run(module.operation)
         except Exception:

@@ -31,7 +31,7 @@ def read(content: bytes, entry: str | None, part: int = 0) -> dict[str, Any]:
             content = gzip.decompress(content)
         except (EOFError, OSError, zlib.error) as error:
             return {"error": f"cannot be unpacked: {error}", "line": 0}
-    parts = [content] if content.startswith(b"ML\xefR") else _SPLIT.split(content)
+    parts = [content] if content.startswith(b"ML\xefR") or b"// -----" not in content else _SPLIT.split(content)
     if part > len(parts) or part < 0:
         return {"error": f"has no part {part}: it holds {len(parts)}", "line": 0}
     if part:
@@ -74,7 +74,7 @@ def _walk(module: Any, entry: str, content: bytes, made: Any) -> tuple[Any, list
         notes.append(
             "its results are compared with constants: counted as it is written, without XLA's import steps, which would work them out"
         )
-    elif not bindings.simplify(module, made):
+    elif not bindings.simplify(module, made, content):
         module = bindings.parse(content, made)
         notes.append("the steps that XLA runs before its own import cannot be run on it: counted as it is written")
     walker = Walker(module)

@@ -60,9 +60,8 @@ class Walker:
                     meshes[name] = mesh_sizes(str(inner.attributes["mesh"]))
         self.plans: dict[str, Any] = {}
         self.regions: dict[Any, Region] = {}
-        # Values and types are told apart by the hashes of their addresses (64 bits): comparing the objects takes several times as long.
+        # Values, types and attributes are told apart by the hashes of their addresses (64 bits): comparing the objects takes longer.
         self.types: dict[int, int] = {}
-        self.kind: dict[int, int] = {}
         self.tensors: list[list[Any]] = []
         self.shapes: list[Tensor] = []
         self.work_of: dict[Any, int] = {}
@@ -72,7 +71,7 @@ class Walker:
         self.operator_scope: list[int] = []
         self.operator_operands: list[list[int]] = []
         self.scopes: list[tuple[str, int, int, bool]] = []
-        self.producer: dict[int, int] = {}
+        self.made: dict[int, tuple[int, int]] = {}  # value -> (what made it, type)
         self.members: dict[Any, list[int]] = {}
         self.calls: list[str] = []
         self.inlined = 0
@@ -183,63 +182,69 @@ class Walker:
 
     def source(self, value: Any) -> int:
         """Operator that made a value; -1 - i for argument i."""
-        return self.producer.get(hash(value), -1)
+        found = self.made.get(hash(value))
+        return -1 if found is None else found[0]
 
     def bind(self, value: Any, source: int) -> None:
         """Say which operator made a value."""
-        identity = hash(value)
-        self.producer[identity] = source
-        self.kind[identity] = self.type_of(value.type)
+        kind = value.type
+        self.type_of(kind)
+        self.made[hash(value)] = source, hash(kind)
 
     def block(self, block: Any, scope: int, trips: int) -> list[Any]:
         """Record the operators of a block; the values that it ends with."""
-        producer, kind, types, work_of, plans = self.producer, self.kind, self.types, self.work_of, self.plans
+        made, plans = self.made, self.plans
         add_work, add_scope, add_operands = self.operator_work.append, self.operator_scope.append, self.operator_operands.append
         place = len(self.operator_work)
-        known, made_by, type_known, record_of = plans.get, producer.get, kind.get, work_of.get
+        made_by, record_of = made.__getitem__, self.work_of.get
+        key: tuple[Any, ...]  # what tells works apart: the name, the types made and taken, the attributes that count
         for view in block.operations:
             operation = view.operation
             full = operation.name
-            dialect, name, handler, wanted, applies = known(full) or self._plan(full)
+            handler, wanted, applies = plans[full] if full in plans else self._plan(full)
             if handler is not None:
                 operands = [*operation.operands]
                 if handler is END:
                     self.table(full.replace("mhlo", "stablehlo"), operands, scope)
                     return operands
+                name = full.partition(".")[2]
                 if handler(self, operation, name, operands, [*operation.results], scope, trips) is not False:
                     place = len(self.operator_work)
                     continue
-            identities = [*map(hash, operation.operands)]
-            inputs: list[Any] = [*map(type_known, identities)]
-            if None in inputs:
-                inputs = [self.type_of(value.type) for value in operation.operands]
+            try:
+                taken = [*map(made_by, map(hash, operation.operands))]
+            except KeyError:
+                taken = [made.get(hash(value), (-1, hash(value.type))) for value in operation.operands]
             results = operation.results
-            if len(results) == 1:
+            single = len(results) == 1
+            if single:
                 result = results[0]
-                output = types.get(hash(result.type))
-                key: tuple[Any, ...] = (full, self.type_of(result.type) if output is None else output, *inputs)
+                output = hash(result.type)
+                if len(taken) == 2:
+                    (first, first_kind), (second, second_kind) = taken
+                    sources, key = [first, second], (full, output, first_kind, second_kind)
+                elif len(taken) == 1:
+                    ((first, first_kind),) = taken
+                    sources, key = [first], (full, output, first_kind)
+                else:
+                    sources, key = [source for source, _ in taken], (full, output, *[kind for _, kind in taken])
             else:
-                key = (full, *inputs, None, *[self.type_of(value.type) for value in results])
+                sources = [source for source, _ in taken]
+                key = (full, *[kind for _, kind in taken], None, *[hash(value.type) for value in results])
             if wanted is not None:
-                key = (key, *map(operation.attributes.get, wanted))
+                key = (key, *map(hash, map(operation.attributes.get, wanted)))
             applied: tuple[Region, ...] = ()
             if applies:
-                applied = tuple(self._region(region) for region in operation.regions)
+                applied = tuple([self._region(region) for region in operation.regions])
                 key = (key, applied)
             work = record_of(key)
             if work is None:
-                if len(operation.regions) and dialect not in _STRUCTURE:
-                    self.notes.setdefault(f"what {full} holds inside is not counted")
-                outputs = [self.type_of(value.type) for value in results]
-                work = work_of[key] = self._work(operation, dialect, name, inputs, outputs, applied)
+                work = self.work_of[key] = self._work(operation, applied)
             add_work(work)
             add_scope(scope)
-            sources: list[Any] = [*map(made_by, identities)]
-            add_operands([-1 if source is None else source for source in sources] if None in sources else sources)
-            if len(results) == 1:
-                identity = hash(result)
-                producer[identity] = place
-                kind[identity] = types[hash(result.type)] if output is None else output
+            add_operands(sources)
+            if single:
+                made[hash(result)] = place, output
             else:
                 for value in results:
                     self.bind(value, place)
@@ -248,18 +253,23 @@ class Walker:
             raise TooLarge(f"has more than {LARGEST_GRAPH:,} operators once its calls are taken apart")
         return []
 
-    def _plan(self, full: str) -> tuple[str, str, Any, tuple[str, ...] | None, bool]:
-        """How operators of a name are read: dialect, name, who takes them apart, attributes that count, whether they apply a function."""
+    def _plan(self, full: str) -> tuple[Any, tuple[str, ...] | None, bool]:
+        """How operators of a name are read: who takes them apart, attributes that count, whether they apply a function."""
         dialect, _, name = full.partition(".")
         if dialect in _STRUCTURE:
-            plan = (dialect, name, HANDLERS.get(name), _ATTRIBUTES.get(name), name in _REGIONS)
+            plan = (HANDLERS.get(name), _ATTRIBUTES.get(name), name in _REGIONS)
         else:
-            plan = (dialect, name, HANDLERS["mesh"] if dialect == "check" else None, None, False)
+            plan = (HANDLERS["mesh"] if dialect == "check" else None, None, False)
         self.plans[full] = plan
         return plan
 
-    def _work(self, operation: Any, dialect: str, name: str, inputs: list[int], outputs: list[int], applied: tuple[Region, ...]) -> int:
+    def _work(self, operation: Any, applied: tuple[Region, ...]) -> int:
         """Make the record of an operator on these shapes, with its cost."""
+        dialect, _, name = operation.name.partition(".")
+        if len(operation.regions) and dialect not in _STRUCTURE:
+            self.notes.setdefault(f"what {operation.name} holds inside is not counted")
+        inputs = [self.type_of(value.type) for value in operation.operands]
+        outputs = [self.type_of(value.type) for value in operation.results]
         tensors_in, tensors_out = [self.shapes[each] for each in inputs], [self.shapes[each] for each in outputs]
         if dialect == "mhlo":
             dialect = "chlo" if name in _ONLY_CHLO else "stablehlo"
@@ -292,7 +302,7 @@ class Walker:
     def _region(self, region: Any) -> Region:
         """Operations of one run of a function that an operator applies to elements."""
         operations = [view.operation for block in region.blocks for view in block.operations]
-        key = tuple((operation.name, operation.operands[0].type if len(operation.operands) else None) for operation in operations)
+        key = tuple([(operation.name, hash(operation.operands[0].type) if len(operation.operands) else None) for operation in operations])
         simple = not any(len(operation.regions) or operation.name == "func.call" for operation in operations)
         if simple and key in self.regions:
             return self.regions[key]
