@@ -151,11 +151,12 @@ def _steps(content: bytes) -> str:
     """
     chlo = b"chlo" in content
     complex_numbers = chlo or b"complex" in content or content.startswith(BYTECODE)
+    jumps = b"cf." in content or b"[^" in content
     branching = any(name in content for name in (b"while", b"case", b"mhlo.if", b"if\0"))
     first = [
         *(["chlo-legalize-to-high-level-mhlo", "chlo-legalize-to-stablehlo"] if chlo else []),
-        # Writing out complex functions also folds constants, drops repeated ones and joins blocks: that is done in any case.
-        "stablehlo-complex-math-expander" if complex_numbers else "canonicalize{region-simplify=aggressive enable-patterns=none}",
+        # Writing out complex functions also folds constants, drops repeated ones and joins blocks: done in any case, without blocks faster.
+        "stablehlo-complex-math-expander" if complex_numbers or jumps else "canonicalize{region-simplify=disabled enable-patterns=none}",
         *(["mhlo-sink-constants-to-control-flow"] if branching else []),
     ]
     last = "canonicalize{region-simplify=disabled}"

@@ -303,9 +303,9 @@ class Walker:
         """Operations of one run of a function that an operator applies to elements."""
         operations = [view.operation for block in region.blocks for view in block.operations]
         key = tuple([(operation.name, hash(operation.operands[0].type) if len(operation.operands) else None) for operation in operations])
-        simple = not any(len(operation.regions) or operation.name == "func.call" for operation in operations)
-        if simple and key in self.regions:
+        if key in self.regions:
             return self.regions[key]
+        simple = not any(len(operation.regions) or operation.name == "func.call" for operation in operations)
         flops = transcendentals = 0.0
         for operation in operations:
             dialect, _, name = operation.name.partition(".")
