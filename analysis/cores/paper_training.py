@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 from numpy.typing import NDArray
@@ -32,7 +33,7 @@ class PaperSetting:
         batch: windows an update.
         rate: largest learning rate.
         dropout: between layers.
-        checks: looks at the validation error; training ends after `patience` looks without a better one.
+        checks: looks at the validation loss; training ends after `patience` looks without a better one.
         patience: see above.
         window: length and target.
     """
@@ -60,7 +61,7 @@ class PaperModel:
 
 @dataclass(frozen=True)
 class PaperTrained:
-    """A network with the validation error (mean absolute, cycles) at each look, and the updates of the one kept."""
+    """A network with the validation loss at each look, and the updates of the one kept."""
 
     model: PaperModel
     validation: tuple[float, ...]
@@ -74,14 +75,19 @@ def block_windows(blocks: NDArray[np.int64], instructions: int, window: Window) 
 
 
 @partial(jax.jit, static_argnames=("left", "target"))
+def _heads(parameters: Parameters, windows: jax.Array, left: int, target: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+    return heads(parameters, encode_any(parameters, windows)[:, left : left + target])
+
+
+@partial(jax.jit, static_argnames=("left", "target"))
 def _predict(parameters: Parameters, windows: jax.Array, left: int, target: int) -> jax.Array:
-    return predicted_target(*heads(parameters, encode_any(parameters, windows)[:, left : left + target]))
+    return predicted_target(*_heads(parameters, windows, left, target))
 
 
 def train_paper(
     programs: Sequence[Program], parts: Sequence[NDArray[np.int8]], design: int, setting: PaperSetting | None = None, seed: int = 0
 ) -> PaperTrained:
-    """Train for one design, keep the parameters with the least absolute error on the validation blocks (early stopping).
+    """Train for one design, keep the parameters with the least joint loss on the validation blocks (early stopping).
 
     Args:
         programs: with latencies.
@@ -129,24 +135,25 @@ def train_paper(
     looked_at = [where[VALIDATION][i] for i in np.random.default_rng(0).permutation(len(where[VALIDATION]))[:256]]
     look_windows, look_truth = cut(looked_at)
 
-    def validation_error(p: Parameters) -> float:
-        got = [np.asarray(_predict(p, look_windows[i : i + 64], window.left, window.target)) for i in range(0, len(look_windows), 64)]
-        return float(np.mean(np.abs(from_log_target(np.concatenate(got)) - look_truth)))
+    def validation_loss(p: Parameters) -> float:
+        said = [_heads(p, look_windows[i : i + 64], window.left, window.target) for i in range(0, len(look_windows), 64)]
+        short, long, scores = (jnp.concatenate(part) for part in zip(*said, strict=True))
+        return float(joint_loss(short, long, scores, jnp.asarray(log_target(look_truth)), jnp.asarray(is_long(look_truth))))
 
     state, key = optimiser.init(parameters), jax.random.PRNGKey(seed)
-    best, kept, kept_step, errors = np.inf, parameters, 0, []
+    best, kept, kept_step, losses = np.inf, parameters, 0, []
     for step in range(1, setting.steps + 1):
         picked = [where[TRAIN][i] for i in generator.integers(0, len(where[TRAIN]), setting.batch)]
         windows, latency = cut(picked)
         key, one = jax.random.split(key)
         parameters, state, _ = update(parameters, state, windows, log_target(latency), is_long(latency), one)
         if step % max(1, setting.steps // setting.checks) == 0:
-            errors.append(validation_error(parameters))
-            if errors[-1] < best:
-                best, kept, kept_step = errors[-1], parameters, step
-            elif len(errors) > setting.patience and min(errors[-setting.patience :]) > best:
+            losses.append(validation_loss(parameters))
+            if losses[-1] < best:
+                best, kept, kept_step = losses[-1], parameters, step
+            elif len(losses) > setting.patience and min(losses[-setting.patience :]) > best:
                 break
-    return PaperTrained(PaperModel(kept, scaling, window), tuple(errors), kept_step)
+    return PaperTrained(PaperModel(kept, scaling, window), tuple(losses), kept_step)
 
 
 def predict_paper(model: PaperModel, raw: Floats, blocks: NDArray[np.int64] | None = None, batch: int = 64) -> NDArray[np.float64]:

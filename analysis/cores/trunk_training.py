@@ -31,7 +31,7 @@ class Schedule:
         batch: windows an update.
         window: instructions with loss in a window, behind `WARM_UP` without.
         rate: largest learning rate; rises for a twentieth of the steps, then falls as a cosine.
-        withheld: share of windows from which the memory of their code is withheld, so that unseen code is predicted as well.
+        withheld: share of windows from which the memory of their code is withheld, so that unseen code is predicted as well; 1: no memory.
         sums: weight of the deviance of whole windows beside the cross-entropy.
         checks: how often validation looks; the best of its looks is kept (early stopping).
     """
@@ -158,6 +158,8 @@ def train(
     class_means = np.stack([CLASSES.means(latency[:, d]) for d in range(len(designs))])
     memory = remember(np.concatenate([p.features.place[m] for p, m in zip(programs, train_mask, strict=True)]), latency)
     assert memory.shape[1] == memory_width(len(designs))
+    if schedule.withheld >= 1:
+        memory = np.zeros_like(memory)  # its weights are never trained, so it must be empty whenever the network is asked
     scales = np.stack([p.latency[m].mean(axis=0) for p, m in zip(programs, train_mask, strict=True)]) * schedule.window
 
     parameters = starting_values(shape, seed)

@@ -86,7 +86,7 @@ def test_the_classifier_chooses_the_regressor() -> None:
     logits = jnp.array([[[2.0, 0.0], [0.0, 2.0]]])
     assert predicted_target(short, long, logits).tolist() == [[1.0, 4.0]]
     loss = joint_loss(short, long, logits, jnp.array([[1.5, 4.0]]), jnp.array([[0, 1]]))
-    assert float(loss) == pytest.approx(0.25 + math.log(1 + math.exp(-2)), rel=1e-6)
+    assert float(loss) == pytest.approx(0.125 + math.log(1 + math.exp(-2)), rel=1e-6)
 
 
 @settings(max_examples=5, deadline=None)

@@ -66,6 +66,12 @@ def test_blocks_are_predicted_alike_alone_and_together(programs: list[Program], 
     assert len(whole.expected) == len(programs[0])
 
 
+def test_a_network_trained_without_memory_is_asked_without_it(programs: list[Program], parts: list[np.ndarray]) -> None:
+    short = Schedule(steps=2, batch=2, window=64, checks=1, withheld=1.0)
+    trunk = train(programs, parts, DESIGNS, SMALL, short, 5).trunk
+    assert not trunk.memory.any() and (trunk.factor == 1).all()
+
+
 def test_memory_helps_on_code_that_was_seen(programs: list[Program], parts: list[np.ndarray], trained: Trained) -> None:
     one, blocks = programs[0], blocks_to_test(parts[0])
     truth = one.latency[indices(blocks, len(one))]
