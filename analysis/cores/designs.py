@@ -70,8 +70,9 @@ class Cache(Strict):
         size_bytes, ways: capacity and associativity; sets must be a power of two.
         tag_cycles, data_cycles: looked up in parallel.
         response_cycles: from a fill to the waiting access.
-        mshrs: misses in flight. The L2's are not counted: two first-level caches cannot fill them.
-        targets_per_mshr: accesses that may wait for one miss.
+        mshrs: misses in flight.
+        targets_per_mshr: accesses that may wait for one miss (not counted in L2: the L1 caches cannot reach the limit).
+        write_buffers: evicted lines that wait for the next level; the cache refuses requests while all are taken.
         perfect: every access hits.
     """
 
@@ -82,11 +83,18 @@ class Cache(Strict):
     response_cycles: Cycles
     mshrs: Annotated[int, Field(ge=1, le=64)]
     targets_per_mshr: Annotated[int, Field(ge=1, le=256)] = 20
+    write_buffers: Annotated[int, Field(ge=1, le=64)] = 8
     perfect: bool = False
 
 
 class Memory(Strict):
-    """Buses and DRAM (gem5: XBar.py, DRAMInterface.py: DDR3_1600_8x8; times in ps)."""
+    """Buses, controller and DRAM (gem5: XBar.py, MemCtrl.py, DRAMInterface.py: DDR3_1600_8x8; times in ps).
+
+    Attributes:
+        write_entries: lines that wait to be written; writing starts above `write_high_percent` of them, or above `write_low_percent`
+            while no read waits, and goes on for `writes_per_switch` lines at least while reads wait.
+        activations_per_window: rows of one rank that may be opened within `activation_window_ps`; 0 for no limit.
+    """
 
     l2_bus_request_cycles: int = 1
     l2_bus_response_cycles: int = 1
@@ -106,9 +114,21 @@ class Memory(Strict):
     activate_to_precharge_ps: int = 35000
     burst_ps: int = 5000
     read_to_precharge_ps: int = 7500
+    write_recovery_ps: int = 15_000
+    write_to_read_ps: int = 7500
+    read_to_write_ps: int = 2500
+    rank_to_rank_ps: int = 2500
+    activation_window_ps: int = 30_000
+    activations_per_window: Annotated[int, Field(ge=0, le=8)] = 4
     refresh_interval_ps: int = 7_800_000
     refresh_ps: int = 260_000
-    controller_ps: int = 20_000
+    controller_front_ps: int = 10_000
+    controller_back_ps: int = 10_000
+    write_entries: Annotated[int, Field(ge=1, le=256)] = 64
+    write_high_percent: Annotated[int, Field(ge=1, le=100)] = 85
+    write_low_percent: Annotated[int, Field(ge=0, le=99)] = 50
+    writes_per_switch: Count = 16
+    reads_per_switch: Count = 16
 
 
 class Design(Strict):

@@ -54,7 +54,7 @@ class Timing:
         memory_order_violations: loads that passed an overlapping store.
         squashed: wrong-path instructions that reached the ROB.
         accesses, misses: of L1I, L1D and L2, wrong path included (gem5: overallAccesses, overallMisses).
-        dram_reads, row_hits: reads of DRAM, and those that found their row open.
+        dram_reads, row_hits, dram_writes: reads of DRAM, those that found their row open, and writes.
     """
 
     retire_cycle: NDArray[np.int64]
@@ -68,6 +68,7 @@ class Timing:
     misses: dict[str, int]
     dram_reads: int
     row_hits: int
+    dram_writes: int
 
     @property
     def instructions(self) -> int:
@@ -149,11 +150,12 @@ def memory_state(design: Design) -> NDArray:
         base += int(m["sets"][k]) * cache.ways
         m["tag_cycles"][k], m["data_cycles"][k], m["response_cycles"][k] = cache.tag_cycles, cache.data_cycles, cache.response_cycles
         m["mshrs"][k], m["targets_per_mshr"][k], m["perfect"][k] = cache.mshrs, cache.targets_per_mshr, cache.perfect
+        m["write_buffers"][k] = cache.write_buffers
     if base > MAX_LINES:
         raise InputError(f"the caches hold {base} lines together: at most {MAX_LINES}", key=design.name)
     m["lines"]["tag"][:base] = -1
     m["prefetch_degree"] = design.prefetch_lines
-    m["mshr_line"] = -1
+    m["mshr_line"] = m["send_at"] = m["answered"] = m["l2_answer_last"] = -1
     m["target_next"] = np.arange(1, MAX_TARGETS + 1)
     m["event_head"] = -1
     m["event_next"] = np.arange(1, MAX_EVENTS + 1)
@@ -164,7 +166,14 @@ def memory_state(design: Design) -> NDArray:
     m["bus_ps"], m["bus_request"], m["bus_response"] = memory.bus_period_ps, memory.bus_request_cycles, memory.bus_response_cycles
     m["t_rcd"], m["t_cl"], m["t_rp"] = memory.activate_to_read_ps, memory.read_to_data_ps, memory.precharge_ps
     m["t_ras"], m["t_burst"], m["t_rtp"] = memory.activate_to_precharge_ps, memory.burst_ps, memory.read_to_precharge_ps
-    m["t_refi"], m["t_rfc"], m["t_static"] = memory.refresh_interval_ps, memory.refresh_ps, memory.controller_ps
+    m["t_refi"], m["t_rfc"] = memory.refresh_interval_ps, memory.refresh_ps
+    m["t_front"], m["t_back"] = memory.controller_front_ps, memory.controller_back_ps
+    m["t_wr"], m["t_wtr"], m["t_rtw"] = memory.write_recovery_ps, memory.write_to_read_ps, memory.read_to_write_ps
+    m["t_cs"], m["t_xaw"], m["activation_limit"] = memory.rank_to_rank_ps, memory.activation_window_ps, memory.activations_per_window
+    m["dram_write_entries"] = memory.write_entries
+    m["write_high"] = memory.write_entries * memory.write_high_percent // 100
+    m["write_low"] = memory.write_entries * memory.write_low_percent // 100
+    m["writes_per_switch"], m["reads_per_switch"] = memory.writes_per_switch, memory.reads_per_switch
     m["row_bits"] = max(0, (memory.row_bytes // design.line_bytes).bit_length() - 1)
     m["bank_bits"] = memory.banks.bit_length() - 1
     m["banks_per_rank"] = max(1, memory.banks // memory.ranks)
@@ -231,6 +240,7 @@ def simulate(trace: Trace, design: Design, program: Program | None = None) -> Ti
         misses=dict(zip(names, (int(value) for value in memory[0]["misses"]), strict=True)),
         dram_reads=int(memory[0]["dram_reads"]),
         row_hits=int(memory[0]["row_hits"]),
+        dram_writes=int(memory[0]["dram_writes"]),
     )
 
 

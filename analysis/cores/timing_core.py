@@ -7,20 +7,22 @@ from numpy.typing import NDArray
 
 from analysis.cores.timing_backend import back_end, cache_unblocked, load_answered, store_answered
 from analysis.cores.timing_commit import commit
-from analysis.cores.timing_dram import arrive, step
+from analysis.cores.timing_dram import send_to_memory, step
 from analysis.cores.timing_frontend import decode, fetch
-from analysis.cores.timing_memory import L1D, L1I, fill, fill_l2
+from analysis.cores.timing_memory import L1D, L1I, fill, fill_l2, l2_answer, send_to_l2
 from analysis.cores.timing_rename import rename
 from analysis.cores.timing_state import (
     CACHE_DONE,
     EVENT_CODE_FILL,
     EVENT_CODE_RETRY,
     EVENT_DATA_FILL,
-    EVENT_DRAM_ARRIVAL,
     EVENT_DRAM_NEXT,
     EVENT_FETCH,
     EVENT_HORIZON,
+    EVENT_L1_SEND,
+    EVENT_L2_ANSWER,
     EVENT_L2_FILL,
+    EVENT_L2_SEND,
     EVENT_LOAD,
     EVENT_RETRY,
     EVENT_STORE,
@@ -67,8 +69,12 @@ def take_events(s: Record, m: Record, cycle: int) -> None:
             fill(m, L1I, argument, cycle)
         elif kind == EVENT_L2_FILL:
             fill_l2(m, argument, cycle)
-        elif kind == EVENT_DRAM_ARRIVAL:
-            arrive(m, argument, cycle)
+        elif kind == EVENT_L1_SEND:
+            send_to_l2(m, argument, cycle)
+        elif kind == EVENT_L2_ANSWER:
+            l2_answer(m, argument, cycle)
+        elif kind == EVENT_L2_SEND:
+            send_to_memory(m, cycle)
         elif kind == EVENT_DRAM_NEXT:
             step(m, m.dram_next_ps, cycle)
         elif kind == EVENT_FETCH:

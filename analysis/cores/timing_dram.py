@@ -1,15 +1,19 @@
-"""When does a line come from DRAM: a DDR3 channel with open rows, first-ready first-come scheduling and refresh.
+"""When does a line come from DRAM: the memory bus, a controller with read and write queues, and a DDR3 channel.
 
-The rules are those of gem5's memory controller (src/mem/mem_ctrl.cc, dram_interface.cc), restated for reads. Writes are counted by
-the L2 and take no time here. Times are in ps.
+The rules are those of gem5 (src/mem/mem_ctrl.cc, dram_interface.cc, coherent_xbar.cc), restated: open rows, first-ready scheduling,
+refresh; writes wait in their queue until it is fuller than a low mark while no read waits, or fuller than a high mark, and are then
+written in one go; the channel pays for each change of direction and of rank. A read of a line that waits to be written is answered by
+the queue. Times are in ps.
 """
 
 from __future__ import annotations
 
 from numba import njit
 
-from analysis.cores.timing_memory import schedule
+from analysis.cores.timing_memory import L2, drop_miss, drop_write, next_to_send, schedule, schedule_send, send_again
 from analysis.cores.timing_state import EVENT_DRAM_NEXT, EVENT_L2_FILL, MAX_REQUESTS, QUEUED, SERVED, Record
+
+NEVER = 1 << 62
 
 
 @njit(cache=True)
@@ -36,84 +40,200 @@ def refresh(m: Record, now: int) -> None:
 
 
 @njit(cache=True)
-def choose(m: Record, now: int) -> int:
-    """The request to serve: the oldest whose row is open, else the oldest of those whose bank is ready first; -1 when none waits."""
-    best = -1
-    best_hit = False
-    best_at = 0
-    for request in range(MAX_REQUESTS):
-        if m.request_state[request] != QUEUED:
-            continue
-        bank, row = bank_and_row(m, m.request_line[request])
-        hit = m.open_row[bank] == row
-        at = 0
-        if not hit:
-            at = max(now, m.activate_at[bank])
-            if m.open_row[bank] >= 0:
-                at = max(at, max(now, m.precharge_at[bank]) + m.t_rp)
-        better = best < 0 or (hit and not best_hit)
-        if best >= 0 and hit == best_hit:
-            better = at < best_at or (at == best_at and m.request_count[request] < m.request_count[best])
-        if better:
-            best, best_hit, best_at = request, hit, at
-    return best
+def column_at(m: Record, bank: int, writes: int) -> int:
+    """When a bank may read or write next."""
+    return m.write_at[bank] if writes else m.read_at[bank]
 
 
 @njit(cache=True)
-def serve(m: Record, now: int) -> bool:
-    """Serve one request: activate its row if needed, read, and close the row when only conflicts wait for it.
+def choose(m: Record, now: int, writes: int, gap: int) -> int:
+    """The request to serve, by its place in the queue; -1 when none waits.
+
+    The oldest whose row is open and that fits right behind the last burst; else the oldest of a bank that can be prepared behind the
+    scenes; else the oldest whose row is open; else the oldest of the banks that can be activated first.
+
+    Args:
+        writes: which queue: 0 reads (places are those of L2's misses), 1 writes.
+        gap: what the channel needs to change direction, ps.
+    """
+    seamless_at = max(m.channel_at + gap, now)
+    places = m.dram_write_n if writes else MAX_REQUESTS
+    # the banks that can be activated first, or in time for a seamless burst
+    mask = 0
+    seamless_bank = False
+    hidden = False
+    first_at = NEVER
+    waiting = 0
+    for place in range(places):
+        if writes or m.request_state[place] == QUEUED:
+            bank, _ = bank_and_row(m, m.dram_write_line[place] if writes else m.request_line[place])
+            waiting |= 1 << bank
+    for bank in range(1 << m.bank_bits):
+        if not waiting >> bank & 1:
+            continue
+        at = max(m.activate_at[bank], now) if m.open_row[bank] < 0 else max(m.precharge_at[bank], now) + m.t_rp
+        seamless = max(column_at(m, bank, writes), at + m.t_rcd) <= seamless_at
+        if seamless or (not seamless_bank and at <= first_at):
+            if not seamless_bank and (seamless or at < first_at):
+                mask = 0
+            seamless_bank |= seamless
+            hidden = at <= max(seamless_at - m.t_rcd, now)
+            mask |= 1 << bank
+            first_at = at
+    best = best_hit = best_first = -1
+    best_order = hit_order = first_order = NEVER
+    for place in range(places):
+        if not writes and m.request_state[place] != QUEUED:
+            continue
+        bank, row = bank_and_row(m, m.dram_write_line[place] if writes else m.request_line[place])
+        order = place if writes else m.request_count[place]
+        if m.open_row[bank] == row:
+            if column_at(m, bank, writes) <= seamless_at:
+                if order < best_order:
+                    best, best_order = place, order
+            elif order < hit_order:
+                best_hit, hit_order = place, order
+        elif mask >> bank & 1 and order < first_order:
+            best_first, first_order = place, order
+    if best >= 0:
+        return best
+    return best_first if best_first >= 0 and (hidden or best_hit < 0) else best_hit
+
+
+@njit(cache=True)
+def close_row(m: Record, bank: int, now: int) -> None:
+    """Precharge a bank."""
+    m.open_row[bank] = -1
+    m.activate_at[bank] = max(m.activate_at[bank], max(now, m.precharge_at[bank]) + m.t_rp)
+
+
+@njit(cache=True)
+def open_row(m: Record, bank: int, row: int, now: int) -> None:
+    """Activate a row; the banks of a rank are activated some time after one another, and a few at most in a window."""
+    activate = max(now, m.activate_at[bank])
+    m.open_row[bank] = row
+    m.row_accesses[bank] = 0
+    m.precharge_at[bank] = activate + m.t_ras
+    m.read_at[bank] = max(m.read_at[bank], activate + m.t_rcd)
+    m.write_at[bank] = max(m.write_at[bank], activate + m.t_rcd)
+    rank = bank // m.banks_per_rank
+    earliest = activate + m.t_rrd
+    if m.activation_limit > 0:
+        for k in range(m.activation_limit - 1, 0, -1):
+            m.activations[rank, k] = m.activations[rank, k - 1]
+        m.activations[rank, 0] = activate
+        oldest = m.activations[rank, m.activation_limit - 1]
+        if oldest > 0:
+            earliest = max(earliest, oldest + m.t_xaw)
+    for other in range(rank * m.banks_per_rank, (rank + 1) * m.banks_per_rank):
+        m.activate_at[other] = max(m.activate_at[other], earliest)
+
+
+@njit(cache=True)
+def burst(m: Record, line: int, place: int, writes: int, now: int) -> int:
+    """Read or write a line: open its row if needed, and close it when only conflicts wait for the bank.
 
     Returns:
-        whether there was one.
+        when the command is given.
     """
-    refresh(m, now)
-    request = choose(m, now)
-    if request < 0:
-        return False
-    m.request_state[request] = SERVED
-    m.dram_reads += 1
-    bank, row = bank_and_row(m, m.request_line[request])
+    bank, row = bank_and_row(m, line)
     if m.open_row[bank] == row:
-        m.row_hits += 1
+        m.row_hits += 1 - writes
     else:
         if m.open_row[bank] >= 0:
-            m.activate_at[bank] = max(m.activate_at[bank], max(now, m.precharge_at[bank]) + m.t_rp)
-        activate = max(now, m.activate_at[bank])
-        m.open_row[bank] = row
-        m.row_accesses[bank] = 0
-        m.precharge_at[bank] = activate + m.t_ras
-        m.read_at[bank] = max(m.read_at[bank], activate + m.t_rcd)
-        first = bank // m.banks_per_rank * m.banks_per_rank
-        for other in range(first, first + m.banks_per_rank):
-            m.activate_at[other] = max(m.activate_at[other], activate + m.t_rrd)
-    command = max(now, m.read_at[bank], m.channel_at)
+            close_row(m, bank, now)
+        open_row(m, bank, row, now)
+    command = max(now, column_at(m, bank, writes), m.channel_at)
     m.channel_at = command + m.t_burst
-    m.precharge_at[bank] = max(m.precharge_at[bank], command + m.t_rtp)
+    rank = bank // m.banks_per_rank
+    for other in range(1 << m.bank_bits):
+        to_read = to_write = m.t_burst + m.t_cs
+        if other // m.banks_per_rank == rank:
+            to_read = m.t_cl + m.t_burst + m.t_wtr if writes else m.t_burst
+            to_write = m.t_burst if writes else m.t_burst + m.t_rtw
+        m.read_at[other] = max(m.read_at[other], command + to_read)
+        m.write_at[other] = max(m.write_at[other], command + to_write)
+    rest = m.t_cl + m.t_burst + m.t_wr if writes else m.t_rtp
+    m.precharge_at[bank] = max(m.precharge_at[bank], command + rest)
     m.row_accesses[bank] += 1
     more_hits = False
     conflict = False
-    for other in range(MAX_REQUESTS):
-        if m.request_state[other] == QUEUED:
-            other_bank, other_row = bank_and_row(m, m.request_line[other])
+    for other in range(m.dram_write_n if writes else MAX_REQUESTS):
+        if other != place and (writes or m.request_state[other] == QUEUED):
+            other_bank, other_row = bank_and_row(m, m.dram_write_line[other] if writes else m.request_line[other])
             if other_bank == bank:
                 if other_row == row:
                     more_hits = True
                 else:
                     conflict = True
-    if (conflict and not more_hits) or m.row_accesses[bank] >= m.row_accesses_limit:
-        m.open_row[bank] = -1
-        m.activate_at[bank] = max(m.activate_at[bank], max(now, m.precharge_at[bank]) + m.t_rp)
-    # the answer crosses the controller and the memory bus; the request's time on the bus is added here
-    answer = command + m.t_cl + m.t_burst + m.t_static + m.bus_request * m.bus_ps
-    arrives = (answer + m.bus_ps - 1) // m.bus_ps * m.bus_ps + m.bus_response * m.bus_ps
+    if (conflict and not more_hits) or m.row_accesses[bank] == m.row_accesses_limit:
+        close_row(m, bank, now)
+    return command
+
+
+@njit(cache=True)
+def respond(m: Record, request: int, ready: int) -> None:
+    """The answer to a read crosses the controller and the memory bus; the request's time on the bus is paid for here."""
+    answer = ready + m.request_header[request]
+    sent = max((answer + m.bus_ps - 1) // m.bus_ps * m.bus_ps, m.bus_answer_free_ps)
+    m.bus_answer_free_ps = sent + (1 + (1 << m.line_bits) // m.bus_bytes) * m.bus_ps
+    arrives = sent + m.bus_response * m.bus_ps
     schedule(m, (arrives + m.cycle_ps - 1) // m.cycle_ps, EVENT_L2_FILL, request)
+
+
+@njit(cache=True)
+def serve(m: Record, now: int, cycle: int) -> bool:
+    """Serve one read or write, and choose the direction of the next.
+
+    Returns:
+        whether there is more to look at.
+    """
+    gap = min(m.t_rtw, m.t_cs) if m.bus_writes_next else min(m.t_wtr, m.t_cs)
+    if m.bus_writes == m.bus_writes_next:
+        gap = 0
+    elif m.bus_writes_next:
+        m.reads_this_time = 0
+    else:
+        m.writes_this_time = 0
+    m.bus_writes = m.bus_writes_next
+    refresh(m, now)
+    if not m.bus_writes:
+        if m.reads_queued == 0:
+            if m.dram_write_n <= m.write_low:
+                return False
+            m.bus_writes_next = 1
+            return True
+        request = choose(m, now, 0, gap)
+        command = burst(m, m.request_line[request], request, 0, now)
+        m.request_state[request] = SERVED
+        m.reads_queued -= 1
+        m.dram_reads += 1
+        m.reads_this_time += 1
+        respond(m, request, command + m.t_cl + m.t_burst + m.t_front + m.t_back)
+        if m.dram_write_n > m.write_high and (m.reads_this_time >= m.reads_per_switch or m.reads_queued == 0):
+            m.bus_writes_next = 1
+        return True
+    place = choose(m, now, 1, gap)
+    burst(m, m.dram_write_line[place], place, 1, now)
+    m.dram_write_n -= 1
+    m.dram_writes += 1
+    m.writes_this_time += 1
+    for at in range(place, m.dram_write_n):
+        m.dram_write_line[at] = m.dram_write_line[at + 1]
+    enough = m.dram_write_n + m.writes_per_switch < m.write_low
+    if m.dram_write_n == 0 or enough or (m.reads_queued > 0 and m.writes_this_time >= m.writes_per_switch):
+        m.bus_writes_next = 0
+    if m.dram_write_refused:
+        m.dram_write_refused = 0
+        m.waiting[L2] = 0
+        schedule_send(m, L2, max(cycle + 1, (now + m.cycle_ps - 1) // m.cycle_ps))
     return True
 
 
 @njit(cache=True)
 def step(m: Record, now: int, cycle: int) -> None:
-    """Serve one request and look again when the channel can be prepared for the next, waiting or not yet there."""
-    while serve(m, now):
+    """Serve what waits, one after the other, each when the channel can be prepared for it."""
+    while serve(m, now, cycle):
         now = max(now, m.channel_at - m.t_rp - m.t_rcd)
         following = (now + m.cycle_ps - 1) // m.cycle_ps
         if following > cycle:
@@ -125,10 +245,61 @@ def step(m: Record, now: int, cycle: int) -> None:
 
 
 @njit(cache=True)
-def arrive(m: Record, request: int, cycle: int) -> None:
-    """A request reaches the controller (after waiting for the memory bus's clock)."""
+def send_to_memory(m: Record, cycle: int) -> None:
+    """L2 sends one packet over the memory bus, when the bus is free and, for a write, the controller has room for it."""
+    if m.send_at[L2] != cycle:  # it looked earlier than this
+        return
+    m.send_at[L2] = -1
+    now = cycle * m.cycle_ps
+    if now < m.bus_free_ps:
+        schedule_send(m, L2, (m.bus_free_ps + m.cycle_ps - 1) // m.cycle_ps)
+        return
+    what = next_to_send(m, L2, cycle)
+    if what < 0:
+        send_again(m, L2, cycle)
+        return
+    edge = (now + m.bus_ps - 1) // m.bus_ps * m.bus_ps
+    m.bus_free_ps = edge + m.bus_ps
+    look = False
+    if what == 0:
+        look = take_read(m, m.miss_queue[L2, 0], now, edge - now + m.bus_request * m.bus_ps)
+        drop_miss(m, L2)
+    else:
+        line, dirty = m.write_line[L2, what - 1], m.write_dirty[L2, what - 1]
+        if dirty:  # a clean line that leaves is of no interest to memory
+            known = False
+            for place in range(m.dram_write_n):
+                known |= m.dram_write_line[place] == line
+            if not known:
+                if m.dram_write_n >= m.dram_write_entries:
+                    m.dram_write_refused = 1
+                    m.waiting[L2] = 1
+                    return
+                m.dram_write_line[m.dram_write_n] = line
+                m.dram_write_n += 1
+            m.bus_free_ps += (1 << m.line_bits) // m.bus_bytes * m.bus_ps
+            look = True
+        drop_write(m, L2, what - 1, cycle)
+    send_again(m, L2, (m.bus_free_ps + m.cycle_ps - 1) // m.cycle_ps)
+    if look and not m.dram_scheduled:
+        step(m, now, cycle)
+
+
+@njit(cache=True)
+def take_read(m: Record, request: int, now: int, header: int) -> bool:
+    """A miss of L2 reaches the controller.
+
+    Returns:
+        whether it has to be read, and not only fetched from the write queue.
+    """
+    m.request_header[request] = header
+    for place in range(m.dram_write_n):
+        if m.dram_write_line[place] == m.request_line[request]:
+            m.request_state[request] = SERVED
+            respond(m, request, now + m.t_front)
+            return False
     m.request_state[request] = QUEUED
     m.request_count[request] = m.request_order
     m.request_order += 1
-    if not m.dram_scheduled:
-        step(m, (cycle * m.cycle_ps + m.bus_ps - 1) // m.bus_ps * m.bus_ps, cycle)
+    m.reads_queued += 1
+    return True

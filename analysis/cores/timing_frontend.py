@@ -180,8 +180,11 @@ def fetch(s: Record, code: Record, index: NDArray, addresses: NDArray, m: Record
                     break
                 row = at
                 c = code.rows[row]
-                address = c.speculative_address
+                if c.wrong_path_met != s.wrong_paths:
+                    c.wrong_path_met = s.wrong_paths
+                    c.speculative_address = c.last_address
                 c.speculative_address += c.stride
+                address = c.speculative_address
                 e = start(s, code, row, address, -1)
             else:
                 if s.fetch_trace >= end:
@@ -193,7 +196,6 @@ def fetch(s: Record, code: Record, index: NDArray, addresses: NDArray, m: Record
                 if c.size > 0:
                     c.stride = address - c.last_address
                     c.last_address = address
-                    c.speculative_address = address + c.stride
                 e = start(s, code, row, address, s.fetch_trace)
             following = pc + c.length
             e.actual = following
@@ -220,6 +222,7 @@ def fetch(s: Record, code: Record, index: NDArray, addresses: NDArray, m: Record
                 c.last_taken = 1 if e.actual != pc + c.length else -1
                 if following != e.actual:
                     s.on_wrong_path = 1
+                    s.wrong_paths += 1
             s.fetch_queue[s.fetch_queue_tail & WINDOW_MASK] = e.seq & WINDOW_MASK
             s.fetch_queue_tail += 1
             count += 1

@@ -21,7 +21,7 @@ MAX_WIDTH = 16
 MAX_IQ = 512
 MAX_MSHR = 64
 MAX_TARGETS = 4096
-MAX_REQUESTS = 256
+MAX_REQUESTS = 64
 EVENT_HORIZON = 16384
 MAX_EVENTS = 4096
 EXECUTE_HORIZON = 128
@@ -81,6 +81,7 @@ CODE = np.dtype(
         ("last_address", "i8"),
         ("stride", "i8"),
         ("speculative_address", "i8"),
+        ("wrong_path_met", "i8"),
         ("source", "i1", (3,)),
         ("destination", "i1"),
         ("opclass", "i1"),
@@ -144,10 +145,12 @@ RUNNING, BLOCKED, UNBLOCKING, SQUASHING, SERIALIZING, WAIT_CACHE, CACHE_DONE, WA
     EVENT_FETCH,
     EVENT_RETRY,
     EVENT_CODE_RETRY,
-    EVENT_DRAM_ARRIVAL,
+    EVENT_L1_SEND,
+    EVENT_L2_SEND,
+    EVENT_L2_ANSWER,
     EVENT_DRAM_NEXT,
     EVENT_L2_FILL,
-) = range(10)
+) = range(12)
 FREE, ON_THE_WAY, QUEUED, SERVED = range(4)
 
 UNITS = 6
@@ -171,8 +174,8 @@ CORE = np.dtype(
         # time and signals
         ("cycle", "i8"), ("active", "i8"), ("signal", "i8", (2, SIGNALS)), ("base_pc", "i8"), ("map_size", "i8"),
         # fetch
-        ("fetch_status", "i8"), ("fetch_pc", "i8"), ("fetch_trace", "i8"), ("on_wrong_path", "i8"), ("buffer_pc", "i8"),
-        ("buffer_valid", "i8"),
+        ("fetch_status", "i8"), ("fetch_pc", "i8"), ("fetch_trace", "i8"), ("on_wrong_path", "i8"), ("wrong_paths", "i8"),
+        ("buffer_pc", "i8"), ("buffer_valid", "i8"),
         ("fetch_request", "i8"), ("next_seq", "i8"), ("fetch_stalled", "i8"), ("fetch_queue", "i4", (WINDOW,)),
         ("fetch_queue_head", "i8"),
         ("fetch_queue_tail", "i8"), ("trap_until", "i8"),
@@ -217,6 +220,10 @@ CORE = np.dtype(
 # Caches: 0 is L1I, 1 is L1D, 2 is L2. The lines of the three lie behind one another in one array.
 LINE = np.dtype([("tag", "i8"), ("last", "i8"), ("ready", "i8"), ("dirty", "i8")], align=True)
 BANKS = 64
+RANKS = 8
+ACTIVATIONS = 8
+DRAM_WRITES = 256
+SEND_QUEUE = 256
 MAX_LINES = 1 << 20
 MEMORY = np.dtype(
     [
@@ -229,26 +236,37 @@ MEMORY = np.dtype(
         ("mshr_line", "i8", (2, MAX_MSHR)), ("mshr_used", "i8", (2,)), ("mshr_target", "i4", (2, MAX_MSHR)),
         ("mshr_targets", "i8", (2, MAX_MSHR)),
         ("mshr_payload", "i8", (2, MAX_MSHR)), ("mshr_offset", "i8", (2, MAX_MSHR)),
-        ("blocked", "i8", (2,)), ("refused", "i8", (2,)),
+        ("blocked", "i8", (3,)), ("refused", "i8", (3,)),
         ("target_next", "i4", (MAX_TARGETS,)), ("target_kind", "i8", (MAX_TARGETS,)), ("target_argument", "i8", (MAX_TARGETS,)),
         ("target_offset", "i8", (MAX_TARGETS,)), ("target_write", "i8", (MAX_TARGETS,)), ("target_free", "i4"),
         ("event_head", "i4", (EVENT_HORIZON,)), ("event_next", "i4", (MAX_EVENTS,)), ("event_kind", "i4", (MAX_EVENTS,)),
         ("event_argument", "i8", (MAX_EVENTS,)), ("event_free", "i4"), ("events", "i8"),
-        # L2 bus and memory bus, in ps
+        # what waits to be sent by L1I, L1D, L2: misses, then lines that were evicted; ready from a cycle on
+        ("miss_queue", "i8", (3, SEND_QUEUE)), ("miss_ready", "i8", (3, SEND_QUEUE)), ("miss_n", "i8", (3,)),
+        ("write_line", "i8", (3, SEND_QUEUE)), ("write_ready", "i8", (3, SEND_QUEUE)), ("write_dirty", "i1", (3, SEND_QUEUE)),
+        ("write_n", "i8", (3,)), ("write_buffers", "i8", (3,)), ("send_at", "i8", (3,)), ("waiting", "i8", (3,)),
+        # answers: cycles whose place at the port is taken; whether a line comes modified from L2
+        ("answered", "i8", (2, 64)), ("mshr_modified", "i1", (2, MAX_MSHR)),
+        # L2 bus and memory bus
         ("cycle_ps", "i8"), ("l2_bus_request", "i8"), ("l2_bus_response", "i8"), ("l2_bus_bytes", "i8"), ("bus_ps", "i8"),
-        ("bus_request", "i8"),
-        ("bus_response", "i8"), ("bus_bytes", "i8"),
+        ("bus_request", "i8"), ("bus_response", "i8"), ("bus_bytes", "i8"), ("l2_bus_free", "i8"), ("l2_answer_free", "i8", (2,)),
+        ("l2_answer_last", "i8"), ("bus_free_ps", "i8"), ("bus_answer_free_ps", "i8"),
         # DRAM, in ps
         ("t_rcd", "i8"), ("t_cl", "i8"), ("t_rp", "i8"), ("t_ras", "i8"), ("t_burst", "i8"), ("t_rtp", "i8"), ("t_refi", "i8"),
-        ("t_rfc", "i8"),
-        ("t_rrd", "i8"), ("t_static", "i8"), ("row_bits", "i8"), ("bank_bits", "i8"), ("banks_per_rank", "i8"),
-        ("row_accesses_limit", "i8"),
+        ("t_rfc", "i8"), ("t_rrd", "i8"), ("t_wr", "i8"), ("t_wtr", "i8"), ("t_rtw", "i8"), ("t_cs", "i8"), ("t_xaw", "i8"),
+        ("t_front", "i8"), ("t_back", "i8"), ("row_bits", "i8"), ("bank_bits", "i8"), ("banks_per_rank", "i8"), ("ranks", "i8"),
+        ("row_accesses_limit", "i8"), ("activation_limit", "i8"), ("dram_write_entries", "i8"), ("write_high", "i8"), ("write_low", "i8"),
+        ("writes_per_switch", "i8"), ("reads_per_switch", "i8"),
         ("open_row", "i8", (BANKS,)), ("row_accesses", "i8", (BANKS,)), ("activate_at", "i8", (BANKS,)), ("read_at", "i8", (BANKS,)),
-        ("precharge_at", "i8", (BANKS,)), ("channel_at", "i8"), ("next_refresh", "i8"), ("dram_reads", "i8"), ("row_hits", "i8"),
-        ("dram_scheduled", "i8"), ("dram_next_ps", "i8"), ("request_order", "i8"),
+        ("write_at", "i8", (BANKS,)), ("precharge_at", "i8", (BANKS,)), ("activations", "i8", (RANKS, ACTIVATIONS)),
+        ("channel_at", "i8"), ("next_refresh", "i8"), ("dram_reads", "i8"), ("dram_writes", "i8"), ("row_hits", "i8"),
+        ("dram_scheduled", "i8"), ("dram_next_ps", "i8"), ("request_order", "i8"), ("reads_queued", "i8"),
+        ("bus_writes", "i8"), ("bus_writes_next", "i8"), ("reads_this_time", "i8"), ("writes_this_time", "i8"),
+        ("dram_write_line", "i8", (DRAM_WRITES,)), ("dram_write_n", "i8"), ("dram_write_refused", "i8"),
         # misses of L2: where they are, when they came, which MSHRs of L1 wait (cache * MAX_MSHR + slot)
         ("request_state", "i8", (MAX_REQUESTS,)), ("request_line", "i8", (MAX_REQUESTS,)), ("request_count", "i8", (MAX_REQUESTS,)),
-        ("request_waiters", "i8", (MAX_REQUESTS,)), ("request_waiter", "i8", (MAX_REQUESTS, 4)),
+        ("request_waiters", "i8", (MAX_REQUESTS,)), ("request_waiter", "i8", (MAX_REQUESTS, 4)), ("request_header", "i8", (MAX_REQUESTS,)),
+        ("requests_used", "i8"),
     ],
     align=True,
 )  # fmt: skip
