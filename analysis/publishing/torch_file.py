@@ -133,9 +133,16 @@ def read_pickle(stream: BytesIO, archive: zipfile.ZipFile | None = None, folder:
         del stack[at:]
         return items
 
+    def popped(count: int) -> list[Any]:
+        items = stack[-count:]
+        if len(items) < count or any(isinstance(item, _Mark) for item in items):
+            raise Refused("takes more than there is")
+        del stack[-count:]
+        return items
+
     def top(kind: type) -> Any:
-        if not stack or not isinstance(stack[-1], kind):
-            raise Refused(f"fills something that is no {kind.__name__}")
+        if not stack or not isinstance(stack[-1], kind) or isinstance(stack[-1], _Mark):
+            raise Refused(f"uses something that is no {kind.__name__}")
         return stack[-1]
 
     def fill(items: list[Any]) -> None:
@@ -159,35 +166,29 @@ def read_pickle(stream: BytesIO, archive: zipfile.ZipFile | None = None, folder:
             elif name == "MARK":
                 stack.append(_Mark())
             elif name in ("BINPUT", "LONG_BINPUT", "MEMOIZE"):
-                memo[len(memo) if name == "MEMOIZE" else argument] = stack[-1]
+                memo[len(memo) if name == "MEMOIZE" else argument] = top(object)
             elif name in ("BINGET", "LONG_BINGET"):
                 stack.append(memo[argument])
             elif name == "APPEND":
-                value = stack.pop()
+                (value,) = popped(1)
                 top(list).append(value)
             elif name == "APPENDS":
                 values = since_mark()
                 top(list).extend(values)
             elif name == "SETITEM":
-                value, key = stack.pop(), stack.pop()
-                fill([key, value])
+                fill(popped(2))
             elif name == "SETITEMS":
                 fill(since_mark())
             elif name == "TUPLE":
                 stack.append(tuple(since_mark()))
             elif name in SHORT_TUPLES:
-                count = SHORT_TUPLES[name]
-                if len(stack) < count:
-                    raise Refused("takes more than there is")
-                values = stack[-count:]
-                del stack[-count:]
-                stack.append(tuple(values))
+                stack.append(tuple(popped(SHORT_TUPLES[name])))
             elif name == "GLOBAL":
                 stack.append(_known(argument))
             elif name == "BINPERSID":
-                stack.append(_storage(archive, folder, stack.pop()))
+                stack.append(_storage(archive, folder, *popped(1)))
             elif name == "REDUCE":
-                arguments, function = stack.pop(), stack.pop()
+                function, arguments = popped(2)
                 if function == _Known(REBUILD):
                     stack.append(_tensor(arguments))
                 elif function == _Known(ORDERED_DICT) and arguments == ():
@@ -195,8 +196,8 @@ def read_pickle(stream: BytesIO, archive: zipfile.ZipFile | None = None, folder:
                 else:
                     raise Refused("calls something")
             elif name == "STOP":
-                result = stack.pop()
-                if isinstance(result, (_Known, _Mark, _Storage)) or stack:
+                (result,) = popped(1)
+                if isinstance(result, (_Known, _Storage)) or stack:
                     raise Refused("ends with something left over")
                 return result
             elif name not in NOTHING_TO_DO:
