@@ -7,7 +7,6 @@ Source: RISC-V unprivileged specification, chapters F and D (NaN boxing, canonic
 rounding, saturating conversions); IEEE 754-2019.
 """
 
-
 from __future__ import annotations
 
 import numpy as np
@@ -232,6 +231,15 @@ def _add_wide(
 
 
 @njit(cache=True)
+def _product(exponent_a: Word, significand_a: Word, exponent_b: Word, significand_b: Word) -> tuple[Word, Word, Word]:
+    """Exponent and significand, two words whose highest bit is set, of a product of finite numbers."""
+    high, low = multiply_high_unsigned(significand_a, significand_b), significand_a * significand_b
+    if high < 0:
+        return exponent_a + exponent_b + 1, high, low
+    return exponent_a + exponent_b, (high << 1) | _shift(low, 63), low << 1
+
+
+@njit(cache=True)
 def multiply(a: Word, b: Word, double: bool, rounding: Word, state: State) -> Word:
     """a * b on bits."""
     sign_a, exponent_a, significand_a, kind_a = unpack(a, double)
@@ -243,12 +251,7 @@ def multiply(a: Word, b: Word, double: bool, rounding: Word, state: State) -> Wo
         return canonical_nan(double, True, state) if kind_a == ZERO or kind_b == ZERO else _infinity(sign, double)
     if kind_a == ZERO or kind_b == ZERO:
         return _zero(sign, double)
-    high, low = multiply_high_unsigned(significand_a, significand_b), significand_a * significand_b
-    exponent = exponent_a + exponent_b + 1
-    if high >= 0:
-        high = (high << 1) | _shift(low, 63)
-        low <<= 1
-        exponent -= 1
+    exponent, high, low = _product(exponent_a, significand_a, exponent_b, significand_b)
     return pack(sign, exponent, high | np.int64(low != 0), double, rounding, state)
 
 
@@ -275,12 +278,7 @@ def fused(a: Word, b: Word, c: Word, double: bool, rounding: Word, state: State)
         if kind_c == ZERO:
             return _zero(sign if sign == sign_c else np.int64(rounding == ROUND_DOWN), double)
         return pack(sign_c, exponent_c, significand_c, double, rounding, state)
-    high, low = multiply_high_unsigned(significand_a, significand_b), significand_a * significand_b
-    exponent = exponent_a + exponent_b + 1
-    if high >= 0:
-        high = (high << 1) | _shift(low, 63)
-        low <<= 1
-        exponent -= 1
+    exponent, high, low = _product(exponent_a, significand_a, exponent_b, significand_b)
     if kind_c == ZERO:
         return pack(sign, exponent, high | np.int64(low != 0), double, rounding, state)
     return _add_wide(sign, exponent, high, low, sign_c, exponent_c, significand_c, np.int64(0), double, rounding, state)
