@@ -20,19 +20,48 @@ def write_atomic(path: str | Path, content: bytes) -> Path:
     Args:
         path: destination; its folder is made if needed.
         content: the bytes.
+    Raises:
+        InputError: it cannot be written.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(content)
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", path=path) from error
     return path
+
+
+def check_output(path: str | Path, *inputs: str | Path) -> None:
+    """Tell before the work begins what would keep its result from being written at the end.
+
+    Args:
+        path: destination.
+        inputs: files that the work reads or writes besides.
+    Raises:
+        InputError: there is no such folder, it cannot be written into, something other than a file has that name, or it is one of `inputs`.
+    """
+    path = Path(path)
+    try:
+        if not path.parent.is_dir():
+            raise InputError("no such folder to write into", path=path)
+        if path.exists() and not path.is_file():
+            raise InputError("cannot be written: something other than a file has that name", path=path)
+        if path.resolve() in {Path(other).resolve() for other in inputs}:
+            raise InputError("cannot be written: the same command uses this file for something else", path=path)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", path=path) from error
+    os.close(handle)
+    Path(temporary).unlink()
 
 
 def to_csv_bytes(frame: pd.DataFrame) -> bytes:

@@ -105,8 +105,10 @@ def rank(
     from analysis.cores.model_files import model_path, read_trunk
     from analysis.cores.rank import rank as rank_designs
     from analysis.cores.trace import read_trace
-    from analysis.tables import write_csv
+    from analysis.tables import check_output, write_csv
 
+    if out is not None:
+        check_output(out, trace, model)
     trunk = read_trunk(model_path(model))
     whole = read_trace(trace)
     ranking = rank_designs(whole if limit is None else whole.slice(0, limit), trunk, blocks)

@@ -7,21 +7,37 @@ as the recorded runs used it (data/recorded/gem5/README.md); the chapter on timi
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, model_validator
 
 from analysis.configs import Strict, read_yaml
+from analysis.cores.timing_state import MAX_LINES
+from analysis.cores.trace import OpClass
 from analysis.errors import InputError
 from analysis.paths import DATA
 
 DESIGNS = DATA / "cores" / "designs"
 TABLE_4 = ("8w", "6w+ls", "rob", "lsq", "4w+mem")
 
+UNIT_CLASSES = tuple(c.name.lower() for c in OpClass if c <= OpClass.FLOAT_SQRT)
+"""Operation classes that a functional unit must execute; memory has ports, control transfers are integer operations."""
+
+
+def _power_of_two(value: int) -> int:
+    if value & (value - 1):
+        raise ValueError("expected a power of two")
+    return value
+
+
 Width = Annotated[int, Field(ge=1, le=16)]
-Count = Annotated[int, Field(ge=1)]
-Cycles = Annotated[int, Field(ge=1)]
-PowerOfTwo = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=1 << 32)]
+Cycles = Annotated[int, Field(ge=1, le=1_000_000)]
+BusCycles = Annotated[int, Field(ge=0, le=1_000_000)]
+Picoseconds = Annotated[int, Field(ge=0, le=1_000_000_000)]
+Registers = Annotated[int, Field(ge=40, le=1 << 16)]
+PowerOfTwo = Annotated[int, Field(ge=1, le=4096), AfterValidator(_power_of_two)]
+TableEntries = Annotated[int, Field(ge=2, le=65536), AfterValidator(_power_of_two)]
 
 
 class Unit(Strict):
@@ -51,15 +67,27 @@ class Units(Strict):
     )
     load_store_ports: Annotated[int, Field(ge=1, le=16)] = 4
 
+    @model_validator(mode="after")
+    def _each_class_once(self) -> Self:
+        kinds = (self.int_alu, self.int_mult_div, self.float_alu, self.float_mult_div)
+        executed = [name for unit in kinds for name in unit.latency_cycles]
+        for name in (*executed, *(name for unit in kinds for name in unit.unpipelined)):
+            if name not in UNIT_CLASSES:
+                raise ValueError(f"unknown operation class {name!r}; known: {', '.join(UNIT_CLASSES)}")
+        for name in UNIT_CLASSES:
+            if executed.count(name) != 1:
+                raise ValueError(f"expected one kind of unit that executes {name}, got {executed.count(name)}")
+        return self
+
 
 class BranchPrediction(Strict):
     """Front-end prediction (gem5: BranchPredictor.py)."""
 
     kind: Literal["tournament", "perfect"] = "tournament"
-    local_entries: Annotated[int, Field(ge=2, le=65536)] = 2048
-    local_histories: Annotated[int, Field(ge=2, le=65536)] = 2048
-    global_entries: Annotated[int, Field(ge=2, le=65536)] = 8192
-    btb_entries: Annotated[int, Field(ge=2, le=65536)] = 4096
+    local_entries: TableEntries = 2048
+    local_histories: TableEntries = 2048
+    global_entries: TableEntries = 8192
+    btb_entries: TableEntries = 4096
     return_stack_entries: Annotated[int, Field(ge=1, le=256)] = 16
 
 
@@ -90,45 +118,56 @@ class Cache(Strict):
 class Memory(Strict):
     """Buses, controller and DRAM (gem5: XBar.py, MemCtrl.py, DRAMInterface.py: DDR3_1600_8x8; times in ps).
 
+    No refresh when its interval is 0.
+
     Attributes:
         write_entries: lines that wait to be written; writing starts above `write_high_percent` of them, or above `write_low_percent`
             while no read waits, and goes on for `writes_per_switch` lines at least while reads wait.
         activations_per_window: rows of one rank that may be opened within `activation_window_ps`; 0 for no limit.
     """
 
-    l2_bus_request_cycles: int = 1
-    l2_bus_response_cycles: int = 1
+    l2_bus_request_cycles: BusCycles = 1
+    l2_bus_response_cycles: BusCycles = 1
     l2_bus_bytes_per_cycle: Count = 32
-    bus_period_ps: Count = 500
-    bus_request_cycles: int = 8
-    bus_response_cycles: int = 2
+    bus_period_ps: Annotated[int, Field(ge=1, le=1_000_000)] = 500
+    bus_request_cycles: BusCycles = 8
+    bus_response_cycles: BusCycles = 2
     bus_bytes_per_cycle: Count = 16
-    row_bytes: Count = 8192
-    banks: Annotated[int, Field(ge=1, le=64)] = 16
-    ranks: Annotated[int, Field(ge=1, le=8)] = 2
+    row_bytes: Annotated[int, Field(ge=1, le=1 << 20), AfterValidator(_power_of_two)] = 8192
+    banks: Annotated[int, Field(ge=1, le=64), AfterValidator(_power_of_two)] = 16
+    ranks: Annotated[int, Field(ge=1, le=8), AfterValidator(_power_of_two)] = 2
     accesses_per_row: Count = 16
-    activate_to_activate_ps: int = 6000
-    activate_to_read_ps: int = 13750
-    read_to_data_ps: int = 13750
-    precharge_ps: int = 13750
-    activate_to_precharge_ps: int = 35000
-    burst_ps: int = 5000
-    read_to_precharge_ps: int = 7500
-    write_recovery_ps: int = 15_000
-    write_to_read_ps: int = 7500
-    read_to_write_ps: int = 2500
-    rank_to_rank_ps: int = 2500
-    activation_window_ps: int = 30_000
+    activate_to_activate_ps: Picoseconds = 6000
+    activate_to_read_ps: Picoseconds = 13750
+    read_to_data_ps: Picoseconds = 13750
+    precharge_ps: Picoseconds = 13750
+    activate_to_precharge_ps: Picoseconds = 35000
+    burst_ps: Picoseconds = 5000
+    read_to_precharge_ps: Picoseconds = 7500
+    write_recovery_ps: Picoseconds = 15_000
+    write_to_read_ps: Picoseconds = 7500
+    read_to_write_ps: Picoseconds = 2500
+    rank_to_rank_ps: Picoseconds = 2500
+    activation_window_ps: Picoseconds = 30_000
     activations_per_window: Annotated[int, Field(ge=0, le=8)] = 4
-    refresh_interval_ps: int = 7_800_000
-    refresh_ps: int = 260_000
-    controller_front_ps: int = 10_000
-    controller_back_ps: int = 10_000
+    refresh_interval_ps: Picoseconds = 7_800_000
+    refresh_ps: Picoseconds = 260_000
+    controller_front_ps: Picoseconds = 10_000
+    controller_back_ps: Picoseconds = 10_000
     write_entries: Annotated[int, Field(ge=1, le=256)] = 64
     write_high_percent: Annotated[int, Field(ge=1, le=100)] = 85
     write_low_percent: Annotated[int, Field(ge=0, le=99)] = 50
     writes_per_switch: Count = 16
     reads_per_switch: Count = 16
+
+    @model_validator(mode="after")
+    def _work_gets_done(self) -> Self:
+        busy = self.refresh_ps + 2 * self.precharge_ps
+        if 0 < self.refresh_interval_ps <= busy:
+            raise ValueError(f"expected a refresh_interval_ps of 0 or above refresh_ps + 2 precharge_ps, {busy}")
+        if self.write_low_percent >= self.write_high_percent:
+            raise ValueError(f"write_low_percent: expected below write_high_percent, {self.write_high_percent}")
+        return self
 
 
 class Design(Strict):
@@ -136,15 +175,15 @@ class Design(Strict):
 
     name: str
     width: Width = 8
-    clock_hz: Count = 2_000_000_000
+    clock_hz: Annotated[int, Field(ge=1_000_000, le=100_000_000_000)] = 2_000_000_000
     fetch_buffer_bytes: PowerOfTwo = 64
     fetch_queue_entries: Annotated[int, Field(ge=1, le=256)] = 32
     rob_entries: Annotated[int, Field(ge=8, le=1024)] = 192
     issue_queue_entries: Annotated[int, Field(ge=8, le=512)] = 64
     load_queue_entries: Annotated[int, Field(ge=2, le=512)] = 32
     store_queue_entries: Annotated[int, Field(ge=2, le=512)] = 32
-    int_registers: Annotated[int, Field(ge=40)] = 256
-    float_registers: Annotated[int, Field(ge=40)] = 256
+    int_registers: Registers = 256
+    float_registers: Registers = 256
     squash_width: Width | None = None
     dependence_check_bytes: PowerOfTwo = 16
     store_set_clear_period: Count = 250_000
@@ -160,6 +199,19 @@ class Design(Strict):
     l2: Cache = Cache(size_bytes=2097152, ways=8, tag_cycles=20, data_cycles=20, response_cycles=20, mshrs=20, targets_per_mshr=12)
     memory: Memory = Memory()
 
+    @model_validator(mode="after")
+    def _caches_of_whole_lines(self) -> Self:
+        if self.fetch_buffer_bytes > self.line_bytes:
+            raise ValueError(f"fetch_buffer_bytes: expected at most a cache line of {self.line_bytes}, got {self.fetch_buffer_bytes}")
+        for name, cache in (("l1i", self.l1i), ("l1d", self.l1d), ("l2", self.l2)):
+            sets = cache.size_bytes / (self.line_bytes * cache.ways)
+            if not sets.is_integer() or int(sets) & (int(sets) - 1):
+                raise ValueError(f"{name}: expected a power of two sets, got {sets:g}")
+        lines = sum(cache.size_bytes for cache in (self.l1i, self.l1d, self.l2)) // self.line_bytes
+        if lines > MAX_LINES:
+            raise ValueError(f"l1i, l1d, l2: expected at most {MAX_LINES} lines together, got {lines}")
+        return self
+
 
 def load_design(name_or_path: str | Path) -> Design:
     """Read a design: one of `TABLE_4` (or another file of data/cores/designs), or the path of a YAML file.
@@ -169,27 +221,8 @@ def load_design(name_or_path: str | Path) -> Design:
     """
     path = Path(name_or_path)
     if path.suffix not in (".yaml", ".yml"):
-        path = DESIGNS / f"{name_or_path}.yaml"
-        if not path.exists():
-            known = ", ".join(sorted(file.stem for file in DESIGNS.glob("*.yaml")))
-            raise InputError(f"no such design; known: {known}, or the path of a .yaml file", key=str(name_or_path))
-    design = read_yaml(path, Design)
-    for key, size in (("fetch_buffer_bytes", design.fetch_buffer_bytes), ("line_bytes", design.line_bytes),
-                      ("dependence_check_bytes", design.dependence_check_bytes)):  # fmt: skip
-        if size & (size - 1):
-            raise InputError(f"expected a power of two, got {size}", path=path, key=key)
-    if design.fetch_buffer_bytes > design.line_bytes:
-        raise InputError("expected at most one cache line", path=path, key="fetch_buffer_bytes")
-    for key in ("l1i", "l1d", "l2"):
-        cache = getattr(design, key)
-        sets = cache.size_bytes // (design.line_bytes * cache.ways)
-        if sets * design.line_bytes * cache.ways != cache.size_bytes or sets & (sets - 1):
-            raise InputError(
-                f"expected a power of two sets, got {cache.size_bytes / (design.line_bytes * cache.ways):g}", path=path, key=key
-            )
-    prediction = design.branch_prediction
-    for key in ("local_entries", "local_histories", "global_entries", "btb_entries"):
-        size = getattr(prediction, key)
-        if size & (size - 1):
-            raise InputError(f"expected a power of two, got {size}", path=path, key=f"branch_prediction.{key}")
-    return design
+        known = {file.stem: file for file in sorted(DESIGNS.glob("*.yaml"))}
+        if str(name_or_path) not in known:
+            raise InputError(f"no such design; known: {', '.join(known)}, or the path of a .yaml file", key=str(name_or_path))
+        path = known[str(name_or_path)]
+    return read_yaml(path, Design)

@@ -5,8 +5,10 @@ Source: Linux include/uapi/asm-generic/unistd.h (numbers), the System V ABI for 
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Callable
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,7 @@ from analysis.cores.operations import (
     STATE_STACK_OFFSET,
     STATE_STACK_SIZE,
 )
+from analysis.errors import InputError
 
 STACK_TOP = 0x40_0000_0000
 """End of user space under Sv39."""
@@ -41,16 +44,18 @@ def build_stack(stack: NDArray[np.uint8], top: int, program: Program, argv: tupl
         top: address above the stack.
         program: for its entry and program headers.
         argv, environment: strings.
+    Raises:
+        InputError: the strings take more than a quarter of the stack, as in Linux.
     """
-    text = b""
-    places = []
-    for string in (*argv, *environment):
-        places.append(len(text))
-        text += string.encode() + b"\0"
+    encoded = [os.fsencode(string) + b"\0" for string in (*argv, *environment)]
+    places = [0, *accumulate(len(string) for string in encoded)]
+    text = b"".join(encoded)
+    if (needed := len(text) + 8 * len(encoded)) > len(stack) // 4:
+        raise InputError(f"arguments and environment take {needed} bytes: expected at most {len(stack) // 4}", path=program.path)
     random = bytes(range(0x10, 0x20))
     strings_at = (top - 16 - len(random) - len(text)) & -16
     random_at = strings_at + len(text)
-    pointers = [strings_at + place for place in places]
+    pointers = [strings_at + place for place in places[:-1]]
     auxiliary = [
         (_AT_PHDR, program.headers_address),
         (_AT_PHENT, 56),

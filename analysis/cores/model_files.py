@@ -44,15 +44,27 @@ def read_arrays(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, str]
     """Arrays and text of a safetensors file.
 
     Raises:
-        InputError: no such file, or not a safetensors file.
+        InputError: no such file, not a safetensors file, or a number in it that is not finite.
     """
     try:
         with safe_open(str(path), framework="np") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            text = dict(file.metadata() or {})
     except FileNotFoundError:
         raise InputError("no such model", path=path) from None
     except (SafetensorError, OSError, ValueError) as error:
         raise InputError(f"not a complete safetensors file ({error})", path=path) from None
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            raise InputError("expected finite numbers", path=path, key=name)
+    return arrays, text
+
+
+def _told(text: dict[str, str], key: str, path: str | Path) -> object:
+    try:
+        return json.loads(text[key])
+    except (KeyError, ValueError) as error:
+        raise InputError("missing from the model's text, or not JSON", path=path, key=key) from error
 
 
 def write_trunk(trunk: Trunk, path: str | Path, about: dict[str, str]) -> None:
@@ -78,9 +90,12 @@ def read_trunk(path: str | Path) -> Trunk:
     arrays, text = read_arrays(path)
     if text.get("kind") != TRUNK:
         raise InputError(f"expected a model of kind {TRUNK!r}, got {text.get('kind')!r}", path=path, key="kind")
-    if json.loads(text.get("features", "[]")) != list(NAMES):
+    if _told(text, "features", path) != list(NAMES):
         raise InputError("was trained on other features than this version computes; train it again (make full)", path=path, key="features")
-    designs = tuple(json.loads(text["designs"]))
+    listed = _told(text, "designs", path)
+    if not isinstance(listed, list) or not listed or not all(isinstance(name, str) for name in listed):
+        raise InputError(f"expected a list of names, got {listed!r}", path=path, key="designs")
+    designs = tuple(listed)
     shape = TrunkShape(
         len(designs), LatencyClasses().count, *(arrays[n].shape[k] for n, k in (("mix.bias", 0), ("gru.bias_hn", 0)) if n in arrays)
     )
@@ -110,10 +125,14 @@ def read_paper(path: str | Path) -> PaperModel:
     """Read a network of the paper's kind.
 
     Raises:
-        InputError: of another kind.
+        InputError: of another kind, or its scaling or window is missing.
     """
     arrays, text = read_arrays(path)
     if text.get("kind") != PAPER:
         raise InputError(f"expected a model of kind {PAPER!r}, got {text.get('kind')!r}", path=path, key="kind")
-    scaling = Scaling(arrays.pop("scaling.mean"), arrays.pop("scaling.deviation"))
-    return PaperModel({name: jnp.asarray(value) for name, value in arrays.items()}, scaling, Window(**json.loads(text["window"])))
+    window = _told(text, "window", path)
+    try:
+        scaling = Scaling(arrays.pop("scaling.mean"), arrays.pop("scaling.deviation"))
+        return PaperModel({name: jnp.asarray(value) for name, value in arrays.items()}, scaling, Window(**window))  # type: ignore[arg-type]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"its scaling or window is missing or wrong: {error}", path=path) from error

@@ -16,6 +16,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from analysis.errors import InputError
+from analysis.tables import check_output, write_atomic
 
 MAGIC = b"sealed trace 1\n"
 KEY_BYTES = 32
@@ -69,6 +70,7 @@ def seal(source: str | Path, target: str | Path, key: bytes) -> None:
         InputError: the source cannot be read or the target not be written.
     """
     target = Path(target)
+    check_output(target, source)
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
     cipher, prefix = AESGCM(key), secrets.token_bytes(_PREFIX)
     try:
@@ -124,12 +126,5 @@ def unseal_file(source: str | Path, target: str | Path, key: bytes) -> None:
     Raises:
         InputError: as `unseal`, or the target cannot be written.
     """
-    plain, target = unseal(source, key), Path(target)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(plain.getbuffer())
-        temporary.replace(target)
-    except OSError as error:
-        raise InputError(f"cannot write: {error.strerror}", path=target) from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    check_output(target, source)
+    write_atomic(target, unseal(source, key).getvalue())

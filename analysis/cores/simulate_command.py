@@ -14,7 +14,7 @@ from analysis.cores.emulator import trace_program
 from analysis.cores.timing import Timing, simulate
 from analysis.cores.trace import Trace
 from analysis.errors import InputError
-from analysis.tables import write_csv
+from analysis.tables import check_output, write_csv
 
 COLUMNS = {
     "program": "name of the executable",
@@ -80,9 +80,9 @@ def simulate_to_file(program: Path, design: str, out: Path, limit: int | None, p
     """
     core = load_design(design)
     executable = read_elf(program)
-    for path in (out, per_instruction):
-        if path is not None and not path.parent.is_dir():
-            raise InputError("no such folder to write into", path=path)
+    check_output(out, program, design)
+    if per_instruction is not None:
+        check_output(per_instruction, program, design, out)
     trace, _ = trace_program(program, limit)
     timing = simulate(trace, core, executable)
     values = row(program.stem, core.name, timing)

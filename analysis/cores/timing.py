@@ -29,7 +29,6 @@ from analysis.cores.timing_state import (
     INT_MULT_UNIT,
     MAX_CODE,
     MAX_EVENTS,
-    MAX_LINES,
     MAX_TARGETS,
     MEMORY,
     MEMORY_UNIT,
@@ -113,8 +112,6 @@ def core_state(design: Design) -> NDArray:
     for place, unit in (*pool, (FLOAT_MULT_UNIT, units.float_mult_div)):
         s["unit_count"][place] = unit.count
         for name, cycles in unit.latency_cycles.items():
-            if name.upper() not in OpClass.__members__:
-                raise InputError(f"unknown operation class; known: {', '.join(c.lower() for c in OpClass.__members__)}", key=name)
             opclass = OpClass[name.upper()]
             s["unit_of"][opclass], s["latency"][opclass] = place, cycles
             s["pipelined"][opclass] = name not in unit.unpipelined
@@ -151,8 +148,6 @@ def memory_state(design: Design) -> NDArray:
         m["tag_cycles"][k], m["data_cycles"][k], m["response_cycles"][k] = cache.tag_cycles, cache.data_cycles, cache.response_cycles
         m["mshrs"][k], m["targets_per_mshr"][k], m["perfect"][k] = cache.mshrs, cache.targets_per_mshr, cache.perfect
         m["write_buffers"][k] = cache.write_buffers
-    if base > MAX_LINES:
-        raise InputError(f"the caches hold {base} lines together: at most {MAX_LINES}", key=design.name)
     m["lines"]["tag"][:base] = -1
     m["prefetch_degree"] = design.prefetch_lines
     m["mshr_line"] = m["send_at"] = m["answered"] = m["l2_answer_last"] = -1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import lzma
 import os
 import zipfile
+import zlib
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -195,8 +197,19 @@ _FILE_TYPES: dict[str, tuple[type, tuple[int, ...]]] = {
     "length": (np.uint8, ()),
     "taken": (np.bool_, ()),
 }
+_REGISTERS = (*range(2 * FIRST_FLOAT_REGISTER), NO_REGISTER)
+_FILE_VALUES: dict[str, tuple[int, ...]] = {
+    "opclass": tuple(OpClass),
+    **dict.fromkeys(("source1", "source2", "source3", "destination"), _REGISTERS),
+    "size": (0, 1, 2, 4, 8),
+    "length": (2, 4),
+}
 FILE_ARRAYS = tuple(_FILE_TYPES)
 FILE_BYTES_PER_INSTRUCTION = sum(np.dtype(kind).itemsize for kind, _ in _FILE_TYPES.values())
+
+
+_UNREADABLE = (OSError, ValueError, EOFError, TypeError, MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
+"""What numpy and zipfile raise on damaged, encrypted or made-up archives."""
 
 
 def file_columns(trace: Trace) -> dict[str, NDArray]:
@@ -224,7 +237,7 @@ def read_trace(path: str | Path, plain: BinaryIO | None = None) -> Trace:
         plain: its content, when the file itself is sealed (`sealed.unseal`).
 
     Raises:
-        InputError: no such file, truncated, not a trace, arrays of unequal length or of another type.
+        InputError: no such file, truncated, not a trace, arrays of unequal length, of another type, or with values that none has.
     """
     path = Path(path)
     try:
@@ -232,18 +245,24 @@ def read_trace(path: str | Path, plain: BinaryIO | None = None) -> Trace:
             missing = [name for name in (*FILE_ARRAYS, "end_pc") if name not in file.files]
             if missing:
                 raise InputError(f"not a trace: expected the arrays {', '.join((*FILE_ARRAYS, 'end_pc'))}", path=path, key=missing[0])
-            arrays = {name: file[name] for name in FILE_ARRAYS}
-            end_pc = int(file["end_pc"])
+            arrays = {name: np.asarray(file[name]) for name in (*FILE_ARRAYS, "end_pc")}
     except FileNotFoundError as error:
         raise InputError("no such trace", path=path) from error
     except InputError:
         raise
-    except (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile) as error:
+    except _UNREADABLE as error:
         raise InputError("not a complete .npz trace: truncated, damaged or of another kind", path=path) from error
+    end_pc = arrays.pop("end_pc")
+    if end_pc.shape != () or end_pc.dtype != np.uint64:
+        raise InputError(f"expected one uint64, got {end_pc.shape} of {end_pc.dtype}", path=path, key="end_pc")
     for name, array in arrays.items():
         kind = np.dtype(_FILE_TYPES[name][0])
-        if array.ndim != 1 or array.dtype != kind or len(array) != len(arrays["pc"]):
-            raise InputError(f"expected {len(arrays['pc'])} entries of {kind}, got {array.shape} of {array.dtype}", path=path, key=name)
+        if array.ndim != 1 or array.dtype != kind or array.size != arrays["pc"].size:
+            raise InputError(f"expected {arrays['pc'].size} entries of {kind}, got {array.shape} of {array.dtype}", path=path, key=name)
+        known = _FILE_VALUES.get(name)
+        if known is not None and not (fits := np.isin(np.arange(256), known)[array]).all():
+            where = int(np.argmin(fits))
+            raise InputError(f"instruction {where}: {array[where]} is not one of its values", path=path, key=name)
     return trace_of(
         arrays["pc"],
         arrays["opclass"],
@@ -252,7 +271,7 @@ def read_trace(path: str | Path, plain: BinaryIO | None = None) -> Trace:
         arrays["destination"],
         arrays["size"],
         arrays["length"],
-        end_pc,
+        int(end_pc),
     )
 
 

@@ -9,14 +9,20 @@ from analysis.cores.elf import read_elf
 from analysis.cores.emulator import epochs, load
 from analysis.cores.trace import TraceWriter
 from analysis.errors import InputError
+from analysis.tables import check_output
 
 _PART = 1 << 20
 
 
 def _pass_on(descriptor: int, data: bytes) -> None:
     stream = sys.stdout.buffer if descriptor == 1 else sys.stderr.buffer
-    stream.write(data)
-    stream.flush()
+    try:
+        stream.write(data)
+        stream.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise InputError(f"cannot pass on the program's output: {error.strerror}") from error
 
 
 def trace_to_file(program: Path, out: Path, limit: int | None, arguments: tuple[str, ...] = ()) -> str:
@@ -33,10 +39,8 @@ def trace_to_file(program: Path, out: Path, limit: int | None, arguments: tuple[
     """
     machine = load(read_elf(program), arguments, output=_pass_on)
     stack_pointer = int(machine.registers[2])
-    try:
-        writer = TraceWriter(out)
-    except OSError as error:
-        raise InputError(f"cannot write the trace: {error.strerror}", path=out) from error
+    check_output(out, program)
+    writer = TraceWriter(out)
     complete = False
     try:
         for part in epochs(machine, _PART, limit):

@@ -25,7 +25,7 @@ JUMP_TO_ZERO = 0x00000067  # jalr x0, 0(x0)
 CYCLE_WRITE = 0xC0009073  # csrrw x0, cycle, x1
 
 
-def _fails(path: Path, *parts: str) -> None:
+def assert_told(path: Path, *parts: str) -> None:
     with pytest.raises(InputError) as caught:
         for _ in epochs(load(read_elf(path)), limit=1000):
             pass
@@ -47,7 +47,7 @@ def _fails(path: Path, *parts: str) -> None:
     ],
 )
 def test_a_bad_instruction_is_told_with_its_pc(word: int, parts: tuple[str, ...], tmp_path: Path) -> None:
-    _fails(write_elf(tmp_path / "bad.elf", [ADDI_X1, word]), *parts)
+    assert_told(write_elf(tmp_path / "bad.elf", [ADDI_X1, word]), *parts)
 
 
 def test_bad_executables_are_told(tmp_path: Path) -> None:
@@ -66,11 +66,11 @@ def test_bad_executables_are_told(tmp_path: Path) -> None:
         path = tmp_path / name
         if content is not None:
             path.write_bytes(content)
-        _fails(path, message)
+        assert_told(path, message)
 
 
 def test_a_program_larger_than_memory_is_told(tmp_path: Path) -> None:
-    _fails(write_elf(tmp_path / "huge.elf", [ADDI_X1], data_bytes=1 << 45), "expected at most 2147483648 bytes")
+    assert_told(write_elf(tmp_path / "huge.elf", [ADDI_X1], data_bytes=1 << 45), "expected at most 2147483648 bytes")
 
 
 def test_the_command_passes_output_on_and_writes_all_or_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

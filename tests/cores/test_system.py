@@ -33,7 +33,7 @@ def shop(tmp_path: Path) -> Path:
     return folder
 
 
-def _refused(shop: Path, store: Path, monkeypatch: pytest.MonkeyPatch, message: str, version: int | None = None) -> None:
+def assert_refused(shop: Path, store: Path, monkeypatch: pytest.MonkeyPatch, message: str, version: int | None = None) -> None:
     def never(data: bytes) -> None:
         raise AssertionError("a refused model was parsed")
 
@@ -62,11 +62,11 @@ def test_a_flipped_byte_is_refused(shop: Path, tmp_path: Path, monkeypatch: pyte
         changed = bytearray(good)
         changed[place] ^= 1
         path.write_bytes(bytes(changed))
-        _refused(shop, tmp_path / "store", monkeypatch, "not the one that was signed")
+        assert_refused(shop, tmp_path / "store", monkeypatch, "not the one that was signed")
     path.write_bytes(good[:-1])
-    _refused(shop, tmp_path / "store", monkeypatch, "not the one that was signed")
+    assert_refused(shop, tmp_path / "store", monkeypatch, "not the one that was signed")
     path.unlink()
-    _refused(shop, tmp_path / "store", monkeypatch, "the model is missing")
+    assert_refused(shop, tmp_path / "store", monkeypatch, "the model is missing")
 
 
 def test_a_changed_or_unsigned_manifest_is_refused(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,13 +76,13 @@ def test_a_changed_or_unsigned_manifest_is_refused(shop: Path, tmp_path: Path, m
     content |= {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
     (folder / MODEL).write_bytes(data)
     (folder / MANIFEST).write_text(json.dumps(content))
-    _refused(shop, store, monkeypatch, "not the designer's")
+    assert_refused(shop, store, monkeypatch, "not the designer's")
     (folder / SIGNATURE).write_text("zz")
-    _refused(shop, store, monkeypatch, "not the designer's")
+    assert_refused(shop, store, monkeypatch, "not the designer's")
     (folder / SIGNATURE).write_text(Ed25519PrivateKey.generate().sign((folder / MANIFEST).read_bytes()).hex())
-    _refused(shop, store, monkeypatch, "not the designer's")
+    assert_refused(shop, store, monkeypatch, "not the designer's")
     (folder / SIGNATURE).unlink()
-    _refused(shop, store, monkeypatch, "unsigned model")
+    assert_refused(shop, store, monkeypatch, "unsigned model")
 
 
 def test_an_older_or_misplaced_version_is_refused(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,8 +90,8 @@ def test_an_older_or_misplaced_version_is_refused(shop: Path, tmp_path: Path, mo
     fetch(shop, "8w", PUBLIC, store)
     for name in (MANIFEST, SIGNATURE, MODEL):  # version 1, genuinely signed, offered as the newest
         (shop / "8w" / "3" / name).write_bytes((shop / "8w" / "1" / name).read_bytes())
-    _refused(shop, store, monkeypatch, "signed for 8w 1")
-    _refused(shop, store, monkeypatch, "version 2 is older than 3", version=2)
+    assert_refused(shop, store, monkeypatch, "signed for 8w 1")
+    assert_refused(shop, store, monkeypatch, "version 2 is older than 3", version=2)
     with pytest.raises(InputError, match="no version 9; there are"):
         fetch(shop, "8w", PUBLIC, store, 9)
     with pytest.raises(InputError, match="no version is published"):
