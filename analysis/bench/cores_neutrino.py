@@ -1,0 +1,83 @@
+"""How fast is Neutrino compiled for, simulated and executed on integers, and how fast is the same network in fp32?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from analysis.bench.report import Benchmark
+
+SEQUENCES, LEFT, TARGET = 32, 16, 32
+
+
+def _best(run: Callable[[], object], repeats: int = 3) -> float:
+    """CPU-seconds of the fastest of some runs, after one that compiles."""
+    run()
+    spent = []
+    for _ in range(repeats):
+        start = time.process_time()
+        run()
+        spent.append(time.process_time() - start)
+    return min(spent)
+
+
+def compile_ms() -> float:
+    """CPU-milliseconds to compile a time step of the paper's network for four sequences."""
+    from analysis.cores.neutrino_compiler import Network, compile_network
+    from analysis.cores.neutrino_machine import Machine
+
+    return 1e3 * _best(lambda: compile_network(Network(), Machine(), 4), 10)
+
+
+def million_cycles_per_cpu_second() -> float:
+    """Cycles of the machine that are simulated, a thousand time steps in a row."""
+    from analysis.cores.neutrino_compiler import Network, compile_network
+    from analysis.cores.neutrino_cycles import simulate
+    from analysis.cores.neutrino_machine import Machine
+
+    machine = Machine()
+    program = compile_network(Network(), machine, 4).step * 1000
+    return simulate(program, machine).total / _best(lambda: simulate(program, machine)) / 1e6
+
+
+def _windows() -> tuple[dict[str, np.ndarray], np.ndarray]:
+    from analysis.cores.lstm import LstmShape, draw, parameter_shapes
+
+    parameters = {name: np.asarray(value) for name, value in draw(parameter_shapes(LstmShape()), 0).items()}
+    return parameters, np.random.default_rng(0).normal(size=(SEQUENCES, LEFT + TARGET, 13))
+
+
+def integers_per_cpu_second() -> float:
+    """Instructions a CPU-second through Neutrino's program on integers, context included."""
+    from analysis.cores.neutrino_compiler import compile_network
+    from analysis.cores.neutrino_int8 import Bits, network_of, quantise, run_windows
+    from analysis.cores.neutrino_machine import Machine
+
+    parameters, windows = _windows()
+    with threadpool_limits(1):
+        model = quantise(parameters, windows, Bits())
+        compiled = compile_network(network_of(parameters), Machine(), 1)
+        return windows.shape[0] * windows.shape[1] / _best(lambda: run_windows(model, compiled, windows, LEFT, TARGET))
+
+
+def fp32_per_cpu_second() -> float:
+    """Instructions a CPU-second through the same network in fp32 (NumPy and numba, one thread), for comparison."""
+    from analysis.cores.batched_inference import flop_per_instruction, network_flop_per_cpu_second
+
+    parameters, _ = _windows()
+    with threadpool_limits(1):
+        return network_flop_per_cpu_second(parameters) / flop_per_instruction(parameters)
+
+
+def benchmarks() -> list[Benchmark]:
+    """The figures of the accelerator's model; nothing was promised of them, the targets are what one waits for without noticing."""
+    exact = "an exact model of the machine in NumPy, not an implementation for speed; the row below is its yardstick"
+    return [
+        Benchmark("Neutrino compiled", compile_ms, "ms", 10, "max", "one time step, four sequences"),
+        Benchmark("Neutrino simulated", million_cycles_per_cpu_second, "million cycles/CPU-s", 10, "min", "compilation apart"),
+        Benchmark("Neutrino's integers", integers_per_cpu_second, "instructions/CPU-s", 500, "min", exact),
+        Benchmark("the same network in fp32", fp32_per_cpu_second, "instructions/CPU-s", 500, "min", "paper's network, one thread"),
+    ]
