@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from analysis.cores.designs import Cache, Design
 from analysis.cores.elf import Program
 from analysis.cores.timing_core import run
+from analysis.cores.timing_predictor import random_state
 from analysis.cores.timing_program import static_code
 from analysis.cores.timing_state import (
     CORE,
@@ -191,9 +192,9 @@ def predictor_state(design: Design) -> NDArray:
         prediction.btb_entries - 1,
         prediction.return_stack_entries,
     )
-    p["btb_pc"] = -1
+    p["btb_word"] = -1
     p["indirect_tag"] = -1
-    p["random"] = 1
+    p["random"] = random_state()
     return state
 
 

@@ -6,12 +6,42 @@ histories move at prediction and are repaired at a squash; counters and the targ
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from analysis.cores.timing_state import HISTORY, Record
 
 BRANCH, JUMP, CALL, INDIRECT_JUMP, INDIRECT_CALL, RETURN = 15, 16, 17, 18, 19, 20
 RAS_NONE, RAS_PUSHED, RAS_POPPED = 0, 1, 2
+
+
+BTB_TAG_BITS = 16
+
+
+def random_state() -> NDArray[np.uint32]:
+    """State of the C library's rand() with seed 1, uint32 (31,): gem5 chooses the way of the indirect predictor with it."""
+    state = [1]
+    for _ in range(30):
+        state.append(state[-1] * 16807 % 2147483647)
+    for k in range(3, 313):  # the first 310 sums are thrown away
+        state[k % 31] = (state[k % 31] + state[(k - 3) % 31]) % (1 << 32)
+    return np.roll(np.array(state, np.uint32), -(313 % 31))
+
+
+@njit(cache=True)
+def random_number(p: Record) -> int:
+    """Next number of rand(): the sum of the states 3 and 31 steps ago, without its lowest bit."""
+    at = p.random_at
+    p.random[at] = p.random[at] + p.random[(at + 28) % 31]
+    p.random_at = (at + 1) % 31
+    return int(p.random[at]) >> 1
+
+
+@njit(cache=True)
+def btb_word(p: Record, pc: int) -> int:
+    """What the target buffer knows of an address: index and tag bits of its word."""
+    return (pc >> 2) & (((p.btb_mask + 1) << BTB_TAG_BITS) - 1)
 
 
 @njit(cache=True)
@@ -108,15 +138,17 @@ def predict(p: Record, seq: int, pc: int, length: int, kind: int) -> tuple[int, 
     found = False
     target = pc + length
     entry = (pc >> 2) & p.btb_mask
-    h.btb_hit = p.btb_pc[entry] == pc
+    h.btb_hit = p.btb_word[entry] == btb_word(p, pc)
     if h.btb_hit and taken:
         found = True
         target = p.btb_target[entry]
     if is_call(kind):
         ras_push(p, h, pc + length)
     elif kind == RETURN:
-        target = ras_pop(p, h)
-        found = True
+        address = ras_pop(p, h)
+        if address:  # nothing was ever pushed there: the target buffer's
+            target = address
+            found = True
     if is_indirect(kind):
         h.indirect_set = indirect_index(p, pc)
         for way in range(2):
@@ -180,8 +212,7 @@ def correct(p: Record, seq: int, taken: int, target: int) -> None:
                 slot = way
                 break
         if slot < 0:
-            p.random = (p.random * 1103515245 + 12345) & 0x7FFFFFFF
-            slot = (p.random >> 16) & 1
+            slot = random_number(p) % 2
         p.indirect_tag[h.indirect_set, slot] = tag
         p.indirect_target[h.indirect_set, slot] = target
     if not taken and h.ras_action != RAS_NONE:
@@ -219,6 +250,6 @@ def learn(p: Record, seq: int) -> None:
         tournament_learn(p, h)
         if h.taken:
             entry = (h.pc >> 2) & p.btb_mask
-            p.btb_pc[entry] = h.pc
+            p.btb_word[entry] = btb_word(p, h.pc)
             p.btb_target[entry] = h.target
         p.head += 1

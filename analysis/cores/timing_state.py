@@ -289,9 +289,9 @@ PREDICTOR = np.dtype(
         ("ras_entries", "i8"),
         ("local_counter", "u1", (MAX_TABLE,)), ("local_history", "i4", (MAX_TABLE,)), ("global_counter", "u1", (MAX_TABLE,)),
         ("choice_counter", "u1", (MAX_TABLE,)), ("global_history", "i8"),
-        ("btb_pc", "i8", (MAX_TABLE,)), ("btb_target", "i8", (MAX_TABLE,)), ("ras", "i8", (256,)), ("ras_top", "i8"),
+        ("btb_word", "i8", (MAX_TABLE,)), ("btb_target", "i8", (MAX_TABLE,)), ("ras", "i8", (256,)), ("ras_top", "i8"),
         ("indirect_history", "i8"), ("indirect_tag", "i8", (256, 2)), ("indirect_target", "i8", (256, 2)), ("path", "i8", (1024,)),
-        ("path_n", "i8"), ("random", "i8"), ("head", "i8"), ("tail", "i8"),
+        ("path_n", "i8"), ("random", "u4", (31,)), ("random_at", "i8"), ("head", "i8"), ("tail", "i8"),
     ],
     align=True,
 )  # fmt: skip
