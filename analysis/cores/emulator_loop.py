@@ -138,52 +138,6 @@ def _single(value: Word) -> Word:
     return value & _LOW_32 if value >> 32 == -1 else np.int64(-1)
 
 
-@njit(cache=True, error_model="numpy")
-def _quick_double(operation: Word, a: Word, b: Word, c: Word, extra: Word) -> tuple[bool, Word]:
-    """Whether the machine's own double-precision result stands, and that result."""
-    if operation == op.FADD_D:
-        result = float_add_64(a, b)
-    elif operation == op.FSUB_D:
-        result = float_subtract_64(a, b)
-    elif operation == op.FMUL_D:
-        result = float_multiply_64(a, b)
-    elif operation == op.FMA_D:
-        result = float_fused_64(a ^ (extra << 63), b, c ^ ((extra >> 1) << 63))
-    elif operation == op.FDIV_D:
-        result = float_divide_64(a, b)
-    else:
-        result = float_root_64(a)
-        return ((result >> 52) & _EXPONENT_64) != _EXPONENT_64, result
-    exponent = (result >> 52) & _EXPONENT_64
-    # No NaN, overflow or underflow; a zero sum is exact, and so is a product with a zero (its sign apart).
-    exact_zero = (result << 1) == 0 and (
-        operation == op.FADD_D or operation == op.FSUB_D or (operation == op.FMUL_D and ((a << 1) == 0 or (b << 1) == 0))
-    )
-    return exact_zero or 1 < exponent < _EXPONENT_64, result
-
-
-@njit(cache=True, error_model="numpy")
-def _quick_single(operation: Word, a: Word, b: Word, c: Word, extra: Word) -> tuple[bool, Word]:
-    """Whether the machine's own single-precision result stands, and that result, boxed."""
-    x, y, z = _single(a), _single(b), _single(c)
-    if x < 0 or (y < 0 and operation != op.FSQRT_S) or (z < 0 and operation == op.FMA_S):
-        return False, np.int64(0)
-    if operation == op.FADD_S:
-        result = float_add_32(x, y)
-    elif operation == op.FSUB_S:
-        result = float_subtract_32(x, y)
-    elif operation == op.FMUL_S:
-        result = float_multiply_32(x, y)
-    elif operation == op.FDIV_S:
-        result = float_divide_32(x, y)
-    elif operation == op.FSQRT_S:
-        result = float_root_32(x)
-    else:
-        result = float_fused_32(x ^ ((extra & 1) << 31), y, z ^ ((extra >> 1) << 31))
-    exponent = (result >> 23) & _EXPONENT_32
-    return 1 < exponent < _EXPONENT_32, result | BOX
-
-
 @njit(cache=True, error_model="numpy", boundscheck=False)
 def execute(
     code: NDArray[np.int64],
@@ -337,9 +291,47 @@ def execute(
             result = np.int64(0)
             if quick and (rounding == 0 or rounding == 7):
                 if operation <= op.FMA_D:
-                    done, result = _quick_double(operation, a, b, c, extra)
+                    if operation == op.FADD_D:
+                        result = float_add_64(a, b)
+                    elif operation == op.FSUB_D:
+                        result = float_subtract_64(a, b)
+                    elif operation == op.FMUL_D:
+                        result = float_multiply_64(a, b)
+                    elif operation == op.FMA_D:
+                        result = float_fused_64(a ^ (extra << 63), b, c ^ ((extra >> 1) << 63))
+                    elif operation == op.FDIV_D:
+                        result = float_divide_64(a, b)
+                    else:
+                        result = float_root_64(a)
+                    exponent = (result >> 52) & _EXPONENT_64
+                    # No NaN, overflow or underflow; a zero sum or root is exact, and so is a product with a zero (its sign apart).
+                    done = (exponent > 1 and exponent < _EXPONENT_64) or (
+                        (result << 1) == 0
+                        and (
+                            operation == op.FADD_D
+                            or operation == op.FSUB_D
+                            or operation == op.FSQRT_D
+                            or (operation == op.FMUL_D and ((a << 1) == 0 or (b << 1) == 0))
+                        )
+                    )
                 else:
-                    done, result = _quick_single(operation, a, b, c, extra)
+                    x, y, z = _single(a), _single(b), _single(c)
+                    if x >= 0 and (y >= 0 or operation == op.FSQRT_S) and (z >= 0 or operation != op.FMA_S):
+                        if operation == op.FADD_S:
+                            result = float_add_32(x, y)
+                        elif operation == op.FSUB_S:
+                            result = float_subtract_32(x, y)
+                        elif operation == op.FMUL_S:
+                            result = float_multiply_32(x, y)
+                        elif operation == op.FDIV_S:
+                            result = float_divide_32(x, y)
+                        elif operation == op.FSQRT_S:
+                            result = float_root_32(x)
+                        else:
+                            result = float_fused_32(x ^ ((extra & 1) << 31), y, z ^ ((extra >> 1) << 31))
+                        exponent = (result >> 23) & _EXPONENT_32
+                        done = exponent > 1 and exponent < _EXPONENT_32
+                        result |= BOX
             if not done:
                 if rounding == 7:
                     rounding = state[STATE_ROUNDING]
