@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from analysis.cores.designs import Cache, Design
 from analysis.cores.elf import Program
 from analysis.cores.timing_core import run
+from analysis.cores.timing_pages import physical_addresses
 from analysis.cores.timing_predictor import random_state
 from analysis.cores.timing_program import static_code
 from analysis.cores.timing_state import (
@@ -219,7 +220,7 @@ def simulate(trace: Trace, design: Design, program: Program | None = None) -> Ti
     memory = memory_state(design)
     predictor = predictor_state(design)
     retire = np.zeros(len(trace), np.int64)
-    addresses = trace.address.astype(np.int64)
+    addresses, s["code_distance"] = physical_addresses(trace.address, program)
     cycles = run(s, code[0], index, addresses, memory[0], predictor[0], retire, 0)
     if cycles < 0:
         raise RuntimeError(f"the core stands still after {int(s['committed'])} instructions")

@@ -109,7 +109,7 @@ def ask_for_block(s: Record, m: Record, pc: int, cycle: int) -> None:
     s.buffer_pc = pc & ~(s.fetch_bytes - 1)
     s.buffer_valid = 0
     s.fetch_request += 1
-    if access(m, L1I, s.buffer_pc, 0, EVENT_FETCH, s.fetch_request, cycle) == REFUSED:
+    if access(m, L1I, s.buffer_pc + s.code_distance, 0, EVENT_FETCH, s.fetch_request, cycle) == REFUSED:
         s.fetch_status = WAIT_RETRY
     else:
         s.fetch_status = WAIT_CACHE

@@ -172,7 +172,7 @@ CORE = np.dtype(
         ("memory_speculation", "i8"), ("forwarding_cycles", "i8"),
         ("unit_count", "i8", (UNITS,)), ("latency", "i8", (32,)), ("pipelined", "i8", (32,)), ("unit_of", "i8", (32,)),
         # time and signals
-        ("cycle", "i8"), ("active", "i8"), ("signal", "i8", (2, SIGNALS)), ("base_pc", "i8"), ("map_size", "i8"),
+        ("cycle", "i8"), ("active", "i8"), ("signal", "i8", (2, SIGNALS)), ("base_pc", "i8"), ("map_size", "i8"), ("code_distance", "i8"),
         # fetch
         ("fetch_status", "i8"), ("fetch_pc", "i8"), ("fetch_trace", "i8"), ("on_wrong_path", "i8"), ("wrong_paths", "i8"),
         ("buffer_pc", "i8"), ("buffer_valid", "i8"),

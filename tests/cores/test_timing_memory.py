@@ -12,10 +12,14 @@ import pytest
 from numpy.typing import ArrayLike
 
 from analysis.cores.designs import Design, Memory, Units
+from analysis.cores.elf import read_elf
+from analysis.cores.emulator import trace_program
 from analysis.cores.timing import memory_state, simulate
 from analysis.cores.timing_memory import L1D, L2, access, fill, find_line, l2_take, send_to_l2
+from analysis.cores.timing_pages import physical_addresses, program_pages
 from analysis.cores.timing_state import EVENT_HORIZON, EVENT_LOAD
 from analysis.cores.trace import NO_REGISTER, OpClass, Trace, trace_of
+from analysis.paths import DATA
 
 BASE = Design(name="base", units=Units(load_store_ports=1))
 CALM = BASE.model_copy(update={"memory": Memory(refresh_interval_ps=0)})
@@ -111,3 +115,19 @@ def test_modified_line_moves_up() -> None:
     assert memory["lines"][find_line(memory, L2, line)]["dirty"] == 0
     fill(memory, L1D, 0, 224)
     assert memory["lines"][find_line(memory, L1D, line)]["dirty"] == 1
+
+
+def test_pages_in_the_order_of_need() -> None:
+    """The executable's pages come first; then the stack's, which is touched first; two pages never share a place."""
+    path = DATA / "recorded" / "gem5" / "sort.elf"
+    trace, program = trace_program(path, 50_000)[0], read_elf(path)
+    physical, distance = physical_addresses(trace.address, program)
+    virtual = trace.address.astype(np.int64)
+    accessed = virtual > 0
+    assert ((physical ^ virtual) & 4095 == 0).all()
+    pairs = {(int(v), int(p)) for v, p in zip(virtual[accessed] >> 12, physical[accessed] >> 12, strict=True)}
+    assert len(pairs) == len({v for v, _ in pairs}) == len({p for _, p in pairs})
+    known = program_pages(program)
+    stack = [p for v, p in pairs if v not in known]
+    assert sorted(stack) == list(range(len(known), len(known) + len(stack)))
+    assert program.segments[0].address + distance == program.segments[0].address & 4095
