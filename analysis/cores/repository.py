@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -24,6 +23,7 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 from analysis.errors import InputError
+from analysis.tables import write_atomic
 
 MANIFEST, SIGNATURE, MODEL = "manifest.json", "manifest.sig", "model.safetensors"
 _NAME = re.compile(r"[a-z0-9][a-z0-9+._-]{0,63}")
@@ -67,12 +67,6 @@ def _check_name(name: str) -> str:
     return name
 
 
-def _write(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(data)
-    temporary.replace(path)
-
-
 def publish(repository: Path, name: str, version: int, design: str, arrays: dict[str, NDArray], private_key: Ed25519PrivateKey) -> Manifest:
     """Add a version of a model; the signature is written last.
 
@@ -87,10 +81,9 @@ def publish(repository: Path, name: str, version: int, design: str, arrays: dict
     data = save_arrays({key: np.ascontiguousarray(value) for key, value in arrays.items()})
     manifest = Manifest(name, version, design, hashlib.sha256(data).hexdigest(), len(data))
     text = json.dumps(asdict(manifest), sort_keys=True, indent=1).encode() + b"\n"
-    folder.mkdir(parents=True)
-    _write(folder / MODEL, data)
-    _write(folder / MANIFEST, text)
-    _write(folder / SIGNATURE, private_key.sign(text).hex().encode() + b"\n")
+    write_atomic(folder / MODEL, data)
+    write_atomic(folder / MANIFEST, text)
+    write_atomic(folder / SIGNATURE, private_key.sign(text).hex().encode() + b"\n")
     return manifest
 
 
@@ -104,7 +97,7 @@ def _read(path: Path, what: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise InputError(f"{what} is missing: {error.strerror}", path=path) from error
+        raise InputError(f"{what} is missing or cannot be read: {error.strerror}", path=path) from error
 
 
 def read_manifest(repository: Path, name: str, version: int, public_key: Ed25519PublicKey) -> Manifest:
@@ -142,8 +135,8 @@ def accepted_version(store: Path, name: str) -> int:
     path = store / f"{_check_name(name)}.version"
     if not path.exists():
         return 0
-    text = path.read_text(encoding="ascii").strip()
-    if not text.isdecimal():
+    text = _read(path, "the version accepted before").decode("utf-8", "replace").strip()
+    if not re.fullmatch(r"[0-9]{1,18}", text):
         raise InputError(f"expected a version number, got {text!r}", path=path)
     return int(text)
 
@@ -176,8 +169,7 @@ def fetch(repository: Path, name: str, public_key: Ed25519PublicKey, store: Path
         arrays = load_arrays(data)
     except (SafetensorError, KeyError) as error:
         raise InputError("signed, but not a safetensors file", path=path) from error
-    store.mkdir(parents=True, exist_ok=True)
-    _write(store / f"{name}.version", f"{manifest.version}\n".encode())
+    write_atomic(store / f"{name}.version", f"{manifest.version}\n".encode())
     return Model(manifest, arrays)
 
 

@@ -100,6 +100,24 @@ def test_an_older_or_misplaced_version_is_refused(shop: Path, tmp_path: Path, mo
         fetch(shop, "../8w", PUBLIC, store)
 
 
+def test_a_damaged_store_is_told_and_trusts_nothing(shop: Path, tmp_path: Path) -> None:
+    """Who cannot read what was accepted before must not accept an older model for the newest."""
+    store = tmp_path / "store"
+    store.mkdir()
+    for content in (b"", b"three", b"\xff\xfe", b"-1", b"3.0"):
+        (store / "8w.version").write_bytes(content)
+        with pytest.raises(InputError, match="expected a version number"):
+            fetch(shop, "8w", PUBLIC, store, 1)
+        assert (store / "8w.version").read_bytes() == content
+    (store / "8w.version").unlink()
+    (store / "8w.version").mkdir()
+    with pytest.raises(InputError, match="cannot be read"):
+        fetch(shop, "8w", PUBLIC, store)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be written"):
+        fetch(shop, "8w", PUBLIC, tmp_path / "file")
+
+
 def test_versions_never_change(shop: Path) -> None:
     assert versions(shop, "8w") == [1, 2, 3]
     with pytest.raises(InputError, match="published already"):
