@@ -11,6 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from analysis.cores.timing_state import HISTORY, Record
+from analysis.cores.timing_tage import tage_learn, tage_lookup, tage_push, tage_rewind
 
 BRANCH, JUMP, CALL, INDIRECT_JUMP, INDIRECT_CALL, RETURN = 15, 16, 17, 18, 19, 20
 RAS_NONE, RAS_PUSHED, RAS_POPPED = 0, 1, 2
@@ -97,7 +98,9 @@ def indirect_index(p: Record, pc: int) -> int:
 @njit(cache=True)
 def shift_history(p: Record, h: Record, conditional: int, taken: int) -> None:
     p.global_history = ((p.global_history << 1) | taken) & 0xFFFFF
-    if conditional:
+    if p.with_tage:
+        tage_push(p.tage[0], taken)
+    elif conditional:
         p.local_history[h.local_index] = (p.local_history[h.local_index] << 1) | taken
 
 
@@ -133,7 +136,11 @@ def predict(p: Record, seq: int, pc: int, length: int, kind: int) -> tuple[int, 
     h.ras_action = RAS_NONE
     conditional = kind == BRANCH
     taken = 1
-    if conditional:
+    if p.with_tage:
+        h.position = p.tage[0].position
+        if conditional:
+            taken = tage_lookup(p.tage[0], p.tail - 1, pc)
+    elif conditional:
         taken = tournament_lookup(p, h, pc)
     found = False
     target = pc + length
@@ -174,7 +181,7 @@ def forget(p: Record, h: Record) -> None:
     if is_indirect(h.kind) and p.path_n > 0:
         p.path_n -= 1
     p.global_history = h.global_history
-    if h.kind == BRANCH:
+    if h.kind == BRANCH and not p.with_tage:
         p.local_history[h.local_index] = h.local_history
 
 
@@ -184,6 +191,8 @@ def squash_after(p: Record, seq: int) -> None:
     while p.tail > p.head and p.history[(p.tail - 1) & (HISTORY - 1)].seq > seq:
         forget(p, p.history[(p.tail - 1) & (HISTORY - 1)])
         p.tail -= 1
+        if p.with_tage and (p.tail == p.head or p.history[(p.tail - 1) & (HISTORY - 1)].seq <= seq):
+            tage_rewind(p.tage[0], p.history[p.tail & (HISTORY - 1)].position)
 
 
 @njit(cache=True)
@@ -196,7 +205,10 @@ def correct(p: Record, seq: int, taken: int, target: int) -> None:
     h.taken = taken
     h.target = target
     p.global_history = ((h.global_history << 1) | taken) & 0xFFFFF
-    if h.kind == BRANCH:
+    if p.with_tage:
+        tage_rewind(p.tage[0], h.position)
+        tage_push(p.tage[0], taken)
+    elif h.kind == BRANCH:
         p.local_history[h.local_index] = (h.local_history << 1) | taken
     p.indirect_history = h.indirect_history
     if is_indirect(h.kind):
@@ -247,7 +259,10 @@ def learn(p: Record, seq: int) -> None:
     """Commit every branch up to `seq`: counters and target buffer learn."""
     while p.tail > p.head and p.history[p.head & (HISTORY - 1)].seq <= seq:
         h = p.history[p.head & (HISTORY - 1)]
-        tournament_learn(p, h)
+        if not p.with_tage:
+            tournament_learn(p, h)
+        elif h.kind == BRANCH:
+            tage_learn(p.tage[0], p.head, h.taken)
         if h.taken:
             entry = (h.pc >> 2) & p.btb_mask
             p.btb_word[entry] = btb_word(p, h.pc)
