@@ -24,9 +24,6 @@ from analysis.cores.timing_state import (
     CORE,
     FLOAT_ALU_UNIT,
     FLOAT_MULT_UNIT,
-    FREE_IQ,
-    FREE_LQ,
-    FREE_SQ,
     INT_ALU_UNIT,
     INT_MULT_UNIT,
     MAX_CODE,
@@ -37,7 +34,6 @@ from analysis.cores.timing_state import (
     NO_UNIT,
     PREDICTOR,
 )
-from analysis.cores.timing_tage import set_up
 from analysis.cores.trace import OpClass, Trace
 from analysis.errors import InputError
 
@@ -129,10 +125,7 @@ def core_state(design: Design) -> NDArray:
     s["stalled_load"] = s["stalling_store"] = -1
     s["next_seq"] = s["oldest_seq"] = 1
     s["buffer_pc"] = -1
-    for buffer in range(2):
-        s["signal"][buffer, FREE_IQ] = design.issue_queue_entries
-        s["signal"][buffer, FREE_LQ] = design.load_queue_entries
-        s["signal"][buffer, FREE_SQ] = design.store_queue_entries
+    s["seen_free_lq"], s["seen_free_sq"] = design.load_queue_entries, design.store_queue_entries
     return state
 
 
@@ -194,9 +187,6 @@ def predictor_state(design: Design) -> NDArray:
         prediction.btb_entries - 1,
         prediction.return_stack_entries,
     )
-    if prediction.kind == "tage":
-        p["with_tage"] = 1
-        set_up(p["tage"][0], prediction.tage)
     p["btb_word"] = -1
     p["indirect_tag"] = -1
     p["random"] = random_state()

@@ -23,6 +23,7 @@ from analysis.cores.timing_state import (
     FREE_IQ,
     FREE_LQ,
     FREE_SQ,
+    FREE_TOLD,
     IEW_BLOCK,
     IEW_UNBLOCK,
     LSQ_MASK,
@@ -44,7 +45,7 @@ from analysis.cores.timing_state import (
 
 @njit(cache=True)
 def make_ready(s: Record, seq: int) -> None:
-    """Put an instruction into the ready list, oldest first."""
+    """Put instruction number `seq` into the ready list, oldest first (inst_queue.cc: addIfReady)."""
     at = s.ready_n
     s.ready_n += 1
     while at > 0 and s.ready[at - 1] > seq:
@@ -55,6 +56,7 @@ def make_ready(s: Record, seq: int) -> None:
 
 @njit(cache=True)
 def load_answered(s: Record, seq: int, cycle: int) -> None:
+    """Load number `seq` has its data: it takes a write-back port from `cycle` on (lsq_unit.cc: writeback)."""
     e = s.window[seq & WINDOW_MASK]
     if e.seq == seq and not e.squashed:
         e.executed = 1
@@ -63,29 +65,64 @@ def load_answered(s: Record, seq: int, cycle: int) -> None:
 
 @njit(cache=True)
 def store_answered(s: Record, position: int) -> None:
+    """The cache has done the store at `position`: finished stores at the head leave the store queue (lsq_unit.cc: completeStore)."""
     s.sq_done[position & LSQ_MASK] = 1
     s.stores_to_write -= 1
     while s.sq_head < s.sq_send and s.sq_done[s.sq_head & LSQ_MASK]:
         s.sq_head += 1
+        s.lsq_changed = 1
 
 
 @njit(cache=True)
-def cache_unblocked(s: Record) -> None:
-    """The data cache takes requests again: refused loads may issue again."""
+def send_store(s: Record, m: Record, cycle: int) -> bool:
+    """Send the oldest committed store to the data cache; whether the cache took it (lsq_unit.cc: writebackStores, storePostSend)."""
+    e = s.window[s.sq[s.sq_send & LSQ_MASK] & WINDOW_MASK]
+    if s.cache_blocked or access(m, L1D, e.address, 1, EVENT_STORE, s.sq_send, cycle) == REFUSED:
+        s.cache_blocked = 1
+        s.store_blocked = 1
+        return False
+    s.store_blocked = 0
+    s.active = 1
+    if s.stalled_load >= 0 and s.stalling_store == s.sq_send:
+        s.stalled_load = -1
+        for k in range(s.replay_loads_n):
+            make_ready(s, s.replay_loads[k])
+        s.replay_loads_n = 0
+    s.sq_send += 1
+    return True
+
+
+@njit(cache=True)
+def cache_unblocked(s: Record, m: Record, cycle: int) -> None:
+    """The data cache takes requests again: the store that it refused goes at once, refused loads issue again (lsq.cc: recvReqRetry)."""
     s.cache_blocked = 0
     for k in range(s.blocked_loads_n):
         s.retry_loads[s.retry_loads_n] = s.blocked_loads[k]
         s.retry_loads_n += 1
     s.blocked_loads_n = 0
+    if s.store_blocked:
+        send_store(s, m, cycle)
 
 
 @njit(cache=True)
 def count_dispatched(s: Record, e: Record, nxt: int) -> None:
+    """Tell rename, in the signals' row `nxt`, that one instruction it sent has arrived (iew.cc: dispatched, dispatchedToLQ, -SQ)."""
     s.signal[nxt, DISPATCHED] += 1
     if e.is_load:
         s.signal[nxt, DISPATCHED_LOADS] += 1
     elif e.is_store:
         s.signal[nxt, DISPATCHED_STORES] += 1
+
+
+@njit(cache=True)
+def keep_older(queue: NDArray, n: int, seq: int) -> int:
+    """Drop the instructions younger than `seq` from the first `n` of a queue, in place; how many are left."""
+    kept = 0
+    for k in range(n):
+        if queue[k] <= seq:
+            queue[kept] = queue[k]
+            kept += 1
+    return kept
 
 
 @njit(cache=True)
@@ -111,39 +148,24 @@ def drop_younger(s: Record, code: Record, seq: int) -> None:
     if s.stalled_load > seq:
         s.stalled_load = -1
         s.stalling_store = -1
-    kept = 0
-    for k in range(s.ready_n):
-        if s.ready[k] <= seq:
-            s.ready[kept] = s.ready[k]
-            kept += 1
-    s.ready_n = kept
-    kept = 0
-    for k in range(s.blocked_loads_n):
-        if s.blocked_loads[k] <= seq:
-            s.blocked_loads[kept] = s.blocked_loads[k]
-            kept += 1
-    s.blocked_loads_n = kept
-    kept = 0
-    for k in range(s.retry_loads_n):
-        if s.retry_loads[k] <= seq:
-            s.retry_loads[kept] = s.retry_loads[k]
-            kept += 1
-    s.retry_loads_n = kept
-    kept = 0
-    for k in range(s.replay_loads_n):
-        if s.replay_loads[k] <= seq:
-            s.replay_loads[kept] = s.replay_loads[k]
-            kept += 1
-    s.replay_loads_n = kept
+    s.ready_n = keep_older(s.ready, s.ready_n, seq)
+    s.blocked_loads_n = keep_older(s.blocked_loads, s.blocked_loads_n, seq)
+    s.retry_loads_n = keep_older(s.retry_loads, s.retry_loads_n, seq)
+    s.replay_loads_n = keep_older(s.replay_loads, s.replay_loads_n, seq)
 
 
 @njit(cache=True)
 def depend_on_store(s: Record, e: Record, slot: int, pc: int) -> None:
-    """Store sets: a load or store waits for the last store of its set in flight."""
+    """Store sets: a load or store waits for the last store of its set in flight; every store counts towards the next clearing.
+
+    Args:
+        s, e, slot: core, the load or store, its place in the window.
+        pc: its address (bytes).
+
+    Source: store_set.cc (checkInst, insertStore, checkClear), mem_dep_unit.cc (insert).
+    """
     group = s.ssit[(pc >> 2) & 1023]
-    if group < 0:
-        return
-    seq = s.lfst[group]
+    seq = s.lfst[group] if group >= 0 else -1
     if seq >= 0:
         store = s.window[seq & WINDOW_MASK]
         if store.seq == seq and not store.written and not store.squashed:
@@ -151,12 +173,13 @@ def depend_on_store(s: Record, e: Record, slot: int, pc: int) -> None:
             e.next_waiter[3] = store.memory_waiters
             store.memory_waiters = slot
     if e.is_store:
-        s.lfst[group] = e.seq
         s.store_set_accesses += 1
         if s.store_set_accesses > s.store_set_period:
             s.ssit[:] = -1
             s.lfst[:] = -1
             s.store_set_accesses = 0
+        elif group >= 0:
+            s.lfst[group] = e.seq
 
 
 @njit(cache=True)
@@ -203,6 +226,7 @@ def insert(s: Record, code: Record, e: Record, slot: int) -> None:
 
 @njit(cache=True)
 def dispatch_some(s: Record, code: Record, queue: NDArray, n: int, nxt: int) -> int:
+    """Dispatch from the first `n` of a queue as far as width and free places allow; how many were taken (iew.cc: dispatchInsts)."""
     taken = 0
     while taken < n and taken < s.dispatch_width:
         slot = queue[taken]
@@ -220,6 +244,7 @@ def dispatch_some(s: Record, code: Record, queue: NDArray, n: int, nxt: int) -> 
 
 @njit(cache=True)
 def dispatch_block(s: Record, nxt: int, came: NDArray, n: int) -> None:
+    """Keep the `n` instructions that came and tell rename to stop (iew.cc: block)."""
     if s.dispatch_status != BLOCKED and s.dispatch_status != UNBLOCKING:
         s.signal[nxt, IEW_BLOCK] = 1
         s.active = 1
@@ -238,6 +263,7 @@ def dispatch(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
         s.active = 1
     if s.signal[cur, SQUASH]:
         s.active = 1
+        s.queues_changed = 1
         drop_younger(s, code, s.signal[cur, SQUASH_SEQ])
         for k in range(s.dispatch_skid_n):
             count_dispatched(s, s.window[s.dispatch_skid[k]], nxt)
@@ -332,6 +358,7 @@ def write_back_results(s: Record, cycle: int) -> None:
 @njit(cache=True)
 def issue(s: Record, code: Record, cycle: int) -> None:
     """Issue ready instructions, oldest first, as far as units and width allow."""
+    s.execute_long = s.execute_n[(cycle + 1) & EXECUTE_MASK]
     for k in range(s.retry_loads_n):
         make_ready(s, s.retry_loads[k])
     s.retry_loads_n = 0
@@ -383,35 +410,28 @@ def issue(s: Record, code: Record, cycle: int) -> None:
 
 
 @njit(cache=True)
-def send_stores(s: Record, m: Record, cycle: int) -> None:
-    """Committed stores go to the cache in order."""
-    while s.sq_send < s.sq_committed:
-        if s.cache_blocked:
-            break
-        e = s.window[s.sq[s.sq_send & LSQ_MASK] & WINDOW_MASK]
-        if access(m, L1D, e.address, 1, EVENT_STORE, s.sq_send, cycle) == REFUSED:
-            s.cache_blocked = 1
-            s.blocked_accesses += 1
-            break
-        s.active = 1
-        if s.stalled_load >= 0 and s.stalling_store == s.sq_send:
-            s.stalled_load = -1
-            for k in range(s.replay_loads_n):
-                make_ready(s, s.replay_loads[k])
-            s.replay_loads_n = 0
-        s.sq_send += 1
-
-
-@njit(cache=True)
 def back_end(s: Record, code: Record, m: Record, cycle: int, cur: int, nxt: int) -> None:
-    """One cycle of dispatch, execution, write-back and issue."""
+    """One cycle of dispatch, execution, write-back and issue.
+
+    Free places are told to rename only in a cycle that executes or squashes something, or after loads and stores left their queues
+    (iew.cc: tick, broadcast_free_entries); rename goes on with what it last heard.
+
+    Args:
+        s, code, m: core, static code, memory.
+        cycle: now (cycles).
+        cur, nxt: rows of the signals that are read now, and that the other stages read in the next cycle.
+    """
+    s.queues_changed = s.lsq_changed
+    s.lsq_changed = 0
     dispatch(s, code, cycle, cur, nxt)
     execute(s, code, m, cycle, nxt)
     write_back_results(s, cycle)
     issue(s, code, cycle)
-    send_stores(s, m, cycle)
+    while s.sq_send < s.sq_committed and send_store(s, m, cycle):  # committed stores, in order
+        pass
     if s.signal[cur, DONE_SEQ] and not s.signal[cur, SQUASH] and not s.signal[cur, ROB_SQUASHING]:
         done = s.signal[cur, DONE_SEQ]
+        s.lsq_changed = 1
         while s.sq_committed < s.sq_tail and s.sq[s.sq_committed & LSQ_MASK] <= done:
             s.sq_committed += 1
             s.stores_to_write += 1
@@ -419,6 +439,8 @@ def back_end(s: Record, code: Record, m: Record, cycle: int, cur: int, nxt: int)
             s.lq_head += 1
     if s.signal[cur, NONSPECULATIVE]:
         make_ready(s, s.signal[cur, NONSPECULATIVE])
-    s.signal[nxt, FREE_IQ] = s.free_iq
-    s.signal[nxt, FREE_LQ] = s.lq_entries - (s.lq_tail - s.lq_head)
-    s.signal[nxt, FREE_SQ] = s.sq_entries - (s.sq_tail - s.sq_head)
+    if s.queues_changed:
+        s.signal[nxt, FREE_TOLD] = 1
+        s.signal[nxt, FREE_IQ] = s.free_iq
+        s.signal[nxt, FREE_LQ] = s.lq_entries - (s.lq_tail - s.lq_head)
+        s.signal[nxt, FREE_SQ] = s.sq_entries - (s.sq_tail - s.sq_head)

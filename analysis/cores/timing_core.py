@@ -33,8 +33,8 @@ from analysis.cores.timing_state import (
     Record,
 )
 
-IDLE_CYCLES = 6
-"""Cycles without activity after which no pipeline register can hold anything."""
+IDLE_CYCLES = 8
+"""Cycles without activity after which all eight rows of the pipeline registers have been written anew."""
 
 
 @njit(cache=True)
@@ -82,7 +82,7 @@ def take_events(s: Record, m: Record, cycle: int) -> None:
                 s.buffer_valid = 1
                 s.fetch_status = CACHE_DONE
         elif kind == EVENT_RETRY:
-            cache_unblocked(s)
+            cache_unblocked(s, m, cycle)
         elif kind == EVENT_CODE_RETRY and s.fetch_status == WAIT_RETRY:
             s.fetch_status = RUNNING
 
@@ -119,7 +119,7 @@ def run(s: Record, code: Record, index: NDArray, addresses: NDArray, m: Record, 
             idle = 0
         else:
             idle += 1
-            if idle > IDLE_CYCLES:
+            if idle >= IDLE_CYCLES:
                 following = next_event(m, cycle)
                 if following < 0:
                     return -1

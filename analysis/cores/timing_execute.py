@@ -27,12 +27,13 @@ from analysis.cores.timing_state import (
 
 @njit(cache=True)
 def to_writeback(s: Record, slot: int, cycle: int) -> None:
-    """Take the next free write-back port."""
-    at = cycle
+    """Take the next free write-back port; it is kept how many cycles ahead that is until the stage starts again (iew.cc: wbCycle)."""
+    at = cycle + s.writeback_ahead
     while s.writeback_n[at & WRITEBACK_MASK] >= s.writeback_width:
         at += 1
     s.writeback[at & WRITEBACK_MASK, s.writeback_n[at & WRITEBACK_MASK]] = slot
     s.writeback_n[at & WRITEBACK_MASK] += 1
+    s.writeback_ahead = at - cycle
 
 
 @njit(cache=True)
@@ -73,7 +74,6 @@ def execute_load(s: Record, m: Record, e: Record, cycle: int) -> None:
         at -= 1
     if s.cache_blocked or access(m, L1D, e.address, 0, EVENT_LOAD, e.seq, cycle) == REFUSED:
         s.cache_blocked = 1
-        s.blocked_accesses += 1
         e.issued = 0
         s.blocked_loads[s.blocked_loads_n] = e.seq
         s.blocked_loads_n += 1
@@ -116,15 +116,26 @@ def join_store_set(s: Record, store_pc: int, load_pc: int) -> None:
 
 @njit(cache=True)
 def execute(s: Record, code: Record, m: Record, cycle: int, nxt: int) -> None:
-    """Execute what was issued for this cycle."""
+    """Execute what was issued for this cycle: what takes one cycle first, then longer operations, the last issued first.
+
+    Args:
+        s, code, m: core, static code, memory.
+        cycle: now (cycles).
+        nxt: the signals' row that the other stages read in the next cycle.
+
+    Source: inst_queue.cc (scheduleReadyInsts, FUCompletion: an event after the tick, last in, first out), iew.cc (executeInsts).
+    """
     now = cycle & EXECUTE_MASK
     n = s.execute_n[now]
     s.execute_n[now] = 0
     s.executing -= n
+    s.writeback_ahead = 0
     if n:
         s.active = 1
+        s.queues_changed = 1
     for k in range(n):
-        slot = s.execute[now, k]
+        place = s.execute_long + k
+        slot = s.execute[now, place if place < n else n - 1 - k]
         e = s.window[slot]
         if e.squashed:
             continue

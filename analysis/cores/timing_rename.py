@@ -20,6 +20,7 @@ from analysis.cores.timing_state import (
     FREE_ROB,
     FREE_ROB_USED,
     FREE_SQ,
+    FREE_TOLD,
     IEW_BLOCK,
     IEW_UNBLOCK,
     RENAME_BLOCK,
@@ -39,6 +40,7 @@ from analysis.cores.timing_state import (
 
 @njit(cache=True)
 def rename_block(s: Record, nxt: int, came: NDArray, n: int) -> None:
+    """Keep the `n` instructions that came in the skid buffer and tell decode, in the signals' row `nxt`, to stop (rename.cc: block)."""
     for k in range(n):
         s.rename_skid[s.rename_skid_n] = came[k]
         s.rename_skid_n += 1
@@ -129,6 +131,7 @@ def rename_some(s: Record, code: Record, queue: NDArray, n: int, cycle: int, cur
 
 @njit(cache=True)
 def rename_stalls(s: Record, cur: int) -> bool:
+    """Whether rename stops: dispatch blocks, or ROB, issue queue, load and store queue, or registers are full (checkStall)."""
     waiting = s.in_progress - s.signal[cur, DISPATCHED]
     return (
         s.rename_stalled
@@ -149,9 +152,10 @@ def rename(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
     s.to_dispatch_n[cycle & 7] = 0
     came = s.to_rename[(cycle - 1) & 7]
     n = s.to_rename_n[(cycle - 1) & 7]
-    s.seen_free_iq = s.signal[cur, FREE_IQ]
-    s.seen_free_lq = s.signal[cur, FREE_LQ]
-    s.seen_free_sq = s.signal[cur, FREE_SQ]
+    if s.signal[cur, FREE_TOLD]:
+        s.seen_free_iq = s.signal[cur, FREE_IQ]
+        s.seen_free_lq = s.signal[cur, FREE_LQ]
+        s.seen_free_sq = s.signal[cur, FREE_SQ]
     if s.signal[cur, FREE_ROB_USED]:
         s.seen_free_rob = s.signal[cur, FREE_ROB]
         s.seen_empty_rob = s.signal[cur, ROB_EMPTY]
@@ -204,6 +208,14 @@ def rename(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
 
 @njit(cache=True)
 def rename_work(s: Record, code: Record, came: NDArray, n: int, cycle: int, cur: int, nxt: int) -> None:
+    """Rename what came, or the skid buffer first (rename.cc: rename, renameInsts).
+
+    Args:
+        s, code: core, static code.
+        came, n: places in the window of the instructions that came from decode, and how many.
+        cycle: now (cycles).
+        cur, nxt: rows of the signals that are read now, and that the other stages read in the next cycle.
+    """
     if s.rename_status == RUNNING:
         if n == 0:
             return

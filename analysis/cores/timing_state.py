@@ -111,6 +111,7 @@ CODE = np.dtype(
     DISPATCHED,
     DISPATCHED_LOADS,
     DISPATCHED_STORES,
+    FREE_TOLD,
     FREE_IQ,
     FREE_LQ,
     FREE_SQ,
@@ -130,8 +131,8 @@ CODE = np.dtype(
     REDIRECT_TAKEN,
     REDIRECT_TRACE,
     REDIRECT_INCLUDE,
-) = range(36)
-SIGNALS = 36
+) = range(37)
+SIGNALS = 37
 
 # Status of a stage.
 RUNNING, BLOCKED, UNBLOCKING, SQUASHING, SERIALIZING, WAIT_CACHE, CACHE_DONE, WAIT_RETRY, NO_INSTRUCTIONS = range(9)
@@ -197,7 +198,8 @@ CORE = np.dtype(
         ("retry_loads", "i8", (MAX_LSQ,)), ("retry_loads_n", "i8"), ("replay_loads", "i8", (MAX_LSQ,)), ("replay_loads_n", "i8"),
         ("stalled_load", "i8"), ("stalling_store", "i8"), ("unit_busy", "i8", (UNITS, 16)),
         ("execute", "i4", (EXECUTE_HORIZON, EXECUTE_SLOTS)), ("execute_n", "i8", (EXECUTE_HORIZON,)),
-        ("writeback", "i4", (WRITEBACK_HORIZON, MAX_WIDTH)), ("writeback_n", "i8", (WRITEBACK_HORIZON,)),
+        ("writeback", "i4", (WRITEBACK_HORIZON, MAX_WIDTH)), ("writeback_n", "i8", (WRITEBACK_HORIZON,)), ("writeback_ahead", "i8"),
+        ("execute_long", "i8"), ("queues_changed", "i8"), ("lsq_changed", "i8"),
         # load and store queues: sequence numbers, by a count that only grows
         ("lq", "i8", (MAX_LSQ,)), ("lq_head", "i8"), ("lq_tail", "i8"), ("sq", "i8", (MAX_LSQ,)), ("sq_head", "i8"), ("sq_send", "i8"),
         ("sq_tail", "i8"), ("sq_committed", "i8"), ("sq_done", "i1", (MAX_LSQ,)), ("store_blocked", "i8"), ("stores_to_write", "i8"),
@@ -212,7 +214,7 @@ CORE = np.dtype(
         # counters
         ("branch_mispredictions", "i8"), ("branches", "i8"), ("memory_order_violations", "i8"), ("squashed", "i8"),
         ("forwarded_loads", "i8"),
-        ("blocked_accesses", "i8"), ("decode_redirects", "i8"),
+        ("decode_redirects", "i8"),
     ],
     align=True,
 )  # fmt: skip
@@ -276,38 +278,15 @@ HISTORY = 4096
 BRANCH_HISTORY = np.dtype(
     [
         ("seq", "i8"), ("pc", "i8"), ("target", "i8"), ("global_history", "i8"), ("local_index", "i8"), ("local_history", "i8"),
-        ("indirect_history", "i8"), ("indirect_set", "i8"), ("position", "i8"),
-        ("ras_top", "i8"), ("ras_entry", "i8"), ("kind", "i1"), ("local_taken", "i1"),
+        ("indirect_history", "i8"), ("indirect_set", "i8"), ("ras_top", "i8"), ("ras_entry", "i8"), ("kind", "i1"), ("local_taken", "i1"),
         ("global_taken", "i1"), ("taken", "i1"), ("btb_hit", "i1"), ("ras_action", "i1"),
-    ],
-    align=True,
-)  # fmt: skip
-
-TAGE_TABLES = 8
-TAGE_ENTRIES = 4096
-TAGE_BITS = 8192
-"""Outcomes that a TAGE predictor remembers: those of its longest history and of the branches in flight."""
-TAGE_BRANCH = np.dtype(
-    [
-        ("index", "i4", (TAGE_TABLES,)), ("tag", "i4", (TAGE_TABLES,)), ("base", "i4"), ("provider", "i1"), ("other", "i1"),
-        ("provided", "i1"), ("other_taken", "i1"), ("taken", "i1"), ("fresh", "i1"),
-    ],
-    align=True,
-)  # fmt: skip
-TAGE = np.dtype(
-    [
-        ("tables", "i8"), ("index_bits", "i8"), ("tag_bits", "i8"), ("tag_mask", "i8"), ("base_mask", "i8"), ("reset_period", "i8"),
-        ("length", "i8", (TAGE_TABLES,)), ("base", "i1", (MAX_TABLE,)), ("tag", "i4", (TAGE_TABLES, TAGE_ENTRIES)),
-        ("counter", "i1", (TAGE_TABLES, TAGE_ENTRIES)), ("useful", "i1", (TAGE_TABLES, TAGE_ENTRIES)), ("new_is_bad", "i8"),
-        ("learnt", "i8"), ("random", "i8"), ("position", "i8"), ("outcome", "u1", (TAGE_BITS,)), ("fold_index", "i8", (TAGE_TABLES,)),
-        ("fold_tag", "i8", (TAGE_TABLES,)), ("fold_more", "i8", (TAGE_TABLES,)), ("flight", TAGE_BRANCH, (HISTORY,)),
     ],
     align=True,
 )  # fmt: skip
 
 PREDICTOR = np.dtype(
     [
-        ("history", BRANCH_HISTORY, (HISTORY,)), ("tage", TAGE, (1,)), ("with_tage", "i8"),
+        ("history", BRANCH_HISTORY, (HISTORY,)),
         ("local_mask", "i8"), ("local_history_mask", "i8"), ("global_mask", "i8"), ("btb_mask", "i8"),
         ("ras_entries", "i8"),
         ("local_counter", "u1", (MAX_TABLE,)), ("local_history", "i4", (MAX_TABLE,)), ("global_counter", "u1", (MAX_TABLE,)),

@@ -38,8 +38,8 @@ def timing(name: str, design: str) -> Timing:
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("design", TABLE_4)
 def test_cycles_near_gem5(name: str, design: str) -> None:
-    # ipc.csv: cycles of the first 1,000,000 instructions; the worst of the fifteen is matmul on lsq, 3.3 %
-    assert timing(name, design).cycles == pytest.approx(GEM5.loc[(name, design), "cycles"], rel=0.04)
+    # ipc.csv: cycles of the first 1,000,000 instructions; the worst of the fifteen is sort on 4w+mem, 0.6 %
+    assert timing(name, design).cycles == pytest.approx(GEM5.loc[(name, design), "cycles"], rel=0.01)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -71,12 +71,16 @@ def test_designs_ordered_as_gem5_orders_them() -> None:
     assert right / clear >= 0.9
 
 
-@pytest.mark.parametrize(("name", "tolerance"), [("sort", 1), ("matmul", 600), ("json", 300)])
-def test_retire_cycles_follow_gem5(name: str, tolerance: int) -> None:
-    """retire_*_8w.csv.gz: sort to the cycle over 99,997 instructions; the others drift by less than the tolerance, of 70,000 cycles."""
+@pytest.mark.parametrize(("name", "tolerance", "same"), [("sort", 1, 0.9999), ("matmul", 800, 0.996), ("json", 300, 0.984)])
+def test_retire_cycles_follow_gem5(name: str, tolerance: int, same: float) -> None:
+    """retire_*_8w.csv.gz, 70,000 cycles: sort to the cycle over 99,997 instructions; matmul drifts where DRAM refreshes.
+
+    Between two instructions lie as many cycles as in gem5 for all but one in 10,000 (sort), 250 (matmul), 60 (json).
+    """
     trace, executable = program(name)
     recorded = align(trace, RECORDED / f"retire_{name}_8w.csv.gz")
     found = simulate(trace.slice(0, 110_000), load_design("8w"), executable).retire_cycle[: len(recorded)]
     known = recorded != NOT_RECORDED
     assert known.sum() > 99_900
     assert np.abs(found[known] - recorded[known]).max() <= tolerance
+    assert (np.diff(found[known]) == np.diff(recorded[known])).mean() >= same
