@@ -340,6 +340,7 @@ def wake(s: Record, e: Record) -> None:
 
 @njit(cache=True)
 def write_back_results(s: Record, cycle: int) -> None:
+    """What writes back in `cycle` wakes its dependents; loads and stores leave the issue queue (iew.cc: writebackInsts)."""
     now = cycle & WRITEBACK_MASK
     n = s.writeback_n[now]
     if n:
