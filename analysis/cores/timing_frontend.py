@@ -244,7 +244,26 @@ def fetch(s: Record, code: Record, index: NDArray, addresses: NDArray, m: Record
 
 
 @njit(cache=True)
+def resume(s: Record, nxt: int, status: int, skid: int, unblock: int) -> int:
+    """Status of a stage that nothing holds up any more: it empties its skid buffer first, or says at once that it goes on.
+
+    Args:
+        skid: instructions in its skid buffer.
+        unblock: the signal that tells the stage before it.
+    """
+    if status in (BLOCKED, SQUASHING):
+        s.active = 1
+        if status == BLOCKED and skid > 0:
+            return UNBLOCKING
+        if status == BLOCKED:
+            s.signal[nxt, unblock] = 1
+        return RUNNING
+    return status
+
+
+@njit(cache=True)
 def decode_block(s: Record, nxt: int, came: NDArray, n: int) -> None:
+    """Keep what came in the skid buffer and tell fetch to wait, or not to go on after all."""
     for k in range(n):
         s.decode_skid[s.decode_skid_n] = came[k]
         s.decode_skid_n += 1
@@ -314,15 +333,7 @@ def decode(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
     if s.decode_stalled:
         decode_block(s, nxt, came, n)
         return
-    if s.decode_status == BLOCKED:
-        s.decode_status = UNBLOCKING
-        s.active = 1
-        if s.decode_skid_n == 0:
-            s.signal[nxt, DECODE_UNBLOCK] = 1
-            s.decode_status = RUNNING
-    elif s.decode_status == SQUASHING:
-        s.decode_status = RUNNING
-        s.active = 1
+    s.decode_status = resume(s, nxt, s.decode_status, s.decode_skid_n, DECODE_UNBLOCK)
     if s.decode_status == RUNNING:
         if n == 0:
             return

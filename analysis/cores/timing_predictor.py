@@ -47,16 +47,19 @@ def btb_word(p: Record, pc: int) -> int:
 
 @njit(cache=True)
 def is_call(kind: int) -> bool:
+    """Whether a kind of branch pushes a return address."""
     return kind in (CALL, INDIRECT_CALL)
 
 
 @njit(cache=True)
 def is_indirect(kind: int) -> bool:
+    """Whether the indirect predictor knows a kind of branch: its target is in a register, and it is no return."""
     return kind in (INDIRECT_JUMP, INDIRECT_CALL)
 
 
 @njit(cache=True)
 def ras_push(p: Record, h: Record, address: int) -> None:
+    """A call writes the address behind it over the oldest of the return stack."""
     h.ras_action = RAS_PUSHED
     h.ras_top = p.ras_top
     p.ras_top = (p.ras_top + 1) % p.ras_entries
@@ -66,6 +69,7 @@ def ras_push(p: Record, h: Record, address: int) -> None:
 
 @njit(cache=True)
 def ras_pop(p: Record, h: Record) -> int:
+    """A return takes the newest address of the return stack; 0 where none was ever written."""
     h.ras_action = RAS_POPPED
     h.ras_top = p.ras_top
     h.ras_entry = p.ras[p.ras_top]
@@ -75,6 +79,7 @@ def ras_pop(p: Record, h: Record) -> int:
 
 @njit(cache=True)
 def ras_restore(p: Record, h: Record) -> None:
+    """Take back what a branch did to the return stack; an address that a push wrote over stays lost."""
     if h.ras_action == RAS_PUSHED:
         p.ras_top = h.ras_top
     elif h.ras_action == RAS_POPPED:
@@ -97,6 +102,7 @@ def indirect_index(p: Record, pc: int) -> int:
 
 @njit(cache=True)
 def shift_history(p: Record, h: Record, conditional: int, taken: int) -> None:
+    """A predicted outcome enters the histories: every branch the global one, conditional ones their own as well."""
     p.global_history = ((p.global_history << 1) | taken) & 0xFFFFF
     if p.with_tage:
         tage_push(p.tage[0], taken)
@@ -106,6 +112,7 @@ def shift_history(p: Record, h: Record, conditional: int, taken: int) -> None:
 
 @njit(cache=True)
 def indirect_update(p: Record, kind: int, taken: int, target: int) -> None:
+    """Every outcome enters the indirect predictor's history, every indirect target its path."""
     if is_indirect(kind):
         p.path[p.path_n & 1023] = target
         p.path_n += 1
@@ -114,6 +121,7 @@ def indirect_update(p: Record, kind: int, taken: int, target: int) -> None:
 
 @njit(cache=True)
 def tournament_lookup(p: Record, h: Record, pc: int) -> int:
+    """Predict by local or by global history, as the choice counter of the global history says."""
     h.local_index = (pc >> 2) & p.local_history_mask
     h.local_history = p.local_history[h.local_index] & p.local_mask
     h.local_taken = p.local_counter[h.local_history] > 1
@@ -233,6 +241,7 @@ def correct(p: Record, seq: int, taken: int, target: int) -> None:
 
 @njit(cache=True)
 def tournament_learn(p: Record, h: Record) -> None:
+    """Counters of a branch that retires: the choice between both when they disagreed, then each for itself."""
     index = h.global_history & p.global_mask
     up = h.taken
     if h.kind == BRANCH:
