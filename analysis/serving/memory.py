@@ -10,7 +10,7 @@ cache; they go, least recently used first, when nobody uses them and blocks are 
 from __future__ import annotations
 
 from analysis.serving.compiled import inlined
-from analysis.serving.state import NONE, Replica, put_first, take_first
+from analysis.serving.state import NONE, Replica, next_tokens, put_first, take_first
 
 
 @inlined
@@ -87,6 +87,22 @@ def admit(replica: Replica, i: int, blocks: int) -> None:
     request.order = state.admissions
     state.admissions += 1
     state.admitted += 1
+
+
+@inlined
+def admit_whole(replica: Replica, size: int) -> int:
+    """Admit waiting requests to a batch of `size`, prompts whole, each with the longest request's reservation, as limits and blocks allow.
+
+    Returns:
+        how many requests are in the batch then.
+    """
+    state, limits = replica.state, replica.limits
+    while state.first != NONE and size < limits.max_batch and state.free >= limits.reserve:
+        i = take_first(replica)
+        admit(replica, i, limits.reserve)
+        replica.batch[size], replica.tokens[size] = i, next_tokens(replica.requests[i])
+        size += 1
+    return size
 
 
 @inlined

@@ -10,23 +10,18 @@ Source: VIDUR 7d47513 as recorded in data/recorded/vidur.
 from __future__ import annotations
 
 from analysis.serving.compiled import inlined
-from analysis.serving.memory import admit
-from analysis.serving.state import NONE, Replica, next_tokens, take_first
+from analysis.serving.memory import admit_whole
+from analysis.serving.state import Replica
 
 
 @inlined
 def schedule(replica: Replica) -> int:
     """Fill the next batch; returns how many requests are in it."""
-    state, requests, limits = replica.state, replica.requests, replica.limits
+    state = replica.state
     size = state.running
     if size > 0:
         for k in range(size):
             replica.batch[k], replica.tokens[k] = replica.running[k], 1
         state.running = 0
         return size
-    while state.first != NONE and size < limits.max_batch and state.free >= limits.reserve:
-        i = take_first(replica)
-        admit(replica, i, limits.reserve)
-        replica.batch[size], replica.tokens[size] = i, next_tokens(requests[i])
-        size += 1
-    return size
+    return admit_whole(replica, size)

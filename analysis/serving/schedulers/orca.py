@@ -8,22 +8,17 @@ Source: Yu et al., OSDI 2022, algorithm 1; VIDUR 7d47513 as recorded in data/rec
 from __future__ import annotations
 
 from analysis.serving.compiled import inlined
-from analysis.serving.memory import admit
-from analysis.serving.state import NONE, Replica, keep_running, next_tokens, take_first
+from analysis.serving.memory import admit_whole
+from analysis.serving.state import Replica, keep_running, next_tokens
 
 
 @inlined
 def schedule(replica: Replica) -> int:
     """Fill the next batch; returns how many requests are in it."""
-    state, requests, limits = replica.state, replica.requests, replica.limits
-    size = min(state.running, limits.max_batch)
+    state, requests = replica.state, replica.requests
+    size = min(state.running, replica.limits.max_batch)
     for k in range(size):
         i = replica.running[k]
         replica.batch[k], replica.tokens[k] = i, next_tokens(requests[i])
     keep_running(replica, size, state.running)
-    while state.first != NONE and size < limits.max_batch and state.free >= limits.reserve:
-        i = take_first(replica)
-        admit(replica, i, limits.reserve)
-        replica.batch[size], replica.tokens[size] = i, next_tokens(requests[i])
-        size += 1
-    return size
+    return admit_whole(replica, size)
