@@ -168,6 +168,7 @@ def memory_state(design: Design) -> NDArray:
     m["writes_per_switch"], m["reads_per_switch"] = memory.writes_per_switch, memory.reads_per_switch
     m["row_bits"] = max(0, (memory.row_bytes // design.line_bytes).bit_length() - 1)
     m["bank_bits"] = memory.banks.bit_length() - 1
+    m["ranks"] = memory.ranks
     m["banks_per_rank"] = max(1, memory.banks // memory.ranks)
     m["t_rrd"] = memory.activate_to_activate_ps
     m["row_accesses_limit"] = memory.accesses_per_row

@@ -14,6 +14,7 @@ from analysis.cores.timing_memory import L2, drop_miss, drop_write, next_to_send
 from analysis.cores.timing_state import EVENT_DRAM_NEXT, EVENT_L2_FILL, MAX_REQUESTS, QUEUED, SERVED, Record
 
 NEVER = 1 << 62
+IDLE, SERVING, RESTING = 0, 1, 2
 
 
 @njit(cache=True)
@@ -24,19 +25,40 @@ def bank_and_row(m: Record, line: int) -> tuple[int, int]:
 
 
 @njit(cache=True)
-def refresh(m: Record, now: int) -> None:
-    """All banks close and rest. The next refresh is due an interval less a precharge after the last one was, as in gem5."""
+def refresh(m: Record, now: int, served: bool) -> None:
+    """Close the banks of a rank whose refresh is due, and let it rest; the next one is due an interval less a precharge later, as in gem5.
+
+    A rank whose turn it is finishes first (at `now`, when requests are `served`); then its rows close, and its last data are out.
+    """
     if m.t_refi <= 0:
         return
-    while now >= m.next_refresh:
-        rested = m.next_refresh + m.t_rfc
-        for bank in range(1 << m.bank_bits):
-            if m.open_row[bank] >= 0:
-                rested = m.next_refresh + m.t_rp + m.t_rfc
-        m.open_row[:] = -1
-        for bank in range(1 << m.bank_bits):
-            m.activate_at[bank] = max(m.activate_at[bank], rested)
-        m.next_refresh += m.t_refi - m.t_rp
+    for rank in range(m.ranks):
+        while now >= m.next_refresh[rank]:
+            start = now if served and rank == m.active_rank else m.next_refresh[rank]
+            opened = False
+            first = rank * m.banks_per_rank
+            for bank in range(first, first + m.banks_per_rank):
+                if m.open_row[bank] >= 0:
+                    opened = True
+            if opened:
+                for bank in range(first, first + m.banks_per_rank):
+                    start = max(start, m.precharge_at[bank])
+                    m.open_row[bank] = -1
+                start += m.t_rp
+            start = max(start, m.rank_closed[rank], m.rank_ready[rank])
+            m.rank_rests[rank] = start + m.t_rfc
+            for bank in range(first, first + m.banks_per_rank):
+                m.activate_at[bank] = start + m.t_rfc
+            m.next_refresh[rank] += m.t_refi - m.t_rp
+
+
+@njit(cache=True)
+def is_waiting(m: Record, place: int, writes: int, now: int) -> bool:
+    """Whether a place of a queue holds a request whose rank does not rest."""
+    if not writes and m.request_state[place] != QUEUED:
+        return False
+    bank, _ = bank_and_row(m, m.dram_write_line[place] if writes else m.request_line[place])
+    return now >= m.rank_rests[bank // m.banks_per_rank]
 
 
 @njit(cache=True)
@@ -65,7 +87,7 @@ def choose(m: Record, now: int, writes: int, gap: int) -> int:
     first_at = NEVER
     waiting = 0
     for place in range(places):
-        if writes or m.request_state[place] == QUEUED:
+        if is_waiting(m, place, writes, now):
             bank, _ = bank_and_row(m, m.dram_write_line[place] if writes else m.request_line[place])
             waiting |= 1 << bank
     for bank in range(1 << m.bank_bits):
@@ -83,7 +105,7 @@ def choose(m: Record, now: int, writes: int, gap: int) -> int:
     best = best_hit = best_first = -1
     best_order = hit_order = first_order = NEVER
     for place in range(places):
-        if not writes and m.request_state[place] != QUEUED:
+        if not is_waiting(m, place, writes, now):
             continue
         bank, row = bank_and_row(m, m.dram_write_line[place] if writes else m.request_line[place])
         order = place if writes else m.request_count[place]
@@ -104,7 +126,10 @@ def choose(m: Record, now: int, writes: int, gap: int) -> int:
 def close_row(m: Record, bank: int, now: int) -> None:
     """Precharge a bank."""
     m.open_row[bank] = -1
-    m.activate_at[bank] = max(m.activate_at[bank], max(now, m.precharge_at[bank]) + m.t_rp)
+    closed = max(now, m.precharge_at[bank]) + m.t_rp
+    m.activate_at[bank] = max(m.activate_at[bank], closed)
+    rank = bank // m.banks_per_rank
+    m.rank_closed[rank] = max(m.rank_closed[rank], closed)
 
 
 @njit(cache=True)
@@ -146,6 +171,8 @@ def burst(m: Record, line: int, place: int, writes: int, now: int) -> int:
     command = max(now, column_at(m, bank, writes), m.channel_at)
     m.channel_at = command + m.t_burst
     rank = bank // m.banks_per_rank
+    m.active_rank = rank
+    m.rank_ready[rank] = max(m.rank_ready[rank], command + m.t_cl + m.t_burst)
     for other in range(1 << m.bank_bits):
         to_read = to_write = m.t_burst + m.t_cs
         if other // m.banks_per_rank == rank:
@@ -182,11 +209,11 @@ def respond(m: Record, request: int, ready: int) -> None:
 
 
 @njit(cache=True)
-def serve(m: Record, now: int, cycle: int) -> bool:
+def serve(m: Record, now: int, cycle: int, served: bool) -> int:
     """Serve one read or write, and choose the direction of the next.
 
     Returns:
-        whether there is more to look at.
+        when to look again (ps), -1 when nothing waits.
     """
     gap = min(m.t_rtw, m.t_cs) if m.bus_writes_next else min(m.t_wtr, m.t_cs)
     if m.bus_writes == m.bus_writes_next:
@@ -196,14 +223,16 @@ def serve(m: Record, now: int, cycle: int) -> bool:
     else:
         m.writes_this_time = 0
     m.bus_writes = m.bus_writes_next
-    refresh(m, now)
+    refresh(m, now, served)
     if not m.bus_writes:
         if m.reads_queued == 0:
             if m.dram_write_n <= m.write_low:
-                return False
+                return -1
             m.bus_writes_next = 1
-            return True
+            return max(now, m.channel_at - m.t_rp - m.t_rcd)
         request = choose(m, now, 0, gap)
+        if request < 0:
+            return first_rested(m, now)
         command = burst(m, m.request_line[request], request, 0, now)
         m.request_state[request] = SERVED
         m.reads_queued -= 1
@@ -212,8 +241,10 @@ def serve(m: Record, now: int, cycle: int) -> bool:
         respond(m, request, command + m.t_cl + m.t_burst + m.t_front + m.t_back)
         if m.dram_write_n > m.write_high and (m.reads_this_time >= m.reads_per_switch or m.reads_queued == 0):
             m.bus_writes_next = 1
-        return True
+        return max(now, m.channel_at - m.t_rp - m.t_rcd)
     place = choose(m, now, 1, gap)
+    if place < 0:
+        return first_rested(m, now)
     burst(m, m.dram_write_line[place], place, 1, now)
     m.dram_write_n -= 1
     m.dram_writes += 1
@@ -227,21 +258,37 @@ def serve(m: Record, now: int, cycle: int) -> bool:
         m.dram_write_refused = 0
         m.waiting[L2] = 0
         schedule_send(m, L2, max(cycle + 1, (now + m.cycle_ps - 1) // m.cycle_ps))
-    return True
+    return max(now, m.channel_at - m.t_rp - m.t_rcd)
+
+
+@njit(cache=True)
+def first_rested(m: Record, now: int) -> int:
+    """When the first of the ranks that rest has rested."""
+    first = NEVER
+    for rank in range(m.ranks):
+        if m.rank_rests[rank] > now:
+            first = min(first, m.rank_rests[rank])
+    return first
 
 
 @njit(cache=True)
 def step(m: Record, now: int, cycle: int) -> None:
-    """Serve what waits, one after the other, each when the channel can be prepared for it."""
-    while serve(m, now, cycle):
-        now = max(now, m.channel_at - m.t_rp - m.t_rcd)
-        following = (now + m.cycle_ps - 1) // m.cycle_ps
-        if following > cycle:
-            m.dram_scheduled = 1
-            m.dram_next_ps = now
-            schedule(m, following, EVENT_DRAM_NEXT, 0)
+    """Serve what waits, one after the other, each when the channel can be prepared for it or its rank has rested."""
+    if (now + m.cycle_ps - 1) // m.cycle_ps != cycle:  # it was looked at earlier, for a request that came while others waited for rest
+        return
+    following = cycle
+    while following == cycle:
+        now = serve(m, now, cycle, m.dram_scheduled == SERVING)
+        if now < 0:
+            m.dram_scheduled = IDLE
             return
-    m.dram_scheduled = 0
+        m.dram_scheduled = SERVING
+        for rank in range(m.ranks):
+            if now == m.rank_rests[rank]:
+                m.dram_scheduled = RESTING
+        following = (now + m.cycle_ps - 1) // m.cycle_ps
+    m.dram_next_ps = now
+    schedule(m, following, EVENT_DRAM_NEXT, 0)
 
 
 @njit(cache=True)
@@ -281,7 +328,7 @@ def send_to_memory(m: Record, cycle: int) -> None:
             look = True
         drop_write(m, L2, what - 1, cycle)
     send_again(m, L2, (m.bus_free_ps + m.cycle_ps - 1) // m.cycle_ps)
-    if look and not m.dram_scheduled:
+    if look and m.dram_scheduled != SERVING:
         step(m, now, cycle)
 
 
