@@ -47,8 +47,8 @@ def test_cycles_near_gem5(name: str, design: str) -> None:
 def test_counters_near_gem5(name: str, design: str) -> None:
     """Misses and mispredictions; loads on the wrong path have the addresses of their stride, not their own."""
     found, recorded = timing(name, design), GEM5.loc[(name, design)]
-    assert found.misses["l2"] == pytest.approx(recorded["l2_misses"], rel=0.04)
-    assert found.misses["l1d"] == pytest.approx(recorded["l1d_misses"], rel=0.09)
+    assert found.misses["l2"] == pytest.approx(recorded["l2_misses"], rel=0.03)
+    assert found.misses["l1d"] == pytest.approx(recorded["l1d_misses"], rel=0.05)
     assert abs(found.misses["l1i"] - recorded["l1i_misses"]) <= 10
     assert found.mispredictions == pytest.approx(recorded["branch_mispredicts"], rel=0.015)
 
@@ -72,11 +72,11 @@ def test_designs_ordered_as_gem5_orders_them() -> None:
     assert right / clear >= 0.9
 
 
-@pytest.mark.parametrize(("name", "tolerance", "same"), [("sort", 1, 0.9999), ("matmul", 800, 0.996), ("json", 300, 0.984)])
+@pytest.mark.parametrize(("name", "tolerance", "same"), [("sort", 1, 0.9999), ("matmul", 100, 0.9998), ("json", 150, 0.984)])
 def test_retire_cycles_follow_gem5(name: str, tolerance: int, same: float) -> None:
-    """retire_*_8w.csv.gz, 70,000 cycles: sort to the cycle over 99,997 instructions; matmul drifts where DRAM refreshes.
+    """retire_*_8w.csv.gz, 70,000 cycles: sort to the cycle over 99,997 instructions; matmul apart at two cold misses at the start only.
 
-    Between two instructions lie as many cycles as in gem5 for all but one in 10,000 (sort), 250 (matmul), 60 (json).
+    Between two instructions lie as many cycles as in gem5 for all but one in 10,000 (sort), 5,000 (matmul), 60 (json).
     """
     trace, executable = program(name)
     recorded = align(trace, RECORDED / f"retire_{name}_8w.csv.gz")
