@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from analysis.configs import Strict, read_yaml
-from analysis.cores.timing_state import MAX_LINES
+from analysis.cores.timing_state import EVENT_HORIZON, MAX_LINES
 from analysis.cores.trace import OpClass
 from analysis.errors import InputError
 from analysis.paths import DATA
@@ -229,6 +229,22 @@ class Design(Strict):
         lines = sum(cache.size_bytes for cache in (self.l1i, self.l1d, self.l2)) // self.line_bytes
         if lines > MAX_LINES:
             raise ValueError(f"l1i, l1d, l2: expected at most {MAX_LINES} lines together, got {lines}")
+        return self
+
+    @model_validator(mode="after")
+    def _answers_within_the_calendar(self) -> Self:
+        """The simulator's calendar of events ends some cycles ahead: the slowest answer must come before."""
+        memory = self.memory
+        own = sum(cache.tag_cycles + cache.data_cycles + cache.response_cycles for cache in (self.l1i, self.l1d, self.l2))
+        l2_bus = memory.l2_bus_request_cycles + memory.l2_bus_response_cycles + self.line_bytes // memory.l2_bus_bytes_per_cycle
+        bus = memory.bus_request_cycles + memory.bus_response_cycles + self.line_bytes // memory.bus_bytes_per_cycle
+        dram = memory.refresh_ps + memory.controller_front_ps + memory.controller_back_ps + 2 * memory.activate_to_precharge_ps
+        dram += 4 * (memory.activate_to_read_ps + memory.read_to_data_ps + memory.precharge_ps + memory.burst_ps)
+        dram += memory.write_recovery_ps + memory.write_to_read_ps + memory.read_to_write_ps + memory.rank_to_rank_ps
+        dram += memory.activation_window_ps + memory.activate_to_activate_ps + memory.read_to_precharge_ps
+        cycles = own + l2_bus + (bus * memory.bus_period_ps + dram) * self.clock_hz / 1e12
+        if cycles > EVENT_HORIZON // 2:
+            raise ValueError(f"l1i, l1d, l2, memory: expected latencies of at most {EVENT_HORIZON // 2} cycles together, got {cycles:.0f}")
         return self
 
 

@@ -163,6 +163,7 @@ def test_same_input_same_output() -> None:
         ("name: x\nwidth: 40\n", "width"),
         ("name: x\nl1d: {size_bytes: 60000, ways: 2, tag_cycles: 2, data_cycles: 2, response_cycles: 2, mshrs: 4}\n", "power of two"),
         ("name: x\nbranch_prediction: {btb_entries: 1000}\n", "power of two"),
+        ("name: x\nmemory: {refresh_interval_ps: 0, refresh_ps: 9000000}\n", "at most 8192 cycles"),
     ],
 )
 def test_bad_designs_are_named(text: str, said: str, tmp_path: Path) -> None:
