@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.cores.compressed import expand
-from analysis.cores.decode import Instruction, decode
+from analysis.cores.decode import decode
 from analysis.cores.elf import Program
 from analysis.cores.timing_state import CODE, CODE_TABLE, MAX_CODE
 from analysis.cores.trace import FIRST_FLOAT_REGISTER, NEVER_EXECUTED, NO_REGISTER, OpClass, Trace
@@ -14,21 +16,27 @@ from analysis.errors import InputError
 
 DIRECT = (OpClass.BRANCH, OpClass.JUMP, OpClass.CALL)
 MAXIMUM_SPAN = 2 * MAX_CODE
+NO_TARGET = 1 << 40
+"""In place of a distance: farther than any jump reaches."""
+DECODED = np.dtype([(name, CODE[name]) for name in ("source", "destination", "opclass", "size", "length")])
+"""What an encoding alone says of a row of the code table."""
 
 
 def _register(number: int) -> int:
     return -1 if number in (0, NO_REGISTER) or number >= 2 * FIRST_FLOAT_REGISTER else number
 
 
-def _fill(rows: NDArray, pcs: NDArray[np.int64], instruction: Instruction, length: int) -> None:
-    """Write one decoded instruction into all rows that hold its encoding."""
-    rows["opclass"] = int(instruction.opclass)
-    rows["size"] = instruction.size
-    rows["length"] = length
-    rows["destination"] = _register(instruction.rd)
-    for k, register in enumerate((instruction.rs1, instruction.rs2, instruction.rs3)):
-        rows["source"][:, k] = _register(register)
-    rows["target"] = pcs + instruction.immediate if instruction.opclass in DIRECT else -1
+@lru_cache(maxsize=1 << 16)
+def _decoded(halves: int) -> tuple[tuple, int] | None:
+    """Fields of the code row of an encoding, and how far behind the instruction its target lies; None when it is no instruction."""
+    wide = halves & 3 == 3
+    full = halves if wide else expand(halves)
+    instruction = None if full is None else decode(full, 0)
+    if instruction is None:
+        return None
+    source = tuple(_register(register) for register in (instruction.rs1, instruction.rs2, instruction.rs3))
+    row = (source, _register(instruction.rd), int(instruction.opclass), instruction.size, 4 if wide else 2)
+    return row, instruction.immediate if instruction.opclass in DIRECT else NO_TARGET
 
 
 def _decode_segments(program: Program, base: int, slots: int) -> NDArray:
@@ -42,18 +50,15 @@ def _decode_segments(program: Program, base: int, slots: int) -> NDArray:
         data = np.frombuffer(segment.data[: len(segment.data) & ~1], "<u2").astype(np.int64)
         first = (segment.address - base) >> 1
         words = data | np.append(data[1:], 0) << 16
-        halves = np.where((data & 3) == 3, words, data)
-        order = np.argsort(halves, kind="stable")
-        unique, starts = np.unique(halves[order], return_index=True)
-        for word, group in zip(unique.tolist(), np.split(order, starts[1:]), strict=True):
-            wide = word & 3 == 3
-            full = word if wide else expand(word)
-            instruction = None if full is None else decode(full, 0)
-            if instruction is not None:
-                places = group + first
-                rows = code[places]
-                _fill(rows, rows["pc"], instruction, 4 if wide else 2)
-                code[places] = rows
+        unique, which = np.unique(np.where((data & 3) == 3, words, data), return_inverse=True)
+        rows, distance = np.zeros(len(unique), DECODED), np.full(len(unique), NO_TARGET)
+        for k, decoded in enumerate(map(_decoded, unique.tolist())):
+            if decoded is not None:
+                rows[k], distance[k] = decoded
+        places = code[first : first + len(data)]
+        for name in DECODED.fields or ():
+            places[name] = rows[name][which]
+        places["target"] = np.where(distance[which] == NO_TARGET, -1, places["pc"] + distance[which])
     return code
 
 
