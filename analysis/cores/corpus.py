@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.cores.designs import Design
 from analysis.cores.instruction_features import Floats, thirteen_features
 from analysis.cores.latency_target import retire_latencies
 from analysis.cores.program_features import ProgramFeatures, program_features
@@ -57,14 +59,15 @@ def paper_features(trace: Trace) -> Floats:
     return thirteen_features(trace.pc, trace.opclass, trace.address, *pairs)
 
 
-def program(name: str, trace: Trace, retire_cycles: NDArray[np.int64]) -> Program:
+def program(name: str, trace: Trace, retire_cycles: NDArray[np.int64], designs: Sequence[Design]) -> Program:
     """A program from its trace and the retire cycles of each instruction on each design.
 
     Args:
         retire_cycles: shape (n, designs).
+        designs: in the same order.
     """
     latency = np.stack([retire_latencies(retire_cycles[:, d]) for d in range(retire_cycles.shape[1])], axis=1)
-    return Program(name, trace.pc.astype(np.int64), paper_features(trace), program_features(trace), latency)
+    return Program(name, trace.pc.astype(np.int64), paper_features(trace), program_features(trace, designs), latency)
 
 
 def split_blocks(instructions: int, seed: int, block: int = BLOCK, shares: tuple[float, float, float] = SHARES) -> NDArray[np.int8]:

@@ -1,4 +1,4 @@
-"""What is predicted: retire latencies, as a capped logarithm or as classes whose mean is known."""
+"""What is predicted: retire latencies, as a capped logarithm or as classes."""
 
 from __future__ import annotations
 
@@ -46,8 +46,7 @@ def is_long(latency: ArrayLike, threshold: float = LONG_FROM) -> NDArray[np.int3
 class LatencyClasses:
     """Latencies as classes: 0, 1, ... `singles` - 1 one cycle each, then ranges that grow by `growth`.
 
-    A predicted distribution over classes gives both figures a user needs: its most likely class (exact latency) and its mean
-    (cycles; sums to the whole program's when the distribution is calibrated).
+    The most likely class of a predicted distribution is the predicted latency.
     """
 
     singles: int = 10

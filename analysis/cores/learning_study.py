@@ -17,7 +17,7 @@ from analysis.cores.paper_training import PaperSetting, predict_paper, train_pap
 from analysis.cores.programs import program_names, program_path
 from analysis.cores.ranking import five_way, pair_orders
 from analysis.cores.timing import simulate
-from analysis.cores.trunk_training import Schedule, Trained, Trunk, calibrate, predict, train, without_memory
+from analysis.cores.trunk_training import Schedule, Trained, Trunk, predict, train, without_memory
 
 INSTRUCTIONS = 1 << 20
 TESTED_BLOCKS = 32
@@ -28,7 +28,8 @@ HELD_OUT, UNSEEN = "held-out windows", "unseen programs"
 def load_program(name: str, instructions: int = INSTRUCTIONS, designs: Sequence[str] = TABLE_4) -> Program:
     """Trace the first instructions of a program of ours, time them on each design, and find their features."""
     trace, _ = trace_program(program_path(name), limit=instructions)
-    return program(name, trace, np.stack([simulate(trace, load_design(d)).retire_cycle for d in designs], axis=1))
+    cores = [load_design(d) for d in designs]
+    return program(name, trace, np.stack([simulate(trace, core).retire_cycle for core in cores], axis=1), cores)
 
 
 def load_programs(names: Sequence[str] | None = None, instructions: int = INSTRUCTIONS) -> list[Program]:
@@ -120,7 +121,7 @@ def baselines(programs: Sequence[Program], parts: Sequence[NDArray[np.int8]], se
     """Guesses for every program.
 
     Held-out windows: the program's most frequent training latency and its mean over all designs ("all designs equal"), and a table
-    by program counter. Unseen programs: the same of all other programs, without a table.
+    by program counter. Unseen programs: the same of all other programs, without a table. In both: what the sketches say, unlearned.
     """
     rows = []
     for k, one in enumerate(programs):
@@ -134,18 +135,14 @@ def baselines(programs: Sequence[Program], parts: Sequence[NDArray[np.int8]], se
         rows.append(
             score(one, blocks, Answer(whole, np.tile(train.mean(axis=0), (n, 1))), {"model": "majority", "setting": setting, "seed": 0})
         )
+        said = one.features.step[indices(blocks, len(one))]
+        rows.append(score(one, blocks, Answer(said, said), {"model": "sketch, nothing learned", "setting": setting, "seed": 0}))
         if setting == HELD_OUT:
             index, tested = indices(np.flatnonzero(parts[k] == TRAIN), len(one)), indices(blocks, len(one))
             tables = [fit_pc_table(one.pc[index], one.latency[index, d])(one.pc[tested]) for d in range(train.shape[1])]
             answer = Answer(np.stack([t[0] for t in tables], axis=1), np.stack([t[1] for t in tables], axis=1))
             rows.append(score(one, blocks, answer, {"model": "table by program counter", "setting": setting, "seed": 0}))
     return rows
-
-
-def ours(programs: Sequence[Program], parts: Sequence[NDArray[np.int8]], schedule: Schedule, seed: int) -> Trained:
-    """Our network, trained and calibrated on these parts."""
-    trained = train(programs, parts, TABLE_4, schedule=schedule, seed=seed)
-    return replace(trained, trunk=calibrate(trained.trunk, programs, parts))
 
 
 def score_ours(trunk: Trunk, one: Program, blocks: NDArray[np.int64], label: dict[str, object]) -> dict[str, list]:
@@ -157,7 +154,7 @@ def score_ours(trunk: Trunk, one: Program, blocks: NDArray[np.int64], label: dic
 def ours_on_held_out_windows(programs: Sequence[Program], schedule: Schedule, seed: int) -> tuple[Trained, dict[str, pd.DataFrame]]:
     """Train on all programs, test on their held-out windows; the same network with its memory erased beside it."""
     parts = split(programs)
-    trained = ours(programs, parts, schedule, seed)
+    trained = train(programs, parts, TABLE_4, schedule=schedule, seed=seed)
     rows = []
     for one, part in zip(programs, parts, strict=True):
         for name, trunk in (("ours", trained.trunk), ("ours, memory erased", without_memory(trained.trunk))):
@@ -166,7 +163,7 @@ def ours_on_held_out_windows(programs: Sequence[Program], schedule: Schedule, se
 
 
 def ours_on_unseen(programs: Sequence[Program], out: Sequence[int], schedule: Schedule, seed: int) -> dict[str, pd.DataFrame]:
-    """Train on all programs but some, test on those, with nothing remembered or calibrated by place in the code."""
+    """Train on all programs but some, test on those, with nothing remembered of any place in the code."""
     parts = split(programs)
     rest = [k for k in range(len(programs)) if k not in out]
     trained = train([programs[k] for k in rest], [parts[k] for k in rest], TABLE_4, schedule=schedule, seed=seed)

@@ -76,7 +76,7 @@ def write_trunk(trunk: Trunk, path: str | Path, about: dict[str, str]) -> None:
         about: what it was trained on and how, as text.
     """
     arrays = {name: np.asarray(value) for name, value in trunk.parameters.items()}
-    arrays |= {"class_means": trunk.class_means, "memory": trunk.memory, "factor": trunk.factor}
+    arrays |= {"class_means": trunk.class_means, "memory": trunk.memory, "residual": trunk.residual}
     text = {"kind": TRUNK, "designs": json.dumps(trunk.designs), "features": json.dumps(NAMES), **about}
     write_atomic(Path(path), save(arrays, metadata=text))
 
@@ -103,14 +103,14 @@ def read_trunk(path: str | Path) -> Trunk:
         **trunk_shapes(shape),
         "class_means": (len(designs), CLASSES.count),
         "memory": (PLACES, memory_width(len(designs))),
-        "factor": (PLACES, len(designs)),
+        "residual": (PLACES, len(designs)),
     }
     for name, size in wanted.items():
         if name not in arrays or arrays[name].shape != size:
             got = arrays[name].shape if name in arrays else "nothing"
             raise InputError(f"expected an array of shape {size}, got {got}", path=path, key=name)
     parameters = {name: jnp.asarray(arrays[name]) for name in trunk_shapes(shape)}
-    return Trunk(parameters, designs, arrays["class_means"], arrays["memory"], arrays["factor"])
+    return Trunk(parameters, designs, arrays["class_means"], arrays["memory"], arrays["residual"])
 
 
 def write_paper(model: PaperModel, path: str | Path, about: dict[str, str]) -> None:

@@ -1,13 +1,14 @@
-"""What does our network see of an instruction: properties of the program that a trace alone gives, the same for every design?
+"""What does our network see of an instruction: properties of the program that a trace alone gives, and a sketch of each design?
 
-Reuse distances of data and instruction lines, strides, distances to producers and to the store that a load reads from, what
-idealised predictors get wrong, and how far dependences alone let the program run ahead. All are causal: an instruction's features
-need the trace up to it. None knows a size, width or latency of a design.
+The same for every design: reuse distances of data and instruction lines, strides, distances to producers and to the store that a load
+reads from, what idealised predictors get wrong, and how far dependences alone let the program run ahead. For each design: what its
+sketch (analysis.cores.sketch) says. All are causal: an instruction's features need the trace up to it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numba import njit
@@ -16,7 +17,11 @@ from numpy.typing import NDArray
 from analysis.cores import branch_history, dataflow_limits
 from analysis.cores.branch_history import surprises
 from analysis.cores.dataflow_limits import CLASS_LATENCY, limits, load_latencies
+from analysis.cores.designs import Design
+from analysis.cores.latency_target import LatencyClasses
 from analysis.cores.reuse import set_distances, stack_distances, touches_since
+from analysis.cores.sketch import sketch
+from analysis.cores.sketch_inputs import SketchInputs, sketch_inputs, store_before
 from analysis.cores.trace import LOADS, STORES, OpClass, Trace
 
 LINE_BITS = 6
@@ -24,6 +29,7 @@ SET_BITS = (6, 7, 8, 9, 10, 11, 12)
 DEEPEST = 9
 OPCLASSES = len(OpClass)
 PLACES = 1 << 15
+CLASSES = LatencyClasses()
 
 NAMES = (
     *(f"producer{k}_distance" for k in (1, 2, 3)),
@@ -54,11 +60,15 @@ class ProgramFeatures:
         numbers: float16 (n, len(NAMES)), each roughly 0 to 1 or -1 to 1 by a fixed scale (nothing is fitted).
         opclass: uint8 (n,).
         place: number of the code around the instruction, for what is remembered about code seen in training, int32 (n,).
+        sketched: logarithms of the sketch's step and slack on each design, float16 (n, 2 designs).
+        step: the sketch's step on each design (cycles), at most 65,535, uint16 (n, designs).
     """
 
     numbers: NDArray[np.float16]
     opclass: NDArray[np.uint8]
     place: NDArray[np.int32]
+    sketched: NDArray[np.float16]
+    step: NDArray[np.uint16]
 
 
 def _log(values: NDArray, scale: float) -> NDArray[np.float32]:
@@ -79,19 +89,6 @@ def _producers(sources: NDArray[np.uint8], destination: NDArray[np.uint8]) -> ND
                 result[i, k] = i - last[register]
         if destination[i] < 64:
             last[destination[i]] = i
-    return result
-
-
-@njit(cache=True)
-def _store_before(words: NDArray[np.int64], positions: NDArray[np.int64], stores: NDArray[np.bool_], kinds: int, n: int) -> NDArray:
-    last = np.full(kinds, np.int64(-1))
-    result = np.full(n, np.int64(-1))
-    for t in range(len(words)):
-        i = positions[t]
-        if stores[i]:
-            last[words[t]] = i
-        else:
-            result[i] = last[words[t]]
     return result
 
 
@@ -133,11 +130,29 @@ def places(trace: Trace) -> NDArray[np.int32]:
     return (mixed % np.uint64(PLACES)).astype(np.int32)[compact]
 
 
-def program_features(trace: Trace) -> ProgramFeatures:
+def sketches(trace: Trace, designs: Sequence[Design]) -> NDArray[np.int32]:
+    """Step and slack of each instruction on each design by its sketch, shape (n, designs, 2)."""
+    read: dict[str, SketchInputs] = {}
+    found = []
+    for design in designs:
+        key = repr((design.branch_prediction, design.line_bytes, design.dependence_check_bytes))
+        if key not in read:
+            read[key] = sketch_inputs(trace, design)
+        found.append(sketch(read[key], design))
+    return np.stack(found, axis=1)
+
+
+def without_sketches(features: ProgramFeatures) -> ProgramFeatures:
+    """The same features with nothing known of any design."""
+    return replace(features, sketched=np.zeros_like(features.sketched), step=np.zeros_like(features.step))
+
+
+def program_features(trace: Trace, designs: Sequence[Design]) -> ProgramFeatures:
     """The features of a whole trace.
 
     Args:
         trace: executed instructions, from the start of the program (what came before counts as never touched).
+        designs: to be sketched.
     """
     n = len(trace)
     code, row, opclass = trace.code, trace.index, trace.opclass
@@ -153,7 +168,7 @@ def program_features(trace: Trace) -> ProgramFeatures:
         out[f"producer{k + 1}_distance"][:] = _log(producers[:, k], 10)
 
     words, word_of = np.unique(address[memory] >> 3, return_inverse=True)
-    before = _store_before(word_of, memory, stores, len(words), n)
+    before = store_before(word_of, memory, stores, len(words), n)
     out["store_distance"][memory] = _log(np.where(before[memory] < 0, -1, memory - before[memory]), 16)
     out["is_load"][:], out["is_store"][:] = loads, stores
 
@@ -193,4 +208,6 @@ def program_features(trace: Trace) -> ProgramFeatures:
         out[f"{name}_step"][:] = _log(limit[:, 0], 8)
         out[f"{name}_slack"][:] = _log(limit[:, 1], 8)
 
-    return ProgramFeatures(numbers, opclass, places(trace))
+    steps = sketches(trace, designs)
+    logs = np.concatenate([_log(steps[:, :, 0], 8), _log(steps[:, :, 1], 8)], axis=1).astype(np.float16)
+    return ProgramFeatures(numbers, opclass, places(trace), logs, np.minimum(steps[:, :, 0], 65535).astype(np.uint16))

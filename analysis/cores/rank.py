@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.cores.corpus import BLOCK
+from analysis.cores.designs import load_design
 from analysis.cores.program_features import program_features
 from analysis.cores.trace import Trace
 from analysis.cores.trunk_training import Trunk, predict
@@ -52,7 +53,7 @@ def rank(trace: Trace, trunk: Trunk, most_blocks: int = 256, seed: int = 0) -> R
     n = len(trace)
     if n == 0:
         raise InputError("no instruction to rank by: the trace is empty")
-    features = program_features(trace)
+    features = program_features(trace, [load_design(name) for name in trunk.designs])
     total = -(-n // BLOCK)
     blocks = np.unique(np.linspace(0, total - 1, min(most_blocks, total)).astype(np.int64))
     expected = predict(trunk, features, blocks).expected.astype(np.float64)

@@ -1,9 +1,7 @@
 """Our network: program features, one causal recurrent trunk, a head for each design.
 
-Each head gives a distribution over latency classes. Its most likely class is the predicted latency of the instruction; its mean is
-its expected cycles, and the sum of means is the predicted cycles of the program: cross-entropy makes the mean of the predicted
-distributions equal the frequencies seen, so the sum is calibrated on what the network was trained on. The designs share the trunk,
-so what it gets wrong about a program it gets wrong alike for all of them, and their order suffers less than their cycles.
+Each head gives a distribution over latency classes, whose most likely class is the predicted latency of the instruction. The network
+starts as the sketch of each design and learns what the sketch gets wrong.
 
 What is remembered of code seen in training (its mean latencies) is an input; it is withheld from some training windows, and is empty
 for code never seen, so that the same network predicts both.
@@ -17,9 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from analysis.cores.latency_target import LatencyClasses
 from analysis.cores.lstm import Parameters
-from analysis.cores.program_features import NAMES, OPCLASSES
+from analysis.cores.program_features import CLASSES, NAMES, OPCLASSES
 
 
 @dataclass(frozen=True)
@@ -35,7 +32,7 @@ class TrunkShape:
     """
 
     designs: int
-    classes: int = LatencyClasses().count
+    classes: int = CLASSES.count
     mixed: int = 64
     hidden: int = 64
     embedded: int = 8
@@ -48,7 +45,7 @@ def memory_width(designs: int) -> int:
 
 def trunk_shapes(shape: TrunkShape) -> dict[str, tuple[int, ...]]:
     """Every parameter with its shape."""
-    width = len(NAMES) + shape.embedded + memory_width(shape.designs)
+    width = len(NAMES) + 2 * shape.designs + shape.embedded + memory_width(shape.designs)
     return {
         "opclass": (OPCLASSES, shape.embedded),
         "mix.weight": (shape.mixed, width),
@@ -61,6 +58,7 @@ def trunk_shapes(shape: TrunkShape) -> dict[str, tuple[int, ...]]:
         "join.bias": (shape.mixed,),
         "heads.weight": (shape.designs * shape.classes, shape.mixed),
         "heads.bias": (shape.designs * shape.classes,),
+        "sketch": (shape.designs, shape.classes, shape.classes),
     }
 
 
@@ -81,13 +79,14 @@ def _gru(x: jax.Array, p: Parameters) -> jax.Array:
     return jax.lax.scan(step, jnp.zeros((x.shape[1], hidden), x.dtype), gates_x)[1]
 
 
-def logits(p: Parameters, numbers: jax.Array, opclass: jax.Array, remembered: jax.Array, designs: int) -> jax.Array:
-    """Unnormalised log-probability of each class for each design.
+def logits(p: Parameters, numbers: jax.Array, opclass: jax.Array, remembered: jax.Array, step: jax.Array, designs: int) -> jax.Array:
+    """Unnormalised log-probability of each class for each design: of the sketch's class, and what the network adds.
 
     Args:
-        numbers: shape (length, batch, len(NAMES)).
+        numbers: features and logarithms of the sketches, shape (length, batch, len(NAMES) + 2 designs).
         opclass: shape (length, batch).
         remembered: what training saw at this place in the code, zeros where nothing (or withheld), shape (length, batch, memory_width).
+        step: cycles that the sketch of each design says, shape (length, batch, designs).
         designs: heads.
     Returns:
         shape (length, batch, designs, classes).
@@ -97,7 +96,7 @@ def logits(p: Parameters, numbers: jax.Array, opclass: jax.Array, remembered: ja
     joined = jnp.concatenate([_gru(mixed, p), mixed], axis=-1)
     joined = jax.nn.relu(joined @ p["join.weight"].T + p["join.bias"])
     out = joined @ p["heads.weight"].T + p["heads.bias"]
-    return out.reshape(*out.shape[:-1], designs, -1)
+    return out.reshape(*out.shape[:-1], designs, -1) + p["sketch"][jnp.arange(designs), class_of(step)]
 
 
 def cross_entropy(scores: jax.Array, classes: jax.Array) -> jax.Array:
@@ -111,20 +110,9 @@ def cross_entropy(scores: jax.Array, classes: jax.Array) -> jax.Array:
     return jnp.mean(jax.nn.logsumexp(scores, axis=-1) - chosen)
 
 
-def sum_deviance(scores: jax.Array, means: jax.Array, cycles: jax.Array, scale: jax.Array) -> jax.Array:
-    """How far the expected cycles of whole windows are from the true ones: Poisson deviance / scale, averaged.
-
-    E - Y + Y ln(Y / E) for the sums E and Y over a window; its least is at the mean, so that sums stay calibrated.
-
-    Args:
-        scores: shape (length, batch, designs, classes).
-        means: mean latency of each class, shape (designs, classes).
-        cycles: true sums, shape (batch, designs).
-        scale: cycles of a mean window of the same program, shape (batch, designs).
-    """
-    expected = jnp.sum(jax.nn.softmax(scores, axis=-1) * means, axis=(0, 3)) + 1.0
-    true = cycles + 1.0
-    return jnp.mean((expected - true + true * jnp.log(true / expected)) / scale)
+def class_of(step: jax.Array) -> jax.Array:
+    """Latency class of some cycles (`LatencyClasses.of`)."""
+    return jnp.searchsorted(jnp.asarray(CLASSES.edges), step.astype(jnp.int32), side="right") - 1
 
 
 def starting_values(shape: TrunkShape, seed: int) -> Parameters:
@@ -132,7 +120,7 @@ def starting_values(shape: TrunkShape, seed: int) -> Parameters:
     generator = np.random.default_rng(seed)
     drawn = {}
     for name, size in trunk_shapes(shape).items():
-        if len(size) == 1:
+        if len(size) == 1 or name == "sketch":
             value = np.zeros(size)
         elif name == "opclass":
             value = generator.normal(0, 0.1, size)

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from analysis.cores.designs import Design
 from analysis.cores.sketch_inputs import HIT, MEMORY, NEXT_LEVEL, WRONG_AT_DECODE, WRONG_AT_EXECUTION, SketchInputs, levels
 from analysis.cores.timing import core_state
+from analysis.cores.timing_state import NO_UNIT, UNITS
 
 RING = 1 << 13
-UNITS = 5
-NO_UNIT = 255
+ISSUE = UNITS
+"""Place of the issue slots behind those of the units."""
 FETCH_TO_DISPATCH = 4
 """Cycles from fetch over decode and rename (two) to dispatch; issue may follow in the same cycle."""
 RESTART = 3
@@ -287,7 +288,7 @@ def walk(
                     at = max(at, done[before])
         if is_load and not z.speculates and near_store[i] >= 0:
             at = max(at, done[near_store[i]])
-        at = take(used[UNITS], cycle_of[UNITS], at, z.width)
+        at = take(used[ISSUE], cycle_of[ISSUE], at, z.width)
         unit = unit_of[op]
         if unit != NO_UNIT:
             at = take(used[unit], cycle_of[unit], at, unit_count[unit])

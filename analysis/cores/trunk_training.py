@@ -13,13 +13,11 @@ import optax
 from numpy.typing import NDArray
 
 from analysis.cores.corpus import BLOCK, TRAIN, VALIDATION, Program, instructions_of
-from analysis.cores.latency_target import LatencyClasses
 from analysis.cores.lstm import Parameters
-from analysis.cores.program_features import NAMES, PLACES, ProgramFeatures
-from analysis.cores.shared_trunk import TrunkShape, cross_entropy, logits, memory_width, starting_values, sum_deviance
+from analysis.cores.program_features import CLASSES, NAMES, PLACES, ProgramFeatures
+from analysis.cores.shared_trunk import TrunkShape, cross_entropy, logits, memory_width, starting_values
 
 WARM_UP = 64
-CLASSES = LatencyClasses()
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,6 @@ class Schedule:
         window: instructions with loss in a window, behind `WARM_UP` without.
         rate: largest learning rate; rises for a twentieth of the steps, then falls as a cosine.
         withheld: share of windows from which the memory of their code is withheld, so that unseen code is predicted as well; 1: no memory.
-        sums: weight of the deviance of whole windows beside the cross-entropy.
         checks: how often validation looks; the best of its looks is kept (early stopping).
     """
 
@@ -41,7 +38,6 @@ class Schedule:
     window: int = 192
     rate: float = 3e-3
     withheld: float = 0.4
-    sums: float = 0.5
     checks: int = 4
 
 
@@ -54,14 +50,14 @@ class Trunk:
         designs: name of each head.
         class_means: mean latency of each class on each design in training, float32 (designs, classes).
         memory: what training saw at each place in the code, float16 (PLACES, memory_width); see `remember`.
-        factor: by which expected cycles are multiplied at each place on each design, float16 (PLACES, designs); see `calibrate`.
+        residual: mean of true less sketched cycles at each place on each design in training, float16 (PLACES, designs); see `residuals`.
     """
 
     parameters: Parameters
     designs: tuple[str, ...]
     class_means: NDArray[np.float32]
     memory: NDArray[np.float16]
-    factor: NDArray[np.float16]
+    residual: NDArray[np.float16]
 
 
 @dataclass(frozen=True)
@@ -78,8 +74,8 @@ class Prediction:
     """Cycles since the previous instruction retired, as predicted: shape (n, designs) each.
 
     Attributes:
-        likely: of the most likely class, whole cycles.
-        expected: mean of the distribution; its sum is the predicted cycles of the run.
+        likely: of the most likely class, whole cycles (of the class that the sketch says: the sketch's cycles).
+        expected: the sketch's cycles and the mean residual of the place; the sum is the predicted cycles of the run.
     """
 
     likely: NDArray[np.int32]
@@ -90,8 +86,10 @@ Batch = tuple[NDArray, ...]
 
 
 def _gather(programs: Sequence[Program], which: NDArray[np.int64], starts: NDArray[np.int64], length: int, latencies: bool) -> Batch:
-    """Windows as (numbers, opclass, place, classes), time first; zeros in front of a trace."""
-    numbers = np.zeros((length, len(starts), len(NAMES)), np.float16)
+    """Windows as (numbers, opclass, place, steps of the sketches, classes), time first; zeros in front of a trace."""
+    designs = programs[0].features.step.shape[1]
+    numbers = np.zeros((length, len(starts), len(NAMES) + 2 * designs), np.float16)
+    step = np.zeros((length, len(starts), designs), np.uint16)
     opclass = np.zeros((length, len(starts)), np.int32)
     place = np.zeros((length, len(starts)), np.int32)
     classes = np.zeros((length, len(starts), programs[0].latency.shape[1] if latencies else 0), np.int32)
@@ -99,12 +97,14 @@ def _gather(programs: Sequence[Program], which: NDArray[np.int64], starts: NDArr
         one, start = programs[int(which[b])], int(starts[b])
         low, high = max(start, 0), min(start + length, len(one.pc))
         into = slice(low - start, high - start)
-        numbers[into, b] = one.features.numbers[low:high]
+        numbers[into, b, : len(NAMES)] = one.features.numbers[low:high]
+        numbers[into, b, len(NAMES) :] = one.features.sketched[low:high]
+        step[into, b] = one.features.step[low:high]
         opclass[into, b] = one.features.opclass[low:high]
         place[into, b] = one.features.place[low:high]
         if latencies:
             classes[into, b] = CLASSES.of(one.latency[low:high])
-    return numbers, opclass, place, classes
+    return numbers, opclass, place, step, classes
 
 
 def _starts(parts: Sequence[NDArray[np.int8]], part: int, sizes: Sequence[int], window: int) -> tuple[NDArray, NDArray]:
@@ -133,6 +133,30 @@ def remember(places: NDArray[np.int32], latency: NDArray[np.int64]) -> NDArray[n
     return np.stack([*columns, np.log1p(seen) / 10], axis=1).astype(np.float16)
 
 
+def residuals(places: NDArray[np.int32], gap: NDArray[np.int64]) -> NDArray[np.float16]:
+    """Mean gap at each place on each design, drawn to zero by eight imagined sightings; zero at a place never seen.
+
+    Args:
+        places: shape (n,).
+        gap: true less sketched cycles, shape (n, designs).
+    """
+    seen = np.bincount(places, minlength=PLACES)
+    sums = [np.bincount(places, weights=gap[:, d], minlength=PLACES) / (seen + 8) for d in range(gap.shape[1])]
+    return np.stack(sums, axis=1).astype(np.float16)
+
+
+def follows(said: NDArray[np.int32], classes: NDArray[np.int32], weight: float = 4.0) -> NDArray[np.float32]:
+    """ln p(class | class that the sketch says) in a training set, shape (classes, classes).
+
+    Every row is drawn to the frequencies of all classes, with a small share for the sketch's own class, by `weight` imagined sightings.
+    """
+    counts = np.bincount(said * np.int64(CLASSES.count) + classes, minlength=CLASSES.count**2).reshape(CLASSES.count, -1).astype(float)
+    overall = (counts.sum(axis=0) + 1) / (counts.sum() + CLASSES.count)
+    prior = (overall + np.eye(CLASSES.count)) / 2
+    counts += weight * prior
+    return np.log(counts / counts.sum(axis=1, keepdims=True)).astype(np.float32)
+
+
 def train(
     programs: Sequence[Program],
     parts: Sequence[NDArray[np.int8]],
@@ -156,36 +180,28 @@ def train(
     train_mask = [instructions_of(blocks, TRAIN, size) for blocks, size in zip(parts, sizes, strict=True)]
     latency = np.concatenate([p.latency[m] for p, m in zip(programs, train_mask, strict=True)])
     class_means = np.stack([CLASSES.means(latency[:, d]) for d in range(len(designs))])
-    memory = remember(np.concatenate([p.features.place[m] for p, m in zip(programs, train_mask, strict=True)]), latency)
+    steps = np.concatenate([p.features.step[m] for p, m in zip(programs, train_mask, strict=True)])
+    places = np.concatenate([p.features.place[m] for p, m in zip(programs, train_mask, strict=True)])
+    memory, residual = remember(places, latency), residuals(places, latency - steps)
     assert memory.shape[1] == memory_width(len(designs))
-    if schedule.withheld >= 1:
-        memory = np.zeros_like(memory)  # its weights are never trained, so it must be empty whenever the network is asked
-    scales = np.stack([p.latency[m].mean(axis=0) for p, m in zip(programs, train_mask, strict=True)]) * schedule.window
+    if schedule.withheld >= 1:  # the weights of the memory are never trained, so it must be empty whenever the network is asked
+        memory, residual = np.zeros_like(memory), np.zeros_like(residual)
 
     parameters = starting_values(shape, seed)
-    frequency = np.stack([np.bincount(CLASSES.of(latency[:, d]), minlength=CLASSES.count) for d in range(len(designs))])
-    parameters["heads.bias"] = jnp.asarray(np.log((frequency + 1.0) / (frequency + 1.0).sum(1, keepdims=True)).ravel(), jnp.float32)
+    rows = [follows(CLASSES.of(steps[:, d]), CLASSES.of(latency[:, d])) for d in range(len(designs))]
+    parameters["sketch"] = jnp.asarray(np.stack(rows))
     rates = optax.warmup_cosine_decay_schedule(0.0, schedule.rate, max(1, schedule.steps // 20), schedule.steps + 1, schedule.rate / 100)
     optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(rates))
     length = WARM_UP + schedule.window
 
     def loss_of(
-        p: Parameters,
-        numbers: jax.Array,
-        opclass: jax.Array,
-        remembered: jax.Array,
-        classes: jax.Array,
-        cycles: jax.Array,
-        scale: jax.Array,
+        p: Parameters, numbers: jax.Array, opclass: jax.Array, remembered: jax.Array, step: jax.Array, classes: jax.Array
     ) -> jax.Array:
-        scores = logits(p, numbers, opclass, remembered, len(designs))[WARM_UP:]
-        deviance = sum_deviance(scores, jnp.asarray(class_means), cycles, scale)
-        return cross_entropy(scores, classes[WARM_UP:]) + schedule.sums * deviance
+        return cross_entropy(logits(p, numbers, opclass, remembered, step, len(designs))[WARM_UP:], classes[WARM_UP:])
 
     def batch_of(which: NDArray[np.int64], starts: NDArray[np.int64], use: NDArray[np.bool_]) -> Batch:
-        numbers, opclass, place, classes = _gather(programs, which, starts - WARM_UP, length, True)
-        cycles = np.stack([programs[int(k)].latency[s : s + schedule.window].sum(axis=0) for k, s in zip(which, starts, strict=True)])
-        return numbers, opclass, memory[place] * use[None, :, None], classes, cycles.astype(np.float32), scales[which].astype(np.float32)
+        numbers, opclass, place, step, classes = _gather(programs, which, starts - WARM_UP, length, True)
+        return numbers, opclass, memory[place] * use[None, :, None], step, classes
 
     @jax.jit
     def update(p: Parameters, state: optax.OptState, *batch: jax.Array) -> tuple[Parameters, optax.OptState, jax.Array]:
@@ -224,15 +240,12 @@ def train(
             losses.append(validation_loss(parameters))
             if losses[-1] < best:
                 best, kept, kept_step = losses[-1], parameters, step
-    return Trained(Trunk(kept, tuple(designs), class_means, memory, np.ones((PLACES, len(designs)), np.float16)), tuple(losses), kept_step)
+    return Trained(Trunk(kept, tuple(designs), class_means, memory, residual), tuple(losses), kept_step)
 
 
 @partial(jax.jit, static_argnames="designs")
-def _answers(
-    p: Parameters, numbers: jax.Array, opclass: jax.Array, remembered: jax.Array, means: jax.Array, designs: int
-) -> tuple[jax.Array, jax.Array]:
-    scores = logits(p, numbers, opclass, remembered, designs)
-    return jnp.argmax(scores, axis=-1), jnp.sum(jax.nn.softmax(scores, axis=-1) * means, axis=-1)
+def _most_likely(p: Parameters, numbers: jax.Array, opclass: jax.Array, remembered: jax.Array, step: jax.Array, designs: int) -> jax.Array:
+    return jnp.argmax(logits(p, numbers, opclass, remembered, step, designs), axis=-1)
 
 
 def predict(trunk: Trunk, features: ProgramFeatures, blocks: NDArray[np.int64] | None = None, batch: int = 32) -> Prediction:
@@ -257,37 +270,18 @@ def predict(trunk: Trunk, features: ProgramFeatures, blocks: NDArray[np.int64] |
         piece = blocks[first : first + batch]
         padded = np.concatenate([piece, np.full(batch - len(piece), piece[-1])]) if len(blocks) > batch else piece
         starts = padded * BLOCK - lead
-        numbers, opclass, place, _ = _gather(holder, np.zeros(len(padded), np.int64), starts, lead + BLOCK, False)
-        best, mean = _answers(trunk.parameters, numbers, opclass, trunk.memory[place], jnp.asarray(trunk.class_means), len(trunk.designs))
-        best, mean = np.asarray(best)[lead:], np.asarray(mean)[lead:]
+        numbers, opclass, place, step, _ = _gather(holder, np.zeros(len(padded), np.int64), starts, lead + BLOCK, False)
+        best = np.asarray(_most_likely(trunk.parameters, numbers, opclass, trunk.memory[place], step, len(trunk.designs)))[lead:]
         for b, block in enumerate(piece.tolist()):
             length = min(BLOCK, n - block * BLOCK)
-            likely.append(np.take_along_axis(whole, best[:length, b].T, axis=1).T)
-            expected.append(mean[:length, b] * trunk.factor[features.place[block * BLOCK : block * BLOCK + length]])
+            here = slice(block * BLOCK, block * BLOCK + length)
+            said = features.step[here]
+            classes = np.take_along_axis(whole, best[:length, b].T, axis=1).T
+            likely.append(np.where(best[:length, b] == CLASSES.of(said), said, classes).astype(np.int32))
+            expected.append(said + trunk.residual[features.place[here]].astype(np.float32))
     return Prediction(np.concatenate(likely), np.concatenate(expected))
-
-
-def calibrate(trunk: Trunk, programs: Sequence[Program], parts: Sequence[NDArray[np.int8]], blocks: int = 40) -> Trunk:
-    """The network with what it gets wrong about the code it has seen put right: true over expected cycles, place by place.
-
-    factor = (true + 32) / (expected + 32) within 1/4 and 4, over a sample of the training blocks; 1 at places that are not in it.
-
-    Args:
-        trunk: trained, not yet calibrated.
-        programs, parts: as in training.
-        blocks: training blocks a program that are looked at.
-    """
-    true, expected = np.zeros((2, PLACES, len(trunk.designs)))
-    for one, part in zip(programs, parts, strict=True):
-        chosen = np.random.default_rng(0).permutation(np.flatnonzero(part == TRAIN))[:blocks]
-        got = predict(trunk, one.features, chosen)
-        index = np.concatenate([np.arange(b * BLOCK, min((b + 1) * BLOCK, len(one))) for b in chosen.tolist()])
-        for d in range(len(trunk.designs)):
-            true[:, d] += np.bincount(one.features.place[index], weights=one.latency[index, d], minlength=PLACES)
-            expected[:, d] += np.bincount(one.features.place[index], weights=got.expected[:, d], minlength=PLACES)
-    return replace(trunk, factor=np.clip((true + 32) / (expected + 32), 0.25, 4).astype(np.float16))
 
 
 def without_memory(trunk: Trunk) -> Trunk:
     """The same network, forgetting the code it has seen."""
-    return replace(trunk, memory=np.zeros_like(trunk.memory), factor=np.ones_like(trunk.factor))
+    return replace(trunk, memory=np.zeros_like(trunk.memory), residual=np.zeros_like(trunk.residual))

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from analysis.cores.branch_history import NAMES as SURPRISES
 from analysis.cores.corpus import BLOCK, TEST, TRAIN, VALIDATION, instructions_of, paper_features, program, register_pairs, split_blocks
 from analysis.cores.dataflow_limits import limits, load_latencies
+from analysis.cores.designs import load_design
 from analysis.cores.instruction_features import FEATURES, Window, fit_scaling, join_address, split_address
 from analysis.cores.latency_target import LatencyClasses, from_log_target, is_long, log_target, retire_latencies
 from analysis.cores.program_features import NAMES, places, program_features
 from analysis.cores.reuse import COLD, set_distances, stack_distances
 from analysis.cores.trace import NO_REGISTER, Code, OpClass, Trace, read_trace, trace_of, write_trace
 
+CORES = [load_design("4w+mem"), load_design("8w")]
 lines = st.lists(st.integers(0, 40), min_size=1, max_size=300)
 
 
@@ -142,7 +144,7 @@ def test_what_repeats_is_predictable_and_what_is_random_is_not() -> None:
     random_branch = trace_of(
         pcs, ops, np.zeros(len(pcs)), np.full((len(pcs), 3), 255), np.full(len(pcs), 255), np.zeros(len(pcs)), np.full(len(pcs), 4), 12
     )
-    wrong = program_features(random_branch).numbers[:, [NAMES.index(name) for name in SURPRISES]]
+    wrong = program_features(random_branch, CORES).numbers[:, [NAMES.index(name) for name in SURPRISES]]
     share = wrong[np.array(ops) == OpClass.BRANCH].mean(axis=0)
     assert (share[:4] > 0.4).all() and (share[:4] < 0.6).all()
     pcs = ([0, 4] * 8 + [8]) * 400
@@ -150,7 +152,7 @@ def test_what_repeats_is_predictable_and_what_is_random_is_not() -> None:
     loop = trace_of(
         pcs, ops, np.zeros(len(pcs)), np.full((len(pcs), 3), 255), np.full(len(pcs), 255), np.zeros(len(pcs)), np.full(len(pcs), 4), 0
     )
-    wrong = program_features(loop).numbers[:, [NAMES.index(name) for name in SURPRISES]][np.array(ops) == OpClass.BRANCH][800:]
+    wrong = program_features(loop, CORES).numbers[:, [NAMES.index(name) for name in SURPRISES]][np.array(ops) == OpClass.BRANCH][800:]
     bias, by_global, by_local, either, _ = wrong.mean(axis=0)
     assert 0.1 < bias < 0.3
     assert by_global == by_local == either == 0
@@ -161,9 +163,10 @@ def test_what_repeats_is_predictable_and_what_is_random_is_not() -> None:
 def test_features_look_back_only(seed: int, cut: int) -> None:
     """Features of the first instructions do not change when the trace goes on (its last branch aside)."""
     trace = toy_trace(1000, seed)
-    whole, part = program_features(trace), program_features(trace.slice(0, cut))
+    whole, part = program_features(trace, CORES), program_features(trace.slice(0, cut), CORES)
     targets = [NAMES.index(name) for name in NAMES if name != "target_wrong"]
     assert np.array_equal(whole.numbers[: cut - 1, targets], part.numbers[: cut - 1, targets])
+    assert np.array_equal(whole.step[: cut - 1], part.step[: cut - 1])
     assert np.isfinite(whole.numbers).all() and np.abs(whole.numbers).max() <= 1.25
 
 
@@ -180,7 +183,7 @@ def test_every_instruction_is_in_one_part(instructions: int, seed: int) -> None:
 def test_a_program_holds_latencies_of_each_design() -> None:
     trace = toy_trace(500, 1)
     retire = toy_retire(trace)
-    one = program("toy", trace, retire)
+    one = program("toy", trace, retire, CORES)
     assert one.latency.sum(axis=0).tolist() == retire[-1].tolist()
     assert one.raw.shape == (500, 13) and one.features.numbers.shape == (500, len(NAMES))
 

@@ -91,6 +91,11 @@ def test_branches_are_learned() -> None:
     assert (wrong[: n // 2] == WRONG_AT_EXECUTION).any() and (wrong[n // 2 :] == RIGHT).all()
 
 
+def test_every_class_of_instruction_has_a_step() -> None:
+    body = [(kind, NO_REGISTER, NO_REGISTER) for kind in (OpClass.SYSTEM, OpClass.FENCE, OpClass.ATOMIC, OpClass.INT_ALU)]
+    assert cycles(loop(body, 100), PERFECT) < 100 * 40
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_near_the_recorded_runs(name: str) -> None:
     """Cycles of data/recorded/gem5/ipc.csv; and the exact share on 8w far above that of always saying the most frequent latency.
