@@ -16,17 +16,19 @@ PAGE_BITS = 12
 
 
 @njit(cache=True)
-def _place(address: NDArray[np.int64], known: NDArray[np.int64], physical: NDArray[np.int64]) -> None:
-    """Write the physical addresses; `known` holds the pages of the executable in the order of physical memory."""
+def _place(address: NDArray[np.int64], known: NDArray[np.int64]) -> None:
+    """Turn addresses into physical ones, in place; `known` holds the pages of the executable in the order of physical memory."""
     numbers = {page: place for place, page in enumerate(known)}
     last, shift = -1, 0
     for k in range(len(address)):
+        if address[k] == 0:
+            continue
         page = address[k] >> PAGE_BITS
         if page != last:
             if page not in numbers:
                 numbers[page] = len(numbers)
             last, shift = page, (numbers[page] - page) << PAGE_BITS
-        physical[k] = address[k] + shift
+        address[k] += shift
 
 
 def program_pages(program: Program) -> NDArray[np.int64]:
@@ -50,9 +52,6 @@ def physical_addresses(address: NDArray[np.uint64], program: Program | None) -> 
     if program is None:
         return physical, 0
     known = program_pages(program)
-    accessed = np.flatnonzero(physical)
-    placed = np.empty(len(accessed), np.int64)
-    _place(physical[accessed], known, placed)
-    physical[accessed] = placed
+    _place(physical, known)
     code = next(s.address for s in program.segments if s.executable) >> PAGE_BITS
     return physical, int(np.flatnonzero(known == code)[0] - code) << PAGE_BITS

@@ -39,11 +39,8 @@ def _decoded(halves: int) -> tuple[tuple, int] | None:
     return row, instruction.immediate if instruction.opclass in DIRECT else NO_TARGET
 
 
-def _decode_segments(program: Program, base: int, slots: int) -> NDArray:
-    """Every place of the executable segments decoded, a row a slot of two bytes; length 0 where there is no instruction."""
-    code = np.zeros(slots, CODE)
-    code["pc"] = base + 2 * np.arange(slots)
-    code["target"] = -1
+def _decode_segments(program: Program, base: int, code: NDArray) -> None:
+    """Decode every place of the executable segments into the rows of `code`; length stays 0 where there is no instruction."""
     for segment in program.segments:
         if not segment.executable:
             continue
@@ -59,7 +56,6 @@ def _decode_segments(program: Program, base: int, slots: int) -> NDArray:
         for name in DECODED.fields or ():
             places[name] = rows[name][which]
         places["target"] = np.where(distance[which] == NO_TARGET, -1, places["pc"] + distance[which])
-    return code
 
 
 def static_code(trace: Trace, program: Program | None = None) -> tuple[NDArray, NDArray[np.uint32], int]:
@@ -85,12 +81,12 @@ def static_code(trace: Trace, program: Program | None = None) -> tuple[NDArray, 
     if end - base > MAXIMUM_SPAN:
         raise InputError(f"code spans {end - base} bytes: the timing model maps at most {MAXIMUM_SPAN}")
     slots = (end - base + 1) >> 1
+    table = np.zeros(1, CODE_TABLE)
+    code = table["rows"][0, :slots]
+    code["pc"] = base + 2 * np.arange(slots)
+    code["target"] = -1
     if program is not None:
-        code = _decode_segments(program, base, slots)
-    else:
-        code = np.zeros(slots, CODE)
-        code["pc"] = base + 2 * np.arange(slots)
-        code["target"] = -1
+        _decode_segments(program, base, code)
     place = (pcs - base) >> 1
     rows = code[place[executed]]
     rows["opclass"], rows["size"], rows["length"] = source.opclass[executed], source.size[executed], source.length[executed]
@@ -104,6 +100,4 @@ def static_code(trace: Trace, program: Program | None = None) -> tuple[NDArray, 
         taken = trace.taken
         code["target"][index[taken]] = trace.next_pc[taken].astype(np.int64)
         code["target"][~np.isin(code["opclass"], DIRECT)] = -1
-    table = np.zeros(1, CODE_TABLE)
-    table["rows"][0, :slots] = code
     return table, index, base
