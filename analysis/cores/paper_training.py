@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -84,6 +84,26 @@ def _predict(parameters: Parameters, windows: jax.Array, left: int, target: int)
     return predicted_target(*_heads(parameters, windows, left, target))
 
 
+@cache
+def _step(setting: PaperSetting) -> tuple[optax.GradientTransformation, Callable]:
+    """Optimiser and one update, compiled once for all seeds and designs."""
+    window = setting.window
+    rates = optax.warmup_cosine_decay_schedule(0.0, setting.rate, max(1, setting.steps // 10), setting.steps + 1, setting.rate / 100)
+    optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(rates))
+
+    def loss_of(p: Parameters, windows: jax.Array, target: jax.Array, long: jax.Array, key: jax.Array) -> jax.Array:
+        encoded = encode_any(p, windows, setting.dropout, key)[:, window.left : window.left + window.target]
+        return joint_loss(*heads(p, encoded), target, long)
+
+    def update(
+        p: Parameters, state: optax.OptState, windows: jax.Array, target: jax.Array, long: jax.Array, key: jax.Array
+    ) -> tuple[Parameters, optax.OptState]:
+        change, state = optimiser.update(jax.grad(loss_of)(p, windows, target, long, key), state, p)
+        return optax.apply_updates(p, change), state
+
+    return optimiser, jax.jit(update)
+
+
 def train_paper(
     programs: Sequence[Program], parts: Sequence[NDArray[np.int8]], design: int, setting: PaperSetting | None = None, seed: int = 0
 ) -> PaperTrained:
@@ -116,21 +136,7 @@ def train_paper(
     parameters = draw(shapes_of(setting.kind, setting.width, setting.layers, window.length), seed)
     if "position" in parameters:
         parameters["position"] = parameters["position"] * ATTENTION_SPREAD
-    rates = optax.warmup_cosine_decay_schedule(0.0, setting.rate, max(1, setting.steps // 10), setting.steps + 1, setting.rate / 100)
-    optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(rates))
-
-    def loss_of(p: Parameters, windows: jax.Array, target: jax.Array, long: jax.Array, key: jax.Array) -> jax.Array:
-        encoded = encode_any(p, windows, setting.dropout, key)[:, window.left : window.left + window.target]
-        return joint_loss(*heads(p, encoded), target, long)
-
-    @jax.jit
-    def update(
-        p: Parameters, state: optax.OptState, windows: jax.Array, target: jax.Array, long: jax.Array, key: jax.Array
-    ) -> tuple[Parameters, optax.OptState, jax.Array]:
-        loss, gradient = jax.value_and_grad(loss_of)(p, windows, target, long, key)
-        change, state = optimiser.update(gradient, state, p)
-        return optax.apply_updates(p, change), state, loss
-
+    optimiser, update = _step(setting)
     generator = np.random.default_rng(seed)
     looked_at = [where[VALIDATION][i] for i in np.random.default_rng(0).permutation(len(where[VALIDATION]))[:256]]
     look_windows, look_truth = cut(looked_at)
@@ -146,7 +152,7 @@ def train_paper(
         picked = [where[TRAIN][i] for i in generator.integers(0, len(where[TRAIN]), setting.batch)]
         windows, latency = cut(picked)
         key, one = jax.random.split(key)
-        parameters, state, _ = update(parameters, state, windows, log_target(latency), is_long(latency), one)
+        parameters, state = update(parameters, state, windows, log_target(latency), is_long(latency), one)
         if step % max(1, setting.steps // setting.checks) == 0:
             losses.append(validation_loss(parameters))
             if losses[-1] < best:

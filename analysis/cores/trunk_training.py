@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -157,6 +157,24 @@ def follows(said: NDArray[np.int32], classes: NDArray[np.int32], weight: float =
     return np.log(counts / counts.sum(axis=1, keepdims=True)).astype(np.float32)
 
 
+@cache
+def _steps(steps: int, rate: float, designs: int) -> tuple[optax.GradientTransformation, Callable, Callable]:
+    """Optimiser, one update and the loss, compiled once for all seeds."""
+    rates = optax.warmup_cosine_decay_schedule(0.0, rate, max(1, steps // 20), steps + 1, rate / 100)
+    optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(rates))
+
+    def loss_of(
+        p: Parameters, numbers: jax.Array, opclass: jax.Array, remembered: jax.Array, step: jax.Array, classes: jax.Array
+    ) -> jax.Array:
+        return cross_entropy(logits(p, numbers, opclass, remembered, step, designs)[WARM_UP:], classes[WARM_UP:])
+
+    def update(p: Parameters, state: optax.OptState, *batch: jax.Array) -> tuple[Parameters, optax.OptState]:
+        change, state = optimiser.update(jax.grad(loss_of)(p, *batch), state, p)
+        return optax.apply_updates(p, change), state
+
+    return optimiser, jax.jit(update), jax.jit(loss_of)
+
+
 def train(
     programs: Sequence[Program],
     parts: Sequence[NDArray[np.int8]],
@@ -190,26 +208,13 @@ def train(
     parameters = starting_values(shape, seed)
     rows = [follows(CLASSES.of(steps[:, d]), CLASSES.of(latency[:, d])) for d in range(len(designs))]
     parameters["sketch"] = jnp.asarray(np.stack(rows))
-    rates = optax.warmup_cosine_decay_schedule(0.0, schedule.rate, max(1, schedule.steps // 20), schedule.steps + 1, schedule.rate / 100)
-    optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(rates))
+    optimiser, update, look = _steps(schedule.steps, schedule.rate, len(designs))
     length = WARM_UP + schedule.window
-
-    def loss_of(
-        p: Parameters, numbers: jax.Array, opclass: jax.Array, remembered: jax.Array, step: jax.Array, classes: jax.Array
-    ) -> jax.Array:
-        return cross_entropy(logits(p, numbers, opclass, remembered, step, len(designs))[WARM_UP:], classes[WARM_UP:])
 
     def batch_of(which: NDArray[np.int64], starts: NDArray[np.int64], use: NDArray[np.bool_]) -> Batch:
         numbers, opclass, place, step, classes = _gather(programs, which, starts - WARM_UP, length, True)
         return numbers, opclass, memory[place] * use[None, :, None], step, classes
 
-    @jax.jit
-    def update(p: Parameters, state: optax.OptState, *batch: jax.Array) -> tuple[Parameters, optax.OptState, jax.Array]:
-        loss, gradient = jax.value_and_grad(loss_of)(p, *batch)
-        change, state = optimiser.update(gradient, state, p)
-        return optax.apply_updates(p, change), state, loss
-
-    look = jax.jit(loss_of)
     generator = np.random.default_rng(seed)
     which, starts = _starts(parts, TRAIN, sizes, schedule.window)
     check_which, check_starts = _starts(parts, VALIDATION, sizes, schedule.window)
@@ -235,7 +240,7 @@ def train(
         shift = generator.integers(-schedule.window // 2, 1, len(picked))  # other windows each time, never past the block
         first = np.maximum(starts[picked] + shift, starts[picked] // BLOCK * BLOCK)
         batch = batch_of(which[picked], first, generator.random(len(picked)) >= schedule.withheld)
-        parameters, state, _ = update(parameters, state, *batch)
+        parameters, state = update(parameters, state, *batch)
         if step % max(1, schedule.steps // schedule.checks) == 0 or step == schedule.steps:
             losses.append(validation_loss(parameters))
             if losses[-1] < best:
