@@ -73,8 +73,10 @@ class ProgramFeatures:
 
 def _log(values: NDArray, scale: float) -> NDArray[np.float32]:
     """log2(1 + v) / scale; values below zero (never) give 1.25."""
-    v = np.asarray(values, dtype=np.float64)
-    return np.where(v < 0, 1.25, np.minimum(np.log2(1 + np.maximum(v, 0)) / scale, 1.25)).astype(np.float32)
+    v = np.asarray(values, dtype=np.float32)
+    found = np.minimum(np.log2(np.maximum(v, 0) + 1) / np.float32(scale), np.float32(1.25))
+    found[v < 0] = 1.25
+    return found
 
 
 @njit(cache=True)
