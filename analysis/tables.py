@@ -36,7 +36,7 @@ def write_atomic(path: str | Path, content: bytes) -> Path:
             Path(temporary).unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", path=path) from error
+        raise InputError(f"cannot be written: {error.strerror or error}", path=path) from error
     return path
 
 

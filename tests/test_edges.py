@@ -67,7 +67,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
         raise OSError("disk full")
 
     monkeypatch.setattr("os.replace", fail)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(InputError, match=r"t\.csv: cannot be written: disk full"):
         write_atomic(target, b"new")
     assert target.read_bytes() == b"old" and list(tmp_path.iterdir()) == [target]
 
