@@ -10,9 +10,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from analysis.cores.instruction_features import Scaling, Window
 from analysis.cores.latency_target import LatencyClasses
-from analysis.cores.paper_training import PaperModel
 from analysis.cores.program_features import NAMES, PLACES
 from analysis.cores.shared_trunk import TrunkShape, memory_width, trunk_shapes
 from analysis.cores.trunk_training import CLASSES, Trunk
@@ -21,7 +19,7 @@ from analysis.paths import DATA
 from analysis.tables import write_atomic
 
 FOLDER = DATA / "models" / "neuroscalar"
-TRUNK, PAPER = "program features, shared trunk", "NeuroScalar"
+TRUNK = "program features, shared trunk"
 
 
 def model_path(name: str) -> Path:
@@ -111,28 +109,3 @@ def read_trunk(path: str | Path) -> Trunk:
             raise InputError(f"expected an array of shape {size}, got {got}", path=path, key=name)
     parameters = {name: jnp.asarray(arrays[name]) for name in trunk_shapes(shape)}
     return Trunk(parameters, designs, arrays["class_means"], arrays["memory"], arrays["residual"])
-
-
-def write_paper(model: PaperModel, path: str | Path, about: dict[str, str]) -> None:
-    """Write a network of the paper's kind."""
-    arrays = {name: np.asarray(value) for name, value in model.parameters.items()}
-    arrays |= {"scaling.mean": model.scaling.mean, "scaling.deviation": model.scaling.deviation}
-    window = {"length": model.window.length, "target": model.window.target}
-    write_atomic(Path(path), save(arrays, metadata={"kind": PAPER, "window": json.dumps(window), **about}))
-
-
-def read_paper(path: str | Path) -> PaperModel:
-    """Read a network of the paper's kind.
-
-    Raises:
-        InputError: of another kind, or its scaling or window is missing.
-    """
-    arrays, text = read_arrays(path)
-    if text.get("kind") != PAPER:
-        raise InputError(f"expected a model of kind {PAPER!r}, got {text.get('kind')!r}", path=path, key="kind")
-    window = _told(text, "window", path)
-    try:
-        scaling = Scaling(arrays.pop("scaling.mean"), arrays.pop("scaling.deviation"))
-        return PaperModel({name: jnp.asarray(value) for name, value in arrays.items()}, scaling, Window(**window))  # type: ignore[arg-type]
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"its scaling or window is missing or wrong: {error}", path=path) from error

@@ -11,7 +11,7 @@ from analysis.cores.corpus import BLOCK, TEST, Program, program, split_blocks
 from analysis.cores.designs import load_design
 from analysis.cores.emulator import trace_program
 from analysis.cores.learning_study import blocks_to_test, indices, left_out
-from analysis.cores.model_files import model_path, read_paper, read_trunk, write_paper, write_trunk
+from analysis.cores.model_files import model_path, read_trunk, write_trunk
 from analysis.cores.paper_training import PaperSetting, predict_paper, train_paper
 from analysis.cores.programs import program_path
 from analysis.cores.ranking import whole_program_order
@@ -52,7 +52,8 @@ def test_ours_beats_the_majority_and_keeps_the_sum(programs: list[Program], part
         got = predict(trunk, one.features, blocks)
         for d in range(2):
             found = accuracy(truth[:, d], got.expected[:, d], got.likely[:, d])
-            assert found.exact > accuracy(truth[:, d], np.full(len(truth), majority(truth[:, d]))).exact + 0.01
+            guess = accuracy(truth[:, d], np.full(len(truth), majority(truth[:, d]))).exact
+            assert found.exact > guess + 0.2 * (1 - guess)
             assert found.rae < 0.7  # 1: always the mean
         assert np.abs(got.expected.sum(axis=0) / truth.sum(axis=0) - 1).max() < 0.1
         order = whole_program_order(truth.sum(axis=0), got.expected.sum(axis=0))
@@ -110,18 +111,13 @@ def test_left_out_programs_train_nothing(parts: list[np.ndarray]) -> None:
     assert (reduced[1] == TEST).all() and np.array_equal(reduced[0], parts[0])
 
 
-def test_models_survive_their_files(programs: list[Program], parts: list[np.ndarray], trained: Trained, tmp_path: Path) -> None:
+def test_models_survive_their_files(programs: list[Program], trained: Trained, tmp_path: Path) -> None:
     trunk = trained.trunk
     write_trunk(trunk, tmp_path / "a.safetensors", {"trained_on": "toys"})
     again = read_trunk(model_path(str(tmp_path / "a.safetensors")))
     blocks = np.array([2])
-    assert np.array_equal(predict(trunk, programs[0].features, blocks).expected, predict(again, programs[0].features, blocks).expected)
-    paper = train_paper(programs, parts, 0, PaperSetting(width=8, layers=1, steps=1, batch=2, checks=1)).model
-    write_paper(paper, tmp_path / "b.safetensors", {})
-    both = [predict_paper(model, programs[0].raw, blocks) for model in (paper, read_paper(tmp_path / "b.safetensors"))]
-    assert np.array_equal(*both)
-    with pytest.raises(InputError, match="expected a model of kind"):
-        read_trunk(tmp_path / "b.safetensors")
+    before, after = (predict(model, programs[0].features, blocks) for model in (trunk, again))
+    assert np.array_equal(before.expected, after.expected) and np.array_equal(before.likely, after.likely)
 
 
 def test_damaged_or_missing_models_are_refused(trained: Trained, tmp_path: Path) -> None:
