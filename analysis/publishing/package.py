@@ -102,7 +102,7 @@ def inputs() -> list[dict[str, Any]]:
 def results() -> list[dict[str, Any]]:
     """Descriptions of what `make book` writes, from the notebooks' manifests."""
     found = []
-    for path in sorted(RESULTS.glob("*/manifest.json")):
+    for path in sorted(RESULTS.glob("[!.]*/manifest.json")):
         manifest = json.loads(path.read_text(encoding="utf-8"))
         notebook = manifest["notebook"]
         for name, about in sorted(manifest["tables"].items()):

@@ -174,6 +174,7 @@ def _opaque(walker: Walker, operation: Any, name: str, operands: list[Any], resu
 
 
 def callee_of(operation: Any) -> str:
+    """Name of the function that an operation calls, by whichever attribute its kind has for it; empty when it calls none."""
     for key in ("callee", "decomposition", "called_computation"):
         if key in operation.attributes:
             return ir.FlatSymbolRefAttr(operation.attributes[key]).value
