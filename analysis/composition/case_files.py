@@ -1,0 +1,48 @@
+"""How does a file of cases become a file of answers? One row in, one row out, order and columns kept, on this machine or a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.errors import InputError
+from analysis.sweeps import sweep
+from analysis.tables import check_output, read_csv, write_csv
+
+ROWS_A_TASK = 2000
+
+Answer = Callable[[pd.DataFrame], pd.DataFrame]
+"""Cases (every cell as text) -> answers: as many rows, in the same order, with a `status` that is empty where the case was answered."""
+
+
+def answer_file(cases: str | Path, out: str | Path, answer: Answer, scheduler: str = "") -> tuple[int, int]:
+    """Answer every row of a file; returns how many were answered and how many not.
+
+    Args:
+        cases: CSV; out: CSV to write: the cases with the answer's columns behind them (one of the same name is replaced).
+        answer: see `Answer`; importable by name on every worker.
+        scheduler: address of a dask scheduler over whose workers the rows are spread; empty: this process.
+    Raises:
+        InputError: an unreadable table, or one without rows.
+    """
+    check_output(out, cases)
+    frame = read_csv(cases, dtype=str, keep_default_na=False)
+    if frame.empty:
+        raise InputError("has no rows", path=cases, line=2)
+    if scheduler:
+        parts = [frame.iloc[start : start + ROWS_A_TASK] for start in range(0, len(frame), ROWS_A_TASK)]
+        answers = pd.concat(sweep(answer, parts, scheduler=scheduler))
+    else:
+        answers = answer(frame)
+    kept = [name for name in frame.columns if name not in answers.columns]
+    write_csv(pd.concat([frame[kept].reset_index(drop=True), answers.reset_index(drop=True)], axis=1), out)
+    done = int((answers["status"] == "").sum())
+    return done, len(frame) - done
+
+
+def numbers(column: pd.Series) -> np.ndarray:
+    """Text cells as numbers; empty, `n/a` and unreadable ones as NaN."""
+    return pd.to_numeric(column.replace({"n/a": "", "N/A": "", "-": ""}), errors="coerce").to_numpy(dtype=float)
