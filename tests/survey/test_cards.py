@@ -1,0 +1,105 @@
+"""Cards: one file a tool, from its own text; adding a tool takes one file."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+import yaml
+
+from analysis.errors import InputError
+from analysis.paths import DATA, ROOT
+from analysis.survey.bibliography import load_bibliography
+from analysis.survey.cards import added_tools, frame, load_cards, slug, stale
+from analysis.survey.taxonomy import coverage
+from analysis.survey.tools import load_tools
+
+SURVEY = DATA / "survey"
+NEW = {
+    "tool": "A New Tool",
+    "added": datetime.date(2026, 11, 22),
+    "classification": {
+        "platform": "edge",
+        "methodology": "H",
+        "year": 2026,
+        "venue": "arXiv",
+        "target": "latency",
+        "levels": ["kernel"],
+        "domain": "edge inference",
+        "section": "edge devices",
+    },
+    "method": "Adds up the kernels of a network.",
+    "accuracy": {"reported": "6 %", "kind": "mean error", "against": "a phone", "high_percent": 6, "source": "https://example.org/paper"},
+    "speed": {"none": "not stated"},
+    "workloads": {"none": "not stated"},
+    "code": {"found": "no", "note": "the paper names none"},
+    "data": {"found": "no", "note": "the paper names none"},
+    "address": "https://example.org/paper",
+    "text_read": "paper",
+    "looked_at": datetime.date(2026, 11, 22),
+}
+
+
+@pytest.fixture(scope="module")
+def tools():
+    return load_tools(SURVEY / "tools.csv")
+
+
+def write(folder, **changes):
+    card = {**NEW, **changes}
+    path = folder / f"{slug(card['tool'])}.yaml"
+    path.write_text(yaml.safe_dump({k: v for k, v in card.items() if v is not None}), encoding="utf-8")
+    return path
+
+
+def test_cards_of_the_repository(tools):
+    """Every card is valid, every row of the table is whole: no empty cell but the optional ones."""
+    cards = load_cards(SURVEY / "tools", tools, [r.key for r in load_bibliography(ROOT / "bib" / "references.bib")])
+    table = frame(cards, tools).drop(columns=["error_low_percent", "error_high_percent", "remark"])
+    assert (table.astype(str).apply(lambda column: column.str.strip()) != "").all().all()
+    assert table["address"].str.startswith("https://").all() and table["tool"].is_unique
+
+
+def test_adding_a_tool_takes_one_file(tmp_path, tools):
+    """A hybrid for edge devices fills a cell that no document fills (survey draft: no hybrid for the edge)."""
+    write(tmp_path)
+    cards = load_cards(tmp_path, tools)
+    assert frame(cards, tools).loc[0, "tool"] == "A New Tool"
+    assert coverage(tools).loc["H", "edge"] == 0
+    assert coverage((*tools, *added_tools(cards))).loc["H", "edge"] == 1
+
+
+def test_stale_after_a_year(tmp_path, tools):
+    write(tmp_path)
+    cards = load_cards(tmp_path, tools)
+    assert stale(cards, datetime.date(2027, 11, 22)) == ()
+    assert stale(cards, datetime.date(2027, 11, 23)) == ("A New Tool",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"tool": "Timeloop"}, "added"),
+        ({"added": None}, ""),
+        ({"speed": {}}, "speed"),
+        ({"speed": {"reported": "1 ms"}}, "speed"),
+        ({"accuracy": {"reported": "6 %", "source": "https://example.org/paper"}}, "accuracy"),
+        ({"code": {"found": "yes"}}, "code"),
+        ({"code": {"found": "no"}}, "code"),
+        ({"address": "a book"}, "address"),
+        ({"classification": {**NEW["classification"], "platform": "toaster"}}, "classification"),
+        ({"classification": {**NEW["classification"], "levels": ["town"]}}, "classification"),
+        ({"accuracy": {**NEW["accuracy"], "low_percent": 7.0}}, "accuracy"),
+    ],
+)
+def test_bad_cards_are_refused(tmp_path, tools, changes, key):
+    write(tmp_path, **changes)
+    with pytest.raises(InputError) as caught:
+        load_cards(tmp_path, tools)
+    assert (caught.value.key or "").startswith(key)
+
+
+def test_a_card_in_another_file_is_refused(tmp_path, tools):
+    write(tmp_path).rename(tmp_path / "other.yaml")
+    with pytest.raises(InputError, match=r"belongs in a-new-tool\.yaml"):
+        load_cards(tmp_path, tools)
