@@ -63,8 +63,8 @@ class Device(Strict):
 
     name: str
     aliases: tuple[str, ...] = ()
-    vendor: Literal["NVIDIA", "AMD", "Google"]
-    kind: Literal["gpu", "tpu", "cpu"]
+    vendor: Literal["NVIDIA", "AMD", "Google", "Intel", "SambaNova"]
+    kind: Literal["gpu", "tpu", "cpu", "accelerator"]
     architecture: str
     memory_type: str
     peak: dict[Dtype, FlopRate]
