@@ -8,11 +8,11 @@ from typing import Any
 
 import pandas as pd
 
+from analysis import statistics
+from analysis.checkable import TableName, Where, checkable
 from analysis.claims.results import one_cell
 from analysis.paths import DATA
 from analysis.tables import read_csv
-
-Where = dict[str, Any]
 
 
 @cache
@@ -37,88 +37,104 @@ def select(table: str, where: Where | None = None) -> pd.DataFrame:
     return rows
 
 
-def cell(table: str, where: Where, column: str) -> Any:
+@checkable
+def cell(table: TableName, where: Where, column: str) -> Any:
     """One cell: `column` of the only row where all of `where` holds."""
     return one_cell(printed_table(table), where, column, table)
 
 
+@checkable
 def looked_up(ids: list[str]) -> list[float]:
     """Figures looked up in primary sources, by their identifiers."""
     return [float(cell("claims/observed/look_ups", {"id": one}, "value")) for one in ids]
 
 
-def count_rows(table: str, where: Where | None = None) -> int:
+@checkable
+def count_rows(table: TableName, where: Where | None = None) -> int:
     """How many rows have the values of `where`."""
     return len(select(table, where))
 
 
-def count_distinct(table: str, column: str, where: Where | None = None) -> int:
+@checkable
+def count_distinct(table: TableName, column: str, where: Where | None = None) -> int:
     """How many different values a column has."""
     return int(select(table, where)[column].nunique())
 
 
-def count_cells(table: str, columns: list[str], value: float) -> int:
+@checkable
+def count_cells(table: TableName, columns: list[str], value: float) -> int:
     """How many cells of the named columns equal `value`."""
     return int((printed_table(table)[columns] == value).to_numpy().sum())
 
 
-def sum_of(table: str, columns: list[str], where: Where | None = None) -> float:
+@checkable
+def sum_of(table: TableName, columns: list[str], where: Where | None = None) -> float:
     """Sum over rows and columns."""
     return _tidy(select(table, where)[columns].to_numpy(dtype=float).sum())
 
 
-def mean_of(table: str, column: str, where: Where | None = None) -> float:
+@checkable
+def mean_of(table: TableName, column: str, where: Where | None = None) -> float:
     """Arithmetic mean of a column."""
     return float(select(table, where)[column].mean())
 
 
-def minimum_of(table: str, column: str, where: Where | None = None) -> float:
+@checkable
+def minimum_of(table: TableName, column: str, where: Where | None = None) -> float:
     """Smallest value of a column."""
     return _tidy(float(select(table, where)[column].min()))
 
 
-def maximum_of(table: str, column: str, where: Where | None = None) -> float:
+@checkable
+def maximum_of(table: TableName, column: str, where: Where | None = None) -> float:
     """Largest value of a column."""
     return _tidy(float(select(table, where)[column].max()))
 
 
-def range_of(table: str, low: str, high: str, where: Where | None = None) -> list[float]:
+@checkable
+def range_of(table: TableName, low: str, high: str, where: Where | None = None) -> list[float]:
     """[smallest of `low`, largest of `high`]; an entry with only an upper bound counts as a point at that bound."""
     rows = select(table, where)
     lows = rows[low].fillna(rows[high])
     return [_tidy(float(lows.min())), _tidy(float(rows[high].max()))]
 
 
-def spread_of_means(table: str, column: str, by: str) -> float:
+@checkable
+def spread_of_means(table: TableName, column: str, by: str) -> float:
     """Largest minus smallest group mean of `column`, grouped `by`."""
     means = printed_table(table).groupby(by)[column].mean()
     return float(means.max() - means.min())
 
 
-def deviation_of_means(table: str, column: str, by: str) -> float:
+@checkable
+def deviation_of_means(table: TableName, column: str, by: str) -> float:
     """Sample standard deviation (n - 1) of the group means of `column`, grouped `by`."""
     return float(printed_table(table).groupby(by)[column].mean().std())
 
 
-def count_where(table: str, column: str, relation: str, threshold: float, where: Where | None = None) -> int:
+@checkable
+def count_where(table: TableName, column: str, relation: str, threshold: float, where: Where | None = None) -> int:
     """How many values of a column are `below`, `at least` or `at most` the threshold."""
     values = select(table, where)[column]
     chosen = {"below": values < threshold, "at least": values >= threshold, "at most": values <= threshold}
     return int(chosen[relation].sum())
 
 
-def row_of_extreme(table: str, column: str, name: str, largest: bool = True) -> str:
+@checkable
+def row_of_extreme(table: TableName, column: str, name: str, largest: bool = True) -> str:
     """The name of the row with the largest (or smallest) value of a column."""
     rows = printed_table(table).sort_values(column, ascending=not largest, kind="stable")
     return str(rows[name].iloc[0])
 
 
-def count_items(table: str, where: Where, column: str = "items") -> int:
+@checkable
+def count_items(table: TableName, where: Where, column: str = "items") -> int:
     """How many items, separated by semicolons, a cell lists."""
     return len([item for item in str(cell(table, where, column)).split(";") if item.strip()])
 
 
-def cells_that_differ(table: str, other: str, key: str, columns: dict[str, str]) -> int:
+@checkable
+def cells_that_differ(table: TableName, other: TableName, key: str, columns: dict[str, str]) -> int:
     """How many cells of `table` differ from `other` for the same key; `columns` maps names of one to names of the other."""
     joined = printed_table(table).merge(printed_table(other), on=key, how="left", suffixes=("", "_other"))
     differing = 0
@@ -128,50 +144,71 @@ def cells_that_differ(table: str, other: str, key: str, columns: dict[str, str])
     return differing
 
 
+@checkable
 def ratio(numerator: float, denominator: float, scale: float = 1.0) -> float:
     """scale * numerator / denominator."""
     return scale * numerator / denominator
 
 
+@checkable
 def cell_ratio(
-    table: str, column: str, numerator: Where, denominator: Where, scale: float = 1.0, denominator_column: str | None = None
+    table: TableName, column: str, numerator: Where, denominator: Where, scale: float = 1.0, denominator_column: str | None = None
 ) -> float:
     """scale * one cell / another cell of a table."""
     return scale * float(cell(table, numerator, column)) / float(cell(table, denominator, denominator_column or column))
 
 
+@checkable
 def product(factors: list[float]) -> float:
     """Product of the factors."""
     return _tidy(math.prod(factors))
 
 
+@checkable
 def total(terms: list[float]) -> float:
     """Sum of the terms (give a negative term to subtract)."""
     return _tidy(math.fsum(terms))
 
 
+@checkable
 def percent_difference(value: float, reference: float) -> float:
     """100 * (value - reference) / reference, in percent."""
     return 100.0 * (value - reference) / reference
 
 
+@checkable
+def mape(truth: list[float], predicted: list[float]) -> float:
+    """Mean absolute percentage error of two lists, in percent."""
+    return statistics.mape(truth, predicted)
+
+
+@checkable
+def rmse(truth: list[float], predicted: list[float]) -> float:
+    """Root mean square error of two lists."""
+    return statistics.rmse(truth, predicted)
+
+
+@checkable
 def pairs_of(n: int) -> int:
     """Unordered pairs of n things: n (n - 1) / 2."""
     return math.comb(n, 2)
 
 
+@checkable
 def bits_of_integer(largest: int) -> int:
     """Bits that an unsigned integer up to `largest` needs."""
     return int(largest).bit_length()
 
 
-def parameters(table: str) -> int:
+@checkable
+def parameters(table: TableName) -> int:
     """Sum of rows * columns over a table of parameter shapes."""
     shapes = printed_table(table)
     return int((shapes["rows"] * shapes["columns"]).sum())
 
 
-def shape_product(table: str, where: Where) -> int:
+@checkable
+def shape_product(table: TableName, where: Where) -> int:
     """rows * columns of one parameter."""
     return int(cell(table, where, "rows")) * int(cell(table, where, "columns"))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analysis.checkable import call
 from analysis.claims.check_files import Check, Source, read_checks
 from analysis.claims.ledger import Claim, read_ledger
 from analysis.claims.results import Results
@@ -39,23 +39,6 @@ def describe(source: Source | None) -> str:
         return f"{source.table}.csv [{where}] {show(source.column)}"
     arguments = ", ".join(f"{key}={value}" for key, value in source.args.items())
     return f"{str(source.function).removeprefix('analysis.')}({arguments})"
-
-
-def call(function: str, arguments: dict[str, Any]) -> Any:
-    """Call `analysis.module:name` with keyword arguments.
-
-    Raises:
-        InputError: no such function, wrong arguments, or the function refuses them.
-    """
-    module, _, name = function.partition(":")
-    try:
-        target = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError):
-        raise InputError(f"no function {function}") from None
-    try:
-        return target(**arguments)
-    except (TypeError, ValueError, KeyError, ZeroDivisionError) as error:
-        raise InputError(f"{function}: {error}") from None
 
 
 def plain(value: Any) -> Any:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, RootModel, model_validator
 
+from analysis.checkable import MODULES
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
 
@@ -22,7 +24,7 @@ UNCHECKED = ("cited (verified)", "cited (not verified)", "not reproducible", "no
 
 
 class Source(Strict):
-    """Where the value got comes from: a cell of a results CSV (`table`), or a function of `analysis` with its arguments.
+    """Where the value got comes from: a cell of a results CSV (`table`), or a `@checkable` function with its arguments.
 
     A list in `where` (several rows) or in `column` (several columns of one row) gives a list of cells, in the order of the list.
     """
@@ -39,10 +41,10 @@ class Source(Strict):
             raise ValueError("expected either `table` (with `column`) or `function`")
         if self.table is not None and self.column is None:
             raise ValueError("`table` needs the `column` to read")
-        if self.table is not None and self.table.count("/") != 1:
+        if self.table is not None and not re.fullmatch(r"\w+/\w[\w.-]*", self.table):
             raise ValueError("`table` is notebook/table")
-        if self.function is not None and (self.function.count(":") != 1 or not self.function.startswith("analysis.")):
-            raise ValueError("`function` is analysis.module:name")
+        if self.function is not None and self.function.partition(":")[0] not in MODULES:
+            raise ValueError(f"`function` is analysis.module:name, a function marked @checkable in one of {', '.join(MODULES)}")
         if self.function is not None and (self.where or self.column):
             raise ValueError("`where` and `column` belong to `table`")
         if sum(isinstance(value, list) for value in (*self.where.values(), self.column)) > 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from analysis.checkable import SmallCount, checkable
 from analysis.operators.learned import attention, granite_round, message_passing
 from analysis.operators.roofline import Device, attainable_flop_per_s
 from analysis.operators.tiles import kernel_latency, kernel_latency_as_printed
@@ -12,11 +13,13 @@ from analysis.operators.wave_scaling import wave_scaling
 PATH_OF_THREE = np.array([[0, 1], [1, 0], [1, 2], [2, 1]])
 
 
+@checkable
 def roofline(peak: float, bandwidth: float, intensity: float) -> float:
     """Attainable performance min(peak, bandwidth * intensity) (section 2.1.1)."""
     return attainable_flop_per_s(Device(peak, bandwidth), intensity)
 
 
+@checkable
 def habitat(
     compute_s: float, memory_s: float, peak_source: float, peak_target: float, bandwidth_source: float, bandwidth_target: float
 ) -> float:
@@ -24,17 +27,20 @@ def habitat(
     return wave_scaling(compute_s, memory_s, Device(peak_source, bandwidth_source), Device(peak_target, bandwidth_target)).latency_s
 
 
+@checkable
 def attention_example() -> list[float]:
     """Equation 2: one query that agrees with the first of two keys by far picks the first value."""
     answer = attention(np.array([[100.0, 0.0]]), np.array([[100.0, 0.0], [0.0, 100.0]]), np.array([[1.0, 0.0], [0.0, 1.0]]))
     return [float(x) for x in answer[0]]
 
 
+@checkable
 def granite_example() -> list[float]:
     """Equation 6: one round on a path of three nodes, all ones, without a network: ends have one neighbour, the middle two."""
     return [float(x) for x in granite_round(np.ones((3, 1)), PATH_OF_THREE, lambda h: h)[:, 0]]
 
 
+@checkable
 def message_passing_example() -> list[float]:
     """Equation 1: two rounds with the sum on a path of three nodes that start at 1, 0, 0; the first reaches the third in two."""
     nodes, nothing = np.array([[1.0], [0.0], [0.0]]), np.zeros((len(PATH_OF_THREE), 0))
@@ -43,7 +49,8 @@ def message_passing_example() -> list[float]:
     return [float(x) for x in nodes[:, 0]]
 
 
-def tiles_printed_over_right(waves: int, tiles: int) -> float:
+@checkable
+def tiles_printed_over_right(waves: SmallCount, tiles: SmallCount) -> float:
     """Equation 8: kernel time as printed, max over waves of the sum over tiles, over the right one, sum over waves of the max.
 
     Args:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from analysis.checkable import TableName, checkable
 from analysis.errors import InputError
 from analysis.paths import ROOT
 
 
-def yaml_lines(file: str, section: str) -> int:
+@checkable
+def yaml_lines(file: TableName, section: str) -> int:
     """Lines of one top-level section of a YAML file, its own line included, without blank lines and comments.
 
     Args:

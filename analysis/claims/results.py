@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,7 @@ class Results:
             raise ResultMissing(str(error)) from None
 
 
-def one_cell(frame: pd.DataFrame, where: dict[str, Any], column: str, path: Path | str) -> Any:
+def one_cell(frame: pd.DataFrame, where: Mapping[str, Any], column: str, path: Path | str) -> Any:
     """The value of `column` in the only row of `frame` whose columns equal `where`; numbers compare as numbers, "" means empty."""
     rows = frame
     for key, wanted in where.items():

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from analysis.checkable import checkable
+
 
 def claimed_model_error(kernel_error: float, kernels: int) -> float:
     """What the survey claims: sigma_model = sigma_kernel * sqrt(N).
@@ -23,6 +25,7 @@ def claimed_model_error(kernel_error: float, kernels: int) -> float:
     return kernel_error * math.sqrt(kernels)
 
 
+@checkable
 def model_error(kernel_error: float, kernels: int, correlation: float = 0.0) -> float:
     """Relative error of the sum of N equal kernels: sigma * sqrt((1 + (N - 1) rho) / N).
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from analysis.checkable import checkable
 from analysis.composition.gap import composition_gap
 from analysis.mtap.evidence import DIMENSIONS
 from analysis.mtap.gaps import component_gaps
@@ -11,16 +12,19 @@ from analysis.paths import DATA
 from analysis.tables import read_csv
 
 
+@checkable
 def gamma_of_overprediction() -> float:
     """The printed gap of a whole of 0.8 s whose parts were predicted as 1.0 s: above zero without any overhead."""
     return round(composition_gap(0.8, [1.0]).gamma, 12)
 
 
+@checkable
 def largest_printed_error(tool: str) -> float:
     """Upper end of the error that the survey draft's table 5 prints for a tool (%)."""
     return read_printed(DATA / "mtap" / "printed.yaml").tools[tool].reported_error["high"]
 
 
+@checkable
 def holes(dimension: str, holding: str) -> int:
     """Kinds of evidence without a level in a dimension, counted where their description holds a text.
 
@@ -33,6 +37,7 @@ def holes(dimension: str, holding: str) -> int:
     return sum(holding in g.where and "validated: no" not in g.where for g in found)
 
 
+@checkable
 def thresholds(dimension: str, grade: int) -> list[float]:
     """Numbers that the rubric names for a grade of a dimension, sorted from large to small for a pair of different items.
 
@@ -52,6 +57,7 @@ def thresholds(dimension: str, grade: int) -> list[float]:
     return numbers if grade == 3 else sorted(numbers)
 
 
+@checkable
 def graded_without_a_cell() -> int:
     """Printed grades of a dimension that no cell of the design (table 4) assesses for that tool."""
     planned = read_csv(DATA / "claims" / "printed" / "survey_table4.csv", required=["tool", "dimension"])
