@@ -1,0 +1,266 @@
+"""What tools claim against what was measured: the rows, their recomputation from recorded files, and the chart of the front page."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis.errors import InputError
+from analysis.paths import DATA
+from analysis.publishing import theme
+from analysis.tables import read_csv
+
+COLUMNS = (
+    *("tool", "claimed_low_percent", "claimed_percent", "claim", "claim_source"),
+    *("measured_percent", "cases", "setting", "measured_by", "recomputed_from", "source"),
+)
+MEASURED_BY = ("recorded here", "another tool's authors", "its own stored predictions")
+NEUSIGHT_NAMES = {"NeuSight": "neusight", "Habitat": "habitat", "Li et al.": "Li et al.", "roofline": "roofline"}
+TICKS_PERCENT = (2, 5, 10, 20, 50, 100, 200, 400)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One error of one tool that somebody measured, beside the error that the tool claims.
+
+    Attributes:
+        tool: name.
+        claimed_low, claimed: percent; low is None for a single value, both are None where no figure was found.
+        claim, claim_source: what the claim is of, and its address.
+        measured: mean absolute error (percent) over `cases` cases.
+        setting: what was predicted.
+        measured_by: an entry of `MEASURED_BY`.
+        recomputed_from: the file of this repository that gives the number again; empty when there is none.
+        source: address of the measurements.
+    """
+
+    tool: str
+    claimed_low: float | None
+    claimed: float | None
+    claim: str
+    claim_source: str
+    measured: float
+    cases: int
+    setting: str
+    measured_by: str
+    recomputed_from: str
+    source: str
+
+
+def load(path: str | Path) -> tuple[Measured, ...]:
+    """Read data/survey/claimed_measured.csv and check every row.
+
+    Raises:
+        InputError: a number that is not one, an unknown origin, a claim without its address.
+    """
+    frame = read_csv(path, required=COLUMNS, dtype=str, keep_default_na=False)
+    found = []
+    for line, row in enumerate(frame.to_dict("records"), start=2):
+        numbers: dict[str, float | None] = {}
+        for column in ("claimed_low_percent", "claimed_percent", "measured_percent", "cases"):
+            try:
+                numbers[column] = float(row[column]) if row[column] else None
+            except ValueError:
+                raise InputError("expected a number", path=path, line=line, key=column) from None
+        measured, cases = numbers["measured_percent"], numbers["cases"]
+        if measured is None or cases is None or measured <= 0 or cases < 1:
+            raise InputError("a measured error and its number of cases are needed", path=path, line=line, key="measured_percent")
+        if row["measured_by"] not in MEASURED_BY:
+            raise InputError(f"must be one of {', '.join(MEASURED_BY)}", path=path, line=line, key="measured_by")
+        if numbers["claimed_percent"] is not None and not row["claim_source"]:
+            raise InputError("a claim needs its address", path=path, line=line, key="claim_source")
+        if not row["source"]:
+            raise InputError("a measurement needs its address", path=path, line=line, key="source")
+        found.append(
+            Measured(
+                tool=row["tool"],
+                claimed_low=numbers["claimed_low_percent"],
+                claimed=numbers["claimed_percent"],
+                claim=row["claim"],
+                claim_source=row["claim_source"],
+                measured=measured,
+                cases=int(cases),
+                setting=row["setting"],
+                measured_by=row["measured_by"],
+                recomputed_from=row["recomputed_from"],
+                source=row["source"],
+            )
+        )
+    return tuple(found)
+
+
+def recompute(row: Measured) -> float | None:
+    """The measured error again, from the recorded file that the row names; None when it names none.
+
+    Mean absolute percentage error: 100 mean |predicted - measured| / measured.
+    """
+    if not row.recomputed_from:
+        return None
+    frame = read_csv(DATA.parent / row.recomputed_from)
+    if "ratio_astra_over_nccl" in frame.columns:
+        return float(100 * ((frame["astra_us"] - frame["nccl_us"]).abs() / frame["nccl_us"]).mean())
+    if "predicted_s" in frame.columns:
+        return float(100 * ((frame["predicted_s"] - frame["measured_s"]).abs() / frame["measured_s"]).mean())
+    chosen = (
+        (frame["level"] == "model_e2e") & (frame["device"] == "ALL NVIDIA") & (frame["slice"] == "inf+train")
+        & (frame["predictor"] == NEUSIGHT_NAMES[row.tool])
+    )  # fmt: skip
+    return float(frame.loc[chosen, "mape_pct"].iloc[0])
+
+
+def by_tool(rows: Iterable[Measured]) -> list[list[Measured]]:
+    """The rows of each tool together: largest gap between measured and claimed first, tools without a claim after them, baselines last."""
+    groups: dict[str, list[Measured]] = {}
+    for row in rows:
+        groups.setdefault(row.tool, []).append(row)
+    for group in groups.values():
+        group.sort(key=lambda row: row.measured)
+
+    def place(group: list[Measured]) -> tuple[int, float]:
+        last = group[-1]
+        if last.tool == "roofline":
+            return 2, 0.0
+        return (1, last.measured) if last.claimed is None else (0, -last.measured / last.claimed)
+
+    return sorted(groups.values(), key=place)
+
+
+def percent(value: float) -> str:
+    """An error to the two digits that a mean over some tens of cases supports."""
+    return f"{value:.1f}" if value < 9.95 else f"{value:.0f}"
+
+
+def _share(value: float) -> float:
+    """Place on the axis (percent of its length), logarithmic from the first tick to the last."""
+    low, high = math.log(TICKS_PERCENT[0] * 0.9), math.log(TICKS_PERCENT[-1])
+    return 100 * (math.log(min(max(value, TICKS_PERCENT[0] * 0.9), TICKS_PERCENT[-1])) - low) / (high - low)
+
+
+def chart_html(rows: Iterable[Measured]) -> str:
+    """The chart as HTML that follows the width and the colours of its page: a table, each row with its claim, its measurements and a bar.
+
+    Args:
+        rows: as `load` gives them.
+    """
+    lines = []
+    for index, group in enumerate(by_tool(rows)):
+        first = group[0]
+        values = [row.measured for row in group]
+        marks = []
+        span = values + ([first.claimed] if first.claimed is not None else [])
+        if len(span) > 1:
+            left, right = _share(min(span)), _share(max(span))
+            marks.append(f'<i class="line" style="left:{left:.1f}%;width:{right - left:.1f}%"></i>')
+        if first.claimed is not None:
+            left = _share(first.claimed_low or first.claimed)
+            width = _share(first.claimed) - left
+            marks.append(f'<i class="claimed" style="left:{left:.1f}%;width:{width:.1f}%"></i>')
+            said = f"{first.claimed_low:g}–{first.claimed:g} %" if first.claimed_low else f"{percent(first.claimed)} %"
+        else:
+            said = "—"
+        marks += [f'<i class="measured" style="left:{_share(row.measured):.1f}%" title="{html.escape(row.setting)}"></i>' for row in group]
+        if index == 0:
+            marks += [
+                f'<b class="claimed" style="left:{_share(first.claimed or 1):.1f}%">claimed</b>',
+                f'<b class="measured" style="left:{_share(first.measured):.1f}%">measured</b>',
+            ]
+        got = " and ".join(percent(value) for value in values) + " %"
+        name = "roofline alone" if first.tool == "roofline" else first.tool
+        lines.append(
+            f'<tr><th scope="row">{html.escape(name)}</th><td class="track" aria-hidden="true"><span>{"".join(marks)}</span></td>'
+            f'<td class="said">{said}</td><td class="got">{got}</td></tr>'
+        )
+    ticks = "".join(f'<i style="left:{_share(tick):.1f}%">{tick} %</i>' for tick in (2, 5, 10, 20, 50, 100, 400))
+    return (
+        '<table class="dots"><thead><tr><th scope="col">tool</th><td class="track" aria-hidden="true"></td>'
+        '<th scope="col" class="said">claimed error</th><th scope="col" class="got">measured error</th></tr></thead>'
+        f'<tbody>{"".join(lines)}</tbody><tfoot aria-hidden="true"><tr><td></td><td class="track"><span>{ticks}</span></td>'
+        "<td></td><td></td></tr></tfoot></table>"
+    )
+
+
+def chart(rows: Iterable[Measured], size: tuple[float, float] | None = None) -> Figure:
+    """The same chart for print: one line a tool, claim and measurements labelled where they stand.
+
+    Args:
+        rows: as `load` gives them.
+        size: width and height (inches); the book's full width when not given.
+    """
+    groups = by_tool(rows)
+    fig, ax = theme.figure(height=0.36 * len(groups) + 0.7)
+    if size:
+        fig.set_size_inches(*size)
+    blue, red = theme.COLORS[0], theme.COLORS[1]
+    for place, group in enumerate(groups):
+        first = group[0]
+        values = [row.measured for row in group]
+        span = values + ([first.claimed] if first.claimed is not None else [])
+        ax.plot([min(span), max(span)], [place, place], color="#bbbbbb", linewidth=2, zorder=1)
+        if first.claimed is not None:
+            if first.claimed_low:
+                ax.plot([first.claimed_low, first.claimed], [place, place], color=blue, linewidth=5, solid_capstyle="round", zorder=2)
+            ax.plot(first.claimed, place, "o", markerfacecolor="white", markeredgecolor=blue, markeredgewidth=1.6, zorder=3)
+            under = first.claimed <= min(values)
+            text: dict[str, Any] = {"xytext": (-7 if under else 7, 0), "ha": "right" if under else "left"}
+            edge = first.claimed_low if under and first.claimed_low else first.claimed
+            said = f"{first.claimed_low:g}–{first.claimed:g}" if first.claimed_low else percent(first.claimed)
+            words = " claimed" if place == 0 else ""
+            ax.annotate(f"{words} {said} %".strip(), (edge, place), textcoords="offset points", va="center", fontsize=8, color=blue, **text)
+        ax.plot(values, [place] * len(values), "o", color=red, zorder=3)
+        for number, value in enumerate(values):
+            last = number == len(values) - 1
+            words = " measured" if place == 0 and last else ""
+            below = first.claimed is not None and value < first.claimed
+            shift: dict[str, Any] = {"xytext": (7, 0), "ha": "left", "va": "center"} if last else {"xytext": (0, 6), "ha": "center"}
+            if below and last:
+                shift = {"xytext": (-7, 0), "ha": "right", "va": "center"}
+            ax.annotate(f"{percent(value)} %{words}", (value, place), textcoords="offset points", fontsize=8, color=red, **shift)
+    ax.set_xscale("log")
+    ax.set_xlim(1.2, 900)
+    ax.set_xticks(TICKS_PERCENT, [f"{tick}" for tick in TICKS_PERCENT])
+    ax.minorticks_off()
+    ax.set_ylim(len(groups) - 0.5, -0.7)
+    ax.set_yticks(range(len(groups)), ["roofline alone" if g[0].tool == "roofline" else g[0].tool for g in groups])
+    ax.tick_params(axis="y", length=0)
+    ax.grid(axis="y", visible=False)
+    ax.set_xlabel("error (%), mean of absolute values, logarithmic")
+    return fig
+
+
+def _claim(row: Measured) -> str:
+    if row.claimed is None:
+        return ""
+    return f"{row.claimed_low:g} to {row.claimed:g} %" if row.claimed_low else f"{row.claimed:g} %"
+
+
+def frame_of(rows: Iterable[Measured]) -> pd.DataFrame:
+    """The rows as a table, with the factor between measured and claimed."""
+    return pd.DataFrame(
+        [
+            {
+                "tool": row.tool,
+                "claimed": ""
+                if row.claimed is None
+                else f"{row.claimed_low:g}-{row.claimed:g} %"
+                if row.claimed_low
+                else f"{row.claimed:g} %",
+                "measured_percent": row.measured,
+                "factor": None if row.claimed is None else row.measured / row.claimed,
+                "cases": row.cases,
+                "setting": row.setting,
+                "measured_by": row.measured_by,
+                "claim": row.claim,
+                "claim_source": row.claim_source,
+                "source": row.source,
+            }
+            for group in by_tool(rows)
+            for row in group
+        ]
+    )
