@@ -6,6 +6,7 @@ It runs in the child process that `analysis.workloads.hlo` starts, never in the 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _mlir, _mlirHlo, _sdy, _stablehlo
@@ -19,7 +20,25 @@ _CHECK = re.compile(
     rb"[ \t]*(?=\n|$|func\.return|return|\})"
 )
 _QUANTISED = re.compile(rb"!quant\.uniform<")
+# What is the same on quantised elements as on the integers that store them, but for the scales: products, and moving them about.
+_ON_QUANTISED = {
+    "all_gather", "all_to_all", "bitcast_convert", "broadcast_in_dim", "collective_permute", "concatenate", "constant",
+    "convolution", "dot", "dot_general", "dynamic_slice", "dynamic_update_slice", "gather", "get_tuple_element",
+    "optimization_barrier", "reshape", "return", "reverse", "slice", "transpose", "tuple", "uniform_dequantize",
+    "uniform_quantize",
+}  # fmt: skip
+QUANTISED_NOTE = (
+    "quantised elements: a product counts as the product of the integers that store them; zero points and rescaling are not counted"
+)
 _registered = False
+
+
+@dataclass(frozen=True)
+class Unread:
+    """An attribute that the bindings cannot read: a constant of complex numbers. What tells it from others is its text."""
+
+    text: str
+    is_splat: bool
 
 
 class ParseFailed(ValueError):
@@ -54,6 +73,32 @@ def context() -> Any:
     return made
 
 
+def attribute(operation: Any, name: str) -> Any:
+    """An operation's attribute, `None` where it has none; `Unread` for what the bindings have no class for."""
+    try:
+        return operation.attributes.get(name)
+    except TypeError:  # "Can't cast unknown element type": dense complex numbers
+        text = operation.get_asm(large_elements_limit=1)
+        splat = "elided" not in text and "dense<[" not in text
+        return Unread(text if splat else str(operation), splat)
+
+
+def attributes(operation: Any, name: str) -> Any:
+    """All attributes of an operation; of a constant, the value alone."""
+    return {"value": attribute(operation, "value")} if name == "constant" else operation.attributes
+
+
+def _refuse_quantised(content: bytes) -> None:
+    """Refuse quantised elements wherever arithmetic on them is more than on the integers that store them."""
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        if not _QUANTISED.search(line):
+            continue
+        names = re.findall(rb"\b(?:stablehlo|mhlo|chlo|func)\.(\w+)", line.partition(b"!quant")[0]) or re.findall(rb"\breturn\b", line)
+        name = names[-1].decode() if names else "an operator whose name stands on another line"
+        if name not in _ON_QUANTISED and name not in ("func", "call"):
+            raise ParseFailed(f"has quantised elements in {name}, which has no cost here: dequantise them first", number)
+
+
 def plain_text(content: bytes) -> bytes | None:
     """The text without what these bindings do not know: quantised types as their storage, checks of results as unknown operators.
 
@@ -62,6 +107,8 @@ def plain_text(content: bytes) -> bytes | None:
     Returns:
         The changed text, `None` where there is nothing to change.
     """
+    if _QUANTISED.search(content):
+        _refuse_quantised(content)
     changed = _CHECK.sub(_checked, content)
     for match in reversed(list(_QUANTISED.finditer(changed))):
         depth, end = 1, match.end()

@@ -70,6 +70,8 @@ def _read(content: bytes, entry: str | None) -> dict[str, Any]:
 def _walk(module: Any, entry: str, content: bytes, made: Any) -> tuple[Any, list[str]]:
     bindings.publish(module, entry, made)
     notes = []
+    if b"!quant.uniform<" in content:
+        notes.append(bindings.QUANTISED_NOTE)
     if b"check.expect" in content:
         notes.append(
             "its results are compared with constants: counted as it is written, without XLA's import steps, which would work them out"

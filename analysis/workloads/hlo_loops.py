@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from analysis.workloads.hlo_bindings import ir
+from analysis.workloads.hlo_bindings import attribute, ir
 
 _LARGEST_SIMULATION = 20_000
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
@@ -216,7 +216,7 @@ def linear_trips(start: int, step: int, bound: int, direction: str) -> int | Non
 
 
 def _constant(operation: Any) -> Any:
-    value = operation.attributes["value"]
+    value = attribute(operation, "value")
     if not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
         raise NotConstant
     if isinstance(value, ir.DenseFPElementsAttr):

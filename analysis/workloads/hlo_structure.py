@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from analysis.workloads.hlo_bindings import ir
+from analysis.workloads.hlo_bindings import attribute, ir
 from analysis.workloads.hlo_cost import moved
 from analysis.workloads.hlo_types import integers
 
@@ -140,7 +140,7 @@ def minus(walker: Walker, operation: Any, name: str, operands: list[Any], result
     if isinstance(operands[1], ir.OpResult):
         source = operands[1].owner.operation
         if source.name.endswith(".constant"):
-            value = source.attributes["value"]
+            value = attribute(source, "value")
             if (
                 isinstance(value, ir.DenseElementsAttr)
                 and value.is_splat

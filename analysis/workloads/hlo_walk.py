@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from analysis.workloads.graph import Tensor
-from analysis.workloads.hlo_bindings import ir
+from analysis.workloads.hlo_bindings import attribute, attributes, ir
 from analysis.workloads.hlo_cost import Cost, Region, moved, simple_cost
 from analysis.workloads.hlo_loops import Constants
 from analysis.workloads.hlo_structure import END, HANDLERS, LARGEST_GRAPH, NoProgram, TooLarge, callee_of
@@ -232,7 +232,10 @@ class Walker:
                 sources = [source for source, _ in taken]
                 key = (full, *[kind for _, kind in taken], None, *[hash(value.type) for value in results])
             if wanted is not None:
-                key = (key, *map(hash, map(operation.attributes.get, wanted)))
+                try:
+                    key = (key, *map(hash, map(operation.attributes.get, wanted)))
+                except TypeError:
+                    key = (key, *[hash(attribute(operation, each)) for each in wanted])
             applied: tuple[Region, ...] = ()
             if applies:
                 applied = tuple([self._region(region) for region in operation.regions])
@@ -278,7 +281,7 @@ class Walker:
         unknown = None
         if dialect in _STRUCTURE:
             try:
-                cost = cost_of(operation.attributes, name, tensors_in, tensors_out, applied, record, self.mesh)
+                cost = cost_of(attributes(operation, name), name, tensors_in, tensors_out, applied, record, self.mesh)
             except (IndexError, KeyError, ValueError, TypeError):
                 unknown = record["name"]
         if cost is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from analysis.workloads.graph import Convolution, Matmul, Tensor
-from analysis.workloads.hlo_bindings import ir
+from analysis.workloads.hlo_bindings import Unread, ir
 from analysis.workloads.hlo_cost import (
     COLLECTIVE,
     Cost,
@@ -163,7 +163,7 @@ def cost_of(
         return Cost("data movement")
     if name == "constant":  # of equal elements: imported as a broadcast of one
         value = attributes.get("value")
-        equal = isinstance(value, ir.DenseElementsAttr) and value.is_splat and outputs[0].elements > 1
+        equal = isinstance(value, (ir.DenseElementsAttr, Unread)) and value.is_splat and outputs[0].elements > 1
         return Cost("constant", 0, outputs[0].bytes + outputs[0].bytes // max(1, outputs[0].elements) if equal else 0)
     if name == "broadcast_in_dim":
         return Cost("data movement", 0, broadcast_bytes(inputs[0], outputs[0], integers(attributes["broadcast_dimensions"])))

@@ -148,3 +148,24 @@ def broken() -> dict[str, tuple[bytes, str]]:
             "operators once its calls are taken apart",
         ),
     }  # fmt: skip
+# A rotary embedding as complex numbers: the dense complex constant that the bindings have no class for; and one of equal elements.
+COMPLEX_CONSTANT = program(
+    """  %c = stablehlo.constant dense<[[(1.0,0.0), (0.5,0.8)], [(-0.4,0.9), (0.9,0.1)]]> : tensor<2x2xcomplex<f32>>
+  %s = stablehlo.constant dense<(2.0,1.0)> : tensor<2x2xcomplex<f32>>
+  %o = stablehlo.constant dense<(0.5,0.5)> : tensor<complex<f32>>
+  %0 = stablehlo.broadcast_in_dim %c, dims = [1, 2] : (tensor<2x2xcomplex<f32>>) -> tensor<3x2x2xcomplex<f32>>
+  %1 = stablehlo.multiply %a, %0 : tensor<3x2x2xcomplex<f32>>
+  %2 = stablehlo.broadcast_in_dim %s, dims = [1, 2] : (tensor<2x2xcomplex<f32>>) -> tensor<3x2x2xcomplex<f32>>
+  %3 = stablehlo.subtract %1, %2 : tensor<3x2x2xcomplex<f32>>
+  %4 = stablehlo.broadcast_in_dim %o, dims = [] : (tensor<complex<f32>>) -> tensor<3x2x2xcomplex<f32>>
+  %5 = stablehlo.subtract %3, %4 : tensor<3x2x2xcomplex<f32>>
+  %6 = stablehlo.real %5 : (tensor<3x2x2xcomplex<f32>>) -> tensor<3x2x2xf32>
+  return %6 : tensor<3x2x2xf32>""",
+    arguments="%a: tensor<3x2x2xcomplex<f32>>",
+    result="tensor<3x2x2xf32>",
+)
+QUANTISED_SUM = program(
+    "  %0 = stablehlo.add %a, %a : tensor<4x!quant.uniform<i8:f32, 0.5:2>>\n  return %0 : tensor<4x!quant.uniform<i8:f32, 0.5:2>>",
+    arguments="%a: tensor<4x!quant.uniform<i8:f32, 0.5:2>>",
+    result="tensor<4x!quant.uniform<i8:f32, 0.5:2>>",
+)

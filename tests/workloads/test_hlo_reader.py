@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from analysis.__main__ import main
 from analysis.errors import InputError
-from analysis.workloads import zoo
+from analysis.workloads import hlo_child, zoo
 from analysis.workloads.graph import element_bits
 from analysis.workloads.hlo import read
 from analysis.workloads.hlo_cost import valid_positions
 from analysis.workloads.hlo_loops import linear_trips
 from analysis.workloads.hlo_types import device_groups, groups_of_axes
 from tests.workloads import hlo_texts as texts
-from tests.workloads.hlo_oracle import our_module, xla_cost
+from tests.workloads.hlo_oracle import our_cost, our_module, xla_cost
 
 
 @given(
@@ -134,6 +134,17 @@ def test_parts_of_programs() -> None:
     assert our_module(texts.CHECKED).transcendentals == 4
     assert our_module(texts.TOKENS).results[0].dtype == "token"
     assert our_module(texts.EINSUM).flops == xla_cost(texts.EINSUM)["flops"] == 2 * 4 * 5 * 6
+
+
+def test_complex_constant_is_read_and_costs_what_xla_says() -> None:
+    assert our_cost(texts.COMPLEX_CONSTANT) == xla_cost(texts.COMPLEX_CONSTANT)
+    assert not our_module(texts.COMPLEX_CONSTANT).unknown
+
+
+def test_quantised_elements_are_costed_as_products_or_refused() -> None:
+    assert any("zero points" in note for note in our_module(texts.QUANTISED).notes)
+    refused = hlo_child.read(texts.QUANTISED_SUM.encode(), None)
+    assert refused["line"] == 3 and "quantised elements in add" in refused["error"]
 
 
 def test_text_bytecode_and_portable_artifact_say_the_same(tmp_path: Path) -> None:
