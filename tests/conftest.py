@@ -6,9 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests import browsers
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -27,6 +31,25 @@ def built_book() -> Path:
     done = run_analysis("book")
     assert done.returncode == 0, done.stdout + done.stderr
     return ROOT / "_build" / "html"
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """A running Chromium; skips with the reason and the cure where there is none."""
+    reason = browsers.missing()
+    if reason:
+        pytest.skip(reason)
+    from playwright.sync_api import Error, sync_playwright
+
+    from analysis.publishing.pdf import QUIET, browser
+
+    with sync_playwright() as playwright:
+        try:
+            running = playwright.chromium.launch(executable_path=browser(), args=["--no-sandbox", *QUIET])
+        except Error as error:
+            pytest.skip(f"Chromium does not start: {str(error).splitlines()[0]} ({browsers.DEBIAN})")
+        yield running
+        running.close()
 
 
 @pytest.fixture

@@ -27,26 +27,15 @@ def test_the_fragment_needs_nothing_from_outside() -> None:
 
 
 @pytest.fixture(scope="module")
-def page() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: make test installs it")
-    with sync_api.sync_playwright() as playwright:
-        browser = None
-        for options in ({}, {"executable_path": "/usr/bin/chromium"}, {"executable_path": "/usr/bin/chromium-browser"}):
-            try:
-                browser = playwright.chromium.launch(**options)
-                break
-            except sync_api.Error:
-                continue
-        if browser is None:
-            pytest.skip("no Chromium on this machine: apt-get install chromium")
-        page = browser.new_page()
-        problems: list[str] = []
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("request", lambda request: problems.append(request.url))
-        page.set_content(f"<!doctype html><html lang='en'><body>{HTML}</body></html>")
-        yield page
-        assert problems == []
-        browser.close()
+def page(chromium: Any) -> Iterator[Any]:
+    page = chromium.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("request", lambda request: problems.append(request.url))
+    page.set_content(f"<!doctype html><html lang='en'><body>{HTML}</body></html>")
+    yield page
+    assert problems == []
+    page.close()
 
 
 def shown(page: Any) -> dict[str, dict[str, float]]:

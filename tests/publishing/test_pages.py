@@ -6,29 +6,17 @@ Needs Chromium (on Debian: apt-get install chromium); skips with that reason whe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
-from analysis.errors import InputError
-from analysis.publishing.pdf import QUIET, browser
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext
+
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    try:
-        program = browser()
-    except InputError as error:
-        pytest.skip(str(error))
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", *QUIET])
-        yield running
-        running.close()
 
 
 def test_every_page_works_without_the_network(built_book: Path, chromium: Browser) -> None:
