@@ -14,17 +14,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from analysis import units
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.paths import DATA
+from analysis.sources import Source, is_measured
 
 Algorithm = Literal["ring", "nvls", "pcie", "network"]
 ALGORITHMS: tuple[Algorithm, ...] = ("ring", "nvls", "pcie", "network")
@@ -33,16 +34,40 @@ LL_SHARE = 0.5
 LL128_SHARE = 120 / 128
 
 
-class Machine(Strict):
-    """One machine of `data/models/nccl_machines.yaml`; see its comments."""
+class Fabric(Strict):
+    """What one source says of a machine's links; see the comments of `data/models/nccl_machines.yaml`."""
 
-    device: str
     fabric: Literal["switch", "mesh", "pcie", "network"]
     nvls_from: int | None = None
     board_gpus: int | None = None
     gpus_per_node: int | None = None
     adapter_per_gpu: str | None = None
-    source: str
+    measured_on: tuple[str, ...] = ()
+    source: Source
+
+    @model_validator(mode="after")
+    def _names_what_it_was_read_off(self) -> Self:
+        if is_measured(self.source) != bool(self.measured_on):
+            raise ValueError("measured_on names the series of a source that is measured, and of no other")
+        return self
+
+
+class Machine(Strict):
+    """One machine, and what is known of it, the best informed first."""
+
+    device: str
+    known: tuple[Fabric, ...]
+
+    def fabric(self, left_out: frozenset[str] = frozenset()) -> Fabric:
+        """The first entry that was not read off what is left out.
+
+        Args:
+            left_out: series such as `H100 x2`.
+        """
+        allowed = [entry for entry in self.known if not left_out & set(entry.measured_on)]
+        if not allowed:
+            raise InputError(f"nothing is known of {self.device} but what was measured on {', '.join(sorted(left_out))}", key="machine")
+        return allowed[0]
 
 
 class MachineFile(Strict):
@@ -130,12 +155,13 @@ def fitted() -> Parameters:
     return read_yaml(DATA / "models" / "nccl_allreduce.yaml", Parameters)
 
 
-def link_of(name: str, gpus: int) -> Link:
+def link_of(name: str, gpus: int, left_out: frozenset[str] = frozenset()) -> Link:
     """The bounding link and the algorithm of a group on a known machine.
 
     Args:
         name: machine of `machines()`.
         gpus: size of the group (count).
+        left_out: series (`H100 x2`) whose measured times may not have told what is known of the machine.
     Raises:
         InputError: unknown machine, or a group it cannot hold.
     """
@@ -144,19 +170,20 @@ def link_of(name: str, gpus: int) -> Link:
     machine = machines()[name]
     device = devices.load(machine.device)
     nvlink, pcie = device.nvlink_bytes_per_s, device.pcie_bytes_per_s
-    if machine.fabric == "network":
-        assert machine.adapter_per_gpu and machine.gpus_per_node
-        return Link(machine.gpus_per_node * units.parse(machine.adapter_per_gpu, "bytes/s"), "network", gpus)
-    if machine.fabric == "pcie":
+    known = machine.fabric(left_out)
+    if known.fabric == "network":
+        assert known.adapter_per_gpu and known.gpus_per_node
+        return Link(known.gpus_per_node * units.parse(known.adapter_per_gpu, "bytes/s"), "network", gpus)
+    if known.fabric == "pcie":
         assert pcie
         return Link(pcie, "pcie", gpus)
     assert nvlink
-    if machine.fabric == "mesh":
-        assert machine.board_gpus
-        if gpus > machine.board_gpus:
-            raise InputError(f"{name} has {machine.board_gpus} GPUs, not {gpus}", key="gpus")
-        return Link(nvlink * (gpus - 1) / (machine.board_gpus - 1), "ring", gpus)
-    return Link(nvlink, "nvls" if machine.nvls_from and gpus >= machine.nvls_from else "ring", gpus)
+    if known.fabric == "mesh":
+        assert known.board_gpus
+        if gpus > known.board_gpus:
+            raise InputError(f"{name} has {known.board_gpus} GPUs, not {gpus}", key="gpus")
+        return Link(nvlink * (gpus - 1) / (known.board_gpus - 1), "ring", gpus)
+    return Link(nvlink, "nvls" if known.nvls_from and gpus >= known.nvls_from else "ring", gpus)
 
 
 def evaluate(ideal_s: Any, pair: Any, floor: Any, pair_factor: Any, efficiency: Any, chunk: Any, line_protocol: Any) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from analysis.networks.measured import ALGORITHMS, Deviation, Parameters, evaluate, link_of
+from analysis.networks.measured import ALGORITHMS, Deviation, Parameters, evaluate, link_of, machines
 
 Floats = NDArray[np.float64]
 
@@ -23,8 +23,20 @@ _COMMON = len(_CENTRE)
 FORMS = ("alpha_beta", "pipelined", "protocols")
 
 
-def _features(rows: pd.DataFrame, names: list[str]) -> dict[str, NDArray[np.float64]]:
-    links = {key: link_of(str(key[0]), int(key[1])) for key in set(zip(rows["machine"], rows["gpus"], strict=True))}
+def series_of(rows: pd.DataFrame) -> frozenset[str]:
+    """The series in a table, such as `H100 x2`."""
+    return frozenset(f"{machine} x{gpus}" for machine, gpus in set(zip(rows["machine"], rows["gpus"], strict=True)))
+
+
+def _left_out(train: pd.DataFrame, test: pd.DataFrame) -> frozenset[str]:
+    """Series that the fit may know nothing of: those of the test, and all of a machine that is not in the fit, listed or not."""
+    absent = {machine for machine in machines() if machine not in set(train["machine"])} & set(test["machine"])
+    named = {name for machine in machines().values() for entry in machine.known for name in entry.measured_on}
+    return (series_of(test) | {name for name in named if name.split(" x")[0] in absent}) - series_of(train)
+
+
+def _features(rows: pd.DataFrame, names: list[str], left_out: frozenset[str] = frozenset()) -> dict[str, NDArray[np.float64]]:
+    links = {key: link_of(str(key[0]), int(key[1]), left_out) for key in set(zip(rows["machine"], rows["gpus"], strict=True))}
     chosen = [links[key] for key in zip(rows["machine"], rows["gpus"], strict=True)]
     return {
         "ideal": rows["size_bytes"].to_numpy() * np.array([link.traffic / link.bandwidth_bytes_per_s for link in chosen]),
@@ -48,9 +60,9 @@ def _predict(vector: Floats, features: dict[str, Floats], form: str) -> Floats:
     return latency + transfer + (2 * np.sqrt(chunk * transfer) if form == "pipelined" else 0.0)
 
 
-def _solve(rows: pd.DataFrame, form: str) -> tuple[Floats, list[str]]:
+def _solve(rows: pd.DataFrame, form: str, left_out: frozenset[str] = frozenset()) -> tuple[Floats, list[str]]:
     names = sorted(set(rows["machine"]))
-    features = _features(rows, names)
+    features = _features(rows, names, left_out)
     target = np.log(rows["time_s"].to_numpy())
     series = rows["machine"] + rows["origin"] + rows["gpus"].astype(str)
     weight = np.sqrt(30 / series.map(series.value_counts()).to_numpy())
@@ -88,16 +100,18 @@ def fit(rows: pd.DataFrame, split: str = "", hashes: dict[str, str] | None = Non
     )
 
 
-def model(form: str) -> Callable[[pd.DataFrame, pd.DataFrame], Floats]:
+def model(form: str, blind: bool = True) -> Callable[[pd.DataFrame, pd.DataFrame], Floats]:
     """Predictor of one form: fits on its first argument, predicts the times of its second (s).
 
     Args:
         form: `alpha_beta` (floor + T), `pipelined` (no protocols) or `protocols`.
+        blind: whether what was read off the second argument's own times (the fabric of a board) is withheld.
     """
 
     def predict(train: pd.DataFrame, test: pd.DataFrame) -> Floats:
-        vector, names = _solve(train, form)
-        return _predict(vector, _features(test, names), form)
+        left_out = _left_out(train, test) if blind else frozenset()
+        vector, names = _solve(train, form, left_out)
+        return _predict(vector, _features(test, names, left_out), form)
 
     return predict
 

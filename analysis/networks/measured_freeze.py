@@ -39,7 +39,10 @@ def refit() -> Refit:
     raw = measured_tables.measured()
     binned = measured_tables.half_octaves(raw)
     parameters = measured_fit.fit(binned, SPLIT, measured_tables.input_hashes())
-    predictors = {form: measured_fit.model(form) for form in measured_fit.FORMS} | {"interpolation": measured_fit.interpolation}
+    predictors = {form: measured_fit.model(form) for form in measured_fit.FORMS} | {
+        "protocols_fabric_fitted": measured_fit.model("protocols", blind=False),
+        "interpolation": measured_fit.interpolation,
+    }
     errors = measured_fit.leave_one_out(raw, binned, predictors)
     errors["octave"] = np.floor(np.log2(errors["size_bytes"])).astype(int)
     cells = errors.groupby(["scheme", "model", "left_out", "machine", "gpus", "octave"])["absolute_error"].median().reset_index()

@@ -75,7 +75,7 @@ def _busbw(model: str) -> float:
 
 @pytest.mark.parametrize("gpus", [4, 5, 6, 7, 8])
 def test_h200_large_messages_by_gpu_count(gpus: int) -> None:
-    """ml-engineering, nccl-tests at 8 GiB on 4 to 8 H200, none of which is in the fit: within 8 percent."""
+    """ml-engineering, nccl-tests at 8 GiB on 4 to 8 H200, none of which is in the fit (other rows of the machine are): within 8 percent."""
     rows = read_csv(DATA / "published" / "distributed_training.csv")
     wanted = (rows["model"] == "all-reduce 8589934592 B default") & (rows["gpus"].astype(str) == str(gpus))
     quoted = float(rows.loc[wanted, "value"].iloc[0]) * 1e9
@@ -84,7 +84,7 @@ def test_h200_large_messages_by_gpu_count(gpus: int) -> None:
 
 
 def test_ring_against_nvls_on_h200() -> None:
-    """The same table at 16 GiB: NVLS 480, ring 367.2, all-gather 361.4 GB/s; none in the fit: within 8 percent."""
+    """The same table at 16 GiB: NVLS 480, ring 367.2, all-gather 361.4 GB/s; none of them in the fit: within 8 percent."""
     size = 2.0**34
     nvls = all_reduce(size, link_of("H200", 8), machine="H200").time_s[0]
     ring = all_reduce(size, Link(450e9, "ring", 8), machine="H200").time_s[0]
