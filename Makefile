@@ -10,17 +10,20 @@ TEST_READY := $(VENV)/.tester
 .PHONY: help book quick full data measure trials test check bench pdf clean lock
 .DELETE_ON_ERROR:
 
+# Seconds that a target took on a fresh clone; the numbers stand in notebooks/make_costs.csv and nowhere else.
+took = $(shell awk -F, '$$1 == "$(1)" {print "(" $$2 " s on 2 cores, fresh clone, environment made)"}' notebooks/make_costs.csv)
+
 help:
-	@echo "make book     everything a reader sees: environment, notebooks, pages in _build/html  (first time: environment about 2 min, then 3 to 5 min; 2 cores)"
-	@echo "make quick    the kick-the-tyres run: every notebook with small parameters            (about 2 min after the environment)"
-	@echo "make test     unit, property, pipeline and page tests                                 (about 10 min; adds test tools to the environment)"
-	@echo "make check    claims, requirements and data descriptions against the results          (seconds, after make book)"
-	@echo "make bench    promised speeds, measured here beside their targets                     (about 5 min)"
+	@echo "make book     everything a reader sees: environment, notebooks, pages in _build/html  $(call took,book)"
+	@echo "make quick    the kick-the-tyres run: every notebook with small parameters            $(call took,quick)"
+	@echo "make test     unit, property, pipeline and page tests; adds test tools to .venv       $(call took,test)"
+	@echo "make check    claims, requirements and data descriptions against the results          $(call took,check)"
+	@echo "make bench    promised speeds, measured here beside their targets                     $(call took,bench)"
 	@echo "make full     every notebook with full parameters; freezes results under data/frozen  (hours; may be stopped and resumed)"
-	@echo "make data     fetch other people's datasets, pinned and verified, into data/datasets  (network; minutes)"
+	@echo "make data     fetch other people's datasets, pinned and verified, into data/datasets  (network)"
 	@echo "make trials   install other tools live and compare them with ours                     (network; minutes a tool)"
-	@echo "make measure  time operators and whole models on this machine, into _build/measured   (about 2 min)"
-	@echo "make pdf      one PDF of the book (needs Chromium)                                    (about 1 min, after make book)"
+	@echo "make measure  time operators and whole models on this machine, into _build/measured   $(call took,measure)"
+	@echo "make pdf      one PDF of the book (needs Chromium)                                    $(call took,pdf)"
 	@echo "make lock     resolve requirements.in again (needs uv; for maintainers)"
 	@echo "make clean    remove what builds wrote; the environment and data/datasets stay"
 
