@@ -1,0 +1,7 @@
+"""Kernels of today's GPUs by number type, measured GPUs and others: GEMM, attention, experts, passes over memory, collectives.
+
+In the order in which data passes through them: `wheel` reads the kernel tables out of the package's wheel without running it and
+says what each is; `gpus` is what a data sheet gives; `work` the FLOP and bytes of each operator; `physics` its tiles, waves and
+rooflines; `trees` the learned correction; `library` the one door for everybody else; `fit` and `evaluate` make the committed
+parameters and the frozen scores; `cases` answers a file.
+"""

@@ -1,0 +1,146 @@
+"""What the kernel models know of a GPU: the numbers of its data sheet, and under which name the tables measured it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from analysis.errors import InputError
+from analysis.hardware import devices
+from analysis.hardware.devices import Device
+
+SYSTEMS = {  # name in the tables: name in data/hardware
+    "a100_sxm": "A100-SXM4-80GB",
+    "l40s": "L40S",
+    "h100_sxm": "H100-SXM5-80GB",
+    "h200_sxm": "H200-SXM5-141GB",
+    "b200_sxm": "B200",
+    "b300_sxm": "B300",
+    "gb200": "GB200",
+    "gb300": "GB300",
+    "rtx_pro_6000_server": "RTX-PRO-6000-Server",
+}
+ARCHITECTURES = {  # GPUs that are left out together
+    "ampere": ("a100_sxm",),
+    "ada": ("l40s",),
+    "hopper": ("h100_sxm", "h200_sxm"),
+    "blackwell": ("b200_sxm", "b300_sxm", "gb200", "gb300"),
+    "blackwell workstation": ("rtx_pro_6000_server",),
+}
+PEAK_OF = {  # number type of a kernel: rate of the data sheet that bounds it
+    "bf16": "bf16",
+    "fp16": "fp16",
+    "fp8": "fp8",
+    "fp8_block": "fp8",
+    "nvfp4": "fp4",
+    "mxfp4": "fp4",
+    "int8": "int8",
+    "int8_wo": "bf16",
+    "int4_wo": "bf16",
+}
+WEIGHT_BYTES = {
+    "bf16": 2.0,
+    "fp16": 2.0,
+    "fp8": 1.0,
+    "fp8_block": 1.0,
+    "nvfp4": 0.5625,
+    "mxfp4": 0.53125,
+    "int8": 1.0,
+    "int8_wo": 1.0,
+    "int4_wo": 0.5,
+}
+ACTIVATION_BYTES = {
+    "bf16": 2.0,
+    "fp16": 2.0,
+    "fp8": 1.0,
+    "fp8_block": 1.0,
+    "nvfp4": 0.5625,
+    "mxfp4": 1.0,
+    "int8": 1.0,
+    "int8_wo": 2.0,
+    "int4_wo": 2.0,
+}
+SAME_TYPE = {
+    "bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float8": "fp8", "fp8_e4m3": "fp8", "int4": "int4_wo",
+    "w4a16": "int4_wo", "w8a16": "int8_wo",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU as its data sheet has it.
+
+    Args:
+        name: of `data/hardware`.
+        system: name in the kernel tables, empty where they lack it.
+        architecture: key of `ARCHITECTURES`, or the data sheet's word.
+        peak_flop_per_s: dense rate of each number type of `PEAK_OF` that the tensor cores have.
+        bandwidth_bytes_per_s, l2_bytes, sms, tdp_w: memory, last-level cache, multiprocessors, board power.
+        link_bytes_per_s: one way to the other GPUs of the node.
+        vendor: of the card.
+    """
+
+    name: str
+    system: str
+    architecture: str
+    peak_flop_per_s: dict[str, float]
+    bandwidth_bytes_per_s: float
+    l2_bytes: float
+    sms: float
+    tdp_w: float
+    link_bytes_per_s: float
+    vendor: str
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("nvidia", "").replace("-", "").replace("_", "").replace(" ", "")
+
+
+def from_device(device: Device) -> Gpu:
+    """The GPU of a data sheet.
+
+    Raises:
+        InputError: an NVIDIA data sheet without the number of multiprocessors, which tiles and waves need.
+    """
+    if device.sm_count is None and device.vendor == "NVIDIA":
+        raise InputError(f"{device.name}: the data sheet lacks the number of multiprocessors (sms)", key="sms")
+    architecture = device.architecture
+    link = device.nvlink_bytes_per_s
+    if architecture == "blackwell" and device.memory_type.startswith("GDDR"):
+        architecture = "blackwell workstation"
+    if link is None and device.links.infinity_fabric is not None:
+        link = device.links.infinity_fabric.per_direction.value
+    system = next((key for key, name in SYSTEMS.items() if devices.load(name).name == device.name), "")
+    rates = {dtype: device.peak[rate].value for dtype, rate in PEAK_OF.items() if rate in device.peak}  # type: ignore[index]
+    if "fp4" not in device.peak:
+        rates.pop("nvfp4", None)
+    return Gpu(
+        device.name,
+        system,
+        architecture,
+        rates,
+        device.memory_bandwidth_bytes_per_s,
+        device.l2_bytes or 32e6,
+        float(device.sm_count or 100),
+        device.tdp_w or 300.0,
+        link or device.pcie_bytes_per_s or 32e9,
+        device.vendor,
+    )
+
+
+@cache
+def load(name: str) -> Gpu:
+    """A GPU by its name in the tables (`h100_sxm`) or in `data/hardware`.
+
+    Raises:
+        InputError: no such device.
+    """
+    for system, device in SYSTEMS.items():
+        if _plain(system) == _plain(name):
+            return from_device(devices.load(device))
+    return from_device(devices.load(name))
+
+
+def number_type(dtype: str) -> str:
+    """The plain name of a number type: `bfloat16` is `bf16`, `int4` is `int4_wo` (weights only)."""
+    return SAME_TYPE.get(dtype.lower(), dtype.lower())
