@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from analysis.bench.report import Benchmark
-from analysis.cores.elf import read_elf
-from analysis.cores.emulator import epochs, load, run
-from analysis.cores.programs import program_names, program_path
-from analysis.cores.trace import EPOCH_INSTRUCTIONS, TraceWriter
+from analysis.cores.riscv.elf import read_elf
+from analysis.cores.riscv.emulator import epochs, load, run
+from analysis.cores.riscv.programs import program_names, program_path
+from analysis.cores.riscv.trace import EPOCH_INSTRUCTIONS, TraceWriter
 
 _LONG = "compression"
 _STREAM = "from analysis.bench.cores_emulator import stream_peak; print(stream_peak())"

@@ -12,8 +12,8 @@ from analysis.bench.report import Benchmark
 
 def share_of_sgemm() -> float:
     """Rate of the paper's network (1,073,348 parameters, batched, NumPy and numba) over this core's own SGEMM rate, in percent."""
-    from analysis.cores.batched_inference import share_of_sgemm as share
-    from analysis.cores.lstm import LstmShape, draw, parameter_shapes
+    from analysis.cores.learning.lstm import LstmShape, draw, parameter_shapes
+    from analysis.cores.neutrino.batched_inference import share_of_sgemm as share
 
     parameters = {name: np.asarray(value) for name, value in draw(parameter_shapes(LstmShape()), 0).items()}
     with threadpool_limits(1):  # a second BLAS thread would spin and count as CPU time
@@ -22,8 +22,8 @@ def share_of_sgemm() -> float:
 
 def paper_network_kips() -> float:
     """Thousand instructions a CPU-second through the paper's network."""
-    from analysis.cores.batched_inference import flop_per_instruction, network_flop_per_cpu_second
-    from analysis.cores.lstm import LstmShape, draw, parameter_shapes
+    from analysis.cores.learning.lstm import LstmShape, draw, parameter_shapes
+    from analysis.cores.neutrino.batched_inference import flop_per_instruction, network_flop_per_cpu_second
 
     parameters = {name: np.asarray(value) for name, value in draw(parameter_shapes(LstmShape()), 0).items()}
     with threadpool_limits(1):
@@ -32,10 +32,10 @@ def paper_network_kips() -> float:
 
 def feature_mips() -> float:
     """Million instructions a CPU-second through our features."""
-    from analysis.cores.designs import TABLE_4, load_design
-    from analysis.cores.emulator import trace_program
-    from analysis.cores.program_features import program_features
-    from analysis.cores.programs import program_path
+    from analysis.cores.learning.program_features import program_features
+    from analysis.cores.riscv.emulator import trace_program
+    from analysis.cores.riscv.programs import program_path
+    from analysis.cores.timing.designs import TABLE_4, load_design
 
     trace, _ = trace_program(program_path("json"), limit=400_000)
     cores = [load_design(name) for name in TABLE_4]
@@ -47,11 +47,11 @@ def feature_mips() -> float:
 
 def sketch_mips() -> float:
     """Million instructions a CPU-second through the sketch of one design, inputs at hand."""
-    from analysis.cores.designs import load_design
-    from analysis.cores.emulator import trace_program
-    from analysis.cores.programs import program_path
-    from analysis.cores.sketch import sketch
-    from analysis.cores.sketch_inputs import sketch_inputs
+    from analysis.cores.first_order.inputs import sketch_inputs
+    from analysis.cores.first_order.model import sketch
+    from analysis.cores.riscv.emulator import trace_program
+    from analysis.cores.riscv.programs import program_path
+    from analysis.cores.timing.designs import load_design
 
     trace, _ = trace_program(program_path("json"), limit=1_000_000)
     core = load_design("8w")
@@ -64,13 +64,13 @@ def sketch_mips() -> float:
 
 def our_network_kips() -> float:
     """Thousand instructions a CPU-second through our network, all five designs at once, features at hand."""
-    from analysis.cores.corpus import BLOCK
-    from analysis.cores.designs import load_design
-    from analysis.cores.emulator import trace_program
-    from analysis.cores.model_files import model_path, read_trunk
-    from analysis.cores.program_features import program_features
-    from analysis.cores.programs import program_path
-    from analysis.cores.trunk_training import predict
+    from analysis.cores.learning.corpus import BLOCK
+    from analysis.cores.learning.model_files import model_path, read_trunk
+    from analysis.cores.learning.program_features import program_features
+    from analysis.cores.learning.trunk_training import predict
+    from analysis.cores.riscv.emulator import trace_program
+    from analysis.cores.riscv.programs import program_path
+    from analysis.cores.timing.designs import load_design
 
     trunk = read_trunk(model_path("ours"))
     trace, _ = trace_program(program_path("json"), limit=64 * BLOCK)

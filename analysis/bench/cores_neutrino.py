@@ -26,17 +26,17 @@ def _best(run: Callable[[], object], repeats: int = 3) -> float:
 
 def compile_ms() -> float:
     """CPU-milliseconds to compile a time step of the paper's network for four sequences."""
-    from analysis.cores.neutrino_compiler import Network, compile_network
-    from analysis.cores.neutrino_machine import Machine
+    from analysis.cores.neutrino.compiler import Network, compile_network
+    from analysis.cores.neutrino.machine import Machine
 
     return 1e3 * _best(lambda: compile_network(Network(), Machine(), 4), 10)
 
 
 def million_cycles_per_cpu_second() -> float:
     """Cycles of the machine that are simulated, a thousand time steps in a row."""
-    from analysis.cores.neutrino_compiler import Network, compile_network
-    from analysis.cores.neutrino_cycles import simulate
-    from analysis.cores.neutrino_machine import Machine
+    from analysis.cores.neutrino.compiler import Network, compile_network
+    from analysis.cores.neutrino.cycles import simulate
+    from analysis.cores.neutrino.machine import Machine
 
     machine = Machine()
     program = compile_network(Network(), machine, 4).step * 1000
@@ -44,7 +44,7 @@ def million_cycles_per_cpu_second() -> float:
 
 
 def _windows() -> tuple[dict[str, np.ndarray], np.ndarray]:
-    from analysis.cores.lstm import LstmShape, draw, parameter_shapes
+    from analysis.cores.learning.lstm import LstmShape, draw, parameter_shapes
 
     parameters = {name: np.asarray(value) for name, value in draw(parameter_shapes(LstmShape()), 0).items()}
     return parameters, np.random.default_rng(0).normal(size=(SEQUENCES, LEFT + TARGET, 13))
@@ -52,9 +52,9 @@ def _windows() -> tuple[dict[str, np.ndarray], np.ndarray]:
 
 def integers_per_cpu_second() -> float:
     """Instructions a CPU-second through Neutrino's program on integers, context included."""
-    from analysis.cores.neutrino_compiler import compile_network
-    from analysis.cores.neutrino_int8 import Bits, network_of, quantise, run_windows
-    from analysis.cores.neutrino_machine import Machine
+    from analysis.cores.neutrino.compiler import compile_network
+    from analysis.cores.neutrino.int8 import Bits, network_of, quantise, run_windows
+    from analysis.cores.neutrino.machine import Machine
 
     parameters, windows = _windows()
     with threadpool_limits(1):
@@ -65,7 +65,7 @@ def integers_per_cpu_second() -> float:
 
 def fp32_per_cpu_second() -> float:
     """Instructions a CPU-second through the same network in fp32 (NumPy and numba, one thread), for comparison."""
-    from analysis.cores.batched_inference import flop_per_instruction, network_flop_per_cpu_second
+    from analysis.cores.neutrino.batched_inference import flop_per_instruction, network_flop_per_cpu_second
 
     parameters, _ = _windows()
     with threadpool_limits(1):

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 
 from analysis.bench.report import Benchmark
-from analysis.cores.designs import TABLE_4, load_design
-from analysis.cores.elf import read_elf
-from analysis.cores.emulator import trace_program
-from analysis.cores.timing import simulate
+from analysis.cores.riscv.elf import read_elf
+from analysis.cores.riscv.emulator import trace_program
+from analysis.cores.timing.designs import TABLE_4, load_design
+from analysis.cores.timing.simulation import simulate
 from analysis.paths import DATA
 
 PROGRAMS = (*sorted((DATA / "recorded" / "gem5").glob("*.elf")), *sorted((DATA / "cores" / "programs").glob("*.elf")))

@@ -15,7 +15,7 @@ from analysis.paths import ROOT
 WORKLOAD = "llama2_7b_train_unrolled"
 _READ = """
 import gc, json, sys, time
-from analysis.workloads import hlo_bindings, hlo_child
+from analysis.workloads.hlo import bindings as hlo_bindings, child as hlo_child
 content = open(sys.argv[1], "rb").read()
 hlo_bindings.plain_operations()
 gc.disable()
@@ -36,7 +36,7 @@ print(count / (after - before))
 
 def lowering_seconds() -> float:
     """CPU seconds to lower the program (tracing, StableHLO), jax already imported."""
-    from analysis.workloads import zoo
+    from analysis.workloads.zoo import catalogue as zoo
 
     before = time.process_time()
     zoo.lower(WORKLOAD)
@@ -44,7 +44,8 @@ def lowering_seconds() -> float:
 
 
 def _operations_per_cpu_second(form: str) -> float:
-    from analysis.workloads import hlo, zoo
+    from analysis.workloads.hlo import reader as hlo
+    from analysis.workloads.zoo import catalogue as zoo
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "program"

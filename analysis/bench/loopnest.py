@@ -19,8 +19,8 @@ LAYERS = {
 
 
 def _setting(name: str):  # type: ignore[no-untyped-def]
-    from analysis.accelerators.architecture import read_architecture
-    from analysis.accelerators.problem import convolution
+    from analysis.accelerators.loopnest.architecture import read_architecture
+    from analysis.accelerators.loopnest.problem import convolution
     from analysis.paths import DATA
 
     c, m, p, q, r, s, stride, cpu_s = LAYERS[name]
@@ -29,7 +29,7 @@ def _setting(name: str):  # type: ignore[no-untyped-def]
 
 def _valid(name: str, wanted: int, seed: int):  # type: ignore[no-untyped-def]
     """Random mappings that fit, as stacked layouts, with the sampler they come from."""
-    from analysis.accelerators.mapper_random import Genome, Sampler
+    from analysis.accelerators.mapper.random_search import Genome, Sampler
 
     problem, architecture, _ = _setting(name)
     sampler, rng = Sampler(problem, architecture), np.random.default_rng(seed)
@@ -42,7 +42,7 @@ def _valid(name: str, wanted: int, seed: int):  # type: ignore[no-untyped-def]
 
 def counted_per_second() -> float:
     """Valid random mappings of two layers counted in a CPU-second, all counts kept."""
-    from analysis.accelerators.nest_fast import count_many
+    from analysis.accelerators.loopnest.fast import count_many
 
     total, spent = 0, 0.0
     for name in ("conv1", "c4_b"):
@@ -59,9 +59,9 @@ def counted_per_second() -> float:
 
 def differing() -> float:
     """Of 10,000 random valid mappings, how many the compiled path counts otherwise than the reference path."""
-    from analysis.accelerators.loopnest import evaluate
-    from analysis.accelerators.nest_fast import count_many
-    from analysis.accelerators.nest_tables import to_mapping
+    from analysis.accelerators.loopnest.evaluation import evaluate
+    from analysis.accelerators.loopnest.fast import count_many
+    from analysis.accelerators.loopnest.tables import to_mapping
 
     wrong = 0
     for seed, name in enumerate(LAYERS):
@@ -85,7 +85,7 @@ def differing() -> float:
 
 def slowest_search() -> float:
     """Largest ratio, over the recorded layers, of this mapper's CPU time to that of Timeloop's recorded random search."""
-    from analysis.accelerators.mapper import best_mapping
+    from analysis.accelerators.mapper.best_mapping import best_mapping
 
     ratios = []
     for name in LAYERS:
@@ -99,7 +99,7 @@ def slowest_search() -> float:
 
 def pruned_per_second() -> float:
     """Tilings of conv1's space settled in a CPU-second, by bounds or by pricing; orders not multiplied in."""
-    from analysis.accelerators.mapper import best_mapping
+    from analysis.accelerators.mapper.best_mapping import best_mapping
 
     problem, architecture, _ = _setting("conv1")
     best_mapping(problem, architecture, "edp")

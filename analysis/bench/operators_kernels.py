@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from analysis.bench.report import Benchmark
-from analysis.operators import kernel_model
-from analysis.operators.kernel_answers import answer_file
-from analysis.operators.kernel_cases import DIMENSIONS, OPS
+from analysis.operators.fp32_kernels import model as kernel_model
+from analysis.operators.fp32_kernels.answers import answer_file
+from analysis.operators.fp32_kernels.cases import DIMENSIONS, OPS
 
 DEVICES = ["NVIDIA A100 80GB PCIe", "NVIDIA H100 80GB HBM3", "NVIDIA L4", "Tesla T4", "AMD Instinct MI210"]
 

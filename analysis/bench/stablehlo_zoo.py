@@ -11,7 +11,7 @@ from analysis.bench.report import Benchmark
 
 def lower_llama_s() -> float:
     """CPU-seconds to lower the unrolled training step of Llama-2-7B from shapes to StableHLO, imports apart."""
-    from analysis.workloads import zoo
+    from analysis.workloads.zoo import catalogue as zoo
 
     zoo.lower("gemm", m=8, n=8, k=8)
     start = time.process_time()
@@ -22,7 +22,8 @@ def lower_llama_s() -> float:
 def operators_fused_per_s() -> float:
     """Operators of that program a CPU-second that the study's fusion rule takes in, reading apart."""
     from analysis.composition import study_fusion
-    from analysis.workloads import hlo, zoo
+    from analysis.workloads.hlo import reader as hlo
+    from analysis.workloads.zoo import catalogue as zoo
 
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "step.mlir"

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from analysis.accelerators.systolic import NO_QUIRKS, SCALE_SIM_3, Quirks, count
+from analysis.accelerators.systolic.array import NO_QUIRKS, SCALE_SIM_3, Quirks, count
 from analysis.bench.report import Benchmark
 
 

@@ -31,7 +31,9 @@ def evaluate(
 
     import pandas as pd
 
-    from analysis.operators import basic_block_data, basic_block_ports, basic_block_trial
+    from analysis.operators.blocks import data as basic_block_data
+    from analysis.operators.blocks import ports as basic_block_ports
+    from analysis.operators.blocks import trial as basic_block_trial
     from analysis.tables import read_csv, write_csv
 
     frame = read_csv(data, required=basic_block_data.REQUIRED)

@@ -23,7 +23,7 @@ def trace(
     argument: Annotated[list[str] | None, typer.Option(help="argument of the program (may be repeated)")] = None,
 ) -> None:
     """Run the program; its output goes to standard output, its trace into the file, its exit code to standard error."""
-    from analysis.cores.trace_command import trace_to_file
+    from analysis.cores.riscv.trace_command import trace_to_file
 
     typer.echo(trace_to_file(program, out, limit, tuple(argument or ())), err=True)
 
@@ -37,7 +37,7 @@ def simulate(
     per_instruction: Annotated[Path | None, typer.Option(help=".npz file for the retire cycle of each instruction")] = None,
 ) -> None:
     """Time the program on an out-of-order core: instructions, cycles, IPC, mispredictions, misses."""
-    from analysis.cores.simulate_command import simulate_to_file
+    from analysis.cores.timing.simulate_command import simulate_to_file
 
     typer.echo(simulate_to_file(program, design, out, limit, per_instruction), err=True)
 
@@ -48,8 +48,8 @@ def build(
     compiler: Annotated[str, typer.Option(help="zig (from PyPI) or gcc (Debian's cross compiler)")] = "zig",
 ) -> None:
     """Compile the programs of our own from their C sources."""
-    from analysis.cores.programs import COMPILERS, SOURCES, program_names
-    from analysis.cores.programs import build as compile_program
+    from analysis.cores.riscv.programs import COMPILERS, SOURCES, program_names
+    from analysis.cores.riscv.programs import build as compile_program
     from analysis.errors import InputError
 
     if compiler not in COMPILERS:
@@ -63,7 +63,7 @@ def build(
 @app.command()
 def key(out: Annotated[Path, typer.Option(help="file to write; must not exist")]) -> None:
     """Make a random key that seals traces."""
-    from analysis.cores.sealed import write_key
+    from analysis.cores.system.sealed import write_key
 
     write_key(out)
 
@@ -75,8 +75,8 @@ def seal(
     out: Annotated[Path, typer.Option(help="sealed trace to write")],
 ) -> None:
     """Encrypt a trace (AES-256-GCM)."""
-    from analysis.cores.sealed import read_key
-    from analysis.cores.sealed import seal as seal_file
+    from analysis.cores.system.sealed import read_key
+    from analysis.cores.system.sealed import seal as seal_file
 
     seal_file(source, out, read_key(key))
 
@@ -88,7 +88,7 @@ def unseal(
     out: Annotated[Path, typer.Option(help=".npz file to write")],
 ) -> None:
     """Decrypt a sealed trace."""
-    from analysis.cores.sealed import read_key, unseal_file
+    from analysis.cores.system.sealed import read_key, unseal_file
 
     unseal_file(source, out, read_key(key))
 
@@ -102,9 +102,9 @@ def rank(
     out: Annotated[Path | None, typer.Option(help="CSV file for the ranking")] = None,
 ) -> None:
     """Predicted cycles of a trace on each design, the order of the designs, and how sure the order is."""
-    from analysis.cores.model_files import model_path, read_trunk
-    from analysis.cores.rank import rank as rank_designs
-    from analysis.cores.trace import read_trace
+    from analysis.cores.learning.model_files import model_path, read_trunk
+    from analysis.cores.riscv.trace import read_trace
+    from analysis.cores.system.rank import rank as rank_designs
     from analysis.tables import check_output, write_csv
 
     if out is not None:

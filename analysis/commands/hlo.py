@@ -20,8 +20,8 @@ def cost(file: Program, entry: Entry = "", part: Part = 0, seconds: Seconds = 60
     """Operations, bytes, exchanges and what is not known, as JSON."""
     import json
 
-    from analysis.workloads.hlo import read
-    from analysis.workloads.hlo_report import report
+    from analysis.workloads.hlo.reader import read
+    from analysis.workloads.hlo.report import report
 
     typer.echo(json.dumps(report(read(file, entry=entry or None, part=part, seconds=seconds)), indent=1))
 
@@ -48,7 +48,7 @@ def predict(
     from analysis.composition import predict_report, predict_trace
     from analysis.composition.predict import predictions
     from analysis.tables import write_csv
-    from analysis.workloads.hlo import read
+    from analysis.workloads.hlo.reader import read
 
     module = read(file, entry=entry or None, part=part, seconds=seconds)
     found = predictions(module, device, fidelity, system or None, f32)
@@ -72,7 +72,8 @@ def lower(
 ) -> None:
     """Lower a workload of the zoo to StableHLO, from shapes alone; `list` in place of a name shows what there is."""
     from analysis.errors import InputError
-    from analysis.workloads import zoo, zoo_files
+    from analysis.workloads.zoo import catalogue as zoo
+    from analysis.workloads.zoo import files as zoo_files
 
     if name == "list":
         for entry in zoo.entries().values():

@@ -20,8 +20,9 @@ def predict(
     device_spec: Annotated[Path | None, typer.Option(help=SPEC)] = None,
 ) -> None:
     """Predict each case with the committed model and a 90 % interval; one that is not covered has an empty result and its reason."""
-    from analysis.operators import kernel_devices, kernel_model
-    from analysis.operators.kernel_answers import answer_file
+    from analysis.operators.fp32_kernels import devices as kernel_devices
+    from analysis.operators.fp32_kernels import model as kernel_model
+    from analysis.operators.fp32_kernels.answers import answer_file
 
     own = kernel_devices.read_spec(device_spec) if device_spec else None
     done, not_done = answer_file(cases, out, kernel_model.load(), own)
@@ -38,7 +39,7 @@ def evaluate(
     seed: Annotated[int, typer.Option(help="of the draws")] = 0,
 ) -> None:
     """Fit on one part of a measured table, predict the rest, and report the error by operator group and device."""
-    from analysis.operators.kernel_evaluation import evaluate_file
+    from analysis.operators.fp32_kernels.evaluation import evaluate_file
     from analysis.tables import write_csv
 
     table = evaluate_file(data, split, seed)
@@ -60,7 +61,7 @@ def score(
     out: Annotated[Path | None, typer.Option(help="CSV to write the accuracy to; without it, it is printed")] = None,
 ) -> None:
     """Score anyone's predictions against the measured kernels of the datasets (make data), on the rows that a split leaves blind."""
-    from analysis.operators.kernel_evaluation import score_file
+    from analysis.operators.fp32_kernels.evaluation import score_file
     from analysis.tables import write_csv
 
     table = score_file(predictions, split)

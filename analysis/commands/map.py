@@ -32,10 +32,10 @@ def main(
     constraints: Annotated[list[Path] | None, typer.Option(help="Timeloop's constraints, besides those of the design")] = None,
 ) -> None:
     """Search every mapping that the constraints allow, and say how large the space was and how it was pruned."""
-    from analysis.accelerators.mapper import best_mapping
-    from analysis.accelerators.mapper_progress import Progress
-    from analysis.accelerators.mapping import mapping_yaml
-    from analysis.accelerators.timeloop_files import read_constrained
+    from analysis.accelerators.loopnest.mapping import mapping_yaml
+    from analysis.accelerators.mapper.best_mapping import best_mapping
+    from analysis.accelerators.mapper.progress import Progress
+    from analysis.accelerators.timeloop.files import read_constrained
     from analysis.tables import write_atomic
 
     problem, architecture = read_constrained(arch, layer, ert=ert, constraints=constraints or ())

@@ -28,7 +28,7 @@ def main(
     from analysis.networks.timeline import perfetto_bytes
     from analysis.networks.trace import read_groups, read_nodes
     from analysis.tables import write_atomic, write_csv
-    from analysis.workloads.chakra import read_trace
+    from analysis.workloads.chakra.traces import read_trace
 
     algorithms = None
     if system is None:

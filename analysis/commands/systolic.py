@@ -18,9 +18,9 @@ def main(
     quirks: Annotated[bool, typer.Option(help="apply SCALE-Sim 3.0.0's departures; --no-quirks describes the array itself")] = True,
 ) -> None:
     """Count cycles and SRAM accesses of each case; a case without an answer has empty results and a reason."""
-    from analysis.accelerators.systolic import NO_QUIRKS, SCALE_SIM_3
-    from analysis.accelerators.systolic_cases import INPUTS, predict_cases
-    from analysis.accelerators.systolic_files import cases as scale_sim_cases
+    from analysis.accelerators.systolic.array import NO_QUIRKS, SCALE_SIM_3
+    from analysis.accelerators.systolic.cases import INPUTS, predict_cases
+    from analysis.accelerators.systolic.files import cases as scale_sim_cases
     from analysis.tables import read_csv, write_csv
 
     switches = SCALE_SIM_3 if quirks else NO_QUIRKS

@@ -20,7 +20,8 @@ def main(
 
     import pandas as pd
 
-    from analysis.accelerators import peers_scalesim, peers_zigzag
+    from analysis.accelerators.peers import scalesim as peers_scalesim
+    from analysis.accelerators.peers import zigzag as peers_zigzag
     from analysis.errors import InputError
     from analysis.tables import write_csv
 

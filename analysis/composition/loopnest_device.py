@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from analysis.accelerators.architecture import Architecture, Axis, Level, Rule
-from analysis.accelerators.mapper import best_mapping
-from analysis.accelerators.problem import Problem, Tensor
+from analysis.accelerators.loopnest.architecture import Architecture, Axis, Level, Rule
+from analysis.accelerators.loopnest.problem import Problem, Tensor
+from analysis.accelerators.mapper.best_mapping import best_mapping
 from analysis.composition.systolic_device import Arrays, arrays_of
 from analysis.hardware.devices import Device
 from analysis.workloads.graph import Matmul

@@ -10,8 +10,8 @@ from pathlib import Path
 from analysis.composition.predict import Prediction, operator_times
 from analysis.errors import InputError
 from analysis.tables import write_atomic
-from analysis.workloads.chakra import write_trace
-from analysis.workloads.chakra_node import Node
+from analysis.workloads.chakra.node import Node
+from analysis.workloads.chakra.traces import write_trace
 from analysis.workloads.graph import Collective, Module
 
 _KINDS = {

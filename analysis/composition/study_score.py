@@ -12,8 +12,8 @@ import pandas as pd
 
 from analysis.composition import study_fusion, study_step
 from analysis.statistics import kendall_tau_b
-from analysis.workloads import hlo
-from analysis.workloads.published_steps import Step
+from analysis.workloads.hlo import reader as hlo
+from analysis.workloads.zoo.published_steps import Step
 
 FIDELITIES: tuple[study_step.Fidelity, ...] = ("roofline", "fused", "shares")
 

@@ -21,10 +21,10 @@ from analysis.composition import efficiencies
 from analysis.composition.study_fusion import Kernel
 from analysis.hardware import devices, systems
 from analysis.training import communication
-from analysis.workloads import zoo_resnet
 from analysis.workloads.graph import Module
-from analysis.workloads.published_steps import Step
-from analysis.workloads.zoo_programs import shape_of
+from analysis.workloads.zoo import resnet as zoo_resnet
+from analysis.workloads.zoo.programs import shape_of
+from analysis.workloads.zoo.published_steps import Step
 
 Fidelity = Literal["roofline", "fused", "shares"]
 SYSTEMS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from analysis.accelerators.systolic_multi import CHIPS, pipelined_cycles
+from analysis.accelerators.systolic.multi import CHIPS, pipelined_cycles
 from analysis.errors import InputError
 from analysis.hardware.devices import Device
 from analysis.workloads.graph import Matmul
@@ -20,7 +20,7 @@ class Arrays:
     columns: int
 
 
-# TPU v1, v3, v4 as in `systolic_multi`. v2: Jouppi et al., CACM 2020 (2 cores, one 128 x 128 unit each); v5e, v5p and v6e: Google Cloud's
+# TPU v1, v3, v4 as in `systolic.multi`. v2: Jouppi et al., CACM 2020 (2 cores, one 128 x 128 unit each); v5e, v5p and v6e: Google Cloud's
 # documents of each (cores x units of 128 x 128, of v6e 256 x 256).
 ARRAYS = {chip.device: Arrays(chip.arrays, chip.rows, chip.columns) for chip in CHIPS.values()} | {
     "TPU-v2": Arrays(2, 128, 128),

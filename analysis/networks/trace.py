@@ -29,7 +29,7 @@ from analysis.networks.codes import (
 )
 from analysis.networks.event_simulation import Work
 from analysis.tables import read_csv
-from analysis.workloads.chakra_node import Node
+from analysis.workloads.chakra.node import Node
 
 REQUIRED = ("rank", "node_id", "type", "data_deps", "ctrl_deps")
 OPTIONAL = (

@@ -9,9 +9,9 @@ import itertools
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from analysis.accelerators.architecture import Architecture
-from analysis.accelerators.mapping import Mapping
-from analysis.accelerators.problem import Problem, Tensor
+from analysis.accelerators.loopnest.architecture import Architecture
+from analysis.accelerators.loopnest.mapping import Mapping
+from analysis.accelerators.loopnest.problem import Problem, Tensor
 
 Words = frozenset[tuple[int, ...]]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from analysis.accelerators.architecture import Architecture, Axis, Level
-from analysis.accelerators.mapping import Loop, Mapping
-from analysis.accelerators.problem import Problem, Tensor
+from analysis.accelerators.loopnest.architecture import Architecture, Axis, Level
+from analysis.accelerators.loopnest.mapping import Loop, Mapping
+from analysis.accelerators.loopnest.problem import Problem, Tensor
 
 FACTORS = {1: (), 2: (2,), 3: (3,), 4: (2, 2), 5: (5,), 6: (2, 3), 8: (2, 2, 2), 9: (3, 3), 12: (2, 2, 3)}
 

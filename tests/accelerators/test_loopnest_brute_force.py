@@ -3,10 +3,10 @@
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from analysis.accelerators.architecture import Architecture, Axis, Level
-from analysis.accelerators.loopnest import evaluate
-from analysis.accelerators.mapping import Loop, Mapping
-from analysis.accelerators.problem import Problem, convolution
+from analysis.accelerators.loopnest.architecture import Architecture, Axis, Level
+from analysis.accelerators.loopnest.evaluation import evaluate
+from analysis.accelerators.loopnest.mapping import Loop, Mapping
+from analysis.accelerators.loopnest.problem import Problem, convolution
 from tests.accelerators.brute_force_nest import Machine
 from tests.accelerators.nest_strategies import cases
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from analysis.accelerators.architecture import Architecture
-from analysis.accelerators.loopnest import evaluate
-from analysis.accelerators.mapping import Mapping
-from analysis.accelerators.nest_fast import count_many, new_work
-from analysis.accelerators.nest_tables import tables, to_layout, to_mapping
-from analysis.accelerators.problem import Problem
+from analysis.accelerators.loopnest.architecture import Architecture
+from analysis.accelerators.loopnest.evaluation import evaluate
+from analysis.accelerators.loopnest.fast import count_many, new_work
+from analysis.accelerators.loopnest.mapping import Mapping
+from analysis.accelerators.loopnest.problem import Problem
+from analysis.accelerators.loopnest.tables import tables, to_layout, to_mapping
 from tests.accelerators.nest_strategies import cases
 
 

@@ -11,14 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from analysis.__main__ import main as command
-from analysis.accelerators.architecture import Architecture, Axis, Level, Rule, read_architecture
-from analysis.accelerators.loopnest import evaluate
-from analysis.accelerators.mapper import best_mapping, value_of
-from analysis.accelerators.mapper_space import build_space, divisors, splits
-from analysis.accelerators.mapping import Loop, Mapping
-from analysis.accelerators.nest_fast import count_many, new_work
-from analysis.accelerators.nest_tables import tables, to_layout
-from analysis.accelerators.problem import Problem, batched_matmul, convolution, depthwise, matmul
+from analysis.accelerators.loopnest.architecture import Architecture, Axis, Level, Rule, read_architecture
+from analysis.accelerators.loopnest.evaluation import evaluate
+from analysis.accelerators.loopnest.fast import count_many, new_work
+from analysis.accelerators.loopnest.mapping import Loop, Mapping
+from analysis.accelerators.loopnest.problem import Problem, batched_matmul, convolution, depthwise, matmul
+from analysis.accelerators.loopnest.tables import tables, to_layout
+from analysis.accelerators.mapper.best_mapping import best_mapping, value_of
+from analysis.accelerators.mapper.space import build_space, divisors, splits
 from analysis.errors import InputError
 from analysis.paths import DATA
 

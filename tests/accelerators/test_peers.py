@@ -8,10 +8,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.accelerators.peers import Peer, install, run
-from analysis.accelerators.peers_scalesim import CASES, CONFIG, parse_reports, predict_case, write_case
-from analysis.accelerators.systolic_cases import OUTPUTS, predict_cases
-from analysis.accelerators.systolic_files import read_design
+from analysis.accelerators.peers.environments import Peer, install, run
+from analysis.accelerators.peers.scalesim import CASES, CONFIG, parse_reports, predict_case, write_case
+from analysis.accelerators.systolic.cases import OUTPUTS, predict_cases
+from analysis.accelerators.systolic.files import read_design
 from analysis.errors import InputError
 from analysis.paths import DATA
 

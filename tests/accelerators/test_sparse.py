@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.accelerators.sparse_compute import SparseProduct, cost, expected_maximum
-from analysis.accelerators.sparse_formats import FORMATS, Tile, break_even_density, decode, encode, expected_size
+from analysis.accelerators.sparse.compute import SparseProduct, cost, expected_maximum
+from analysis.accelerators.sparse.formats import FORMATS, Tile, break_even_density, decode, encode, expected_size
 
 UNSTRUCTURED = [form for form in FORMATS if form != "n_of_m"]
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.accelerators.systolic import NO_QUIRKS, SCALE_SIM_3, Quirks, convolution_output, count, dataflow_codes
-from analysis.accelerators.systolic_cases import OUTPUTS, predict_cases
-from analysis.accelerators.systolic_cycles import run
+from analysis.accelerators.systolic.array import NO_QUIRKS, SCALE_SIM_3, Quirks, convolution_output, count, dataflow_codes
+from analysis.accelerators.systolic.cases import OUTPUTS, predict_cases
+from analysis.accelerators.systolic.cycles import run
 from analysis.paths import DATA
 
 RECORDED = DATA / "recorded" / "scale-sim"

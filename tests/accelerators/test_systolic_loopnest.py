@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.accelerators.systolic import Quirks, count
-from analysis.accelerators.systolic_loopnest import as_loop_nest
+from analysis.accelerators.systolic.array import Quirks, count
+from analysis.accelerators.systolic.as_loopnest import as_loop_nest
 
 
 @settings(max_examples=120, deadline=None)

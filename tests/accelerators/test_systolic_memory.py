@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
-from analysis.accelerators.maestro import Loop, directives, systolic_loops, text, visits
-from analysis.accelerators.systolic import NO_QUIRKS, count
-from analysis.accelerators.systolic_cases import OUTPUTS
-from analysis.accelerators.systolic_files import cases, read_design, read_topology
-from analysis.accelerators.systolic_memory import Memory, with_memory, with_memory_tiled
-from analysis.accelerators.systolic_multi import CHIPS, on_chip, pipelined_cycles
+from analysis.accelerators.loopnest.maestro import Loop, directives, systolic_loops, text, visits
+from analysis.accelerators.systolic.array import NO_QUIRKS, count
+from analysis.accelerators.systolic.cases import OUTPUTS
+from analysis.accelerators.systolic.files import cases, read_design, read_topology
+from analysis.accelerators.systolic.memory import Memory, with_memory, with_memory_tiled
+from analysis.accelerators.systolic.multi import CHIPS, on_chip, pipelined_cycles
 from analysis.commands import systolic as systolic_command
 from analysis.errors import InputError
 from analysis.paths import DATA

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from analysis.accelerators.systolic import SCALE_SIM_3, count
-from analysis.accelerators.systolic_scalesim_memory import scale_sim_drained, scale_sim_memory
+from analysis.accelerators.systolic.array import SCALE_SIM_3, count
+from analysis.accelerators.systolic.scalesim_memory import scale_sim_drained, scale_sim_memory
 from analysis.paths import DATA
 
 RECORDED = DATA / "recorded" / "scale-sim"

@@ -10,15 +10,15 @@ import pytest
 import yaml
 
 from analysis.__main__ import main as command
-from analysis.accelerators.architecture import read_architecture
-from analysis.accelerators.loopnest import evaluate
-from analysis.accelerators.mapper import best_mapping
-from analysis.accelerators.mapper_progress import Progress
-from analysis.accelerators.mapping import Loop, Mapping, read_mapping
-from analysis.accelerators.problem import convolution
-from analysis.accelerators.timeloop_architecture import energy_table, read_design
-from analysis.accelerators.timeloop_files import read_constrained, read_mapped, read_problem
-from analysis.accelerators.timeloop_yaml import File, is_native, split_name
+from analysis.accelerators.loopnest.architecture import read_architecture
+from analysis.accelerators.loopnest.evaluation import evaluate
+from analysis.accelerators.loopnest.mapping import Loop, Mapping, read_mapping
+from analysis.accelerators.loopnest.problem import convolution
+from analysis.accelerators.mapper.best_mapping import best_mapping
+from analysis.accelerators.mapper.progress import Progress
+from analysis.accelerators.timeloop.architecture import energy_table, read_design
+from analysis.accelerators.timeloop.files import read_constrained, read_mapped, read_problem
+from analysis.accelerators.timeloop.yaml_tree import File, is_native, split_name
 from analysis.errors import InputError
 from analysis.paths import DATA
 
@@ -160,7 +160,7 @@ def test_an_ordered_rule_equals_trying_every_order():
     # Against plain enumeration: of all orders at one level that respect the rule, the search finds the cheapest.
     import itertools
 
-    from analysis.accelerators.architecture import Architecture, Axis, Level, Rule
+    from analysis.accelerators.loopnest.architecture import Architecture, Axis, Level, Rule
 
     levels = (
         Level("L0", ("Weights", "Inputs", "Outputs"), read_energy_j=9e-12, write_energy_j=8e-12, update_energy_j=7e-12),

@@ -24,10 +24,10 @@ from analysis.networks.cases import Network
 from analysis.networks.replay import prepare, replay
 from analysis.paths import DATA
 from analysis.training import communication
-from analysis.workloads import zoo
-from analysis.workloads.chakra import read_trace
+from analysis.workloads.chakra.traces import read_trace
 from analysis.workloads.graph import Collective, Matmul, Module
-from analysis.workloads.hlo import read as read_hlo
+from analysis.workloads.hlo.reader import read as read_hlo
+from analysis.workloads.zoo import catalogue as zoo
 from tests.workloads import hlo_texts as texts
 from tests.workloads.hlo_oracle import our_module
 

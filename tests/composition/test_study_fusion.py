@@ -15,8 +15,9 @@ from jax import lax
 
 from analysis.composition import efficiencies, study_fusion, study_score, study_step
 from analysis.paths import DATA
-from analysis.workloads import hlo, published_steps
 from analysis.workloads.graph import Module
+from analysis.workloads.hlo import reader as hlo
+from analysis.workloads.zoo import published_steps
 
 
 def module_of(tmp_path: Path, function: Callable[..., Any], *shapes: tuple[int, ...], dtype: Any = jnp.float32) -> Module:
@@ -75,7 +76,7 @@ def test_a_loop_reads_a_slice_of_its_stack(tmp_path: Path) -> None:
 
 
 def test_scores_stay_on_the_chip(tmp_path: Path) -> None:
-    from analysis.workloads import zoo_transformer as zt
+    from analysis.workloads.zoo import transformer as zt
 
     def attend(q: Any, k: Any, v: Any) -> Any:
         return zt.attention(q, k, v, None)

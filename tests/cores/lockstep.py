@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 from unicorn import UC_ARCH_RISCV, UC_HOOK_CODE, UC_HOOK_MEM_READ, UC_HOOK_MEM_WRITE, UC_MODE_RISCV64, Uc
 from unicorn.riscv_const import UC_RISCV_REG_MSTATUS, UC_RISCV_REG_SP
 
-from analysis.cores import operations as op
-from analysis.cores.emulator import HEAP_BYTES, Machine
-from analysis.cores.linux import STACK_BYTES
+from analysis.cores.riscv import operations as op
+from analysis.cores.riscv.emulator import HEAP_BYTES, Machine
+from analysis.cores.riscv.linux import STACK_BYTES
 
 _PAGE = 4096
 FLOAT_UNIT_ON = 0x6000

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.cores.collector import Collector, collect, retired_per_cycle
-from analysis.cores.elf import read_elf
-from analysis.cores.emulator import epochs, load, trace_program
-from analysis.cores.epoch_signatures import coverage, epoch_signatures, footprint_signature, sequence_signature
-from analysis.cores.processor_trace import packets
-from analysis.cores.programs import program_path
-from analysis.cores.sealed import read_key, seal, unseal, unseal_file, write_key
-from analysis.cores.trace import EPOCH_INSTRUCTIONS, NO_REGISTER, OpClass, Trace, read_trace, trace_of, write_trace
+from analysis.cores.riscv.elf import read_elf
+from analysis.cores.riscv.emulator import epochs, load, trace_program
+from analysis.cores.riscv.programs import program_path
+from analysis.cores.riscv.trace import EPOCH_INSTRUCTIONS, NO_REGISTER, OpClass, Trace, read_trace, trace_of, write_trace
+from analysis.cores.system.collector import Collector, collect, retired_per_cycle
+from analysis.cores.system.epoch_signatures import coverage, epoch_signatures, footprint_signature, sequence_signature
+from analysis.cores.system.processor_trace import packets
+from analysis.cores.system.sealed import read_key, seal, unseal, unseal_file, write_key
 from analysis.errors import InputError
 
 retirement = st.lists(st.integers(0, 8), min_size=1, max_size=300)

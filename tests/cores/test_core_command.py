@@ -13,12 +13,12 @@ import pytest
 from safetensors.numpy import save
 
 from analysis.__main__ import main
-from analysis.cores.designs import DESIGNS, TABLE_4, load_design
-from analysis.cores.emulator import trace_program
-from analysis.cores.model_files import TRUNK
-from analysis.cores.program_features import NAMES
-from analysis.cores.programs import program_path
-from analysis.cores.trace import file_columns, read_trace, write_trace
+from analysis.cores.learning.model_files import TRUNK
+from analysis.cores.learning.program_features import NAMES
+from analysis.cores.riscv.emulator import trace_program
+from analysis.cores.riscv.programs import program_path
+from analysis.cores.riscv.trace import file_columns, read_trace, write_trace
+from analysis.cores.timing.designs import DESIGNS, TABLE_4, load_design
 from analysis.errors import InputError
 
 PROGRAM = program_path("dense")

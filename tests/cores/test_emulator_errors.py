@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.__main__ import main
-from analysis.cores.elf import read_elf
-from analysis.cores.emulator import epochs, load, trace_program
-from analysis.cores.programs import program_path
-from analysis.cores.trace import read_trace, write_trace
+from analysis.cores.riscv.elf import read_elf
+from analysis.cores.riscv.emulator import epochs, load, trace_program
+from analysis.cores.riscv.programs import program_path
+from analysis.cores.riscv.trace import read_trace, write_trace
 from analysis.errors import InputError
 
 ILLEGAL, EBREAK, ECALL = 0xFFFFFFFF, 0x00100073, 0x00000073

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 from cores.lockstep import walk
 
-from analysis.cores.elf import read_elf
-from analysis.cores.emulator import epochs, load, trace_program
-from analysis.cores.programs import SOURCES, build, compiler_command, program_names, program_path
-from analysis.cores.trace import OpClass
+from analysis.cores.riscv.elf import read_elf
+from analysis.cores.riscv.emulator import epochs, load, trace_program
+from analysis.cores.riscv.programs import SOURCES, build, compiler_command, program_names, program_path
+from analysis.cores.riscv.trace import OpClass
 from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.tables import read_csv

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from unicorn.riscv_const import UC_RISCV_REG_F0, UC_RISCV_REG_FFLAGS, UC_RISCV_REG_FRM, UC_RISCV_REG_X0
 
-from analysis.cores import exact_float
-from analysis.cores import operations as op
-from analysis.cores.decode import Instruction, decode
-from analysis.cores.elf import read_elf
-from analysis.cores.emulator import Machine, load, run
+from analysis.cores.riscv import exact_float
+from analysis.cores.riscv import operations as op
+from analysis.cores.riscv.decode import Instruction, decode
+from analysis.cores.riscv.elf import read_elf
+from analysis.cores.riscv.emulator import Machine, load, run
 
 MASK = (1 << 64) - 1
 BOX = 0xFFFFFFFF << 32

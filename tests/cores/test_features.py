@@ -9,15 +9,25 @@ from cores.toy_traces import toy_retire, toy_trace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.cores.branch_history import NAMES as SURPRISES
-from analysis.cores.corpus import BLOCK, TEST, TRAIN, VALIDATION, instructions_of, paper_features, program, register_pairs, split_blocks
-from analysis.cores.dataflow_limits import limits, load_latencies
-from analysis.cores.designs import load_design
-from analysis.cores.instruction_features import FEATURES, Window, fit_scaling, join_address, split_address
-from analysis.cores.latency_target import LatencyClasses, from_log_target, is_long, log_target, retire_latencies
-from analysis.cores.program_features import NAMES, places, program_features
-from analysis.cores.reuse import COLD, set_distances, stack_distances
-from analysis.cores.trace import NO_REGISTER, Code, OpClass, Trace, read_trace, trace_of, write_trace
+from analysis.cores.first_order.branch_history import NAMES as SURPRISES
+from analysis.cores.first_order.dataflow_limits import limits, load_latencies
+from analysis.cores.first_order.reuse import COLD, set_distances, stack_distances
+from analysis.cores.learning.corpus import (
+    BLOCK,
+    TEST,
+    TRAIN,
+    VALIDATION,
+    instructions_of,
+    paper_features,
+    program,
+    register_pairs,
+    split_blocks,
+)
+from analysis.cores.learning.instruction_features import FEATURES, Window, fit_scaling, join_address, split_address
+from analysis.cores.learning.latency_target import LatencyClasses, from_log_target, is_long, log_target, retire_latencies
+from analysis.cores.learning.program_features import NAMES, places, program_features
+from analysis.cores.riscv.trace import NO_REGISTER, Code, OpClass, Trace, read_trace, trace_of, write_trace
+from analysis.cores.timing.designs import load_design
 
 CORES = [load_design("4w+mem"), load_design("8w")]
 lines = st.lists(st.integers(0, 40), min_size=1, max_size=300)

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.claims.arithmetic_neuroscalar import lstm_parameters
-from analysis.cores.backbones import KINDS, encode_any, shapes_of
-from analysis.cores.batched_inference import flop_per_instruction, run_network
-from analysis.cores.lstm import LstmShape, count, draw, encode, heads, joint_loss, lstm_layer, parameter_shapes, predicted_target
+from analysis.cores.learning.backbones import KINDS, encode_any, shapes_of
+from analysis.cores.learning.lstm import LstmShape, count, draw, encode, heads, joint_loss, lstm_layer, parameter_shapes, predicted_target
+from analysis.cores.neutrino.batched_inference import flop_per_instruction, run_network
 from analysis.paths import DATA
 from analysis.tables import read_csv
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.cores import lstm
-from analysis.cores.neutrino_compiler import Network, buffer_bytes, compile_network, largest_batch
-from analysis.cores.neutrino_costs import clock_hz, efficiency_ratio, power_for_ratio, sampling
-from analysis.cores.neutrino_cycles import epoch_cycles, simulate, step_cycles
-from analysis.cores.neutrino_int8 import Bits, largest, network_of, quantise, rescale, run_windows, saturate
-from analysis.cores.neutrino_machine import VECTOR_OPERATIONS, Machine
+from analysis.cores.learning import lstm
+from analysis.cores.neutrino.compiler import Network, buffer_bytes, compile_network, largest_batch
+from analysis.cores.neutrino.costs import clock_hz, efficiency_ratio, power_for_ratio, sampling
+from analysis.cores.neutrino.cycles import epoch_cycles, simulate, step_cycles
+from analysis.cores.neutrino.int8 import Bits, largest, network_of, quantise, rescale, run_windows, saturate
+from analysis.cores.neutrino.machine import VECTOR_OPERATIONS, Machine
 from analysis.errors import InputError
 
 PAPER = Network()

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from analysis.cores.accuracy import accuracy, fit_pc_table, majority
-from analysis.cores.ranking import five_way, pair_orders, whole_program_order
+from analysis.cores.learning.accuracy import accuracy, fit_pc_table, majority
+from analysis.cores.learning.ranking import five_way, pair_orders, whole_program_order
 from analysis.statistics import full_rank_match, kendall_tau_b, pairwise_match, top_k
 
 cycles = arrays(np.int64, st.tuples(st.integers(1, 12), st.just(4)), elements=st.integers(0, 3))

@@ -11,11 +11,11 @@ from cores.lockstep import unicorn_of
 from unicorn import UcError
 from unicorn.riscv_const import UC_RISCV_REG_F0, UC_RISCV_REG_PC, UC_RISCV_REG_X0
 
-from analysis.cores import operations as op
-from analysis.cores.compressed import expand
-from analysis.cores.decode import decode
-from analysis.cores.elf import read_elf
-from analysis.cores.emulator import load, run
+from analysis.cores.riscv import operations as op
+from analysis.cores.riscv.compressed import expand
+from analysis.cores.riscv.decode import decode
+from analysis.cores.riscv.elf import read_elf
+from analysis.cores.riscv.emulator import load, run
 
 MASK = (1 << 64) - 1
 _DATA_BYTES = 0x10000

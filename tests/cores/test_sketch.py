@@ -8,11 +8,11 @@ from cores.test_timing_laws import BASE, LARGER, PERFECT, loop, memory_traces
 from cores.test_timing_recorded import GEM5, PROGRAMS, program
 from hypothesis import given, settings
 
-from analysis.cores.designs import TABLE_4, Design, Units, load_design
-from analysis.cores.sketch import sizes, sketch
-from analysis.cores.sketch_inputs import RIGHT, WRONG_AT_EXECUTION, sketch_inputs
-from analysis.cores.timing import simulate
-from analysis.cores.trace import NO_REGISTER, OpClass, Trace, trace_of
+from analysis.cores.first_order.inputs import RIGHT, WRONG_AT_EXECUTION, sketch_inputs
+from analysis.cores.first_order.model import sizes, sketch
+from analysis.cores.riscv.trace import NO_REGISTER, OpClass, Trace, trace_of
+from analysis.cores.timing.designs import TABLE_4, Design, Units, load_design
+from analysis.cores.timing.simulation import simulate
 
 
 def cycles(trace: Trace, design: Design) -> int:

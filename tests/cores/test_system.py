@@ -11,14 +11,14 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from analysis.cores import repository
-from analysis.cores.driver import Configuration, configuration_for, sampled_epochs, schedule
-from analysis.cores.elf import read_elf
-from analysis.cores.emulator import load
-from analysis.cores.epoch_signatures import sequence_signature
-from analysis.cores.programs import program_path
-from analysis.cores.repository import MANIFEST, MODEL, SIGNATURE, accepted_version, fetch, publish, update_available, versions
-from analysis.cores.telemetry import Record, aggregate, export
+from analysis.cores.riscv.elf import read_elf
+from analysis.cores.riscv.emulator import load
+from analysis.cores.riscv.programs import program_path
+from analysis.cores.system import repository
+from analysis.cores.system.driver import Configuration, configuration_for, sampled_epochs, schedule
+from analysis.cores.system.epoch_signatures import sequence_signature
+from analysis.cores.system.repository import MANIFEST, MODEL, SIGNATURE, accepted_version, fetch, publish, update_available, versions
+from analysis.cores.system.telemetry import Record, aggregate, export
 from analysis.errors import InputError
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

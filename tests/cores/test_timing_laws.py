@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.cores.designs import BranchPrediction, Design, Units, load_design
-from analysis.cores.timing import simulate
-from analysis.cores.trace import NO_REGISTER, OpClass, Trace, trace_of
+from analysis.cores.riscv.trace import NO_REGISTER, OpClass, Trace, trace_of
+from analysis.cores.timing.designs import BranchPrediction, Design, Units, load_design
+from analysis.cores.timing.simulation import simulate
 from analysis.errors import InputError
 
 BASE = load_design("8w")

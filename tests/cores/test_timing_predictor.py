@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.cores.designs import BranchPrediction, Design, Tage, load_design
-from analysis.cores.timing import predictor_state, simulate
-from analysis.cores.timing_predictor import random_number
-from analysis.cores.timing_tage import fold, history_lengths
-from analysis.cores.trace import NO_REGISTER, OpClass, Trace, trace_of
+from analysis.cores.riscv.trace import NO_REGISTER, OpClass, Trace, trace_of
+from analysis.cores.timing.designs import BranchPrediction, Design, Tage, load_design
+from analysis.cores.timing.predictor import random_number
+from analysis.cores.timing.simulation import predictor_state, simulate
+from analysis.cores.timing.tage import fold, history_lengths
 from analysis.errors import InputError
 
 BASE = Design(name="base")

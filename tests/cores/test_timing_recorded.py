@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from analysis.cores.designs import TABLE_4, load_design
-from analysis.cores.elf import Program, read_elf
-from analysis.cores.emulator import trace_program
-from analysis.cores.recorded_retirement import NOT_RECORDED, align
-from analysis.cores.timing import Timing, simulate
-from analysis.cores.trace import Trace
+from analysis.cores.riscv.elf import Program, read_elf
+from analysis.cores.riscv.emulator import trace_program
+from analysis.cores.riscv.recorded_retirement import NOT_RECORDED, align
+from analysis.cores.riscv.trace import Trace
+from analysis.cores.timing.designs import TABLE_4, load_design
+from analysis.cores.timing.simulation import Timing, simulate
 from analysis.paths import DATA
 from analysis.tables import read_csv
 

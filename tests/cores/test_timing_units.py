@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analysis.cores.designs import BranchPrediction, load_design
-from analysis.cores.timing import simulate
-from analysis.cores.trace import NO_REGISTER, OpClass, Trace, trace_of
+from analysis.cores.riscv.trace import NO_REGISTER, OpClass, Trace, trace_of
+from analysis.cores.timing.designs import BranchPrediction, load_design
+from analysis.cores.timing.simulation import simulate
 
 BASE = load_design("8w")
 IDEAL = BASE.model_copy(

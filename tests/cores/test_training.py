@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 from cores.toy_traces import DESIGNS
 
-from analysis.cores.accuracy import accuracy, majority
-from analysis.cores.corpus import BLOCK, TEST, Program, program, split_blocks
-from analysis.cores.designs import load_design
-from analysis.cores.emulator import trace_program
-from analysis.cores.learning_study import blocks_to_test, indices, left_out
-from analysis.cores.model_files import model_path, read_trunk, write_trunk
-from analysis.cores.paper_training import PaperSetting, predict_paper, train_paper
-from analysis.cores.programs import program_path
-from analysis.cores.ranking import whole_program_order
-from analysis.cores.shared_trunk import TrunkShape
-from analysis.cores.timing import simulate
-from analysis.cores.trunk_training import Schedule, Trained, predict, train, without_memory
+from analysis.cores.learning.accuracy import accuracy, majority
+from analysis.cores.learning.corpus import BLOCK, TEST, Program, program, split_blocks
+from analysis.cores.learning.model_files import model_path, read_trunk, write_trunk
+from analysis.cores.learning.paper_training import PaperSetting, predict_paper, train_paper
+from analysis.cores.learning.ranking import whole_program_order
+from analysis.cores.learning.shared_trunk import TrunkShape
+from analysis.cores.learning.study import blocks_to_test, indices, left_out
+from analysis.cores.learning.trunk_training import Schedule, Trained, predict, train, without_memory
+from analysis.cores.riscv.emulator import trace_program
+from analysis.cores.riscv.programs import program_path
+from analysis.cores.timing.designs import load_design
+from analysis.cores.timing.simulation import simulate
 from analysis.errors import InputError
 
 CORES = [load_design("8w").model_copy(update={"width": width}) for width in (1, 8)]

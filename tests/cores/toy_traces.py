@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.cores.trace import NO_REGISTER, OpClass, Trace, trace_of
+from analysis.cores.riscv.trace import NO_REGISTER, OpClass, Trace, trace_of
 
 DESIGNS = ("narrow", "wide")
 

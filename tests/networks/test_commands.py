@@ -12,7 +12,7 @@ from analysis.networks.cases import COLUMNS, CollectiveCase, Network, check_case
 from analysis.networks.network_file import read_network
 from analysis.paths import DATA
 from analysis.tables import read_csv
-from analysis.workloads.chakra import read_rank
+from analysis.workloads.chakra.traces import read_rank
 
 GPT = DATA / "recorded" / "astra-sim" / "gpt_tp4dp2"
 NETWORK = """backend: Congestion_Unaware

@@ -12,8 +12,8 @@ from analysis.networks.timeline import perfetto_bytes
 from analysis.networks.trace import nodes_frame, read_groups, read_nodes, roofline_ns
 from analysis.paths import DATA
 from analysis.tables import read_csv, write_csv
-from analysis.workloads.chakra import rank_bytes, read_trace, write_trace
-from analysis.workloads.chakra_node import Node
+from analysis.workloads.chakra.node import Node
+from analysis.workloads.chakra.traces import rank_bytes, read_trace, write_trace
 
 RECORDED = DATA / "recorded" / "astra-sim"
 ANSWERS = ["rank", "cycles", "exposed_comm_cycles", "gpu_cycles", "comm_cycles"]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from analysis.networks.cases import AWARE, UNAWARE, Network
 from analysis.networks.replay import prepare, run_events, run_known
-from analysis.workloads.chakra_node import Node
+from analysis.workloads.chakra.node import Node
 
 COLLECTIVES = ("ALL_REDUCE", "ALL_GATHER", "REDUCE_SCATTER", "ALL_TO_ALL")
 

@@ -17,7 +17,10 @@ from typer.testing import CliRunner
 from analysis import datasets
 from analysis.commands.blocks import app
 from analysis.errors import InputError
-from analysis.operators import basic_block_data, basic_block_ports, basic_block_trial, graph_net
+from analysis.operators.blocks import data as basic_block_data
+from analysis.operators.blocks import graph_net
+from analysis.operators.blocks import ports as basic_block_ports
+from analysis.operators.blocks import trial as basic_block_trial
 from analysis.paths import DATA
 from analysis.tables import read_csv
 

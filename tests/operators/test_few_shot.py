@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from analysis import datasets
 from analysis.errors import InputError
-from analysis.operators import few_shot, few_shot_spaces, few_shot_trial
-from analysis.operators.few_shot import Prior, Settings
+from analysis.operators.networks import few_shot, few_shot_spaces, few_shot_trial
+from analysis.operators.networks.few_shot import Prior, Settings
 from analysis.paths import DATA
 from analysis.tables import read_csv
 

@@ -13,19 +13,19 @@ from typer.testing import CliRunner
 
 from analysis.commands.kernels import app
 from analysis.errors import InputError
-from analysis.operators import kernel_devices, kernel_model
-from analysis.operators.kernel_answers import answer_file
-from analysis.operators.kernel_cases import BOUNDS, CODE, OPS, Measurements, Operators
-from analysis.operators.kernel_conformal import Band, calibrate, clustered_interval, coverage_of, weighted_quantile
-from analysis.operators.kernel_evaluation import evaluate_frame, folds
-from analysis.operators.kernel_features import GEMM_COMMON, GEMM_OWN, PLAIN, VECTOR, gemm_features, plain_features, vector_features
-from analysis.operators.kernel_networks import NETWORKS, operators
-from analysis.operators.kernel_physics import LAUNCH_S, Physics, choose_tiles, physical_latency_s, roofline, work
-from analysis.operators.kernel_roofline import PEAK, PhysicalModel, tiles_as_printed_s
-from analysis.operators.kernel_selection import error_of
-from analysis.operators.kernel_trees import Boosting, Trees, fit_boosting, fit_forest
-from analysis.operators.kernel_wave_scaling import scale_s
+from analysis.operators.fp32_kernels import devices as kernel_devices
+from analysis.operators.fp32_kernels import model as kernel_model
+from analysis.operators.fp32_kernels.answers import answer_file
+from analysis.operators.fp32_kernels.baselines import PEAK, PhysicalModel, scale_s, tiles_as_printed_s
+from analysis.operators.fp32_kernels.cases import BOUNDS, CODE, OPS, Measurements, Operators
+from analysis.operators.fp32_kernels.conformal import Band, calibrate, clustered_interval, coverage_of, weighted_quantile
+from analysis.operators.fp32_kernels.evaluation import evaluate_frame, folds
+from analysis.operators.fp32_kernels.features import GEMM_COMMON, GEMM_OWN, PLAIN, VECTOR, gemm_features, plain_features, vector_features
+from analysis.operators.fp32_kernels.physics import LAUNCH_S, Physics, choose_tiles, physical_latency_s, roofline, work
+from analysis.operators.fp32_kernels.selection import error_of
+from analysis.operators.networks.kernel_lists import NETWORKS, operators
 from analysis.operators.tiles import as_waves, kernel_latency, kernel_latency_as_printed
+from analysis.operators.trees import Boosting, Trees, fit_boosting, fit_forest
 from analysis.paths import DATA
 from analysis.tables import read_csv
 

@@ -11,8 +11,8 @@ import jax
 from jaxlib import _jax
 
 from analysis.workloads.graph import Module
-from analysis.workloads.hlo import graph
-from analysis.workloads.hlo_child import read
+from analysis.workloads.hlo.child import read
+from analysis.workloads.hlo.reader import graph
 
 
 def xla_cost(text: str) -> dict[str, float]:

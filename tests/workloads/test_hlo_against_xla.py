@@ -13,7 +13,7 @@ from jax import lax
 
 from analysis.paths import DATA
 from analysis.tables import read_csv
-from analysis.workloads import zoo
+from analysis.workloads.zoo import catalogue as zoo
 from tests.workloads.hlo_oracle import lowered_text, our_cost, our_module, xla_cost
 
 SMALL = settings(max_examples=40, deadline=None)

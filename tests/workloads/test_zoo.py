@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.tables import read_csv
-from analysis.workloads import zoo, zoo_resnet
 from analysis.workloads.transformers import Transformer
-from analysis.workloads.zoo_programs import shape_of
+from analysis.workloads.zoo import catalogue as zoo
+from analysis.workloads.zoo import resnet as zoo_resnet
+from analysis.workloads.zoo.programs import shape_of
 
 
 def matmul_flop(jaxpr: Any, times: int = 1) -> int:
@@ -93,8 +94,8 @@ def test_full_recomputation_adds_a_forward_pass_of_the_blocks_but_its_last_produ
     scan=st.booleans(),
 )
 def test_any_transformer_has_the_products_and_parameters_of_its_shape(scan: bool, **fields: Any) -> None:
-    from analysis.workloads import zoo_transformer as zt
-    from analysis.workloads import zoo_transformer_steps as steps
+    from analysis.workloads.zoo import transformer as zt
+    from analysis.workloads.zoo import transformer_steps as steps
 
     group, tied, parallel = fields.pop("group"), fields.pop("tied"), fields.pop("parallel")
     heads = fields["kv_heads"] * group
@@ -123,7 +124,7 @@ def test_any_transformer_has_the_products_and_parameters_of_its_shape(scan: bool
 def test_attention_equals_the_definition() -> None:
     import numpy as np
 
-    from analysis.workloads import zoo_transformer as zt
+    from analysis.workloads.zoo import transformer as zt
 
     rng = np.random.default_rng(0)
     query, key, value = (rng.normal(size=size).astype("float32") for size in ((2, 5, 4, 3), (2, 5, 2, 3), (2, 5, 2, 3)))
@@ -161,7 +162,7 @@ def test_experts_compute_what_a_loop_over_tokens_computes() -> None:
     """With room for every token the dispatch loses none: the sum over the two best experts, weighted by their probability."""
     import numpy as np
 
-    from analysis.workloads import zoo_blocks
+    from analysis.workloads.zoo import blocks as zoo_blocks
 
     fields = {"layers": 1, "hidden": 6, "heads": 2, "ffn_hidden": 8, "gated": True, "experts": 4, "experts_per_token": 2}
     shape = Transformer.model_validate({"name": "small", "vocab": 3, "max_sequence": 8, **fields})

@@ -1,0 +1,94 @@
+"""Layers read from YAML: a map of `N, C, M, P, Q, R, S, stride`, or another kind of product."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from analysis.accelerators.loopnest.problem import Problem, batched_matmul, convolution, depthwise, matmul
+from analysis.configs import Strict, read_yaml
+
+Steps = int | tuple[int, int]
+
+REQUIRED = {
+    "convolution": ("C", "M", "P", "Q"),
+    "depthwise": ("C", "P", "Q", "R", "S"),
+    "matmul": ("M", "N", "K"),
+    "batched_matmul": ("B", "M", "N", "K"),
+}
+ALLOWED = {
+    "convolution": {"N", "C", "M", "P", "Q", "R", "S", "stride", "dilation"},
+    "depthwise": {"N", "C", "P", "Q", "R", "S", "stride", "dilation"},
+    "matmul": {"M", "N", "K"},
+    "batched_matmul": {"B", "M", "N", "K"},
+}
+
+
+class Layer(Strict):
+    """One layer. `kind` says which dimensions it has; a convolution's stride and dilation are one number, or a pair for (P, Q)."""
+
+    name: str = ""
+    kind: Literal["convolution", "depthwise", "matmul", "batched_matmul"] = "convolution"
+    B: int | None = Field(default=None, ge=1)
+    N: int | None = Field(default=None, ge=1)
+    C: int | None = Field(default=None, ge=1)
+    M: int | None = Field(default=None, ge=1)
+    P: int | None = Field(default=None, ge=1)
+    Q: int | None = Field(default=None, ge=1)
+    R: int | None = Field(default=None, ge=1)
+    S: int | None = Field(default=None, ge=1)
+    K: int | None = Field(default=None, ge=1)
+    stride: Steps | None = None
+    dilation: Steps | None = None
+
+    @model_validator(mode="after")
+    def _dimensions_of_the_kind(self) -> Layer:
+        missing = [d for d in REQUIRED[self.kind] if getattr(self, d) is None]
+        if missing:
+            raise ValueError(f"a {self.kind} needs {', '.join(REQUIRED[self.kind])}; missing: {', '.join(missing)}")
+        extra = [d for d in ("B", "N", "C", "M", "P", "Q", "R", "S", "K", "stride", "dilation") if getattr(self, d) is not None]
+        extra = [d for d in extra if d not in ALLOWED[self.kind]]
+        if extra:
+            raise ValueError(f"a {self.kind} has no {', '.join(extra)}")
+        for key in ("stride", "dilation"):
+            value = getattr(self, key)
+            steps = value if isinstance(value, tuple) else (value,)
+            if value is not None and min(steps) < 1:
+                raise ValueError(f"{key} must be at least 1")
+        return self
+
+    def problem(self) -> Problem:
+        """The loop nest of this layer."""
+        size = {d: getattr(self, d) or 1 for d in "BNCMPQRSK"}
+        stride, dilation = self.stride or 1, self.dilation or 1
+        if self.kind == "depthwise":
+            return depthwise(c=size["C"], p=size["P"], q=size["Q"], r=size["R"], s=size["S"], n=size["N"], stride=stride, dilation=dilation)
+        if self.kind == "matmul":
+            return matmul(m=size["M"], n=size["N"], k=size["K"], name=self.name or "matmul")
+        if self.kind == "batched_matmul":
+            return batched_matmul(b=size["B"], m=size["M"], n=size["N"], k=size["K"])
+        return convolution(
+            c=size["C"],
+            m=size["M"],
+            p=size["P"],
+            q=size["Q"],
+            r=size["R"],
+            s=size["S"],
+            n=size["N"],
+            stride=stride,
+            dilation=dilation,
+            name=self.name or "convolution",
+        )
+
+
+def read_layer(path: str | Path) -> Problem:
+    """Read a layer.
+
+    Args:
+        path: YAML; see `Layer`.
+    Raises:
+        InputError: with file, line and key.
+    """
+    return read_yaml(path, Layer).problem()

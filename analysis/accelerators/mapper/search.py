@@ -1,0 +1,304 @@
+"""Branch and bound over inner configurations, splits and orders, compiled.
+
+First every inner configuration (lanes, and loops inward of the split level) gets a bound; they are then opened from the lowest bound
+upward. Four things prune, and none can lose the optimum: a configuration whose tiles overflow a level (tiles only grow when more loops
+are placed inside); one whose bound is no better than the best mapping found (all later ones are no better either, so the search ends); a
+split between the two outermost levels whose tiles overflow or whose bound is no better (`inner`); and orders that another order
+matches or beats in every count (`orders`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from analysis.accelerators.loopnest.fast import Work, measure, price
+from analysis.accelerators.loopnest.tables import Array, Tables
+from analysis.accelerators.mapper.bound import CLEAN, LINKS, MOST, least_cost
+from analysis.accelerators.mapper.inner import coefficients, least_over_types, share_outside, window_share
+from analysis.accelerators.mapper.orders import keep_best_orders, list_orders
+
+LATENCY, ENERGY, EDP = range(3)
+# Rows of the statistics that a search keeps.
+SPLITS, OVERFLOWED, BOUNDED, OPENED, PRICED, UNPROVEN = range(6)
+MOST_ORDERS = 5040
+
+
+@njit(cache=True, error_model="numpy")
+def objective_value(objective: int, energy: float, cycles: int, cycle_s: float) -> float:
+    """Seconds, joules, or joule-seconds."""
+    seconds = cycles * cycle_s
+    return seconds if objective == LATENCY else energy if objective == ENERGY else energy * seconds
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def bound_configurations(
+    tab: Tables,
+    macs: int,
+    cycle_s: float,
+    objective: int,
+    split: int,
+    touched: Array,
+    choices: Array,
+    spatial_options: Array,
+    temporal_options: Array,
+    inner_first: Array,
+    groups_first: Array,
+    lane_order: Array,
+    work: Work,
+    bounds: Array,
+    chosen: Array,
+    stats: Array,
+) -> int:
+    """Bound every inner configuration of a batch of lane choices.
+
+    Args:
+        touched: words of each tensor that are certainly used, [T].
+        choices and options: see `space.Space`.
+        bounds, chosen: filled with the bound, and the lane choice's row and the group of each dimension, [n], [n, 1 + D].
+    Returns:
+        how many were filled.
+    """
+    levels, tensors = tab.keeps.shape
+    dimensions, axes = tab.sizes.size, tab.axis_size.size
+    temporal = np.ones((levels, dimensions), dtype=np.int64)
+    spatial = np.ones((axes, dimensions), dtype=np.int64)
+    counts = np.zeros((levels, tensors, 5), dtype=np.int64)
+    found = np.zeros((levels, 2))
+    coefficient = np.zeros((tensors, 3))
+    share = np.ones(tensors)
+    ones = np.ones(dimensions, dtype=np.int64)
+    no_words = np.zeros(tensors)
+    nowhere = np.zeros(tensors, dtype=np.bool_)
+    left_over = np.ones(dimensions, dtype=np.int64)
+    pointer = np.zeros(dimensions, dtype=np.int64)
+    n = 0
+    for c in range(choices.shape[0]):
+        for d in range(dimensions):
+            for axis in range(axes):
+                spatial[axis, d] = spatial_options[choices[c, d], axis]
+            pointer[d] = groups_first[choices[c, d]]
+        while True:
+            outside = 1.0
+            for d in range(dimensions):
+                row = inner_first[pointer[d]]
+                placed = 1
+                for level in range(levels):
+                    temporal[level, d] = temporal_options[row, level] if level > split else 1
+                    placed *= temporal[level, d]
+                for axis in range(axes):
+                    placed *= spatial[axis, d]
+                left_over[d] = tab.sizes[d] // placed
+                temporal[0, d] = left_over[d]
+                outside *= left_over[d]
+            cycles, overflows = measure(tab, temporal, spatial, work, counts)
+            if overflows >= 0:
+                stats[OVERFLOWED] += 1
+            else:
+                energy = macs * tab.mac_energy
+                for t in range(tensors):
+                    coefficients(tab, t, cycles, split, temporal, spatial, lane_order, outside, work, counts, found, coefficient[t])
+                    if tab.keeps[split, t]:
+                        energy += coefficient[t, 2] * touched[t]
+                    share[t] = 1.0
+                    if tab.slides[t] and split < levels - 1:
+                        share[t] = _least_share(tab, t, split, left_over, work)
+                energy += least_over_types(coefficient, tab.relevant, left_over, ones, share, share, no_words, nowhere)
+                bounds[n] = objective_value(objective, energy, cycles, cycle_s)
+                chosen[n, 0] = c
+                for d in range(dimensions):
+                    chosen[n, 1 + d] = pointer[d]
+                n += 1
+            d = dimensions - 1
+            while d >= 0:
+                pointer[d] += 1
+                if pointer[d] < groups_first[choices[c, d] + 1]:
+                    break
+                pointer[d] = groups_first[choices[c, d]]
+                d -= 1
+            if d < 0:
+                break
+    return n
+
+
+@njit(cache=True, error_model="numpy")
+def _least_share(tab: Tables, t: int, split: int, left_over: Array, work: Work) -> float:
+    """Least window share over the gaps whose tile only outer loops move."""
+    least = 1.0
+    for level in range(split, tab.keeps.shape[0] - 1):
+        if tab.keeps[level + 1, t]:
+            least = min(least, share_outside(tab, t, left_over, work.extent[level, t], work.stride_time[split]))
+    return least
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def open_configurations(
+    tab: Tables,
+    macs: int,
+    cycle_s: float,
+    objective: int,
+    split: int,
+    bounds: Array,
+    chosen: Array,
+    choices: Array,
+    spatial_options: Array,
+    temporal_options: Array,
+    inner_first: Array,
+    forced: Array,
+    lane_order: Array,
+    work: Work,
+    shared: Array,
+    best: Array,
+    best_temporal: Array,
+    best_order: Array,
+    best_spatial: Array,
+    stats: Array,
+    most_splits: int,
+    most_orders: int,
+) -> None:
+    """Search configurations in rising order of their bounds; keeps what it finds in `best` and `best_*`.
+
+    Args:
+        bounds, chosen: from `bound_configurations`, sorted.
+        forced: see `Space.forced_inside`.
+        shared: best value of all workers, [1].
+        best: value, energy, cycles of the best mapping of this worker, [3].
+        stats: counters, added to.
+        most_splits: splits to look at before the proof is given up.
+        most_orders: orders of one tiling to price before the proof is given up.
+    """
+    levels, tensors = tab.keeps.shape
+    dimensions, axes = tab.sizes.size, tab.axis_size.size
+    temporal = np.ones((levels, dimensions), dtype=np.int64)
+    spatial = np.ones((axes, dimensions), dtype=np.int64)
+    order = np.empty((levels, dimensions), dtype=np.int64)
+    counts = np.zeros((levels, tensors, 5), dtype=np.int64)
+    ports = np.zeros((levels, 2))
+    loops = np.zeros((2, MOST), dtype=np.int64)
+    orders = np.empty((levels, MOST_ORDERS, dimensions), dtype=np.int64)
+    features = np.empty((MOST_ORDERS, 2 * tensors), dtype=np.int64)
+    how_many = np.zeros(levels, dtype=np.int64)
+    which = np.zeros(levels, dtype=np.int64)
+    pointer = np.zeros(dimensions, dtype=np.int64)
+    found = np.zeros((levels, 2))
+    coefficient = np.zeros((tensors, 3))
+    inner_share, outer_share, own_words = np.ones(tensors), np.ones(tensors), np.ones(tensors)
+    inner_stride = np.ones(dimensions, dtype=np.int64)
+    extent = np.ones((tensors, tab.rank_terms.shape[1]), dtype=np.int64)
+    strides = np.ones((levels, dimensions), dtype=np.int64)
+    gap_extent = np.ones((levels, tensors, tab.rank_terms.shape[1]), dtype=np.int64)
+    for n in range(bounds.size):
+        if bounds[n] >= best[0] or bounds[n] > shared[0]:
+            return
+        if stats[SPLITS] >= most_splits:
+            stats[UNPROVEN] += 1
+            return
+        c = chosen[n, 0]
+        outside = 1.0
+        for d in range(dimensions):
+            for axis in range(axes):
+                spatial[axis, d] = spatial_options[choices[c, d], axis]
+            pointer[d] = inner_first[chosen[n, 1 + d]]
+            placed = 1
+            for level in range(levels):
+                temporal[level, d] = temporal_options[pointer[d], level] if level > split else 1
+                placed *= temporal[level, d]
+            for axis in range(axes):
+                placed *= spatial[axis, d]
+            temporal[0, d] = tab.sizes[d] // placed
+            outside *= temporal[0, d]
+        cycles, _ = measure(tab, temporal, spatial, work, counts)
+        constant = macs * tab.mac_energy
+        for t in range(tensors):
+            coefficients(tab, t, cycles, split, temporal, spatial, lane_order, outside, work, counts, found, coefficient[t])
+        gap_extent[:] = work.extent
+        strides[:] = work.stride_time
+        inner_stride[:] = work.stride_time[split]
+        while True:
+            # One split of what is left over between the outermost level and the split level.
+            for d in range(dimensions):
+                temporal[split, d] = temporal_options[pointer[d], split]
+                temporal[0, d] = temporal_options[pointer[d], 0]
+                strides[0, d] = inner_stride[d] * temporal[split, d]
+            for level in range(1, split):
+                strides[level] = strides[0]
+            stats[SPLITS] += 1
+            needed = 0
+            for t in range(tensors):
+                words = 1
+                for r in range(tab.rank_terms.shape[1]):
+                    side = 1
+                    for k in range(tab.rank_terms[t, r]):
+                        d = tab.rank_dimension[t, r, k]
+                        side += tab.rank_coefficient[t, r, k] * (inner_stride[d] * temporal[split, d] - 1)
+                    extent[t, r] = side
+                    words *= side
+                own_words[t] = words
+                if tab.keeps[split, t]:
+                    needed += words
+            if tab.capacity[split] >= 0 and needed > tab.capacity[split]:
+                stats[OVERFLOWED] += 1
+            else:
+                for t in range(tensors):
+                    if tab.slides[t]:
+                        outer_share[t] = window_share(tab, t, 0, 0, temporal, extent[t], strides, loops[0], loops[1])
+                        inner_share[t] = 1.0
+                        for level in range(split, levels - 1):
+                            if tab.keeps[level + 1, t]:
+                                near = window_share(tab, t, 0, split, temporal, gap_extent[level, t], strides, loops[0], loops[1])
+                                inner_share[t] = min(inner_share[t], near)
+                energy = constant + least_over_types(
+                    coefficient, tab.relevant, temporal[split], temporal[0], inner_share, outer_share, own_words, tab.keeps[split]
+                )
+                least = objective_value(objective, energy, cycles, cycle_s)
+                # A bound equal to the best found elsewhere is opened all the same, so that the answer does not depend on timing.
+                if least >= best[0] or least > shared[0]:
+                    stats[BOUNDED] += 1
+                else:
+                    stats[OPENED] += 1
+                    measure(tab, temporal, spatial, work, counts)
+                    _, _, state = least_cost(tab, macs, cycles, temporal, spatial, lane_order, work, counts, ports, loops)
+                    total = 1.0
+                    for level in range(levels):
+                        some = list_orders(tab, level, temporal[level], forced[level], state == LINKS, orders[level])
+                        if some < 0:
+                            stats[UNPROVEN] += 1
+                            some = list_orders(tab, level, temporal[level], forced[level], False, orders[level])
+                        if state == CLEAN:
+                            some = keep_best_orders(tab, level, temporal[level], orders[level], some, features)
+                        how_many[level] = some
+                        which[level] = 0
+                        total *= some
+                    if total > most_orders and state == LINKS:
+                        stats[UNPROVEN] += 1
+                        for level in range(levels):
+                            how_many[level] = list_orders(tab, level, temporal[level], forced[level], False, orders[level])
+                    running = True
+                    while running:
+                        for level in range(levels):
+                            order[level] = orders[level, which[level]]
+                        joules, cycles_now = price(tab, macs, cycles, temporal, order, spatial, lane_order, work, counts, ports)
+                        stats[PRICED] += 1
+                        value = objective_value(objective, joules, cycles_now, cycle_s)
+                        if value < best[0]:
+                            best[0], best[1], best[2] = value, joules, cycles_now
+                            best_temporal[:] = temporal
+                            best_order[:] = order
+                            best_spatial[:] = spatial
+                            shared[0] = min(shared[0], value)
+                        running = False
+                        for level in range(levels - 1, -1, -1):
+                            which[level] += 1
+                            if which[level] < how_many[level]:
+                                running = True
+                                break
+                            which[level] = 0
+            d = dimensions - 1
+            while d >= 0:
+                pointer[d] += 1
+                if pointer[d] < inner_first[chosen[n, 1 + d] + 1]:
+                    break
+                pointer[d] = inner_first[chosen[n, 1 + d]]
+                d -= 1
+            if d < 0:
+                break

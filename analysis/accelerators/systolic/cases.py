@@ -1,0 +1,54 @@
+"""What does each row of a case file cost on its systolic array, by SCALE-Sim's definitions?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from analysis.accelerators.systolic.array import DATAFLOWS, SCALE_SIM_3, Quirks, count, fits
+
+INPUTS = ("M", "N", "K", "array_rows", "array_cols")
+OUTPUTS = ("demand_rows", "mapping_eff_pct", "compute_util_pct", "ifmap_sram_reads", "filter_sram_reads", "ofmap_sram_writes")
+
+
+def predict_cases(cases: pd.DataFrame, quirks: Quirks = SCALE_SIM_3) -> pd.DataFrame:
+    """The cases with their counts beside them: same rows, same order, same columns, then `OUTPUTS` and `reason`.
+
+    A row that has no answer (a dimension that is not a whole number of at least 1, an unknown dataflow, counts beyond 63 bits)
+    keeps its outputs empty and says why in `reason`.
+
+    Args:
+        cases: columns M, N, K, array_rows, array_cols (count), dataflow (os, ws or is).
+        quirks: SCALE-Sim's departures, all on unless told otherwise.
+    """
+    result = cases.copy()
+    reason = pd.Series("", index=cases.index, dtype=object)
+    numbers: dict[str, np.ndarray] = {}
+    for column in INPUTS:
+        value = pd.to_numeric(cases[column], errors="coerce").to_numpy(np.float64)
+        whole = np.isfinite(value) & (value >= 1) & (value == np.floor(value)) & (value < 2.0**53)
+        reason[~whole & (reason == "").to_numpy()] = f"{column} must be a whole number of at least 1"
+        numbers[column] = np.where(whole, value, 1).astype(np.int64)
+    dataflow = cases["dataflow"].astype(str).str.strip().str.lower()
+    reason[~dataflow.isin(DATAFLOWS) & (reason == "")] = "dataflow must be one of os, ws, is"
+    small = fits(*(numbers[column] for column in INPUTS))
+    reason[~small & (reason == "").to_numpy()] = "the counts exceed 63 bits"
+
+    good = (reason == "").to_numpy()
+    m, n, k, rows, columns = (numbers[column][good] for column in INPUTS)
+    counts = count(m, n, k, rows, columns, dataflow.to_numpy(str)[good], quirks)
+    answers = {
+        "demand_rows": counts.demand_rows,
+        "mapping_eff_pct": 100 * counts.mapping_efficiency,
+        "compute_util_pct": 100 * counts.compute_utilization,
+        "ifmap_sram_reads": counts.ifmap_sram_reads,
+        "filter_sram_reads": counts.filter_sram_reads,
+        "ofmap_sram_writes": counts.ofmap_sram_writes,
+    }
+    for column in OUTPUTS:
+        kind = "Float64" if column.endswith("_pct") else "Int64"
+        filled = pd.Series(pd.NA, index=cases.index, dtype=kind)
+        filled[good] = answers[column]
+        result[column] = filled
+    result["reason"] = reason.to_numpy()
+    return result

@@ -1,0 +1,215 @@
+"""The floating-point and control-register instructions that the compiled loop does not do inline."""
+
+# ruff: noqa: SIM109 (a tuple test would be a loop in compiled code)
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from analysis.cores.riscv.exact_float import (
+    BOX,
+    INFINITE,
+    NOT_A_NUMBER,
+    SIGNALLING,
+    ZERO,
+    add,
+    canonical_nan,
+    divide,
+    from_integer,
+    fused,
+    multiply,
+    square_root,
+    to_integer,
+    to_other_format,
+    unbox,
+    unpack,
+)
+from analysis.cores.riscv.machine_words import Word
+from analysis.cores.riscv.operations import (
+    FADD_D,
+    FADD_S,
+    FDIV_D,
+    FDIV_S,
+    FLAG_INVALID,
+    FMA_D,
+    FMUL_D,
+    FMUL_S,
+    FSQRT_D,
+    FSQRT_S,
+    FSUB_D,
+    FSUB_S,
+    OTHER_CLASS,
+    OTHER_DOUBLE,
+    OTHER_EQ,
+    OTHER_FROM_L,
+    OTHER_FROM_W,
+    OTHER_FROM_WU,
+    OTHER_LE,
+    OTHER_LT,
+    OTHER_MIN,
+    OTHER_MOVE_TO_FLOAT,
+    OTHER_MOVE_TO_INTEGER,
+    OTHER_SGNJ,
+    OTHER_TO_L,
+    OTHER_TO_LU,
+    OTHER_TO_OTHER_FORMAT,
+    OTHER_TO_W,
+    STATE_FLAGS,
+    STATE_RETIRED,
+    STATE_ROUNDING,
+)
+
+_SIGN_64 = -(1 << 63)
+_SIGN_32 = 1 << 31
+_LOW_32 = 0xFFFFFFFF
+
+
+@njit(cache=True)
+def arithmetic(operation: Word, a: Word, b: Word, c: Word, extra: Word, rounding: Word, state: NDArray[np.int64]) -> Word:
+    """Add, subtract, multiply, divide, root and fused multiply-add on registers, exactly."""
+    double = FADD_D <= operation <= FMA_D
+    sign = np.int64(_SIGN_64) if double else np.int64(_SIGN_32)
+    if not double:
+        a, b, c = unbox(a), unbox(b), unbox(c)
+    if operation == FADD_D or operation == FADD_S:
+        return add(a, b, double, rounding, state)
+    if operation == FSUB_D or operation == FSUB_S:
+        return add(a, b ^ sign, double, rounding, state)
+    if operation == FMUL_D or operation == FMUL_S:
+        return multiply(a, b, double, rounding, state)
+    if operation == FDIV_D or operation == FDIV_S:
+        return divide(a, b, double, rounding, state)
+    if operation == FSQRT_D or operation == FSQRT_S:
+        return square_root(a, double, rounding, state)
+    return fused(a ^ (sign if extra & 1 else 0), b, c ^ (sign if extra & 2 else 0), double, rounding, state)
+
+
+@njit(cache=True)
+def _magnitude_order(bits: Word, double: bool) -> Word:
+    """An integer that orders as the numbers do (both zeros alike)."""
+    if double:
+        return bits if bits >= 0 else _SIGN_64 - bits
+    return bits & 0x7FFFFFFF if (bits & _SIGN_32) == 0 else -(bits & 0x7FFFFFFF)
+
+
+@njit(cache=True)
+def _class(bits: Word, double: bool) -> Word:
+    """fclass: one bit of ten."""
+    sign, exponent, _, kind = unpack(bits, double)
+    if kind == SIGNALLING:
+        return 1 << 8
+    if kind == NOT_A_NUMBER:
+        return 1 << 9
+    if kind == INFINITE:
+        return 1 << (0 if sign else 7)
+    if kind == ZERO:
+        return 1 << (3 if sign else 4)
+    if exponent < (-1022 if double else -126):
+        return 1 << (2 if sign else 5)
+    return 1 << (1 if sign else 6)
+
+
+@njit(cache=True)
+def _compare(kind: Word, a: Word, b: Word, double: bool, state: NDArray[np.int64]) -> Word:
+    """feq, flt, fle, fmin, fmax."""
+    kind_a, kind_b = unpack(a, double)[3], unpack(b, double)[3]
+    signalling = kind_a == SIGNALLING or kind_b == SIGNALLING
+    ordered = kind_a < NOT_A_NUMBER and kind_b < NOT_A_NUMBER
+    if signalling or (not ordered and (kind == OTHER_LT or kind == OTHER_LE)):
+        state[STATE_FLAGS] |= FLAG_INVALID
+    first, second = _magnitude_order(a, double), _magnitude_order(b, double)
+    if kind == OTHER_EQ:
+        return np.int64(ordered and first == second)
+    if kind == OTHER_LT:
+        return np.int64(ordered and first < second)
+    if kind == OTHER_LE:
+        return np.int64(ordered and first <= second)
+    if kind_a >= NOT_A_NUMBER and kind_b >= NOT_A_NUMBER:
+        return canonical_nan(double, False, state)
+    if kind_a >= NOT_A_NUMBER:
+        chosen = b
+    elif kind_b >= NOT_A_NUMBER:
+        chosen = a
+    elif first == second:
+        # Only the zeros differ: -0 is below +0.
+        chosen = (a | b) if kind == OTHER_MIN else (a & b)
+    else:
+        chosen = a if (first < second) == (kind == OTHER_MIN) else b
+    return chosen if double else BOX | chosen
+
+
+@njit(cache=True)
+def other(extra: Word, a: Word, b: Word, field: Word, rounding: Word, state: NDArray[np.int64]) -> Word:
+    """Sign injection, comparison, classification, conversion, move.
+
+    Args:
+        extra: which, and of which precision (`operations`).
+        a, b: registers.
+        field: the instruction's rounding field, which tells the three sign injections apart.
+        rounding: the rounding mode in force.
+        state: flags are set in it.
+    """
+    kind, double = extra & 31, (extra & OTHER_DOUBLE) != 0
+    if kind == OTHER_MOVE_TO_INTEGER:
+        return a if double else (a << 32) >> 32
+    if kind == OTHER_MOVE_TO_FLOAT:
+        return a if double else BOX | (a & _LOW_32)
+    if OTHER_FROM_W <= kind < OTHER_TO_OTHER_FORMAT:
+        if kind == OTHER_FROM_W:
+            a = (a << 32) >> 32
+        elif kind == OTHER_FROM_WU:
+            a = a & _LOW_32
+        return from_integer(a, kind == OTHER_FROM_W or kind == OTHER_FROM_L, double, rounding, state)
+    if not double:
+        a, b = unbox(a), unbox(b)
+    if kind == OTHER_SGNJ:
+        sign = np.int64(_SIGN_64) if double else np.int64(_SIGN_32)
+        source = b if field == 0 else ~b if field == 1 else a ^ b
+        result = (a & ~sign) | (source & sign)
+        return result if double else BOX | result
+    if kind == OTHER_CLASS:
+        return _class(a, double)
+    if OTHER_MIN <= kind <= OTHER_LE:
+        return _compare(kind, a, b, double, state)
+    if OTHER_TO_W <= kind <= OTHER_TO_LU:
+        bits = 64 if kind >= OTHER_TO_L else 32
+        return to_integer(a, double, kind == OTHER_TO_W or kind == OTHER_TO_L, bits, rounding, state)
+    return to_other_format(a, double, rounding, state)
+
+
+@njit(cache=True)
+def control_register(extra: Word, number: Word, operand: Word, retired: Word, state: NDArray[np.int64]) -> tuple[Word, Word]:
+    """CSR instruction: whether it is legal, and the old value.
+
+    fflags, frm and fcsr; the read-only counters cycle, time and instret all count retired instructions.
+
+    Args:
+        extra: funct3, bit 3 set when the source field is zero, bit 4 when the destination is x0.
+        number: of the register.
+        operand: value of the source register or the immediate.
+        retired: instructions retired in this call of the loop.
+        state: the machine's.
+    """
+    writes = (extra & 3) == 1 or (extra & 8) == 0
+    if number == 0x001:
+        old = state[STATE_FLAGS]
+    elif number == 0x002:
+        old = state[STATE_ROUNDING]
+    elif number == 0x003:
+        old = state[STATE_FLAGS] | state[STATE_ROUNDING] << 5
+    elif number == 0xC00 or number == 0xC01 or number == 0xC02:
+        return not writes, state[STATE_RETIRED] + retired
+    else:
+        return False, np.int64(0)
+    if writes:
+        form = extra & 3
+        new = operand if form == 1 else old | operand if form == 2 else old & ~operand
+        if number == 0x001:
+            state[STATE_FLAGS] = new & 31
+        elif number == 0x002:
+            state[STATE_ROUNDING] = new & 7
+        else:
+            state[STATE_FLAGS] = new & 31
+            state[STATE_ROUNDING] = (new >> 5) & 7
+    return True, old

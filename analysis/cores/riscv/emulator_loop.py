@@ -1,0 +1,416 @@
+"""The emulator's compiled loop: executes decoded instructions and writes down which ones, and the memory addresses.
+
+A row of `code` is an instruction slot of two bytes: two 64-bit words, the packed fields of `operations` and the immediate.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from analysis.cores.riscv import operations as op
+from analysis.cores.riscv.emulator_float import arithmetic, control_register, other
+from analysis.cores.riscv.exact_float import BOX
+from analysis.cores.riscv.machine_words import (
+    Word,
+    float_add_32,
+    float_add_64,
+    float_divide_32,
+    float_divide_64,
+    float_fused_32,
+    float_fused_64,
+    float_multiply_32,
+    float_multiply_64,
+    float_root_32,
+    float_root_64,
+    float_subtract_32,
+    float_subtract_64,
+    load_i8,
+    load_i16,
+    load_i32,
+    load_i64,
+    load_u8,
+    load_u16,
+    load_u32,
+    multiply_high,
+    multiply_high_signed_unsigned,
+    multiply_high_unsigned,
+    store_8,
+    store_16,
+    store_32,
+    store_64,
+)
+from analysis.cores.riscv.operations import STATE_FLAGS, STATE_ROUNDING
+
+_MINIMUM = -(1 << 63)
+_SIGN_32 = 1 << 31
+_LOW_32 = 0xFFFFFFFF
+_EXPONENT_64 = 0x7FF
+_EXPONENT_32 = 0xFF
+
+
+@njit(cache=True)
+def _below(a: Word, b: Word) -> Word:
+    return np.uint64(a) < np.uint64(b)
+
+
+@njit(cache=True)
+def _word(value: Word) -> Word:
+    return (value << 32) >> 32
+
+
+@njit(cache=True)
+def _divide(a: Word, b: Word) -> Word:
+    if b == 0:
+        return np.int64(-1)
+    if b == -1:
+        return -a
+    quotient = a // b
+    return quotient + 1 if quotient < 0 and quotient * b != a else quotient
+
+
+@njit(cache=True)
+def _remainder(a: Word, b: Word) -> Word:
+    if b == 0:
+        return a
+    return a - _divide(a, b) * b
+
+
+@njit(cache=True)
+def _divide_unsigned(a: Word, b: Word) -> Word:
+    return np.int64(-1) if b == 0 else np.int64(np.uint64(a) // np.uint64(b))
+
+
+@njit(cache=True)
+def _remainder_unsigned(a: Word, b: Word) -> Word:
+    return a if b == 0 else np.int64(np.uint64(a) % np.uint64(b))
+
+
+@njit(cache=True)
+def _integer_rare(operation: Word, a: Word, b: Word) -> Word:
+    """Division and remainder: by zero and overflow as the M extension defines them, without a trap."""
+    if operation == op.DIV:
+        return _divide(a, b)
+    if operation == op.DIVU:
+        return _divide_unsigned(a, b)
+    if operation == op.REM:
+        return _remainder(a, b)
+    if operation == op.REMU:
+        return _remainder_unsigned(a, b)
+    if operation == op.DIVW:
+        return _word(_divide(_word(a), _word(b)))
+    if operation == op.DIVUW:
+        return _word(_divide_unsigned(a & _LOW_32, b & _LOW_32))
+    if operation == op.REMW:
+        return _word(_remainder(_word(a), _word(b)))
+    return _word(_remainder_unsigned(a & _LOW_32, b & _LOW_32))
+
+
+@njit(cache=True)
+def _atomic(extra: Word, old: Word, operand: Word) -> Word:
+    """New memory value of a read-modify-write."""
+    kind = extra & 31
+    if (extra & op.ATOMIC_DOUBLE) == 0:
+        operand = _word(operand)
+    if kind == 0b00000:
+        return old + operand
+    if kind == 0b00100:
+        return old ^ operand
+    if kind == 0b01100:
+        return old & operand
+    if kind == 0b01000:
+        return old | operand
+    if kind == 0b10000:
+        return min(old, operand)
+    if kind == 0b10100:
+        return max(old, operand)
+    if kind == 0b11000:
+        return old if _below(old, operand) else operand
+    if kind == 0b11100:
+        return operand if _below(old, operand) else old
+    return operand
+
+
+@njit(cache=True)
+def _single(value: Word) -> Word:
+    """Single-precision bits of a register, or -1 when it is not NaN-boxed."""
+    return value & _LOW_32 if value >> 32 == -1 else np.int64(-1)
+
+
+@njit(cache=True, error_model="numpy", boundscheck=False)
+def execute(
+    code: NDArray[np.int64],
+    registers: NDArray[np.int64],
+    memory: NDArray[np.uint8],
+    state: NDArray[np.int64],
+    index: NDArray[np.uint32],
+    address: NDArray[np.uint64],
+    first: Word,
+    last: Word,
+) -> Word:
+    """Execute until `last - first` instructions are written down or something stops the loop (state[STATE_STOP]).
+
+    Args:
+        code: decoded slots, int64 (slots, 2).
+        registers: x0-x31, f0-f31, and the one that writes to x0 go to.
+        memory: the image with its heap, then the stack.
+        state: see `operations`; STATE_NEXT holds the slot to execute and, at the end, the one that comes next.
+        index, address: slot and memory address of each instruction, written from `first` on.
+        first, last: bounds in these.
+
+    Returns:
+        the position in `index` behind the last instruction executed.
+    """
+    base = state[op.STATE_BASE]
+    image_base, image_size = state[op.STATE_IMAGE_BASE], state[op.STATE_IMAGE_SIZE]
+    stack_base, stack_size, stack_offset = state[op.STATE_STACK_BASE], state[op.STATE_STACK_SIZE], state[op.STATE_STACK_OFFSET]
+    slots = np.uint64(len(code))
+    i = state[op.STATE_NEXT]
+    quick = state[STATE_ROUNDING] == 0 and (state[STATE_FLAGS] & 1) == 1
+    stop = op.STOP_LIMIT
+    n = first
+    while n < last:
+        if np.uint64(i) >= slots:
+            stop = op.STOP_FETCH
+            break
+        fields = code[np.uint64(i), 0]
+        immediate = code[np.uint64(i), 1]
+        operation = fields & 255
+        a = registers[np.uint64((fields >> 8) & 255)]
+        b = registers[np.uint64((fields >> 16) & 255)]
+        rd = np.uint64((fields >> 24) & 255)
+        following = i + ((fields >> op.FIELD_LENGTH) & 255)
+        index[np.uint64(n)] = i
+        where = np.int64(0)
+        position = np.int64(0)
+        if op.LB <= operation <= op.SD:
+            where = a + immediate
+            position = where - image_base
+            if np.uint64(position) >= np.uint64(image_size):
+                position = where - stack_base
+                if np.uint64(position) >= np.uint64(stack_size):
+                    state[op.STATE_FAULT] = where
+                    stop = op.STOP_FAULT
+                    break
+                position += stack_offset
+        address[np.uint64(n)] = where
+        if operation == op.ADD:
+            registers[rd] = a + (b + immediate)
+        elif operation == op.LD:
+            registers[rd] = load_i64(memory, position)
+        elif operation == op.SD:
+            store_64(memory, position, b)
+        elif operation == op.LW:
+            registers[rd] = load_i32(memory, position)
+        elif operation == op.LBU:
+            registers[rd] = load_u8(memory, position)
+        elif operation == op.SW:
+            store_32(memory, position, b)
+        elif operation == op.SB:
+            store_8(memory, position, b)
+        elif operation == op.LWU:
+            registers[rd] = load_u32(memory, position)
+        elif operation == op.LH:
+            registers[rd] = load_i16(memory, position)
+        elif operation == op.LHU:
+            registers[rd] = load_u16(memory, position)
+        elif operation == op.LB:
+            registers[rd] = load_i8(memory, position)
+        elif operation == op.SH:
+            store_16(memory, position, b)
+        elif operation == op.FLW:
+            registers[rd] = BOX | load_u32(memory, position)
+        elif operation == op.BEQ:
+            if a == b:
+                following = i + immediate
+        elif operation == op.BNE:
+            if a != b:
+                following = i + immediate
+        elif operation == op.BLT:
+            if a < b:
+                following = i + immediate
+        elif operation == op.BGE:
+            if a >= b:
+                following = i + immediate
+        elif operation == op.BLTU:
+            if _below(a, b):
+                following = i + immediate
+        elif operation == op.BGEU:
+            if not _below(a, b):
+                following = i + immediate
+        elif operation == op.JAL:
+            registers[rd] = base + 2 * following
+            following = i + immediate
+        elif operation == op.JALR:
+            registers[rd] = base + 2 * following
+            following = (a + immediate - base) >> 1
+        elif operation == op.ADDW:
+            registers[rd] = _word(a + b + immediate)
+        elif operation == op.SUB:
+            registers[rd] = a - b
+        elif operation == op.SUBW:
+            registers[rd] = _word(a - b)
+        elif operation == op.SLL:
+            registers[rd] = a << ((b + immediate) & 63)
+        elif operation == op.SRL:
+            registers[rd] = np.int64(np.uint64(a) >> np.uint64((b + immediate) & 63))
+        elif operation == op.SRA:
+            registers[rd] = a >> ((b + immediate) & 63)
+        elif operation == op.SLLW:
+            registers[rd] = _word(a << ((b + immediate) & 31))
+        elif operation == op.SRLW:
+            registers[rd] = _word((a & _LOW_32) >> ((b + immediate) & 31))
+        elif operation == op.SRAW:
+            registers[rd] = _word(a) >> ((b + immediate) & 31)
+        elif operation == op.XOR:
+            registers[rd] = a ^ (b + immediate)
+        elif operation == op.OR:
+            registers[rd] = a | (b + immediate)
+        elif operation == op.AND:
+            registers[rd] = a & (b + immediate)
+        elif operation == op.SLT:
+            registers[rd] = np.int64(a < b + immediate)
+        elif operation == op.SLTU:
+            registers[rd] = np.int64(_below(a, b + immediate))
+        elif operation == op.MUL:
+            registers[rd] = a * b
+        elif operation == op.MULW:
+            registers[rd] = _word(a * b)
+        elif operation == op.MULH:
+            registers[rd] = multiply_high(a, b)
+        elif operation == op.MULHSU:
+            registers[rd] = multiply_high_signed_unsigned(a, b)
+        elif operation == op.MULHU:
+            registers[rd] = multiply_high_unsigned(a, b)
+        elif op.FADD_D <= operation <= op.FMA_S:
+            rounding = (fields >> op.FIELD_ROUNDING) & 7
+            c = registers[np.uint64((fields >> 32) & 255)]
+            extra = (fields >> 40) & 255
+            done = False
+            result = np.int64(0)
+            if quick and (rounding == 0 or rounding == 7):
+                if operation <= op.FMA_D:
+                    if operation == op.FADD_D:
+                        result = float_add_64(a, b)
+                    elif operation == op.FSUB_D:
+                        result = float_subtract_64(a, b)
+                    elif operation == op.FMUL_D:
+                        result = float_multiply_64(a, b)
+                    elif operation == op.FMA_D:
+                        result = float_fused_64(a ^ (extra << 63), b, c ^ ((extra >> 1) << 63))
+                    elif operation == op.FDIV_D:
+                        result = float_divide_64(a, b)
+                    else:
+                        result = float_root_64(a)
+                    exponent = (result >> 52) & _EXPONENT_64
+                    # No NaN, overflow or underflow; a zero sum or root is exact, and so is a product with a zero (its sign apart).
+                    done = (exponent > 1 and exponent < _EXPONENT_64) or (
+                        (result << 1) == 0
+                        and (
+                            operation == op.FADD_D
+                            or operation == op.FSUB_D
+                            or operation == op.FSQRT_D
+                            or (operation == op.FMUL_D and ((a << 1) == 0 or (b << 1) == 0))
+                        )
+                    )
+                else:
+                    x, y, z = _single(a), _single(b), _single(c)
+                    if x >= 0 and (y >= 0 or operation == op.FSQRT_S) and (z >= 0 or operation != op.FMA_S):
+                        if operation == op.FADD_S:
+                            result = float_add_32(x, y)
+                        elif operation == op.FSUB_S:
+                            result = float_subtract_32(x, y)
+                        elif operation == op.FMUL_S:
+                            result = float_multiply_32(x, y)
+                        elif operation == op.FDIV_S:
+                            result = float_divide_32(x, y)
+                        elif operation == op.FSQRT_S:
+                            result = float_root_32(x)
+                        else:
+                            result = float_fused_32(x ^ ((extra & 1) << 31), y, z ^ ((extra >> 1) << 31))
+                        exponent = (result >> 23) & _EXPONENT_32
+                        done = exponent > 1 and exponent < _EXPONENT_32
+                        result |= BOX
+            if not done:
+                if rounding == 7:
+                    rounding = state[STATE_ROUNDING]
+                if rounding > 4:
+                    stop = op.STOP_ROUNDING
+                    break
+                result = arithmetic(operation, a, b, c, extra, rounding, state)
+                quick = state[STATE_ROUNDING] == 0 and (state[STATE_FLAGS] & 1) == 1
+            registers[rd] = result
+        elif operation == op.FSGNJ_D:
+            field = (fields >> op.FIELD_ROUNDING) & 7
+            source = b if field == 0 else ~b if field == 1 else a ^ b
+            registers[rd] = (a & ~_MINIMUM) | (source & _MINIMUM)
+        elif operation == op.FLOAT_OTHER:
+            field = (fields >> op.FIELD_ROUNDING) & 7
+            extra = (fields >> 40) & 255
+            rounding = field
+            if extra & 31 >= op.OTHER_TO_W and extra & 31 <= op.OTHER_TO_OTHER_FORMAT:
+                if rounding == 7:
+                    rounding = state[STATE_ROUNDING]
+                if rounding > 4:
+                    stop = op.STOP_ROUNDING
+                    break
+            registers[rd] = other(extra, a, b, field, rounding, state)
+            quick = state[STATE_ROUNDING] == 0 and (state[STATE_FLAGS] & 1) == 1
+        elif op.DIV <= operation <= op.REMUW:
+            registers[rd] = _integer_rare(operation, a, b)
+        elif operation == op.FENCE:
+            pass
+        elif operation == op.CSR:
+            extra = (fields >> 40) & 255
+            legal, old = control_register(extra, immediate & 0xFFF, a if extra & 4 == 0 else immediate >> 12, n - first, state)
+            if not legal:
+                stop = op.STOP_CSR
+                break
+            registers[rd] = old
+            quick = state[STATE_ROUNDING] == 0 and (state[STATE_FLAGS] & 1) == 1
+        elif operation == op.ATOMIC:
+            extra = (fields >> 40) & 255
+            kind, wide = extra & 31, (extra & op.ATOMIC_DOUBLE) != 0
+            position = a - image_base
+            if np.uint64(position) >= np.uint64(image_size):
+                position = a - stack_base + stack_offset
+                if np.uint64(a - stack_base) >= np.uint64(stack_size):
+                    position = np.int64(-1)
+            if position < 0 or a & (7 if wide else 3):
+                state[op.STATE_FAULT] = a
+                stop = op.STOP_FAULT
+                break
+            address[np.uint64(n)] = a
+            old = load_i64(memory, position) if wide else load_i32(memory, position)
+            write = True
+            new = b
+            if kind == 0b00010:
+                state[op.STATE_RESERVED] = a
+                write = False
+            elif kind == 0b00011:
+                write = state[op.STATE_RESERVED] == a
+                old = np.int64(not write)
+                state[op.STATE_RESERVED] = -1
+            else:
+                new = _atomic(extra, old, b)
+            if write:
+                if wide:
+                    store_64(memory, position, new)
+                else:
+                    store_32(memory, position, new)
+            registers[rd] = old
+        else:
+            if operation == op.UNDECODED:
+                stop = op.STOP_DECODE
+                break
+            n += 1
+            i = following
+            stop = op.STOP_ECALL if operation == op.ECALL else op.STOP_EBREAK if operation == op.EBREAK else op.STOP_FENCE_I
+            break
+        i = following
+        n += 1
+    state[op.STATE_NEXT] = i
+    state[op.STATE_STOP] = stop
+    state[op.STATE_RETIRED] += n - first
+    return n

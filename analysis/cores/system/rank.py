@@ -1,0 +1,81 @@
+"""How many cycles does a trace take on each design by a trained model, in which order, and how sure is the order?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+
+from analysis.cores.learning.corpus import BLOCK
+from analysis.cores.learning.program_features import program_features
+from analysis.cores.learning.trunk_training import Trunk, predict
+from analysis.cores.riscv.trace import Trace
+from analysis.cores.timing.designs import load_design
+from analysis.errors import InputError
+
+RESAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Designs from the fastest to the slowest.
+
+    Attributes:
+        table: columns rank, design, cycles, cpi, cycles_low, cycles_high (95 % over resampled blocks) and `faster_than_next`: share
+            of the resamplings in which the design takes fewer cycles than the next (empty for the last).
+        instructions: of the trace.
+        sampled: of them, those that the model looked at.
+        known: share of those whose code the model saw in training.
+    """
+
+    table: pd.DataFrame
+    instructions: int
+    sampled: int
+    known: float
+
+
+def rank(trace: Trace, trunk: Trunk, most_blocks: int = 256, seed: int = 0) -> Ranking:
+    """Predict a sample of blocks of a trace and order the designs by their cycles.
+
+    Cycles of the trace = instructions x (expected cycles of the sampled blocks / their instructions). Blocks are resampled with
+    replacement, the same for all designs, for the intervals: they tell how much the sample matters, not how wrong the model may be.
+
+    Args:
+        trace: from the start of a program.
+        trunk: the model.
+        most_blocks: blocks of 2048 instructions to look at, evenly spread; all when there are fewer.
+        seed: of the resampling.
+    Raises:
+        InputError: an empty trace.
+    """
+    n = len(trace)
+    if n == 0:
+        raise InputError("no instruction to rank by: the trace is empty")
+    features = program_features(trace, [load_design(name) for name in trunk.designs])
+    total = -(-n // BLOCK)
+    blocks = np.unique(np.linspace(0, total - 1, min(most_blocks, total)).astype(np.int64))
+    expected = predict(trunk, features, blocks).expected.astype(np.float64)
+    sizes = np.minimum((blocks + 1) * BLOCK, n) - blocks * BLOCK
+    sums = np.add.reduceat(expected, np.concatenate([[0], np.cumsum(sizes)[:-1]]))
+    cycles = n * sums.sum(axis=0) / sizes.sum()
+    draws = np.random.default_rng(seed).integers(0, len(blocks), (RESAMPLES, len(blocks)))
+    drawn = n * sums[draws].sum(axis=1) / sizes[draws].sum(axis=1)[:, None]
+    order = np.argsort(cycles, kind="stable")
+    low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
+    sure = [float(np.mean(drawn[:, a] < drawn[:, b])) for a, b in pairwise(order.tolist())]
+    table = pd.DataFrame(
+        {
+            "rank": np.arange(1, len(order) + 1),
+            "design": [trunk.designs[d] for d in order],
+            "cycles": np.rint(cycles[order]).astype(np.int64),
+            "cpi": cycles[order] / n,
+            "cycles_low": np.rint(low[order]).astype(np.int64),
+            "cycles_high": np.rint(high[order]).astype(np.int64),
+            "faster_than_next": [*sure, np.nan],
+        }
+    )
+    mask = np.isin(np.arange(n) // BLOCK, blocks)
+    known = float((trunk.memory[features.place[mask], -1] > 0).mean())
+    return Ranking(table, n, int(sizes.sum()), known)

@@ -1,0 +1,366 @@
+"""Which instructions are fetched and decoded in a cycle: the front end of an out-of-order core.
+
+The rules are those of gem5's O3 model (src/cpu/o3: fetch.cc, decode.cc), restated: a stage that stalls keeps its input in a skid
+buffer and tells the stage before it one cycle later; fetch reads one aligned block at a time and ends at a branch predicted taken.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+from numpy.typing import NDArray
+
+from analysis.cores.timing.memory import L1I, REFUSED, access
+from analysis.cores.timing.predictor import BRANCH, CALL, JUMP, correct, learn, predict, squash_after
+from analysis.cores.timing.state import (
+    BLOCKED,
+    CACHE_DONE,
+    DECODE_BLOCK,
+    DECODE_SQUASH,
+    DECODE_SQUASH_PC,
+    DECODE_SQUASH_SEQ,
+    DECODE_SQUASH_TAKEN,
+    DECODE_SQUASH_TRACE,
+    DECODE_UNBLOCK,
+    DONE_SEQ,
+    EVENT_FETCH,
+    NO_INSTRUCTIONS,
+    RENAME_BLOCK,
+    RENAME_UNBLOCK,
+    RUNNING,
+    SQUASH,
+    SQUASH_BRANCH,
+    SQUASH_PC,
+    SQUASH_SEQ,
+    SQUASH_TAKEN,
+    SQUASH_TRACE,
+    SQUASHING,
+    UNBLOCKING,
+    WAIT_CACHE,
+    WAIT_RETRY,
+    WINDOW,
+    WINDOW_MASK,
+    Record,
+)
+
+
+@njit(cache=True)
+def start(s: Record, code: Record, row: int, address: int, trace: int) -> Record:
+    """Give an instruction a sequence number and a row of the window."""
+    seq = s.next_seq
+    s.next_seq += 1
+    e = s.window[seq & WINDOW_MASK]
+    c = code.rows[row]
+    e.seq = seq
+    e.row = row
+    e.place = trace
+    e.address = address
+    e.opclass = c.opclass
+    e.unit = s.unit_of[c.opclass]
+    e.size = c.size
+    e.destination = c.destination
+    e.is_load = c.opclass == 11 or c.opclass == 13 or c.opclass == 23
+    e.is_store = c.opclass == 12 or c.opclass == 14
+    e.is_control = c.opclass >= 15 and c.opclass <= 20
+    e.serial = c.opclass >= 21
+    e.predicted_taken = 0
+    e.squashed = 0
+    e.renamed = 0
+    e.in_queue = 0
+    e.issued = 0
+    e.executed = 0
+    e.written = 0
+    e.can_commit = 0
+    e.address_valid = 0
+    e.cleared = 0
+    e.pending = 0
+    e.memory_pending = 0
+    e.waiters = -1
+    e.memory_waiters = -1
+    return e
+
+
+@njit(cache=True)
+def redirect_fetch(s: Record, pc: int, trace: int) -> None:
+    """Start again at `pc`: what is queued or on its way from the cache is dropped."""
+    s.fetch_pc = pc
+    s.fetch_trace = trace
+    s.on_wrong_path = trace < 0
+    s.fetch_request += 1
+    s.fetch_status = SQUASHING
+    s.fetch_queue_head = s.fetch_queue_tail
+
+
+@njit(cache=True)
+def mark_squashed(s: Record, seq: int) -> None:
+    """Everything younger than `seq` will not commit."""
+    at = s.next_seq - 1
+    while at > seq:
+        e = s.window[at & WINDOW_MASK]
+        if e.squashed:  # all younger ones were squashed with it or before it
+            at -= 1
+            continue
+        e.squashed = 1
+        at -= 1
+
+
+@njit(cache=True)
+def ask_for_block(s: Record, m: Record, pc: int, cycle: int) -> None:
+    """Read the aligned block that holds `pc` from L1I."""
+    s.buffer_pc = pc & ~(s.fetch_bytes - 1)
+    s.buffer_valid = 0
+    s.fetch_request += 1
+    if access(m, L1I, s.buffer_pc + s.code_distance, 0, EVENT_FETCH, s.fetch_request, cycle) == REFUSED:
+        s.fetch_status = WAIT_RETRY
+    else:
+        s.fetch_status = WAIT_CACHE
+
+
+@njit(cache=True)
+def fetch_signals(s: Record, p: Record, cur: int) -> None:
+    """What decode and commit said a cycle ago."""
+    if s.signal[cur, DECODE_BLOCK]:
+        s.fetch_stalled = 1
+    if s.signal[cur, DECODE_UNBLOCK]:
+        s.fetch_stalled = 0
+    if s.signal[cur, SQUASH]:
+        seq = s.signal[cur, SQUASH_SEQ]
+        redirect_fetch(s, s.signal[cur, SQUASH_PC], s.signal[cur, SQUASH_TRACE])
+        if s.signal[cur, SQUASH_BRANCH]:
+            correct(p, seq, s.signal[cur, SQUASH_TAKEN], s.signal[cur, SQUASH_PC])
+        else:
+            squash_after(p, seq)
+        s.active = 1
+        return
+    if s.signal[cur, DONE_SEQ]:
+        learn(p, s.signal[cur, DONE_SEQ])
+    if s.signal[cur, DECODE_SQUASH]:
+        seq = s.signal[cur, DECODE_SQUASH_SEQ]
+        correct(p, seq, s.signal[cur, DECODE_SQUASH_TAKEN], s.signal[cur, DECODE_SQUASH_PC])
+        mark_squashed(s, seq)
+        s.active = 1
+        if s.fetch_status != SQUASHING:
+            redirect_fetch(s, s.signal[cur, DECODE_SQUASH_PC], s.signal[cur, DECODE_SQUASH_TRACE])
+            return
+    if s.fetch_status == SQUASHING or s.fetch_status == BLOCKED:
+        s.fetch_status = RUNNING
+        s.active = 1
+
+
+@njit(cache=True)
+def fetch(s: Record, code: Record, index: NDArray, addresses: NDArray, m: Record, p: Record, cycle: int, cur: int) -> None:
+    """One cycle of fetch."""
+    fetch_signals(s, p, cur)
+    count = 0
+    fetching = False
+    mask = ~(s.fetch_bytes - 1)
+    if s.fetch_status == CACHE_DONE:
+        s.fetch_status = RUNNING
+        fetching = True
+    elif s.fetch_status == RUNNING:
+        if not (s.buffer_valid and s.fetch_pc & mask == s.buffer_pc):
+            if cycle >= s.trap_until:
+                ask_for_block(s, m, s.fetch_pc, cycle)
+            s.active = 1
+        else:
+            fetching = True
+    if fetching:
+        s.active = 1
+        pc = s.fetch_pc
+        end = len(index)
+        taken = False
+        while count < s.fetch_width and s.fetch_queue_tail - s.fetch_queue_head < s.fetch_queue_entries and not taken:
+            if pc & mask != s.buffer_pc:
+                break
+            if s.next_seq - s.oldest_seq >= WINDOW - 64:
+                break
+            if s.on_wrong_path:
+                at = (pc - s.base_pc) >> 1
+                if at < 0 or at >= s.map_size or code.rows[at].length == 0 or not s.wrong_path:
+                    s.fetch_status = NO_INSTRUCTIONS
+                    break
+                row = at
+                c = code.rows[row]
+                if c.wrong_path_met != s.wrong_paths:
+                    c.wrong_path_met = s.wrong_paths
+                    c.speculative_address = c.last_address
+                c.speculative_address += c.stride
+                address = c.speculative_address
+                e = start(s, code, row, address, -1)
+            else:
+                if s.fetch_trace >= end:
+                    s.fetch_status = NO_INSTRUCTIONS
+                    break
+                row = index[s.fetch_trace]
+                address = addresses[s.fetch_trace]
+                c = code.rows[row]
+                if c.size > 0:
+                    c.stride = address - c.last_address
+                    c.last_address = address
+                e = start(s, code, row, address, s.fetch_trace)
+            following = pc + c.length
+            e.actual = following
+            if not s.on_wrong_path:
+                s.fetch_trace += 1
+                if s.fetch_trace < end:
+                    e.actual = code.rows[index[s.fetch_trace]].pc
+            if e.is_control:
+                if s.perfect_branches and not s.on_wrong_path:
+                    following = e.actual
+                    e.predicted_taken = following != pc + c.length
+                else:
+                    took, following = predict(p, e.seq, pc, c.length, c.opclass)
+                    e.predicted_taken = took
+                taken = e.predicted_taken != 0
+            e.predicted = following
+            if s.on_wrong_path:  # no values there: a branch goes where it last went, other jumps where they are predicted to go
+                e.actual = following
+                if c.opclass == JUMP or c.opclass == CALL:
+                    e.actual = c.target
+                elif c.opclass == BRANCH and c.last_taken != 0:
+                    e.actual = c.target if c.last_taken > 0 else pc + c.length
+            elif e.is_control and s.fetch_trace < end:
+                c.last_taken = 1 if e.actual != pc + c.length else -1
+                if following != e.actual:
+                    s.on_wrong_path = 1
+                    s.wrong_paths += 1
+            s.fetch_queue[s.fetch_queue_tail & WINDOW_MASK] = e.seq & WINDOW_MASK
+            s.fetch_queue_tail += 1
+            count += 1
+            pc = following
+        s.fetch_pc = pc
+        if pc & mask != s.buffer_pc and s.fetch_status == RUNNING:
+            ask_for_block(s, m, pc, cycle)
+    # the oldest of the queue go to decode
+    sent = 0
+    now = cycle & 7
+    if not s.fetch_stalled:
+        while s.fetch_queue_head < s.fetch_queue_tail and sent < s.decode_width:
+            s.to_decode[now, sent] = s.fetch_queue[s.fetch_queue_head & WINDOW_MASK]
+            s.fetch_queue_head += 1
+            sent += 1
+    s.to_decode_n[now] = sent
+    if sent:
+        s.active = 1
+
+
+@njit(cache=True)
+def resume(s: Record, nxt: int, status: int, skid: int, unblock: int) -> int:
+    """Status of a stage that nothing holds up any more: it empties its skid buffer first, or says at once that it goes on.
+
+    Args:
+        skid: instructions in its skid buffer.
+        unblock: the signal that tells the stage before it.
+    """
+    if status in (BLOCKED, SQUASHING):
+        s.active = 1
+        if status == BLOCKED and skid > 0:
+            return UNBLOCKING
+        if status == BLOCKED:
+            s.signal[nxt, unblock] = 1
+        return RUNNING
+    return status
+
+
+@njit(cache=True)
+def decode_block(s: Record, nxt: int, came: NDArray, n: int) -> None:
+    """Keep what came in the skid buffer and tell fetch to wait, or not to go on after all."""
+    for k in range(n):
+        s.decode_skid[s.decode_skid_n] = came[k]
+        s.decode_skid_n += 1
+    if s.decode_status != BLOCKED:
+        s.decode_status = BLOCKED
+        s.active = 1
+        if s.signal[nxt, DECODE_UNBLOCK]:
+            s.signal[nxt, DECODE_UNBLOCK] = 0
+        else:
+            s.signal[nxt, DECODE_BLOCK] = 1
+
+
+@njit(cache=True)
+def decode_some(s: Record, code: Record, queue: NDArray, n: int, cycle: int, nxt: int) -> int:
+    """Decode from a queue; returns how many were taken from it, -1 when a wrong target empties everything."""
+    sent = 0
+    taken = 0
+    now = cycle & 7
+    while taken < n and sent < s.decode_width:
+        slot = queue[taken]
+        taken += 1
+        e = s.window[slot]
+        if e.squashed:
+            continue
+        s.to_rename[now, sent] = slot
+        sent += 1
+        if (e.opclass == JUMP or e.opclass == CALL) or (e.opclass == BRANCH and e.predicted_taken):
+            # the target of a direct jump is known here
+            target = code.rows[e.row].target
+            if target != e.predicted and target >= 0:
+                e.predicted = target
+                s.decode_redirects += 1
+                s.signal[nxt, DECODE_SQUASH] = 1
+                s.signal[nxt, DECODE_SQUASH_SEQ] = e.seq
+                s.signal[nxt, DECODE_SQUASH_PC] = target
+                s.signal[nxt, DECODE_SQUASH_TAKEN] = 1
+                right = e.place >= 0 and target == e.actual
+                s.signal[nxt, DECODE_SQUASH_TRACE] = e.place + 1 if right else -1
+                s.to_rename_n[now] = sent
+                return -1
+    s.to_rename_n[now] = sent
+    return taken
+
+
+@njit(cache=True)
+def decode(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
+    """One cycle of decode."""
+    now = cycle & 7
+    before = (cycle - 1) & 7
+    s.to_rename_n[now] = 0
+    came = s.to_decode[before]
+    n = s.to_decode_n[before]
+    if s.signal[cur, RENAME_BLOCK]:
+        s.decode_stalled = 1
+    if s.signal[cur, RENAME_UNBLOCK]:
+        s.decode_stalled = 0
+    if s.signal[cur, SQUASH]:
+        if s.decode_status == BLOCKED or s.decode_status == UNBLOCKING:
+            if s.signal[nxt, DECODE_BLOCK]:
+                s.signal[nxt, DECODE_BLOCK] = 0
+            else:
+                s.signal[nxt, DECODE_UNBLOCK] = 1
+        s.decode_status = SQUASHING
+        s.decode_skid_n = 0
+        s.active = 1
+        return
+    if s.decode_stalled:
+        decode_block(s, nxt, came, n)
+        return
+    s.decode_status = resume(s, nxt, s.decode_status, s.decode_skid_n, DECODE_UNBLOCK)
+    if s.decode_status == RUNNING:
+        if n == 0:
+            return
+        s.active = 1
+        taken = decode_some(s, code, came, n, cycle, nxt)
+        if taken < 0:
+            s.decode_status = SQUASHING
+            s.decode_skid_n = 0
+        elif taken < n:
+            decode_block(s, nxt, came[taken:], n - taken)
+    else:  # unblocking: the skid buffer first
+        s.active = 1
+        taken = decode_some(s, code, s.decode_skid, s.decode_skid_n, cycle, nxt)
+        if taken < 0:
+            s.signal[nxt, DECODE_UNBLOCK] = 1
+            s.decode_status = SQUASHING
+            s.decode_skid_n = 0
+            return
+        for k in range(taken, s.decode_skid_n):
+            s.decode_skid[k - taken] = s.decode_skid[k]
+        s.decode_skid_n -= taken
+        if s.decode_skid_n > 0:
+            decode_block(s, nxt, came, n)
+        else:
+            for k in range(n):
+                s.decode_skid[s.decode_skid_n] = came[k]
+                s.decode_skid_n += 1
+        if s.decode_skid_n == 0:
+            s.signal[nxt, DECODE_UNBLOCK] = 1
+            s.decode_status = RUNNING

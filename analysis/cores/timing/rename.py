@@ -1,0 +1,244 @@
+"""Which instructions get a physical register and a place in the back end in a cycle: rename.
+
+The rules are those of gem5's O3 model (src/cpu/o3/rename.cc), restated: rename counts the free places it was told of a cycle ago, less
+what it has sent and not yet seen arrive.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+from numpy.typing import NDArray
+
+from analysis.cores.timing.state import (
+    BLOCKED,
+    DISPATCHED,
+    DISPATCHED_LOADS,
+    DISPATCHED_STORES,
+    DONE_SEQ,
+    FREE_IQ,
+    FREE_LQ,
+    FREE_ROB,
+    FREE_ROB_USED,
+    FREE_SQ,
+    FREE_TOLD,
+    IEW_BLOCK,
+    IEW_UNBLOCK,
+    RENAME_BLOCK,
+    RENAME_UNBLOCK,
+    ROB_EMPTY,
+    ROB_SQUASHING,
+    RUNNING,
+    SERIALIZING,
+    SQUASH,
+    SQUASH_SEQ,
+    SQUASHING,
+    UNBLOCKING,
+    WINDOW_MASK,
+    Record,
+)
+
+
+@njit(cache=True)
+def rename_block(s: Record, nxt: int, came: NDArray, n: int) -> None:
+    """Keep the `n` instructions that came in the skid buffer and tell decode, in the signals' row `nxt`, to stop (rename.cc: block)."""
+    for k in range(n):
+        s.rename_skid[s.rename_skid_n] = came[k]
+        s.rename_skid_n += 1
+    if s.rename_status != BLOCKED:
+        s.active = 1
+        if s.rename_status != UNBLOCKING:
+            s.signal[nxt, RENAME_BLOCK] = 1
+            s.signal[nxt, RENAME_UNBLOCK] = 0
+        s.rename_status = BLOCKED
+
+
+@njit(cache=True)
+def undo_renames(s: Record, seq: int) -> None:
+    """Give the register map back the producers that squashed instructions replaced."""
+    at = s.next_seq - 1
+    while at > seq:
+        e = s.window[at & WINDOW_MASK]
+        if e.renamed and e.seq == at:
+            if e.destination >= 0:
+                s.map[e.destination] = e.previous
+                if e.destination < 32:
+                    s.freeing_int += 1
+                else:
+                    s.freeing_float += 1
+            e.renamed = 0
+        at -= 1
+
+
+@njit(cache=True)
+def rename_some(s: Record, code: Record, queue: NDArray, n: int, cycle: int, cur: int) -> tuple[int, bool]:
+    """Rename from a queue; returns (how many were taken from it, whether the stage must block)."""
+    waiting = s.in_progress - s.signal[cur, DISPATCHED]
+    room = min(s.seen_free_rob - waiting, s.seen_free_iq - waiting)
+    block = False
+    available = n
+    if room <= 0:
+        return 0, True
+    if room < available:
+        available = room
+        block = True
+    taken = 0
+    sent = 0
+    now = cycle & 7
+    while available > 0 and sent < s.rename_width:
+        slot = queue[taken]
+        e = s.window[slot]
+        if e.is_load and s.seen_free_lq - (s.loads_in_progress - s.signal[cur, DISPATCHED_LOADS]) <= 0:
+            break
+        if e.is_store and s.seen_free_sq - (s.stores_in_progress - s.signal[cur, DISPATCHED_STORES]) <= 0:
+            break
+        if e.squashed:
+            taken += 1
+            available -= 1
+            continue
+        if (e.destination >= 0 and e.destination < 32 and s.free_int <= 0) or (e.destination >= 32 and s.free_float <= 0):
+            block = True
+            break
+        if (e.serial or s.serialize_next) and (not s.seen_empty_rob or s.in_progress > 0 or sent > 0):
+            block = True
+            break
+        s.serialize_next = e.serial
+        taken += 1
+        c = code.rows[e.row]
+        for k in range(3):
+            register = c.source[k]
+            e.producer[k] = s.map[register] if register >= 0 else -1
+        if e.destination >= 0:
+            e.previous = s.map[e.destination]
+            s.map[e.destination] = e.seq
+            if e.destination < 32:
+                s.free_int -= 1
+            else:
+                s.free_float -= 1
+        e.renamed = 1
+        if e.is_store:
+            s.stores_in_progress += 1
+        elif e.is_load:
+            s.loads_in_progress += 1
+        s.to_dispatch[now, sent] = slot
+        sent += 1
+        available -= 1
+    s.in_progress += sent
+    s.to_dispatch_n[now] = sent
+    if available > 0:
+        block = True
+    return taken, block
+
+
+@njit(cache=True)
+def rename_stalls(s: Record, cur: int) -> bool:
+    """Whether rename stops: dispatch blocks, or ROB, issue queue, load and store queue, or registers are full (checkStall)."""
+    waiting = s.in_progress - s.signal[cur, DISPATCHED]
+    return (
+        s.rename_stalled
+        or s.seen_free_rob - waiting <= 0
+        or s.seen_free_iq - waiting <= 0
+        or (
+            s.seen_free_lq - (s.loads_in_progress - s.signal[cur, DISPATCHED_LOADS]) <= 0
+            and s.seen_free_sq - (s.stores_in_progress - s.signal[cur, DISPATCHED_STORES]) <= 0
+        )
+        or s.free_int <= 0
+        or s.free_float <= 0
+    )
+
+
+@njit(cache=True)
+def rename(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
+    """One cycle of rename."""
+    s.to_dispatch_n[cycle & 7] = 0
+    came = s.to_rename[(cycle - 1) & 7]
+    n = s.to_rename_n[(cycle - 1) & 7]
+    if s.signal[cur, FREE_TOLD]:
+        s.seen_free_iq = s.signal[cur, FREE_IQ]
+        s.seen_free_lq = s.signal[cur, FREE_LQ]
+        s.seen_free_sq = s.signal[cur, FREE_SQ]
+    if s.signal[cur, FREE_ROB_USED]:
+        s.seen_free_rob = s.signal[cur, FREE_ROB]
+        s.seen_empty_rob = s.signal[cur, ROB_EMPTY]
+    if s.signal[cur, IEW_BLOCK]:
+        s.rename_stalled = 1
+    if s.signal[cur, IEW_UNBLOCK]:
+        s.rename_stalled = 0
+    if s.signal[cur, SQUASH]:
+        if s.rename_status == BLOCKED or s.rename_status == UNBLOCKING or s.rename_status == SERIALIZING:
+            s.signal[nxt, RENAME_UNBLOCK] = 1
+        s.rename_status = SQUASHING
+        s.rename_skid_n = 0
+        s.serialize_next = 0
+        undo_renames(s, s.signal[cur, SQUASH_SEQ])
+        s.active = 1
+    else:
+        if not s.signal[cur, ROB_SQUASHING]:
+            s.free_int += s.freeing_int
+            s.free_float += s.freeing_float
+            s.freeing_int = 0
+            s.freeing_float = 0
+        if rename_stalls(s, cur):
+            rename_block(s, nxt, came, n)
+        else:
+            if s.rename_status == BLOCKED:
+                s.rename_status = UNBLOCKING
+                s.active = 1
+                if s.rename_skid_n == 0:
+                    s.signal[nxt, RENAME_UNBLOCK] = 1
+                    s.rename_status = RUNNING
+            elif s.rename_status == SQUASHING:
+                s.rename_status = RUNNING
+                s.active = 1
+            rename_work(s, code, came, n, cycle, cur, nxt)
+        # registers that committed instructions replaced are free again
+        done = s.signal[cur, DONE_SEQ]
+        if done:
+            while s.freed_until < done:
+                s.freed_until += 1
+                e = s.window[s.freed_until & WINDOW_MASK]
+                if e.seq == s.freed_until and e.renamed and not e.squashed and e.destination >= 0:
+                    if e.destination < 32:
+                        s.free_int += 1
+                    else:
+                        s.free_float += 1
+    s.in_progress -= s.signal[cur, DISPATCHED]
+    s.loads_in_progress -= s.signal[cur, DISPATCHED_LOADS]
+    s.stores_in_progress -= s.signal[cur, DISPATCHED_STORES]
+
+
+@njit(cache=True)
+def rename_work(s: Record, code: Record, came: NDArray, n: int, cycle: int, cur: int, nxt: int) -> None:
+    """Rename what came, or the skid buffer first (rename.cc: rename, renameInsts).
+
+    Args:
+        s, code: core, static code.
+        came, n: places in the window of the instructions that came from decode, and how many.
+        cycle: now (cycles).
+        cur, nxt: rows of the signals that are read now, and that the other stages read in the next cycle.
+    """
+    if s.rename_status == RUNNING:
+        if n == 0:
+            return
+        s.active = 1
+        taken, block = rename_some(s, code, came, n, cycle, cur)
+        if block:
+            rename_block(s, nxt, came[taken:], n - taken)
+            s.signal[nxt, RENAME_UNBLOCK] = 0
+    elif s.rename_status == UNBLOCKING:
+        s.active = 1
+        block = False
+        if s.rename_skid_n > 0:
+            taken, block = rename_some(s, code, s.rename_skid, s.rename_skid_n, cycle, cur)
+            for k in range(taken, s.rename_skid_n):
+                s.rename_skid[k - taken] = s.rename_skid[k]
+            s.rename_skid_n -= taken
+        if block:
+            rename_block(s, nxt, came, n)
+            s.signal[nxt, RENAME_UNBLOCK] = 0
+            return
+        for k in range(n):
+            s.rename_skid[s.rename_skid_n] = came[k]
+            s.rename_skid_n += 1
+        if s.rename_skid_n == 0:
+            s.signal[nxt, RENAME_UNBLOCK] = 1
+            s.rename_status = RUNNING

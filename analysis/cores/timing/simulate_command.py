@@ -1,0 +1,92 @@
+"""Time a program on a design and write what was counted."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.cores.riscv.elf import read_elf
+from analysis.cores.riscv.emulator import trace_program
+from analysis.cores.riscv.trace import Trace
+from analysis.cores.timing.designs import load_design
+from analysis.cores.timing.simulation import Timing, simulate
+from analysis.errors import InputError
+from analysis.tables import check_output, write_csv
+
+COLUMNS = {
+    "program": "name of the executable",
+    "design": "name of the design",
+    "instructions": "instructions retired (count)",
+    "cycles": "cycles until the last has retired (count)",
+    "ipc": "instructions per cycle",
+    "branches": "control transfers retired (count)",
+    "mispredictions": "branches found wrong at execution (count)",
+    "memory_order_violations": "loads squashed because they passed an overlapping store (count)",
+    "l1i_misses": "misses of the instruction cache, wrong path included (count)",
+    "l1d_misses": "misses of the data cache, wrong path included (count)",
+    "l2_misses": "misses of the second-level cache (count)",
+    "dram_reads": "lines read from DRAM (count)",
+}
+
+
+def row(program: str, design: str, timing: Timing) -> dict[str, str | int | float]:
+    """The counters of a simulation as a row of `COLUMNS`."""
+    return {
+        "program": program,
+        "design": design,
+        "instructions": timing.instructions,
+        "cycles": timing.cycles,
+        "ipc": timing.ipc,
+        "branches": timing.branches,
+        "mispredictions": timing.mispredictions,
+        "memory_order_violations": timing.memory_order_violations,
+        "l1i_misses": timing.misses["l1i"],
+        "l1d_misses": timing.misses["l1d"],
+        "l2_misses": timing.misses["l2"],
+        "dram_reads": timing.dram_reads,
+    }
+
+
+def _write_instructions(path: Path, trace: Trace, timing: Timing) -> None:
+    """PC and retire cycle of each instruction, whole or not at all."""
+    temporary = path.with_name(f".{path.name}.part")
+    try:
+        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
+            for name, values in (("pc", trace.pc), ("retire_cycle", timing.retire_cycle), ("retire_latency", timing.retire_latency)):
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as target:
+                    np.lib.format.write_array(target, np.ascontiguousarray(values), allow_pickle=False)
+        temporary.replace(path)
+    except OSError as error:
+        raise InputError(f"cannot write the retire cycles: {error.strerror}", path=path) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def simulate_to_file(program: Path, design: str, out: Path, limit: int | None, per_instruction: Path | None) -> str:
+    """Time `program` on `design`; writes one row of `COLUMNS` to `out` and returns a line that says the same.
+
+    Args:
+        program: static RV64 Linux executable.
+        design: name of a design, or path of its YAML file.
+        out: CSV file.
+        limit: only the first so many instructions.
+        per_instruction: .npz file for the arrays pc, retire_cycle and retire_latency, one entry an instruction.
+
+    Raises:
+        InputError: unreadable program or design, or a file that cannot be written.
+    """
+    core = load_design(design)
+    executable = read_elf(program)
+    check_output(out, program, design)
+    if per_instruction is not None:
+        check_output(per_instruction, program, design, out)
+    trace, _ = trace_program(program, limit)
+    timing = simulate(trace, core, executable)
+    values = row(program.stem, core.name, timing)
+    if per_instruction is not None:
+        _write_instructions(per_instruction, trace, timing)
+    write_csv(pd.DataFrame([values]), out)
+    return f"{program} on {core.name}: {timing.instructions} instructions, {timing.cycles} cycles, IPC {timing.ipc:.4f}"

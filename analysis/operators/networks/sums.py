@@ -1,0 +1,87 @@
+"""How far are networks sums of their parts? Additive latency on HELP's measured devices, scored as nn-Meter scores itself; frozen with the
+transfer between kinds of kernels for builds without the datasets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.operators.fp32_kernels import transfer
+from analysis.operators.frozen_origin import origin
+from analysis.operators.networks.few_shot import ridge
+from analysis.operators.networks.few_shot_spaces import Space, load
+from analysis.statistics import spearman
+from analysis.tables import write_csv
+
+MEASURED = 900
+SPACES = ("nasbench201", "fbnet")
+
+
+def additive_accuracy(space: Space, seed: int = 0, measured: int = MEASURED) -> pd.DataFrame:
+    """Each device by itself: one cost an operator and place, fitted on some networks, summed for the others.
+
+    Args:
+        space: search space.
+        seed: of the draw.
+        measured: networks fitted on.
+    Returns:
+        one row a device: share of networks within 10 % (nn-Meter's accuracy), mean and median error (%), rank correlation.
+    """
+    order = np.random.default_rng(seed).permutation(len(space.features))
+    fitted, rest = order[:measured], order[measured:]
+    rows = []
+    for device, latency in space.latency_ms.items():
+        unit = float(np.median(latency[fitted]))
+        weights, bias = ridge(space.features[fitted], latency[fitted] / unit, 1e-2)
+        guess, mean = unit * (space.features[rest] @ weights + bias), float(latency[fitted].mean())
+        errors, trivial = np.abs(guess / latency[rest] - 1), np.abs(mean / latency[rest] - 1)
+        rows.append(
+            {
+                "space": space.name,
+                "device": device,
+                "within_10": float(np.mean(errors <= 0.1)),
+                "within_10_mean": float(np.mean(trivial <= 0.1)),
+                "median_error": 100 * float(np.median(errors)),
+                "mape": 100 * float(errors.mean()),
+                "spearman": spearman(latency[rest], guess),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def write(folder: Path, seed: int = 0) -> pd.DataFrame:
+    """Run both studies, keep their tables, and return rows for the log.
+
+    Args:
+        folder: where frozen tables go.
+        seed: of the draws.
+    Raises:
+        DatasetMissing: HELP's or NeuSight's tables are not on this machine.
+    """
+    sums = pd.concat([additive_accuracy(load(name), seed) for name in SPACES], ignore_index=True)
+    transferred = transfer.study(seed)
+    write_csv(sums, folder / "sums.csv")
+    write_csv(transferred, folder / "transfer.csv")
+    inputs = [f"help/{name}_latency_ms" for name in SPACES] + [f"neusight/{kind}_nvidia" for kind in transfer.KINDS]
+    write_csv(origin(inputs), folder / "origin.csv")
+    rows = [
+        {
+            "room": "operators",
+            "experiment": "cnn_to_transformer",
+            "attempt": number,
+            "configuration": f"{row['method']}, trained on {row['trained_on']}",
+            "fitted_on": f"{transfer.ROWS} {row['trained_on']} kernels of five GPUs",
+            "selection_metric": "none",
+            "selection_value": np.nan,
+            "tested_on": f"{row['kernels']} other {row['tested_on']} kernels of the same GPUs",
+            "test_metric": "MAPE (%)",
+            "test_value": row["mape"],
+            "test_max": np.nan,
+            "chosen": False,
+            "note": "nothing was tuned",
+        }
+        for number, row in enumerate(transferred.to_dict("records"), start=1)
+    ]
+    return pd.DataFrame(rows)

@@ -1,0 +1,107 @@
+"""Read one program and print its operator graph as JSON, in a process of its own: nothing here can hurt `reader`, which starts it."""
+
+from __future__ import annotations
+
+import gc
+import gzip
+import json
+import re
+import resource
+import sys
+import zlib
+from typing import Any
+
+from analysis.workloads.hlo import bindings
+from analysis.workloads.hlo.structure import NoProgram, TooLarge
+from analysis.workloads.hlo.walk import Walker
+
+_SPLIT = re.compile(rb"^[ \t]*// -----.*$", re.MULTILINE)
+
+
+def read(content: bytes, entry: str | None, part: int = 0) -> dict[str, Any]:
+    """The record of one program (see `walk.Walker.record`), or ``{"error": message, "line": number}``.
+
+    Args:
+        content: of the file, packed with gzip or not.
+        entry: function to begin with, if it is not the program's own.
+        part: which program of a text split by `// -----` lines, counted from 1; 0: the text is one program.
+    """
+    if content.startswith(b"\x1f\x8b"):
+        try:
+            content = gzip.decompress(content)
+        except (EOFError, OSError, zlib.error) as error:
+            return {"error": f"cannot be unpacked: {error}", "line": 0}
+    parts = [content] if content.startswith(b"ML\xefR") or b"// -----" not in content else _SPLIT.split(content)
+    if part > len(parts) or part < 0:
+        return {"error": f"has no part {part}: it holds {len(parts)}", "line": 0}
+    if part:
+        above = sum(each.count(b"\n") for each in parts[: part - 1])
+        found = _read(parts[part - 1], entry)
+        return {**found, "line": found["line"] + above} if found.get("line") else found
+    found = _read(content, entry)
+    if "error" in found and len(parts) > 1:
+        found["error"] = f"holds {len(parts)} programs split by // -----: choose with --part (as one program it {found['error']})"
+    return found
+
+
+def _read(content: bytes, entry: str | None) -> dict[str, Any]:
+    made = bindings.context()
+    try:
+        module = bindings.parse(content, made)
+        chosen = Walker(module).entry(entry)
+        walker, notes = _walk(module, chosen, content, made)
+        if walker.is_dynamic:
+            module = bindings.parse(content, made)
+            if bindings.refine(module, made):
+                walker, notes = _walk(module, chosen, content, made)
+    except bindings.ParseFailed as error:
+        return {"error": f"is not a StableHLO program: {error}", "line": error.line}
+    except (NoProgram, TooLarge) as error:
+        return {"error": str(error), "line": 0}
+    except RecursionError:
+        return {"error": "nests its regions too deep", "line": 0}
+    record = walker.record()
+    record["notes"] += notes
+    record["name"] = bindings.module_name(walker.module)
+    record["entry"] = chosen
+    return record
+
+
+def _walk(module: Any, entry: str, content: bytes, made: Any) -> tuple[Any, list[str]]:
+    bindings.publish(module, entry, made)
+    notes = []
+    if b"!quant.uniform<" in content:
+        notes.append(bindings.QUANTISED_NOTE)
+    if b"check.expect" in content:
+        notes.append(
+            "its results are compared with constants: counted as it is written, without XLA's import steps, which would work them out"
+        )
+    elif not bindings.simplify(module, made, content):
+        module = bindings.parse(content, made)
+        notes.append("the steps that XLA runs before its own import cannot be run on it: counted as it is written")
+    walker = Walker(module)
+    with made:
+        walker.walk(entry)
+    return walker, notes
+
+
+def main() -> None:
+    """Arguments: file, entry function (empty: the program's own), part, memory limit (bytes), CPU limit (s)."""
+    path, entry = sys.argv[1], sys.argv[2]
+    part, memory, seconds = (int(each) for each in sys.argv[3:6])
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))  # a signal at the first, the end at the second
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    bindings.plain_operations()
+    gc.disable()  # it lives for one file, and the collector would look through every record again and again
+    with open(path, "rb") as stream:
+        content = stream.read()
+    try:
+        record = read(content, entry or None, part)
+    except MemoryError:
+        record = {"error": f"needs more than {memory / 2**30:.1f} GiB of memory to read", "line": 0}
+    sys.stdout.write(json.dumps(record, separators=(",", ":")))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""Read a StableHLO program (MLIR text, bytecode or portable artifact) into an operator graph.
+
+The parser is jaxlib's. It runs in a process of its own with limits on time and memory, because a malformed file can bring it down.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from analysis.errors import InputError
+from analysis.paths import ROOT
+from analysis.workloads.graph import Collective, Convolution, Matmul, Module, Operator, Scope, Tensor, Work
+
+SECONDS = 60
+MEMORY_BYTES = 8 << 30
+# Of the reading process. The parser asks for very many small pieces of memory: keeping them at hand, in large pages, saves a tenth.
+ENVIRONMENT = {
+    "GLIBC_TUNABLES": f"glibc.malloc.top_pad={64 << 20}:glibc.malloc.tcache_count=65000:glibc.malloc.hugetlb=1",
+    "PYTHONPATH": str(ROOT),
+    "OMP_NUM_THREADS": "1",
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+}
+
+
+def read(path: str | Path, *, entry: str | None = None, part: int = 0, seconds: int = SECONDS, memory_bytes: int = MEMORY_BYTES) -> Module:
+    """The operator graph of a program.
+
+    Args:
+        path: text, bytecode or portable artifact (VHLO), packed with gzip or not.
+        entry: function to begin with; without it @main, or the only function that no other calls.
+        part: which program of a text that lines `// -----` split, counted from 1; 0: the text is one program.
+        seconds: processor time that reading may take (s); three times that and 20 s by the clock.
+        memory_bytes: address space that reading may take (bytes).
+    Raises:
+        InputError: no such file, not a program, no function to begin with, or a limit reached.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError("no such file", path=path)
+    return graph(_record(path, entry, part, seconds, memory_bytes), path.name)
+
+
+def _record(path: Path, entry: str | None, part: int, seconds: int, memory_bytes: int) -> dict[str, Any]:
+    command = [
+        sys.executable,
+        "-m",
+        "analysis.workloads.hlo.child",
+        str(path.absolute()),
+        entry or "",
+        str(part),
+        str(memory_bytes),
+        str(seconds),
+    ]
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=3 * seconds + 20,
+            env={**os.environ, **ENVIRONMENT},
+            cwd=ROOT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise InputError(f"not read within {3 * seconds + 20} s", path=path) from None
+    if done.returncode:
+        raise InputError(_why(done.returncode, done.stderr.decode(errors="replace"), seconds, memory_bytes), path=path)
+    try:
+        record = json.loads(done.stdout)
+    except ValueError:
+        raise InputError("the parser gave no answer", path=path) from None
+    if "error" in record:
+        raise InputError(record["error"], path=path, line=record["line"] or None)
+    return dict(record)
+
+
+def _why(code: int, stderr: str, seconds: int, memory_bytes: int) -> str:
+    if code == -signal.SIGXCPU:
+        return f"not read within {seconds} s of processor time"
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    short = "bad_alloc" in stderr or "out of memory" in stderr.lower() or "MemoryError" in stderr or "Cannot allocate" in stderr
+    if short or code == -signal.SIGKILL:
+        return f"needs more than {memory_bytes / 2**30:.1f} GiB of memory to read"
+    if code < 0:
+        return f"brings the parser down ({signal.Signals(-code).name}{': ' + lines[0][:160] if lines else ''})"
+    return f"cannot be read: {lines[-1][:200] if lines else f'exit status {code}'}"
+
+
+def graph(record: dict[str, Any], name: str) -> Module:
+    """The operator graph of a record (see `walk.Walker.record`).
+
+    Args:
+        record: what the reading process prints.
+        name: for a module that has none.
+    """
+    tensors = [Tensor(tuple(shape), dtype, size) for shape, dtype, size in record["tensors"]]
+    works = [_work(each, tensors) for each in record["works"]]
+    scopes = tuple(Scope(*each) for each in record["scopes"])
+    trips = [scope.trips for scope in scopes]
+    operators = tuple(
+        Operator(place, works[work], tuple(operands), scope, trips[scope])
+        for place, (work, scope, operands) in enumerate(
+            zip(record["operator_work"], record["operator_scope"], record["operator_operands"], strict=True)
+        )
+    )
+    unknown: dict[str, int] = {}
+    for operator, work in zip(operators, record["operator_work"], strict=True):
+        what = record["works"][work]["unknown"]
+        if what:
+            unknown[what] = unknown.get(what, 0) + operator.trips
+    return Module(
+        name=record["name"] or name,
+        operators=operators,
+        scopes=scopes,
+        arguments=tuple(tensors[each] for each in record["arguments"]),
+        results=tuple(tensors[each] for each in record["results"]),
+        result_operators=tuple(record["result_operators"]),
+        partitions=record["partitions"],
+        replicas=record["replicas"],
+        unknown=dict(sorted(unknown.items())),
+        notes=tuple(record["notes"]),
+    )
+
+
+def _work(record: dict[str, Any], tensors: list[Tensor]) -> Work:
+    convolution = record.get("convolution")
+    collective = record.get("collective")
+    return Work(
+        name=record["name"],
+        op_class=record["class"],
+        inputs=tuple(tensors[each] for each in record["inputs"]),
+        outputs=tuple(tensors[each] for each in record["outputs"]),
+        flops=record["flops"],
+        bytes=record["bytes"],
+        transcendentals=record["transcendentals"],
+        matmul=Matmul(*record["matmul"]) if "matmul" in record else None,
+        convolution=Convolution(**{key: _frozen(value) for key, value in convolution.items()}) if convolution else None,
+        collective=Collective(collective[0], collective[1], collective[2], _frozen(collective[3])) if collective else None,
+        called=record.get("called"),
+    )
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(each) for each in value) if isinstance(value, list) else value
