@@ -8,18 +8,18 @@ import json
 from pathlib import Path
 
 import pytest
-from analysis.workloads.hlo.reader.cost import valid_positions
-from analysis.workloads.hlo.reader.loops import linear_trips
-from analysis.workloads.hlo.reader.reader import read
-from analysis.workloads.hlo.reader.types import device_groups, groups_of_axes
 from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.__main__ import main
 from analysis.errors import InputError
 from analysis.workloads.graph import element_bits
-from analysis.workloads.hlo.reader import child as hlo_child
-from analysis.workloads.zoo.catalogue import catalogue as zoo
+from analysis.workloads.hlo import child as hlo_child
+from analysis.workloads.hlo.cost import valid_positions
+from analysis.workloads.hlo.loops import linear_trips
+from analysis.workloads.hlo.reader import read
+from analysis.workloads.hlo.types import device_groups, groups_of_axes
+from analysis.workloads.zoo import catalogue as zoo
 from tests.workloads import hlo_texts as texts
 from tests.workloads.hlo_oracle import our_cost, our_module, xla_cost
 
