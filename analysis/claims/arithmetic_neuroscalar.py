@@ -145,6 +145,12 @@ def speed_ratio(mips: float | None = None, tiles: int = 1) -> float:
 
 
 @checkable
+def performance_gain(mips: float | None = None, tiles: int = 1) -> float:
+    """Neutrino's rate over that of a GPU (default Table 2's RTX 4090): below one where Neutrino is slower."""
+    return 1.0 / speed_ratio(mips, tiles)
+
+
+@checkable
 def area_ratio(die_mm2: float | None = None, tiles: int = 1) -> float:
     """Area of a GPU die over Neutrino's total area (default the RTX 4090's die looked up)."""
     die = float(cell(LOOK_UPS, {"id": "rtx4090_die_mm2"}, "value")) if die_mm2 is None else die_mm2

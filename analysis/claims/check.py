@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.checkable import call
-from analysis.claims.check_files import Check, Source, read_checks
+from analysis.claims.check_files import Check, Comparison, Source, read_checks
 from analysis.claims.ledger import Claim, read_ledger
 from analysis.claims.results import Results
 from analysis.claims.verdicts import as_expected, difference, verdict_of
@@ -75,7 +75,7 @@ def judge(claim: Claim, entry: tuple[Check, Path] | None, results: Results) -> O
     verdict = verdict_of(got, check)
     problem = ""
     if verdict != check.verdict:
-        problem = f"verdict is {verdict!r}, expected {check.verdict!r} (got {show(got)}, printed {show(check.printed)})"
+        problem = f"verdict is {verdict!r}, expected {check.verdict!r} (got {show(got)}, {show_reference(check)})"
     elif not as_expected(got, check):
         problem = f"value is {show(got)}, expected {show(check.expect)}"
     return Outcome(claim, check, got, verdict, problem, path.name)
@@ -117,9 +117,24 @@ def show(value: Any, like: Any = None) -> str:
     return str(value)
 
 
-def show_printed(check: Check) -> str:
-    """The printed value with the relation in which the value got has to stand to it, such as `at most 0.2`."""
-    return f"{'' if check.relation == 'equal' else check.relation + ' '}{show(check.printed)}"
+def show_reference(check: Comparison) -> str:
+    """What the value got is held against: `printed 2.1`, `printed at most 20`, `criterion at least 1`."""
+    origin = "printed" if check.printed is not None else "criterion"
+    return f"{origin} {'' if check.relation == 'equal' else check.relation + ' '}{show(check.reference)}"
+
+
+def show_criterion(check: Comparison | None) -> str:
+    """The test that a claim has to pass: how close counts as equal, the relation, and the value where it is ours and not printed."""
+    if check is None or check.check is None:
+        return ""
+    parts = [f"{check.tolerance:g}"] if check.tolerance is not None else []
+    parts += [f"{100 * check.relative:g} %"] if check.relative is not None else []
+    slack = " or ".join(parts)
+    test = (f"equal within {slack}" if slack and slack != "0" else "exact") if check.relation == "equal" else f"{check.relation} the printed"
+    if check.criterion is not None:
+        relation = "equal to" if check.relation == "equal" else check.relation
+        test = f"ours: {relation} {show(check.criterion)}"
+    return test
 
 
 def to_frame(outcomes: list[Outcome]) -> pd.DataFrame:
@@ -134,14 +149,14 @@ def to_frame(outcomes: list[Outcome]) -> pd.DataFrame:
                 "document": one.claim.document,
                 "location": one.claim.location,
                 "statement": one.claim.statement,
-                "printed": show_printed(check) if check is not None and check.printed is not None else one.claim.value,
+                "printed": show(check.printed) if check is not None and check.printed is not None else one.claim.value,
                 "unit": one.claim.unit,
                 "got": show(one.got, check.printed if check is not None else None),
-                "difference": difference(one.got, check.printed) if check is not None else "",
+                "difference": difference(one.got, check.printed) if check is not None and check.relation == "equal" else "",
                 "verdict": one.verdict,
                 "kind": one.claim.kind,
                 "check": describe(check.check) if check is not None else one.claim.how_to_check,
-                "tolerance": _tolerance(check),
+                "criterion": show_criterion(check),
                 "expected": show(check.expect) if check is not None else "",
                 "waits_for": one.claim.waits_for if one.verdict == "not yet run" and check is None else "",
                 "note": note,
@@ -151,12 +166,3 @@ def to_frame(outcomes: list[Outcome]) -> pd.DataFrame:
         )
     return pd.DataFrame(rows)
 
-
-def _tolerance(check: Check | None) -> str:
-    if check is None or check.check is None:
-        return ""
-    if check.relation != "equal":
-        return check.relation
-    parts = [f"{check.tolerance:g}"] if check.tolerance is not None else []
-    parts += [f"{100 * check.relative:g} %"] if check.relative is not None else []
-    return " or ".join(parts) or "exact"

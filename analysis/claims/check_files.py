@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,12 +15,20 @@ from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
 
 Verdict = Literal[
-    "reproduced", "differs", "wrong arithmetic", "cited (verified)", "cited (not verified)", "not reproducible", "not yet run"
+    "recomputed",
+    "consistent",
+    "differs",
+    "wrong arithmetic",
+    "cited (verified)",
+    "cited (not verified)",
+    "not reproducible",
+    "not yet run",
 ]
 VERDICTS: tuple[str, ...] = Verdict.__args__  # type: ignore[attr-defined]
 Scalar = bool | int | float | str
 Value = Scalar | list[Scalar]
 
+Relation = Literal["equal", "within", "at most", "at least", "less than", "more than"]
 UNCHECKED = ("cited (verified)", "cited (not verified)", "not reproducible", "not yet run")
 
 
@@ -52,20 +61,46 @@ class Source(Strict):
         return self
 
 
-class Check(Strict):
-    """One claim's check: the value printed, the value expected of us, how close counts as equal, and the verdict.
+class Comparison(Strict):
+    """A value got, against the value printed: how close counts as equal, and the value expected of us.
 
-    `relation` says how the value got must stand to the printed one for the claim to hold.
+    `relation` says how the value got must stand to the printed one for the claim to hold; `within` takes the two ends of a printed range.
+    `criterion` takes the place of `printed` where the document prints no number: a threshold or a worked example of ours, with the reason
+    in `note`. It is never shown as printed.
     """
 
     check: Source | None = None
     printed: Value | None = None
-    relation: Literal["equal", "at most", "at least", "less than", "more than"] = "equal"
+    criterion: Value | None = None
+    relation: Relation = "equal"
     tolerance: float | None = None
     relative: float | None = None
     expect: Value | None = None
-    verdict: Verdict
     note: str = ""
+
+    @property
+    def reference(self) -> Value | None:
+        """The value that the value got is held against."""
+        return self.printed if self.printed is not None else self.criterion
+
+    @model_validator(mode="after")
+    def _bounds(self) -> Comparison:
+        for name, bound in (("tolerance", self.tolerance), ("relative", self.relative)):
+            if bound is not None and not (bound >= 0 and math.isfinite(bound)):
+                raise ValueError(f"`{name}` must be zero or positive")
+        if self.printed is not None and self.criterion is not None:
+            raise ValueError("either `printed` or `criterion`")
+        if self.criterion is not None and not self.note.strip():
+            raise ValueError("a `criterion` of ours needs a `note` that says why")
+        if self.relation == "within" and not (isinstance(self.reference, list) and len(self.reference) == 2):
+            raise ValueError("`within` needs the two ends of a range")
+        return self
+
+
+class Check(Comparison):
+    """One claim's check and the verdict expected."""
+
+    verdict: Verdict
 
     @model_validator(mode="after")
     def _complete(self) -> Check:
@@ -77,15 +112,12 @@ class Check(Strict):
             if self.expect is not None:
                 raise ValueError("`expect` needs a `check`")
         else:
-            if self.expect is None or self.printed is None:
-                raise ValueError("a `check` needs `printed` and `expect`")
+            if self.expect is None or self.reference is None:
+                raise ValueError("a `check` needs `printed` (or `criterion`) and `expect`")
             if self.verdict in ("cited (not verified)", "not yet run"):
                 raise ValueError(f"verdict {self.verdict!r} cannot have a `check`")
         if self.verdict == "cited (verified)" and not any(mark in self.note for mark in ("http", "doi", "arXiv", "github")):
             raise ValueError("`cited (verified)` needs the address in `note`")
-        for name, bound in (("tolerance", self.tolerance), ("relative", self.relative)):
-            if bound is not None and not (bound >= 0 and math.isfinite(bound)):
-                raise ValueError(f"`{name}` must be zero or positive")
         return self
 
 
@@ -111,4 +143,28 @@ def read_checks(folder: str | Path) -> dict[str, tuple[Check, Path]]:
             found[claim_id] = (check, path)
     if not found:
         raise InputError("no checks here; expected *.yaml", path=folder)
+    return found
+
+
+def rounding(printed: Scalar) -> float:
+    """Half a unit of the last digit in which a number is written: 0.0005 for 0.177, 0.5 for 25 and for 25.0; zero for text."""
+    if isinstance(printed, (bool, str)):
+        return 0.0
+    exponent = Decimal(repr(printed)).normalize().as_tuple().exponent
+    return 0.5 * 10.0 ** min(int(exponent), 0)
+
+
+def loose_without_reason(checks: dict[str, tuple[Check, Path]]) -> list[str]:
+    """Claims whose tolerance is wider than the rounding of the printed value although `note` does not speak of the tolerance."""
+    found = []
+    for claim_id, (check, _) in checks.items():
+        if check.check is None or "tolerance" in check.note:
+            continue
+        references = check.reference if isinstance(check.reference, list) else [check.reference]
+        for value in references:
+            if isinstance(value, (bool, str)) or value is None:
+                continue
+            if max(check.tolerance or 0.0, (check.relative or 0.0) * abs(value)) > rounding(value) * (1 + 1e-9):
+                found.append(claim_id)
+                break
     return found

@@ -96,7 +96,7 @@ def _survey() -> list[Contradiction]:
             "profiles whole phases and sidesteps composition; D2 = High",
             f"it predicts {plain.cell('claims/observed/look_ups', {'id': 'vidur_operator_kinds'}, 'value'):.0f} kinds of operator and adds "
             "them up with CPU terms; no gap was ever measured, so the rubric does not give High",
-            "s000.sec72.vidur_phase; s000.abs.kto_sys; s000.rub.vidur.d2",
+            "s000.sec72.vidur_phase; s000.abs.kto_sys; rubric.vidur.d2",
         ),
         Contradiction(
             "Table 7 compares 200 requests with 50",
@@ -161,7 +161,7 @@ def _neuroscalar() -> list[Contradiction]:
             f"five designs make {plain.pairs_of(5)} pairs; the mean of {plain.count_rows(PAIRWISE)} cells is "
             f"{plain.mean_of(PAIRWISE, 'match'):.2f} % ({plain.minimum_of(PAIRWISE, 'match')} to {plain.maximum_of(PAIRWISE, 'match')}); "
             f"{zero:.1f} % of samples have zero ground truth, which a constant answer may match",
-            "s004.contrib.95; s004.contrib.8pairs; s004.pair.base",
+            "s004.contrib.95; s004.contrib.8pairs; neuroscalar.nonzero",
         ),
         Contradiction(
             "The pairwise metric does not see the pair",
@@ -170,7 +170,7 @@ def _neuroscalar() -> list[Contradiction]:
             f"the match rate varies by {neuroscalar.deviation_over_pairs():.2f} points over pairs and "
             f"{neuroscalar.deviation_over_benchmarks():.1f} over benchmarks; the share of GT-better differs by at "
             f"most {neuroscalar.gt_better_spread():.2f} points over the ten pairs",
-            "s004.pair.discrim; s004.contra.gtbetter",
+            "neuroscalar.pair_spread; neuroscalar.gt_better",
         ),
         Contradiction(
             "85x is energy, and needs a slow GPU",
@@ -187,7 +187,7 @@ def _neuroscalar() -> list[Contradiction]:
             f"one instruction needs {neuroscalar.layer_cycles():.0f} cycles a layer: {neuroscalar.utilization_pct(1):.1f} %; "
             f"{neuroscalar.utilization_pct(4):.1f} % only if the 8264 cycles serve four; the implied clock is "
             f"{neuroscalar.clock_mhz(2 * 8264):.0f} or {neuroscalar.clock_mhz(2 * 8264 / 4):.0f} MHz and is never stated",
-            "s004.sec432.8264; s004.sec432.clock",
+            "s004.sec432.8264; neuroscalar.clock",
         ),
         Contradiction(
             "Not bidirectional",
@@ -227,7 +227,7 @@ def _neuroscalar() -> list[Contradiction]:
             "70-85 % raw accuracy; Table 1: 0.797",
             f"{plain.minimum_of(APPENDIX, LAST):.3f} to {plain.maximum_of(APPENDIX, LAST):.3f}, mean {plain.mean_of(APPENDIX, LAST):.3f}; "
             f"{plain.count_where(APPENDIX, LAST, 'below', 0.70)} of 16 benchmarks are below 0.70, so Table 1 is on another set",
-            "s004.sec34.7085; s004.contra.table1",
+            "s004.sec34.7085; neuroscalar.table1_set",
         ),
     ]
 

@@ -8,12 +8,12 @@ from analysis.paths import ROOT
 
 
 @checkable
-def yaml_lines(file: TableName, section: str) -> int:
-    """Lines of one top-level section of a YAML file, its own line included, without blank lines and comments.
+def yaml_lines(file: TableName, section: str | None = None) -> int:
+    """Lines of a YAML file, or of one top-level section with its own line, without blank lines and comments.
 
     Args:
         file: path from the root of the repository.
-        section: the top-level key.
+        section: the top-level key; default the whole file.
     Raises:
         InputError: no such file or section.
     """
@@ -25,7 +25,7 @@ def yaml_lines(file: TableName, section: str) -> int:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         if not line[0].isspace():
-            inside = line.split(":")[0] == section
+            inside = section is None or line.split(":")[0] == section
         count += inside
     if not count:
         raise InputError("no such section", path=file, key=section)

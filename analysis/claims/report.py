@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.claims.check import Outcome, show, show_printed, to_frame
+from analysis.claims.check import Outcome, show, show_reference, to_frame
 from analysis.claims.check_files import VERDICTS
+from analysis.claims.findings import OUTCOMES, FindingOutcome
 from analysis.claims.ledger import DOCUMENTS
 
 
@@ -29,7 +30,7 @@ def contradicted(outcomes: list[Outcome]) -> list[str]:
     for one in outcomes:
         if one.check is None or one.got is None or one.verdict not in ("differs", "wrong arithmetic"):
             continue
-        values = f"got {show(one.got, one.check.printed)}; printed {show_printed(one.check)}"
+        values = f"got {show(one.got, one.check.reference)}; {show_reference(one.check)}"
         lines.append(f"{one.claim.claim_id:28} {one.verdict:17} {values}  ({one.claim.statement})")
     return lines
 
@@ -50,4 +51,17 @@ def report(outcomes: list[Outcome], everything: bool = True) -> str:
     for one in changed:
         lines.append(f"{one.claim.claim_id} ({one.file}): {one.problem}")
     lines.append(f"{len(changed)} of {len(outcomes)} claims are not as expected: {', '.join(one.claim.claim_id for one in changed)}")
+    return "\n".join(lines)
+
+
+def report_findings(outcomes: list[FindingOutcome]) -> str:
+    """One line on our own findings, and one for each that is not as expected.
+
+    Args:
+        outcomes: of `analysis.claims.findings.judge_findings`.
+    """
+    changed = [one for one in outcomes if one.problem]
+    tally = ", ".join(f"{sum(one.outcome == name for one in outcomes)} {name}" for name in OUTCOMES)
+    lines = [f"{len(outcomes)} findings of ours: {tally}" + ("" if changed else "; all as expected")]
+    lines += [f"{one.finding_id} (findings.yaml): {one.problem}" for one in changed]
     return "\n".join(lines)

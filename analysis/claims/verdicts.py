@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from analysis.claims.check_files import Check
+from analysis.claims.basis import CONSISTENT, basis_of
+from analysis.claims.check_files import Check, Comparison
 
-MATCH = ("reproduced", "cited (verified)")
 MISMATCH = ("differs", "wrong arithmetic", "not reproducible")
 
 
@@ -22,16 +22,21 @@ def _allowed(reference: float, tolerance: float | None, relative: float | None) 
 EXPECTED_DIGITS = 1e-6  # `expect` is written to about eight digits
 
 
-def as_expected(got: Any, check: Check) -> bool:
+def as_expected(got: Any, check: Comparison) -> bool:
     """Whether `got` is the value that the check file expects, within the check's tolerance (at least one part in a million)."""
     return agrees(got, check.expect, check.model_copy(update={"relative": max(check.relative or 0.0, EXPECTED_DIGITS)}))
 
 
-def agrees(got: Any, reference: Any, check: Check, relation: str = "equal") -> bool:
+def agrees(got: Any, reference: Any, check: Comparison, relation: str = "equal") -> bool:
     """Whether `got` stands in `relation` to `reference`, within max(tolerance, relative * abs(reference)).
 
-    Lists agree when they have one length and agree item by item; texts when they are equal.
+    Lists agree when they have one length and agree item by item; texts when they are equal. `within` holds from the first to the second
+    end of `reference`, for `got` and for each item of it.
     """
+    if relation == "within":
+        if isinstance(got, list):
+            return all(agrees(one, reference, check, relation) for one in got)
+        return agrees(got, reference[0], check, "at least") and agrees(got, reference[1], check, "at most")
     if isinstance(reference, list) or isinstance(got, list):
         if not (isinstance(reference, list) and isinstance(got, list)) or len(got) != len(reference):
             return False
@@ -52,11 +57,23 @@ def agrees(got: Any, reference: Any, check: Check, relation: str = "equal") -> b
     return abs(got - reference) <= slack
 
 
+def holds(got: Any, check: Comparison) -> bool:
+    """Whether the value got stands to the printed one (or to the criterion) as the check asks."""
+    return agrees(got, check.reference, check, check.relation)
+
+
 def verdict_of(got: Any, check: Check) -> str:
-    """The verdict that follows from the value got: the expected one if it fits, else the plain one of its side."""
-    held = agrees(got, check.printed, check, check.relation)
-    side = MATCH if held else MISMATCH
-    return check.verdict if check.verdict in side else side[0]
+    """The verdict that follows from the value got.
+
+    Where the claim holds: *cited (verified)* if that is expected, else what stands behind the value got, *recomputed* or *consistent*; a check
+    may say *consistent* of a value of ours (a setting that was copied, a ratio that is one by definition), never the reverse. Where it does
+    not hold: the expected kind of mismatch, *differs* if none was expected.
+    """
+    if not holds(got, check):
+        return check.verdict if check.verdict in MISMATCH else "differs"
+    if check.verdict in ("cited (verified)", CONSISTENT) or check.check is None:
+        return check.verdict
+    return basis_of(check.check)
 
 
 def difference(got: Any, printed: Any) -> str:

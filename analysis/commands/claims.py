@@ -19,16 +19,19 @@ app = typer.Typer(help="The ledger of claims and the table of requirements.", no
 @app.command()
 def check(
     results: Annotated[Path, typer.Option(help="folder of results, one folder a notebook")] = RESULTS,
-    claims: Annotated[Path, typer.Option(help="folder with ledger.csv and checks/")] = DATA / "claims",
+    claims: Annotated[Path, typer.Option(help="folder with ledger.csv, checks/ and findings.yaml")] = DATA / "claims",
     brief: Annotated[bool, typer.Option(help="only the counts and what is not as expected")] = False,
 ) -> None:
-    """Recompute every verdict; exit 1 and name the claims when one is not as expected."""
+    """Recompute every verdict and every finding; exit 1 and name those that are not as expected."""
     from analysis.claims.check import check_all
-    from analysis.claims.report import report
+    from analysis.claims.findings import judge_findings
+    from analysis.claims.report import report, report_findings
 
     outcomes = check_all(results, claims)
+    findings = judge_findings(results, claims / "findings.yaml")
     typer.echo(report(outcomes, everything=not brief))
-    if any(one.problem for one in outcomes):
+    typer.echo(report_findings(findings))
+    if any(one.problem for one in (*outcomes, *findings)):
         raise typer.Exit(1)
 
 

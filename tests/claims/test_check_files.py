@@ -2,15 +2,16 @@
 
 import pytest
 
-from analysis.claims.check_files import read_checks
+from analysis.claims.check_files import Check, Source, loose_without_reason, read_checks
 from analysis.errors import InputError
+from analysis.paths import DATA
 
 GOOD = """a.claim:
   check: {table: notebook/scores, where: {tool: VIDUR}, column: score}
   printed: 2.1
   tolerance: 0.05
   expect: 2.1
-  verdict: reproduced
+  verdict: consistent
 """
 
 
@@ -38,15 +39,19 @@ def test_a_claim_twice_in_one_file_is_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("verdict: reproduced", "verdict: fine", r"room\.yaml:6: a\.claim\.verdict"),
+        ("verdict: consistent", "verdict: fine", r"room\.yaml:6: a\.claim\.verdict"),
         ("tolerance: 0.05", "tolerence: 0.05", r"room\.yaml:4: a\.claim\.tolerence: unknown key"),
         ("tolerance: 0.05", "tolerance: -1", "`tolerance` must be zero or positive"),
-        ("  expect: 2.1\n", "", "needs `printed` and `expect`"),
+        ("  expect: 2.1\n", "", "needs `printed` \\(or `criterion`\\) and `expect`"),
+        ("printed: 2.1", "printed: 2.1\n  criterion: 2.1", "either `printed` or `criterion`"),
+        ("printed: 2.1", "criterion: 2.1", "a `criterion` of ours needs a `note`"),
+        ("printed: 2.1", "printed: 2.1\n  relation: within", "`within` needs the two ends"),
+        ("verdict: consistent", "verdict: reproduced", r"room\.yaml:6: a\.claim\.verdict"),
         ("column: score", "kolumn: score", "unknown key"),
         (", column: score", "", "needs the `column`"),
         ("notebook/scores", "scores", "notebook/table"),
         ("table: notebook/scores, where: {tool: VIDUR}, column: score", "function: os.system", "analysis.module:name"),
-        ("verdict: reproduced", "verdict: not yet run", "cannot have a `check`"),
+        ("verdict: consistent", "verdict: not yet run", "cannot have a `check`"),
     ],
 )
 def test_bad_file_is_refused(tmp_path, old, new, message):
@@ -59,7 +64,7 @@ def test_bad_file_is_refused(tmp_path, old, new, message):
     ("text", "message"),
     [
         ("a:\n  verdict: not reproducible\n", "needs a `note`"),
-        ("a:\n  verdict: reproduced\n  note: trust me\n", "needs a `check`"),
+        ("a:\n  verdict: consistent\n  note: trust me\n", "needs a `check`"),
         ("a:\n  verdict: cited (verified)\n  note: in the paper\n", "needs the address"),
     ],
 )
@@ -71,3 +76,34 @@ def test_a_verdict_without_reason_is_refused(tmp_path, text, message):
 def test_no_checks_at_all_is_an_error(tmp_path):
     with pytest.raises(InputError, match="no checks here"):
         read_checks(tmp_path)
+
+
+def loose(printed, **options):
+    source = Source(function="analysis.claims.arithmetic:total", args={"terms": [1]})
+    check = Check(check=source, printed=printed, expect=printed, verdict="consistent", **options)
+    return loose_without_reason({"a": (check, DATA)}) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("printed", "options", "wide"),
+    [
+        # half a unit of the last digit printed is the rounding of the printed value; anything above needs its reason
+        (0.177, {"tolerance": 0.0005}, False),
+        (0.177, {"tolerance": 0.001}, True),
+        (0.177, {"tolerance": 0.001, "note": "the tolerance is a whole unit: the run was rebuilt in part"}, False),
+        (25, {"tolerance": 0.5}, False),
+        (25, {"tolerance": 0.51}, True),
+        (85, {"relative": 0.005}, False),
+        (85, {"relative": 0.05}, True),
+        ([5, 20], {"relation": "within", "tolerance": 1}, True),
+        (20, {"relation": "at most", "tolerance": 1}, True),
+        (20, {"relation": "at most"}, False),
+        ("CGO", {}, False),
+    ],
+)
+def test_a_tolerance_looser_than_rounding_needs_its_reason(printed, options, wide):
+    assert loose(printed, **options) == wide
+
+
+def test_no_check_has_a_loose_tolerance_without_a_reason():
+    assert loose_without_reason(read_checks(DATA / "claims" / "checks")) == []

@@ -6,9 +6,13 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from analysis.claims.ledger import COLUMNS
+from analysis.claims.check_files import read_checks
+from analysis.claims.findings import read_findings
+from analysis.claims.ledger import COLUMNS, read_ledger
 from analysis.claims.results import Results
 from analysis.commands.claims import app
+from analysis.errors import InputError
+from analysis.paths import DATA
 
 TABLE = "tool,scheme,score\nVIDUR,base,2.1\nTimeloop,base,2.1\nnn-Meter,base,0.0\n"
 CHECKS = """one:
@@ -16,14 +20,26 @@ CHECKS = """one:
   printed: 2.1
   tolerance: 0.05
   expect: 2.1
-  verdict: reproduced
+  verdict: consistent
 two:
   check: {table: mtap/scores, where: {tool: nn-Meter, scheme: base}, column: score}
   printed: 0.4
   relation: at most
   tolerance: 0.001
   expect: 0.0
-  verdict: reproduced
+  verdict: consistent
+"""
+
+
+FINDINGS = """own:
+  document: survey
+  location: section 6
+  statement: the best score
+  about: [one]
+  check: {table: mtap/scores, where: {tool: VIDUR}, column: score}
+  printed: 2.6
+  expect: 2.1
+  outcome: contradicts
 """
 
 
@@ -41,6 +57,7 @@ def place(tmp_path):
     rows = [",".join([name, "survey", "§6", "statement", "", "", "", "", "", wait, "", ""]) for name, wait in waits.items()]
     (claims / "ledger.csv").write_text("\n".join([",".join(COLUMNS), *rows]) + "\n")
     (claims / "checks" / "mtap.yaml").write_text(CHECKS)
+    (claims / "findings.yaml").write_text(FINDINGS)
     (results / "scores.csv").write_text(TABLE)
     write_manifest(results)
     return tmp_path
@@ -54,6 +71,7 @@ def run(place):
 def test_untouched_results_pass(place):
     status, text = run(place)
     assert status == 0 and "3 claims, every verdict and value as expected" in text
+    assert "1 findings of ours: 1 contradicts, 0 agrees, 0 adds; all as expected" in text
 
 
 @pytest.mark.parametrize("cell", [(row, column) for row in range(4) for column in range(3)])
@@ -74,7 +92,7 @@ def test_a_value_that_moved_fails_even_when_the_notebook_wrote_it(place):
     write_manifest(folder)
     status, text = run(place)
     assert status == 1
-    assert "one (mtap.yaml): verdict is 'differs', expected 'reproduced' (got 2.2, printed 2.1)" in text
+    assert "one (mtap.yaml): verdict is 'differs', expected 'consistent' (got 2.2, printed 2.1)" in text
     assert "two (mtap.yaml)" not in text
 
 
@@ -104,7 +122,7 @@ def test_missing_or_truncated_results_are_told_in_one_line(place, broken, messag
 
 def test_contradicted_claims_are_listed_with_both_values(place):
     checks = place / "claims" / "checks" / "mtap.yaml"
-    checks.write_text(CHECKS.replace("printed: 2.1", "printed: 2.0").replace("verdict: reproduced", "verdict: wrong arithmetic", 1))
+    checks.write_text(CHECKS.replace("printed: 2.1", "printed: 2.0").replace("verdict: consistent", "verdict: wrong arithmetic", 1))
     status, text = run(place)
     assert status == 0
     line = next(line for line in text.splitlines() if line.startswith("one "))
@@ -137,3 +155,41 @@ def test_a_claim_without_check_and_without_experiment_fails(place):
     ledger.write_text(ledger.read_text().replace("a study", ""))
     status, text = run(place)
     assert status == 1 and "three (ledger.csv): has neither a check nor the name of an experiment" in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("printed: 2.6", "printed: 2.1", "own (findings.yaml): outcome is 'agrees', expected 'contradicts' (got 2.1)"),
+        ("expect: 2.1", "expect: 2.2", "own (findings.yaml): value is 2.1, expected 2.2"),
+        ("tool: VIDUR}", "tool: Paleo}", "own (findings.yaml): "),
+    ],
+)
+def test_a_finding_that_is_not_as_expected_fails(place, old, new, message):
+    (place / "claims" / "findings.yaml").write_text(FINDINGS.replace(old, new))
+    status, text = run(place)
+    assert status == 1 and message in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("outcome: contradicts", "outcome: adds", "a finding `adds` when, and only when"),
+        ("document: survey", "document: memo", "unknown document 'memo'"),
+        ("  expect: 2.1\n", "", "a finding needs a `check` and `expect`"),
+    ],
+)
+def test_a_bad_finding_is_refused(place, old, new, message):
+    path = place / "claims" / "findings.yaml"
+    path.write_text(FINDINGS.replace(old, new))
+    with pytest.raises(InputError, match=message):
+        read_findings(path)
+
+
+def test_findings_name_claims_that_exist_and_repeat_none():
+    claims, checks = read_ledger(DATA / "claims" / "ledger.csv"), read_checks(DATA / "claims" / "checks")
+    findings = read_findings(DATA / "claims" / "findings.yaml")
+    assert not [(name, claim) for name, finding in findings.items() for claim in finding.about if claim not in claims]
+    assert not [name for name, finding in findings.items() if not finding.about]
+    counted = {(str(check.check), str(check.reference)) for check, _ in checks.values() if check.check is not None}
+    assert not [name for name, finding in findings.items() if (str(finding.check), str(finding.reference)) in counted]
