@@ -9,7 +9,6 @@ RECOMPUTED, CONSISTENT = "recomputed", "consistent"
 # Results tables whose values a model, a measurement, a recorded run or an open data set gives. Every other table restates, counts or grades
 # what was typed from the documents or looked up, so that agreement with it only says that two transcriptions fit.
 OWN_TABLES = {
-    "accelerator_cross_tool/steps": "a recorded installation",
     "astra_sim_experiment/attempts_16_32": "recorded runs of ASTRA-sim",
     "astra_sim_experiment/collectives": "our model of ASTRA-sim, equal to the tool to the cycle",
     "astra_sim_experiment/configurations": "lines of the tool's own files, counted by script",
@@ -17,7 +16,6 @@ OWN_TABLES = {
     "cores_model/distribution": "our core model on our traces",
     "cores_programs/collector_rates": "our core model on our traces",
     "cores_ranking/pairs": "our network on our traces",
-    "hlo_published/agreement": "our predictors on published training steps",
     "mtap_deployment/deployment": "our installations, timed",
     "mtap_deployment/seed_spread": "our serving simulator",
     "mtap_scores/reasons": "the rubric applied to the evidence gathered here, not to the draft's words",

@@ -130,7 +130,8 @@ def show_criterion(check: Comparison | None) -> str:
     parts = [f"{check.tolerance:g}"] if check.tolerance is not None else []
     parts += [f"{100 * check.relative:g} %"] if check.relative is not None else []
     slack = " or ".join(parts)
-    test = (f"equal within {slack}" if slack and slack != "0" else "exact") if check.relation == "equal" else f"{check.relation} the printed"
+    equal = f"equal within {slack}" if slack and slack != "0" else "exact"
+    test = equal if check.relation == "equal" else f"{check.relation} the printed"
     if check.criterion is not None:
         relation = "equal to" if check.relation == "equal" else check.relation
         test = f"ours: {relation} {show(check.criterion)}"
@@ -165,4 +166,3 @@ def to_frame(outcomes: list[Outcome]) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
-

@@ -23,14 +23,14 @@ OUTCOMES = ("contradicts", "agrees", "adds")
 class Finding(Comparison):
     """One finding of ours about a document: not a printed claim, and counted apart from them.
 
-    `about` names the claims of the ledger that it concerns. A finding *contradicts* or *agrees* with what the document says; it *adds* where
-    the document gives nothing to compare with.
+    `about` names the claims of the ledger that it concerns. A finding *contradicts* or *agrees* with what the document says; it *adds*
+    where the document gives nothing to compare with.
     """
 
     document: str
     location: str
     statement: str
-    about: list[str] = []
+    about: tuple[str, ...] = ()
     outcome: Literal["contradicts", "agrees", "adds"]
 
     @model_validator(mode="after")

@@ -65,9 +65,9 @@ def holds(got: Any, check: Comparison) -> bool:
 def verdict_of(got: Any, check: Check) -> str:
     """The verdict that follows from the value got.
 
-    Where the claim holds: *cited (verified)* if that is expected, else what stands behind the value got, *recomputed* or *consistent*; a check
-    may say *consistent* of a value of ours (a setting that was copied, a ratio that is one by definition), never the reverse. Where it does
-    not hold: the expected kind of mismatch, *differs* if none was expected.
+    Where the claim holds: *cited (verified)* if that is expected, else what stands behind the value got, *recomputed* or *consistent*; a
+    check may say *consistent* of a value of ours (a setting that was copied, a ratio that is one by definition), never the reverse.
+    Where it does not hold: the expected kind of mismatch, *differs* if none was expected.
     """
     if not holds(got, check):
         return check.verdict if check.verdict in MISMATCH else "differs"

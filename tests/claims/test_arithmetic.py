@@ -69,8 +69,8 @@ def test_parameters_of_the_lstm():
 
 def test_parameters_equal_torchs_count_for_any_shape():
     # torch.nn.LSTM: per layer and direction weight_ih 4h x in, weight_hh 4h x h, two biases 4h
-    # by hand for a projection of 16 and hidden 1, one layer: 4x16 + 4x1 + 8 = 76; projection 224, heads 64 + 64 + 130 + 2 + 2 = 262... = 560
-    assert neuroscalar.lstm_parameters(hidden=1, layers=1, projection=16) == (4 * 16 + 4 + 4 + 4) + (13 * 16 + 16) + (64 + 64) + (128 + 2) + (1 + 1) * 2
+    # a projection of 16, hidden 1, one layer: 64 + 4 + 4 + 4 = 76; projection 13 x 16 + 16 = 224; heads 64 + 64, 128 + 2, twice 1 + 1
+    assert neuroscalar.lstm_parameters(hidden=1, layers=1, projection=16) == 76 + 224 + 128 + 130 + 4
     # hidden 8, two layers: (32x16 + 32x8 + 64) + (32x8 + 32x8 + 64) = 832 + 576; 224; 64x8 + 64; 130; 2 x 9
     assert neuroscalar.lstm_parameters(hidden=8, layers=2, projection=16) == 832 + 576 + 224 + 576 + 130 + 18
 

@@ -20,7 +20,7 @@ def claims_folder(tmp_path, function, arguments):
     (folder / "checks").mkdir(parents=True)
     (folder / "ledger.csv").write_text("\n".join(LEDGER[:2]) + "\n", encoding="utf-8")
     (folder / "checks" / "room.yaml").write_text(
-        f"{claim}:\n  check: {{function: '{function}', args: {arguments}}}\n  printed: 0\n  expect: 0\n  verdict: reproduced\n"
+        f"{claim}:\n  check: {{function: '{function}', args: {arguments}}}\n  printed: 0\n  expect: 0\n  verdict: consistent\n"
     )
     return folder
 

@@ -16,14 +16,14 @@ CLAIMS = DATA / "claims"
 
 
 def test_all_claims_are_there():
-    # a reading of the five documents listed 939 rows, 288 + 103 + 17 + 20 + 511; 21 of them are judgements and values of ours (findings.yaml)
+    # a reading of the five documents listed 939 rows, 288 + 103 + 17 + 20 + 511; 21 of them are judgements and values of ours
     claims = read_ledger(CLAIMS / "ledger.csv")
     count = {name: sum(claim.document == name for claim in claims.values()) for name in DOCUMENTS}
     assert count == {"survey": 288 - 16, "ml_survey": 103, "plan": 17 - 1, "stablehlo": 20, "neuroscalar": 511 - 4}
 
 
 def numbers(text):
-    """The numbers of a text with the units in which a document may print them: 60 for '60 %' also as 0.6, 12 for '12 KB' also as 12288, ..."""
+    """The numbers of a text, also in the units of the checks: '60 %' is 0.6, '12 KB' 12288, '2 h' 120 min."""
     found = set()
     for match in re.findall(r"\d+(?:\.\d+)?(?:e\d+)?", re.sub(r"(?<=\d),(?=\d{3})", "", text)):
         value = float(match)

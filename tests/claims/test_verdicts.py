@@ -32,14 +32,20 @@ def test_strict_relations_are_those_of_numbers(got, printed):
 
 
 @pytest.mark.parametrize("printed", [-3.0, 0.0, 20.0])
-@pytest.mark.parametrize(("above", "at_most", "at_least"), [(-0.3, True, False), (-0.2, True, True), (0.0, True, True), (0.2, True, True), (0.3, False, True)])
+@pytest.mark.parametrize(
+    ("above", "at_most", "at_least"),
+    [(-0.3, True, False), (-0.2, True, True), (0.0, True, True), (0.2, True, True), (0.3, False, True)],
+)
 def test_at_most_and_at_least_allow_the_tolerance_and_no_more(printed, above, at_most, at_least):
     entry = check(printed, tolerance=0.25)
     assert agrees(printed + above, printed, entry, "at most") == at_most
     assert agrees(printed + above, printed, entry, "at least") == at_least
 
 
-@pytest.mark.parametrize(("got", "inside"), [(4, False), (5, True), (12, True), (20, True), (21, False), ([5, 20], True), ([5, 21], False), (math.nan, False)])
+@pytest.mark.parametrize(
+    ("got", "inside"),
+    [(4, False), (5, True), (12, True), (20, True), (21, False), ([5, 20], True), ([5, 21], False), (math.nan, False)],
+)
 def test_within_takes_both_ends_of_a_printed_range(got, inside):
     # the survey prints 5-20 lines for a configuration of ASTRA-sim; four are fewer
     assert agrees(got, [5, 20], check([5, 20], relation="within"), "within") == inside
