@@ -21,7 +21,7 @@ def training(
 ) -> None:
     """Time and memory of a training step, with a 90 % interval; a row that cannot be answered says why in `status`."""
     from analysis.composition.case_files import answer_file
-    from analysis.composition.training_answers import answers
+    from analysis.composition.training.answers import answers
 
     done, not_done = answer_file(cases, out, answers, scheduler)
     typer.echo(f"{done} cases answered, {not_done} not, in {out}")
@@ -36,7 +36,7 @@ def batch(
     scheduler: Scheduler = "",
 ) -> None:
     """Latency of an offline batch, with a 90 % interval; a row that cannot be answered says why in `status`."""
-    from analysis.composition.batch_answers import answers
+    from analysis.composition.batch.answers import answers
     from analysis.composition.case_files import answer_file
 
     done, not_done = answer_file(cases, out, answers, scheduler)

@@ -1,0 +1,79 @@
+"""Which shares make the model agree with measured runs? A robust fit with priors, every source of equal weight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from analysis.composition.training.sources import Runs
+from analysis.composition.training.step import PRIOR, SPREAD, Plans, step
+from analysis.composition.training.work import Parts, parts
+
+Floats = NDArray[np.float64]
+
+NOISE = 0.08
+"""Scale of the error of a run (1): beyond it the loss grows linearly, so that no odd run pulls the fit."""
+WEIGHT = 12.0
+"""Runs that a source counts for, however many it has: its runs are no independent draws."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A source with its parts worked out."""
+
+    runs: Runs
+    parts: Parts
+    plans: Plans
+
+    @classmethod
+    def of(cls, runs: Runs, hide: str = "none") -> Prepared:
+        """Work out the parts of a source."""
+        return cls(runs, parts(runs.cases, hide), Plans.of(runs.cases))
+
+    def log_error(self, shares: Floats) -> Floats:
+        """log(predicted / measured) of each run."""
+        return np.asarray(np.log(step(self.parts, self.plans, shares)["total"] / self.runs.step_s))
+
+    def take(self, index: NDArray[np.bool_]) -> Prepared:
+        """A part of the runs."""
+        chosen = np.flatnonzero(index)
+        runs = Runs(
+            self.runs.source,
+            [self.runs.cases[i] for i in chosen],
+            self.runs.step_s[chosen],
+            self.runs.repeats[chosen],
+            self.runs.spread[chosen],
+            [self.runs.cluster[i] for i in chosen],
+        )
+        return Prepared(
+            runs,
+            Parts(**{name: value[chosen] for name, value in vars(self.parts).items()}),
+            Plans(**{name: value[chosen] for name, value in vars(self.plans).items()}),
+        )
+
+
+def fit(sources: Sequence[Prepared]) -> Floats:
+    """Shares that fit the sources best: sum over sources of WEIGHT x mean soft-L1 error / NOISE, and the squared distance from the priors.
+
+    Args:
+        sources: what may be seen; none: the priors.
+    """
+    if not sources:
+        return PRIOR.copy()
+    scales = [np.sqrt(WEIGHT / len(item.runs.cases)) for item in sources]
+
+    def residuals(logs: Floats) -> Floats:
+        shares = PRIOR * np.exp(logs)
+        parts_of = []
+        for item, scale in zip(sources, scales, strict=True):
+            z = item.log_error(shares) / NOISE
+            parts_of.append(scale * np.sign(z) * np.sqrt(2 * (np.sqrt(1 + z**2) - 1)))
+        parts_of.append(logs / SPREAD)
+        return np.concatenate(parts_of)
+
+    found = least_squares(residuals, np.zeros(len(PRIOR)), method="trf", max_nfev=100)
+    return np.asarray(PRIOR * np.exp(found.x))

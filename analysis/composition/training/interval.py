@@ -1,0 +1,57 @@
+"""How sure is a predicted step? What the shares' doubt does to it, stretched until runs of other sources are covered (conformal)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.composition.training.cases import Case
+from analysis.composition.training.step import PRIOR, SPREAD, Plans, step
+from analysis.composition.training.work import Parts
+
+Floats = NDArray[np.float64]
+
+LEVEL = 0.9
+FLOOR = 0.05
+"""Doubt of any run (1): clocks, software version, noise."""
+GROUPS = ("dense", "mixture")
+
+
+def group(item: Case) -> str:
+    """Which runs share one stretch: dense models, or mixtures of experts and hybrids."""
+    return "mixture" if item.shape.experts or item.shape.state_space else "dense"
+
+
+def doubt(parts: Parts, plans: Plans, shares: Floats) -> Floats:
+    """Standard deviation of log time that the shares' prior spreads give: sqrt(sum over shares (d log t / d log share x spread)^2 + floor^2).
+
+    Args:
+        parts, plans: of the cases; shares: at which the derivative is taken.
+    """
+    base = np.log(step(parts, plans, shares)["total"])
+    total = np.full(len(base), FLOOR**2)
+    for index in range(len(PRIOR)):
+        moved = shares.copy()
+        moved[index] *= 1.05
+        slope = (np.log(step(parts, plans, moved)["total"]) - base) / np.log(1.05)
+        total += (slope * SPREAD[index]) ** 2
+    return np.asarray(np.sqrt(total))
+
+
+def stretch(scores: Sequence[Floats], level: float = LEVEL) -> tuple[float, float]:
+    """Lower and upper quantile of log(measured / predicted) / doubt, every source of equal weight, with the finite-sample correction.
+
+    Args:
+        scores: one array a source; level: share to cover (1).
+    """
+    if not scores:
+        return -2.0, 2.0
+    values = np.concatenate(scores)
+    weights = np.concatenate([np.full(len(item), 1.0 / len(item)) for item in scores])
+    order = np.argsort(values)
+    values, weights = values[order], weights[order]
+    below = (np.cumsum(weights) - 0.5 * weights) / weights.sum()
+    tail = (1 - level) / 2
+    return min(float(np.interp(tail, below, values)), -0.3), max(float(np.interp(1 - tail, below, values)), 0.3)

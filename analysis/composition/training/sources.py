@@ -1,0 +1,179 @@
+"""Which measured training runs are there? Each source as cases with the step that was measured; repeats merged."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.composition.training.cases import Case, read
+from analysis.composition.training.memory import settle
+from analysis.datasets import find, load
+from analysis.errors import InputError
+from analysis.paths import DATA
+from analysis.tables import read_csv
+
+LEFT_OUT_TOGETHER = (
+    ("vtrain_single_node", "vtrain_multi_node"),
+    ("llm_foundry",),
+    ("megatron_bridge_llama3", "megatron_bridge_other"),
+    ("megatron_sc21",),
+    ("megatron_published",),
+    ("nemo",),
+)
+"""Sources that are one when they are left out (data/measured_suite/splits.yaml)."""
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Measured runs of one source.
+
+    Attributes:
+        source: its name; cases: recomputation settled; step_s: measured, median of repeats, one each.
+        repeats: count, and spread: largest over smallest, of each.
+        cluster: what is resampled together.
+    """
+
+    source: str
+    cases: list[Case]
+    step_s: np.ndarray
+    repeats: np.ndarray
+    spread: np.ndarray
+    cluster: list[str]
+
+
+def _runs(source: str, frame: pd.DataFrame, step_s: np.ndarray, keys: list[str]) -> Runs:
+    table = frame.astype(str).assign(_step=step_s)
+    merged = table.groupby(keys, sort=False, dropna=False)["_step"].agg(["median", "count", "max", "min"]).reset_index()
+    cases, reasons = read(merged[keys])
+    bad = [reason for reason in reasons if reason]
+    if bad:
+        raise InputError(f"{source}: {len(bad)} rows are not understood, such as: {bad[0]}")
+    settled = [settle(item) for item in cases if item is not None]
+    return Runs(
+        source,
+        settled,
+        merged["median"].to_numpy(dtype=float),
+        merged["count"].to_numpy(dtype=float),
+        (merged["max"] / merged["min"]).to_numpy(dtype=float),
+        [item.name for item in settled],
+    )
+
+
+def vtrain(which: str) -> Runs:
+    """`single_node` or `multi_node`."""
+    frame = load(f"vtrain/{which}")
+    keys = [name for name in frame.columns if name not in ("iteration_time_ms", "parameters_billion")]
+    return _runs(f"vtrain_{which}", frame, frame["iteration_time_ms"].to_numpy() / 1e3, keys)
+
+
+def llm_foundry() -> Runs:
+    """MPT on A100 and H100."""
+    frame = load("llm_foundry/mpt_training")
+    keys = ["Model", "SeqLen (T)", "# GPUs", "GPU", "MicroBatchSize", "GradAccum", "GlobalBatchSize", "Precision", "Sharding Strategy"]
+    keys.append("Activation Checkpointing")
+    per_gpu = frame["Throughput (T/s/GPU)"].to_numpy(dtype=float)
+    step = frame["GlobalBatchSize"].to_numpy() * frame["SeqLen (T)"].to_numpy() / (per_gpu * frame["# GPUs"].to_numpy())
+    return _runs("llm_foundry", frame, step, keys)
+
+
+def megatron_bridge(llama3: bool) -> Runs:
+    """Pre-training of Llama 3, or everything else; the median over releases."""
+    frame = read_csv(find("megatron_bridge/pretraining"), dtype=str, keep_default_na=False)
+    chosen = frame["model"].str.upper().str.startswith(("LLAMA3_", "LLAMA3.1_")) & (frame["kind"] == "Pre-Training")
+    frame = frame[chosen if llama3 else ~chosen].copy()
+    frame["fsdp"] = frame["fsdp"].replace({"": "0"})
+    keys = [name for name in frame.columns if name not in ("release", "tokens_per_s_per_gpu", "model_tflops_per_gpu")]
+    tokens = frame["global_batch"].astype(float) * frame["sequence_length"].astype(float)
+    step = tokens / (frame["tokens_per_s_per_gpu"].astype(float) * frame["gpus"].astype(float))
+    return _runs("megatron_bridge_llama3" if llama3 else "megatron_bridge_other", frame, step.to_numpy(), keys)
+
+
+def _older(source: str, older: list) -> Runs:  # type: ignore[type-arg]
+    """Cases of the older training room."""
+    from analysis.hardware import systems
+
+    rows, steps = [], []
+    for item in older:
+        plan = item.plan
+        rows.append(
+            {
+                "model": item.model,
+                "device": systems.load(item.system).device,
+                "gpus": plan.gpus,
+                "global_batch": plan.global_batch,
+                "micro_batch": plan.microbatch,
+                "sequence_length": plan.sequence_length,
+                "tensor_parallel": plan.tensor_parallel,
+                "pipeline_parallel": plan.pipeline_parallel,
+                "virtual_pipeline": plan.interleave,
+                "fsdp": int(plan.zero == 3),
+                "recompute": plan.recompute,
+            }
+        )
+        steps.append(item.measured_s)
+    frame = pd.DataFrame(rows)
+    return _runs(source, frame, np.array(steps), list(frame.columns))
+
+
+def megatron_sc21() -> Runs:
+    """Narayanan et al., SC 2021, Tables 1 and 2 (PTD); where no microbatch is printed, the older room's rule chose it."""
+    from analysis.training.kernel_time import efficiencies_of
+    from analysis.training.published import sc21_cases
+
+    return _older("megatron_sc21", sc21_cases(efficiencies_of("A100-SXM4-80GB"), "two"))
+
+
+def megatron_published() -> Runs:
+    """Korthikanti et al., MT-NLG, Megatron-LM's 2020 table on DGX A100, Llama 3 405B."""
+    from analysis.training.published import korthikanti_cases, mt_nlg_cases, scaling_2020_cases
+    from analysis.training.published_other import llama3_cases
+
+    return _older("megatron_published", [*korthikanti_cases(), *mt_nlg_cases(), *scaling_2020_cases("DGX-A100"), *llama3_cases()])
+
+
+def nemo() -> Runs:
+    """NVIDIA NeMo 24.12 (tokens/s) and its long-sequence runs with context parallelism (model TFLOP/s)."""
+    frame = read_csv(DATA / "published" / "gpu_tpu_workloads.csv", dtype=str, keep_default_na=False)
+    rows, steps = [], []
+    chosen = frame[frame["source"].str.contains("NVIDIA NeMo 24.12") & (frame["metric"] == "tokens/s/GPU")]
+    for row in chosen.to_dict("records"):
+        found = dict(re.findall(r"(GBS|MBS|SL|TP|PP|CP|VP)(\d+)", str(row["note"])))
+        cells = {
+            "model": row["model"],
+            "device": "H100",
+            "gpus": row["chips"],
+            "global_batch": found["GBS"],
+            "micro_batch": found.get("MBS", "1"),
+            "sequence_length": found["SL"],
+            "tensor_parallel": found.get("TP", "1"),
+            "pipeline_parallel": found.get("PP", "1"),
+            "context_parallel": found.get("CP", "1"),
+            "virtual_pipeline": found.get("VP", "1"),
+            "precision": "FP8",
+        }
+        rows.append(cells)
+        tokens = float(cells["global_batch"]) * float(cells["sequence_length"])
+        steps.append(tokens / (float(str(row["value"])) * float(str(row["chips"]))))
+    table = pd.DataFrame(rows)
+    return _runs("nemo", table, np.array(steps), list(table.columns))
+
+
+def all_runs() -> list[Runs]:
+    """Every source of the splits.
+
+    Raises:
+        DatasetMissing: one is not there.
+    """
+    return [
+        vtrain("single_node"),
+        vtrain("multi_node"),
+        llm_foundry(),
+        megatron_bridge(True),
+        megatron_bridge(False),
+        megatron_sc21(),
+        megatron_published(),
+        nemo(),
+    ]

@@ -1,0 +1,173 @@
+"""How do the parts make a step? A few shares, fitted on measured runs, and the schedule of the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.composition.training.cases import Case
+from analysis.composition.training.work import Parts
+from analysis.hardware import devices
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Share:
+    """A fitted number: what one believes before any run is seen, and how firmly.
+
+    Attributes:
+        prior: centre; spread: standard deviation of its logarithm; meaning: in words.
+    """
+
+    prior: float
+    spread: float
+    meaning: str
+
+
+SHARES = {
+    "product_16": Share(1.12, 0.12, "time of a 16-bit product over the kernel alone (clock under load, layouts)"),
+    "product_8": Share(1.25, 0.15, "the same in 8 bits (scales, transposed copies)"),
+    "product_4": Share(1.5, 0.25, "the same in 4 bits"),
+    "grouped": Share(1.3, 0.25, "time of grouped products of experts over one product of as many rows"),
+    "attention": Share(1.15, 0.2, "time of fused attention over the kernel model"),
+    "flash_2": Share(
+        1.7, 0.2, "the same on Hopper and later by kernels written for Ampere (FlashAttention 2: 335 TFLOP/s on H100, arXiv:2307.08691)"
+    ),
+    "stream_old": Share(1.3, 0.25, "time of memory-bound kernels over their bytes, Megatron of 2021"),
+    "stream": Share(1.2, 0.25, "the same today"),
+    "host_old_s": Share(1.0e-3, 0.4, "host work of one pass over a block, Megatron of 2021 (s)"),
+    "host_s": Share(0.7e-3, 0.4, "the same today (s)"),
+    "host_spread": Share(
+        0.1, 0.6, "host work grows by this for every doubling of the tensor-parallel group: each collective waits for the slowest"
+    ),
+    "tensor_old": Share(1.1, 0.3, "exposed share of tensor-parallel collectives, without overlap"),
+    "tensor": Share(0.6, 0.4, "exposed share of tensor-parallel collectives, with overlap"),
+    "expert": Share(0.7, 0.4, "exposed share of the all-to-all of experts"),
+    "context": Share(0.3, 0.5, "exposed share of the collectives of context parallelism"),
+    "send": Share(1.0, 0.5, "exposed share of sends between stages, without overlap"),
+    "gather": Share(0.15, 0.5, "exposed share of sharded weights' collectives that could hide"),
+    "reduce": Share(0.3, 0.5, "exposed share of the gradients' reduction, with overlap"),
+    "imbalance": Share(1.03, 0.02, "slowest GPU over the mean, a factor two in the number of nodes: never below 1"),
+}
+
+NAMES = tuple(SHARES)
+PRIOR = np.array([share.prior for share in SHARES.values()])
+SPREAD = np.array([share.spread for share in SHARES.values()])
+
+
+@dataclass(frozen=True)
+class Plans:
+    """What the schedule needs of each case, in arrays."""
+
+    old: NDArray[np.bool_]
+    fsdp: NDArray[np.bool_]
+    microbatches: Floats
+    pipeline: Floats
+    virtual: Floats
+    full: Floats
+    selective: Floats
+    nodes: Floats
+    sharded: NDArray[np.bool_]
+    low: NDArray[np.int64]
+    tensor: Floats
+    flash_2: NDArray[np.bool_]
+    blocks: Floats
+    ends_as_layers: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, cases: Sequence[Case]) -> Plans:
+        """From the cases."""
+        return cls(
+            old=np.array([item.program == "megatron_2021" for item in cases]),
+            fsdp=np.array([item.program == "fsdp" for item in cases]),
+            microbatches=np.array([float(item.microbatches) for item in cases]),
+            pipeline=np.array([float(item.pipeline) for item in cases]),
+            virtual=np.array([float(item.virtual) for item in cases]),
+            full=np.array([float(item.recompute == "full") for item in cases]),
+            selective=np.array([float(item.recompute == "selective") for item in cases]),
+            nodes=np.array([max(1.0, item.gpus / item.machine.domain) for item in cases]),
+            sharded=np.array([item.sharded for item in cases]),
+            flash_2=np.array(
+                [item.program == "fsdp" and devices.load(item.machine.device).architecture not in ("volta", "ampere") for item in cases]
+            ),
+            blocks=np.array([item.shape.blocks / item.pipeline for item in cases]),
+            ends_as_layers=np.array([ends_as_layers(item) for item in cases]),
+            tensor=np.array([float(item.tensor) for item in cases]),
+            low=np.array([{"bf16": 16, "fp8": 8, "mxfp8": 8, "nvfp4": 4}[item.precision] for item in cases]),
+        )
+
+
+def ends_as_layers(item: Case) -> bool:
+    """Whether the stages are dealt so that the output layer takes a block's place: where the blocks alone do not divide (126 or 94 over 8)."""
+    shape = item.shape
+    own = shape.attention_layers if not shape.state_space_layers else shape.blocks
+    return item.pipeline > 1 and (own % (item.pipeline * item.virtual) != 0 or shape.extra_heads > 0)
+
+
+BREAKDOWN = ("products", "attention", "memory_bound", "recompute", "output_layer", "host", "communication", "bubble", "reduce", "optimizer")
+
+
+def step(parts: Parts, plans: Plans, shares: Floats) -> dict[str, Floats]:
+    """Seconds of a step and what they are made of; `total` is their sum.
+
+    A stage's microbatch takes the fourth-power mean of what the GPU and what the host need; m microbatches pass the busiest stage, filling and
+    draining adds the other stages' passes over v chunks; gradients and optimizer follow.
+
+    Args:
+        parts: see `work`; plans: see above; shares: in the order of `NAMES`.
+    """
+    s = dict(zip(NAMES, shares, strict=True))
+    stream = np.where(plans.old, s["stream_old"], s["stream"])
+    host = np.where(plans.old, s["host_old_s"], s["host_s"]) * (1 + s["host_spread"] * np.log2(plans.tensor))
+    tensor = np.where(plans.old, s["tensor_old"], s["tensor"])
+    grouped = s["grouped"] * np.select([plans.low == 16, plans.low == 8], [s["product_16"], s["product_8"]], s["product_4"])
+    products = s["product_16"] * parts.gemm + s["product_8"] * parts.gemm8 + s["product_4"] * parts.gemm4 + grouped * parts.grouped
+    products_back = (
+        s["product_16"] * parts.gemm_back
+        + s["product_8"] * parts.gemm8_back
+        + s["product_4"] * parts.gemm4_back
+        + grouped * parts.grouped_back
+    )
+    kind = np.where(plans.old, s["product_16"], s["attention"] * np.where(plans.flash_2, s["flash_2"], 1.0))
+    attention, attention_back = kind * parts.attention, kind * parts.attention_back
+    memory, memory_back = stream * parts.stream, stream * parts.stream_back
+    exchange = tensor * parts.tensor + s["expert"] * parts.expert
+    exchange_back = tensor * parts.tensor_back + s["expert"] * parts.expert_back + s["context"] * parts.context
+    again = plans.full * (products + attention + memory + tensor * parts.tensor + s["expert"] * parts.expert) + plans.selective * (
+        attention + np.where(plans.old, 0.5 * memory, 0.0)
+    )
+    compute = products + products_back + attention + attention_back + memory + memory_back
+    # weights gathered for the next block while this one computes: what does not hide, and a share of what does
+    busy_forward, busy_back = products + attention + memory, products_back + attention_back + memory_back + again
+    hidden = np.minimum(parts.gather, busy_forward) + np.minimum(parts.gather_back, busy_back)
+    exposed = parts.gather + parts.gather_back - hidden + s["gather"] * hidden
+    send = np.where(plans.old, s["send"], 0.3 * s["send"]) * parts.send
+    communication = exchange + exchange_back + exposed + send
+    launched = host * (parts.layers * (1 + plans.full) + parts.layers_back)
+    device_s = compute + again + communication
+    stage = (device_s**4 + launched**4) ** 0.25
+    head = s["product_16"] * parts.head + stream * parts.head_stream
+    p, v, m = plans.pipeline, plans.virtual, plans.microbatches
+    busiest = stage + np.where(plans.ends_as_layers, np.maximum(0.0, head - stage / plans.blocks), head)
+    fill = np.where(p > 1, ((p - 1) * stage) / v, 0.0)
+    slow = np.maximum(1.0, s["imbalance"]) ** np.log2(np.maximum(plans.nodes, 1.0)) ** 0.5
+    reduce = np.where(plans.old, s["tensor_old"], s["reduce"]) * parts.reduce
+    update = stream * parts.update
+    total = (m * busiest + fill + reduce + update) * slow
+    return {
+        "products": m * (products + products_back) * slow,
+        "attention": m * (attention + attention_back) * slow,
+        "memory_bound": m * (memory + memory_back) * slow,
+        "recompute": m * again * slow,
+        "output_layer": m * (busiest - stage) * slow,
+        "host": m * (stage - device_s) * slow,
+        "communication": m * communication * slow,
+        "bubble": fill * slow,
+        "reduce": reduce * slow,
+        "optimizer": update * slow,
+        "total": total,
+    }

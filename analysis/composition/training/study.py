@@ -1,0 +1,168 @@
+"""How right is the training predictor on runs of a source that it has never seen? Scores with that source left out, and the shipped shares."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+from numpy.typing import NDArray
+
+from analysis.composition.training import fit, interval, sources
+from analysis.composition.training.fit import Prepared
+from analysis.composition.training.step import NAMES, SHARES, step
+from analysis.datasets import find
+from analysis.hardware import devices
+from analysis.paths import DATA
+from analysis.tables import write_atomic
+
+Floats = NDArray[np.float64]
+
+MODEL = DATA / "models" / "training_step.yaml"
+HASHED = ("vtrain/single_node", "vtrain/multi_node", "llm_foundry/mpt_training", "megatron_bridge/pretraining")
+PUBLISHED = ("megatron_sc21.csv", "distributed_training.csv", "gpu_tpu_workloads.csv")
+
+
+def prepare(hide: str = "none") -> dict[str, Prepared]:
+    """Every source with its parts worked out.
+
+    Args:
+        hide: what of a GPU's own kernel timings the kernel library may use.
+    """
+    return {runs.source: Prepared.of(runs, hide) for runs in sources.all_runs()}
+
+
+def scores_of(item: Prepared, shares: Floats) -> dict[str, Floats]:
+    """log(measured / predicted) over doubt, by group."""
+    z = -item.log_error(shares) / interval.doubt(item.parts, item.plans, shares)
+    groups = np.array([interval.group(case) for case in item.runs.cases])
+    return {name: z[groups == name] for name in interval.GROUPS if (groups == name).any()}
+
+
+def stretches(prepared: Mapping[str, Prepared], hidden: tuple[str, ...] = ()) -> dict[str, tuple[float, float]]:
+    """Stretch of each group, from the sources that are not hidden, each predicted with itself left out.
+
+    Args:
+        prepared: all sources; hidden: what may not be seen at all.
+    """
+    found: dict[str, list[Floats]] = {name: [] for name in interval.GROUPS}
+    for together in sources.LEFT_OUT_TOGETHER:
+        if set(together) & set(hidden):
+            continue
+        shares = fit.fit([item for name, item in prepared.items() if name not in together and name not in hidden])
+        for name in together:
+            if name in prepared:
+                for group, values in scores_of(prepared[name], shares).items():
+                    found[group].append(values)
+    everything = [values for values in found["dense"] + found["mixture"]]
+    return {name: interval.stretch(values or everything) for name, values in found.items()}
+
+
+def predictions(item: Prepared, shares: Floats, stretched: Mapping[str, tuple[float, float]]) -> pd.DataFrame:
+    """Predicted step, interval and parts of every run of a source."""
+    parts = step(item.parts, item.plans, shares)
+    doubt = interval.doubt(item.parts, item.plans, shares)
+    bounds = np.array([stretched[interval.group(case)] for case in item.runs.cases])
+    frame = pd.DataFrame(
+        {
+            "source": item.runs.source,
+            "model": [case.name for case in item.runs.cases],
+            "device": [case.machine.device for case in item.runs.cases],
+            "gpus": [case.gpus for case in item.runs.cases],
+            "global_batch": [case.global_batch for case in item.runs.cases],
+            "micro_batch": [case.micro_batch for case in item.runs.cases],
+            "sequence_length": [case.sequence for case in item.runs.cases],
+            "tensor_parallel": [case.tensor for case in item.runs.cases],
+            "pipeline_parallel": [case.pipeline for case in item.runs.cases],
+            "context_parallel": [case.context for case in item.runs.cases],
+            "expert_parallel": [case.expert for case in item.runs.cases],
+            "virtual_pipeline": [case.virtual for case in item.runs.cases],
+            "precision": [case.precision for case in item.runs.cases],
+            "recompute": [case.recompute for case in item.runs.cases],
+            "repeats": item.runs.repeats,
+            "spread_of_repeats": item.runs.spread,
+            "measured_s": item.runs.step_s,
+            "predicted_s": parts["total"],
+            "lower_s": parts["total"] * np.exp(bounds[:, 0] * doubt),
+            "upper_s": parts["total"] * np.exp(bounds[:, 1] * doubt),
+            "flop_s": [roofline_s(case) for case in item.runs.cases],
+        }
+    )
+    for name, values in parts.items():
+        if name != "total":
+            frame[f"{name}_s"] = values
+    return frame
+
+
+def roofline_s(case: Any) -> float:
+    """Model arithmetic, and what is recomputed, at the data sheet's 16-bit peak on all GPUs (s): the trivial baseline, before its constant."""
+    flop = case.shape.flop_per_token(case.sequence) * case.global_batch * case.sequence * (4 / 3 if case.recompute == "full" else 1.0)
+    device = devices.load(case.machine.device)
+    kind = {"bf16": ("bf16", "fp16"), "fp8": ("fp8",), "mxfp8": ("fp8",), "nvfp4": ("fp4",)}[case.precision]
+    peak = next(device.peak_flop_per_s(name) for name in (*kind, "fp16") if name in device.peak)
+    return float(flop / (peak * case.gpus))
+
+
+def left_out(prepared: Mapping[str, Prepared]) -> pd.DataFrame:
+    """Every run predicted with its source left out of shares and interval, and the roofline times the other sources' constant."""
+    tables = []
+    for together in sources.LEFT_OUT_TOGETHER:
+        others = [item for name, item in prepared.items() if name not in together]
+        shares, stretched = fit.fit(others), stretches(prepared, together)
+        constants = [np.median(np.log(item.runs.step_s / [roofline_s(case) for case in item.runs.cases])) for item in others]
+        for name in together:
+            frame = predictions(prepared[name], shares, stretched)
+            frame["baseline_s"] = frame["flop_s"] * np.exp(np.mean(constants))
+            tables.append(frame)
+    return pd.concat(tables, ignore_index=True)
+
+
+HALF_SINGLE = ((1024, 12), (1024, 20), (2048, 16), (2048, 24))
+"""Model sizes of vTrain's single-node runs that are given (hidden size, layers); data/measured_suite/splits.yaml."""
+
+
+def half_given(prepared: Mapping[str, Prepared]) -> pd.DataFrame:
+    """vTrain with half of its model sizes given besides the other sources; the other half judged."""
+    tables = []
+    single, multi = prepared["vtrain_single_node"], prepared["vtrain_multi_node"]
+    rest = [item for name, item in prepared.items() if not name.startswith("vtrain")]
+    given = np.array([(case.shape.hidden, case.shape.blocks) in HALF_SINGLE for case in single.runs.cases])
+    halves = [("vtrain_single_node", single, given, "given: 1024 x 12, 1024 x 20, 2048 x 16, 2048 x 24")]
+    hidden = np.array([case.shape.hidden for case in multi.runs.cases])
+    halves += [("vtrain_multi_node", multi, hidden == size, f"given: hidden size {size}") for size in (3072, 8192)]
+    for name, item, chosen, words in halves:
+        shares = fit.fit([*rest, item.take(chosen)])
+        judged = item.take(~chosen)
+        frame = predictions(judged, shares, dict.fromkeys(interval.GROUPS, (-2.0, 2.0)))
+        tables.append(frame.assign(source=name, given=words))
+    return pd.concat(tables, ignore_index=True)
+
+
+def hashes() -> dict[str, str]:
+    """SHA-256 of every table that the shares are fitted on."""
+    paths = [(name, find(name)) for name in HASHED] + [(f"published/{name}", DATA / "published" / name) for name in PUBLISHED]
+    return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in paths}
+
+
+def freeze(prepared: Mapping[str, Prepared]) -> None:
+    """Write the shipped shares: fitted on every source, intervals stretched on each with itself left out."""
+    shares, stretched = fit.fit(list(prepared.values())), stretches(prepared)
+    content = {
+        "split": "shares fitted on every source of data/measured_suite/splits.yaml (shipped); stretch: each source predicted with itself left out",
+        "shares": {
+            name: {
+                "value": float(f"{value:.6g}"),
+                "prior": SHARES[name].prior,
+                "spread": SHARES[name].spread,
+                "meaning": SHARES[name].meaning,
+            }
+            for name, value in zip(NAMES, shares, strict=True)
+        },
+        "stretch": {name: [float(f"{bound:.6g}") for bound in bounds] for name, bounds in stretched.items()},
+        "hashes": hashes(),
+    }
+    text = "# Written by analysis.composition.training.study.freeze (full tier of the notebook measured_training).\n"
+    write_atomic(MODEL, (text + yaml.safe_dump(content, sort_keys=False, width=150)).encode())

@@ -1,0 +1,371 @@
+"""What does one GPU do in a training step? Seconds of each part of the work, from the kernel models, before anything fitted is applied.
+
+A `Parts` array holds one number a case; per microbatch unless it says otherwise, of one pipeline stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.composition.training.cases import Case
+from analysis.composition.training.kernels import Kernels, kernels_of
+from analysis.hardware import devices
+
+Floats = NDArray[np.float64]
+
+OPTIMIZER_BYTES = 34.0
+"""Adam on one parameter: reads gradient 4, fp32 weight 4, two moments 8; writes 4 + 8 + 2; clears and unscales gradients (bytes)."""
+
+LOGIT_BYTES = {"megatron_2021": 36.0, "megatron": 26.0, "fsdp": 12.0}
+"""Traffic of a logit in output layer and loss (bytes): fp32 copy, maximum, exponential, sum, gradient, cast; fewer where kernels are fused."""
+
+BACKWARD_OF_ATTENTION = 2.5
+"""Products of the backward pass over those of the forward pass of fused attention (five in place of two)."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Seconds of each part, one a case.
+
+    Attributes:
+        gemm, gemm8, gemm4: linear layers in 16, 8 and 4 bits, forward; gemm_back and so on: backward.
+        grouped, grouped_back: products of routed experts; grouped_low: share of them in 8 or 4 bits (1).
+        attention, attention_back: fused, or the two products of unfused attention.
+        stream, stream_back: kernels bound by memory.
+        head: output layer's products, forward and backward; head_stream: its memory-bound kernels. Last stage only.
+        layers: host work, in passes over a block (count), forward; layers_back: backward.
+        tensor, tensor_back: collectives of tensor parallelism; expert, expert_back: all-to-all; context: of context parallelism (both passes).
+        send: boundary to the next stage and back; gather, gather_back: sharded weights (and gradients).
+        reduce: gradients once a step; update: optimizer once a step.
+    """
+
+    gemm: Floats
+    gemm_back: Floats
+    gemm8: Floats
+    gemm8_back: Floats
+    gemm4: Floats
+    gemm4_back: Floats
+    grouped: Floats
+    grouped_back: Floats
+    attention: Floats
+    attention_back: Floats
+    stream: Floats
+    stream_back: Floats
+    head: Floats
+    head_stream: Floats
+    layers: Floats
+    layers_back: Floats
+    tensor: Floats
+    tensor_back: Floats
+    expert: Floats
+    expert_back: Floats
+    context: Floats
+    send: Floats
+    gather: Floats
+    gather_back: Floats
+    reduce: Floats
+    update: Floats
+
+
+PART_NAMES = tuple(item.name for item in fields(Parts))
+
+
+def parts(cases: Sequence[Case], hide: str = "none") -> Parts:
+    """The work of every case.
+
+    Args:
+        cases: any number; hide: as of the kernel library (what of a GPU's own timings may be used).
+    """
+    values = {name: np.zeros(len(cases)) for name in PART_NAMES}
+    machines: dict[str, list[int]] = {}
+    for index, item in enumerate(cases):
+        machines.setdefault(item.machine.device, []).append(index)
+    for device, indices in machines.items():
+        kernels = kernels_of(device, hide)
+        jobs = _Jobs(kernels)
+        for index in indices:
+            _describe(cases[index], index, jobs)
+        for name, index_array, seconds in jobs.results():
+            np.add.at(values[name], index_array, seconds)
+    for index, item in enumerate(cases):
+        _communicate(item, index, values)
+    return Parts(**values)
+
+
+class _Jobs:
+    """Kernels of many cases on one device, asked for together."""
+
+    def __init__(self, kernels: Kernels) -> None:
+        self.kernels = kernels
+        self.products: dict[str, list[tuple[str, int, float, float, float, float]]] = {}
+        self.fused: list[tuple[str, int, float, float, float, float, float, float, float]] = []
+        self.streams: list[tuple[str, int, float, float]] = []
+        self.plain: list[tuple[str, int, float]] = []
+
+    def gemm(self, part: str, case: int, dtype: str, m: float, n: float, k: float, count: float) -> None:
+        self.products.setdefault(dtype, []).append((part, case, m, n, k, count))
+
+    def attention(
+        self, part: str, case: int, batch: float, heads: float, kv: float, size: float, tokens: float, value: float, factor: float
+    ) -> None:
+        self.fused.append((part, case, batch, heads, kv, size, tokens, value, factor))
+
+    def stream(self, part: str, case: int, size: float, kernels: float) -> None:
+        self.streams.append((part, case, size, kernels))
+
+    def fixed(self, part: str, case: int, seconds: float) -> None:
+        self.plain.append((part, case, seconds))
+
+    def results(self) -> list[tuple[str, NDArray[np.int64], Floats]]:
+        found: list[tuple[NDArray[np.object_], NDArray[np.int64], Floats]] = []
+        for dtype, rows in self.products.items():
+            m, n, k, count = (np.array([row[i] for row in rows]) for i in (2, 3, 4, 5))
+            found.append((_names(rows), _indices(rows), count * self.kernels.gemm_s(m, n, k, dtype)))
+        if self.fused:
+            columns = [np.array([row[i] for row in self.fused]) for i in range(2, 9)]
+            batch, heads, kv, size, tokens, value, factor = columns
+            found.append(
+                (_names(self.fused), _indices(self.fused), factor * self.kernels.attention_s(batch, heads, kv, size, tokens, value))
+            )
+        if self.streams:
+            size, kernels = (np.array([row[i] for row in self.streams]) for i in (2, 3))
+            found.append((_names(self.streams), _indices(self.streams), kernels * self.kernels.stream_s(size / np.maximum(kernels, 1))))
+        if self.plain:
+            found.append((_names(self.plain), _indices(self.plain), np.array([row[2] for row in self.plain])))
+        out = []
+        for names, indices, seconds in found:
+            for name in np.unique(names):
+                chosen = names == name
+                out.append((str(name), indices[chosen], seconds[chosen]))
+        return out
+
+
+def _names(rows: Sequence[tuple]) -> NDArray[np.object_]:  # type: ignore[type-arg]
+    return np.array([row[0] for row in rows], dtype=object)
+
+
+def _indices(rows: Sequence[tuple]) -> NDArray[np.int64]:  # type: ignore[type-arg]
+    return np.array([row[1] for row in rows], dtype=np.int64)
+
+
+def _describe(item: Case, index: int, jobs: _Jobs) -> None:
+    shape, t = item.shape, item.tensor
+    tokens = item.micro_batch * item.sequence / item.context
+    share = 1.0 / item.pipeline
+    h = shape.hidden
+    low = {"bf16": "", "fp8": "8", "mxfp8": "8", "nvfp4": "4"}[item.precision]
+    low_type = {"bf16": "bf16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "nvfp4"}[item.precision]
+    forward, backward = f"gemm{low}", f"gemm{low}_back"
+    weight_gradient = 1.0 if item.trained else 0.0
+
+    def linear(n: float, k: float, count: float, m: float = tokens, into: tuple[str, str] = (forward, backward), dtype: str = "") -> None:
+        kind = dtype or low_type
+        jobs.gemm(into[0], index, kind, m, n, k, count * share)
+        jobs.gemm(into[1], index, kind, m, k, n, count * share)
+        if weight_gradient:
+            jobs.gemm(into[1], index, kind, n, k, m, count * share)
+
+    # attention
+    a = shape.attention_layers
+    if shape.latent:
+        latent = shape.latent
+        linear(latent.query_rank + latent.kv_rank + latent.rope, h, a)
+        linear(shape.heads * (latent.nope + latent.rope) / t, latent.query_rank, a)
+        linear(shape.heads * (latent.nope + latent.value) / t, latent.kv_rank, a)
+        linear(h, shape.heads * latent.value / t, a)
+        size, value, width = latent.nope + latent.rope, latent.value, shape.heads * latent.value / t
+    else:
+        kv = max(shape.kv_heads / t, 1.0) * shape.head_size
+        width = shape.heads * shape.head_size / t
+        linear(width + 2 * kv, h, a)
+        linear(h, width, a)
+        size, value = shape.head_size, shape.head_size
+    _attention(item, index, jobs, a * share, size, value)
+    # feed-forward
+    if shape.dense_layers:
+        ffn = shape.dense_width / t
+        linear((2 if shape.gated else 1) * ffn, h, shape.dense_layers)
+        linear(h, ffn, shape.dense_layers)
+    if shape.experts and shape.expert_layers:
+        e = shape.experts
+        inner = e.latent or h
+        if e.shared:
+            linear((2 if shape.gated else 1) * e.shared / t, h, shape.expert_layers)
+            linear(h, e.shared / t, shape.expert_layers)
+        if e.latent:
+            linear(e.latent, h, shape.expert_layers)
+            linear(h, e.latent, shape.expert_layers)
+        linear(e.count, h, shape.expert_layers, dtype="bf16", into=("gemm", "gemm_back"))
+        rows = tokens / t * e.per_token  # tokens of the tensor-parallel group are dealt to its members; experts are whole
+        into = ("grouped", "grouped_back")
+        linear((2 if shape.gated else 1) * e.width, inner, shape.expert_layers, m=rows, into=into)
+        linear(inner, e.width, shape.expert_layers, m=rows, into=into)
+        jobs.stream("stream", index, rows * inner * 2 * 6 * shape.expert_layers * share, 6 * shape.expert_layers * share)
+        jobs.stream("stream_back", index, rows * inner * 2 * 8 * shape.expert_layers * share, 8 * shape.expert_layers * share)
+        _activation(item, index, jobs, rows * e.width, shape.expert_layers * share)
+    if shape.state_space:
+        m = shape.state_space
+        inner_width = m.heads * m.head_size / t
+        linear(2 * inner_width + (2 * m.groups * m.state + m.heads) / t, h, shape.state_space_layers)
+        linear(h, inner_width, shape.state_space_layers)
+        # chunked scan: inputs, states every 128 tokens, outputs, a convolution and a gate, about 30 bytes an element of the inner width
+        moved = tokens * inner_width * 30 * shape.state_space_layers * share
+        jobs.stream("stream", index, moved, 8 * shape.state_space_layers * share)
+        jobs.stream("stream_back", index, 2.5 * moved, 16 * shape.state_space_layers * share)
+    if shape.dense_layers:
+        _activation(item, index, jobs, tokens * shape.dense_width / t, shape.dense_layers * share)
+    _streams(item, index, jobs, tokens, share)
+    _head(item, index, jobs, tokens)
+    passes = shape.attention_layers * 0.5 + shape.dense_layers * 0.5 + shape.expert_layers * 1.0 + shape.state_space_layers * 0.7
+    jobs.fixed("layers", index, passes * share)
+    jobs.fixed("layers_back", index, passes * share)
+    _update(item, index, jobs)
+
+
+def _attention(item: Case, index: int, jobs: _Jobs, layers: float, size: float, value: float) -> None:
+    shape, t, s, b = item.shape, item.tensor, float(item.sequence), item.micro_batch
+    heads = shape.heads / t
+    if item.program != "megatron_2021":
+        kv = max(shape.kv_heads / t, 1.0)
+        full = layers if not shape.window else layers / 2
+        for part, factor in (("attention", 1.0), ("attention_back", BACKWARD_OF_ATTENTION)):
+            jobs.attention(part, index, b, heads, kv, size, s, value, factor * full / item.context)
+            if shape.window:
+                near = min(float(shape.window), s)
+                pieces = s / near
+                jobs.attention(part, index, b * pieces, heads, kv, size, near, value, 2 * factor * full / item.context)
+        return
+    matrices = b * heads
+    elements = matrices * s * s
+    for part, products in (("attention", 2), ("attention_back", 4)):
+        jobs.fixed(part, index, layers * products * jobs.kernels.batched_gemm_s(matrices, s, s, size))
+    jobs.stream("stream", index, layers * elements * 9, 2 * layers)  # softmax 4, dropout 5
+    jobs.stream("stream_back", index, layers * elements * 11, 2 * layers)
+
+
+def _activation(item: Case, index: int, jobs: _Jobs, elements: float, layers: float) -> None:
+    forward = 6.0 if item.shape.gated else 4.0
+    if item.precision != "bf16":
+        forward += 4.0
+    jobs.stream("stream", index, forward * elements * layers, layers)
+    jobs.stream("stream_back", index, (forward + 4.0) * elements * layers, layers)
+
+
+def _streams(item: Case, index: int, jobs: _Jobs, tokens: float, share: float) -> None:
+    """Norms, residuals, position embedding, quantisation: bytes of one block are counted in units of a token's hidden vector."""
+    shape = item.shape
+    blocks = (shape.attention_layers + shape.dense_layers + shape.expert_layers + shape.state_space_layers) * share
+    old = item.program == "megatron_2021"
+    split = item.tensor if not old else 1
+    unit = tokens * shape.hidden / split
+    forward = blocks * unit * (4 + 6 + (1 if old else 0))
+    backward = blocks * unit * (10 + 6 + (5 if old else 0))
+    jobs.stream("stream", index, forward, 2 * blocks)
+    jobs.stream("stream_back", index, backward, 3 * blocks)
+    rotary = tokens * (shape.heads + shape.kv_heads) * shape.head_size / item.tensor * 4
+    jobs.stream("stream", index, shape.attention_layers * share * rotary, 2 * shape.attention_layers * share)
+    jobs.stream("stream_back", index, shape.attention_layers * share * rotary, 2 * shape.attention_layers * share)
+    if item.precision != "bf16":
+        quantised = blocks * tokens * 4 * (shape.hidden + shape.hidden / item.tensor)
+        jobs.stream("stream", index, quantised, 2 * blocks)
+        jobs.stream("stream_back", index, quantised, 2 * blocks)
+
+
+def _head(item: Case, index: int, jobs: _Jobs, tokens: float) -> None:
+    vocabulary = item.padded_vocabulary / item.tensor
+    count = 1.0 + item.shape.extra_heads
+    for m, n, k in (
+        (tokens, vocabulary, item.shape.hidden),
+        (tokens, item.shape.hidden, vocabulary),
+        (vocabulary, item.shape.hidden, tokens),
+    ):
+        jobs.gemm("head", index, "bf16", m, n, k, count)
+    jobs.stream("head_stream", index, count * tokens * vocabulary * LOGIT_BYTES[item.program], 8)
+
+
+def parameters_of_gpu(item: Case) -> tuple[float, float]:
+    """Weights that one GPU of the fullest stage works with: (all but routed experts, routed experts), before sharding over data parallelism."""
+    shape = item.shape
+    ends = shape.hidden * (item.padded_vocabulary * (1 if shape.tied and item.pipeline == 1 else 2 if item.pipeline == 1 else 1))
+    ends += shape.hidden * shape.learned_positions
+    dense = (shape.dense_parameters / item.pipeline + ends) / item.tensor
+    return dense, shape.routed_parameters / item.pipeline / item.expert
+
+
+def _update(item: Case, index: int, jobs: _Jobs) -> None:
+    dense, routed = parameters_of_gpu(item)
+    shards = 1.0 if item.program == "megatron_2021" else float(item.data * item.context)
+    expert_shards = max(1.0, item.data * item.context * item.tensor / item.expert) if item.program != "megatron_2021" else 1.0
+    held = (dense / shards + routed / expert_shards) if item.trained else 0.0
+    jobs.stream("update", index, held * OPTIMIZER_BYTES, 8)
+
+
+def _link(item: Case, members: float, stride: float) -> tuple[float, bool]:
+    """One-way bandwidth that each member of a ring gets (bytes/s), and whether the group leaves the NVLink domain."""
+    device = devices.load(item.machine.device)
+    inner = device.nvlink_bytes_per_s or device.pcie_bytes_per_s or 16e9
+    if members * stride <= item.machine.domain:
+        return inner, False
+    inside = max(1.0, item.machine.domain / stride) if stride < item.machine.domain else 1.0
+    inside = min(inside, members)
+    return min(inner, inside * item.machine.network_bytes_per_s), True
+
+
+def ring_s(item: Case, size: float, members: float, stride: float, passes: float) -> float:
+    """A ring over a group: passes x (n - 1) / n x bytes / bandwidth + steps x latency; 2 passes all-reduce, 1 all-gather or reduce-scatter."""
+    if members <= 1 or size <= 0:
+        return 0.0
+    bandwidth, outside = _link(item, members, stride)
+    latency = (8e-6 if outside else 2e-6) * min(passes * (members - 1), 64) + 8e-6
+    share = 0.8 if not outside else 0.85
+    return passes * (members - 1) / members * size / (bandwidth * share) + latency
+
+
+def _communicate(item: Case, index: int, values: dict[str, Floats]) -> None:
+    shape, t = item.shape, item.tensor
+    tokens = item.micro_batch * item.sequence / item.context
+    boundary = 2.0 * tokens * shape.hidden
+    share = 1.0 / item.pipeline
+    if t > 1:
+        each = ring_s(item, boundary, t, 1, 2)
+        blocks = (shape.attention_layers + shape.dense_layers + shape.expert_layers + shape.state_space_layers) * share
+        values["tensor"][index] = blocks * each
+        values["tensor_back"][index] = blocks * each
+    if item.expert > 1 and shape.experts:
+        # a token goes once to each GPU that holds one of its experts, and over the network once to each domain that does
+        domains = max(1.0, item.expert * t / item.machine.domain)
+        chosen = float(shape.experts.per_token)
+        gpus = item.expert * (1 - (1 - 1 / item.expert) ** chosen) * (1 - 1 / item.expert)
+        away = domains * (1 - (1 - 1 / domains) ** chosen) * (1 - 1 / domains)
+        size = tokens / t * 2.0 * (shape.experts.latent or shape.hidden)
+        device = devices.load(item.machine.device)
+        inner = device.nvlink_bytes_per_s or 16e9
+        seconds = size * max(gpus / (0.7 * inner), away / (0.7 * item.machine.network_bytes_per_s)) + 30e-6
+        values["expert"][index] = 2 * seconds * shape.expert_layers * share
+        values["expert_back"][index] = 2 * seconds * shape.expert_layers * share
+    if item.context > 1:
+        kv = 2 * tokens * max(shape.kv_heads / t, 1.0) * shape.head_size * 2.0
+        values["context"][index] = 3 * shape.attention_layers * share * ring_s(item, kv * item.context, item.context, t, 1)
+    if item.pipeline > 1:
+        stride = item.gpus / item.pipeline
+        outside = stride >= item.machine.domain or item.gpus > item.machine.domain
+        device = devices.load(item.machine.device)
+        bandwidth = item.machine.network_bytes_per_s if outside else (device.nvlink_bytes_per_s or 16e9)
+        values["send"][index] = 2 * item.virtual * (boundary / t / (0.8 * bandwidth) + 15e-6)
+    dense, routed = parameters_of_gpu(item)
+    replicas = item.data * item.context
+    expert_replicas = max(1.0, replicas * t / item.expert) if routed else 1.0
+    if item.sharded:
+        gather = ring_s(item, 2 * dense, replicas, t, 1) + ring_s(item, 2 * routed, expert_replicas, item.expert, 1)
+        values["gather"][index] = gather
+        values["gather_back"][index] = gather * ((1.0 if item.regather else 0.0) + (1.0 if item.trained else 0.0))
+    elif item.trained:
+        size = 2.0 if item.program == "megatron_2021" else 3.0  # 16-bit gradients all-reduced; fp32 reduced and 16-bit weights gathered
+        reduce = ring_s(item, size * dense, replicas, t, 2) + ring_s(item, size * routed, expert_replicas, item.expert, 2)
+        if item.pipeline > 1 and shape.tied:
+            reduce += ring_s(item, size * shape.hidden * item.padded_vocabulary / t, 2, item.gpus / item.pipeline, 2)
+        values["reduce"][index] = reduce
