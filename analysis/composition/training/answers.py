@@ -87,10 +87,9 @@ def answers(frame: pd.DataFrame) -> pd.DataFrame:
     tokens = np.array([item.global_batch * item.sequence / item.gpus for item in cases])
     out.loc[rows, "tokens_per_s_per_gpu"] = tokens / seconds["step_time_s"].to_numpy()
     held = [memory(item, item.recompute) for item in cases]
-    out.loc[rows, "memory_gib"] = [
-        min(each.total, capacity_bytes(item)) / GIB if fits(item, each) else each.total / GIB
-        for item, each in zip(cases, held, strict=True)
-    ]
-    out.loc[rows, "fits"] = ["yes" if fits(item, each) else "no" for item, each in zip(cases, held, strict=True)]
+    good = [fits(item, each) for item, each in zip(cases, held, strict=True)]
+    most = [capacity_bytes(item) if runs else np.inf for item, runs in zip(cases, good, strict=True)]
+    out.loc[rows, "memory_gib"] = [min(each.total, limit) / GIB for each, limit in zip(held, most, strict=True)]
+    out.loc[rows, "fits"] = ["yes" if runs else "no" for runs in good]
     out.loc[rows, "assumed"] = ["; ".join(item.assumed) for item in cases]
     return out

@@ -14,7 +14,7 @@ from analysis.errors import InputError
 from analysis.hardware import devices
 
 Program = Literal["megatron_2021", "megatron", "fsdp"]
-"""megatron_2021: attention written out, dropout, no overlap, 16-bit gradients; megatron: today's; fsdp: PyTorch's sharded data parallelism."""
+"""megatron_2021: attention written out, dropout, no overlap, 16-bit gradients; megatron: today's; fsdp: PyTorch's, sharded."""
 
 OTHER_NAMES = {
     "Model": "model",
@@ -84,7 +84,7 @@ MACHINES = {
     "gh200": Machine("GH200-96GB", 4, 50e9),
     "v100": Machine("V100-SXM3-32GB", 16, 6.25e9),
 }
-"""Domain and network as the vendors build their systems: DGX A100 (HDR), DGX H100 and B200 (NDR), GB200 NVL72 (NDR), B300 and GB300 (XDR)."""
+"""Domain and network as the vendors build them: DGX A100 (HDR), DGX H100 and B200 (NDR), GB200 NVL72 (NDR), B300 and GB300 (XDR)."""
 
 UNNAMED = Machine("A100-SXM4-80GB", 8, 12.5e9)
 """A table that names no device: eight A100 of 80 GB a node and 800 Gbit/s between nodes (vTrain's own configuration files, node_size and
@@ -173,14 +173,9 @@ def machine_of(text: str) -> Machine:
     plain = text.lower().replace(" ", "_").replace("-", "_")
     for prefix in ("dgx_", "hgx_", "nvidia_", "8x_", "8x"):
         plain = plain.removeprefix(prefix)
-    base = (
-        plain.removesuffix("_gpu")
-        .removesuffix("_nvl72")
-        .removesuffix("_sxm")
-        .removesuffix("_80gb")
-        .removesuffix("_sxm5")
-        .removesuffix("_sxm4")
-    )
+    base = plain
+    for suffix in ("_gpu", "_nvl72", "_sxm", "_80gb", "_sxm5", "_sxm4"):
+        base = base.removesuffix(suffix)
     if base in MACHINES:
         return MACHINES[base]
     if plain in MACHINES:
@@ -202,7 +197,7 @@ def case(raw: dict[str, str]) -> Case:
     Raises:
         InputError: what is missing or cannot be.
     """
-    row = {}
+    row: dict[str, str] = {}
     for key, value in raw.items():
         row.setdefault(OTHER_NAMES.get(key.strip(), key.strip()), str(value))
     assumed: list[str] = []
@@ -259,11 +254,8 @@ def case(raw: dict[str, str]) -> Case:
         raise InputError(f"{pipeline} pipeline stages for {shape.blocks} layers")
     if expert > 1 and (not shape.experts or shape.experts.count % expert):
         raise InputError(f"expert_parallel {expert} does not divide the experts of {named.name}")
-    fsdp = (
-        _number(row, "fsdp")
-        if not row.get("fsdp", "").strip().lower().startswith(("t", "f"))
-        else float(row["fsdp"].strip().lower()[0] == "t")
-    )
+    flag = row.get("fsdp", "").strip().lower()
+    fsdp = float(flag[0] == "t") if flag[:1] in ("t", "f") else _number(row, "fsdp")
     sharded = bool(fsdp) or sharding in ("FULL_SHARD", "SHARD_GRAD_OP")
     recompute = _recompute(row, assumed, old)
     kind = row.get("kind", "").strip().lower()

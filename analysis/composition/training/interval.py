@@ -25,7 +25,7 @@ def group(item: Case) -> str:
 
 
 def doubt(parts: Parts, plans: Plans, shares: Floats) -> Floats:
-    """Standard deviation of log time that the shares' prior spreads give: sqrt(sum over shares (d log t / d log share x spread)^2 + floor^2).
+    """Standard deviation of log time from the shares' prior spreads: sqrt(sum (d log t / d log share x spread)^2 + floor^2).
 
     Args:
         parts, plans: of the cases; shares: at which the derivative is taken.

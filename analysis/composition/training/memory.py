@@ -13,7 +13,7 @@ GIB = float(2**30)
 RESERVE_BYTES = 1.5 * GIB
 """Driver, communication buffers, fragmentation."""
 SLACK = 0.9
-"""A plan is called too big only when this share of the estimate is above the capacity: programs offload, free early and recompute cheap parts."""
+"""A plan is too big only when this share of the estimate is above the capacity: programs offload, free early, recompute cheap parts."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def _state(item: Case) -> float:
 
 
 def _block_bytes(item: Case, recompute: str) -> tuple[float, float]:
-    """Bytes that one block keeps for one microbatch, and what is needed while it is recomputed (Korthikanti et al. 2022, equations 1 to 5)."""
+    """Bytes that a block keeps for a microbatch, and what is needed while it is recomputed (Korthikanti et al. 2022, eq. 1 to 5)."""
     shape, t = item.shape, item.tensor
     tokens = item.micro_batch * item.sequence / item.context
     h = shape.hidden
@@ -107,9 +107,7 @@ def settle(item: Case) -> Case:
     if item.recompute:
         return item
     if item.program == "megatron_2021":
-        return settled(
-            item, "full", "whole blocks recomputed, as the published Megatron runs on A100 did and vTrain's own configuration files say"
-        )
+        return settled(item, "full", "whole blocks recomputed, as published Megatron runs on A100 did and vTrain's own files say")
     if SLACK * memory(item, "none").total <= capacity_bytes(item) or item.program == "megatron":
         return settled(item, "none", "nothing of weight recomputed")
     return settled(item, "full", "whole blocks recomputed: it does not fit without")

@@ -34,16 +34,12 @@ SHARES = {
     "product_4": Share(1.5, 0.25, "the same in 4 bits"),
     "grouped": Share(1.3, 0.25, "time of grouped products of experts over one product of as many rows"),
     "attention": Share(1.15, 0.2, "time of fused attention over the kernel model"),
-    "flash_2": Share(
-        1.7, 0.2, "the same on Hopper and later by kernels written for Ampere (FlashAttention 2: 335 TFLOP/s on H100, arXiv:2307.08691)"
-    ),
+    "flash_2": Share(1.7, 0.2, "the same on Hopper and later by kernels written for Ampere (FlashAttention 2, arXiv:2307.08691)"),
     "stream_old": Share(1.3, 0.25, "time of memory-bound kernels over their bytes, Megatron of 2021"),
     "stream": Share(1.2, 0.25, "the same today"),
     "host_old_s": Share(1.0e-3, 0.4, "host work of one pass over a block, Megatron of 2021 (s)"),
     "host_s": Share(0.7e-3, 0.4, "the same today (s)"),
-    "host_spread": Share(
-        0.1, 0.6, "host work grows by this for every doubling of the tensor-parallel group: each collective waits for the slowest"
-    ),
+    "host_spread": Share(0.1, 0.6, "growth of host work with every doubling of the tensor-parallel group, which waits for its slowest"),
     "tensor_old": Share(1.1, 0.3, "exposed share of tensor-parallel collectives, without overlap"),
     "tensor": Share(0.6, 0.4, "exposed share of tensor-parallel collectives, with overlap"),
     "expert": Share(0.7, 0.4, "exposed share of the all-to-all of experts"),
@@ -91,9 +87,7 @@ class Plans:
             selective=np.array([float(item.recompute == "selective") for item in cases]),
             nodes=np.array([max(1.0, item.gpus / item.machine.domain) for item in cases]),
             sharded=np.array([item.sharded for item in cases]),
-            flash_2=np.array(
-                [item.program == "fsdp" and devices.load(item.machine.device).architecture not in ("volta", "ampere") for item in cases]
-            ),
+            flash_2=np.array([item.program == "fsdp" and not _ampere(item) for item in cases]),
             blocks=np.array([item.shape.blocks / item.pipeline for item in cases]),
             ends_as_layers=np.array([ends_as_layers(item) for item in cases]),
             tensor=np.array([float(item.tensor) for item in cases]),
@@ -101,8 +95,12 @@ class Plans:
         )
 
 
+def _ampere(item: Case) -> bool:
+    return devices.load(item.machine.device).architecture in ("volta", "ampere")
+
+
 def ends_as_layers(item: Case) -> bool:
-    """Whether the stages are dealt so that the output layer takes a block's place: where the blocks alone do not divide (126 or 94 over 8)."""
+    """Whether the output layer takes a block's place in the deal: where the blocks alone do not divide (126 or 94 over 8)."""
     shape = item.shape
     own = shape.attention_layers if not shape.state_space_layers else shape.blocks
     return item.pipeline > 1 and (own % (item.pipeline * item.virtual) != 0 or shape.extra_heads > 0)
@@ -114,8 +112,8 @@ BREAKDOWN = ("products", "attention", "memory_bound", "recompute", "output_layer
 def step(parts: Parts, plans: Plans, shares: Floats) -> dict[str, Floats]:
     """Seconds of a step and what they are made of; `total` is their sum.
 
-    A stage's microbatch takes the fourth-power mean of what the GPU and what the host need; m microbatches pass the busiest stage, filling and
-    draining adds the other stages' passes over v chunks; gradients and optimizer follow.
+    A stage's microbatch takes the fourth-power mean of what GPU and host need; m microbatches pass the busiest stage, filling and draining
+    adds the other stages' passes over v chunks; gradients and optimizer follow.
 
     Args:
         parts: see `work`; plans: see above; shares: in the order of `NAMES`.
@@ -125,13 +123,9 @@ def step(parts: Parts, plans: Plans, shares: Floats) -> dict[str, Floats]:
     host = np.where(plans.old, s["host_old_s"], s["host_s"]) * (1 + s["host_spread"] * np.log2(plans.tensor))
     tensor = np.where(plans.old, s["tensor_old"], s["tensor"])
     grouped = s["grouped"] * np.select([plans.low == 16, plans.low == 8], [s["product_16"], s["product_8"]], s["product_4"])
-    products = s["product_16"] * parts.gemm + s["product_8"] * parts.gemm8 + s["product_4"] * parts.gemm4 + grouped * parts.grouped
-    products_back = (
-        s["product_16"] * parts.gemm_back
-        + s["product_8"] * parts.gemm8_back
-        + s["product_4"] * parts.gemm4_back
-        + grouped * parts.grouped_back
-    )
+    rates = (s["product_16"], s["product_8"], s["product_4"])
+    products = rates[0] * parts.gemm + rates[1] * parts.gemm8 + rates[2] * parts.gemm4 + grouped * parts.grouped
+    products_back = rates[0] * parts.gemm_back + rates[1] * parts.gemm8_back + rates[2] * parts.gemm4_back + grouped * parts.grouped_back
     kind = np.where(plans.old, s["product_16"], s["attention"] * np.where(plans.flash_2, s["flash_2"], 1.0))
     attention, attention_back = kind * parts.attention, kind * parts.attention_back
     memory, memory_back = stream * parts.stream, stream * parts.stream_back

@@ -1,4 +1,4 @@
-"""How right is the training predictor on runs of a source that it has never seen? Scores with that source left out, and the shipped shares."""
+"""How right is the training predictor on runs of a source that it has never seen? Scores with it left out, and the shipped shares."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def stretches(prepared: Mapping[str, Prepared], hidden: tuple[str, ...] = ()) ->
             if name in prepared:
                 for group, values in scores_of(prepared[name], shares).items():
                     found[group].append(values)
-    everything = [values for values in found["dense"] + found["mixture"]]
+    everything = found["dense"] + found["mixture"]
     return {name: interval.stretch(values or everything) for name, values in found.items()}
 
 
@@ -98,8 +98,9 @@ def predictions(item: Prepared, shares: Floats, stretched: Mapping[str, tuple[fl
 
 
 def roofline_s(case: Any) -> float:
-    """Model arithmetic, and what is recomputed, at the data sheet's 16-bit peak on all GPUs (s): the trivial baseline, before its constant."""
-    flop = case.shape.flop_per_token(case.sequence) * case.global_batch * case.sequence * (4 / 3 if case.recompute == "full" else 1.0)
+    """Model arithmetic, and what is recomputed, at the data sheet's peak on all GPUs (s): the trivial baseline, before its constant."""
+    again = 4 / 3 if case.recompute == "full" else 1.0
+    flop = again * case.shape.flop_per_token(case.sequence) * case.global_batch * case.sequence
     device = devices.load(case.machine.device)
     kind = {"bf16": ("bf16", "fp16"), "fp8": ("fp8",), "mxfp8": ("fp8",), "nvfp4": ("fp4",)}[case.precision]
     peak = next(device.peak_flop_per_s(name) for name in (*kind, "fp16") if name in device.peak)
@@ -151,7 +152,7 @@ def freeze(prepared: Mapping[str, Prepared]) -> None:
     """Write the shipped shares: fitted on every source, intervals stretched on each with itself left out."""
     shares, stretched = fit.fit(list(prepared.values())), stretches(prepared)
     content = {
-        "split": "shares fitted on every source of data/measured_suite/splits.yaml (shipped); stretch: each source predicted with itself left out",
+        "split": "shares: every source of data/measured_suite/splits.yaml (shipped); stretch: each source predicted with itself left out",
         "shares": {
             name: {
                 "value": float(f"{value:.6g}"),

@@ -21,7 +21,7 @@ OPTIMIZER_BYTES = 34.0
 """Adam on one parameter: reads gradient 4, fp32 weight 4, two moments 8; writes 4 + 8 + 2; clears and unscales gradients (bytes)."""
 
 LOGIT_BYTES = {"megatron_2021": 36.0, "megatron": 26.0, "fsdp": 12.0}
-"""Traffic of a logit in output layer and loss (bytes): fp32 copy, maximum, exponential, sum, gradient, cast; fewer where kernels are fused."""
+"""Traffic of a logit in output layer and loss (bytes): fp32 copy, maximum, exponential, sum, gradient, cast; fewer where fused."""
 
 BACKWARD_OF_ATTENTION = 2.5
 """Products of the backward pass over those of the forward pass of fused attention (five in place of two)."""
@@ -38,7 +38,7 @@ class Parts:
         stream, stream_back: kernels bound by memory.
         head: output layer's products, forward and backward; head_stream: its memory-bound kernels. Last stage only.
         layers: host work, in passes over a block (count), forward; layers_back: backward.
-        tensor, tensor_back: collectives of tensor parallelism; expert, expert_back: all-to-all; context: of context parallelism (both passes).
+        tensor, tensor_back: collectives of tensor parallelism; expert, expert_back: all-to-all; context: collectives of both passes.
         send: boundary to the next stage and back; gather, gather_back: sharded weights (and gradients).
         reduce: gradients once a step; update: optimizer once a step.
     """
@@ -288,7 +288,7 @@ def _head(item: Case, index: int, jobs: _Jobs, tokens: float) -> None:
 
 
 def parameters_of_gpu(item: Case) -> tuple[float, float]:
-    """Weights that one GPU of the fullest stage works with: (all but routed experts, routed experts), before sharding over data parallelism."""
+    """Weights that a GPU of the fullest stage works with: (all but routed experts, routed experts), before sharding."""
     shape = item.shape
     ends = shape.hidden * (item.padded_vocabulary * (1 if shape.tied and item.pipeline == 1 else 2 if item.pipeline == 1 else 1))
     ends += shape.hidden * shape.learned_positions
@@ -316,7 +316,7 @@ def _link(item: Case, members: float, stride: float) -> tuple[float, bool]:
 
 
 def ring_s(item: Case, size: float, members: float, stride: float, passes: float) -> float:
-    """A ring over a group: passes x (n - 1) / n x bytes / bandwidth + steps x latency; 2 passes all-reduce, 1 all-gather or reduce-scatter."""
+    """A ring: passes x (n - 1) / n x bytes / bandwidth + steps x latency; 2 passes all-reduce, 1 all-gather or reduce-scatter."""
     if members <= 1 or size <= 0:
         return 0.0
     bandwidth, outside = _link(item, members, stride)
