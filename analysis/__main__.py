@@ -1,4 +1,7 @@
-"""`python -m analysis NAME ...`: runs the command in `analysis/commands/NAME.py`."""
+"""`python -m analysis [--debug] NAME ...`: runs the command in `analysis/commands/NAME.py`.
+
+Exit status: 0 done; 1 a check failed; 2 bad input, told in one line; 70 a fault of this program, told in one line (`--debug` shows where).
+"""
 
 from __future__ import annotations
 
@@ -21,11 +24,45 @@ def summary(name: str) -> str:
     return (ast.get_docstring(ast.parse(text)) or "").split("\n")[0]
 
 
+UNFORESEEN = 70  # EX_SOFTWARE of sysexits.h
+
+
 def main(arguments: list[str]) -> int:
-    """Run one command; returns the exit status (2: bad input, told in one line)."""
+    """Run one command; returns the exit status."""
+    debug = arguments[:1] == ["--debug"]
+    arguments = arguments[debug:]
+    try:
+        return _run(arguments)
+    except BrokenPipeError:
+        return 1
+    except KeyboardInterrupt:
+        print("error: interrupted", file=sys.stderr)
+        return 130
+    except Exception as error:
+        if debug:
+            raise
+        from analysis.errors import shown
+
+        what = shown(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__, 300)
+        if isinstance(error, MemoryError):
+            print(f"error: needs more memory than there is ({what})", file=sys.stderr)
+            return 2
+        if isinstance(error, OSError) and error.errno is not None:  # a full disk, a folder that went away
+            print(f"error: {shown(str(error.filename or 'a file'), 300)}: {error.strerror or what}", file=sys.stderr)
+            return 2
+        print(
+            f"error: a fault of this program: {what} (python -m analysis --debug {' '.join(arguments[:1])} ... shows where)",
+            file=sys.stderr,
+        )
+        return UNFORESEEN
+
+
+def _run(arguments: list[str]) -> int:
     names = command_names()
     if not arguments or arguments[0] in ("-h", "--help"):
-        print("usage: python -m analysis COMMAND [ARGUMENTS]   (COMMAND --help says more)\n")
+        print(
+            "usage: python -m analysis [--debug] COMMAND [ARGUMENTS]   (COMMAND --help says more; --debug shows the traceback of a fault)\n"
+        )
         for name in names:
             print(f"  {name:<12} {summary(name)}")
         return 0
@@ -45,8 +82,6 @@ def main(arguments: list[str]) -> int:
     except (InputError, DatasetMissing) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except BrokenPipeError:
-        return 1
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from analysis.documents import construct, parse_yaml, read_text
 from analysis.errors import InputError
 
 
@@ -20,50 +21,16 @@ class Strict(BaseModel):
 Model = TypeVar("Model", bound=BaseModel)
 
 
-class _Loader(yaml.SafeLoader):
-    """SafeLoader that refuses a key given twice in one mapping."""
-
-
-def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
-    seen: dict[Any, int] = {}
-    for key_node, _ in node.value:
-        if key_node.tag == "tag:yaml.org,2002:merge":
-            continue
-        key = loader.construct_object(key_node, deep=True)
-        line = key_node.start_mark.line + 1
-        if key in seen:
-            raise InputError(f"given twice (first on line {seen[key]})", line=line, key=str(key))
-        seen[key] = line
-    loader.flatten_mapping(node)
-    return {loader.construct_object(k, deep=True): loader.construct_object(v, deep=True) for k, v in node.value}
-
-
-_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
-
-
 def read_yaml_text(path: str | Path) -> tuple[Any, yaml.Node | None]:
     """Parse a YAML file into plain objects and its node tree (which knows the line of every key).
 
     Args:
         path: the file.
     Raises:
-        InputError: the file is missing, is not YAML, or gives a key twice.
+        InputError: the file is missing, is not YAML, gives a key twice, or is beyond a limit of `analysis.documents`.
     """
-    path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=path) from error
-    except UnicodeDecodeError as error:
-        raise InputError("is not UTF-8 text", path=path) from error
-    try:
-        return yaml.load(text, Loader=_Loader), yaml.compose(text, Loader=yaml.SafeLoader)
-    except InputError as error:
-        raise InputError(error.message, path=path, line=error.line, key=error.key) from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or "cannot be parsed"
-        raise InputError(f"not valid YAML: {problem}", path=path, line=mark.line + 1 if mark else None) from None
+    node = parse_yaml(read_text(path), path)
+    return construct(node, path), node
 
 
 def _line_of(node: yaml.Node | None, location: tuple[int | str, ...]) -> int | None:

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+
+LONGEST_VALUE = 200  # characters of a cell, key or path that an error repeats
+LONGEST_MESSAGE = 1000
+_QUOTED = re.compile(rf"'[^']{{{LONGEST_VALUE},}}'|\"[^\"]{{{LONGEST_VALUE},}}\"|[^\s'\"]{{{LONGEST_VALUE},}}")
+
+
+def shown(text: str, longest: int = LONGEST_MESSAGE) -> str:
+    """Text of a file as a terminal may show it: one line, no control characters or changes of direction, cut in the middle."""
+    if len(text) > longest:
+        text = f"{text[: longest * 2 // 3]}...{text[-longest // 4 :]}"
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)
 
 
 class InputError(ValueError):
-    """Bad input, told in one line as `file:line: key: message`.
+    """Bad input, told in one line as `file:line: key: message`; what it repeats of the input is escaped and cut.
 
     Args:
         message: what is wrong and what was expected.
@@ -17,5 +31,7 @@ class InputError(ValueError):
 
     def __init__(self, message: str, *, path: str | Path | None = None, line: int | None = None, key: str | None = None) -> None:
         self.message, self.path, self.line, self.key = message, path, line, key
-        where = "" if path is None else str(path) if line is None else f"{path}:{line}"
-        super().__init__(": ".join(part for part in (where, key, message) if part))
+        named = None if path is None else shown(str(path), 2 * LONGEST_VALUE)
+        where = "" if named is None else named if line is None else f"{named}:{line}"
+        told = shown(_QUOTED.sub(lambda found: shown(found[0], LONGEST_VALUE), message)) if len(message) > LONGEST_VALUE else shown(message)
+        super().__init__(": ".join(part for part in (where, shown(key, LONGEST_VALUE) if key else key, told) if part))

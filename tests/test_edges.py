@@ -87,3 +87,29 @@ def test_the_command_line_lists_its_commands_and_refuses_others() -> None:
     assert listed.returncode == 0 and "claims" in listed.stdout and "bench" in listed.stdout
     refused = run_analysis("nothing")
     assert refused.returncode == 2 and "no command 'nothing'" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "told"),
+    [
+        (RuntimeError("two\nlines"), 70, r"error: a fault of this program: RuntimeError: two\nlines (python -m analysis --debug mtap"),
+        (RecursionError("maximum recursion depth exceeded"), 70, "RecursionError"),
+        (OSError(28, "No space left on device", "out.csv"), 2, "error: out.csv: No space left on device"),
+        (MemoryError(), 2, "error: needs more memory than there is"),
+    ],
+)
+def test_whatever_is_unforeseen_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], fault: Exception, status: int, told: str
+) -> None:
+    from analysis import __main__ as door
+    from analysis.commands import mtap
+
+    def fail(**_: object) -> None:
+        raise fault
+
+    monkeypatch.setattr(mtap, "app", fail)
+    assert door.main(["mtap"]) == status
+    printed = capsys.readouterr().err
+    assert told in printed and len(printed.splitlines()) == 1
+    with pytest.raises(type(fault)):
+        door.main(["--debug", "mtap"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -11,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from analysis.documents import construct, parse_yaml, read_bytes, read_text
 from analysis.errors import InputError
 
 # Sections of Timeloop's input; the ones that describe a search or an area change no count of one mapping.
@@ -57,21 +59,11 @@ class File:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        try:
-            text = self.path.read_text(encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", path=self.path) from error
-        except UnicodeDecodeError as error:
-            raise InputError("is not UTF-8 text", path=self.path) from error
+        text = read_text(self.path)
         for number, line in enumerate(text.splitlines(), 1):
             if "{{" in line.split("#")[0] or "{%" in line.split("#")[0]:
                 raise InputError("a template: expand it first (Timeloop's front end writes the expanded file)", path=self.path, line=number)
-        try:
-            self.root = self._build(yaml.compose(text, Loader=yaml.SafeLoader))
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            problem = getattr(error, "problem", None) or "cannot be parsed"
-            raise InputError(f"not valid YAML: {problem}", path=self.path, line=mark.line + 1 if mark else None) from None
+        self.root = self._build(parse_yaml(text, self.path))
 
     def _build(self, node: yaml.Node | None) -> Any:
         if isinstance(node, yaml.MappingNode):
@@ -83,7 +75,10 @@ class File:
                 line = key_node.start_mark.line + 1
                 if key_node.tag == "tag:yaml.org,2002:merge":
                     for part in value_node.value if isinstance(value_node, yaml.SequenceNode) else [value_node]:
-                        for key, value in self._build(part).items():
+                        merged = self._build(part)
+                        if not isinstance(merged, Tree):
+                            raise InputError("expected a mapping to merge", path=self.path, line=line, key="<<")
+                        for key, value in merged.items():
                             if key not in tree:
                                 tree[key], tree.lines[key] = value, line
                     continue
@@ -95,9 +90,7 @@ class File:
             return tree
         if isinstance(node, yaml.SequenceNode):
             return [self._build(item) for item in node.value]
-        if node is None:
-            return None
-        return yaml.SafeLoader("").construct_object(node)
+        return construct(node, self.path)
 
     def error(self, message: str, key: str, within: Any = None, name: str | None = None) -> InputError:
         """An error at `key`; its line is that of `name` (or of the last part of the key) in `within`."""
@@ -135,7 +128,7 @@ class File:
     def number(self, value: Any, key: str, within: Any = None, symbols: Mapping[str, Any] | None = None) -> float:
         """A number, or arithmetic over numbers and named attributes."""
         found = self._reckon(value, symbols or {}, 0)
-        if found is None:
+        if found is None or not math.isfinite(found):
             raise self.error(f"expected a number (got {value!r})", key, within)
         return found
 
@@ -151,7 +144,7 @@ class File:
             return None
         if isinstance(value, (int, float)):
             return value
-        if not isinstance(value, str):
+        if not isinstance(value, str) or len(value) > 1000:
             return None
 
         def walk(node: ast.AST) -> float:
@@ -172,7 +165,7 @@ class File:
 
         try:
             return walk(ast.parse(value.strip(), mode="eval"))
-        except (ValueError, SyntaxError, ZeroDivisionError, OverflowError, TypeError):
+        except (ArithmeticError, MemoryError, RecursionError, SyntaxError, TypeError, ValueError):
             return None
 
 
@@ -197,12 +190,15 @@ def is_native(path: str | Path) -> bool:
         root = File(path).root
     except InputError:
         # Not readable as Timeloop's; the reader of our own format tells what is wrong, unless a template hides a section.
-        text = Path(path).read_text(encoding="utf-8", errors="replace") if Path(path).is_file() else ""
+        try:
+            text = read_bytes(path).decode("utf-8", errors="replace")
+        except InputError:
+            return False
         return bool(re.search(rf"^(?:{'|'.join(sorted(NATIVE))})\s*:", text, re.MULTILINE))
     return isinstance(root, Tree) and bool(NATIVE & set(root))
 
 
 def split_name(name: str) -> tuple[str, int]:
     """A component's name and how many a range makes of it: `PE[0..167]` is 168 of PE."""
-    found = re.fullmatch(r"(.*?)\s*\[\s*(\d+)\s*\.\.\s*(\d+)\s*\]", name)
+    found = re.fullmatch(r"(.*?)\s*\[\s*(\d{1,9})\s*\.\.\s*(\d{1,9})\s*\]", name)
     return (name, 1) if found is None else (found[1], int(found[3]) - int(found[2]) + 1)
