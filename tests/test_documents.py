@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.accelerators.timeloop_yaml import File, is_native
+from analysis.accelerators.timeloop.yaml_tree import File, is_native
 from analysis.configs import Strict, read_yaml
 from analysis.documents import parse_json, read_json
 from analysis.errors import InputError
