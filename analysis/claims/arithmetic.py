@@ -62,12 +62,6 @@ def count_distinct(table: TableName, column: str, where: Where | None = None) ->
 
 
 @checkable
-def count_cells(table: TableName, columns: list[str], value: float) -> int:
-    """How many cells of the named columns equal `value`."""
-    return int((printed_table(table)[columns] == value).to_numpy().sum())
-
-
-@checkable
 def sum_of(table: TableName, columns: list[str], where: Where | None = None) -> float:
     """Sum over rows and columns."""
     return _tidy(select(table, where)[columns].to_numpy(dtype=float).sum())
@@ -104,12 +98,6 @@ def spread_of_means(table: TableName, column: str, by: str) -> float:
     """Largest minus smallest group mean of `column`, grouped `by`."""
     means = printed_table(table).groupby(by)[column].mean()
     return float(means.max() - means.min())
-
-
-@checkable
-def deviation_of_means(table: TableName, column: str, by: str) -> float:
-    """Sample standard deviation (n - 1) of the group means of `column`, grouped `by`."""
-    return float(printed_table(table).groupby(by)[column].mean().std())
 
 
 @checkable
@@ -151,14 +139,6 @@ def ratio(numerator: float, denominator: float, scale: float = 1.0) -> float:
 
 
 @checkable
-def cell_ratio(
-    table: TableName, column: str, numerator: Where, denominator: Where, scale: float = 1.0, denominator_column: str | None = None
-) -> float:
-    """scale * one cell / another cell of a table."""
-    return scale * float(cell(table, numerator, column)) / float(cell(table, denominator, denominator_column or column))
-
-
-@checkable
 def product(factors: list[float]) -> float:
     """Product of the factors."""
     return _tidy(math.prod(factors))
@@ -168,12 +148,6 @@ def product(factors: list[float]) -> float:
 def total(terms: list[float]) -> float:
     """Sum of the terms (give a negative term to subtract)."""
     return _tidy(math.fsum(terms))
-
-
-@checkable
-def percent_difference(value: float, reference: float) -> float:
-    """100 * (value - reference) / reference, in percent."""
-    return 100.0 * (value - reference) / reference
 
 
 @checkable

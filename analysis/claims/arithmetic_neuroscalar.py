@@ -158,12 +158,6 @@ def area_ratio(die_mm2: float | None = None, tiles: int = 1) -> float:
 
 
 @checkable
-def shared_area(tiles: int) -> float:
-    """Total minus tile area."""
-    return float(cell(TABLE3, {"tiles": tiles}, "total_area")) - float(cell(TABLE3, {"tiles": tiles}, "tile_area"))
-
-
-@checkable
 def bytes_per_instruction(epoch_megabytes: float = 2.5) -> float:
     """Trace bytes for each instruction of an epoch (1 MB = 1e6 bytes)."""
     return epoch_megabytes * 1e6 / EPOCH

@@ -70,12 +70,6 @@ def weight_pct(scheme: str, dimension: int) -> float:
     return 100.0 * float(cell(SCHEMES, {"scheme": scheme}, f"w{dimension}"))
 
 
-@checkable
-def letter_grade(tool: str, dimension: str) -> str:
-    """Printed grade of a tool as a letter."""
-    return LETTERS[int(cell(TABLE5, {"tool": tool}, dimension))]
-
-
 def _accuracy_test(scheme: str, leave_out: list[str] | None) -> PermutationTest:
     rows = printed_table(TABLE5)
     rows = rows[~rows["tool"].isin(leave_out or [])]
@@ -119,16 +113,6 @@ def rank_correlation(table: str, column: str, other: str) -> float:
 def smallest_fisher_p(counts: list[list[SmallCount]]) -> float:
     """Smallest two-sided p that Fisher's exact test can give with the margins of a 2x2 table (rows: groups; columns: success, failure)."""
     return fisher_exact(counts).smallest_p
-
-
-@checkable
-def uncovered_gap() -> list[float]:
-    """The composition gaps that no level of the printed D2 rubric covers: from High's upper bound to Low's lower bound."""
-    table = "claims/printed/survey_rubric"
-    return [
-        float(cell(table, {"dimension": "D2", "grade": "H"}, "bound")),
-        float(cell(table, {"dimension": "D2", "grade": "L"}, "bound")),
-    ]
 
 
 @checkable
@@ -189,12 +173,6 @@ def smallest_mean_error(hit_rate: float, band: float) -> float:
 def largest_mean_error(hit_rate: float, band: float, miss_error: float) -> float:
     """Largest mean error that fits a hit rate when no prediction is off by more than `miss_error`: h * band + (1 - h) * miss_error."""
     return hit_rate * band + (1.0 - hit_rate) * miss_error
-
-
-@checkable
-def kernels_for_error(target: float, kernel_error: float = 2.3) -> float:
-    """Number of kernels for which the survey's own law, sigma * sqrt(N), gives `target`: (target / sigma)^2."""
-    return (target / kernel_error) ** 2
 
 
 @checkable

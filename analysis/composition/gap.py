@@ -27,7 +27,7 @@ def composition_gap(whole_s: float, parts_s: Sequence[float]) -> Gap:
     so the sign is kept here.
 
     Args:
-        whole_s: measured time of the whole (a model, or a system).
+        whole_s: measured time of the whole, a model or a system (s).
         parts_s: predicted times of its parts (kernels, or one-device models).
     Source: survey draft, section 6.1.
     """

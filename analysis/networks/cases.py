@@ -7,7 +7,7 @@ A case that is well formed but that the tool, or this model of it, does not answ
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -185,8 +185,3 @@ def machine_of(network: Network, algorithms: Mapping[str, tuple[str, ...]] | Non
         running_limit=-(-network.active_chunks_per_dim // network.queues_per_dim),
         baseline=int(network.collective_optimization == "baseline"),
     )
-
-
-def with_network(case: CollectiveCase, **changes: object) -> CollectiveCase:
-    """The same collective on a network with some settings changed."""
-    return replace(case, network=replace(case.network, **changes))  # type: ignore[arg-type]

@@ -56,8 +56,9 @@ def least_latency(device: Device, flop: float, bytes_moved: float) -> Bound:
 
     Args:
         device: peak rates.
-        flop: operations of the operator.
-        bytes_moved: bytes that it must move to and from memory.
+        flop: operations of the operator (FLOP).
+        bytes_moved: what it must move to and from memory (bytes).
+    Source: Williams, Waterman and Patterson, Roofline, CACM 2009.
     """
     if flop < 0 or bytes_moved < 0:
         raise ValueError("work cannot be negative")

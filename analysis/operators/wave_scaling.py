@@ -20,8 +20,8 @@ def wave_scaling(compute_s: float, memory_s: float, source: Device, target: Devi
     """Scale the compute and the memory part by the ratio of peak rates: T_t = T_c P_s / P_t + T_m B_s / B_t.
 
     Args:
-        compute_s: time bound by compute on the source.
-        memory_s: time bound by memory on the source.
+        compute_s: time bound by compute on the source (s).
+        memory_s: time bound by memory on the source (s).
         source, target: peak rates of both devices.
     Source: earlier survey draft, equation 7, after Habitat (USENIX ATC 2021). Habitat itself scales wave by wave with
         occupancy; this is the form that the survey prints.

@@ -1,6 +1,6 @@
 """Memory of one GPU in a training step, by what fills it.
 
-Activations of a block follow Korthikanti et al. 2022, section 4 (equations 1 to 5), kept term by term so that they hold for gates,
+Source of a block's activations: Korthikanti et al. 2022, section 4 (equations 1 to 5), kept term by term so that they hold for gates,
 grouped-query attention, fused attention and mixtures of experts.
 """
 
@@ -101,7 +101,8 @@ def in_flight(plan: Plan, stage: int) -> float:
 def memory(model: Transformer, plan: Plan, software: Software) -> Memory:
     """Memory of the fullest GPU: state of its parameters, activations in flight, and working space.
 
-    16 bytes a parameter with 16-bit gradients, 18 with fp32 ones: weights 2, gradients, fp32 copy and two moments 12.
+    total = state + activations in flight + working space (bytes), with state = 16 bytes a parameter with 16-bit gradients, 18 with fp32
+    ones: weights 2, gradients, fp32 copy and two moments 12.
 
     Args:
         model, plan, software: see their classes.

@@ -122,11 +122,6 @@ def plans(cluster: Cluster) -> Iterator[Plan]:
                 )
 
 
-def _pinned(cluster: Cluster, sequence: bool, zero: int, interleave: int) -> bool:
-    """Whether the user left no other choice, so that the plan is shown with its reason and not dropped."""
-    return cluster.sequence_parallel == (sequence,) and cluster.zero == (zero,) and cluster.interleave in ((), (interleave,))
-
-
 PLAN_COLUMNS = [
     *("tensor_parallel", "pipeline_parallel", "data_parallel", "expert_parallel", "interleave", "microbatch"),
     *("sequence_parallel", "recompute", "zero"),

@@ -303,10 +303,3 @@ class Module:
     def edges(self) -> Iterator[tuple[int, int]]:
         """(producer, consumer) for every input that another operator made."""
         return ((source, operator.id) for operator in self.operators for source in operator.operands if source >= 0)
-
-    def consumers(self) -> tuple[tuple[int, ...], ...]:
-        """For each operator the ids of those that read it, in order, each once for every input."""
-        found: list[list[int]] = [[] for _ in self.operators]
-        for source, target in self.edges:
-            found[source].append(target)
-        return tuple(tuple(each) for each in found)

@@ -1,7 +1,8 @@
 """What do zeros save in the array: energy when they are gated, cycles too when they are skipped, and how much does imbalance eat?
 
 A gated multiply takes its cycle and no energy; a skipped one takes neither. PEs that skip finish at different times and wait for the
-slowest at each synchronisation (Wu, Emer, Sze, Sparseloop, MICRO 2022, section 3.2).
+slowest at each synchronisation.
+Source: Wu, Emer, Sze, Sparseloop, MICRO 2022, section 3.2.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """How many bits does a sparse tensor take in each format, and from what density on does compressing it pay?
 
-Formats as Sparseloop names them (Wu, Emer, Sze, MICRO 2022, section 3.1): bitmap, run lengths (RLE), compressed rows (CSR),
-coordinates, and N:M structured. Each has the expected size at a density and an encoder that builds it, against which it is tested.
+Bitmap, run lengths (RLE), compressed rows (CSR), coordinates, and N:M structured, as Sparseloop names them. Each has the expected size
+at a density and an encoder that builds it, against which it is tested.
+Source: Sparseloop (Wu, Emer, Sze, MICRO 2022), section 3.1.
 """
 
 from __future__ import annotations

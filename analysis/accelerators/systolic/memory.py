@@ -3,6 +3,9 @@
 Each operand has an SRAM of its own, half of it in use and half being filled (double buffering). A block that stays in its half
 until it is needed again is fetched once; one that does not is fetched for every fold that needs it. Folds run column by column
 of the array's work, rows innermost, as in SCALE-Sim.
+
+Source: A. Samajdar et al., "SCALE-Sim" (arXiv:1811.02883), double-buffered SRAMs; observed on SCALE-Sim 3.0.0
+(data/recorded/scale-sim/README.md).
 """
 
 from __future__ import annotations

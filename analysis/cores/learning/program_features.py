@@ -8,7 +8,7 @@ sketch (analysis.cores.first_order.model) says. All are causal: an instruction's
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
@@ -142,11 +142,6 @@ def sketches(trace: Trace, designs: Sequence[Design]) -> NDArray[np.int32]:
             read[key] = sketch_inputs(trace, design)
         found.append(sketch(read[key], design))
     return np.stack(found, axis=1)
-
-
-def without_sketches(features: ProgramFeatures) -> ProgramFeatures:
-    """The same features with nothing known of any design."""
-    return replace(features, sketched=np.zeros_like(features.sketched), step=np.zeros_like(features.step))
 
 
 def program_features(trace: Trace, designs: Sequence[Design]) -> ProgramFeatures:

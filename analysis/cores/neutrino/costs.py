@@ -42,9 +42,10 @@ class Sampling:
 
 
 def sampling(instructions_per_s: float, duty: float = 1.0, host_rate: float = HOST_RATE, epoch: int = EPOCH) -> Sampling:
-    """Seconds between epochs of a predictor that may work for a share of the time: epoch / rate / duty.
+    """Time between epochs (s) of a predictor that may work for a share of the time: interval_s = epoch / rate / duty.
 
     With the paper's numbers: 1/152642 of 3e9 instructions a second is 19,654 a second, 5.09 s an epoch; the text says 4.9.
+    Source: NeuroScalar, Tables 2 and 3.
 
     Args:
         instructions_per_s: of the predictor at work. duty: share of the time it may work (a GPU that others use: 0.001).

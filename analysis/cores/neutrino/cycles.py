@@ -2,6 +2,7 @@
 
 Two engines work side by side: the vector engine executes in order, one instruction at a time; the weight port stages tiles in order, each
 as soon as the slot that it overwrites was read for the last time. Nothing else can wait: there is no cache and no branch.
+Source: NeuroScalar, section 4.3.1; what the paper leaves open is stated in `machine`.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ class Epoch:
 
 
 def epoch_cycles(compiled: Compiled, machine: Machine, instructions: int = 100_000, window: int = 256, target: int = 128) -> Epoch:
-    """Cycles for one epoch.
+    """Time for one epoch (cycles).
 
     With target below window the epoch is cut into ceil(n / target) windows that overlap; the heads run for the targets only. With target =
     0 it is cut into as many streams as the machine runs at once and no context is repeated. Rounds = ceil(sequences / (batch x tiles)).

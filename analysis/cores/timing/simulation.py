@@ -4,7 +4,7 @@
     result.retire_cycle   # int64, one entry an executed instruction
 
 A trace-driven model in the manner of gem5's O3: the correct path comes from the trace, the wrong path from the static code.
-Source of the rules: gem5 24.0, src/cpu/o3, src/cpu/pred, src/mem (restated, see the modules `timing_*`).
+Source of the rules: gem5 24.0, src/cpu/o3, src/cpu/pred, src/mem (restated, see the modules beside).
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ def fit(counts: Floats, cycles: Floats, alone: Floats, traits: Floats, settings:
 
 
 def predict(ports: Ports, counts: Floats) -> Floats:
-    """Cycles of blocks: the geometric mean of the members' answers.
+    """Throughput of blocks (cycles): the geometric mean of the members' answers, each cycles = max_k sum_i n_i a_ik.
 
     Args:
         ports: fitted loads.

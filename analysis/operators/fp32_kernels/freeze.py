@@ -198,8 +198,3 @@ def collect_model(work: Path, seed: int, folder: Path = FOLDER) -> None:
         "commit": commit(),
     }
     save(KernelModel(seed, parts), folder, about)
-
-
-def kernels_of(work: Path) -> pd.DataFrame:
-    """Measured kernels with their predictions, each by a model that never saw its device, all groups."""
-    return pd.concat([read_csv(work / f"{group}_kernels.csv").assign(group=group) for group in GROUPS], ignore_index=True)

@@ -137,11 +137,17 @@ def tile_time_s(tiling: Tiling, operators: Operators, gpu: Gpu, physics: Physics
 
 
 def physical_latency_s(operators: Operators, gpu: Gpu, physics: Physics, decomposition: Decomposition) -> Floats:
-    """The physical model that a learned one corrects.
+    """The physical model that a learned one corrects: latency_s = max(compute_s, memory_s) + launch, with compute_s by decomposition.
 
     kernel: averages over the whole kernel, max(compute, memory) + launch.
     waves: the compute part in whole waves of unpadded work: compute x ceil(waves) / waves.
     tiles: ceil(waves) x time of one padded tile (the sum over waves of the longest tile, all tiles being equal).
+
+    Args:
+        operators: n kernels; gpu: its data sheet; physics: shares of the peaks; decomposition: kernel, waves or tiles.
+    Returns:
+        latency (s), shape (n,).
+    Source: the sums over tiles and waves are those of `analysis.operators.tiles`, with its sources.
     """
     bound = roofline(operators, gpu, physics)
     if decomposition == "kernel":

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
 import pandas as pd
 
 Activation = Literal["relu", "gelu", "gelu_new"]
@@ -165,14 +164,3 @@ def operators(network: Transformer, batch: int, sequence: int, training: bool) -
     if n.language_head or training:
         ops.linear(tokens, n.hidden, n.vocabulary, 1, training)
     return ops.frame()
-
-
-def totals_s(frame: pd.DataFrame, latency_s: np.ndarray[tuple[int], np.dtype[np.float64]]) -> dict[str, float]:
-    """Sum of counts times latencies, by operator.
-
-    Args:
-        frame: result of `operators`.
-        latency_s: of each of its rows (s).
-    """
-    weighted = pd.Series(frame["count"].to_numpy() * latency_s, index=frame["op"].to_numpy())
-    return {str(op): float(value) for op, value in weighted.groupby(level=0).sum().items()}
