@@ -1,0 +1,83 @@
+"""The package itself: at most sixteen files a folder, nothing that nothing calls, models that state their source, a current map."""
+
+import ast
+import importlib
+import re
+from collections import Counter
+
+import pytest
+
+from analysis import house_map
+from analysis.paths import DATA, NOTEBOOKS, ROOT
+
+PACKAGE = ROOT / "analysis"
+MOST_FILES = 16
+FOLDERS = sorted(path.parent for path in PACKAGE.rglob("__init__.py"))
+LARGER = {"commands": "one file a command", "serving": 34, "networks": 22, "publishing": 24, "measuring": 22, "composition": 24}
+"""Folders with more files than that, and how many they may have."""
+
+ENTRY_POINTS = (
+    "operators.roofline.least_latency",
+    "operators.tiles.kernel_latency",
+    "operators.wave_scaling.wave_scaling",
+    "operators.fp32_kernels.physics.physical_latency_s",
+    "operators.blocks.ports.predict",
+    "accelerators.loopnest.evaluation.evaluate",
+    "accelerators.systolic.array.count",
+    "accelerators.systolic.memory.with_memory",
+    "accelerators.sparse.formats.expected_size",
+    "accelerators.sparse.compute.cost",
+    "networks.closed_forms.closed_form_cycles",
+    "training.step.predict",
+    "training.memory.memory",
+    "cores.neutrino.cycles.epoch_cycles",
+    "cores.neutrino.costs.sampling",
+    "composition.gap.composition_gap",
+)
+UNIT = re.compile(r"\b(s|bytes|FLOP|flop|cycles|words|bits|J|1|count)\b")
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_folder_can_be_held_in_the_head(folder) -> None:
+    files = len(list(folder.glob("*.py")))
+    allowed = LARGER.get(str(folder.relative_to(PACKAGE)), MOST_FILES)
+    assert isinstance(allowed, str) or files <= allowed, f"{files} files: make subpackages, or merge what serves one neighbour"
+
+
+def test_every_function_is_named_somewhere_else() -> None:
+    """In the package, a notebook, a claims check or a test; what typer, pydantic or a registry calls is decorated."""
+    python = sorted([*PACKAGE.rglob("*.py"), *(ROOT / "tests").rglob("*.py")])
+    others = [*NOTEBOOKS.glob("*.ipynb"), *(DATA / "claims").rglob("*.yaml")]
+    words: Counter[str] = Counter()
+    for path in [*python, *others]:
+        words.update(re.findall(r"[A-Za-z_]\w*", path.read_text(encoding="utf-8")))
+    dead = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+        for path in python
+        if PACKAGE in path.parents
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and not node.decorator_list and not node.name.startswith("__") and words[node.name] == 1
+    ]
+    assert dead == []
+
+
+@pytest.mark.parametrize("name", ENTRY_POINTS)
+def test_a_model_states_its_formula_units_and_source(name: str) -> None:
+    module_name, function = name.rsplit(".", 1)
+    module = importlib.import_module(f"analysis.{module_name}")
+    text = f"{module.__doc__}\n{getattr(module, function).__doc__}"
+    assert re.search(r"=|max\(|ceil\(", text), "no formula"
+    assert UNIT.search(text), "no unit"
+    assert "Source" in text, "no source"
+
+
+def test_the_map_in_contributing_is_the_one_that_the_imports_give() -> None:
+    page = house_map.PAGE.read_text(encoding="utf-8")
+    assert page == house_map.with_map(page), "python -m analysis.house_map writes it again"
+
+
+def test_rooms_do_not_import_each_other_in_a_circle() -> None:
+    levels = house_map.levels(house_map.edges())
+    assert sorted(room for level in levels for room in level) == sorted(set(house_map.rooms()) - set(house_map.ENTRANCES))
+    with pytest.raises(ValueError, match="circle"):
+        house_map.levels({"a": {"b"}, "b": {"a"}})
