@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import norm, t
 
 Floats = NDArray[np.float64]
 RankStatistic = Literal["spearman", "kendall", "pearson"]
 Alternative = Literal["two-sided", "greater", "less"]
 MAX_EXACT_N = 10
 MAX_EXACT_BOOTSTRAP_N = 6
+MAX_SIGN_FLIPS = 20
 
 
 def _pair(truth: ArrayLike, predicted: ArrayLike, least: int = 1) -> tuple[Floats, Floats]:
@@ -273,6 +275,32 @@ def exact_permutation_test(
 
 
 @dataclass(frozen=True)
+class SignFlipTest:
+    """Mean of paired differences with its p-value over all 2^n signs, and the smallest p that n differences allow."""
+
+    value: float
+    n: int
+    p_value: float
+    smallest_p: float
+
+
+def sign_flip_test(differences: ArrayLike) -> SignFlipTest:
+    """Exact two-sided test that paired differences lie about zero: the share of all 2^n sign changes with as large a mean.
+
+    Args:
+        differences: one of each independent unit (a device, a source), shape (n,), n from 2 to 20.
+    """
+    x = np.asarray(differences, dtype=float).ravel()
+    if not 2 <= x.size <= MAX_SIGN_FLIPS or not np.isfinite(x).all():
+        raise ValueError(f"expected from 2 to {MAX_SIGN_FLIPS} finite differences, got {x.size}")
+    signs = 1 - 2 * ((np.arange(2**x.size)[:, None] >> np.arange(x.size)) & 1)
+    sums, seen = np.abs(signs @ x), abs(float(x.sum()))
+    slack = 1e-12 * float(np.abs(x).sum())
+    most = float(np.abs(x).sum())
+    return SignFlipTest(float(x.mean()), x.size, float(np.mean(sums >= seen - slack)), float(np.mean(sums >= most - slack)))
+
+
+@dataclass(frozen=True)
 class FisherTest:
     """Fisher's exact test of a 2x2 table, and the smallest two-sided p that its margins allow."""
 
@@ -372,3 +400,58 @@ def bootstrap_interval(
         raise ValueError("the statistic is undefined on every resample")
     low, high = np.quantile(kept, [(1 - level) / 2, (1 + level) / 2])
     return BootstrapInterval(float(statistic(*arrays)), float(low), float(high), level, len(draws), 1 - kept.size / len(draws))
+
+
+@dataclass(frozen=True)
+class ClusterInterval:
+    """A statistic with its interval over resampled clusters, and how many clusters there are."""
+
+    value: float
+    low: float
+    high: float
+    level: float
+    clusters: int
+    undefined: float
+
+
+def cluster_bootstrap(
+    statistic: Callable[..., float],
+    clusters: Sequence[object] | NDArray[np.generic],
+    *samples: ArrayLike,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> ClusterInterval:
+    """Interval of a statistic of observations that share a device, source or program: whole clusters are drawn with replacement.
+
+    Percentiles of few clusters make too narrow an interval, so the tails are those of Student's t: the ends are the percentiles at
+    Phi(-/+ sqrt(G / (G - 1)) t), with G clusters and t the quantile of G - 1 degrees of freedom.
+
+    Args:
+        statistic: takes the samples (the rows of the clusters drawn, one after the other) and gives one number; NaN where undefined.
+        clusters: what each observation shares with others (its device, source or program), shape (n,).
+        samples: arrays of shape (n,).
+        level: coverage, 0..1.
+        resamples: how many; seed: of the draws.
+    Raises:
+        ValueError: unequal lengths, a single cluster, or a statistic that is never defined.
+    Source: the expanded percentile interval of Hesterberg, The American Statistician 69, 2015
+        (https://pmc.ncbi.nlm.nih.gov/articles/PMC4784504), applied to clusters.
+    """
+    arrays = [np.asarray(sample) for sample in samples]
+    names, label = np.unique(np.asarray(clusters).astype(str), return_inverse=True)
+    if not arrays or any(len(array) != len(label) for array in arrays):
+        raise ValueError("expected a cluster for each observation")
+    count = len(names)
+    if count < 2:
+        raise ValueError("an interval needs at least 2 clusters")
+    members = [np.flatnonzero(label == k) for k in range(count)]
+    draws = np.random.default_rng(seed).integers(count, size=(resamples, count))
+    rows = (np.concatenate([members[k] for k in draw]) for draw in draws)
+    values = np.array([statistic(*(array[index] for array in arrays)) for index in rows], dtype=float)
+    kept = values[~np.isnan(values)]
+    if kept.size == 0:
+        raise ValueError("the statistic is undefined on every resample")
+    tail = float(norm.cdf(-math.sqrt(count / (count - 1)) * t.ppf((1 + level) / 2, count - 1)))
+    low, high = np.quantile(kept, [tail, 1 - tail])
+    return ClusterInterval(float(statistic(*arrays)), float(low), float(high), level, count, 1 - kept.size / resamples)

@@ -214,3 +214,41 @@ def test_bootstrap_refuses() -> None:
         s.bootstrap_interval(np.mean, [1.0])
     with pytest.raises(ValueError, match="too many"):
         s.bootstrap_interval(np.mean, range(7), resamples=None)
+
+
+def test_cluster_bootstrap_covers_where_resampling_rows_does_not() -> None:
+    """200 samples of 7 devices with 4 to 11 rows each, mean zero, most of the spread between devices: 95 % intervals that hold zero."""
+    rng = np.random.default_rng(1)
+    clustered = by_rows = 0
+    for sample in range(200):
+        device = np.repeat(np.arange(7), rng.integers(4, 12, 7))
+        values = rng.normal(0, 1, 7)[device] + rng.normal(0, 0.5, len(device))
+        found = s.cluster_bootstrap(np.mean, device, values, resamples=300, seed=sample)
+        clustered += found.low <= 0 <= found.high
+        plain = s.bootstrap_interval(np.mean, values, resamples=150, seed=sample)
+        by_rows += plain.low <= 0 <= plain.high
+    assert 0.90 <= clustered / 200 <= 0.99
+    assert by_rows / 200 < 0.7
+
+
+def test_cluster_bootstrap_of_one_row_a_cluster_is_nearly_the_t_interval() -> None:
+    values = np.random.default_rng(3).normal(5, 2, 60)
+    found = s.cluster_bootstrap(np.mean, np.arange(60), values, resamples=4000)
+    expected = stats.t.interval(0.95, 59, values.mean(), values.std(ddof=1) / np.sqrt(60))
+    assert (found.low, found.high) == pytest.approx(expected, abs=0.05)
+    assert found.clusters == 60
+
+
+def test_cluster_bootstrap_refuses_what_it_cannot_resample() -> None:
+    with pytest.raises(ValueError, match="at least 2 clusters"):
+        s.cluster_bootstrap(np.mean, ["a", "a"], [1.0, 2.0])
+    with pytest.raises(ValueError, match="a cluster for each"):
+        s.cluster_bootstrap(np.mean, ["a", "b"], [1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("values", [[1.0, 2.0, 3.0], [1.0, 2.0, -3.5], [0.4, -0.1, 0.3, 0.25, 0.05, 0.7, -0.2]])
+def test_sign_flips_are_scipys_exact_permutation_test(values: list[float]) -> None:
+    found = s.sign_flip_test(values)
+    expected = stats.permutation_test((values,), np.mean, permutation_type="samples", n_resamples=np.inf).pvalue
+    assert found.p_value == pytest.approx(expected)
+    assert found.smallest_p == pytest.approx(2 / 2 ** len(values))

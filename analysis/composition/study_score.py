@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from analysis.composition import study_fusion, study_step
-from analysis.statistics import kendall_tau_b
+from analysis.statistics import ClusterInterval, cluster_bootstrap, kendall_tau_b
 from analysis.workloads.hlo import reader as hlo
 from analysis.workloads.zoo.published_steps import Step
 
@@ -73,35 +72,24 @@ def constant_within(frame: pd.DataFrame, same: str) -> np.ndarray:
     return (frame["flop"] / frame["peak"]).to_numpy() / np.array(found)
 
 
-@dataclass(frozen=True)
-class Interval:
-    """A statistic and its interval over resampled clusters."""
-
-    value: float
-    low: float
-    high: float
-
-
-def clustered(values: np.ndarray, clusters: Sequence[str], resamples: int, seed: int) -> Interval:
-    """Median of `values` with a 95 % interval, whole clusters drawn with replacement.
-
-    Args:
-        values: shape (n,); clusters: of each value; resamples: how many; seed: of the draws.
-    """
-    names = sorted(set(clusters))
-    parts = {name: values[[cluster == name for cluster in clusters]] for name in names}
-    draws = np.random.default_rng(seed).integers(len(names), size=(resamples, len(names)))
-    found = [float(np.median(np.concatenate([parts[names[each]] for each in draw]))) for draw in draws]
-    return Interval(float(np.median(values)), *(float(edge) for edge in np.quantile(found, (0.025, 0.975))))
+def together(sources: Sequence[frozenset[str]]) -> list[str]:
+    """The cluster of each set of sources: sets that share a source, directly or through others, are one cluster."""
+    joined: list[frozenset[str]] = []
+    for one in sources:
+        linked = [other for other in joined if other & one]
+        joined = [other for other in joined if not other & one] + [frozenset(one.union(*linked))]
+    return [", ".join(sorted(next(other for other in joined if one <= other))) for one in sources]
 
 
 def trends(frame: pd.DataFrame, predictors: Sequence[str]) -> pd.DataFrame:
     """Order of devices for the same work: one row a workload, with Kendall's tau-b of each predictor and the number of devices.
 
     Args:
-        frame: columns group (workload), device, unit_s (measured, a unit of work on one device) and one `<predictor>_unit_s` each.
+        frame: columns group (workload), device, source, unit_s (measured, a unit of work on one device) and one `<predictor>_unit_s` each.
+    Returns:
+        columns group, cluster (workloads that share a source are not independent of each other), devices, pairs and the predictors.
     """
-    rows = []
+    rows, sources = [], []
     for group, part in frame.groupby("group"):
         by_device = part.groupby("device").median(numeric_only=True)
         if len(by_device) < 2:
@@ -111,17 +99,17 @@ def trends(frame: pd.DataFrame, predictors: Sequence[str]) -> pd.DataFrame:
             tau = kendall_tau_b(by_device["unit_s"], by_device[f"{predictor}_unit_s"])
             row[predictor] = 0.0 if np.isnan(tau) else tau  # a predictor that ties every device orders nothing
         rows.append(row)
-    return pd.DataFrame(rows)
+        sources.append(frozenset(part["source"]))
+    return pd.DataFrame(rows).assign(cluster=together(sources))
 
 
-def mean_tau(table: pd.DataFrame, predictor: str, resamples: int, seed: int, against: str = "") -> Interval:
-    """Mean tau over workloads, weighted by pairs, with a 95 % interval over resampled workloads; or the difference to another predictor.
+def mean_tau(table: pd.DataFrame, predictor: str, resamples: int, seed: int, against: str = "") -> ClusterInterval:
+    """Mean tau over workloads, weighted by pairs, with a 95 % interval over resampled clusters; or the difference to another predictor.
 
     Args:
         table: from `trends`; predictor: its column; against: another column, subtracted.
     """
     values = table[predictor].to_numpy(float) - (table[against].to_numpy(float) if against else 0.0)
     weight = table["pairs"].to_numpy(float)
-    draws = np.random.default_rng(seed).integers(len(table), size=(resamples, len(table)))
-    found = (values[draws] * weight[draws]).sum(1) / weight[draws].sum(1)
-    return Interval(float((values * weight).sum() / weight.sum()), *(float(edge) for edge in np.quantile(found, (0.025, 0.975))))
+    mean = lambda v, w: float((v * w).sum() / w.sum())  # noqa: E731
+    return cluster_bootstrap(mean, list(table["cluster"]), values, weight, resamples=resamples, seed=seed)

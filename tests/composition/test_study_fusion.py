@@ -124,6 +124,7 @@ def test_trends_count_pairs_of_devices() -> None:
         {
             "group": ["g"] * 3 + ["h"],
             "device": ["x", "y", "z", "x"],
+            "source": ["s", "s", "t", "u"],
             "unit_s": [1.0, 2.0, 3.0, 1.0],
             "up_unit_s": [1.0, 2.0, 3.0, 1.0],
             "down_unit_s": [3.0, 2.0, 1.0, 1.0],
@@ -131,5 +132,11 @@ def test_trends_count_pairs_of_devices() -> None:
         }
     )
     table = study_score.trends(frame, ["up", "down", "flat"])
-    assert table.to_dict("records") == [{"group": "g", "devices": 3, "pairs": 3, "up": 1.0, "down": -1.0, "flat": 0.0}]
-    assert study_score.mean_tau(table, "up", 10, 0, against="down").value == 2.0
+    assert table.to_dict("records") == [{"group": "g", "devices": 3, "pairs": 3, "up": 1.0, "down": -1.0, "flat": 0.0, "cluster": "s, t"}]
+    two = pd.concat([table, table.assign(cluster="u", up=0.0)])
+    assert study_score.mean_tau(two, "up", 10, 0, against="down").value == 1.5
+
+
+def test_sources_are_one_cluster_where_they_are_linked() -> None:
+    sets = [frozenset("ab"), frozenset("c"), frozenset("bd"), frozenset("e")]
+    assert study_score.together(sets) == ["a, b, d", "c", "a, b, d", "e"]

@@ -56,9 +56,11 @@ class PhysicalModel:
     scaled: bool = False
     physics: Physics = PEAK
     scale: dict[str, float] = field(default_factory=dict)
+    seen: frozenset[str] = frozenset()
 
     def physical_s(self, operators: Operators, gpu: Gpu) -> Floats:
         """The unscaled latency (s)."""
+        gpu = kernel_devices.with_seen(gpu, self.seen)
         if self.form == "roofline":
             return roofline(operators, gpu, self.physics).latency_s
         if self.form == "tiles as printed":
@@ -67,11 +69,12 @@ class PhysicalModel:
 
     def fit(self, measurements: Measurements) -> Self:
         """Fit the factor of each operator group, or nothing."""
+        own = replace(self, seen=frozenset(str(name) for name in measurements.device))
         if not self.scaled:
-            return self
-        ratio = measurements.latency_s / per_device(measurements.operators, measurements.device, self.physical_s)
+            return own
+        ratio = measurements.latency_s / per_device(measurements.operators, measurements.device, own.physical_s)
         groups = group_of(measurements.operators)
-        return replace(self, scale={group: float(np.median(ratio[groups == group])) for group in GROUPS if (groups == group).any()})
+        return replace(own, scale={group: float(np.median(ratio[groups == group])) for group in GROUPS if (groups == group).any()})
 
     def predict(self, operators: Operators, device: Gpu) -> Prediction:
         """Predict each case on one device."""
@@ -156,16 +159,19 @@ class WaveScaling:
 
     source: str
     table: pd.Series[float] | None = None
+    seen: frozenset[str] = frozenset()
 
     def fit(self, measurements: Measurements) -> Self:
         """Keep the source's measurements."""
         part = measurements.take(measurements.device == self.source)
         table = pd.Series(part.latency_s, index=_key(part.operators))
-        return replace(self, table=table[~table.index.duplicated()])
+        seen = frozenset(str(name) for name in measurements.device)
+        return replace(self, table=table[~table.index.duplicated()], seen=seen)
 
     def predict(self, operators: Operators, device: Gpu) -> Prediction:
         """Scale the source's time of each shape to the device."""
         if self.table is None:
             raise ValueError("fit the predictor first")
         found: Floats = np.asarray(self.table.reindex(_key(operators)), dtype=np.float64)
-        return Prediction.point(scale_s(operators, found, kernel_devices.load(self.source), device), bound_by(operators, device, Physics()))
+        source, target = (kernel_devices.with_seen(gpu, self.seen) for gpu in (kernel_devices.load(self.source), device))
+        return Prediction.point(scale_s(operators, found, source, target), bound_by(operators, device, Physics()))

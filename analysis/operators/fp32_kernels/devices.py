@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -10,8 +10,11 @@ from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.paths import DATA
+from analysis.sources import Source
 
 ARCHITECTURES = DATA / "models" / "kernels" / "architectures.yaml"
+Tiles = tuple[tuple[int, int], ...]
+DEFAULT_TILES: Tiles = ((128, 128),)  # assumed where no relative was seen
 BOARD_OVERHEAD_W = 20.0  # memory, converters and leakage of a board; a round figure
 
 
@@ -24,7 +27,7 @@ class Architecture(Strict):
         reference_board: the least power-limited board of the design, its limit (W) and fp32 peak of the vector unit (TFLOP/s).
         separate_integer_pipe: whether address arithmetic issues beside fp32 (Volta and later) or takes its slots.
         shared_bandwidth_bytes_per_clock: shared memory of one multiprocessor (bytes a clock).
-        bmm_tiles, linear_tiles: output tiles (columns by rows) of the library's fp32 kernels.
+        tile_families: families of tile lists, the closest first.
         source: where the figures are from.
     """
 
@@ -35,15 +38,30 @@ class Architecture(Strict):
     reference_tflop_per_s: float
     separate_integer_pipe: bool
     shared_bandwidth_bytes_per_clock: float
-    bmm_tiles: tuple[tuple[int, int], ...]
-    linear_tiles: tuple[tuple[int, int], ...]
-    source: str
+    tile_families: tuple[str, ...]
+    source: Source
+
+
+class TileList(Strict):
+    """Output tiles (columns by rows) of the fp32 matrix products that a library launched on one measured GPU.
+
+    Args:
+        device: the GPU, as the tables write it; family: whose kernels it runs.
+        source: `measured: ` and the tables.
+    """
+
+    device: str
+    family: str
+    bmm_tiles: Tiles
+    linear_tiles: Tiles
+    source: Source
 
 
 class ArchitectureFile(Strict):
     """`data/models/kernels/architectures.yaml`."""
 
     architectures: tuple[Architecture, ...]
+    tile_lists: tuple[TileList, ...]
 
 
 @dataclass(frozen=True)
@@ -59,6 +77,7 @@ class Gpu:
         sms: multiprocessors or compute units (count).
         tdp_w: board power limit (W).
         architecture: see `Architecture`.
+        bmm_tiles, linear_tiles: output tiles that its library is expected to choose from.
     """
 
     name: str
@@ -72,6 +91,8 @@ class Gpu:
     tdp_w: float
     memory_type: str
     architecture: Architecture
+    bmm_tiles: Tiles
+    linear_tiles: Tiles
 
     @property
     def power_headroom(self) -> float:
@@ -85,16 +106,41 @@ class Gpu:
 
 
 @cache
-def architectures() -> tuple[Architecture, ...]:
-    """Every chip design known."""
-    return read_yaml(ARCHITECTURES, ArchitectureFile).architectures
+def known() -> ArchitectureFile:
+    """Every chip design known, and every tile list measured."""
+    return read_yaml(ARCHITECTURES, ArchitectureFile)
+
+
+def _joined(lists: list[Tiles]) -> Tiles:
+    return tuple(sorted({tile for tiles in lists for tile in tiles}, key=lambda tile: (-tile[0] * tile[1], tile)))
+
+
+def tiles_of(architecture: Architecture, seen: frozenset[str] | None = None) -> tuple[Tiles, Tiles]:
+    """Tiles that a board of this design is expected to run: those of the closest family of which a GPU was seen, the largest first.
+
+    Args:
+        seen: GPUs whose kernels may be looked at; None for all.
+    Returns:
+        tiles of batched products and of linear layers; 128 x 128 where no relative was seen.
+    """
+    for family in architecture.tile_families:
+        lists = [entry for entry in known().tile_lists if entry.family == family and (seen is None or entry.device in seen)]
+        if lists:
+            return _joined([entry.bmm_tiles for entry in lists]), _joined([entry.linear_tiles for entry in lists])
+    return DEFAULT_TILES, DEFAULT_TILES
+
+
+def with_seen(gpu: Gpu, seen: frozenset[str]) -> Gpu:
+    """The GPU as somebody knows it who has seen kernels of the GPUs `seen` only."""
+    bmm, linear = tiles_of(gpu.architecture, seen)
+    return replace(gpu, bmm_tiles=bmm, linear_tiles=linear)
 
 
 def _architecture(device: devices.Device, lanes: int) -> Architecture:
-    same = [a for a in architectures() if a.name == device.architecture]
+    same = [a for a in known().architectures if a.name == device.architecture]
     if not same:
-        known = ", ".join(sorted({a.name for a in architectures()}))
-        raise InputError(f"{device.name} is of architecture {device.architecture!r}; kernels are predicted for {known}", key="architecture")
+        names = ", ".join(sorted({a.name for a in known().architectures}))
+        raise InputError(f"{device.name} is of architecture {device.architecture!r}; kernels are predicted for {names}", key="architecture")
     return min(same, key=lambda a: abs(a.lanes_per_sm - lanes))
 
 
@@ -118,6 +164,7 @@ def from_device(device: devices.Device, name: str | None = None) -> Gpu:
     if missing:
         raise InputError(f"{device.name} lacks {', '.join(missing)}, which a kernel prediction needs", key=missing[0])
     assert device.lanes_per_sm and device.l2_bytes and device.sm_count and device.clock_hz and device.tdp_w
+    architecture = _architecture(device, int(device.lanes_per_sm.value))
     return Gpu(
         name or device.name,
         device.vendor,
@@ -129,7 +176,8 @@ def from_device(device: devices.Device, name: str | None = None) -> Gpu:
         device.clock_hz,
         device.tdp_w,
         device.memory_type,
-        _architecture(device, int(device.lanes_per_sm.value)),
+        architecture,
+        *tiles_of(architecture),
     )
 
 

@@ -102,6 +102,7 @@ def save(model: KernelModel, folder: Path, about: dict[str, Any]) -> None:
                 "group": group,
                 "shift": ensemble.shift,
                 "floor_s": ensemble.floor_s,
+                "seen": sorted(ensemble.members[0].seen),
                 **asdict(ensemble.band),
                 "members": settings,
             }
@@ -135,7 +136,7 @@ def _load(folder: Path) -> KernelModel:
         parts = {}
         for entry in stated["ensembles"]:
             vendor, group = entry["vendor"], entry["group"]
-            members = []
+            members, seen = [], frozenset(entry["seen"])
             for number, raw in enumerate(entry["members"]):
                 settings = HybridSettings(
                     Physics(**raw["physics"]),
@@ -145,7 +146,7 @@ def _load(folder: Path) -> KernelModel:
                     Boosting(**raw["boosting"]),
                     raw["most_per_device"],
                 )
-                members.append(Hybrid(settings, stated["seed"], Trees.from_arrays(arrays, f"{vendor}.{group}.{number}")))
+                members.append(Hybrid(settings, stated["seed"], Trees.from_arrays(arrays, f"{vendor}.{group}.{number}"), seen=seen))
             parts[vendor, group] = Ensemble(tuple(members), entry["shift"], Band(entry["lower"], entry["upper"]), entry.get("floor_s", 0.0))
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"is not a fitted kernel model: {error}", path=path) from None

@@ -118,7 +118,7 @@ def choose_tiles(operators: Operators, gpu: Gpu) -> Tiling:
     best: Floats = np.full(len(operators), np.inf)
     columns, rows = np.ones(len(operators)), np.ones(len(operators))
     tiles = operators.b.copy()
-    for op, choices in (("bmm", gpu.architecture.bmm_tiles), ("linear", gpu.architecture.linear_tiles)):
+    for op, choices in (("bmm", gpu.bmm_tiles), ("linear", gpu.linear_tiles)):
         which: NDArray[np.bool_] = operators.op == CODE[op]
         if not which.any():
             continue

@@ -79,17 +79,18 @@ class Hybrid:
     seed: int = 0
     trees: Trees | None = None
     shift: float = 0.0
+    seen: frozenset[str] = frozenset()
 
     def features(self, operators: Operators, gpu: Gpu) -> Floats:
-        """Feature matrix of one group on one GPU, shape (n, d)."""
-        s = self.settings
+        """Feature matrix of one group on one GPU, shape (n, d); of the GPU's relatives only what was seen in the fit is known."""
+        s, gpu = self.settings, kernel_devices.with_seen(gpu, self.seen)
         gemm = bool(len(operators)) and bool(operators.is_gemm[0])
         found = gemm_features(operators, gpu, s.physics, s.decomposition) if gemm else vector_features(operators, gpu, s.physics)
         return found if s.features is None else found[:, list(s.features)]
 
     def base_s(self, operators: Operators, gpu: Gpu) -> Floats:
         """What the correction multiplies (s)."""
-        s = self.settings
+        s, gpu = self.settings, kernel_devices.with_seen(gpu, self.seen)
         if s.base == "roofline":
             return roofline(operators, gpu, s.physics).latency_s
         return physical_latency_s(operators, gpu, s.physics, s.decomposition)
@@ -97,10 +98,11 @@ class Hybrid:
     def fit(self, measurements: Measurements) -> Self:
         """Learn the correction from the measurements of one operator group."""
         part = measurements.take(draw(measurements.device, self.settings.most_per_device, self.seed))
-        features = per_device(part.operators, part.device, self.features)
-        base = per_device(part.operators, part.device, self.base_s)
+        own = replace(self, seen=frozenset(str(name) for name in part.device))
+        features = per_device(part.operators, part.device, own.features)
+        base = per_device(part.operators, part.device, own.base_s)
         return replace(
-            self, trees=fit_boosting(features, np.log(part.latency_s / base), balance(part.device), self.settings.boosting, self.seed)
+            own, trees=fit_boosting(features, np.log(part.latency_s / base), balance(part.device), self.settings.boosting, self.seed)
         )
 
     def log_latency(self, operators: Operators, gpu: Gpu) -> Floats:
