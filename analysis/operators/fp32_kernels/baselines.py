@@ -69,6 +69,8 @@ class PhysicalModel:
 
     def fit(self, measurements: Measurements) -> Self:
         """Fit the factor of each operator group, or nothing."""
+        if not self.scaled and "tiles" not in self.form:
+            return self
         own = replace(self, seen=frozenset(str(name) for name in measurements.device))
         if not self.scaled:
             return own
