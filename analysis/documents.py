@@ -53,6 +53,20 @@ def read_bytes(path: str | Path, largest: int = LARGEST_BYTES) -> bytes:
     return content
 
 
+def is_file(path: str | Path) -> bool:
+    """Whether there is a file of that name; `False`, not an error, for a name that no file can have (too long, with a zero byte)."""
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def whole_number(text: str, longest: int = 18) -> int | None:
+    """The whole number that a cell holds: ASCII digits with or without a sign, at most `longest` of them; `None` for anything else."""
+    found = re.fullmatch(r"\s*([-+]?)0*([0-9]+)\s*", text) if len(text) <= 200 else None
+    return int(found[1] + found[2]) if found is not None and len(found[2]) <= longest else None
+
+
 def read_text(path: str | Path, largest: int = LARGEST_BYTES) -> str:
     """The text of a UTF-8 file (see `read_bytes`); a byte-order mark is left out.
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import lzma
 import os
 import tempfile
 import warnings
+import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -98,10 +101,15 @@ def read_csv(path: str | Path, required: Sequence[str] = (), **options: Any) -> 
         raise InputError("no such file", path=path) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", path=path) from None
+    except (EOFError, zlib.error, zipfile.BadZipFile, lzma.LZMAError) as error:
+        raise InputError(f"cannot be unpacked: {error}", path=path) from None
     except pd.errors.EmptyDataError:
         raise InputError(f"is empty; expected a header with {', '.join(required) or 'column names'}", path=path, line=1) from None
-    except (pd.errors.ParserError, pd.errors.ParserWarning, UnicodeDecodeError) as error:
-        raise InputError(f"is not a CSV table: {str(error).splitlines()[0]}", path=path) from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8 text (byte {error.start})", path=path) from None
+    except (pd.errors.ParserError, pd.errors.ParserWarning, OverflowError, RecursionError, ValueError) as error:
+        told = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(f"is not a CSV table: {told}", path=path) from None
     missing = [column for column in required if column not in frame.columns]
     if missing:
         raise InputError(f"missing column; expected {', '.join(required)}", path=path, line=1, key=", ".join(missing))

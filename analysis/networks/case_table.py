@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.documents import whole_number
 from analysis.errors import InputError
 from analysis.networks.cases import COLUMNS, CollectiveCase, Network, check_case, outside_model
 from analysis.networks.collectives import closed_forms, simulate_collective
@@ -22,9 +23,12 @@ INTEGERS = ("preferred_dataset_splits", "active_chunks_per_dim", "queues_per_dim
 def _number(text: str, kind: type, key: str, path: str | Path | None, line: int | None) -> float:
     try:
         value = float(text)
-        if kind is int and value != int(value):
+        if kind is float:
+            return value
+        exact = whole_number(text)
+        if exact is None and (value != int(value) or abs(value) >= 10**18):
             raise ValueError
-        return int(text) if kind is int and text.strip().lstrip("+-").isdigit() else kind(value)
+        return int(value) if exact is None else exact
     except (ValueError, OverflowError):
         expected = "a whole number" if kind is int else "a number"
         raise InputError(f"expected {expected}, got {text!r}", path=path, line=line, key=key) from None

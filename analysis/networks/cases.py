@@ -6,6 +6,7 @@ A case that is well formed but that the tool, or this model of it, does not answ
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,14 @@ COLUMNS = (
     "local_mem_bw_GBps",
     "collective_optimization",
 )
+
+
+# What a file may ask for: beyond it lies no machine, and the arithmetic in 64 bits would not hold.
+MOST_DIMENSIONS = 16
+MOST_NPUS = 1 << 20
+MOST_SPLITS = 1 << 16
+MOST_BYTES = 10**16
+LONGEST_DELAY_NS = 10**12
 
 
 @dataclass(frozen=True)
@@ -90,6 +99,10 @@ def check_network(network: Network, *, path: str | Path | None = None, line: int
     for key in ("npus_per_dim", "bandwidth_GBps", "latency_ns", "algorithm_per_dim"):
         if len(getattr(network, key)) != dims:
             refuse(key, f"expected {dims} entries, one for each dimension of topology, got {len(getattr(network, key))}")
+    if dims > MOST_DIMENSIONS:
+        refuse("topology", f"expected at most {MOST_DIMENSIONS} dimensions, got {dims}")
+    if math.prod(network.npus_per_dim) > MOST_NPUS:
+        refuse("npus_per_dim", f"expected at most {MOST_NPUS:,} NPUs in all, got {'x'.join(map(str, network.npus_per_dim))}")
     if any(n < 1 for n in network.npus_per_dim):
         refuse("npus_per_dim", f"expected NPU counts of at least 1, got {'x'.join(map(str, network.npus_per_dim))}")
     if any(not 0 < b < float("inf") for b in network.bandwidth_GBps):
@@ -98,11 +111,13 @@ def check_network(network: Network, *, path: str | Path | None = None, line: int
         refuse("latency_ns", f"expected latencies of at least 0, got {'x'.join(map(str, network.latency_ns))}")
     if not 0 < network.local_mem_bw_GBps < float("inf"):
         refuse("local_mem_bw_GBps", f"expected a bandwidth above 0, got {network.local_mem_bw_GBps}")
-    if network.endpoint_delay < 0:
-        refuse("endpoint_delay", f"expected at least 0, got {network.endpoint_delay}")
+    if not 0 <= network.endpoint_delay <= LONGEST_DELAY_NS:
+        refuse("endpoint_delay", f"expected 0 to {LONGEST_DELAY_NS:.0e}, got {network.endpoint_delay}")
+    if any(latency > LONGEST_DELAY_NS for latency in network.latency_ns):
+        refuse("latency_ns", f"expected latencies of at most {LONGEST_DELAY_NS:.0e}, got {'x'.join(map(str, network.latency_ns))}")
     for key in ("preferred_dataset_splits", "active_chunks_per_dim", "queues_per_dim"):
-        if getattr(network, key) < 1:
-            refuse(key, f"expected at least 1, got {getattr(network, key)}")
+        if not 1 <= getattr(network, key) <= MOST_SPLITS:
+            refuse(key, f"expected 1 to {MOST_SPLITS:,}, got {getattr(network, key)}")
 
 
 def network_reason(network: Network) -> str:
@@ -151,8 +166,8 @@ def outside_model(case: CollectiveCase) -> str:
 
 def check_case(case: CollectiveCase, *, path: str | Path | None = None, line: int | None = None) -> None:
     """Refuse a size or a network that cannot be (see `check_network`)."""
-    if case.size_bytes <= 0:
-        raise InputError(f"expected at least 1 byte, got {case.size_bytes}", path=path, line=line, key="size_bytes")
+    if not 0 < case.size_bytes <= MOST_BYTES:
+        raise InputError(f"expected 1 byte to {MOST_BYTES:.0e}, got {case.size_bytes}", path=path, line=line, key="size_bytes")
     check_network(case.network, path=path, line=line)
 
 

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from analysis.configs import read_yaml_text
+from analysis.documents import LARGEST_BYTES, read_json
 from analysis.errors import InputError
 from analysis.networks.cases import UNAWARE, Network, check_network
 
@@ -21,16 +22,36 @@ ALGORITHM_KEYS = {
 }
 
 
-def _system(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=path) from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"is not JSON: {error}", path=path) from None
+class SystemFile(BaseModel):
+    """What is read of a system JSON; its other keys are the tool's business."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
+
+    all_reduce: tuple[str, ...] = Field(alias="all-reduce-implementation")
+    all_gather: tuple[str, ...] = Field(alias="all-gather-implementation")
+    reduce_scatter: tuple[str, ...] = Field(alias="reduce-scatter-implementation")
+    all_to_all: tuple[str, ...] = Field(alias="all-to-all-implementation")
+    shared_bus: bool | int = Field(default=0, alias="model-shared-bus")
+    splits: int = Field(default=1, alias="preferred-dataset-splits")
+    policy: str = Field(default="LIFO", alias="scheduling-policy")
+    active_chunks: int = Field(default=1, alias="active-chunks-per-dimension")
+    endpoint_delay: int = Field(default=10, alias="endpoint-delay")
+    local_mem_bw: float = Field(default=0, alias="local-mem-bw", allow_inf_nan=False)
+    optimization: str = Field(default="baseline", alias="collective-optimization")
+    roofline: bool | int = Field(default=0, alias="roofline-enabled")
+    peak: float | None = Field(default=None, alias="peak-perf", gt=0, allow_inf_nan=False)
+
+
+def _system(path: Path) -> SystemFile:
+    content = read_json(path, LARGEST_BYTES)
     if not isinstance(content, dict):
         raise InputError("expected an object", path=path)
-    return content
+    try:
+        return SystemFile.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        given = "" if isinstance(first["input"], dict) else f" (got {first['input']!r})"
+        raise InputError(f"{first['msg']}{given}", path=path, key=".".join(str(step) for step in first["loc"])) from None
 
 
 def read_native(
@@ -58,12 +79,14 @@ def read_native(
     system = _system(system_path)
     algorithms = {}
     for collective, key in ALGORITHM_KEYS.items():
-        given = system.get(key)
-        if not isinstance(given, list) or len(given) != len(shape["topology"]):
-            raise InputError(f"expected a list of {len(shape['topology'])} algorithms, got {given!r}", path=system_path, key=key)
-        algorithms[collective] = tuple(given)
-    if system.get("model-shared-bus"):
+        given = getattr(system, collective)
+        if len(given) != len(shape["topology"]):
+            raise InputError(f"expected a list of {len(shape['topology'])} algorithms, got {list(given)!r}", path=system_path, key=key)
+        algorithms[collective] = given
+    if system.shared_bus:
         raise InputError("a shared memory bus is not modelled; expected 0", path=system_path, key="model-shared-bus")
+    if system.roofline and system.peak is None:
+        raise InputError("the roofline is enabled: expected its peak (TFLOPS)", path=system_path, key="peak-perf")
     network = Network(
         backend=backend,
         topology=tuple(shape["topology"]),
@@ -71,17 +94,16 @@ def read_native(
         bandwidth_GBps=tuple(float(b) for b in shape["bandwidth"]),
         latency_ns=tuple(float(v) for v in shape["latency"]),
         algorithm_per_dim=algorithms["all_reduce"],
-        preferred_dataset_splits=int(system.get("preferred-dataset-splits", 1)),
-        scheduling_policy=str(system.get("scheduling-policy", "LIFO")),
-        active_chunks_per_dim=int(system.get("active-chunks-per-dimension", 1)),
+        preferred_dataset_splits=system.splits,
+        scheduling_policy=system.policy,
+        active_chunks_per_dim=system.active_chunks,
         queues_per_dim=queues_per_dim,
-        endpoint_delay=int(system.get("endpoint-delay", 10)),
-        local_mem_bw_GBps=float(system.get("local-mem-bw", 0)),
-        collective_optimization=str(system.get("collective-optimization", "baseline")),
+        endpoint_delay=system.endpoint_delay,
+        local_mem_bw_GBps=system.local_mem_bw,
+        collective_optimization=system.optimization,
     )
     try:
         check_network(network)
     except InputError as error:
         raise InputError(error.message, path=system_path if error.key == "local_mem_bw_GBps" else network_path, key=error.key) from None
-    peak = float(system["peak-perf"]) if system.get("roofline-enabled") else None
-    return network, algorithms, peak
+    return network, algorithms, system.peak if system.roofline else None

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import field_validator, model_validator
 
 from analysis.configs import Strict, read_yaml
+from analysis.documents import is_file, read_text
 from analysis.errors import InputError
 from analysis.networks.cases import Network, check_network
 from analysis.networks.trace import read_groups
@@ -93,7 +94,7 @@ def read_network(path: str | Path) -> tuple[Network, float | None, dict[str, tup
     if not content.groups:
         return network, content.peak_TFLOPS, {}
     for folder in (path.parent, Path.cwd()):
-        if (folder / content.groups).is_file():
+        if is_file(folder / content.groups):
             return network, content.peak_TFLOPS, read_groups(folder / content.groups)
     raise InputError(
         f"no file {content.groups} beside this file or in the current folder", path=path, key="groups", line=_line(path, "groups")
@@ -101,7 +102,7 @@ def read_network(path: str | Path) -> tuple[Network, float | None, dict[str, tup
 
 
 def _line(path: Path, key: str | None) -> int | None:
-    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, text in enumerate(read_text(path).splitlines(), 1):
         if key and text.split(":")[0].strip() == key:
             return number
     return None

@@ -7,7 +7,6 @@ pg_name and, if given, is_cpu_op. `work_of` checks it and lays it out for the si
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from analysis.documents import read_json, whole_number
 from analysis.errors import InputError
 from analysis.networks.cases import Network
 from analysis.networks.codes import (
@@ -64,10 +64,15 @@ def read_nodes(path: str | Path) -> list[Node]:
         text = columns[name][row].strip()
         if not text:
             return 0
-        try:
-            value = int(text) if text.lstrip("+-").isdigit() else int(float(text))
-        except (ValueError, OverflowError):
-            raise InputError(f"expected a whole number, got {text!r}", path=path, line=row + 2, key=name) from None
+        found = whole_number(text)
+        if found is None:
+            try:
+                found = int(float(text))
+                if abs(found) >= 10**18:
+                    raise ValueError
+            except (ValueError, OverflowError):
+                raise InputError(f"expected a whole number of at most 18 digits, got {text!r}", path=path, line=row + 2, key=name) from None
+        value = found
         if value < 0:
             raise InputError(f"expected at least 0, got {text}", path=path, line=row + 2, key=name)
         return value
@@ -76,9 +81,10 @@ def read_nodes(path: str | Path) -> list[Node]:
         waits: list[int] = []
         for name in ("data_deps", "ctrl_deps"):
             for word in columns[name][row].split():
-                if not word.isdigit():
+                number = whole_number(word)
+                if number is None or number < 0:
                     raise InputError(f"expected node numbers separated by spaces, got {word!r}", path=path, line=row + 2, key=name)
-                waits.append(int(word))
+                waits.append(number)
         if not columns["rank"][row].strip() or not columns["node_id"][row].strip():
             raise InputError("expected a rank and a node number", path=path, line=row + 2, key="node_id")
         group = columns["pg_name"][row].strip()
@@ -107,12 +113,7 @@ def read_nodes(path: str | Path) -> list[Node]:
 
 def read_groups(path: str | Path) -> dict[str, tuple[int, ...]]:
     """Read process groups: a JSON object of group number to list of ranks, as in ASTRA-sim's communicator group file."""
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=path) from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"is not JSON: {error}", path=path) from None
+    content = read_json(path)
     if not isinstance(content, dict):
         raise InputError("expected an object of group number to list of ranks", path=path)
     groups = {}

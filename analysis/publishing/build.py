@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+from analysis.errors import InputError
 from analysis.paths import BUILD, NOTEBOOKS, ROOT
 from analysis.publishing import plan
 from analysis.tables import write_atomic
@@ -38,8 +39,11 @@ class Job:
 
 def lock() -> TextIO:
     """Make sure that only one build runs in this checkout; waits for another to end."""
-    BUILD.mkdir(exist_ok=True)
-    handle = (BUILD / "lock").open("w")
+    try:
+        BUILD.mkdir(exist_ok=True)
+        handle = (BUILD / "lock").open("w")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}; a build needs a checkout that it may write into", path=BUILD) from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -246,7 +250,6 @@ def _weights(books: dict[str, plan.Notebook], costs: dict[str, float]) -> dict[s
 
 
 def _closure(books: dict[str, plan.Notebook], only: list[str]) -> set[str]:
-    from analysis.errors import InputError
 
     wanted: set[str] = set()
     stack = list(only)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import pickletools
 import zipfile
+import zlib
 from collections import OrderedDict
 from dataclasses import dataclass
 from io import BytesIO
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.documents import read_bytes
 from analysis.errors import InputError
 
 STORAGES = {
@@ -39,6 +41,7 @@ LITERALS = {"BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "
 SHORT_TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 NOTHING_TO_DO = {"PROTO", "FRAME"}
 MAX_BYTES = 1 << 30
+MAX_PICKLE_BYTES = 64 << 20
 
 
 class Refused(ValueError):
@@ -123,12 +126,14 @@ def read_pickle(stream: BytesIO, archive: zipfile.ZipFile | None = None, folder:
         Refused: an instruction that is not on the list, or a broken pickle.
     """
     stack: list[Any] = []
+    marks: list[int] = []  # where in the stack brackets are open
+    tensor_bytes = 0
     memo: dict[int, Any] = {}
 
     def since_mark() -> list[Any]:
-        at = max((i for i, item in enumerate(stack) if isinstance(item, _Mark)), default=None)
-        if at is None:
+        if not marks:
             raise Refused("closes a bracket that was not opened")
+        at = marks.pop()
         items = stack[at + 1 :]
         del stack[at:]
         return items
@@ -164,6 +169,7 @@ def read_pickle(stream: BytesIO, archive: zipfile.ZipFile | None = None, folder:
             elif name == "EMPTY_DICT":
                 stack.append({})
             elif name == "MARK":
+                marks.append(len(stack))
                 stack.append(_Mark())
             elif name in ("BINPUT", "LONG_BINPUT", "MEMOIZE"):
                 memo[len(memo) if name == "MEMOIZE" else argument] = top(object)
@@ -190,7 +196,11 @@ def read_pickle(stream: BytesIO, archive: zipfile.ZipFile | None = None, folder:
             elif name == "REDUCE":
                 function, arguments = popped(2)
                 if function == _Known(REBUILD):
-                    stack.append(_tensor(arguments))
+                    tensor = _tensor(arguments)
+                    tensor_bytes += tensor.nbytes
+                    if tensor_bytes > MAX_BYTES:
+                        raise Refused("holds more than 1 GiB of tensors")
+                    stack.append(tensor)
                 elif function == _Known(ORDERED_DICT) and arguments == ():
                     stack.append(OrderedDict())
                 else:
@@ -202,7 +212,7 @@ def read_pickle(stream: BytesIO, archive: zipfile.ZipFile | None = None, folder:
                 return result
             elif name not in NOTHING_TO_DO:
                 raise Refused(f"has the instruction {name} at byte {position}")
-    except (IndexError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, EOFError, IndexError, KeyError, MemoryError, OverflowError, RecursionError, TypeError, ValueError) as error:
         if isinstance(error, Refused):
             raise
         raise Refused(f"is broken ({error})") from None
@@ -221,15 +231,17 @@ def read_torch(path: Path) -> Any:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
                 found = [info for info in archive.infolist() if info.filename.endswith("data.pkl")]
-                if len(found) != 1 or found[0].file_size > MAX_BYTES:
-                    raise Refused("has no single data.pkl")
+                if len(found) != 1 or found[0].file_size > MAX_PICKLE_BYTES:
+                    raise Refused("has no single data.pkl of at most 64 MiB")
                 folder = found[0].filename.removesuffix("data.pkl")
                 return read_pickle(BytesIO(archive.read(found[0])), archive, folder)
-        stream = BytesIO(path.read_bytes())
+        stream = BytesIO(read_bytes(path, MAX_PICKLE_BYTES))
         for _ in range(3):  # the old format: magic number, protocol version and machine facts come first
             read_pickle(stream)
         return read_pickle(stream)
     except Refused as error:
         raise InputError(f"{error}; only numbers, texts, containers and tensors are read", path=path) from None
-    except (zipfile.BadZipFile, OSError) as error:
+    except InputError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError, ValueError) as error:
         raise InputError(f"cannot be read: {error}", path=path) from None

@@ -12,6 +12,7 @@ import bibtexparser
 import pandas as pd
 from bibtexparser.model import DuplicateBlockKeyBlock, DuplicateFieldKeyBlock, Entry
 
+from analysis.documents import read_text
 from analysis.errors import InputError
 
 VERIFIED = ("primary", "secondary", "not found")
@@ -70,11 +71,11 @@ def load_bibliography(path: str | Path) -> tuple[Reference, ...]:
     Source: field conventions in the head of bib/references.bib.
     """
     path = Path(path)
+    text = read_text(path)
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=path) from error
-    library = bibtexparser.parse_string(text)
+        library = bibtexparser.parse_string(text)
+    except Exception as error:  # the parser is another project's: whatever it trips over, the file is at fault
+        raise InputError(f"not a BibTeX file: {type(error).__name__}: {error}", path=path) from None
     for block in library.failed_blocks:
         line = (block.start_line or 0) + 1
         if isinstance(block, DuplicateBlockKeyBlock):

@@ -9,7 +9,11 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.accelerators.systolic.array import DATAFLOWS, SCALE_SIM_3, Quirks, convolution_output
+from analysis.documents import read_text, whole_number
 from analysis.errors import InputError
+
+LONGEST_SIZE = 9  # digits
+MOST_CHANNELS = 65_536  # of a depthwise convolution, which becomes a layer for each
 
 
 @dataclass(frozen=True)
@@ -73,13 +77,13 @@ def read_design(path: str | Path) -> ScaleSimDesign:
     Raises:
         InputError: a missing section or key, or a value that is not what SCALE-Sim expects.
     """
-    parser = configparser.ConfigParser()
+    parser = configparser.ConfigParser(interpolation=None)  # a % is a % and refers to nothing
+    content = read_text(path)
     try:
-        if not parser.read(path, encoding="utf-8"):
-            raise InputError("cannot be read: no such file", path=path)
+        parser.read_string(content)
     except configparser.Error as error:
         raise InputError(f"not a configuration file: {error.message.splitlines()[0]}", path=path) from None
-    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    lines = content.splitlines()
 
     def line_of(key: str) -> int | None:
         return next((i for i, line in enumerate(lines, 1) if line.strip().lower().startswith(key.lower())), None)
@@ -91,9 +95,10 @@ def read_design(path: str | Path) -> ScaleSimDesign:
 
     def number(section: str, key: str) -> int:
         value = text(section, key).split(",")[0].strip()
-        if not value.isdigit() or int(value) < 1:
-            raise InputError(f"expected a whole number of at least 1, got {value!r}", path=path, line=line_of(key), key=key)
-        return int(value)
+        found = whole_number(value, LONGEST_SIZE)
+        if found is None or found < 1:
+            raise InputError(f"expected a whole number from 1 to 10^{LONGEST_SIZE}, got {value!r}", path=path, line=line_of(key), key=key)
+        return found
 
     architecture = "architecture_presets"
     dataflow, mode = text(architecture, "Dataflow").lower(), text("run_presets", "InterfaceBandwidth").upper()
@@ -135,10 +140,7 @@ def read_topology(path: str | Path) -> list[ScaleSimLayer]:
     Raises:
         InputError: a short row or a number that is none, with its line.
     """
-    try:
-        rows = Path(path).read_text(encoding="utf-8-sig").splitlines()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=path) from error
+    rows = read_text(path).splitlines()
     if not rows:
         raise InputError("is empty; expected a header and one layer a row", path=path, line=1)
     header = [field.strip().upper() for field in rows[0].split(",")]
@@ -153,9 +155,10 @@ def read_topology(path: str | Path) -> list[ScaleSimLayer]:
             continue
         values = []
         for key, field in zip(needed, fields[1:] + [""] * len(needed), strict=False):
-            if not field.isdigit() or int(field) < 1:
-                raise InputError(f"expected a whole number of at least 1, got {field!r}", path=path, line=line, key=key)
-            values.append(int(field))
+            found = whole_number(field, LONGEST_SIZE)
+            if found is None or found < 1:
+                raise InputError(f"expected a whole number from 1 to 10^{LONGEST_SIZE}, got {field!r}", path=path, line=line, key=key)
+            values.append(found)
         if products:
             m, n, k = values
             layers.append(ScaleSimLayer(fields[0], (m, k), (1, k), 1, n, (1, 1)))
@@ -164,6 +167,8 @@ def read_topology(path: str | Path) -> list[ScaleSimLayer]:
         if window_h > height or window_w > width:
             raise InputError("the filter is larger than its input", path=path, line=line, key="filter height")
         depthwise = "DP" in fields[0]
+        if depthwise and channels > MOST_CHANNELS:
+            raise InputError(f"at most {MOST_CHANNELS} channels, a layer each, got {channels}", path=path, line=line, key="channels")
         for channel in range(channels if depthwise else 1):
             name = f"{fields[0]}Channel_{channel}" if depthwise else fields[0]
             layers.append(

@@ -1,0 +1,179 @@
+"""Cases that once ended in a traceback, ran for minutes or took gigabytes: each is one line now."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pickle
+import zipfile
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from analysis.accelerators.systolic.files import read_design, read_topology
+from analysis.errors import InputError
+from analysis.networks.case_table import answer_cases
+from analysis.networks.native import read_native
+from analysis.networks.network_file import read_network
+from analysis.networks.trace import read_groups, read_nodes
+from analysis.paths import DATA
+from analysis.publishing import build
+from analysis.publishing.torch_file import read_torch
+from analysis.survey.bibliography import load_bibliography
+from analysis.tables import read_csv
+
+CFG = """[general]
+run_name = a
+[architecture_presets]
+ArrayHeight: 8
+ArrayWidth: 8
+IfmapSramSzkB: 1
+FilterSramSzkB: 1
+OfmapSramSzkB: 1
+Dataflow: os
+Bandwidth: 10
+[run_presets]
+InterfaceBandwidth: CALC
+"""
+NETWORK = "topology: [Ring]\nnpus_count: [4]\nbandwidth: [50.0]\nlatency: [500.0]\n"
+SYSTEM = {f"{name}-implementation": ["ring"] for name in ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")} | {
+    "local-mem-bw": 1600
+}
+
+
+def refused(read, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        read()
+    assert str(caught.value).isprintable() and len(str(caught.value)) < 1500
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("preferred-dataset-splits", "many"),
+        ("preferred-dataset-splits", [1]),
+        ("preferred-dataset-splits", 10**12),
+        ("endpoint-delay", None),
+        ("local-mem-bw", {"a": 1}),
+        ("scheduling-policy", ["LIFO"]),
+        ("all-reduce-implementation", [1]),
+        ("all-reduce-implementation", "ring"),
+    ],
+)
+def test_system_json_of_wrong_types(tmp_path: Path, key: str, value: object) -> None:
+    (tmp_path / "n.yaml").write_text(NETWORK)
+    (tmp_path / "s.json").write_text(json.dumps(SYSTEM))
+    assert read_native(tmp_path / "n.yaml", tmp_path / "s.json")[2] is None
+    (tmp_path / "s.json").write_text(json.dumps(SYSTEM | {key: value}))
+    refused(lambda: read_native(tmp_path / "n.yaml", tmp_path / "s.json"), "")
+
+
+def test_files_that_are_not_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"\n\xff\xfe")
+    for read in (load_bibliography, read_design, read_topology):
+        refused(lambda read=read: read(path), "file:2: is not UTF-8")
+    for read in (read_groups, read_csv, read_nodes):
+        refused(lambda read=read: read(path), "UTF-8")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("run_name = a", "run_name = %(x)s", ""),
+        ("ArrayHeight: 8", "ArrayHeight: %d", "ArrayHeight: expected a whole number"),
+        ("ArrayHeight: 8", "ArrayHeight: \u00b2", "ArrayHeight: expected a whole number"),
+        ("ArrayHeight: 8", f"ArrayHeight: {'9' * 5000}", "ArrayHeight: expected a whole number"),
+    ],
+)
+def test_cfg(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = tmp_path / "a.cfg"
+    path.write_text(CFG.replace(old, new), encoding="utf-8")
+    if message:
+        refused(lambda: read_design(path), message)
+    else:
+        assert read_design(path).name == "%(x)s"
+
+
+@pytest.mark.parametrize("row", ["a,\u00b2,8,3,3,8,8,1", f"a,{'9' * 5000},8,3,3,8,8,1", "DP,8,8,3,3,900000000,8,1"])
+def test_topology(tmp_path: Path, row: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"layer,h,w,fh,fw,c,f,s\n{row}\n", encoding="utf-8")
+    refused(lambda: read_topology(path), r"t\.csv:2: ")
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("size_bytes", "9" * 40), ("size_bytes", "1e40"), ("size_bytes", "\u00b2"), ("size_bytes", "x" * 70_000), ("size_bytes", "a\n\x1b[31m"),
+        ("npus_per_dim", "1000000000000"), ("endpoint_delay", "9" * 18), ("latency_ns", "1e300"), ("preferred_dataset_splits", "999999999"),
+    ],
+)  # fmt: skip
+def test_collectives(column: str, value: str) -> None:
+    recorded = DATA / "recorded" / "astra-sim" / "collectives.csv"
+    frame = pd.read_csv(recorded, dtype=str, keep_default_na=False, nrows=1)
+    frame[column] = value
+    refused(lambda: answer_cases(frame.drop(columns="npus"), "c.csv"), rf"c\.csv:2: {column}: ")
+
+
+def test_nodes_and_groups(tmp_path: Path) -> None:
+    path = tmp_path / "n.csv"
+    for deps in ("9" * 5000, "\u00b2", "-1"):
+        path.write_text(f"rank,node_id,type,data_deps,ctrl_deps\n0,1,COMP_NODE,{deps},\n", encoding="utf-8")
+        refused(lambda: read_nodes(path), "data_deps: expected node numbers")
+    path.write_text(f'{{"1": [{"9" * 5000}]}}')
+    refused(lambda: read_groups(path), "beyond 64 bits")
+    path.write_text("[" * 200_000)
+    refused(lambda: read_groups(path), "too deep")
+    text = "topology: Ring\nbackend: analytical-unaware\nnpus_per_dim: 4\nbandwidth_GBps: 50\nlatency_ns: 500\n"
+    for name in ("x" * 6000, '"a\\0b"'):
+        path.write_text(f"{text}local_mem_bw_GBps: 1600\ngroups: {name}\n")
+        refused(lambda: read_network(path), "groups")
+
+
+def torch_zip(path: Path, pickled: bytes, values: bytes = b"\0\0\0\0", method: int | None = None) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a/data.pkl", pickled)
+        archive.writestr("a/data/0", values)
+    if method is not None:  # the method of compression in both headers
+        content = bytearray(path.read_bytes())
+        for sign, offset in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+            at = content.find(sign)
+            content[at + offset] = method
+        path.write_bytes(bytes(content))
+    return path
+
+
+def test_torch_archives(tmp_path: Path) -> None:
+    path = tmp_path / "t.pt"
+    refused(lambda: read_torch(torch_zip(path, pickle.dumps(1), method=99)), "cannot be read")
+    refused(lambda: read_torch(torch_zip(path, b"\x80\x02(")), "ends early|broken")
+    refused(lambda: read_torch(torch_zip(path, b"\x80\x02" + b"(" * 200_000 + b"l" * 10)), "instruction|opened")
+    brackets = b"\x80\x02" + b"(" * 100_000 + b"t" * 100_000 + b"."  # quadratic once: 100,000 brackets, each closed
+    read_torch(torch_zip(path, brackets))
+    # a tensor of one value seen 2^27 times (stride 0), eight times over: 4 GiB
+    tensor = (
+        b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x01tQ"
+        b"K\x00J\x00\x00\x00\x08\x85K\x00\x85\x89}tR"
+    )
+    refused(lambda: read_torch(torch_zip(path, b"\x80\x02]" + b"(" + tensor * 8 + b"e.")), "more than 1 GiB of tensors")
+    path.write_bytes(b"")
+    refused(lambda: read_torch(path), "broken|early")
+
+
+def test_packed_tables(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv.gz"
+    packed = gzip.compress(b"a,b\n1,2\n" * 1000)
+    for content in (packed[:-20], packed[:30] + b"\xff" * 30 + packed[60:], b"a,b\n1,2\n"):
+        path.write_bytes(content)
+        refused(lambda: read_csv(path), r"t\.csv\.gz: ")
+    path = tmp_path / "t.zip"
+    path.write_bytes(b"PK\x03\x04nothing")
+    refused(lambda: read_csv(path), r"t\.zip: ")
+
+
+def test_a_checkout_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(build, "BUILD", tmp_path / "file")
+    refused(build.lock, "needs a checkout that it may write into")
