@@ -66,7 +66,7 @@ def test_system_json_of_wrong_types(tmp_path: Path, key: str, value: object) -> 
     (tmp_path / "s.json").write_text(json.dumps(SYSTEM))
     assert read_native(tmp_path / "n.yaml", tmp_path / "s.json")[2] is None
     (tmp_path / "s.json").write_text(json.dumps(SYSTEM | {key: value}))
-    refused(lambda: read_native(tmp_path / "n.yaml", tmp_path / "s.json"), "")
+    refused(lambda: read_native(tmp_path / "n.yaml", tmp_path / "s.json"), r"s\.json: ")
 
 
 def test_files_that_are_not_utf8(tmp_path: Path) -> None:
@@ -106,7 +106,8 @@ def test_topology(tmp_path: Path, row: str) -> None:
 @pytest.mark.parametrize(
     ("column", "value"),
     [
-        ("size_bytes", "9" * 40), ("size_bytes", "1e40"), ("size_bytes", "\u00b2"), ("size_bytes", "x" * 70_000), ("size_bytes", "a\n\x1b[31m"),
+        ("size_bytes", "9" * 40), ("size_bytes", "1e40"), ("size_bytes", "\u00b2"), ("size_bytes", "x" * 70_000),
+        ("size_bytes", "a\n\x1b[31m"),
         ("npus_per_dim", "1000000000000"), ("endpoint_delay", "9" * 18), ("latency_ns", "1e300"), ("preferred_dataset_splits", "999999999"),
     ],
 )  # fmt: skip
