@@ -114,9 +114,10 @@ def traits(name: str) -> set[str]:
     """What an instruction shares with others: mnemonic, mnemonic without its width, operands, whether it reads or writes memory.
 
     Args:
-        name: PMEvo's text: mnemonic, then operands, joined by underscores, each register or constant in double brackets.
+        name: PMEvo's text: mnemonic, then operands, joined by underscores, each register or constant in double brackets; an underscore
+            before the mnemonic, as PMEvo writes on ARM, is no part of it.
     """
-    mnemonic, _, operands = name.partition("_")
+    mnemonic, _, operands = name.lstrip("_").partition("_")
     first, _, rest = operands.partition(",")
     places = {"writes memory"} if re.search(r"MEM|\[", first) else set()
     if re.search(r"MEM|\[", rest):
