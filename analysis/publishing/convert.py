@@ -41,7 +41,7 @@ def pipeweave_place(path: str) -> str | None:
         return f"collective/{parts[2]}_{parts[3]}.gz"
     if parts[0] == "dataset" and parts[1].startswith("gemm_fp8"):
         return f"{parts[1]}.gz"
-    if parts[0] in ("e2e", "hardware"):
+    if parts[0] in ("e2e", "hardware", "workload"):
         return f"{parts[0]}/{parts[1]}"
     if "moe_dse" in parts and parts[-1].startswith("moe_dse_"):
         return f"moe_dse/{parts[-1]}.gz"

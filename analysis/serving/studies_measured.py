@@ -1,7 +1,7 @@
 """Do data sheets say how serving time moves from one GPU to another? Checked on published measurements.
 
-The published cases give batches of requests (`arxiv_8`: eight of them) by name, without their token counts, so the prompts' arithmetic
-cannot be computed. What can: prefill time moves with the reached arithmetic, decode time is weights over bandwidth. From one GPU to another
+Without the lengths of the requests (`studies_lengths` uses them): prefill time moves with the reached arithmetic, decode time is weights
+over bandwidth. From one GPU to another
 
     prefill(g) = prefill(reference) x (t x peak)(reference) / (t x peak)(g)
     decode(g)  = (weights + cache) / (memory share x t x bandwidth(g)) + fixed
