@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -116,6 +116,30 @@ def study(seeds: range = range(10)) -> Study:
     return Study(settings, table, compared, pd.concat([attempts, pd.DataFrame(rows)], ignore_index=True))
 
 
+def checks(settings: Settings, seeds: range = range(5)) -> pd.DataFrame:
+    """Ten samples elsewhere: the devices of each table that HELP lists neither as source nor as new, and NAS-Bench-201 without the feature
+    that says whether an edge is on a path.
+
+    Args:
+        settings: the chosen ones; nothing is chosen here.
+        seeds: of the test.
+    Returns:
+        one row a check (unlisted devices, with path, without path), space, device and method: spearman, median_error, means over seeds.
+    """
+    methods = ("nearest", "ridge", "ridge_chosen", "prior", "prior_chosen")
+    parts = []
+    for name in SPACES:
+        space = load(name)
+        others = tuple(device for device in space.latency_ms if device not in space.sources + space.new)
+        variants = {"unlisted devices": replace(space, new=others)}
+        if name == "nasbench201":
+            variants |= {"with path": space, "without path": replace(space, features=space.features[:, : space.features.shape[1] // 2])}
+        for label, variant in variants.items():
+            parts += [trial.new_device_scores(variant, seed, settings, [SAMPLES], methods).assign(check=label) for seed in seeds]
+    by = ["check", "space", "device", "method"]
+    return pd.concat(parts).groupby(by, sort=False)[["spearman", "median_error"]].mean().reset_index()
+
+
 def write(found: Study, folder: Path) -> None:
     """Keep what the pages show: means over seeds at every number of samples, every seed at ten samples, and the comparison.
 
@@ -130,4 +154,5 @@ def write(found: Study, folder: Path) -> None:
     write_csv(found.scores[found.scores["samples"] == SAMPLES].drop(columns=["samples"]), folder / "ten_samples.csv")
     write_csv(found.paired, folder / "paired.csv")
     write_csv(pd.DataFrame([vars(found.settings)]), folder / "settings.csv")
+    write_csv(checks(found.settings), folder / "checks.csv")
     write_csv(origin([f"help/{name}_latency_ms" for name in SPACES]), folder / "origin.csv")
