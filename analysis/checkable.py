@@ -17,7 +17,6 @@ MODULES = (
     "analysis.claims.arithmetic_neuroscalar",
     "analysis.claims.arithmetic_survey",
     "analysis.claims.equations",
-    "analysis.claims.line_counts",
     "analysis.composition.errors",
     "analysis.mtap.arithmetic",
 )

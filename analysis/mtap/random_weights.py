@@ -6,6 +6,8 @@ can be computed from the published form of the model without the tool.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -28,7 +30,7 @@ def random_outputs(features: Floats, rng: np.random.Generator) -> Floats:
     """
     x = features
     widths = [features.shape[1], *[HIDDEN] * (LAYERS - 1), OUTPUTS]
-    for layer, (inputs, outputs) in enumerate(zip(widths, widths[1:], strict=False)):
+    for layer, (inputs, outputs) in enumerate(pairwise(widths)):
         bound = 1.0 / np.sqrt(inputs)
         x = x @ rng.uniform(-bound, bound, (inputs, outputs)) + rng.uniform(-bound, bound, outputs)
         if layer < LAYERS - 1:

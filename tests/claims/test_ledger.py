@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from analysis.claims.basis import OWN_TABLES, basis_of
 from analysis.claims.check import check_all
 from analysis.claims.check_files import read_checks
 from analysis.claims.findings import read_findings
 from analysis.claims.ledger import COLUMNS, DOCUMENTS, read_ledger
+from analysis.claims.verdicts import OWN_TABLES, basis_of
 from analysis.errors import InputError
 from analysis.paths import DATA
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from analysis.claims import line_counts
-from analysis.claims.line_counts import yaml_lines
+from analysis.claims import arithmetic
+from analysis.claims.arithmetic import yaml_lines
 from analysis.errors import InputError
 
 
 def test_lines_of_a_section_leave_out_comments_and_blank_lines(tmp_path, monkeypatch):
     (tmp_path / "file.yaml").write_text("# head\nfirst:\n  a: 1\n\n  # why\n  b: 2   # counted\nsecond: {c: 3}\n")
-    monkeypatch.setattr(line_counts, "ROOT", tmp_path)
-    assert (yaml_lines("file.yaml", "first"), yaml_lines("file.yaml", "second")) == (3, 1)
+    monkeypatch.setattr(arithmetic, "ROOT", tmp_path)
+    assert (yaml_lines("file.yaml", "first"), yaml_lines("file.yaml", "second"), yaml_lines("file.yaml")) == (3, 1, 4)
     with pytest.raises(InputError, match="no such section"):
         yaml_lines("file.yaml", "third")
     with pytest.raises(InputError, match="no such file"):
