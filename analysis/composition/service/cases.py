@@ -1,0 +1,204 @@
+"""What is asked? One serving point: model, device, engine, plan, lengths, clients; read from a table in aiconfigurator's columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from analysis.composition.service.models import ServedModel, find
+from analysis.errors import InputError
+
+COLUMNS = ("backend", "model_path", "system", "mode", "isl", "osl")
+ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "trtllm", "tensorrt-llm": "trtllm"}
+PRECISIONS = {"bf16": "bf16", "fp16": "bf16", "bfloat16": "bf16", "float16": "bf16", "fp8": "fp8", "fp8_block": "fp8_block"}
+PRECISIONS |= {"fp8_static": "fp8", "nvfp4": "nvfp4", "fp4": "nvfp4", "int4_wo": "int4", "int4": "int4", "mxfp4": "mxfp4"}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How one replica is cut: tensor x attention_data = expert_tensor x expert GPUs."""
+
+    tensor: int = 1
+    attention_data: int = 1
+    expert_tensor: int = 1
+    expert: int = 1
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of one replica."""
+        return self.tensor * self.attention_data
+
+
+@dataclass(frozen=True)
+class Case:
+    """One serving point.
+
+    Args:
+        device: name as in the kernel library.
+        engine: vllm, sglang, trtllm; `version` as printed, may be empty.
+        origin: benchmark (the public client: burst of C, then closed loop) or vendor.
+        precision: the row's label; gemm, experts: types of the matrix products and of the routed experts.
+        input_tokens, output_tokens: labels; the drawn lengths are uniform from 0.8 of them.
+        clients: requests in flight on one attention rank (aggregated) or on one decode rank (disaggregated).
+        plan: of the replica; with `prefill`, of a decode worker.
+        prefill, prefill_workers, decode_workers, prefill_batch: disaggregated serving.
+    """
+
+    model: ServedModel
+    device: str
+    engine: str
+    version: str
+    origin: str
+    precision: str
+    gemm: str
+    experts: str
+    input_tokens: int
+    output_tokens: int
+    clients: int
+    plan: Plan
+    prefill: Plan | None = None
+    prefill_workers: int = 0
+    decode_workers: int = 0
+    prefill_batch: int = 1
+    note: str = ""
+
+
+def corrected(tensor: int, data: int, expert_tensor: int, expert: int) -> tuple[Plan, bool]:
+    """A plan with squared widths undone: N GPUs with expert parallelism that were written as N x N.
+
+    117 of the sample's 430 such rows have a twin with the right width and identical times (data/recorded/aiconfigurator/README.md).
+    """
+    if expert_tensor == expert > 1 and tensor * data == expert * expert:
+        plan = Plan(1, expert, 1, expert) if tensor == 1 else Plan(expert, 1, 1, expert)
+        return plan, True
+    if expert_tensor == 1 and tensor == data > 1 and expert == tensor * data:
+        return Plan(tensor, 1, 1, tensor), True
+    return Plan(tensor, data, expert_tensor, expert), False
+
+
+def _types(model: ServedModel, gemm: str, moe: str, precision: str, name: str) -> tuple[str, str, str]:
+    """Label, type of the matrix products, type of the routed experts; unknown labels are refused."""
+    for given in (gemm, moe, precision):
+        if given and given not in PRECISIONS:
+            raise InputError(f"unknown type {given!r}", key="precision")
+    inferred = "fp8" if "fp8" in name.lower() else "nvfp4" if "nvfp4" in name.lower() or "fp4" in name.lower() else "bf16"
+    label = PRECISIONS[precision or gemm or moe or inferred]
+    dense = PRECISIONS[gemm] if gemm else label
+    routed = PRECISIONS[moe] if moe else dense
+    if model.family.startswith("gpt-oss"):
+        # The checkpoint keeps attention in bf16 and its experts in MXFP4, whatever the label says (its quantization_config).
+        return "fp4", "bf16", "mxfp4"
+    if dense == "int4":
+        # Kimi K2.5's int4 checkpoint quantises the routed experts only (compressed-tensors `ignore` list in its config.json).
+        dense = "bf16"
+    short = {"nvfp4": "fp4", "mxfp4": "fp4", "fp8_block": "fp8"}.get(label, label)
+    return short, dense, routed
+
+
+def _count(value: object, key: str, default: int | None = None) -> int:
+    """A cell as a whole number of at least 1."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = np.nan
+    if np.isnan(number) or number < 1:
+        if default is not None:
+            return default
+        raise InputError(f"{key} is missing" if np.isnan(number) else f"{key} is {number:g}", key=key)
+    return int(number)
+
+
+def _given(value: object) -> bool:
+    """Is a cell filled?"""
+    return value is not None and value == value and str(value).strip().lower() not in ("", "nan")
+
+
+def _plan(row: dict[str, object], prefix: str, experts: bool) -> tuple[Plan, bool]:
+    tensor = _count(row.get(prefix + "tp_size"), prefix + "tp_size")
+    data = _count(row.get(prefix + "attention_dp_size"), prefix + "attention_dp_size", 1)
+    if not experts:
+        return Plan(tensor, data, tensor, 1), False
+    expert_tensor = _count(row.get(prefix + "moe_tp_size"), prefix + "moe_tp_size", 1)
+    expert = _count(row.get(prefix + "moe_ep_size"), prefix + "moe_ep_size", 1)
+    if not _given(row.get(prefix + "attention_dp_size")) and expert_tensor * expert % tensor == 0:
+        data = max(1, expert_tensor * expert // tensor)
+    plan, squared = corrected(tensor, data, expert_tensor, expert)
+    if plan.expert_tensor * plan.expert != plan.gpus:
+        if plan.expert_tensor * plan.expert == 1:
+            plan = replace(plan, expert_tensor=plan.gpus)
+        else:
+            raise InputError(f"{prefix}tp x attention dp = {plan.gpus} GPUs, moe tp x ep = {plan.expert_tensor * plan.expert}", key=prefix + "moe_tp_size")
+    return plan, squared
+
+
+def origin(text: str) -> str:
+    """Who measured: the vendor's own gap analysis, or (also when nothing is said) the public benchmark."""
+    return "vendor" if "auto-gap-analysis" in text or "gtl_job" in text else "benchmark"
+
+
+def case(row: dict[str, object]) -> Case:
+    """One row of a table in the sample's columns.
+
+    Raises:
+        InputError: what keeps the row from being answered.
+    """
+    def text(key: str) -> str:
+        return str(row[key]).strip() if _given(row.get(key)) else ""
+
+    model = find(text("model_path"))
+    engine = ENGINES.get(text("backend").lower())
+    if engine is None:
+        raise InputError(f"unknown engine {text('backend')!r}; known: {', '.join(sorted(set(ENGINES.values())))}", key="backend")
+    label, gemm, experts = _types(model, text("gemm_quant_mode"), text("moe_quant_mode"), text("precision"), text("model_path"))
+    input_tokens, output_tokens = _count(row.get("isl"), "isl"), _count(row.get("osl"), "osl")
+    if output_tokens < 2:
+        raise InputError("time per output token needs at least 2 output tokens", key="osl")
+    if _count(row.get("pp_size"), "pp_size", 1) > 1 or _count(row.get("decode_pp_size"), "decode_pp_size", 1) > 1:
+        raise InputError("pipeline parallelism is not covered", key="pp_size")
+    common = dict(
+        model=model, device=text("system"), engine=engine, version=text("backend_version"), origin=origin(text("silicon_data_source")),
+        precision=label, gemm=gemm, experts=experts, input_tokens=input_tokens, output_tokens=output_tokens,
+    )  # fmt: skip
+    moe = model.experts is not None
+    if (text("mode") or "agg") == "agg":
+        plan, squared = _plan(row, "", moe)
+        shipped = _count(row.get("attention_dp_size"), "attention_dp_size", plan.attention_data)
+        clients = max(1, round(_count(row.get("batch_size"), "batch_size") * shipped / plan.attention_data))
+        note = f"widths read as {plan.gpus} GPUs, not {plan.gpus**2}" if squared else ""
+        return Case(**common, clients=clients, plan=plan, note=note)  # type: ignore[arg-type]
+    missing = [key for key in ("prefill_num_workers", "decode_num_workers") if not text(key)]
+    if missing:
+        raise InputError(f"disaggregated without worker counts ({', '.join(missing)})", key=missing[0])
+    prefill, first = _plan(row, "prefill_", moe)
+    plan, second = _plan(row, "decode_", moe)
+    shipped = _count(row.get("decode_attention_dp_size"), "decode_attention_dp_size", plan.attention_data)
+    clients = max(1, round(_count(row.get("decode_batch_size"), "decode_batch_size") * shipped / plan.attention_data))
+    return Case(
+        **common,  # type: ignore[arg-type]
+        clients=clients,
+        plan=plan,
+        prefill=prefill,
+        prefill_workers=_count(row.get("prefill_num_workers"), "prefill_num_workers"),
+        decode_workers=_count(row.get("decode_num_workers"), "decode_num_workers"),
+        prefill_batch=_count(row.get("prefill_batch_size"), "prefill_batch_size", 1),
+        note="squared widths undone" if first or second else "",
+    )
+
+
+def read(frame: pd.DataFrame) -> tuple[list[Case | None], list[str]]:
+    """Cases of a table, and for each that is none the reason."""
+    missing = [name for name in COLUMNS if name not in frame.columns]
+    if missing:
+        raise InputError(f"lacks the column {missing[0]}", key=missing[0])
+    cases: list[Case | None] = []
+    reasons = []
+    for row in frame.to_dict("records"):
+        try:
+            cases.append(case(row))
+            reasons.append("")
+        except InputError as error:
+            cases.append(None)
+            reasons.append(error.message if hasattr(error, "message") else str(error))
+    return cases, reasons

@@ -1,0 +1,319 @@
+"""The engine and its clients: a burst of C requests, then each answer releases the next; compiled.
+
+An engine step holds one token of each running request, and prompts up to the token budget: together (`mixed`), or prompts first. Between
+events nothing but the cached tokens changes, so a run of equal decode steps is added up at once (attention is linear in the cached tokens
+between two grid points). Requests have lengths drawn uniformly and independently from 0.8 of the label.
+Client: https://github.com/SemiAnalysisAI/InferenceX utils/bench_serving/benchmark_serving.py. Engines: vLLM v1's scheduler, TensorRT-LLM's
+in-flight batching (and its batch_wait_*), SGLang's prefill-first loop (and its scheduler_recv_interval).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+ENGINE = np.dtype(
+    [
+        ("clients", "i8"),
+        ("requests", "i8"),
+        ("input", "i8"),
+        ("output", "i8"),
+        ("budget", "i8"),
+        ("max_running", "i8"),
+        ("mixed", "i8"),
+        ("chunked", "i8"),
+        ("receive", "i8"),
+        ("wait_ratio", "f8"),
+        ("wait_steps", "i8"),
+        ("cache_tokens", "f8"),  # KV cache (tokens)
+        ("host_s", "f8"),  # of each decode step
+        ("prompt_host_s", "f8"),  # least duration of a step with a prompt
+        ("send_s", "f8"),  # the front end takes requests one after another: of each request
+        ("send_token_s", "f8"),  # and of each prompt token
+        ("servers", "f8"),  # disaggregated: prefill ranks for each decode rank; 0: aggregated
+        ("table", "i8"),
+        ("prefill_table", "i8"),
+        ("low", "f8"),  # shortest length over the label
+    ],
+    align=True,
+)
+RESULT = ("ttft_mean", "ttft_median", "tpot_mean", "tpot_median", "batch", "cached", "prompt_share", "steps_s", "queue_mean", "throughput")
+
+
+class Tables(NamedTuple):
+    """Step times of all configurations on the grids (seconds), and the grids."""
+
+    tokens: Any  # f8 (tables, n)
+    sequences: Any  # f8 (tables, s)
+    decode: Any  # f8 (tables, b, k)
+    prefill: Any  # f8 (tables, p, q)
+    token_axis: Any
+    sequence_axis: Any
+    batch_axis: Any
+    cached_axis: Any
+    prompt_axis: Any
+    before_axis: Any
+
+
+@njit(cache=True)
+def _place(axis: Any, x: float) -> tuple[int, float]:
+    """Interval of a value on an axis and its share of it; beyond the ends the line continues."""
+    low, high = 0, axis.size - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if axis[middle] <= x:
+            low = middle
+        else:
+            high = middle
+    return low, (x - axis[low]) / (axis[low + 1] - axis[low])
+
+
+@njit(cache=True)
+def _line(axis: Any, values: Any, x: float) -> float:
+    i, f = _place(axis, max(x, axis[0]))
+    return values[i] + f * (values[i + 1] - values[i])
+
+
+@njit(cache=True)
+def _surface(first: Any, second: Any, values: Any, x: float, y: float) -> float:
+    i, f = _place(first, max(x, first[0]))
+    j, g = _place(second, max(y, second[0]))
+    low = values[i, j] + g * (values[i, j + 1] - values[i, j])
+    high = values[i + 1, j] + g * (values[i + 1, j + 1] - values[i + 1, j])
+    return low + f * (high - low)
+
+
+@njit(cache=True)
+def _push(heap: Any, size: int, key: int, value: int) -> int:
+    i = size
+    while i > 0 and heap[(i - 1) // 2, 0] > key:
+        heap[i, 0], heap[i, 1] = heap[(i - 1) // 2, 0], heap[(i - 1) // 2, 1]
+        i = (i - 1) // 2
+    heap[i, 0], heap[i, 1] = key, value
+    return size + 1
+
+
+@njit(cache=True)
+def _pop(heap: Any, size: int) -> int:
+    last = size - 1
+    key, value = heap[last, 0], heap[last, 1]
+    i = 0
+    while True:
+        child = 2 * i + 1
+        if child >= last:
+            break
+        if child + 1 < last and heap[child + 1, 0] < heap[child, 0]:
+            child += 1
+        if heap[child, 0] >= key:
+            break
+        heap[i, 0], heap[i, 1] = heap[child, 0], heap[child, 1]
+        i = child
+    heap[i, 0], heap[i, 1] = key, value
+    return last
+
+
+@njit(cache=True)
+def _lengths(count: int, low: int, high: int, seed: int) -> Any:
+    """Whole numbers evenly spread over low to high, in random order."""
+    np.random.seed(seed)
+    out = np.empty(count, np.int64)
+    for i in range(count):
+        out[i] = low + int((i + 0.5) / count * (high - low + 1))
+    for i in range(count - 1, 0, -1):
+        j = np.random.randint(0, i + 1)
+        out[i], out[j] = out[j], out[i]
+    return out
+
+
+@njit(cache=True)
+def one(engine: Any, tables: Tables, out: Any) -> None:
+    """One serving point; writes `RESULT` into `out`."""
+    n, c, k = engine.requests, engine.clients, engine.table
+    inputs = _lengths(n, max(1, int(engine.input * engine.low)), engine.input, 1)
+    outputs = _lengths(n, max(2, int(engine.output * engine.low)), engine.output, 2)
+    arrived, sent, first = np.zeros(n), np.zeros(n), np.zeros(n)
+    ttft, tpot = np.zeros(n), np.zeros(n)
+    heap = np.zeros((c + 1, 2), np.int64)
+    token_s, sequence_s, decode_s, prefill_s = tables.tokens[k], tables.sequences[k], tables.decode[k], tables.prefill[k]
+    clock, front, server = 0.0, 0.0, 0.0
+    running, cached, steps = 0, 0.0, 0
+    reserved = 0.0
+    arrivals, admitted, done, size, waited = 0, 0, 0, 0, 0
+    partial, partial_done = -1, 0
+    poll, seen = 0, 0
+    decode_time, decode_weight, plain_weight, batch_weight, cached_weight, prompt_time = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    queue = 0.0
+    while arrivals < min(c, n):
+        front += engine.send_s + engine.send_token_s * inputs[arrivals]
+        sent[arrivals] = front
+        arrivals += 1
+    if engine.servers > 0:
+        for i in range(arrivals):
+            base = _line(tables.token_axis, tables.tokens[engine.prefill_table], inputs[i]) + tables.sequences[engine.prefill_table][0]
+            base += _surface(tables.prompt_axis, tables.before_axis, tables.prefill[engine.prefill_table], inputs[i], 0.0)
+            base = max(base, engine.prompt_host_s)
+            begin = max(sent[i], server)
+            server = begin + base / engine.servers
+            sent[i] = begin + base
+            first[i] = sent[i]
+    while done < n:
+        # What has arrived and is seen by the scheduler.
+        if running == 0 and partial < 0 and admitted < arrivals and sent[admitted] > clock:
+            clock = sent[admitted]
+        if engine.receive <= 1 or running == 0 or poll >= engine.receive:
+            seen = admitted
+            while seen < arrivals and sent[seen] <= clock:
+                seen += 1
+            poll = 0
+        elif seen < admitted:
+            seen = admitted
+        room = engine.budget - (running if engine.mixed == 1 else 0)
+        prompts, prompt_tokens, attention = 0, 0, 0.0
+        last_partial = partial
+        start_admitted = admitted
+        hold = False
+        if engine.servers > 0:
+            # Decode rank: requests come with their prompt processed.
+            while admitted < seen and running < engine.max_running and (running == 0 or reserved + inputs[admitted] + outputs[admitted] <= engine.cache_tokens):
+                i = admitted
+                size = _push(heap, size, steps + outputs[i] - 1, i)
+                running += 1
+                cached += inputs[i]
+                reserved += inputs[i] + outputs[i]
+                ttft[i] = first[i] - arrived[i]
+                admitted += 1
+        else:
+            if engine.wait_steps > 0 and running > 0 and admitted < seen and partial < 0:
+                ready = running
+                for i in range(admitted, seen):
+                    ready += inputs[i]
+                    if ready >= engine.wait_ratio * engine.budget:
+                        break
+                if ready < engine.wait_ratio * engine.budget and waited < engine.wait_steps:
+                    hold = True
+            if partial >= 0:
+                chunk = min(inputs[partial] - partial_done, room)
+                attention += _surface(tables.prompt_axis, tables.before_axis, prefill_s, chunk, partial_done)
+                prompt_tokens += chunk
+                room -= chunk
+                partial_done += chunk
+                prompts += 1
+                if partial_done == inputs[partial]:
+                    partial = -1
+            while partial < 0 and not hold and room > 0 and admitted < seen and running + prompts < engine.max_running:
+                i = admitted
+                if running + prompts > 0 and reserved + inputs[i] + outputs[i] > engine.cache_tokens:
+                    break
+                if engine.chunked == 0 and inputs[i] > room and (prompts > 0 or inputs[i] <= engine.budget):
+                    if prompts > 0 or running > 0 and inputs[i] + running <= engine.budget:
+                        break
+                chunk = inputs[i] if engine.chunked == 0 else min(inputs[i], room)
+                attention += _surface(tables.prompt_axis, tables.before_axis, prefill_s, chunk, 0.0)
+                prompt_tokens += chunk
+                room -= chunk
+                prompts += 1
+                admitted += 1
+                reserved += inputs[i] + outputs[i]
+                queue += clock - arrived[i]
+                if chunk < inputs[i]:
+                    partial, partial_done = i, chunk
+        if prompts > 0:
+            waited = 0
+            decodes = running if engine.mixed == 1 else 0
+            duration = _line(tables.token_axis, token_s, prompt_tokens + decodes) + attention
+            duration += _line(tables.sequence_axis, sequence_s, prompts + decodes)
+            if decodes > 0:
+                duration += _surface(tables.batch_axis, tables.cached_axis, decode_s, decodes, cached / decodes)
+            duration = max(duration + engine.host_s, engine.prompt_host_s)
+            clock += duration
+            prompt_time += duration * running
+            decode_weight += decodes
+            if decodes > 0:
+                steps += 1
+                cached += decodes
+            poll = engine.receive
+            # Prompts finished in this step: all of those admitted except a partial one, and the earlier partial one.
+            if last_partial >= 0 and partial != last_partial:
+                i = last_partial
+                first[i] = clock
+                ttft[i] = clock - arrived[i]
+                size = _push(heap, size, steps + outputs[i] - 1, i)
+                running += 1
+                cached += inputs[i]
+            for i in range(start_admitted, admitted):
+                if i == partial:
+                    continue
+                first[i] = clock
+                ttft[i] = clock - arrived[i]
+                size = _push(heap, size, steps + outputs[i] - 1, i)
+                running += 1
+                cached += inputs[i]
+        elif running > 0:
+            run = heap[0, 0] - steps
+            if hold:
+                run = min(run, max(1, engine.wait_steps - waited))
+            if engine.receive > 1 and seen < arrivals:
+                run = min(run, max(1, engine.receive - poll))
+            flat = _line(tables.token_axis, token_s, running) + _line(tables.sequence_axis, sequence_s, running) + engine.host_s
+            if engine.receive <= 1 and seen < arrivals:
+                # The next request is on its way: stop when it is there.
+                now = flat + _surface(tables.batch_axis, tables.cached_axis, decode_s, running, cached / running)
+                run = min(run, max(1, int((sent[seen] - clock) / now) + 1))
+            run = max(run, 1)
+            middle = cached / running + 0.5 * (run - 1)
+            attend = _surface(tables.batch_axis, tables.cached_axis, decode_s, running, middle)
+            clock += run * (flat + attend)
+            decode_time += run * (flat + attend) * running
+            decode_weight += run * running
+            plain_weight += run * running
+            batch_weight += run * running * running
+            cached_weight += run * running * middle
+            steps += run
+            cached += run * running
+            waited += run if hold else 0
+            poll += run
+        while size > 0 and heap[0, 0] <= steps:
+            i = heap[0, 1]
+            size = _pop(heap, size)
+            running -= 1
+            cached -= inputs[i] + outputs[i] - 1
+            reserved -= inputs[i] + outputs[i]
+            tpot[i] = (clock - first[i]) / (outputs[i] - 1)
+            done += 1
+            if arrivals < n:
+                arrived[arrivals] = clock
+                front = max(front, clock) + engine.send_s + engine.send_token_s * inputs[arrivals]
+                sent[arrivals] = front
+                if engine.servers > 0:
+                    j = engine.prefill_table
+                    base = _line(tables.token_axis, tables.tokens[j], inputs[arrivals]) + tables.sequences[j][0]
+                    base += _surface(tables.prompt_axis, tables.before_axis, tables.prefill[j], inputs[arrivals], 0.0)
+                    base = max(base, engine.prompt_host_s)
+                    begin = max(front, server)
+                    server = begin + base / engine.servers
+                    sent[arrivals] = begin + base
+                    first[arrivals] = sent[arrivals]
+                arrivals += 1
+    out[0], out[1], out[2], out[3] = ttft.mean(), np.median(ttft), tpot.mean(), np.median(tpot)
+    plain = max(1.0, plain_weight)
+    out[4], out[5] = batch_weight / plain, cached_weight / plain
+    out[6] = prompt_time / max(1e-30, prompt_time + decode_time)
+    out[7] = (prompt_time + decode_time) / max(1.0, decode_weight)
+    out[8] = queue / n
+    out[9] = n / clock
+
+
+@njit(cache=True)
+def _all(engines: Any, tables: Tables, out: Any) -> None:
+    for i in range(engines.size):
+        one(engines[i], tables, out[i])
+
+
+def simulate(engines: Any, tables: Tables) -> Any:
+    """Every serving point: `ENGINE` records, shape (n,) -> `RESULT`, shape (n, 10), seconds."""
+    out = np.zeros((engines.size, len(RESULT)))
+    if engines.size:
+        _all(engines, tables, out)
+    return out

@@ -1,0 +1,166 @@
+"""Serving points with nothing fitted: cases -> TTFT, TPOT and the features that describe them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.composition.service import settings
+from analysis.composition.service.cases import Case, Plan
+from analysis.composition.service.closed_loop import ENGINE, RESULT, simulate
+from analysis.composition.service.operators import GRIDS, PARTS, Configuration
+from analysis.composition.service.step_table import Key, StepTable, stack, step_tables
+from analysis.hardware import devices
+
+Floats = NDArray[np.float64]
+WEIGHT_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5625, "mxfp4": 0.53125, "int4": 0.53125}
+KV_BYTES = {"": 2.0, "fp8": 1.0}
+SHORTEST = 0.8
+"""Shortest length over the label: `--random-range-ratio 0.8` of the benchmark; the vendor's own client draws no lengths (its rows name them)."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """Time that no kernel table holds, before anything is fitted (seconds).
+
+    Args:
+        step_s: of each step; layer_s: launch of one layer where no graph is replayed: a step with a prompt takes at least layers x this.
+        request_s, token_s: the front end handles requests one after another: tokenising and queueing of one, and of each of its prompt's tokens.
+    """
+
+    step_s: float
+    layer_s: float
+    request_s: float
+    token_s: float
+
+
+HOST = {"vllm": Host(4e-4, 1.5e-4, 1.5e-3, 1e-6), "sglang": Host(4e-4, 1.5e-4, 1.5e-3, 1e-6), "trtllm": Host(4e-4, 1.5e-4, 1.5e-3, 1e-6)}
+
+
+@dataclass(frozen=True)
+class Points:
+    """Answers of many cases with nothing fitted.
+
+    Attributes:
+        result: shape (cases, len(RESULT)): seconds, as `closed_loop` writes them; NaN where there is none.
+        status: empty, or why there is none; tables, table_of: step tables, and which one each case uses; prefill_of: -1 or the prefill worker's.
+        engines: `closed_loop.ENGINE` records.
+    """
+
+    result: Floats
+    status: list[str]
+    tables: list[StepTable]
+    table_of: NDArray[np.int64]
+    prefill_of: NDArray[np.int64]
+    engines: Any
+
+
+def memory_bytes(device: str) -> float:
+    """Memory of a device by its name in the sample or in `data/hardware`."""
+    from analysis.operators.kernels.gpus import SYSTEMS
+
+    return float(devices.load(SYSTEMS.get(device, device)).memory_bytes)
+
+
+def cache_tokens(case: Case, plan: Plan, share: float, kv_bytes: float) -> float:
+    """Tokens that the KV cache of one attention rank holds: what the weights leave of its GPUs' memory, minus 2 GiB of activations a GPU."""
+    weights = case.model.parameters()
+    dense, routed = WEIGHT_BYTES[case.gemm], WEIGHT_BYTES[case.experts]
+    each = (weights["attention"] + weights["dense"]) * dense / plan.tensor + weights["experts"] * routed / (plan.expert_tensor * plan.expert)
+    each += weights["vocabulary"] * 2 / plan.tensor
+    left = memory_bytes(case.device) * share - each - 2 * 2**30
+    return left / max(1.0, case.model.kv_bytes_per_token(kv_bytes, plan.tensor))
+
+
+def points(cases: list[Case | None], library: Any, hide: str = "none", host: dict[str, Host] | None = None) -> Points:
+    """Simulate every case.
+
+    Args:
+        cases: None: no case (its status stays empty here).
+        library: a `KernelLibrary`; hide: see `step_table.step_tables`.
+        host: by engine; `HOST` by default.
+    """
+    host = host or HOST
+    count = len(cases)
+    table_of, prefill_of = np.full(count, -1), np.full(count, -1)
+    keys: dict[Key, int] = {}
+    engines = np.zeros(count, ENGINE)
+    status = [""] * count
+    for i, case in enumerate(cases):
+        if case is None:
+            continue
+        s = settings.of(case)
+        kv = "fp8" if s.kv == "fp8" else "bf16"
+        table_of[i] = keys.setdefault(Key(Configuration(case.model, case.plan, case.gemm, case.experts, kv), case.device, case.engine), len(keys))
+        if case.prefill is not None:
+            key = Key(Configuration(case.model, case.prefill, case.gemm, case.experts, kv), case.device, case.engine)
+            prefill_of[i] = keys.setdefault(key, len(keys))
+        room = cache_tokens(case, case.plan, s.memory_share, KV_BYTES[s.kv])
+        if room < case.input_tokens + 2:
+            status[i] = "does not fit: the weights leave no room for one request's KV cache"
+            continue
+        e, h = engines[i], host[case.engine]
+        e["clients"], e["input"], e["output"] = case.clients, case.input_tokens, case.output_tokens
+        e["requests"] = max(s.per_client * case.clients, 16)
+        e["budget"], e["max_running"] = s.batched_tokens, max(1, s.max_running // case.plan.attention_data if s.max_running > case.clients else s.max_running)
+        e["mixed"], e["chunked"], e["receive"] = s.mixed, s.chunked, s.receive_interval
+        e["wait_ratio"], e["wait_steps"] = s.wait_ratio, s.wait_steps
+        e["cache_tokens"], e["host_s"], e["prompt_host_s"] = room, h.step_s, h.step_s + case.model.layers * h.layer_s
+        e["send_s"], e["send_token_s"] = h.request_s * case.plan.attention_data, h.token_s * case.plan.attention_data
+        e["low"] = SHORTEST if case.origin == "benchmark" else 1.0
+        e["table"] = table_of[i]
+        if case.prefill is not None:
+            e["servers"] = case.prefill_workers * case.prefill.attention_data / (case.decode_workers * case.plan.attention_data)
+            e["prefill_table"] = prefill_of[i]
+            e["max_running"] = max(e["max_running"], case.clients)
+    tables = step_tables(list(keys), library, hide)
+    for i in range(count):
+        for j in (table_of[i], prefill_of[i]):
+            if j >= 0 and not status[i] and tables[j].status:
+                status[i] = tables[j].status
+    live = np.array([table_of[i] >= 0 and not status[i] for i in range(count)])
+    result = np.full((count, len(RESULT)), np.nan)
+    if live.any():
+        blank = {grid: np.zeros((len(PARTS), int(np.prod([axis.size for axis in axes])))) for grid, axes in GRIDS.items()}
+        stacked = stack([table if table.seconds else StepTable(blank, {}, "", "") for table in tables])
+        result[live] = simulate(engines[live], stacked)
+    return Points(result, status, tables, table_of, prefill_of, engines)
+
+
+def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
+    """What the constants may depend on, one row a case."""
+    rows = []
+    for i, case in enumerate(cases):
+        if case is None:
+            rows.append({})
+            continue
+        moe = case.model.experts is not None
+        r = raw.result[i]
+        rows.append(
+            {
+                "engine": case.engine,
+                "origin": case.origin,
+                "kind": case.model.attention.kind if not case.model.linear_attention else "linear",
+                "moe": "moe" if moe else "dense",
+                "precision": case.precision,
+                "generation": "hopper" if case.device.startswith("h") else "blackwell",
+                "mode": "agg" if case.prefill is None else "disagg",
+                "lengths": f"{case.input_tokens}/{case.output_tokens}",
+                "family": case.model.family,
+                "device": case.device,
+                "log_clients": np.log(case.clients),
+                "log_input": np.log(case.input_tokens),
+                "log_output": np.log(case.output_tokens),
+                "log_gpus": np.log(case.plan.gpus),
+                "log_tpot": np.log(r[2]) if r[2] > 0 else np.nan,
+                "log_ttft": np.log(r[0]) if r[0] > 0 else np.nan,
+                "log_active": np.log(sum(case.model.parameters().values())),
+                "prompt_share": r[6],
+                "expert_parallel": float(case.plan.expert > 1),
+            }
+        )
+    return pd.DataFrame(rows)

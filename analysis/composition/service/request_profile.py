@@ -1,0 +1,200 @@
+"""How long does a step of a profiled model take? Kernel times of one GPU, measured by LLMServingSim's profiler, as tables for a step.
+
+A step is its layers in turn (embedding, then per layer: two norms, projections, attention, feed-forward or experts, then the last norm, the
+vocabulary and the sampler), each from the profile; all-reduces come from the link. Attention of a mixed step is that of its decodes plus what each
+prompt chunk adds; uneven cache lengths cost t = t_mean + alpha (t_max - t_mean), alpha from the profile's skew measurements (least squares
+within a group of equal prompt chunk, decodes and share of long sequences: profiler/core/fit_alpha.py of the same project).
+Source: casys-kaist/LLMServingSim (MIT), profiler/perf; the layer order is in its serving/README.md.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.composition.service.models import ServedModel
+from analysis.errors import InputError
+from analysis.tables import read_csv
+
+Floats = NDArray[np.float64]
+ONCE = ("embedding", "final_layernorm")
+TWICE = ("layernorm",)
+SKEW_SHARES = np.array([0.05, 0.15, 0.40, 0.70])
+
+
+class StepProfile(NamedTuple):
+    """Seconds of a step's pieces, for the compiled loop.
+
+    Attributes:
+        tokens: of everything that depends on the tokens alone, at 0, 1, 2, ... tokens.
+        sequences: of vocabulary and sampler, at 0, 1, 2, ... sequences.
+        attention: all layers, shape (chunks, before, decodes, cached); its axes follow.
+        alpha: shape (chunks of the skew table, decodes, shares); its axes follow; empty: no skew table.
+        experts: all layers, shape (tokens, active experts); its axes follow; empty: none.
+    """
+
+    tokens: Any
+    sequences: Any
+    attention: Any
+    chunk_axis: Any
+    before_axis: Any
+    decode_axis: Any
+    cached_axis: Any
+    alpha: Any
+    alpha_chunks: Any
+    alpha_decodes: Any
+    experts: Any
+    expert_tokens: Any
+    expert_active: Any
+
+
+def _read(prefix: str | Path, kind: str, required: list[str]) -> pd.DataFrame:
+    for ending in (".csv.gz", ".csv"):
+        path = Path(f"{prefix}_{kind}{ending}")
+        if path.exists():
+            return read_csv(path, required=required)
+    raise InputError(f"there is no {prefix}_{kind}.csv.gz", key="profile")
+
+
+def _optional(prefix: str | Path, kind: str, required: list[str]) -> pd.DataFrame | None:
+    exists = any(Path(f"{prefix}_{kind}{ending}").exists() for ending in (".csv.gz", ".csv"))
+    return _read(prefix, kind, required) if exists else None
+
+
+def captured(tokens: Floats, largest: int) -> Floats:
+    """Tokens that a CUDA graph is replayed with: 1, 2, 4, multiples of 8, above 256 of 16; beyond the largest, the tokens themselves.
+
+    Source: vLLM's CompilationConfig, default cudagraph_capture_sizes (read in LLMServingSim's serving/core/cudagraph.py).
+    """
+    small = np.where(tokens <= 2, tokens, np.where(tokens <= 4, 4, np.ceil(tokens / 8) * 8))
+    padded = np.where(small > 256, np.ceil(tokens / 16) * 16, small)
+    return np.asarray(np.where(padded <= largest, padded, tokens))
+
+
+def all_reduce_s(size_bytes: Floats, devices: int, bandwidth_bytes_per_s: float, latency_s: float) -> Floats:
+    """Ring all-reduce: 2 (n - 1) steps of latency + size / n / bandwidth."""
+    return np.asarray(2 * (devices - 1) * (latency_s + size_bytes / devices / bandwidth_bytes_per_s))
+
+
+def read_profile(
+    prefix: str | Path,
+    model: ServedModel,
+    tensor: int,
+    data: int,
+    most_tokens: int,
+    most_sequences: int,
+    bandwidth_bytes_per_s: float,
+    latency_s: float,
+) -> StepProfile:
+    """The tables of one profile.
+
+    Args:
+        prefix: the files are PREFIX_dense.csv.gz, PREFIX_per_sequence.csv.gz, PREFIX_attention.csv.gz and, if there, _moe and _skew.
+        tensor: tensor parallelism of the run; the profile is that of one rank.
+        data: data-parallel replicas (experts are shared by all of them).
+        most_tokens, most_sequences: of a step.
+        bandwidth_bytes_per_s, latency_s: of the link between GPUs.
+    """
+    dense = _read(prefix, "dense", ["layer", "tokens", "time_us"])
+    heads = _read(prefix, "per_sequence", ["layer", "sequences", "time_us"])
+    counts = np.arange(most_tokens + 1, dtype=np.float64)
+    replayed = captured(counts, min(2 * most_sequences, 512))
+    total = np.zeros_like(counts)
+    for layer, rows in dense.groupby("layer"):
+        times = 1 if layer in ONCE else 2 * model.layers if layer in TWICE else model.layers
+        total += times * 1e-6 * _along(rows["tokens"], rows["time_us"], replayed)
+    if tensor > 1:
+        total += 2 * model.layers * all_reduce_s(2 * replayed * model.hidden, tensor, bandwidth_bytes_per_s, latency_s)
+    if model.experts is not None and data > 1:
+        # Tokens of all replicas are gathered before the experts and their sums scattered after.
+        step = latency_s + 2 * replayed * model.hidden / bandwidth_bytes_per_s
+        total += 2 * model.layers * (data - 1) * step
+    total[0] = 0.0
+    ends = np.arange(most_sequences + 1, dtype=np.float64)
+    sampled = np.zeros_like(ends)
+    for _, rows in heads.groupby("layer"):
+        sampled += 1e-6 * _along(rows["sequences"], rows["time_us"], ends)
+    sampled[0] = 0.0
+    return StepProfile(total, sampled, *_attention(prefix, model.layers), *_alpha(prefix), *_experts(prefix, model, tensor, data))
+
+
+def _along(x: pd.Series, y: pd.Series, at: Floats) -> Floats:
+    """Linear between the points, continued beyond the last along the last half."""
+    order = np.argsort(x.to_numpy())
+    xs, ys = x.to_numpy(dtype=np.float64)[order], y.to_numpy(dtype=np.float64)[order]
+    out = np.interp(at, xs, ys)
+    beyond = at > xs[-1]
+    if beyond.any() and xs.size > 1:
+        half = xs.size // 2
+        slope = max(0.0, (ys[-1] - ys[half]) / max(1.0, xs[-1] - xs[half]))
+        out[beyond] = ys[-1] + slope * (at[beyond] - xs[-1])
+    return np.asarray(out)
+
+
+def _attention(prefix: str | Path, layers: int) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    table = _read(prefix, "attention", ["prefill_chunk", "kv_prefill", "n_decode", "kv_decode", "time_us"])
+    chunks, decodes = (np.unique(table[name]).astype(np.float64) for name in ("prefill_chunk", "n_decode"))
+    before = np.unique(table["kv_prefill"]).astype(np.float64)
+    cached = np.unique(table["kv_decode"]).astype(np.float64)
+    out = np.zeros((chunks.size, before.size, decodes.size, cached.size))
+    for (chunk, count), rows in table.groupby(["prefill_chunk", "n_decode"]):
+        i, k = np.searchsorted(chunks, chunk), np.searchsorted(decodes, count)
+        pivot = rows.pivot_table(index="kv_prefill", columns="kv_decode", values="time_us").sort_index().sort_index(axis=1)
+        values = pivot.interpolate(axis=1, limit_direction="both").interpolate(axis=0, limit_direction="both").to_numpy(dtype=np.float64)
+        wide = np.stack([_lengthen(pivot.columns.to_numpy(dtype=np.float64), line, cached) for line in values])
+        full = np.stack([_lengthen(pivot.index.to_numpy(dtype=np.float64), line, before) for line in wide.T]).T
+        out[i, :, k, :] = full
+    return 1e-6 * layers * out, chunks, before, decodes, cached
+
+
+def _lengthen(x: Floats, y: Floats, at: Floats) -> Floats:
+    """Linear between points and beyond both ends (never below a quarter of the nearest value)."""
+    if x.size == 1:
+        return np.full(at.size, y[0])
+    out = np.interp(at, x, y)
+    low, high = at < x[0], at > x[-1]
+    out[low] = y[0] + (at[low] - x[0]) * (y[1] - y[0]) / (x[1] - x[0])
+    out[high] = y[-1] + (at[high] - x[-1]) * (y[-1] - y[-2]) / (x[-1] - x[-2])
+    return np.maximum(out, 0.25 * y.min())
+
+
+def _alpha(prefix: str | Path) -> tuple[Floats, Floats, Floats]:
+    table = _optional(prefix, "skew", ["n", "pc", "kvs", "kv_big", "kv_mean", "t_mean_us", "t_max_us", "t_skew_us"])
+    if table is None:
+        return np.zeros((0, 0, 0)), np.zeros(0), np.zeros(0)
+    table = table[table["t_max_us"] > table["t_mean_us"]]
+    share = (table["kv_mean"] - table["kvs"]) / (table["kv_big"] - table["kvs"]).clip(lower=1)
+    group = np.searchsorted(SKEW_SHARES, share)
+    wide, gain = table["t_max_us"] - table["t_mean_us"], table["t_skew_us"] - table["t_mean_us"]
+    chunks, decodes = np.unique(table["pc"]).astype(np.float64), np.unique(table["n"]).astype(np.float64)
+    # Relative errors count, so that long caches do not decide alone.
+    weight = 1 / table["t_mean_us"] ** 2
+    frame = pd.DataFrame({"pc": table["pc"], "n": table["n"], "s": group, "num": weight * wide * gain, "den": weight * wide * wide})
+    pooled = frame["num"].sum() / frame["den"].sum()
+    out = np.full((chunks.size, decodes.size, SKEW_SHARES.size + 1), pooled)
+    for (pc, n, s), rows in frame.groupby(["pc", "n", "s"]):
+        out[np.searchsorted(chunks, pc), np.searchsorted(decodes, n), int(s)] = rows["num"].sum() / rows["den"].sum()
+    return np.clip(out, 0.0, 1.0), chunks, decodes
+
+
+def _experts(prefix: str | Path, model: ServedModel, tensor: int, data: int) -> tuple[Floats, Floats, Floats]:
+    """Seconds of all expert layers by tokens and active experts.
+
+    On several GPUs a rank has 1 / (tensor x data) of the experts' work, whether whole experts or slices of each: so many of the pairs of
+    token and expert, and so much of the weights to read.
+    """
+    if model.experts is None:
+        return np.zeros((0, 0)), np.zeros(0), np.zeros(0)
+    table = _read(prefix, "moe", ["tokens", "activated_experts", "time_us"])
+    tokens, active = (np.unique(table[name]).astype(np.float64) for name in ("tokens", "activated_experts"))
+    out = np.zeros((tokens.size, active.size))
+    for count, rows in table.groupby("tokens"):
+        order = rows.sort_values("activated_experts")
+        out[np.searchsorted(tokens, count)] = _lengthen(
+            order["activated_experts"].to_numpy(dtype=np.float64), order["time_us"].to_numpy(dtype=np.float64), active
+        )
+    return 1e-6 * (model.layers - model.experts.dense_layers) * out, tokens, active

@@ -1,0 +1,69 @@
+"""What was the engine started with? The launch script's settings, or the engine's defaults."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Literal
+
+from analysis.composition.service.cases import Case
+from analysis.configs import Strict, read_yaml
+from analysis.paths import DATA
+
+PATH = DATA / "workloads" / "served_engines.yaml"
+
+
+class Settings(Strict):
+    """Settings of an engine, and the cases they hold for; see the head of `data/workloads/served_engines.yaml`."""
+
+    engine: Literal["vllm", "sglang", "trtllm"]
+    script: str
+    origin: str = ""
+    family: str = ""
+    precision: str = ""
+    devices: tuple[str, ...] = ()
+    lengths: tuple[int, int] | None = None
+    narrow: bool = False
+    batched_tokens: int
+    max_running: int = 0
+    mixed: bool = True
+    chunked: bool = True
+    receive_interval: int = 1
+    wait_ratio: float = 0.0
+    wait_steps: int = 0
+    kv: str = ""
+    memory_share: float
+    per_client: int = 10
+
+    def fits(self, case: Case) -> bool:
+        """Do these settings hold for the case?"""
+        return (
+            self.engine == case.engine
+            and self.origin in ("", case.origin)
+            and self.family in ("", case.model.family)
+            and self.precision in ("", case.precision)
+            and (not self.devices or case.device in self.devices)
+            and (self.lengths is None or self.lengths == (case.input_tokens, case.output_tokens))
+            and (not self.narrow or case.plan.tensor < 8)
+        )
+
+
+class _File(Strict):
+    rules: tuple[Settings, ...]
+
+
+@cache
+def rules() -> tuple[Settings, ...]:
+    """The rules, in order."""
+    return read_yaml(PATH, _File).rules
+
+
+@cache
+def of(case: Case) -> Settings:
+    """The first rule that fits; numbers that stand for the case's own are filled in."""
+    found = next(rule for rule in rules() if rule.fits(case))
+    tokens = found.batched_tokens or case.input_tokens + case.output_tokens + 200
+    interval = 10 if found.receive_interval == 30 and case.clients < 16 else found.receive_interval
+    update = {"batched_tokens": tokens, "max_running": found.max_running or case.clients, "receive_interval": interval}
+    if not found.chunked:
+        update["batched_tokens"] = max(tokens, case.input_tokens)
+    return found.model_copy(update=update)

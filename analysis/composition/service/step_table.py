@@ -1,0 +1,131 @@
+"""How long does a step take? Kernel times of a configuration on grids, by part, with the kernel models' doubt."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from analysis.composition.service.closed_loop import Tables
+from analysis.composition.service.operators import GRIDS, PARTS, Call, Configuration, Floats, calls
+from analysis.errors import InputError
+
+
+@dataclass(frozen=True)
+class Key:
+    """What a step table depends on."""
+
+    configuration: Configuration
+    device: str
+    engine: str
+
+
+@dataclass(frozen=True)
+class StepTable:
+    """Seconds by part on each grid, and the standard deviation of their logarithm.
+
+    Attributes:
+        seconds: grid -> shape (parts, points of the grid, flattened).
+        log_sd: part -> its kernels' doubt, weighted by their time.
+        source: worst source of the kernels' times.
+        status: empty, or why the configuration cannot be answered.
+    """
+
+    seconds: dict[str, Floats]
+    log_sd: dict[str, float]
+    source: str
+    status: str
+
+    def total(self, grid: str) -> Floats:
+        """Seconds of all parts on a grid, in its shape."""
+        return np.asarray(self.seconds[grid].sum(axis=0).reshape(tuple(axis.size for axis in GRIDS[grid])))
+
+
+def _evaluate(handle: Any, requests: list[tuple[int, Call]]) -> list[tuple[int, Call, Any, Any, str]]:
+    """Kernel times of many calls; those of one method and one set of options go in one call of the library."""
+    groups: dict[tuple[str, tuple[tuple[str, Any], ...]], list[tuple[int, Call]]] = defaultdict(list)
+    for owner, call in requests:
+        groups[call.method, call.options].append((owner, call))
+    out = []
+    for (method, options), members in groups.items():
+        sizes = [next(iter(call.arrays.values())).size for _, call in members]
+        arrays = {name: np.concatenate([call.arrays[name] for _, call in members]) for name in members[0][1].arrays}
+        arguments = dict(options)
+        if method == "collective":
+            latency = handle.collective(arguments.pop("kind"), arrays["bytes"], arguments.pop("devices"), **arguments)
+        elif method == "memory_bound":
+            latency = handle.memory_bound(arrays["bytes"])
+        else:
+            latency = getattr(handle, method)(**arrays, **arguments)
+        seconds, sd = np.broadcast_to(latency.s, sum(sizes)), np.broadcast_to(latency.log_sd, sum(sizes))
+        status, source = _worst(latency.status), _worst(latency.source)
+        ends = np.cumsum(sizes)
+        for (owner, call), end, size in zip(members, ends, sizes, strict=True):
+            out.append((owner, call, seconds[end - size : end], sd[end - size : end], status if np.isnan(seconds[end - size : end]).any() else "", source))
+    return out  # type: ignore[return-value]
+
+
+def _worst(text: Any) -> str:
+    """One text for many: the last in sorted order that is not empty ("unmeasured gpu" after "measured gpu")."""
+    return max((str(x) for x in np.unique(np.atleast_1d(text))), default="")
+
+
+def step_tables(keys: list[Key], library: Any, hide: str = "none") -> list[StepTable]:
+    """Step tables of many configurations.
+
+    Args:
+        library: a `KernelLibrary` (analysis/operators/kernels/library.py).
+        hide: timings that the kernel models may not use: none, device or architecture.
+    """
+    handles: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for i, key in enumerate(keys):
+        handles[key.device, key.engine].append(i)
+    tables: list[StepTable | None] = [None] * len(keys)
+    for (device, engine), members in handles.items():
+        try:
+            handle = library.on(device, framework=engine, hide=hide)
+        except InputError as error:
+            for i in members:
+                tables[i] = StepTable({}, {}, "", error.message)
+            continue
+        requests = [(i, call) for i in members for call in calls(keys[i].configuration)]
+        collected: dict[int, list[Any]] = defaultdict(list)
+        for row in _evaluate(handle, requests):
+            collected[row[0]].append(row)
+        for i in members:
+            tables[i] = _table(collected[i])
+    return [table for table in tables if table is not None]
+
+
+def _table(rows: list[Any]) -> StepTable:
+    seconds = {grid: np.zeros((len(PARTS), int(np.prod([axis.size for axis in axes])))) for grid, axes in GRIDS.items()}
+    doubt: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    reasons, sources = set(), set()
+    for _, call, s, sd, status, source in rows:
+        value = call.count * s * (1.0 if call.scale is None else call.scale)
+        seconds[call.grid][PARTS.index(call.part)] += value
+        weight = float(np.nanmedian(value))
+        doubt[call.part].append((weight, float(np.nanmedian(sd))))
+        if status:
+            reasons.add(status)
+        sources.add(source)
+    log_sd = {part: sum(w * d for w, d in pairs) / max(1e-30, sum(w for w, _ in pairs)) for part, pairs in doubt.items()}
+    return StepTable(seconds, log_sd, max(sources, default=""), "; ".join(sorted(reasons)))
+
+
+def stack(tables: list[StepTable], scale: dict[str, float] | None = None) -> Tables:
+    """The tables of many configurations for the compiled loop.
+
+    Args:
+        scale: part -> factor on its times.
+    """
+    factor = np.array([(scale or {}).get(part, 1.0) for part in PARTS])
+
+    def block(grid: str) -> Floats:
+        shape = tuple(axis.size for axis in GRIDS[grid])
+        return np.stack([np.nan_to_num(np.tensordot(factor, table.seconds[grid], 1)).reshape(shape) for table in tables])
+
+    axes = [axis for axes in GRIDS.values() for axis in axes]
+    return Tables(block("tokens"), block("sequences"), block("decode"), block("prefill"), *axes)
