@@ -28,6 +28,7 @@ ENGINE = np.dtype(
         ("wait_ratio", "f8"),
         ("wait_steps", "i8"),
         ("cache_tokens", "f8"),  # KV cache (tokens)
+        ("reserve", "i8"),  # 1: a request is admitted only if its last token will fit too (TensorRT-LLM's no-evict policy)
         ("host_s", "f8"),  # of each decode step
         ("prompt_host_s", "f8"),  # least duration of a step with a prompt
         ("send_s", "f8"),  # the front end takes requests one after another: of each request
@@ -204,7 +205,8 @@ def one(engine: Any, tables: Tables, out: Any) -> None:
                     partial = -1
             while partial < 0 and not hold and room > 0 and admitted < seen and running + prompts < engine.max_running:
                 i = admitted
-                if running + prompts > 0 and reserved + inputs[i] + outputs[i] > engine.cache_tokens:
+                held = reserved + outputs[i] if engine.reserve == 1 else cached + prompt_tokens
+                if running + prompts > 0 and held + inputs[i] > engine.cache_tokens:
                     break
                 if engine.chunked == 0 and inputs[i] > room and (prompts > 0 or inputs[i] <= engine.budget):
                     if prompts > 0 or running > 0 and inputs[i] + running <= engine.budget:

@@ -66,13 +66,28 @@ def memory_bytes(device: str) -> float:
     return float(devices.load(SYSTEMS.get(device, device)).memory_bytes)
 
 
-def cache_tokens(case: Case, plan: Plan, share: float, kv_bytes: float) -> float:
-    """Tokens that the KV cache of one attention rank holds: what the weights leave of its GPUs' memory, minus 2 GiB of activations a GPU."""
+def has_fp4(device: str) -> bool:
+    """Does the device multiply 4-bit floats? Where not, 4-bit weights are widened on the way (VLLM_MXFP4_USE_MARLIN, Triton)."""
+    from analysis.operators.kernels.gpus import SYSTEMS
+
+    return "fp4" in devices.load(SYSTEMS.get(device, device)).peak
+
+
+def weight_bytes(case: Case, plan: Plan) -> float:
+    """Weights of one GPU (bytes)."""
     weights = case.model.parameters()
     dense, routed = WEIGHT_BYTES[case.gemm], WEIGHT_BYTES[case.experts]
     each = (weights["attention"] + weights["dense"]) * dense / plan.tensor + weights["experts"] * routed / (plan.expert_tensor * plan.expert)
-    each += weights["vocabulary"] * 2 / plan.tensor
-    left = memory_bytes(case.device) * share - each - 2 * 2**30
+    return each + weights["vocabulary"] * 2 / plan.tensor
+
+
+def cache_tokens(case: Case, plan: Plan, share: float, kv_bytes: float) -> float:
+    """Tokens that the KV cache of one attention rank holds: what the weights and 2 GiB of activations leave of a GPU's memory.
+
+    `share` is of all memory (vLLM, SGLang) or of what is free beside the weights (TensorRT-LLM's free_gpu_memory_fraction).
+    """
+    memory, each = memory_bytes(case.device), weight_bytes(case, plan) + 2 * 2**30
+    left = (memory - each) * share if case.engine == "trtllm" else memory * share - each
     return left / max(1.0, case.model.kv_bytes_per_token(kv_bytes, plan.tensor))
 
 
@@ -95,20 +110,24 @@ def points(cases: list[Case | None], library: Any, hide: str = "none", host: dic
             continue
         s = settings.of(case)
         kv = "fp8" if s.kv == "fp8" else "bf16"
-        table_of[i] = keys.setdefault(Key(Configuration(case.model, case.plan, case.gemm, case.experts, kv), case.device, case.engine), len(keys))
+        routed = "int4" if case.experts == "mxfp4" and not has_fp4(case.device) else case.experts
+        table_of[i] = keys.setdefault(Key(Configuration(case.model, case.plan, case.gemm, routed, kv), case.device, case.engine), len(keys))
         if case.prefill is not None:
-            key = Key(Configuration(case.model, case.prefill, case.gemm, case.experts, kv), case.device, case.engine)
+            key = Key(Configuration(case.model, case.prefill, case.gemm, routed, kv), case.device, case.engine)
             prefill_of[i] = keys.setdefault(key, len(keys))
-        room = cache_tokens(case, case.plan, s.memory_share, KV_BYTES[s.kv])
-        if room < case.input_tokens + 2:
-            status[i] = "does not fit: the weights leave no room for one request's KV cache"
+        short = [plan for plan in (case.plan, case.prefill) if plan is not None and weight_bytes(case, plan) > memory_bytes(case.device)]
+        if short:
+            status[i] = f"does not fit: {weight_bytes(case, short[0]) / 1e9:.0f} GB of weights a GPU of {memory_bytes(case.device) / 1e9:.0f} GB"
             continue
+        # Where our estimate leaves less than a few requests, the engine was started with other settings than we know.
+        room = max(cache_tokens(case, case.plan, s.memory_share, KV_BYTES[s.kv]), 4.0 * (case.input_tokens + case.output_tokens))
         e, h = engines[i], host[case.engine]
         e["clients"], e["input"], e["output"] = case.clients, case.input_tokens, case.output_tokens
         e["requests"] = max(s.per_client * case.clients, 16)
         e["budget"], e["max_running"] = s.batched_tokens, max(1, s.max_running // case.plan.attention_data if s.max_running > case.clients else s.max_running)
         e["mixed"], e["chunked"], e["receive"] = s.mixed, s.chunked, s.receive_interval
         e["wait_ratio"], e["wait_steps"] = s.wait_ratio, s.wait_steps
+        e["reserve"] = case.engine == "trtllm"
         e["cache_tokens"], e["host_s"], e["prompt_host_s"] = room, h.step_s, h.step_s + case.model.layers * h.layer_s
         e["send_s"], e["send_token_s"] = h.request_s * case.plan.attention_data, h.token_s * case.plan.attention_data
         e["low"] = SHORTEST if case.origin == "benchmark" else 1.0

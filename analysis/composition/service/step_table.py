@@ -106,8 +106,8 @@ def _table(rows: list[Any]) -> StepTable:
     for _, call, s, sd, status, source in rows:
         value = call.count * s * (1.0 if call.scale is None else call.scale)
         seconds[call.grid][PARTS.index(call.part)] += value
-        weight = float(np.nanmedian(value))
-        doubt[call.part].append((weight, float(np.nanmedian(sd))))
+        if np.isfinite(value).any():
+            doubt[call.part].append((float(np.nanmedian(value)), float(np.nanmedian(sd))))
         if status:
             reasons.add(status)
         sources.add(source)
