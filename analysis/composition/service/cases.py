@@ -39,7 +39,7 @@ class Case:
         device: name as in the kernel library.
         engine: vllm, sglang, trtllm; `version` as printed, may be empty.
         origin: benchmark (the public client: burst of C, then closed loop) or vendor.
-        precision: the row's label; gemm, experts: types of the matrix products and of the routed experts.
+        precision: the row's label; gemm, attention, experts: types of the matrix products, of those around attention, of the routed experts.
         input_tokens, output_tokens: labels; the drawn lengths are uniform from 0.8 of them.
         clients: requests in flight on one attention rank (aggregated) or on one decode rank (disaggregated).
         plan: of the replica; with `prefill`, of a decode worker.
@@ -53,6 +53,7 @@ class Case:
     origin: str
     precision: str
     gemm: str
+    attention: str
     experts: str
     input_tokens: int
     output_tokens: int
@@ -78,8 +79,8 @@ def corrected(tensor: int, data: int, expert_tensor: int, expert: int) -> tuple[
     return Plan(tensor, data, expert_tensor, expert), False
 
 
-def _types(model: ServedModel, gemm: str, moe: str, precision: str, name: str) -> tuple[str, str, str]:
-    """Label, type of the matrix products, type of the routed experts; unknown labels are refused."""
+def _types(model: ServedModel, gemm: str, moe: str, precision: str, name: str) -> tuple[str, str, str, str]:
+    """Label, types of the matrix products, of those around attention, of the routed experts; unknown labels are refused."""
     for given in (gemm, moe, precision):
         if given and given not in PRECISIONS:
             raise InputError(f"unknown type {given!r}", key="precision")
@@ -89,12 +90,14 @@ def _types(model: ServedModel, gemm: str, moe: str, precision: str, name: str) -
     routed = PRECISIONS[moe] if moe else dense
     if model.family.startswith("gpt-oss"):
         # The checkpoint keeps attention in bf16 and its experts in MXFP4, whatever the label says (its quantization_config).
-        return "fp4", "bf16", "mxfp4"
+        return "fp4", "bf16", "bf16", "mxfp4"
     if dense == "int4":
         # Kimi K2.5's int4 checkpoint quantises the routed experts only (compressed-tensors `ignore` list in its config.json).
         dense = "bf16"
     short = {"nvfp4": "fp4", "mxfp4": "fp4", "fp8_block": "fp8"}.get(label, label)
-    return short, dense, routed
+    # 4-bit checkpoints of mixtures keep attention in bf16 (their hf_quant_config.json leaves self_attn and linear_attn out).
+    around = "bf16" if model.experts is not None and dense == "nvfp4" else dense
+    return short, dense, around, routed
 
 
 def _count(value: object, key: str, default: int | None = None) -> int:
@@ -124,6 +127,7 @@ def _plan(row: dict[str, object], prefix: str, experts: bool) -> tuple[Plan, boo
     expert = _count(row.get(prefix + "moe_ep_size"), prefix + "moe_ep_size", 1)
     if not _given(row.get(prefix + "attention_dp_size")) and expert_tensor * expert % tensor == 0:
         data = max(1, expert_tensor * expert // tensor)
+        return Plan(tensor, data, expert_tensor, expert), False
     plan, squared = corrected(tensor, data, expert_tensor, expert)
     if plan.expert_tensor * plan.expert != plan.gpus:
         if plan.expert_tensor * plan.expert == 1:
@@ -151,7 +155,7 @@ def case(row: dict[str, object]) -> Case:
     engine = ENGINES.get(text("backend").lower())
     if engine is None:
         raise InputError(f"unknown engine {text('backend')!r}; known: {', '.join(sorted(set(ENGINES.values())))}", key="backend")
-    label, gemm, experts = _types(model, text("gemm_quant_mode"), text("moe_quant_mode"), text("precision"), text("model_path"))
+    label, gemm, attention, experts = _types(model, text("gemm_quant_mode"), text("moe_quant_mode"), text("precision"), text("model_path"))
     input_tokens, output_tokens = _count(row.get("isl"), "isl"), _count(row.get("osl"), "osl")
     if output_tokens < 2:
         raise InputError("time per output token needs at least 2 output tokens", key="osl")
@@ -159,7 +163,7 @@ def case(row: dict[str, object]) -> Case:
         raise InputError("pipeline parallelism is not covered", key="pp_size")
     common = dict(
         model=model, device=text("system"), engine=engine, version=text("backend_version"), origin=origin(text("silicon_data_source")),
-        precision=label, gemm=gemm, experts=experts, input_tokens=input_tokens, output_tokens=output_tokens,
+        precision=label, gemm=gemm, attention=attention, experts=experts, input_tokens=input_tokens, output_tokens=output_tokens,
     )  # fmt: skip
     moe = model.experts is not None
     if (text("mode") or "agg") == "agg":

@@ -51,11 +51,12 @@ class Call:
 
 @dataclass(frozen=True)
 class Configuration:
-    """What decides the step's operators: model, plan and types (`kv`: of the KV cache)."""
+    """What decides the step's operators: model, plan and types (`attention`: of the products around it; `kv`: of the KV cache)."""
 
     model: ServedModel
     plan: Plan
     gemm: str
+    attention: str
     experts: str
     kv: str
 
@@ -140,9 +141,9 @@ def _attention(c: Configuration) -> Iterator[Call]:
     a, layers, t, tp, h = c.model.attention, c.model.attention_layers, TOKENS, c.plan.tensor, float(c.model.hidden)
     heads, kv_heads = max(1, a.heads // tp), max(1, a.kv_heads // tp)
     width = (heads * (2 if a.output_gate else 1) + 2 * kv_heads) * a.head_size
-    yield _gemm("projections", "tokens", layers, t, width, h, c.gemm)
+    yield _gemm("projections", "tokens", layers, t, width, h, c.attention)
     yield _memory("tokens", layers, 4 * t * width)
-    yield _gemm("projections", "tokens", layers, t, h, heads * a.head_size, c.gemm)
+    yield _gemm("projections", "tokens", layers, t, h, heads * a.head_size, c.attention)
     batch, cached = _mesh(BATCH, CACHED)
     prompt, before = _mesh(PROMPT, BEFORE)
     together = np.maximum(1.0, np.floor(GROUP_TOKENS / prompt))
@@ -163,19 +164,19 @@ def _latent(c: Configuration) -> Iterator[Call]:
     a, layers, t, tp, h = c.model.attention, c.model.attention_layers, TOKENS, c.plan.tensor, float(c.model.hidden)
     heads = max(1, a.heads // tp)
     down = a.query_rank + a.kv_rank + a.rope_size
-    yield _gemm("projections", "tokens", layers, t, down, h, c.gemm)
+    yield _gemm("projections", "tokens", layers, t, down, h, c.attention)
     yield _memory("tokens", layers, 4 * t * down)
-    yield _gemm("projections", "tokens", layers, t, heads * (a.nope_size + a.rope_size), a.query_rank, c.gemm)
+    yield _gemm("projections", "tokens", layers, t, heads * (a.nope_size + a.rope_size), a.query_rank, c.attention)
     yield _gemm("projections", "tokens", layers, t, heads * a.kv_rank, a.nope_size, "bf16")
     yield _gemm("projections", "tokens", layers, t, heads * a.value_size, a.kv_rank, "bf16")
-    yield _gemm("projections", "tokens", layers, t, h, heads * a.value_size, c.gemm)
+    yield _gemm("projections", "tokens", layers, t, h, heads * a.value_size, c.attention)
     batch, cached = _mesh(BATCH, CACHED)
     prompt, before = _mesh(PROMPT, BEFORE)
     together = np.maximum(1.0, np.floor(GROUP_TOKENS / prompt))
     seen, grown = cached, prompt + before
     if a.index_top_k:
         yield _gemm("projections", "tokens", layers, t, a.index_size + a.index_heads, h, "bf16")
-        yield _gemm("projections", "tokens", layers, t, a.index_heads * a.index_size, a.query_rank, c.gemm)
+        yield _gemm("projections", "tokens", layers, t, a.index_heads * a.index_size, a.query_rank, c.attention)
         yield Call("attention", "decode", "memory_bound", layers, {"bytes": batch * cached * a.index_size}, ())
         scored = {"m": prompt, "n": a.index_heads * (before + 0.5 * prompt), "k": np.full_like(prompt, float(a.index_size))}
         yield Call("attention", "prefill", "gemm", layers, scored, (("dtype", "fp8"),))
@@ -191,10 +192,10 @@ def _linear_attention(c: Configuration) -> Iterator[Call]:
     x, t, tp, h = c.model.linear_attention, TOKENS, c.plan.tensor, float(c.model.hidden)
     assert x is not None
     keys, values = x.key_heads * x.key_size / tp, x.value_heads * x.value_size / tp
-    yield _gemm("projections", "tokens", x.layers, t, 2 * keys + 2 * values, h, c.gemm)
+    yield _gemm("projections", "tokens", x.layers, t, 2 * keys + 2 * values, h, c.attention)
     yield _gemm("projections", "tokens", x.layers, t, 2 * x.value_heads / tp, h, "bf16")
     yield _memory("tokens", x.layers, 4 * t * (2 * keys + values) + 8 * t * values)
-    yield _gemm("projections", "tokens", x.layers, t, h, values, c.gemm)
+    yield _gemm("projections", "tokens", x.layers, t, h, values, c.attention)
     # The state of each sequence is read and written once a step, in fp32 (the configuration's mamba_ssm_dtype).
     state = x.value_heads / tp * x.key_size * x.value_size * 4
     yield Call("attention", "decode", "memory_bound", x.layers, {"bytes": 2 * _mesh(BATCH, CACHED)[0] * state})

@@ -76,8 +76,8 @@ def has_fp4(device: str) -> bool:
 def weight_bytes(case: Case, plan: Plan) -> float:
     """Weights of one GPU (bytes)."""
     weights = case.model.parameters()
-    dense, routed = WEIGHT_BYTES[case.gemm], WEIGHT_BYTES[case.experts]
-    each = (weights["attention"] + weights["dense"]) * dense / plan.tensor + weights["experts"] * routed / (plan.expert_tensor * plan.expert)
+    dense, around, routed = (WEIGHT_BYTES[kind] for kind in (case.gemm, case.attention, case.experts))
+    each = (weights["attention"] * around + weights["dense"] * dense) / plan.tensor + weights["experts"] * routed / (plan.expert_tensor * plan.expert)
     return each + weights["vocabulary"] * 2 / plan.tensor
 
 
@@ -111,9 +111,9 @@ def points(cases: list[Case | None], library: Any, hide: str = "none", host: dic
         s = settings.of(case)
         kv = "fp8" if s.kv == "fp8" else "bf16"
         routed = "int4" if case.experts == "mxfp4" and not has_fp4(case.device) else case.experts
-        table_of[i] = keys.setdefault(Key(Configuration(case.model, case.plan, case.gemm, routed, kv), case.device, case.engine), len(keys))
+        table_of[i] = keys.setdefault(Key(Configuration(case.model, case.plan, case.gemm, case.attention, routed, kv), case.device, case.engine), len(keys))
         if case.prefill is not None:
-            key = Key(Configuration(case.model, case.prefill, case.gemm, routed, kv), case.device, case.engine)
+            key = Key(Configuration(case.model, case.prefill, case.gemm, case.attention, routed, kv), case.device, case.engine)
             prefill_of[i] = keys.setdefault(key, len(keys))
         short = [plan for plan in (case.plan, case.prefill) if plan is not None and weight_bytes(case, plan) > memory_bytes(case.device)]
         if short:
