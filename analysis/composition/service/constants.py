@@ -1,48 +1,44 @@
-"""What is fitted: few constants of engines and clients, on measured serving points, pulled towards what all rows say.
+"""What is fitted: few constants of engines and clients, on measured serving points, each pulled towards what all rows say.
 
-Physics first: kernels, settings and the closed loop give TTFT and TPOT with nothing fitted (`raw`). Then
-    log(measured / raw) = level + one offset a group (engine, engine x origin, ...) + slopes x features,
-ridge regression with a stronger pull on finer groups, absolute errors (iterated weights). `FEATURES` lists the groups and slopes; which are in
-was decided on the selection families of data/evaluation/serving_split.yaml.
+Physics first: kernels, settings and the closed loop give TTFT and TPOT with nothing fitted. Then, for each engine and origin of the row,
+    measured = sum of c_j x term_j,  c_j >= 0,
+with the terms of `TERMS`: the simulated time, a constant (front end, launch), the stream's delay, the steps a request waits for. Errors are
+relative and absolute (iterated weights). Coefficients are fitted for all rows, then for each origin pulled towards those, then for each engine and
+origin pulled towards its origin's: a group of `PULL` rows is moved half way.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 
 from analysis.configs import Strict, read_yaml
 from analysis.paths import DATA
 
 Floats = NDArray[np.float64]
 PATH = DATA / "models" / "serving_points.yaml"
+TERMS = {"tpot": ("tpot_s", "one"), "ttft": ("ttft_s", "one", "stream_s", "tpot_s")}
+LEVELS = ((), ("origin",), ("origin", "engine"))
+PULL = 20.0
 
 
-class Terms(Strict):
-    """Groups and slopes of one target, each with its pull (in rows: a group of so many rows is moved half way)."""
+class Constants(Strict):
+    """Coefficients of one target: group (values joined by `|`, empty: all rows) -> one for each term."""
 
-    groups: dict[str, float]
-    slopes: dict[str, float]
-
-
-class Fitted(Strict):
-    """One fitted correction: level, offsets by group value, slopes."""
-
-    level: float
-    offsets: dict[str, float]
-    slopes: dict[str, float]
-    centres: dict[str, float]
+    terms: tuple[str, ...]
+    coefficients: dict[str, tuple[float, ...]]
 
 
 class Interval(Strict):
-    """Half-widths of log error for 90 %: pooled, and by group where there were enough calibration rows."""
+    """5th and 95th percentile of log(measured / answer): of all rows, and of groups with enough of them."""
 
     pooled: tuple[float, float]
-    by_group: dict[str, tuple[float, float]]
+    groups: dict[str, tuple[float, float]]
 
 
 class Parameters(Strict):
@@ -50,87 +46,125 @@ class Parameters(Strict):
 
     fitted_on: str
     rows: int
-    ttft: Fitted
-    tpot: Fitted
-    ttft_interval: Interval
+    tpot: Constants
+    ttft: Constants
     tpot_interval: Interval
+    ttft_interval: Interval
 
 
-@dataclass(frozen=True)
-class Design:
-    """Columns of the regression for a table of features."""
-
-    columns: list[str]
-    values: Floats
-    pulls: Floats
+def group(frame: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
+    """Values of some columns joined by `|`."""
+    if not columns:
+        return pd.Series("", index=frame.index)
+    return frame[list(columns)].astype(str).agg("|".join, axis=1)
 
 
-def keys(frame: pd.DataFrame, group: str) -> pd.Series:
-    """Value of a group of one or more columns (joined with `+`), as text."""
-    names = group.split("+")
-    out = frame[names[0]].astype(str)
-    for name in names[1:]:
-        out = out + "|" + frame[name].astype(str)
-    return group + "=" + out
+def _coefficients(x: Floats, y: Floats, prior: Floats | None) -> Floats:
+    """Non-negative coefficients of least absolute relative error, pulled towards a prior."""
+    weight, found = 1 / y, np.zeros(x.shape[1])
+    size = np.median(x / y[:, None], axis=0) + 1e-12
+    for _ in range(12):
+        scale = np.sqrt((weight * y).mean() ** 2)
+        a, b = x * weight[:, None], y * weight
+        if prior is not None:
+            pull = np.diag(np.sqrt(PULL) * scale * size)
+            a, b = np.vstack([a, pull]), np.concatenate([b, pull @ prior])
+        found = nnls(a, b)[0]
+        error = np.abs(1 - x @ found / y)
+        weight = 1 / y / np.sqrt(np.maximum(error, 0.05))
+    return np.asarray(found)
 
 
-def design(frame: pd.DataFrame, terms: Terms, centres: dict[str, float], known: list[str] | None = None) -> Design:
-    """One column a group value (all in `frame`, or those `known`) and one a slope (centred; NaN counts as the centre)."""
-    columns, blocks, pulls = ["level"], [np.ones(len(frame))], [0.0]
-    for group, pull in terms.groups.items():
-        names = keys(frame, group)
-        values = sorted(set(names)) if known is None else [k for k in known if k.startswith(group + "=")]
-        for value in values:
-            columns.append(value)
-            blocks.append((names == value).to_numpy(dtype=np.float64))
-            pulls.append(pull)
-    for slope, pull in terms.slopes.items():
-        columns.append(slope)
-        blocks.append(slope_values(frame, slope, centres[slope]))
-        pulls.append(pull)
-    return Design(columns, np.stack(blocks, axis=1), np.array(pulls))
-
-
-def slope_values(frame: pd.DataFrame, slope: str, centre: float) -> Floats:
-    """A feature minus its centre; `feature@column=value` only where the column has that value."""
-    name, _, condition = slope.partition("@")
-    values = frame[name].to_numpy(dtype=np.float64) - centre
-    if condition:
-        column, value = condition.split("=")
-        values = np.where(frame[column].astype(str) == value, values, 0.0)
-    return np.nan_to_num(values)
-
-
-def fit(frame: pd.DataFrame, log_ratio: Floats, terms: Terms, weight: Floats | None = None, rounds: int = 12) -> Fitted:
-    """Ridge regression of log(measured / raw) with absolute errors.
+def fit(frame: pd.DataFrame, measured_s: Floats, target: str) -> Constants:
+    """Coefficients from measured rows.
 
     Args:
-        frame: features, one row a measurement; log_ratio: shape (rows,).
-        weight: of each row (1 by default); rounds: of iterated weights 1 / max(|error|, 0.02).
+        frame: features with the terms of the target, one row a measurement; rows with NaN are left out.
+        measured_s: shape (rows,); target: `tpot` or `ttft`.
     """
-    centres = {slope: float(np.nanmean(frame[slope.partition("@")[0]])) for slope in terms.slopes}
-    d = design(frame, terms, centres)
-    base = np.ones(len(frame)) if weight is None else weight
-    w, solution = base, np.zeros(d.values.shape[1])
-    for _ in range(rounds):
-        gram = (d.values * w[:, None]).T @ d.values + np.diag(d.pulls * w.mean() + 1e-9)
-        solution = np.linalg.solve(gram, (d.values * w[:, None]).T @ log_ratio)
-        error = np.abs(log_ratio - d.values @ solution)
-        w = base / np.maximum(error, 0.02)
-    found = dict(zip(d.columns, map(float, solution), strict=True))
-    slopes = {slope: found[slope] for slope in terms.slopes}
-    offsets = {name: value for name, value in found.items() if name != "level" and name not in slopes}
-    return Fitted(level=found["level"], offsets=offsets, slopes=slopes, centres=centres)
+    terms = TERMS[target]
+    x = frame[list(terms)].to_numpy(dtype=np.float64)
+    good = np.isfinite(x).all(axis=1) & (measured_s > 0)
+    found: dict[str, tuple[float, ...]] = {}
+    for level, columns in enumerate(LEVELS):
+        names = group(frame, columns)
+        for name in sorted(set(names[good])):
+            rows = good & (names == name).to_numpy()
+            prior = None if level == 0 else np.array(found["|".join(name.split("|")[:-1])])
+            found[name] = tuple(map(float, _coefficients(x[rows], measured_s[rows], prior)))
+    return Constants(terms=terms, coefficients=found)
 
 
-def apply(frame: pd.DataFrame, fitted: Fitted, terms: Terms) -> Floats:
-    """Log correction of each row; a group value never seen counts nothing."""
-    out = np.full(len(frame), fitted.level)
-    for group in terms.groups:
-        out += keys(frame, group).map(fitted.offsets).fillna(0.0).to_numpy(dtype=np.float64)
-    for slope in terms.slopes:
-        out += fitted.slopes[slope] * slope_values(frame, slope, fitted.centres[slope])
-    return out
+def apply(frame: pd.DataFrame, constants: Constants) -> Floats:
+    """Answers (seconds): each row by the finest group that was fitted."""
+    return np.asarray(parts(frame, constants).sum(axis=1))
+
+
+def parts(frame: pd.DataFrame, constants: Constants) -> Floats:
+    """Coefficient x term, shape (rows, terms)."""
+    chosen = np.zeros((len(frame), len(constants.terms)))
+    for columns in LEVELS:
+        names = group(frame, columns)
+        for name, values in constants.coefficients.items():
+            if name.count("|") == max(0, len(columns) - 1) and bool(name) == bool(columns):
+                chosen[(names == name).to_numpy()] = values
+    return np.asarray(chosen * frame[list(constants.terms)].to_numpy(dtype=np.float64))
+
+
+def interval(frame: pd.DataFrame, log_error: Floats, least: int = 60) -> Interval:
+    """Conformal 90 %: quantiles of log(measured / answer) on rows that the answers were not fitted on.
+
+    Args:
+        frame: features; log_error: shape (rows,); least: rows for a group's own quantiles.
+    """
+
+    def ends(values: Floats) -> tuple[float, float]:
+        n = values.size
+        low, high = np.quantile(values, [max(0.0, 0.05 - 1 / n), min(1.0, 0.95 + 1 / n)])
+        return float(min(low, -0.01)), float(max(high, 0.01))
+
+    good = np.isfinite(log_error)
+    groups = {}
+    for columns in LEVELS[1:]:
+        names = group(frame, columns)
+        for name in sorted(set(names[good])):
+            rows = good & (names == name).to_numpy()
+            if rows.sum() >= least:
+                groups[name] = ends(log_error[rows])
+    return Interval(pooled=ends(log_error[good]), groups=groups)
+
+
+def bounds(frame: pd.DataFrame, answer_s: Floats, found: Interval) -> tuple[Floats, Floats]:
+    """Ends of the interval around answers, by the finest group that has its own."""
+    ends = np.tile(np.array(found.pooled), (len(frame), 1))
+    for columns in LEVELS[1:]:
+        names = group(frame, columns)
+        for name, values in found.groups.items():
+            if name.count("|") == len(columns) - 1:
+                ends[(names == name).to_numpy()] = values
+    return answer_s * np.exp(ends[:, 0]), answer_s * np.exp(ends[:, 1])
+
+
+def fit_all(frame: pd.DataFrame, ttft_s: Floats, tpot_s: Floats, fitted_on: str) -> Parameters:
+    """Constants on all rows, intervals from leaving each model family out.
+
+    Args:
+        frame: features with `family`; ttft_s, tpot_s: measured, shape (rows,).
+        fitted_on: a sentence that says which rows.
+    """
+    out: dict[str, Constants | Interval] = {}
+    for target, measured in (("ttft", ttft_s), ("tpot", tpot_s)):
+        out[target] = fit(frame, measured, target)
+        error = np.full(len(frame), np.nan)
+        for family in sorted(set(frame["family"])):
+            away = (frame["family"] == family).to_numpy()
+            if away.all():
+                continue
+            answer = apply(frame[away], fit(frame[~away], measured[~away], target))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                error[away] = np.log(measured[away] / answer)
+        out[target + "_interval"] = interval(frame, error)
+    return Parameters(fitted_on=fitted_on, rows=len(frame), **out)  # type: ignore[arg-type]
 
 
 def load(path: str | Path = PATH) -> Parameters:

@@ -157,29 +157,21 @@ def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
         if case is None:
             rows.append({})
             continue
-        moe = case.model.experts is not None
         r = raw.result[i]
         rows.append(
             {
                 "engine": case.engine,
                 "origin": case.origin,
-                "kind": case.model.attention.kind if not case.model.linear_attention else "linear",
-                "moe": "moe" if moe else "dense",
-                "precision": case.precision,
-                "generation": "hopper" if case.device.startswith("h") else "blackwell",
                 "mode": "agg" if case.prefill is None else "disagg",
-                "lengths": f"{case.input_tokens}/{case.output_tokens}",
                 "family": case.model.family,
                 "device": case.device,
-                "log_clients": np.log(case.clients),
-                "log_input": np.log(case.input_tokens),
-                "log_output": np.log(case.output_tokens),
-                "log_gpus": np.log(case.plan.gpus),
-                "log_tpot": np.log(r[2]) if r[2] > 0 else np.nan,
-                "log_ttft": np.log(r[0]) if r[0] > 0 else np.nan,
-                "log_active": np.log(sum(case.model.parameters().values())),
-                "prompt_share": r[6],
-                "expert_parallel": float(case.plan.expert > 1),
+                "experts": "moe" if case.model.experts is not None else "dense",
+                "precision": case.precision,
+                "clients": case.clients,
+                "ttft_s": r[0],
+                "tpot_s": r[2],
+                "one": 1.0,
+                "stream_s": (settings.of(case).stream_interval - 1) * r[2],
             }
         )
     return pd.DataFrame(rows)

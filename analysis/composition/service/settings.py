@@ -33,6 +33,7 @@ class Settings(Strict):
     kv: str = ""
     memory_share: float
     per_client: int = 10
+    stream_interval: int = 1
 
     def fits(self, case: Case) -> bool:
         """Do these settings hold for the case?"""
@@ -62,6 +63,8 @@ def of(case: Case) -> Settings:
     """The first rule that fits; numbers that stand for the case's own are filled in."""
     found = next(rule for rule in rules() if rule.fits(case))
     tokens = found.batched_tokens or case.input_tokens + case.output_tokens + 200
+    if found.batched_tokens < 0:
+        tokens = case.input_tokens
     interval = 10 if found.receive_interval == 30 and case.clients < 16 else found.receive_interval
     update = {"batched_tokens": tokens, "max_running": found.max_running or case.clients, "receive_interval": interval}
     if not found.chunked:

@@ -1,0 +1,83 @@
+"""Fit the shipped constants and freeze the scores: `python -m analysis predict calibrate SAMPLE`; needs the measured sample, and CPU-minutes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from analysis.composition.service.constants import PATH, Parameters
+from analysis.composition.service.points import Points
+from analysis.composition.service.study import TARGETS, Sample, fit_parameters, fitted_rows, gain, held_out, read_sample, simulate_sample, summary
+from analysis.paths import DATA
+from analysis.tables import write_atomic, write_csv
+
+RECORDED = DATA / "recorded" / "aiconfigurator"
+FROZEN = DATA / "frozen" / "predictor_serving"
+SPLITS = ("family", "gpu", "architecture")
+
+
+def write_parameters(parameters: Parameters, path: Path = PATH) -> None:
+    """The parameters as YAML, numbers to seven digits."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, float):
+            return float(f"{value:.7g}")
+        if isinstance(value, dict):
+            return {key: plain(item) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [plain(item) for item in value]
+        return value
+
+    head = "# Constants of `predict serving`: written by `python -m analysis predict calibrate`; see analysis/composition/service/constants.py.\n"
+    write_atomic(path, (head + yaml.safe_dump(plain(parameters.model_dump()), sort_keys=False, width=140)).encode())
+
+
+def selections(sample: Sample, raw: Points) -> dict[str, np.ndarray]:
+    """Rows that scores are taken over."""
+    rows = sample.rows
+    clean = (rows["clean_no_deepseek"] == 1) & (rows["mode"] == "agg")
+    answered = rows["peer_tpot_s"].notna()
+    return {
+        "clean, peer answers": (clean & answered).to_numpy(),
+        "all clean": clean.to_numpy(),
+        "disaggregated": ((rows["clean"] == 1) & (rows["mode"] == "disagg")).to_numpy() & np.isfinite(raw.result[:, 0]),
+        "as shipped, peer answers": answered.to_numpy() & np.isfinite(raw.result[:, 0]),
+    }
+
+
+def freeze(sample_path: str | Path, recorded: str | Path = RECORDED) -> pd.DataFrame:
+    """Fit on all rows, score every split, write parameters and frozen tables; returns the scores."""
+    from analysis.operators.kernels.library import KernelLibrary
+
+    library = KernelLibrary.load()
+    sample = read_sample(sample_path, recorded)
+    raw = simulate_sample(sample, library)
+    write_parameters(fit_parameters(sample, raw, fitted_rows(sample, raw), "all of them"))
+    hidden = simulate_sample(sample, library, "architecture")
+    scores, gains, groups, points = [], [], [], []
+    for split in SPLITS:
+        table = held_out(sample, raw, split, library, hidden if split == "architecture" else None)
+        for name, rows in selections(sample, raw).items():
+            for target in TARGETS:
+                part, answers = sample.rows[rows], table[rows]
+                scores.append({"split": split, "rows_of": name, "target": target, **summary(part, answers, target)})
+                if name == "clean, peer answers":
+                    gains.append({"split": split, "target": target, **gain(part, answers, target)})
+                    for key, one in part.groupby(["backend", "model_family", "system"]):
+                        groups.append({"split": split, "target": target, **dict(zip(("engine", "family", "gpu"), key, strict=True)), **summary(one, answers.loc[one.index], target)})
+        clean = (sample.rows["clean"] == 1).to_numpy() & np.isfinite(raw.result[:, 0])
+        kept = sample.rows.loc[clean, ["id", "ttft_s", "tpot_s"]].assign(split=split)
+        points.append(pd.concat([kept, table.loc[clean].drop(columns="status").astype(float)], axis=1))
+    write_csv(pd.DataFrame(scores).round(4), FROZEN / "scores.csv")
+    write_csv(pd.DataFrame(gains).round(4), FROZEN / "gains.csv")
+    write_csv(pd.DataFrame(groups).round(3), FROZEN / "groups.csv")
+    rounded = pd.concat(points)
+    for name in rounded.columns[1:]:
+        if name != "split":
+            rounded[name] = [float(f"{value:.5g}") for value in rounded[name]]
+    write_csv(rounded, FROZEN / "points.csv")
+    return pd.DataFrame(scores)

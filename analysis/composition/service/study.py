@@ -1,0 +1,162 @@
+"""How right are the answers? Scores of every split of data/evaluation/serving_split.yaml, beside the peer and the trivial baselines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import kendalltau
+
+from analysis.composition.service import cases as case_rows
+from analysis.composition.service.answers import answer
+from analysis.composition.service.cases import Case
+from analysis.composition.service.constants import Parameters, fit_all
+from analysis.composition.service.points import Points, features, points
+from analysis.tables import read_csv
+
+Floats = NDArray[np.float64]
+HOPPER = ("h100_sxm", "h200_sxm")
+FITTED_ON = "clean rows of aiconfigurator-core 0.12.0 systems/silicon_sample.csv (without repeats and squared widths)"
+TARGETS = ("ttft", "tpot")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The measured sample with its flags and the peer's answers; `rows` and `cases` in the sample's order."""
+
+    rows: pd.DataFrame
+    cases: list[Case | None]
+
+
+def read_sample(sample: str | Path, recorded: str | Path) -> Sample:
+    """The measured sample.
+
+    Args:
+        sample: silicon_sample.csv of the wheel; recorded: folder with row_flags.csv.gz and predictions.csv.gz.
+    """
+    frame = read_csv(sample, dtype=str, keep_default_na=False)
+    flags = read_csv(Path(recorded) / "row_flags.csv.gz")
+    peer = read_csv(Path(recorded) / "predictions.csv.gz")
+    cases, _ = case_rows.read(frame)
+    rows = flags.merge(frame[["id", "system", "backend", "mode", "silicon_ttft_ms", "silicon_tpot_ms"]], on="id", validate="1:1")
+    for target in TARGETS:
+        rows[f"{target}_s"] = rows[f"silicon_{target}_ms"].astype(float) * 1e-3
+    found = peer[(peer["status"] == "ok") & (peer["database_mode"] == "SILICON")].copy()
+    # The peer at its best: corrected widths first, then the row's own quantisation.
+    found["order"] = 2 * (found["widths"] != "corrected") + (found["quantisation"] != "csv_quant")
+    best = found.sort_values(["order"], kind="stable").drop_duplicates("id").set_index("id")
+    for target in TARGETS:
+        rows[f"peer_{target}_s"] = rows["id"].map(best[f"{target}_ms"]) * 1e-3
+    sol = peer[(peer["status"] == "ok") & (peer["database_mode"] == "SOL")].drop_duplicates("id").set_index("id")
+    for target in TARGETS:
+        rows[f"roofline_{target}_s"] = rows["id"].map(sol[f"{target}_ms"]) * 1e-3
+    return Sample(rows, cases)
+
+
+def fitted_rows(sample: Sample, raw: Points) -> NDArray[np.bool_]:
+    """Rows that constants may be fitted on."""
+    simulated = np.isfinite(raw.result[:, 0])
+    return np.asarray((sample.rows["clean"] == 1).to_numpy() & simulated & (sample.rows["model_family"] != "DeepSeek-R1/V3").to_numpy())
+
+
+def fit_parameters(sample: Sample, raw: Points, keep: NDArray[np.bool_], note: str) -> Parameters:
+    """Constants and intervals on the rows kept."""
+    frame = features(sample.cases, raw)
+    return fit_all(
+        frame[keep].reset_index(drop=True), sample.rows["ttft_s"].to_numpy()[keep], sample.rows["tpot_s"].to_numpy()[keep], f"{FITTED_ON}; {note}"
+    )
+
+
+def held_out(sample: Sample, raw: Points, split: str, library: Any, hidden: Points | None = None) -> pd.DataFrame:
+    """Answers of every row from a fit without its family, GPU or architecture.
+
+    Args:
+        raw: points with all kernels known; hidden: with the GPU's architecture hidden (split `architecture`).
+    """
+    if split == "family":
+        which = sample.rows["model_family"]
+    elif split == "gpu":
+        which = sample.rows["system"]
+    else:
+        which = sample.rows["system"].isin(HOPPER).map({True: "hopper", False: "blackwell"})
+    judged = raw if hidden is None else hidden
+    allowed = fitted_rows(sample, raw)
+    out = pd.DataFrame(index=sample.rows.index)
+    for value in sorted(set(which)):
+        away = (which == value).to_numpy()
+        parameters = fit_parameters(sample, raw, allowed & ~away, f"without {value}")
+        table = answer(sample.cases, parameters, library, raw=judged).table
+        for name in table.columns:
+            out.loc[away, name] = table.loc[away, name]
+    return out
+
+
+def summary(rows: pd.DataFrame, table: pd.DataFrame, target: str) -> dict[str, float]:
+    """Scores of one target on some rows: error of ours and the peer's, tau within a model, GPU and framework, coverage and width."""
+    measured = rows[f"{target}_s"].to_numpy() * 1e3
+    ours, low, high = (table[f"{target}{name}_ms"].to_numpy(dtype=float) for name in ("", "_lower", "_upper"))
+    error = 100 * np.abs(ours / measured - 1)
+    peer = 100 * np.abs(rows[f"peer_{target}_s"].to_numpy() * 1e3 / measured - 1)
+    inside = (measured >= low) & (measured <= high)
+    by_group = pd.Series(inside).groupby((rows["backend"] + "|" + rows["model_family"]).to_numpy()).agg(["mean", "size"])
+    large = by_group[by_group["size"] >= 20]
+    return {
+        "rows": len(rows),
+        "median_percent": float(np.nanmedian(error)),
+        "mean_percent": float(np.nanmean(error)),
+        "p90_percent": float(np.nanquantile(error, 0.9)),
+        "bias_percent": float(100 * (np.exp(np.nanmedian(np.log(ours / measured))) - 1)),
+        "peer_median_percent": float(np.nanmedian(peer)),
+        "peer_mean_percent": float(np.nanmean(peer)),
+        "tau": rank_agreement(rows, ours, measured),
+        "peer_tau": rank_agreement(rows, rows[f"peer_{target}_s"].to_numpy(), measured),
+        "coverage_percent": float(100 * np.nanmean(inside)),
+        "worst_coverage_percent": float(100 * large["mean"].min()) if len(large) else np.nan,
+        "width": float(np.nanmedian(high / low)),
+    }
+
+
+def rank_agreement(rows: pd.DataFrame, answers: Floats, measured: Floats) -> float:
+    """Kendall's tau within a model, GPU and framework, weighted by pairs; groups of at least 5."""
+    names = (rows["model_family"] + "|" + rows["system"] + "|" + rows["backend"]).to_numpy()
+    total = weight = 0.0
+    for name in set(names):
+        here = (names == name) & np.isfinite(answers)
+        n = int(here.sum())
+        if n >= 5:
+            total += float(kendalltau(answers[here], measured[here]).statistic) * n
+            weight += n
+    return total / weight if weight else np.nan
+
+
+def gain(rows: pd.DataFrame, table: pd.DataFrame, target: str, draws: int = 2000, seed: int = 0) -> dict[str, float]:
+    """Gain over the peer in median and mean error, with 90 % intervals over (model family, GPU) clusters."""
+    measured = rows[f"{target}_s"].to_numpy() * 1e3
+    ours = 100 * np.abs(table[f"{target}_ms"].to_numpy(dtype=float) / measured - 1)
+    peer = 100 * np.abs(rows[f"peer_{target}_s"].to_numpy() * 1e3 / measured - 1)
+    names = (rows["model_family"] + "|" + rows["system"]).to_numpy()
+    members = [np.flatnonzero(names == name) for name in sorted(set(names))]
+    generator = np.random.default_rng(seed)
+    medians, means = np.empty(draws), np.empty(draws)
+    for i in range(draws):
+        chosen = np.concatenate([members[k] for k in generator.integers(0, len(members), len(members))])
+        medians[i] = np.median(peer[chosen]) - np.median(ours[chosen])
+        means[i] = peer[chosen].mean() - ours[chosen].mean()
+    return {
+        "clusters": len(members),
+        "median_gain_points": float(np.median(peer) - np.median(ours)),
+        "median_gain_lower": float(np.quantile(medians, 0.05)),
+        "median_gain_upper": float(np.quantile(medians, 0.95)),
+        "mean_gain_points": float(peer.mean() - ours.mean()),
+        "mean_gain_lower": float(np.quantile(means, 0.05)),
+        "mean_gain_upper": float(np.quantile(means, 0.95)),
+    }
+
+
+def simulate_sample(sample: Sample, library: Any, hide: str = "none") -> Points:
+    """Every row with nothing fitted."""
+    return points(sample.cases, library, hide)
