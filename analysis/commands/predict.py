@@ -1,4 +1,4 @@
-"""One answer with an error bar: training steps and offline batches from workload, hardware, software and plan."""
+"""One answer with an error bar: training steps, offline batches, serving points and requests from workload, hardware, software and plan."""
 
 from __future__ import annotations
 
@@ -41,3 +41,74 @@ def batch(
 
     done, not_done = answer_file(cases, out, answers, scheduler)
     typer.echo(f"{done} cases answered, {not_done} not, in {out}")
+
+
+@app.command()
+def serving(
+    cases: Annotated[Path, typer.Argument(help="CSV, a serving point a row, in the columns of aiconfigurator's silicon_sample.csv")],
+    out: Out,
+    scheduler: Scheduler = "",
+) -> None:
+    """Time to first token and per output token of serving points, each with a 90 % interval; `status` says why a row has none."""
+    from analysis.composition.case_files import answer_file
+    from analysis.composition.service.answers import answers
+
+    done, not_done = answer_file(cases, out, answers, scheduler)
+    typer.echo(f"{done} cases answered, {not_done} not, in {out}")
+
+
+@app.command()
+def requests(
+    requests: Annotated[Path, typer.Argument(help="CSV: input_tokens, output_tokens, arrived_s")],
+    meta: Annotated[Path, typer.Option(help="JSON: model and engine settings")],
+    profile: Annotated[Path, typer.Option(help="prefix of the kernel profiles: PREFIX_attention.csv.gz and so on")],
+    out: Annotated[Path, typer.Option(help="CSV to write: request_id, first_token_s, last_token_s")],
+    gpu: Annotated[str, typer.Option(help="device of data/hardware, where the profile's name does not say it")] = "",
+    link_gb_per_s: Annotated[float, typer.Option(help="bandwidth of the link between GPUs, GB/s")] = 15.92,
+    link_latency_us: Annotated[float, typer.Option(help="latency of one step over that link, microseconds")] = 6.6,
+) -> None:
+    """First and last token of each request as vLLM would serve them, from profiles of the GPU's kernels."""
+    from analysis.composition.service.request_answers import answer
+    from analysis.tables import check_output, write_csv
+
+    check_output(out, requests, meta)
+    if link_gb_per_s <= 0 or link_latency_us < 0:
+        raise typer.BadParameter("the link needs a bandwidth above 0 and a latency of at least 0")
+    write_csv(answer(requests, meta, profile, gpu, link_gb_per_s * 1e9, link_latency_us * 1e-6), out)
+    typer.echo(f"requests in {out}")
+
+
+@app.command()
+def one(
+    model: Annotated[str, typer.Option(help="model, such as llama-3.1-70b")],
+    device: Annotated[str, typer.Option(help="GPU, such as h100_sxm or any device of data/hardware")],
+    gpus: Annotated[int, typer.Option(help="GPUs of the replica, tensor parallel")] = 1,
+    clients: Annotated[int, typer.Option(help="requests in flight")] = 16,
+    input_tokens: Annotated[int, typer.Option(help="prompt length")] = 1024,
+    output_tokens: Annotated[int, typer.Option(help="answer length")] = 1024,
+    engine: Annotated[str, typer.Option(help="vllm, sglang or trtllm")] = "vllm",
+    precision: Annotated[str, typer.Option(help="bf16, fp8 or nvfp4; empty: fp8 where the device has it")] = "",
+    expert_parallel: Annotated[int, typer.Option(help="GPUs over which whole experts are spread")] = 1,
+    plot: Annotated[Path | None, typer.Option(help="image file for the waterfall")] = None,
+) -> None:
+    """One question: answer, 90 % interval, what it is made of, what was assumed."""
+    from analysis.composition.service import waterfall
+
+    found = waterfall.one(model, device, gpus, clients, input_tokens, output_tokens, engine, precision, expert_parallel)
+    typer.echo(waterfall.report(found))
+    if plot is not None:
+        waterfall.draw(found, str(plot))
+        typer.echo(f"waterfall in {plot}")
+
+
+@app.command()
+def calibrate(
+    sample: Annotated[Path, typer.Argument(help="silicon_sample.csv of aiconfigurator-core 0.12.0")],
+    recorded: Annotated[Path, typer.Option(help="folder with row_flags.csv.gz and predictions.csv.gz")] = Path(
+        "data/recorded/aiconfigurator"
+    ),
+) -> None:
+    """Fit the constants of `predict serving` and freeze its scores by split; CPU-minutes."""
+    from analysis.composition.service.freeze import freeze
+
+    typer.echo(freeze(sample, recorded).to_string())

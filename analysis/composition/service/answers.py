@@ -35,7 +35,10 @@ def answer(cases: list[Case | None], parameters: Parameters, library: Any, hide:
     frame = features(cases, raw)
     table = pd.DataFrame({name: np.full(len(cases), np.nan) for name in COLUMNS[:-1]})
     live = np.isfinite(raw.result[:, 0])
-    for target, constants, found in (("ttft", parameters.ttft, parameters.ttft_interval), ("tpot", parameters.tpot, parameters.tpot_interval)):
+    for target, constants, found in (
+        ("ttft", parameters.ttft, parameters.ttft_interval),
+        ("tpot", parameters.tpot, parameters.tpot_interval),
+    ):
         central = apply(frame[live], constants)
         low, high = bounds(frame[live], central, found)
         for name, values in ((f"{target}_ms", central), (f"{target}_lower_ms", low), (f"{target}_upper_ms", high)):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from analysis.composition.service.models import ServedModel, find
 from analysis.errors import InputError
+from analysis.operators.kernels import gpus
 
 COLUMNS = ("backend", "model_path", "system", "mode", "isl", "osl")
 ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "trtllm", "tensorrt-llm": "trtllm"}
@@ -39,7 +41,8 @@ class Case:
         device: name as in the kernel library.
         engine: vllm, sglang, trtllm; `version` as printed, may be empty.
         origin: benchmark (the public client: burst of C, then closed loop) or vendor.
-        precision: the row's label; gemm, attention, experts: types of the matrix products, of those around attention, of the routed experts.
+        precision: the row's label.
+        gemm, attention, experts: types of the matrix products, of those around attention, of the routed experts.
         input_tokens, output_tokens: labels; the drawn lengths are uniform from 0.8 of them.
         clients: requests in flight on one attention rank (aggregated) or on one decode rank (disaggregated).
         plan: of the replica; with `prefill`, of a decode worker.
@@ -133,7 +136,10 @@ def _plan(row: dict[str, object], prefix: str, experts: bool) -> tuple[Plan, boo
         if plan.expert_tensor * plan.expert == 1:
             plan = replace(plan, expert_tensor=plan.gpus)
         else:
-            raise InputError(f"{prefix}tp x attention dp = {plan.gpus} GPUs, moe tp x ep = {plan.expert_tensor * plan.expert}", key=prefix + "moe_tp_size")
+            raise InputError(
+                f"{prefix}tp x attention dp = {plan.gpus} GPUs, moe tp x ep = {plan.expert_tensor * plan.expert}",
+                key=prefix + "moe_tp_size",
+            )
     return plan, squared
 
 
@@ -148,6 +154,7 @@ def case(row: dict[str, object]) -> Case:
     Raises:
         InputError: what keeps the row from being answered.
     """
+
     def text(key: str) -> str:
         return str(row[key]).strip() if _given(row.get(key)) else ""
 
@@ -161,8 +168,10 @@ def case(row: dict[str, object]) -> Case:
         raise InputError("time per output token needs at least 2 output tokens", key="osl")
     if _count(row.get("pp_size"), "pp_size", 1) > 1 or _count(row.get("decode_pp_size"), "decode_pp_size", 1) > 1:
         raise InputError("pipeline parallelism is not covered", key="pp_size")
-    common = dict(
-        model=model, device=text("system"), engine=engine, version=text("backend_version"), origin=origin(text("silicon_data_source")),
+    device = text("system")
+    gpus.load(device)
+    common: dict[str, Any] = dict(  # noqa: C408
+        model=model, device=device, engine=engine, version=text("backend_version"), origin=origin(text("silicon_data_source")),
         precision=label, gemm=gemm, attention=attention, experts=experts, input_tokens=input_tokens, output_tokens=output_tokens,
     )  # fmt: skip
     moe = model.experts is not None
@@ -171,7 +180,7 @@ def case(row: dict[str, object]) -> Case:
         shipped = _count(row.get("attention_dp_size"), "attention_dp_size", plan.attention_data)
         clients = max(1, round(_count(row.get("batch_size"), "batch_size") * shipped / plan.attention_data))
         note = f"widths read as {plan.gpus} GPUs, not {plan.gpus**2}" if squared else ""
-        return Case(**common, clients=clients, plan=plan, note=note)  # type: ignore[arg-type]
+        return Case(**common, clients=clients, plan=plan, note=note)
     missing = [key for key in ("prefill_num_workers", "decode_num_workers") if not text(key)]
     if missing:
         raise InputError(f"disaggregated without worker counts ({', '.join(missing)})", key=missing[0])
@@ -180,7 +189,7 @@ def case(row: dict[str, object]) -> Case:
     shipped = _count(row.get("decode_attention_dp_size"), "decode_attention_dp_size", plan.attention_data)
     clients = max(1, round(_count(row.get("decode_batch_size"), "decode_batch_size") * shipped / plan.attention_data))
     return Case(
-        **common,  # type: ignore[arg-type]
+        **common,
         clients=clients,
         plan=plan,
         prefill=prefill,

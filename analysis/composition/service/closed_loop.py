@@ -177,7 +177,11 @@ def one(engine: Any, tables: Tables, out: Any) -> None:
         hold = False
         if engine.servers > 0:
             # Decode rank: requests come with their prompt processed.
-            while admitted < seen and running < engine.max_running and (running == 0 or reserved + inputs[admitted] + outputs[admitted] <= engine.cache_tokens):
+            while (
+                admitted < seen
+                and running < engine.max_running
+                and (running == 0 or reserved + inputs[admitted] + outputs[admitted] <= engine.cache_tokens)
+            ):
                 i = admitted
                 size = _push(heap, size, steps + outputs[i] - 1, i)
                 running += 1
@@ -208,9 +212,8 @@ def one(engine: Any, tables: Tables, out: Any) -> None:
                 held = reserved + outputs[i] if engine.reserve == 1 else cached + prompt_tokens
                 if running + prompts > 0 and held + inputs[i] > engine.cache_tokens:
                     break
-                if engine.chunked == 0 and inputs[i] > room and (prompts > 0 or inputs[i] <= engine.budget):
-                    if prompts > 0 or running > 0 and inputs[i] + running <= engine.budget:
-                        break
+                if engine.chunked == 0 and inputs[i] > room and prompts > 0:
+                    break
                 chunk = inputs[i] if engine.chunked == 0 else min(inputs[i], room)
                 attention += _surface(tables.prompt_axis, tables.before_axis, prefill_s, chunk, 0.0)
                 prompt_tokens += chunk

@@ -1,4 +1,4 @@
-"""Fit the shipped constants and freeze the scores: `python -m analysis predict calibrate SAMPLE`; needs the measured sample, and CPU-minutes."""
+"""Fit the shipped constants and freeze the scores: `python -m analysis predict calibrate SAMPLE`, in CPU-minutes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ import yaml
 
 from analysis.composition.service.constants import PATH, Parameters
 from analysis.composition.service.points import Points
-from analysis.composition.service.study import TARGETS, Sample, fit_parameters, fitted_rows, gain, held_out, read_sample, simulate_sample, summary
+from analysis.composition.service.study import (
+    TARGETS,
+    Sample,
+    fit_parameters,
+    fitted_rows,
+    gain,
+    held_out,
+    read_sample,
+    simulate_sample,
+    summary,
+)
 from analysis.paths import DATA
 from analysis.tables import write_atomic, write_csv
 
@@ -32,7 +42,7 @@ def write_parameters(parameters: Parameters, path: Path = PATH) -> None:
             return [plain(item) for item in value]
         return value
 
-    head = "# Constants of `predict serving`: written by `python -m analysis predict calibrate`; see analysis/composition/service/constants.py.\n"
+    head = "# Constants of `predict serving` (analysis/composition/service/constants.py), written by `predict calibrate`.\n"
     write_atomic(path, (head + yaml.safe_dump(plain(parameters.model_dump()), sort_keys=False, width=140)).encode())
 
 
@@ -68,7 +78,14 @@ def freeze(sample_path: str | Path, recorded: str | Path = RECORDED) -> pd.DataF
                 if name == "clean, peer answers":
                     gains.append({"split": split, "target": target, **gain(part, answers, target)})
                     for key, one in part.groupby(["backend", "model_family", "system"]):
-                        groups.append({"split": split, "target": target, **dict(zip(("engine", "family", "gpu"), key, strict=True)), **summary(one, answers.loc[one.index], target)})
+                        groups.append(
+                            {
+                                "split": split,
+                                "target": target,
+                                **dict(zip(("engine", "family", "gpu"), key, strict=True)),
+                                **summary(one, answers.loc[one.index], target),
+                            }
+                        )
         clean = (sample.rows["clean"] == 1).to_numpy() & np.isfinite(raw.result[:, 0])
         kept = sample.rows.loc[clean, ["id", "ttft_s", "tpot_s"]].assign(split=split)
         points.append(pd.concat([kept, table.loc[clean].drop(columns="status").astype(float)], axis=1))

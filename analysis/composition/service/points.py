@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 WEIGHT_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5625, "mxfp4": 0.53125, "int4": 0.53125}
 KV_BYTES = {"": 2.0, "fp8": 1.0}
 SHORTEST = 0.8
-"""Shortest length over the label: `--random-range-ratio 0.8` of the benchmark; the vendor's own client draws no lengths (its rows name them)."""
+"""Shortest length over the label: `--random-range-ratio 0.8` of the benchmark's client; the vendor's own draws no lengths."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,9 @@ class Host:
     """Time that no kernel table holds, before anything is fitted (seconds).
 
     Args:
-        step_s: of each step; layer_s: launch of one layer where no graph is replayed: a step with a prompt takes at least layers x this.
-        request_s, token_s: the front end handles requests one after another: tokenising and queueing of one, and of each of its prompt's tokens.
+        step_s: of each step.
+        layer_s: launch of a layer where no graph is replayed: a step with a prompt takes at least layers x this.
+        request_s, token_s: the front end handles requests one after another: of each, and of each of its prompt's tokens.
     """
 
     step_s: float
@@ -47,7 +48,8 @@ class Points:
 
     Attributes:
         result: shape (cases, len(RESULT)): seconds, as `closed_loop` writes them; NaN where there is none.
-        status: empty, or why there is none; tables, table_of: step tables, and which one each case uses; prefill_of: -1 or the prefill worker's.
+        status: empty, or why there is none.
+        tables, table_of: step tables, and which one each case uses; prefill_of: -1, or the prefill worker's.
         engines: `closed_loop.ENGINE` records.
     """
 
@@ -59,11 +61,19 @@ class Points:
     engines: Any
 
 
+def usable_bytes(data_sheet_bytes: float) -> float:
+    """What the driver offers of a data sheet's memory: its GB are GiB, less about 1.5 %.
+
+    An RTX PRO 6000 of 96 GB has 94.97 GiB (LLMServingSim, profiler/perf/RTXPRO6000/hardware.yaml).
+    """
+    return data_sheet_bytes / 1e9 * 2**30 * 0.985
+
+
 def memory_bytes(device: str) -> float:
     """Memory of a device by its name in the sample or in `data/hardware`."""
     from analysis.operators.kernels.gpus import SYSTEMS
 
-    return float(devices.load(SYSTEMS.get(device, device)).memory_bytes)
+    return usable_bytes(float(devices.load(SYSTEMS.get(device, device)).memory_bytes))
 
 
 def has_fp4(device: str) -> bool:
@@ -77,7 +87,9 @@ def weight_bytes(case: Case, plan: Plan) -> float:
     """Weights of one GPU (bytes)."""
     weights = case.model.parameters()
     dense, around, routed = (WEIGHT_BYTES[kind] for kind in (case.gemm, case.attention, case.experts))
-    each = (weights["attention"] * around + weights["dense"] * dense) / plan.tensor + weights["experts"] * routed / (plan.expert_tensor * plan.expert)
+    each = (weights["attention"] * around + weights["dense"] * dense) / plan.tensor + weights["experts"] * routed / (
+        plan.expert_tensor * plan.expert
+    )
     return each + weights["vocabulary"] * 2 / plan.tensor
 
 
@@ -111,20 +123,27 @@ def points(cases: list[Case | None], library: Any, hide: str = "none", host: dic
         s = settings.of(case)
         kv = "fp8" if s.kv == "fp8" else "bf16"
         routed = "int4" if case.experts == "mxfp4" and not has_fp4(case.device) else case.experts
-        table_of[i] = keys.setdefault(Key(Configuration(case.model, case.plan, case.gemm, case.attention, routed, kv), case.device, case.engine), len(keys))
+        table_of[i] = keys.setdefault(
+            Key(Configuration(case.model, case.plan, case.gemm, case.attention, routed, kv), case.device, case.engine), len(keys)
+        )
         if case.prefill is not None:
             key = Key(Configuration(case.model, case.prefill, case.gemm, case.attention, routed, kv), case.device, case.engine)
             prefill_of[i] = keys.setdefault(key, len(keys))
         short = [plan for plan in (case.plan, case.prefill) if plan is not None and weight_bytes(case, plan) > memory_bytes(case.device)]
         if short:
-            status[i] = f"does not fit: {weight_bytes(case, short[0]) / 1e9:.0f} GB of weights a GPU of {memory_bytes(case.device) / 1e9:.0f} GB"
+            status[i] = (
+                f"does not fit: {weight_bytes(case, short[0]) / 1e9:.0f} GB of weights a GPU of {memory_bytes(case.device) / 1e9:.0f} GB"
+            )
             continue
         # Where our estimate leaves less than a few requests, the engine was started with other settings than we know.
         room = max(cache_tokens(case, case.plan, s.memory_share, KV_BYTES[s.kv]), 4.0 * (case.input_tokens + case.output_tokens))
         e, h = engines[i], host[case.engine]
         e["clients"], e["input"], e["output"] = case.clients, case.input_tokens, case.output_tokens
         e["requests"] = max(s.per_client * case.clients, 16)
-        e["budget"], e["max_running"] = s.batched_tokens, max(1, s.max_running // case.plan.attention_data if s.max_running > case.clients else s.max_running)
+        e["budget"], e["max_running"] = (
+            s.batched_tokens,
+            max(1, s.max_running // case.plan.attention_data if s.max_running > case.clients else s.max_running),
+        )
         e["mixed"], e["chunked"], e["receive"] = s.mixed, s.chunked, s.receive_interval
         e["wait_ratio"], e["wait_steps"] = s.wait_ratio, s.wait_steps
         e["reserve"] = case.engine == "trtllm"

@@ -2,9 +2,9 @@
 
 Each step: running requests first, each with what it needs next, in the order of admission; then waiting ones, while the token budget, the
 number of requests and the KV blocks last. A running request without blocks preempts the one admitted last, which starts over. The next
-step is scheduled while one runs (asynchronous scheduling, vLLM's default since 0.14), so that a request that arrives during a step joins
-the step after the next, and a finished request's place is free one step later. Replicas (data parallelism) take a request where 4 x waiting + running is least; those of a mixture
-of experts step together.
+step is scheduled while one runs (asynchronous scheduling, the default of the recorded version): a request that arrives during a step joins
+the step after the next, and a finished request's place is free one step later. Replicas (data parallelism) take a request where
+4 x waiting + running is least; those of a mixture of experts step together.
 Source: vLLM's `Scheduler.schedule` and its data-parallel load balancer (docs.vllm.ai, data_parallel_deployment).
 """
 
@@ -142,7 +142,11 @@ def run(
                     continue
                 if first_token[i] == 0.0:
                     first_token[i] = now
-                if made[i] == outputs[i] and done[i] >= inputs[i] + outputs[i] - 1 and (width[r, 1] == 0 or not _within(members[r, 1], width[r, 1], i)):
+                if (
+                    made[i] == outputs[i]
+                    and done[i] >= inputs[i] + outputs[i] - 1
+                    and (width[r, 1] == 0 or not _within(members[r, 1], width[r, 1], i))
+                ):
                     last_token[i] = now
                     free[r] += held[i]
                     held[i] = 0
@@ -246,7 +250,7 @@ def run(
 
 @njit(cache=True)
 def _within(members: Any, count: int, i: int) -> bool:
-    for k in range(count):
+    for k in range(count):  # noqa: SIM110 (numba)
         if members[k] == i:
             return True
     return False
@@ -263,7 +267,19 @@ def _remove(running: Any, size: int, i: int) -> None:
 
 @njit(cache=True)
 def _put(
-    i: int, want: int, r: int, slot: int, k: int, members: Any, chunk: Any, before: Any, decoding: Any, emits: Any, done: Any, made: Any, inputs: Any
+    i: int,
+    want: int,
+    r: int,
+    slot: int,
+    k: int,
+    members: Any,
+    chunk: Any,
+    before: Any,
+    decoding: Any,
+    emits: Any,
+    done: Any,
+    made: Any,
+    inputs: Any,
 ) -> None:
     """Put a request into a step; its tokens count as computed from now on, and the one it will give as made."""
     members[r, slot, k], chunk[r, slot, k], before[r, slot, k] = i, want, done[i]

@@ -1,9 +1,9 @@
 """How long does a step of a profiled model take? Kernel times of one GPU, measured by LLMServingSim's profiler, as tables for a step.
 
-A step is its layers in turn (embedding, then per layer: two norms, projections, attention, feed-forward or experts, then the last norm, the
-vocabulary and the sampler), each from the profile; all-reduces come from the link. Attention of a mixed step is that of its decodes plus what each
-prompt chunk adds; uneven cache lengths cost t = t_mean + alpha (t_max - t_mean), alpha from the profile's skew measurements (least squares
-within a group of equal prompt chunk, decodes and share of long sequences: profiler/core/fit_alpha.py of the same project).
+A step is its layers in turn (embedding, then per layer: two norms, projections, attention, feed-forward or experts, then the last norm,
+the vocabulary and the sampler), each from the profile; all-reduces come from the link. Attention of a mixed step is that of its decodes
+plus what each prompt chunk adds; uneven cache lengths cost t = t_mean + alpha (t_max - t_mean), alpha from the profile's skew measurements
+(least squares within a group of equal prompt chunk, decodes and share of long sequences: profiler/core/fit_alpha.py of that project).
 Source: casys-kaist/LLMServingSim (MIT), profiler/perf; the layer order is in its serving/README.md.
 """
 

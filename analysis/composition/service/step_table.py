@@ -63,7 +63,16 @@ def _evaluate(handle: Any, requests: list[tuple[int, Call]]) -> list[tuple[int, 
         status, source = _worst(latency.status), _worst(latency.source)
         ends = np.cumsum(sizes)
         for (owner, call), end, size in zip(members, ends, sizes, strict=True):
-            out.append((owner, call, seconds[end - size : end], sd[end - size : end], status if np.isnan(seconds[end - size : end]).any() else "", source))
+            out.append(
+                (
+                    owner,
+                    call,
+                    seconds[end - size : end],
+                    sd[end - size : end],
+                    status if np.isnan(seconds[end - size : end]).any() else "",
+                    source,
+                )
+            )
     return out  # type: ignore[return-value]
 
 

@@ -67,7 +67,10 @@ def fit_parameters(sample: Sample, raw: Points, keep: NDArray[np.bool_], note: s
     """Constants and intervals on the rows kept."""
     frame = features(sample.cases, raw)
     return fit_all(
-        frame[keep].reset_index(drop=True), sample.rows["ttft_s"].to_numpy()[keep], sample.rows["tpot_s"].to_numpy()[keep], f"{FITTED_ON}; {note}"
+        frame[keep].reset_index(drop=True),
+        sample.rows["ttft_s"].to_numpy()[keep],
+        sample.rows["tpot_s"].to_numpy()[keep],
+        f"{FITTED_ON}; {note}",
     )
 
 

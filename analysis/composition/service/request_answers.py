@@ -1,0 +1,155 @@
+"""Requests as vLLM would serve them, from profiles of the GPU's kernels: when does each get its first and its last token?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from analysis.composition.service import request_loop
+from analysis.composition.service.models import ServedModel, find
+from analysis.composition.service.points import usable_bytes
+from analysis.composition.service.request_profile import read_profile
+from analysis.errors import InputError
+from analysis.hardware import devices
+from analysis.tables import read_csv
+
+LINK_BANDWIDTH, LINK_LATENCY = 15.92e9, 6.6e-6
+"""Two RTX PRO 6000 of that machine, NCCL in a CUDA graph (LLMServingSim, profiler/perf/RTXPRO6000/hardware.yaml, commit e08dc38)."""
+GPUS = {"rtxpro6000": "RTX-PRO-6000-Server", "rtx4090": "RTX-4090"}
+MEMORY_SHARE = 0.9
+OUTSIDE_BYTES = 1.5 * 2**30
+"""Beside weights and KV cache: activations of a 2,048-token step, sampler, CUDA context and NCCL (an estimate)."""
+
+
+class Settings(BaseModel):
+    """Engine settings of a run; others in the file are ignored."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+    tensor_parallel_size: int = 1
+    data_parallel_size: int = 1
+    enable_expert_parallel: bool = False
+    max_num_seqs: int = 256
+    max_num_batched_tokens: int = 2048
+    gpu_memory_utilization: float = MEMORY_SHARE
+    block_size: int | None = 16
+    async_scheduling: bool | None = True
+
+
+def read_meta(path: str | Path) -> tuple[ServedModel, Settings, int | None]:
+    """Model, settings and, if given, KV blocks of a run.
+
+    Raises:
+        InputError: not JSON, an unknown model, a setting that is no number or out of range.
+    """
+    try:
+        content = json.loads(Path(path).read_text())
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise InputError(f"expected JSON: {error}", path=path) from None
+    if not isinstance(content, dict):
+        raise InputError("expected an object with engine settings", path=path)
+    given = content.get("engine_kwargs", content)
+    try:
+        settings = Settings.model_validate({k: v for k, v in given.items() if v is not None})
+    except (ValidationError, AttributeError) as error:
+        reason = error.errors()[0] if isinstance(error, ValidationError) else {"loc": ("engine_kwargs",), "msg": "expected an object"}
+        raise InputError(str(reason["msg"]), path=path, key=".".join(map(str, reason["loc"]))) from None
+    for key in ("tensor_parallel_size", "data_parallel_size", "max_num_seqs", "max_num_batched_tokens"):
+        if not 1 <= getattr(settings, key) <= 1_000_000:
+            raise InputError(f"expected at least 1, got {getattr(settings, key)}", path=path, key=key)
+    name = content.get("model") or given.get("model")
+    if not name:
+        raise InputError("names no model", path=path, key="model")
+    blocks = None
+    for holder in (content, content.get("kv_cache")):
+        if isinstance(holder, dict):
+            for key in ("num_gpu_blocks", "num_blocks", "kv_blocks", "total_blocks"):
+                if isinstance(holder.get(key), (int, float)):
+                    blocks = int(holder[key])
+    return find(str(name)), settings, blocks
+
+
+def kv_blocks(model: ServedModel, settings: Settings, memory_bytes: float) -> int:
+    """KV blocks of one replica: memory x utilisation - weights - what else is held, in blocks of 16 tokens (bf16)."""
+    ranks = settings.tensor_parallel_size
+    sharing = ranks * settings.data_parallel_size
+    weights = model.parameters()
+    held = 2 * (weights["attention"] + weights["dense"] + weights["vocabulary"]) / ranks + 2 * weights["experts"] / sharing
+    left = memory_bytes * settings.gpu_memory_utilization - held - OUTSIDE_BYTES
+    blocks = int(left / (request_loop.BLOCK * model.kv_bytes_per_token(2.0, ranks)))
+    if blocks < 1:
+        raise InputError(
+            f"the weights ({held / 1e9:.1f} GB a GPU) leave no room for a KV cache in {memory_bytes / 1e9:.0f} GB", key="model"
+        )
+    return blocks
+
+
+def gpu_memory(prefix: str | Path, gpu: str) -> float:
+    """Memory of the profiled GPU (bytes), from `gpu` or the profile's name (`rtx4090_...`)."""
+    name = gpu or GPUS.get(Path(prefix).name.split("_")[0].lower(), "")
+    if not name:
+        known = ", ".join(GPUS)
+        raise InputError(f"the profile's name begins with no GPU we know ({known}); name it with --gpu", key="gpu")
+    return usable_bytes(float(devices.load(GPUS.get(name.lower(), name)).memory_bytes))
+
+
+def answer(
+    requests: str | Path,
+    meta: str | Path,
+    profile: str | Path,
+    gpu: str = "",
+    link_bandwidth: float = LINK_BANDWIDTH,
+    link_latency: float = LINK_LATENCY,
+) -> pd.DataFrame:
+    """Times of the first and the last token of each request, in the file's order.
+
+    Args:
+        requests: CSV with input_tokens, output_tokens, arrived_s (and request_id).
+        meta: JSON with the engine's settings; profile: prefix of the kernel profiles.
+        gpu: a device of `data/hardware`, where the profile's name does not say it.
+        link_bandwidth, link_latency: of the link between GPUs (bytes/s, s).
+    Returns: request_id, first_token_s, last_token_s (on the clock of arrived_s).
+    """
+    frame = read_csv(requests, required=["input_tokens", "output_tokens", "arrived_s"])
+    if frame.empty:
+        raise InputError("has no requests", path=requests, line=2)
+    columns = {}
+    for key in ("input_tokens", "output_tokens", "arrived_s"):
+        values = pd.to_numeric(frame[key], errors="coerce").to_numpy(dtype=np.float64)
+        wrong = ~np.isfinite(values) | (values < (0 if key == "arrived_s" else 1)) | (values > 1e9)
+        if wrong.any():
+            line = int(np.flatnonzero(wrong)[0])
+            raise InputError(
+                f"expected a number of at least {0 if key == 'arrived_s' else 1}, got {frame[key].iloc[line]}",
+                path=requests,
+                line=line + 2,
+                key=key,
+            )
+        columns[key] = values
+    model, settings, blocks = read_meta(meta)
+    if blocks is None:
+        blocks = kv_blocks(model, settings, gpu_memory(profile, gpu))
+    inputs, outputs = columns["input_tokens"].astype(np.int64), columns["output_tokens"].astype(np.int64)
+    longest = int((inputs + outputs).max())
+    if longest > blocks * request_loop.BLOCK:
+        raise InputError(
+            f"the longest request has {longest} tokens, the KV cache {blocks * request_loop.BLOCK}", path=requests, key="input_tokens"
+        )
+    replicas = settings.data_parallel_size
+    shared = model.experts is not None and replicas > 1
+    ranks = settings.tensor_parallel_size * (replicas if shared else 1)
+    table = read_profile(
+        profile, model, settings.tensor_parallel_size, replicas if shared else 1,
+        settings.max_num_batched_tokens, settings.max_num_seqs, link_bandwidth, link_latency,
+    )  # fmt: skip
+    experts = (model.experts.count, model.experts.top_k) if model.experts else (1, 1)
+    ahead = 0 if settings.async_scheduling is False else 1
+    first, last = request_loop.simulate(
+        table, columns["arrived_s"], inputs, outputs, replicas, shared, settings.max_num_seqs, settings.max_num_batched_tokens, blocks,
+        experts, ranks, ahead,
+    )  # fmt: skip
+    names = frame["request_id"] if "request_id" in frame.columns else pd.Series(np.arange(len(frame)))
+    return pd.DataFrame({"request_id": names, "first_token_s": first, "last_token_s": last})

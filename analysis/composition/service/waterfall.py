@@ -1,0 +1,199 @@
+"""What is one answer made of? Time per output token and time to first token in parts that add up, with each part's doubt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.composition.service import settings
+from analysis.composition.service.answers import answer
+from analysis.composition.service.cases import PRECISIONS, Case, Plan
+from analysis.composition.service.closed_loop import RESULT
+from analysis.composition.service.constants import Parameters, load, parts
+from analysis.composition.service.models import find
+from analysis.composition.service.operators import BATCH, CACHED, PARTS, SEQUENCES, TOKENS
+from analysis.composition.service.points import HOST, Points
+from analysis.composition.service.step_table import StepTable
+from analysis.errors import InputError
+
+LABELS = {
+    "projections": "matrix products",
+    "attention": "attention",
+    "experts": "experts",
+    "communication": "communication",
+    "memory": "norms and element-wise kernels",
+    "vocabulary": "vocabulary and sampling",
+}
+
+
+@dataclass(frozen=True)
+class One:
+    """One answered question.
+
+    Attributes:
+        case: as understood; assumed: sentences on what was not given.
+        answer: ttft_ms, tpot_ms and their intervals; throughput_tokens_per_s_per_gpu.
+        parts: target, part, ms, doubt (standard deviation of its logarithm); the ms of a target add up to its answer.
+    """
+
+    case: Case
+    assumed: tuple[str, ...]
+    answer: dict[str, float]
+    parts: pd.DataFrame
+
+
+def on_grid(table: StepTable, batch: float, cached: float) -> np.ndarray:
+    """Seconds of each of `PARTS` in a decode step of so many sequences and cached tokens a sequence, shape (parts,)."""
+    tokens, sequences = table.seconds["tokens"], table.seconds["sequences"]
+    decode = table.seconds["decode"].reshape(len(PARTS), BATCH.size, CACHED.size)
+    out = np.empty(len(PARTS))
+    for k in range(len(PARTS)):
+        by_batch = [np.interp(cached, CACHED, decode[k, i]) for i in range(BATCH.size)]
+        out[k] = np.interp(batch, TOKENS, tokens[k]) + np.interp(batch, SEQUENCES, sequences[k]) + np.interp(batch, BATCH, by_batch)
+    return out
+
+
+def breakdown(index: int, case: Case, raw: Points, features: pd.DataFrame, parameters: Parameters) -> pd.DataFrame:
+    """Parts of one case's two answers; they add up exactly.
+
+    TPOT: kernels of the mean decode step, host time of a step, then what scheduling adds (prompts that share or stop steps, batches larger
+    and smaller than the mean), then the fitted correction. TTFT: queue, the prompt's own steps, and the fitted terms.
+    """
+    row = dict(zip(RESULT, raw.result[index], strict=True))
+    table = raw.tables[raw.table_of[index]]
+    kernels = on_grid(table, row["batch"], row["cached"])
+    host = HOST[case.engine].step_s
+    lines = [("tpot", LABELS[part], 1e3 * kernels[k], table.log_sd.get(part, 0.0)) for k, part in enumerate(PARTS) if kernels[k] > 0]
+    lines.append(("tpot", "host", 1e3 * host, 0.3))
+    lines.append(("tpot", "scheduling: prompts between tokens", 1e3 * (row["tpot_mean"] - kernels.sum() - host), 0.2))
+    fitted = parts(features.iloc[[index]], parameters.tpot)[0]
+    lines.append(("tpot", "engine, as fitted", 1e3 * (fitted.sum() - row["tpot_mean"]), 0.1))
+    queue = min(row["queue_mean"], row["ttft_mean"])
+    terms = parts(features.iloc[[index]], parameters.ttft)[0]
+    scale = terms[0] / row["ttft_mean"] if row["ttft_mean"] > 0 else 0.0
+    lines += [
+        ("ttft", "queue", 1e3 * queue * scale, 0.3),
+        ("ttft", "the prompt's own steps", 1e3 * (row["ttft_mean"] - queue) * scale, 0.2),
+        ("ttft", "front end, as fitted", 1e3 * terms[1], 0.3),
+        ("ttft", "tokens delivered together, as fitted", 1e3 * terms[2], 0.3),
+        ("ttft", "steps under way, as fitted", 1e3 * terms[3], 0.3),
+    ]
+    frame = pd.DataFrame(lines, columns=["target", "part", "ms", "doubt"])
+    return frame[frame["ms"] != 0].reset_index(drop=True)
+
+
+def one(
+    model: str,
+    device: str,
+    gpus: int = 1,
+    clients: int = 16,
+    input_tokens: int = 1024,
+    output_tokens: int = 1024,
+    engine: str = "vllm",
+    precision: str = "",
+    expert_parallel: int = 1,
+    library: Any = None,
+) -> One:
+    """How fast does a served model answer?
+
+    >>> from analysis.composition.service.waterfall import one
+    >>> r = one("llama-3.1-70b", "h100_sxm", gpus=8, clients=32)
+    >>> r.answer["tpot_ms"], r.parts  # doctest: +SKIP
+
+    Args:
+        model, device: names as in data/workloads/served_models.yaml and data/hardware (or the kernel tables); gpus: tensor-parallel.
+        clients: requests in flight; input_tokens, output_tokens: of a request, drawn from 0.8 of them.
+        engine: vllm, sglang or trtllm; precision: bf16, fp8 or nvfp4 (empty: fp8 where the device has it).
+        expert_parallel: GPUs over which whole experts are spread.
+    Raises:
+        InputError: an unknown name, an impossible plan, or weights that do not fit.
+    """
+    from analysis.operators.kernels import gpus as gpu_names
+    from analysis.operators.kernels.library import KernelLibrary
+
+    found = find(model)
+    data_sheet = gpu_names.load(device)
+    names = {name: system for system, name in gpu_names.SYSTEMS.items()}
+    system = names.get(data_sheet.name, data_sheet.name)
+    assumed = []
+    if min(gpus, clients, input_tokens, output_tokens - 1, expert_parallel) < 1:
+        raise InputError("gpus, clients, lengths and expert_parallel must be at least 1 (output at least 2 tokens)", key="gpus")
+    if gpus % expert_parallel:
+        raise InputError(f"{gpus} GPUs cannot be cut into {expert_parallel} expert groups", key="expert_parallel")
+    if found.attention.heads % gpus:
+        raise InputError(f"{found.attention.heads} heads cannot be cut over {gpus} GPUs", key="gpus")
+    if not precision:
+        precision = "fp8" if "fp8" in data_sheet.peak_flop_per_s else "bf16"
+        assumed.append(f"weights in {precision}")
+    if precision not in PRECISIONS:
+        raise InputError(f"unknown type {precision!r}; known: {', '.join(PRECISIONS)}", key="precision")
+    if engine not in HOST:
+        raise InputError(f"unknown engine {engine!r}; known: {', '.join(HOST)}", key="engine")
+    kind = PRECISIONS[precision]
+    mixture = found.experts is not None
+    open_weights = found.family.startswith("gpt-oss")
+    around = "bf16" if open_weights or (mixture and kind in ("nvfp4", "int4")) else kind
+    case = Case(
+        model=found, device=system, engine=engine, version="", origin="benchmark", precision=kind,
+        gemm="bf16" if open_weights else kind, attention=around, experts="mxfp4" if open_weights else kind,
+        input_tokens=input_tokens, output_tokens=output_tokens, clients=clients,
+        plan=Plan(gpus, 1, gpus // expert_parallel if mixture else gpus, expert_parallel if mixture else 1),
+    )  # fmt: skip
+    chosen = settings.of(case)
+    assumed.append(f"{engine} started as in {chosen.script}: {chosen.batched_tokens} tokens a step, {chosen.max_running} requests at most")
+    assumed.append(
+        "a burst of all clients, then closed loop, 10 requests a client, lengths from 0.8 of the label; tensor parallel in one node"
+    )
+    parameters = load()
+    result = answer([case], parameters, library or KernelLibrary.load())
+    if result.raw.status[0]:
+        raise InputError(result.raw.status[0], key="model")
+    values = {name: float(value) for name, value in result.table.iloc[0].drop("status").items()}
+    request_s = 1e-3 * (values["ttft_ms"] + values["tpot_ms"] * 0.9 * output_tokens)
+    values["throughput_tokens_per_s_per_gpu"] = clients * 0.9 * output_tokens / request_s / gpus
+    source = result.raw.tables[0].source
+    assumed.append(f"kernel times: {source}")
+    return One(case, tuple(assumed), values, breakdown(0, case, result.raw, result.features, parameters))
+
+
+def draw(found: One, path: str) -> None:
+    """Waterfall of one answer's time per output token, with its interval, into an image file."""
+    import matplotlib.pyplot as plt
+
+    from analysis.publishing import theme
+
+    theme.apply()
+    fig, ax = theme.figure(width="full", height=3.0)
+    rows = found.parts[found.parts["target"] == "tpot"]
+    start = 0.0
+    for k, size in enumerate(rows["ms"]):
+        ax.barh(k, size, left=start, color=theme.COLORS[0 if size >= 0 else 1])
+        ax.text(start + max(size, 0.0), k, f" {size:+.2f}", va="center", fontsize=7)
+        start += size
+    count = len(rows)
+    low, high = found.answer["tpot_lower_ms"], found.answer["tpot_upper_ms"]
+    ax.barh(count, start, color=theme.COLORS[2])
+    ax.errorbar(start, count, xerr=[[start - low], [high - start]], color="black", capsize=3)
+    ax.set_yticks(range(count + 1), [*rows["part"], "answer, 90 % interval"])
+    ax.invert_yaxis()
+    ax.set_xlabel("time per output token (ms)")
+    fig.savefig(path)
+    plt.close(fig)
+
+
+def report(found: One) -> str:
+    """The answer as text."""
+    a = found.answer
+    lines = [
+        f"time to first token  {a['ttft_ms']:9.1f} ms   90 %: {a['ttft_lower_ms']:.1f} to {a['ttft_upper_ms']:.1f}",
+        f"time per output token{a['tpot_ms']:9.2f} ms   90 %: {a['tpot_lower_ms']:.2f} to {a['tpot_upper_ms']:.2f}",
+        f"throughput           {a['throughput_tokens_per_s_per_gpu']:9.0f} output tokens/s per GPU",
+    ]
+    for target, name in (("tpot", "time per output token"), ("ttft", "time to first token")):
+        lines.append(f"{name}, made of (ms):")
+        for row in found.parts[found.parts["target"] == target].itertuples():
+            lines.append(f"  {row.ms:10.3f}  {row.part}")
+    return "\n".join([*lines, "assumed:", *(f"  {text}" for text in found.assumed)])
