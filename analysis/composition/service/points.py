@@ -171,7 +171,7 @@ def points(cases: list[Case | None], library: Any, hide: str = "none", host: dic
 
 def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
     """What the constants may depend on, one row a case."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for i, case in enumerate(cases):
         if case is None:
             rows.append({})

@@ -141,8 +141,9 @@ def _attention(prefix: str | Path, layers: int) -> tuple[Floats, Floats, Floats,
     before = np.unique(table["kv_prefill"]).astype(np.float64)
     cached = np.unique(table["kv_decode"]).astype(np.float64)
     out = np.zeros((chunks.size, before.size, decodes.size, cached.size))
-    for (chunk, count), rows in table.groupby(["prefill_chunk", "n_decode"]):
-        i, k = np.searchsorted(chunks, chunk), np.searchsorted(decodes, count)
+    for _, rows in table.groupby(["prefill_chunk", "n_decode"]):
+        chunk, count = rows["prefill_chunk"].iloc[0], rows["n_decode"].iloc[0]
+        i, k = int(np.searchsorted(chunks, chunk)), int(np.searchsorted(decodes, count))
         pivot = rows.pivot_table(index="kv_prefill", columns="kv_decode", values="time_us").sort_index().sort_index(axis=1)
         values = pivot.interpolate(axis=1, limit_direction="both").interpolate(axis=0, limit_direction="both").to_numpy(dtype=np.float64)
         wide = np.stack([_lengthen(pivot.columns.to_numpy(dtype=np.float64), line, cached) for line in values])
@@ -176,8 +177,9 @@ def _alpha(prefix: str | Path) -> tuple[Floats, Floats, Floats]:
     frame = pd.DataFrame({"pc": table["pc"], "n": table["n"], "s": group, "num": weight * wide * gain, "den": weight * wide * wide})
     pooled = frame["num"].sum() / frame["den"].sum()
     out = np.full((chunks.size, decodes.size, SKEW_SHARES.size + 1), pooled)
-    for (pc, n, s), rows in frame.groupby(["pc", "n", "s"]):
-        out[np.searchsorted(chunks, pc), np.searchsorted(decodes, n), int(s)] = rows["num"].sum() / rows["den"].sum()
+    for _, rows in frame.groupby(["pc", "n", "s"]):
+        pc, n, s = (rows[name].iloc[0] for name in ("pc", "n", "s"))
+        out[int(np.searchsorted(chunks, pc)), int(np.searchsorted(decodes, n)), int(s)] = rows["num"].sum() / rows["den"].sum()
     return np.clip(out, 0.0, 1.0), chunks, decodes
 
 
@@ -192,9 +194,9 @@ def _experts(prefix: str | Path, model: ServedModel, tensor: int, data: int) -> 
     table = _read(prefix, "moe", ["tokens", "activated_experts", "time_us"])
     tokens, active = (np.unique(table[name]).astype(np.float64) for name in ("tokens", "activated_experts"))
     out = np.zeros((tokens.size, active.size))
-    for count, rows in table.groupby("tokens"):
+    for _, rows in table.groupby("tokens"):
         order = rows.sort_values("activated_experts")
-        out[np.searchsorted(tokens, count)] = _lengthen(
+        out[int(np.searchsorted(tokens, rows["tokens"].iloc[0]))] = _lengthen(
             order["activated_experts"].to_numpy(dtype=np.float64), order["time_us"].to_numpy(dtype=np.float64), active
         )
     return 1e-6 * (model.layers - model.experts.dense_layers) * out, tokens, active

@@ -151,7 +151,7 @@ def one(
     result = answer([case], parameters, library or KernelLibrary.load())
     if result.raw.status[0]:
         raise InputError(result.raw.status[0], key="model")
-    values = {name: float(value) for name, value in result.table.iloc[0].drop("status").items()}
+    values = {str(name): float(value) for name, value in result.table.iloc[0].drop("status").items()}
     request_s = 1e-3 * (values["ttft_ms"] + values["tpot_ms"] * 0.9 * output_tokens)
     values["throughput_tokens_per_s_per_gpu"] = clients * 0.9 * output_tokens / request_s / gpus
     source = result.raw.tables[0].source
