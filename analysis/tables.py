@@ -16,6 +16,8 @@ import pandas as pd
 
 from analysis.errors import InputError
 
+MOST_BYTES = 4 << 30  # of a table
+
 
 def write_atomic(path: str | Path, content: bytes) -> Path:
     """Write a file so that a reader, or a killed build, sees the old bytes or the new ones and nothing between.
@@ -94,9 +96,15 @@ def read_csv(path: str | Path, required: Sequence[str] = (), **options: Any) -> 
     """
     options.setdefault("index_col", False)
     try:
+        if not Path(path).is_file() and Path(path).exists():
+            raise InputError("is not a regular file", path=path)
+        if Path(path).is_file() and Path(path).stat().st_size > MOST_BYTES:
+            raise InputError(f"has {Path(path).stat().st_size:,} bytes; at most {MOST_BYTES:,} are read", path=path)
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             frame = pd.read_csv(path, **options)
+    except InputError:
+        raise
     except FileNotFoundError:
         raise InputError("no such file", path=path) from None
     except OSError as error:

@@ -8,6 +8,7 @@ import pickle
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -178,3 +179,49 @@ def test_a_checkout_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "file").touch()
     monkeypatch.setattr(build, "BUILD", tmp_path / "file")
     refused(build.lock, "needs a checkout that it may write into")
+
+
+def test_system_calls_with_lengths_beyond_memory() -> None:
+    from analysis.cores.riscv import linux
+    from analysis.cores.riscv.operations import STATE_IMAGE_BASE, STATE_IMAGE_SIZE
+
+    state = np.zeros(64, np.int64)
+    state[STATE_IMAGE_BASE], state[STATE_IMAGE_SIZE] = 0x10000, 1 << 20
+    kernel = linux.Kernel(np.zeros(1 << 20, np.uint8), state, 0x20000, 0x80000, None, b"in")
+    for number in (63, 64, 66, 113, 160, 169, 214, 222, 278, 79, 80):  # read, write, writev, ... getrandom
+        for size in (2**64 - 1, 2**63, 2**63 - 1, 2**40, 500 << 20):
+            for address in (0x10000, 2**64 - 1, 0):
+                registers = np.zeros(32, np.int64)
+                registers[17] = number
+                registers[10:16] = np.array([1 if number in (64, 66) else address, address, size, 0x30, 0, 0], np.uint64).view(np.int64)
+                if number in (222, 278):  # mmap, getrandom: length second
+                    registers[11] = np.array([size], np.uint64).view(np.int64)[0]
+                    registers[13] = 0x30
+                assert kernel.call(registers) is None
+    registers[17], registers[10], registers[11] = 278, 0x10000, 300
+    kernel.call(registers)
+    assert registers[10] == 300 and kernel.memory[299] == 299 % 256
+
+
+def test_traces_that_would_not_fit(tmp_path: Path) -> None:
+    from analysis.cores.riscv.trace import read_trace
+
+    path = tmp_path / "t.npz"
+    header = b"{'descr': '<u8', 'fortran_order': False, 'shape': (1000000000000,), }"
+    header += b" " * (118 - len(header) - 1) + b"\n"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("pc.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + b"\0" * 80)
+    refused(lambda: read_trace(path), r"pc\.npy: says that it holds more than is there")
+    path.write_bytes(b"not a zip")
+    refused(lambda: read_trace(path), "not a complete .npz trace")
+
+
+def test_configurations_that_ask_too_much(tmp_path: Path) -> None:
+    from analysis.serving.configuration import read_configuration
+
+    path = tmp_path / "c.yaml"
+    steps = "steps: {kind: linear, fixed_s: 0.009, prompt_token_s: 4.0e-5, decode_request_s: 1.0e-4}\n"
+    for text in ("requests: {count: 1000000000}\n", "requests: {count: 2}\nreplicas: 1000000000\n"):
+        path.write_text(text + "scheduler: sarathi\n" + steps)
+        refused(lambda: read_configuration(path), "less than or equal to")
+    refused(lambda: read_csv("/dev/zero"), "is not a regular file")

@@ -17,6 +17,7 @@ With `disaggregation: {prefill_replicas: 1, latency_s: 0.001, token_s: 1.0e-6}` 
 Requests may instead be `{trace: requests.csv}` or `{vidur: {count: 200, rate_per_s: 2.0, seed: 42}}`; steps
 `{kind: recorded, path: ...}`, `{kind: fitted, path: ...}`, `{kind: profile, paths: [...]}` or
 `{kind: roofline, model: llama-2-7b, device: A100-SXM4-80GB}`. Paths are relative to the YAML's folder.
+At most 10,000,000 requests, 10,000 replicas and 1,000,000,000 tokens of a request or a cache.
 """
 
 from __future__ import annotations
@@ -45,7 +46,14 @@ from analysis.serving.steps_linear import read_fit
 from analysis.serving.traffic import Arrivals, Lengths, generate, vidur_requests
 from analysis.workloads import transformers
 
-Tokens = Annotated[int, Field(ge=1)]
+# What a file may ask for: beyond it lies no deployment, and the answer would not come.
+MOST_REQUESTS = 10_000_000
+MOST_REPLICAS = 10_000
+MOST_TOKENS = 1_000_000_000
+
+Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
+Requested = Annotated[int, Field(ge=0, le=MOST_REQUESTS)]
+Replicas = Annotated[int, Field(ge=1, le=MOST_REPLICAS)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -81,7 +89,7 @@ class LengthsConfig(Strict):
 class VidurConfig(Strict):
     """`traffic.vidur_requests`."""
 
-    count: Annotated[int, Field(ge=0)]
+    count: Requested
     rate_per_s: Rate
     seed: int = 42
     low: Tokens = 128
@@ -92,7 +100,7 @@ class VidurConfig(Strict):
 class RequestsConfig(Strict):
     """One of: drawn from distributions, a trace, or VIDUR's own."""
 
-    count: Annotated[int, Field(ge=0)] | None = None
+    count: Requested | None = None
     seed: Annotated[int, Field(ge=0)] = 0
     arrivals: ArrivalsConfig = ArrivalsConfig()
     prompt: LengthsConfig = LengthsConfig()
@@ -198,7 +206,7 @@ class RooflineSteps(Strict):
 class DisaggregationConfig(Strict):
     """`disaggregation.Transfer`, and how many replicas prefill."""
 
-    prefill_replicas: Annotated[int, Field(ge=1)]
+    prefill_replicas: Replicas
     latency_s: Seconds = 0.0
     token_s: Seconds = 0.0
 
@@ -218,7 +226,7 @@ class SimulationConfig(Strict):
     scheduler: Scheduler
     limits: LimitsConfig = LimitsConfig()
     steps: Annotated[LinearSteps | FileSteps | ProfileSteps | RooflineSteps, Field(discriminator="kind")]
-    replicas: Annotated[int, Field(ge=1)] = 1
+    replicas: Replicas = 1
     routing: Literal["round_robin", "random", "least_requests", "least_waiting", "least_work"] = "round_robin"
     seed: Annotated[int, Field(ge=0)] = 0
     slo: SloConfig = SloConfig()

@@ -84,7 +84,7 @@ class RoutingConfig(Part):
 class ClusterConfig(Part):
     """The replicas."""
 
-    num_replicas: Annotated[int, Field(ge=1)]
+    num_replicas: Annotated[int, Field(ge=1, le=10_000)]
     replica_config: ReplicaConfig
     global_scheduler_config: RoutingConfig
     replica_scheduler_config: SchedulerConfig
@@ -124,7 +124,7 @@ class RequestGeneratorConfig(Part):
         Discriminator(lambda part: part.get("name") if isinstance(part, dict) else getattr(part, "name", None)),
     ]
     interval_generator_config: PoissonIntervals
-    num_requests: Annotated[int, Field(ge=0)]
+    num_requests: Annotated[int, Field(ge=0, le=10_000_000)]
     duration: None = None
     max_tokens: Annotated[int, Field(ge=1)]
 

@@ -81,6 +81,10 @@ def build_stack(stack: NDArray[np.uint8], top: int, program: Program, argv: tupl
     return pointer
 
 
+MOST_OUTPUT_BYTES = 256 << 20
+_MOST_VECTORS = 1024  # IOV_MAX
+
+
 class Kernel:
     """System calls of one process, and what it has written.
 
@@ -107,14 +111,15 @@ class Kernel:
         self.written: dict[int, bytearray] = {1: bytearray(), 2: bytearray()}
         self.output = output if output is not None else lambda descriptor, data: self.written[descriptor].extend(data)
         self.input = standard_input
+        self.put_out = 0
 
     def view(self, address: int, size: int) -> NDArray[np.uint8] | None:
         """Bytes of memory at an address, or None when they are not all there."""
         start = address - int(self.state[STATE_IMAGE_BASE])
-        if 0 <= start <= -size + self.state[STATE_IMAGE_SIZE]:
+        if 0 <= start <= int(self.state[STATE_IMAGE_SIZE]) - size:
             return self.memory[start : start + size]
         start = address - int(self.state[STATE_STACK_BASE])
-        if 0 <= start <= -size + self.state[STATE_STACK_SIZE]:
+        if 0 <= start <= int(self.state[STATE_STACK_SIZE]) - size:
             start += int(self.state[STATE_STACK_OFFSET])
             return self.memory[start : start + size]
         return None
@@ -169,9 +174,14 @@ class Kernel:
         if data is None:
             return _FAULT
         self.output(descriptor, data.tobytes())
+        self.put_out += size
+        if self.put_out > MOST_OUTPUT_BYTES:
+            raise InputError(f"the program writes more than {MOST_OUTPUT_BYTES:,} bytes")
         return size
 
     def _write_vector(self, descriptor: int, address: int, count: int) -> int:
+        if count > _MOST_VECTORS:
+            return _INVALID
         vector = self.view(address, 16 * count)
         if vector is None:
             return _FAULT
@@ -239,7 +249,7 @@ class Kernel:
         target = self.view(address, size)
         if target is None:
             return _FAULT
-        target[:] = np.arange(size, dtype=np.uint64).astype(np.uint8)
+        target[:] = np.resize(np.arange(256, dtype=np.uint8), size)
         return size
 
     def _system_name(self, address: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import math
 import os
 import zipfile
 import zlib
@@ -208,6 +209,7 @@ FILE_ARRAYS = tuple(_FILE_TYPES)
 FILE_BYTES_PER_INSTRUCTION = sum(np.dtype(kind).itemsize for kind, _ in _FILE_TYPES.values())
 
 
+MOST_BYTES = 8 << 30
 _UNREADABLE = (OSError, ValueError, EOFError, TypeError, MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 """What numpy and zipfile raise on damaged, encrypted or made-up archives."""
 
@@ -229,6 +231,21 @@ def file_columns(trace: Trace) -> dict[str, NDArray]:
     }
 
 
+def _refuse_sizes(path: Path, content: str | Path | BinaryIO) -> None:
+    """Refuse a trace that would unpack to more than `MOST_BYTES`, or whose arrays say that they hold more than the file does."""
+    with zipfile.ZipFile(content) as archive:
+        unpacked = sum(info.file_size for info in archive.infolist())
+        if unpacked > MOST_BYTES:
+            raise InputError(f"unpacks to {unpacked:,} bytes; at most {MOST_BYTES:,} are read", path=path)
+        for info in archive.infolist():
+            with archive.open(info) as part:
+                version = np.lib.format.read_magic(part)  # type: ignore[no-untyped-call]
+                header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                shape, _, kind = header(part)  # type: ignore[no-untyped-call]
+                if math.prod(shape) * kind.itemsize > info.file_size:
+                    raise InputError("says that it holds more than is there", path=path, key=info.filename)
+
+
 def read_trace(path: str | Path, plain: BinaryIO | None = None) -> Trace:
     """Read the .npz file that `core trace` writes.
 
@@ -241,6 +258,9 @@ def read_trace(path: str | Path, plain: BinaryIO | None = None) -> Trace:
     """
     path = Path(path)
     try:
+        _refuse_sizes(path, path if plain is None else plain)
+        if plain is not None:
+            plain.seek(0)
         with np.load(path if plain is None else plain, allow_pickle=False) as file:
             missing = [name for name in (*FILE_ARRAYS, "end_pc") if name not in file.files]
             if missing:
