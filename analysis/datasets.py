@@ -13,6 +13,12 @@ import pandas as pd
 from analysis.paths import DATA
 from analysis.tables import read_csv
 
+# What `make data` does not bring, and what to do instead.
+NOT_FETCHED = {
+    "help/ofa_latency_ms": "`make data` does not bring it: no file of data/sources/files.csv holds it. "
+    "Set ANALYSIS_DATASETS to a folder with your own help/ofa_latency_ms.csv (columns ks, e, d, r, and a latency in ms by device)"
+}
+
 
 class DatasetMissing(FileNotFoundError):
     """The dataset is not on this machine; the message says how to get it."""
@@ -37,7 +43,7 @@ def find(name: str) -> Path:
             path = folder / f"{name}{suffix}"
             if path.is_file():
                 return path
-    cure = "run `make data` (needs the network), or set ANALYSIS_DATASETS to a folder that has it"
+    cure = NOT_FETCHED.get(name, "run `make data` (needs the network), or set ANALYSIS_DATASETS to a folder that has it")
     raise DatasetMissing(f"dataset {name} is not here: {cure}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import lzma
 import os
+import re
 import tempfile
 import warnings
 import zipfile
@@ -17,6 +18,8 @@ import pandas as pd
 from analysis.errors import InputError
 
 MOST_BYTES = 4 << 30  # of a table
+# A formula, to a spreadsheet: = or @, or a sign, before a name, a bracket or a reference. Signed numbers are none.
+_FORMULA = re.compile(r"[\t\r]*(?:[=@]|[+-]+\s*(?:[A-Za-z]+\w*\s*[(!|]|[A-Za-z]{1,3}\d|\(|[\d.]+\s*[+*/^-].*[(!|]))")
 
 
 def write_atomic(path: str | Path, content: bytes) -> Path:
@@ -35,7 +38,7 @@ def write_atomic(path: str | Path, content: bytes) -> Path:
         try:
             with os.fdopen(handle, "wb") as stream:
                 stream.write(content)
-            os.chmod(temporary, 0o644)
+            os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, path)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
@@ -43,6 +46,13 @@ def write_atomic(path: str | Path, content: bytes) -> Path:
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", path=path) from error
     return path
+
+
+def _umask() -> int:
+    """What the user lets others do with new files; a temporary file is the owner's alone until it gets its name."""
+    current = os.umask(0o077)
+    os.umask(current)
+    return current
 
 
 def check_output(path: str | Path, *inputs: str | Path) -> None:
@@ -70,8 +80,18 @@ def check_output(path: str | Path, *inputs: str | Path) -> None:
 
 
 def to_csv_bytes(frame: pd.DataFrame) -> bytes:
-    """A table as UTF-8 CSV: LF line ends, no index, floats in the shortest form that reads back to the same value."""
+    """A table as UTF-8 CSV: LF line ends, no index, floats in the shortest form that reads back to the same value.
+
+    A cell of text that a spreadsheet would run as a formula gets an apostrophe in front.
+    """
+    texts = [name for name in frame.columns if frame[name].dtype.kind not in "biufcmM" and frame[name].map(_is_formula).any()]
+    if texts:
+        frame = frame.assign(**{name: frame[name].map(lambda cell: f"'{cell}" if _is_formula(cell) else cell) for name in texts})
     return frame.to_csv(index=False, lineterminator="\n").encode("utf-8")
+
+
+def _is_formula(cell: object) -> bool:
+    return isinstance(cell, str) and _FORMULA.match(cell) is not None
 
 
 def write_csv(frame: pd.DataFrame, path: str | Path) -> Path:

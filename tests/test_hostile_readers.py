@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import pickle
 import zipfile
 from pathlib import Path
@@ -225,3 +226,59 @@ def test_configurations_that_ask_too_much(tmp_path: Path) -> None:
         path.write_text(text + "scheduler: sarathi\n" + steps)
         refused(lambda: read_configuration(path), "less than or equal to")
     refused(lambda: read_csv("/dev/zero"), "is not a regular file")
+
+
+def test_no_cell_starts_a_formula(tmp_path: Path) -> None:
+    from analysis.tables import write_csv
+
+    safe = ["-1", "+1.5e-3", "-", "a=b", "- 4 cores", "+12 %", "-0.5 to 1.5"]
+    risky = ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3+cmd|' /C calc'!A0", "\t=1", "-A1", "+HYPERLINK(1)"]
+    path = write_csv(pd.DataFrame({"name": safe + risky, "n": range(len(safe + risky))}), tmp_path / "t.csv")
+    assert pd.read_csv(path)["name"].tolist() == safe + [f"'{cell}" for cell in risky]
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o077, 0o600), (0o022, 0o644), (0o002, 0o664)])
+def test_what_is_written_keeps_the_umask(tmp_path: Path, umask: int, mode: int) -> None:
+    from analysis.cores.system.sealed import seal, unseal_file
+
+    old = os.umask(umask)
+    try:
+        (tmp_path / "plain").write_bytes(b"secret")
+        temporary = tmp_path / f".sealed.{os.getpid()}"
+        temporary.symlink_to(tmp_path / "victim")
+        seal(tmp_path / "plain", tmp_path / "sealed", bytes(32))
+        unseal_file(tmp_path / "sealed", tmp_path / "again", bytes(32))
+    finally:
+        os.umask(old)
+    assert (tmp_path / "again").read_bytes() == b"secret" and (tmp_path / "again").stat().st_mode & 0o777 == mode
+    assert not (tmp_path / "victim").exists()  # a temporary file of a known name follows no link
+
+
+def test_a_download_stops_at_the_announced_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from analysis.publishing import download
+
+    class Endless:
+        status = 200
+        sent = 0
+
+        def __enter__(self) -> Endless:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def read(self, size: int) -> bytes:
+            Endless.sent += size
+            return b"x" * size
+
+    monkeypatch.setattr(download, "urlopen", lambda *_, **__: Endless())
+    refused(lambda: download.download("http://host/file", tmp_path / "file", 10_000_000, "0" * 64), "more than the 10,000,000 bytes")
+    assert list(tmp_path.iterdir()) == [] and Endless.sent < 20_000_000
+
+
+def test_a_dataset_that_make_data_cannot_bring_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from analysis import datasets
+    from analysis.operators.networks import few_shot_spaces
+
+    monkeypatch.setenv("ANALYSIS_DATASETS", str(tmp_path))
+    with pytest.raises(datasets.DatasetMissing, match="`make data` does not bring it"):
+        few_shot_spaces.load("ofa")

@@ -36,6 +36,9 @@ def predict(
     ] = "fused",
     system: Annotated[str, typer.Option(help="machine of data/hardware/systems.yaml whose links the exchanges use")] = "",
     f32: Annotated[str, typer.Option(help="type that f32 products run in: fp32, tf32 or bf16")] = "fp32",
+    launch_us: Annotated[
+        float | None, typer.Option(min=0, max=1e6, help="time that each kernel takes to launch (us); without it launches are not timed")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="CSV to write: one row for each device, fidelity and class")] = None,
     trace: Annotated[Path | None, typer.Option(help="folder to write Chakra traces to, one a device of the program, for ASTRA-sim")] = None,
     entry: Entry = "",
@@ -51,7 +54,7 @@ def predict(
     from analysis.workloads.hlo.reader import read
 
     module = read(file, entry=entry or None, part=part, seconds=seconds)
-    found = predictions(module, device, fidelity, system or None, f32)
+    found = predictions(module, device, fidelity, system or None, f32, None if launch_us is None else launch_us * 1e-6)
     if out is not None:
         write_csv(predict_report.table(found), out)
     if trace is not None:

@@ -32,6 +32,7 @@ from analysis.workloads.graph import Matmul, Module, Operator, Tensor, element_b
 Fidelity = Literal["roofline", "fused", "efficiency", "systolic", "loopnest"]
 FIDELITIES: tuple[str, ...] = get_args(Fidelity)
 PRODUCTS = ("matmul", "convolution")
+TYPICAL_LAUNCH_S = 4e-6  # for the note alone; no answer holds it unless it is asked for
 ON_ARRAYS = ("systolic", "loopnest")
 
 
@@ -63,12 +64,13 @@ class Prediction:
 
     Args:
         device, fidelity: asked for.
-        seconds: compute_s + exchange_s (s): nothing overlaps.
+        seconds: compute_s + exchange_s + launch_s (s): nothing overlaps.
         compute_s: of the operators (s); exchange_s: of the collectives on the system given (s).
         by_class: time by class.
         unsupported: what has no time in the sum, and how often it runs.
         unknown: operators whose operations are not known; their bytes are in the sum.
         notes: what was assumed.
+        launch_s: of the kernels' launches, where a time for one was given (s); launches: of kernels (count).
     """
 
     device: str
@@ -80,6 +82,8 @@ class Prediction:
     unsupported: dict[str, int] = field(default_factory=dict)
     unknown: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    launch_s: float = 0.0
+    launches: int = 0
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,7 @@ def predict(
     system: System | None = None,
     f32_in: str = "fp32",
     on_chip: Callable[[Tensor], bool] | None = None,
+    launch_s: float | None = None,
 ) -> Prediction:
     """Time of a program on a device.
 
@@ -112,6 +117,7 @@ def predict(
         system: machine whose links the collectives use.
         f32_in: type that f32 products run in: fp32, tf32 or bf16.
         on_chip: tensors that are never written to memory (`study_fusion`).
+        launch_s: time that each kernel takes before it computes (s); None: not in the sum, and a note says what it would be.
     Raises:
         InputError: no such fidelity, or a device that it does not cover.
     """
@@ -150,14 +156,24 @@ def predict(
     if fidelity == "efficiency" and measured:
         notes.setdefault("the peaks of this device are measured ones: no share is taken of them")
     exchange = _exchange(module, system, unsupported)
+    launches = sum(unit.runs for unit in units if unit.kind not in ("constant", "control"))
+    launching = launches * launch_s if launch_s is not None else 0.0
+    if launch_s is None:
+        notes.setdefault(
+            f"launches are not in the sum: {launches} of {'operators' if fidelity == 'roofline' else 'kernels'}, "
+            f"{launches * TYPICAL_LAUNCH_S:.3g} s at 4 us each where the host does not run ahead (--launch-us adds them)"
+        )
     seconds = math.fsum(each.seconds for each in by_class.values())
     ordered = dict(sorted(by_class.items(), key=lambda item: -item[1].seconds))
+    total = seconds + exchange + launching
     return Prediction(
-        device.name, fidelity, seconds + exchange, seconds, exchange, ordered, unsupported, dict(module.unknown), tuple(notes)
+        device.name, fidelity, total, seconds, exchange, ordered, unsupported, dict(module.unknown), tuple(notes), launching, launches
     )
 
 
-def predictions(module: Module, device: str, fidelity: str, system: str | None = None, f32_in: str = "fp32") -> list[Prediction]:
+def predictions(
+    module: Module, device: str, fidelity: str, system: str | None = None, f32_in: str = "fp32", launch_s: float | None = None
+) -> list[Prediction]:
     """Predictions for one or all devices at one or all fidelities.
 
     Args:
@@ -166,6 +182,7 @@ def predictions(module: Module, device: str, fidelity: str, system: str | None =
         fidelity: see `predict`, or ``all``: those that cover the device, without the slow ``loopnest``.
         system: name of a machine.
         f32_in: fp32, tf32 or bf16.
+        launch_s: see `predict`.
     Raises:
         InputError: an unknown name.
     """
@@ -180,7 +197,7 @@ def predictions(module: Module, device: str, fidelity: str, system: str | None =
             if fidelity == "all"
             else [fidelity]
         )
-        found.extend(predict(module, each, name, system=machine, f32_in=f32_in) for name in wanted)
+        found.extend(predict(module, each, name, system=machine, f32_in=f32_in, launch_s=launch_s) for name in wanted)
     return found
 
 

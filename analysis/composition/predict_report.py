@@ -17,6 +17,8 @@ def as_json(prediction: Prediction) -> dict[str, Any]:
         "seconds": prediction.seconds,
         "compute_s": prediction.compute_s,
         "exchange_s": prediction.exchange_s,
+        "launch_s": prediction.launch_s,
+        "launches": prediction.launches,
         "by_class": {
             name: {"seconds": each.seconds, "bound": each.bound, "flop": each.flop, "bytes": each.bytes, "runs": each.runs}
             for name, each in prediction.by_class.items()
@@ -38,6 +40,8 @@ def table(predictions: list[Prediction]) -> pd.DataFrame:
         head = {"device": each.device, "fidelity": each.fidelity}
         flop, size = (sum(getattr(part, key) for part in each.by_class.values()) for key in ("flop", "bytes"))
         rows.append({**head, "class": "all", "seconds": each.seconds, "flop": flop, "bytes": size, **said})
+        if each.launch_s:
+            rows.append({**head, "class": "launch", "seconds": each.launch_s})
         if each.exchange_s:
             rows.append({**head, "class": "exchange", "seconds": each.exchange_s})
         for name, part in each.by_class.items():

@@ -22,7 +22,11 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _append(url: str, part: Path, seen: Callable[[int], None]) -> None:
+class TooLong(ValueError):
+    """More arrives than was announced: not the pinned bytes, and it may not end."""
+
+
+def _append(url: str, part: Path, size: int, seen: Callable[[int], None]) -> None:
     """Ask for what `part` lacks and append it; a server that cannot resume sends all, and the part is begun anew."""
     have = part.stat().st_size if part.exists() else 0
     request = Request(url, headers={"Range": f"bytes={have}-"} if have else {})
@@ -30,6 +34,8 @@ def _append(url: str, part: Path, seen: Callable[[int], None]) -> None:
         resumed = answer.status == 206
         with part.open("ab" if resumed else "wb") as stream:
             while block := answer.read(BLOCK):
+                if stream.tell() + len(block) > size:
+                    raise TooLong(f"sends more than the {size:,} bytes announced")
                 stream.write(block)
                 seen(stream.tell())
 
@@ -65,7 +71,10 @@ def download(
         if attempt:
             time.sleep(pause_s * 2 ** (attempt - 1))
         try:
-            _append(url, part, seen)
+            _append(url, part, size, seen)
+        except TooLong as error:
+            part.unlink()
+            raise InputError(str(error), path=url) from None
         except HTTPError as error:
             if error.code < 500 and error.code != 429:
                 raise InputError(f"cannot be fetched: {error.code} {error.reason}", path=url) from None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.training.plan import Plan, Software
+from analysis.training.plan import Plan, Software, padded_vocab
 from analysis.workloads.transformers import Transformer
 
 BYTES = 2  # of an activation or weight in 16-bit arithmetic
@@ -152,7 +152,7 @@ def head_kernels(model: Transformer, plan: Plan, software: Software) -> tuple[tu
     Args:
         model, plan, software: see their classes.
     """
-    tokens, h, vocab = plan.tokens, model.hidden, model.vocab / plan.tensor_parallel
+    tokens, h, vocab = plan.tokens, model.hidden, padded_vocab(model, plan) / plan.tensor_parallel
     forward = (Gemm("logits", tokens, vocab, h), Stream("loss", (BYTES + 3 * 4) * tokens * vocab, 4))
     backward = (
         Stream("loss_backward", (4 + 4 + BYTES) * tokens * vocab, 2),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from analysis.training.plan import Plan, Software
+from analysis.training.plan import Plan, Software, padded_vocab
 from analysis.workloads.transformers import Transformer
 
 RESERVE_BYTES = 2 * 2**30
@@ -82,7 +82,7 @@ def stage_parameters(model: Transformer, plan: Plan, stage: int) -> tuple[float,
     if stage == 0:
         dense += model.embedding_parameters / t
     if stage == p - 1 and (p > 1 or not model.tied_embeddings):
-        dense += model.hidden * model.vocab / t
+        dense += model.hidden * padded_vocab(model, plan) / t
     return dense, expert
 
 
@@ -125,7 +125,7 @@ def _stage_memory(model: Transformer, plan: Plan, software: Software, stage: int
     if plan.zero == 3:
         working += 2 * 2 * (dense + expert) / max(layers, 1)  # two blocks' gathered weights
     if stage == plan.pipeline_parallel - 1:
-        working += (2 + 4) * plan.tokens * model.vocab / plan.tensor_parallel
+        working += (2 + 4) * plan.tokens * padded_vocab(model, plan) / plan.tensor_parallel
     return Memory(
         weights=state(2, plan.zero >= 3),
         gradients=state(software.gradient_bytes, plan.zero >= 2),

@@ -138,6 +138,15 @@ class Training(Strict):
         return systems.load(self.system)
 
 
+def padded_vocab(model: transformers.Transformer, plan: Plan) -> int:
+    """Rows of the output layer: the vocabulary, or, where that does not divide, the next multiple of 128 on each of its parts (tokens).
+
+    Source: Megatron-LM, `_vocab_size_with_padding` with its default `make_vocab_size_divisible_by` of 128.
+    """
+    t = plan.tensor_parallel
+    return model.vocab if model.vocab % t == 0 else -(-model.vocab // (128 * t)) * 128 * t
+
+
 def check(model: transformers.Transformer, plan: Plan, system: systems.System) -> list[str]:
     """Why a plan cannot be laid out: every divisibility rule that it breaks, as short sentences; empty when it can.
 
@@ -150,7 +159,6 @@ def check(model: transformers.Transformer, plan: Plan, system: systems.System) -
         (model.heads % t == 0, f"{model.heads} heads over tensor_parallel {t}"),
         (model.kv_heads % t == 0 or t % model.kv_heads == 0, f"{model.kv_heads} key-value heads over tensor_parallel {t}"),
         (model.ffn_hidden % t == 0, f"ffn_hidden {model.ffn_hidden} over tensor_parallel {t}"),
-        (model.vocab % t == 0, f"vocabulary {model.vocab} over tensor_parallel {t}"),
         ((model.layers + (2 if plan.ends_as_layers else 0)) % (p * v) == 0, f"{model.layers} layers over {p} stages x {v} chunks"),
         (v == 1 or p > 1, "interleaving needs a pipeline"),
         (not plan.sequence_parallel or t > 1, "sequence parallelism needs tensor parallelism"),

@@ -10,7 +10,7 @@ from analysis.training.block import Kernel, Stream, block_kernels, embedding_ker
 from analysis.training.communication import Group, all_gather_s, all_reduce_s, all_to_all_s, group, send_s
 from analysis.training.kernel_time import Efficiencies, KernelTime, efficiencies_of, kernel_time, total
 from analysis.training.memory import Memory, memory, stage_parameters
-from analysis.training.plan import Plan, Software, Training, require
+from analysis.training.plan import Plan, Software, Training, padded_vocab, require
 from analysis.workloads.transformers import Transformer
 
 NOTHING = KernelTime()
@@ -297,7 +297,7 @@ def _tied_embedding_s(model: Transformer, plan: Plan, software: Software, system
     if plan.pipeline_parallel == 1 or not model.tied_embeddings:
         return 0.0
     ends = group(system, 2, max(1, plan.gpus // plan.pipeline_parallel), efficiencies.network)
-    return all_reduce_s(system, ends, software.gradient_bytes * model.hidden * model.vocab / plan.tensor_parallel)
+    return all_reduce_s(system, ends, software.gradient_bytes * model.hidden * padded_vocab(model, plan) / plan.tensor_parallel)
 
 
 def predict_training(training: Training) -> Prediction:

@@ -9,7 +9,7 @@ from analysis.hardware import systems
 from analysis.hardware.systems import Level, System
 from analysis.training.kernel_time import efficiencies_of
 from analysis.training.memory import memory
-from analysis.training.plan import MEGATRON_2022, Plan, Software, check
+from analysis.training.plan import Plan, Software, check, padded_vocab
 from analysis.training.step import predict, roofline_s
 from analysis.workloads import transformers
 
@@ -148,3 +148,11 @@ def test_sequence_parallelism_saves_memory_at_equal_traffic() -> None:
     assert memory(model, split, MEGATRON_2022).total < memory(model, plain, MEGATRON_2022).total
     ours = [predict(model, plan, MEGATRON_2022, system).time.tensor for plan in (plain, split)]
     assert ours[1] == pytest.approx(ours[0], rel=0.25)
+
+
+def test_a_vocabulary_that_does_not_divide_is_padded() -> None:
+    """GPT-3's 50,257 tokens are 51,200 rows at tensor parallel 8 in Megatron-LM (128 x 8 divides them), 50,688 at 4."""
+    model = transformers.load("gpt3-175b")
+    plans = {t: Plan(tensor_parallel=t, pipeline_parallel=8, global_batch=64, sequence_length=2048) for t in (1, 2, 4, 8)}
+    assert {t: padded_vocab(model, plan) for t, plan in plans.items()} == {1: 50257, 2: 50432, 4: 50688, 8: 51200}
+    assert not any("vocabulary" in reason for plan in plans.values() for reason in check(model, plan, HGX))

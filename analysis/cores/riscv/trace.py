@@ -305,7 +305,9 @@ class TraceWriter:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.parts = {name: self.path.with_name(f".{self.path.name}.{os.getpid()}.{name}") for name in FILE_ARRAYS}
-        self.files = {name: part.open("wb") for name, part in self.parts.items()}
+        for part in self.parts.values():
+            part.unlink(missing_ok=True)
+        self.files = {name: part.open("xb") for name, part in self.parts.items()}  # x: made anew, through no link
         self.count = 0
         self.end_pc = 0
 
@@ -330,7 +332,8 @@ class TraceWriter:
                 part.unlink(missing_ok=True)
 
     def _assemble(self, temporary: Path) -> None:
-        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        temporary.unlink(missing_ok=True)
+        with zipfile.ZipFile(temporary, "x", zipfile.ZIP_STORED, allowZip64=True) as archive:
             for name, part in self.parts.items():
                 header = {"descr": np.dtype(_FILE_TYPES[name][0]).str, "fortran_order": False, "shape": (self.count,)}
                 with archive.open(_entry(name), "w", force_zip64=True) as target, part.open("rb") as source:

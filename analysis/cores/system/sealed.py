@@ -74,7 +74,8 @@ def seal(source: str | Path, target: str | Path, key: bytes) -> None:
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
     cipher, prefix = AESGCM(key), secrets.token_bytes(_PREFIX)
     try:
-        with Path(source).open("rb") as reader, temporary.open("wb") as writer:
+        temporary.unlink(missing_ok=True)
+        with Path(source).open("rb") as reader, temporary.open("xb") as writer:
             writer.write(MAGIC + prefix)
             block, chunk = reader.read(_CHUNK), 0
             while True:

@@ -54,7 +54,8 @@ def _write_instructions(path: Path, trace: Trace, timing: Timing) -> None:
     """PC and retire cycle of each instruction, whole or not at all."""
     temporary = path.with_name(f".{path.name}.part")
     try:
-        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
+        temporary.unlink(missing_ok=True)
+        with zipfile.ZipFile(temporary, "x", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
             for name, values in (("pc", trace.pc), ("retire_cycle", timing.retire_cycle), ("retire_latency", timing.retire_latency)):
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as target:
                     np.lib.format.write_array(target, np.ascontiguousarray(values), allow_pickle=False)
