@@ -9,7 +9,7 @@ from analysis.hardware import systems
 from analysis.hardware.systems import Level, System
 from analysis.training.kernel_time import efficiencies_of
 from analysis.training.memory import memory
-from analysis.training.plan import Plan, Software, check, padded_vocab
+from analysis.training.plan import MEGATRON_2022, Plan, Software, check, padded_vocab
 from analysis.training.step import predict, roofline_s
 from analysis.workloads import transformers
 
