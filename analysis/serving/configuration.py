@@ -16,7 +16,8 @@
 With `disaggregation: {prefill_replicas: 1, latency_s: 0.001, token_s: 1.0e-6}` those replicas compute prompts and `replicas` others decode.
 Requests may instead be `{trace: requests.csv}` or `{vidur: {count: 200, rate_per_s: 2.0, seed: 42}}`; steps
 `{kind: recorded, path: ...}`, `{kind: fitted, path: ...}`, `{kind: profile, paths: [...]}` or
-`{kind: roofline, model: llama-2-7b, device: A100-SXM4-80GB}`. Paths are relative to the YAML's folder.
+`{kind: roofline, model: llama-2-7b, device: A100-SXM4-80GB}`, whose weights and KV cache must fit: `limits.kv_blocks` is then what
+`memory_utilization` (0.9) of the devices leaves beside the weights, unless fewer are asked for. Paths are relative to the YAML's folder.
 At most 10,000,000 requests, 10,000 replicas and 1,000,000,000 tokens of a request or a cache.
 """
 
@@ -40,7 +41,7 @@ from analysis.serving.metrics import goodput, summary, use
 from analysis.serving.requests import Requests, read_requests
 from analysis.serving.simulate import Result, simulate
 from analysis.serving.step_profile import read_profile
-from analysis.serving.step_roofline import Roofline, roofline
+from analysis.serving.step_roofline import Roofline, kv_blocks, roofline
 from analysis.serving.steps import StepTime, linear, read_recorded
 from analysis.serving.steps_linear import read_fit
 from analysis.serving.traffic import Arrivals, Lengths, generate, vidur_requests
@@ -48,6 +49,7 @@ from analysis.workloads import transformers
 
 # What a file may ask for: beyond it lies no deployment, and the answer would not come.
 MOST_REQUESTS = 10_000_000
+VIDUR_BLOCKS = 7648  # of its run of Llama-2-7B on an A100
 MOST_REPLICAS = 10_000
 MOST_TOKENS = 1_000_000_000
 
@@ -133,7 +135,7 @@ class LimitsConfig(Strict):
     """`limits.Limits`."""
 
     block_size: Tokens = 16
-    kv_blocks: Tokens = 7648
+    kv_blocks: Tokens | None = None
     watermark: Share = 0.01
     max_batch: Tokens = 128
     max_batch_tokens: Tokens = 4096
@@ -196,11 +198,16 @@ class RooflineSteps(Strict):
     link_share: Annotated[float, Field(gt=0, le=1)] = 1.0
     fixed_s: Seconds = 0.0
     link_latency_s: Seconds = 0.0
+    memory_utilization: Annotated[float, Field(gt=0, le=1)] = 0.9
+
+    def setting(self) -> Roofline:
+        """Model, device and shares."""
+        assumed = self.model_dump(exclude={"kind", "model", "device", "memory_utilization"})
+        return Roofline(transformers.load(self.model), devices.load(self.device), **assumed)
 
     def make(self, folder: Path) -> StepTime:
         """The step time."""
-        assumed = self.model_dump(exclude={"kind", "model", "device"})
-        return roofline(Roofline(transformers.load(self.model), devices.load(self.device), **assumed))
+        return roofline(self.setting())
 
 
 class DisaggregationConfig(Strict):
@@ -245,6 +252,26 @@ class Configuration:
         """The step time."""
         return self.config.steps.make(self.path.parent)
 
+    def limits(self) -> Limits:
+        """Limits of a replica; without `kv_blocks`, as many as the device has room for, or VIDUR's 7648 where no device is named.
+
+        Raises:
+            InputError: the weights do not fit, or more blocks are asked for than fit beside them.
+        """
+        config = self.config
+        asked = config.limits.model_dump()
+        if isinstance(config.steps, RooflineSteps):
+            setting, share = config.steps.setting(), config.steps.memory_utilization
+            room = kv_blocks(setting, config.limits.block_size, share)
+            asked["kv_blocks"] = asked["kv_blocks"] or room
+            if asked["kv_blocks"] > room:
+                message = (
+                    f"expected at most {room}: so many blocks of {config.limits.block_size} tokens fit beside the weights of "
+                    f"{setting.model.name} in {share:.0%} of {setting.tensor_parallel} x {setting.device.name}"
+                )
+                raise InputError(message, path=self.path, key="limits.kv_blocks")
+        return Limits(**{**asked, "kv_blocks": asked["kv_blocks"] or VIDUR_BLOCKS})
+
     def run(self, requests: Requests | None = None, record_batches: bool = True) -> Result:
         """Run it.
 
@@ -255,7 +282,7 @@ class Configuration:
         config, folder = self.config, self.path.parent
         try:
             requests, steps = config.requests.draw(folder) if requests is None else requests, self.steps
-            limits = Limits(**config.limits.model_dump())
+            limits = self.limits()
             routing, seed = config.routing, config.seed
             if config.disaggregation is None:
                 return simulate(requests, config.scheduler, steps, limits, config.replicas, routing, seed, record_batches)

@@ -120,3 +120,21 @@ def test_vidurs_json_needs_steps(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     ours = read_csv(tmp_path / "out" / "summary.csv").set_index("name")["value"]
     assert ours["e2e_s_mean"] == pytest.approx(0.1765, rel=0.01)  # README.md of the published runs: .1765 s
+
+
+def test_weights_and_cache_must_fit_the_device(tmp_path: Path) -> None:
+    """Llama-2-70B in fp16 is 137.95 GB of weights (68,976,648,192 parameters): not one GPU of 80 GB; on four, 150 GB are left of 288."""
+    text = GOOD.split("steps:")[0] + "steps: {kind: roofline, model: llama-2-70b, device: A100-SXM4-80GB, tensor_parallel: T}\n"
+    path = tmp_path / "run.yaml"
+    path.write_text(text.replace("parallel: T", "parallel: 1"))
+    with pytest.raises(InputError, match=r"run\.yaml: tensor_parallel: .*does not fit 1 x A100-SXM4-80GB: 138.0 GB of weights"):
+        read_configuration(path).run()
+    path.write_text(text.replace("parallel: T", "parallel: 4"))
+    room = read_configuration(path).limits().kv_blocks
+    cache_bytes = 2 * 80 * 1024 * 2  # keys and values of 80 layers, 8 heads of 128 channels, two bytes each
+    assert room == int((0.9 * 4 * 80e9 - 2 * 68_976_648_192) // (16 * cache_bytes))
+    path.write_text(text.replace("parallel: T", "parallel: 4").replace("chunk: 256", f"kv_blocks: {room + 1}"))
+    with pytest.raises(InputError, match=rf"limits\.kv_blocks: expected at most {room}: "):
+        read_configuration(path).limits()
+    path.write_text(GOOD)
+    assert read_configuration(path).limits().kv_blocks == 7648
