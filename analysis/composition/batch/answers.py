@@ -2,12 +2,63 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
+
+from analysis.composition.batch.cases import read
+from analysis.composition.batch.model import NAMES, Table, latency
+from analysis.configs import Strict, read_yaml
+from analysis.paths import DATA
 
 COLUMNS = ("latency_s", "lower_s", "upper_s", "throughput_tokens_per_s", "status")
 
 
+class FittedShare(Strict):
+    """One share as the file has it."""
+
+    value: float
+    prior: float
+    spread: float
+    meaning: str
+
+
+class BatchFile(Strict):
+    """`data/models/batch_step.yaml`."""
+
+    split: str
+    shares: dict[str, FittedShare]
+    stretch: dict[str, tuple[float, float]]
+    hashes: dict[str, str]
+
+
+@cache
+def fitted() -> BatchFile:
+    """The committed shares and the interval's stretch."""
+    return read_yaml(DATA / "models" / "batch_step.yaml", BatchFile)
+
+
 def answers(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row a case, with `COLUMNS`; a case that cannot be answered has its reason in `status`."""
-    return pd.DataFrame({name: np.full(len(frame), np.nan) for name in COLUMNS[:4]}).assign(status="not covered yet")
+    """One row a case, with `COLUMNS`; a case that cannot be answered has its reason in `status`.
+
+    Throughput counts input and output tokens of all sequences that are run, as the benchmark defines it.
+
+    Args:
+        frame: cells as text; columns as in LLM-Inference-Bench.
+    """
+    cases, reasons = read(frame)
+    out = pd.DataFrame({name: np.full(len(frame), np.nan) for name in COLUMNS[:4]}).assign(status=reasons)
+    rows = [index for index, item in enumerate(cases) if item is not None]
+    found = [item for item in cases if item is not None]
+    if not found:
+        return out
+    model = fitted()
+    shares = np.array([model.shares[name].value for name in NAMES])
+    seconds = latency(Table.of(found), shares)["total"]
+    bounds = np.array([model.stretch["NVIDIA" if item.hardware.platform == "NVIDIA" else "other"] for item in found])
+    out.loc[rows, "latency_s"] = seconds
+    out.loc[rows, "lower_s"], out.loc[rows, "upper_s"] = seconds * np.exp(bounds[:, 0]), seconds * np.exp(bounds[:, 1])
+    tokens = np.array([(item.input_tokens + item.output_tokens) * item.sequences for item in found])
+    out.loc[rows, "throughput_tokens_per_s"] = tokens / seconds
+    return out
