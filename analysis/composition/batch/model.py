@@ -1,4 +1,4 @@
-"""How long do prefill and decode of a batch take? Weights, cache and arithmetic over the data sheet's rates, host work, and waiting for memory."""
+"""How long do prefill and decode of a batch take? Bytes and arithmetic over the data sheet's rates, host work, waiting for memory."""
 
 from __future__ import annotations
 

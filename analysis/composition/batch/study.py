@@ -50,9 +50,9 @@ class Runs:
 def flags(frame: pd.DataFrame) -> pd.Series:
     """What is wrong with a row, by rule: empty where nothing is.
 
-    contradicts_itself: throughput is not 2 x tokens x batch / latency within 2 %; longer_is_faster: a row of half the tokens, all else equal,
-    takes more than 1.2 times as long; constant_start: the same device, framework and model at twice the tokens takes less than 1.15 times as
-    long at batch 1 (a start-up of many seconds is in the time).
+    contradicts_itself: throughput is not 2 x tokens x batch / latency within 2 %; longer_is_faster: a row of half the tokens, all else
+    equal, takes more than 1.2 times as long; constant_start: the same device, framework and model at twice the tokens takes less than 1.15
+    times as long at batch 1 (a start-up of many seconds is in the time).
     """
     implied = 2 * frame["input_output_tokens"] * frame["batch_size"] / frame["latency_s"]
     words = pd.Series("", index=frame.index)
@@ -60,7 +60,7 @@ def flags(frame: pd.DataFrame) -> pd.Series:
     key = [name for name in KEYS if name != "input_output_tokens"]
     half = frame[[*KEYS, "latency_s"]].assign(input_output_tokens=frame["input_output_tokens"] * 2).groupby(KEYS)["latency_s"].median()
     shorter = frame[KEYS].merge(half.rename("half").reset_index(), on=KEYS, how="left")["half"].to_numpy()
-    words[(shorter > 1.2 * frame["latency_s"]).to_numpy()] += " longer_is_faster"
+    words[np.asarray(shorter > 1.2 * frame["latency_s"])] += " longer_is_faster"
     one = frame[frame["batch_size"] == 1].assign(ratio=frame["latency_s"] / shorter)
     slow = one.groupby([name for name in key if name != "batch_size"])["ratio"].min()
     started = slow[slow < 1.15].index
@@ -80,15 +80,15 @@ def runs() -> Runs:
         flags=("flags", "first"),
     )
     merged = merged.reset_index()
+    merged["row_id"] = [f"llm_inference_bench:{index}" for index in range(len(merged))]
     cases, reasons = read(merged[KEYS])
     keep = np.array([item is not None for item in cases])
-    device = np.array([item.hardware.device.name if item else "" for item in cases], dtype=object)
+    names = [item.hardware.device.name if item else "" for item in cases]
+    device = np.array(names, dtype=object)
     # a row of llama.cpp contradicts only its own throughput; a start-up that no other row has, or a longer run that is faster, teaches nothing
-    used = ~merged["flags"].str.contains("longer_is_faster|constant_start").to_numpy()
-    whole = Runs(
-        merged.assign(reason=reasons), [item for item in cases if item], merged["latency_s"].to_numpy()[keep], device[keep], used[keep]
-    )
-    return Runs(whole.frame[keep].reset_index(drop=True), whole.cases, whole.latency_s, whole.device, whole.used)
+    used = np.asarray(~merged["flags"].str.contains("longer_is_faster|constant_start"))
+    frame = merged.assign(reason=reasons)[keep].reset_index(drop=True)
+    return Runs(frame, [item for item in cases if item], frame["latency_s"].to_numpy(), device[keep], used[keep])
 
 
 def fit(seen: Runs) -> Floats:
@@ -163,7 +163,7 @@ def left_out(seen: Runs, errors: dict[tuple[str, str], Floats]) -> pd.DataFrame:
 
 
 def baseline(others: Runs, own: Runs) -> Floats:
-    """Roofline (weights and cache over bandwidth, prompt over peak) times the other devices' median ratio, by framework where they have it."""
+    """Roofline (weights and cache over bandwidth, prompt over peak) times the other devices' median ratio, by framework if known."""
 
     def roof(item: Runs) -> Floats:
         t = Table.of(item.cases)
@@ -188,5 +188,5 @@ def freeze(seen: Runs, errors: dict[tuple[str, str], Floats]) -> None:
         "stretch": {name: [float(f"{bound:.6g}") for bound in bounds] for name, bounds in stretches(seen, errors).items()},
         "hashes": {"llm_inference_bench/results": hashlib.sha256(find("llm_inference_bench/results").read_bytes()).hexdigest()},
     }
-    text = "# Written by analysis.composition.batch.study.freeze (full tier of the notebook measured_batches).\n"
+    text = "# Written by analysis.composition.batch.study.freeze (full tier of the notebook measured_suite).\n"
     write_atomic(MODEL, (text + yaml.safe_dump(content, sort_keys=False, width=150)).encode())

@@ -68,6 +68,7 @@ def predictions(item: Prepared, shares: Floats, stretched: Mapping[str, tuple[fl
     bounds = np.array([stretched[interval.group(case)] for case in item.runs.cases])
     frame = pd.DataFrame(
         {
+            "row_id": [f"{item.runs.source}:{index}" for index in range(len(item.runs.cases))],
             "source": item.runs.source,
             "model": [case.name for case in item.runs.cases],
             "device": [case.machine.device for case in item.runs.cases],
@@ -165,5 +166,5 @@ def freeze(prepared: Mapping[str, Prepared]) -> None:
         "stretch": {name: [float(f"{bound:.6g}") for bound in bounds] for name, bounds in stretched.items()},
         "hashes": hashes(),
     }
-    text = "# Written by analysis.composition.training.study.freeze (full tier of the notebook measured_training).\n"
+    text = "# Written by analysis.composition.training.study.freeze (full tier of the notebook measured_suite).\n"
     write_atomic(MODEL, (text + yaml.safe_dump(content, sort_keys=False, width=150)).encode())

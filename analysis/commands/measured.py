@@ -1,0 +1,41 @@
+"""The measured suite: its rows in one schema, and grades for anyone's predictions of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
+
+
+@app.command()
+def rows(
+    part: Annotated[str, typer.Argument(help="training, batch, serving, single_batch_serving, requests or published")],
+    out: Annotated[Path, typer.Option(help="CSV to write, one measured value a row")],
+) -> None:
+    """Write one part of the suite; predictions for `score` name its row_id."""
+    from analysis.composition.suite.rows import rows as read
+    from analysis.tables import write_csv
+
+    table = read(part)
+    write_csv(table, out)
+    typer.echo(f"{len(table)} rows of {part} in {out}")
+
+
+@app.command()
+def score(
+    predictions: Annotated[Path, typer.Argument(help="CSV: row_id, predicted (in the row's unit), and lower and upper if you have them")],
+    out: Annotated[Path | None, typer.Option(help="CSV to write the grades to; without it, they are printed")] = None,
+) -> None:
+    """Grade predictions by source: errors with cluster intervals, coverage, sharpness, our own and the trivial baseline's error, noise."""
+    from analysis.composition.suite.score import grade_file
+    from analysis.tables import write_csv
+
+    table = grade_file(predictions)
+    if out:
+        write_csv(table, out)
+        typer.echo(f"{len(table)} grades in {out}")
+    else:
+        typer.echo(table.round(3).to_string(index=False))

@@ -1,0 +1,44 @@
+"""What is wrong with a measured serving point? Rules on the row and its neighbours alone."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+CONFIGURATION = [
+    "backend", "backend_version", "model_path", "system", "precision", "mode", "isl", "osl", "gemm_quant_mode", "moe_quant_mode",
+    "batch_size", "tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size", "prefill_batch_size",
+    "prefill_num_workers", "prefill_tp_size", "prefill_pp_size", "prefill_attention_dp_size", "prefill_moe_tp_size",
+    "prefill_moe_ep_size", "decode_batch_size", "decode_num_workers", "decode_tp_size", "decode_pp_size",
+    "decode_attention_dp_size", "decode_moe_tp_size", "decode_moe_ep_size",
+]  # fmt: skip
+TIMES = ["silicon_ttft_ms", "silicon_tpot_ms"]
+
+
+def serving_flags(points: pd.DataFrame) -> pd.Series:
+    """Flags of each point, separated by blanks; empty where nothing is wrong.
+
+    repeat: the same configuration and the same two times as an earlier row (a copy, not a measurement);
+    squared_width: both widths of the experts above one and equal, or tensor and attention data parallelism equal and above one: N GPUs that
+    became N x N; implausible_width: more than eight GPUs in one aggregated server, not squared; no_worker_counts: disaggregated without the
+    number of prefill workers, so that the total of GPUs is unknown; deepseek: multi-token prediction is in some rows and in no column.
+
+    Args:
+        points: silicon_sample.csv of aiconfigurator-core.
+    """
+    together = points["mode"] == "agg"
+    squared = together & (
+        ((points["moe_tp_size"] == points["moe_ep_size"]) & (points["moe_tp_size"] > 1))
+        | ((points["tp_size"] == points["attention_dp_size"]) & (points["tp_size"] > 1))
+    )
+    wide = together & (points["tp_size"] * points["attention_dp_size"].fillna(1) > 8) & ~squared
+    rules = {
+        "repeat": points.duplicated(CONFIGURATION + TIMES),
+        "squared_width": squared,
+        "implausible_width": wide,
+        "no_worker_counts": (points["mode"] == "disagg") & points["prefill_num_workers"].isna(),
+        "deepseek": points["model_path"].str.contains("DeepSeek"),
+    }
+    words = pd.Series("", index=points.index)
+    for name, found in rules.items():
+        words = words.where(~found, words + " " + name)
+    return words.str.strip()
