@@ -85,7 +85,7 @@ def runs() -> Runs:
     keep = np.array([item is not None for item in cases])
     names = [item.hardware.device.name if item else "" for item in cases]
     device = np.array(names, dtype=object)
-    # a row of llama.cpp contradicts only its own throughput; a start-up that no other row has, or a longer run that is faster, teaches nothing
+    # a row of llama.cpp contradicts only its own throughput; a start-up that no other row has, or a faster longer run, teaches nothing
     used = np.asarray(~merged["flags"].str.contains("longer_is_faster|constant_start"))
     frame = merged.assign(reason=reasons)[keep].reset_index(drop=True)
     return Runs(frame, [item for item in cases if item], frame["latency_s"].to_numpy(), device[keep], used[keep])

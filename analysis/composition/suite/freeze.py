@@ -9,8 +9,12 @@ import pandas as pd
 from scipy.stats import kendalltau
 
 from analysis.composition.suite.rows import PARTS, rows
+from analysis.composition.training.step import BREAKDOWN
 from analysis.statistics import cluster_bootstrap
 from analysis.tables import write_csv
+
+PARTS_S = [f"{name}_s" for name in BREAKDOWN]
+"""Columns of a predicted step's parts."""
 
 
 def _interval(frame: pd.DataFrame, cluster: str, error: str) -> tuple[float, float]:
@@ -57,14 +61,7 @@ def training(folder: Path, write_model: bool) -> None:
 
     prepared = study.prepare()
     found = study.left_out(prepared)
-    kept = [
-        "row_id",
-        "predicted_s",
-        "lower_s",
-        "upper_s",
-        "baseline_s",
-        *(name for name in found if name.endswith("_s") and name in PARTS_S),
-    ]
+    kept = ["row_id", "predicted_s", "lower_s", "upper_s", "baseline_s", *PARTS_S]
     write_csv(found[kept], folder / "training_predictions.csv")
     write_csv(scores(found, ["source"], "measured_s", "model"), folder / "training_scores.csv")
     half = study.half_given(prepared)
@@ -73,23 +70,6 @@ def training(folder: Path, write_model: bool) -> None:
     write_csv(table.rename(columns={"size": "rows", "median": "median_error", "mean": "mean_error"}), folder / "training_half.csv")
     if write_model:
         study.freeze(prepared)
-
-
-PARTS_S = {
-    f"{name}_s"
-    for name in (
-        "products",
-        "attention",
-        "memory_bound",
-        "recompute",
-        "output_layer",
-        "host",
-        "communication",
-        "bubble",
-        "reduce",
-        "optimizer",
-    )
-}
 
 
 def batch(folder: Path, write_model: bool) -> None:

@@ -53,8 +53,8 @@ def _median_error(error: NDArray[np.float64]) -> float:
 def grade(predictions: pd.DataFrame) -> pd.DataFrame:
     """Scores by source and metric.
 
-    Columns of the answer: rows, answered; median and mean absolute percentage error (%), with the 95 % cluster interval of the median; bias
-    (median signed error, %); covered (share of measured values in [lower, upper]) and width (median upper over lower) where bounds are given;
+    Columns of the answer: rows, answered; median and mean absolute percentage error (%), its 95 % cluster interval; bias
+    (median signed error, %); covered (share in [lower, upper]) and width (median upper over lower) where bounds are given;
     the same rows' median error of this project's predictor with the source or device left out, and of the trivial baseline; noise: median
     and 90th percentile of what repeats differ by (%).
 

@@ -14,8 +14,10 @@ from analysis.composition.training.work import Parts
 Floats = NDArray[np.float64]
 
 LEVEL = 0.9
-FLOOR = 0.05
-"""Doubt of any run (1): clocks, software version, noise."""
+FLOOR = 0.1
+"""Doubt of any run (1): clocks, software version, what the row does not say; releases of one program alone differ by 5 to 40 %."""
+UNSEEN = 1.5
+"""A kind of model that no calibrating source has: its interval is this much wider."""
 GROUPS = ("dense", "mixture")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.composition.training.cases import Case, settled
@@ -119,8 +118,3 @@ def fits(item: Case, held: Memory) -> bool:
     if any("recomputed" in words for words in item.assumed):
         least = min(least, memory(item, "full").total)
     return SLACK * least <= capacity_bytes(item)
-
-
-def settle_all(cases: Sequence[Case]) -> list[Case]:
-    """`settle` of each."""
-    return [settle(item) for item in cases]

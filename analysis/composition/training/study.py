@@ -57,8 +57,25 @@ def stretches(prepared: Mapping[str, Prepared], hidden: tuple[str, ...] = ()) ->
             if name in prepared:
                 for group, values in scores_of(prepared[name], shares).items():
                     found[group].append(values)
-    everything = found["dense"] + found["mixture"]
-    return {name: interval.stretch(values or everything) for name, values in found.items()}
+    mixtures = [name for name in prepared if name not in hidden and name == "megatron_bridge_other"]
+    if mixtures:  # the only source of them: a model left out at a time, in place of the source
+        found["mixture"] = _models_left_out(prepared, mixtures[0], hidden)
+    dense = interval.stretch(found["dense"])
+    mixture = interval.stretch(found["mixture"]) if found["mixture"] else (interval.UNSEEN * dense[0], interval.UNSEEN * dense[1])
+    return {"dense": dense, "mixture": mixture}
+
+
+def _models_left_out(prepared: Mapping[str, Prepared], source: str, hidden: tuple[str, ...]) -> list[Floats]:
+    """log(measured / predicted) over doubt of the mixtures of a source, each model predicted with itself left out; one array a model."""
+    item = prepared[source]
+    models = np.array([case.name for case in item.runs.cases])
+    others = [other for name, other in prepared.items() if name not in hidden and name != source]
+    found = []
+    for model in np.unique(models):
+        scored = scores_of(item.take(models == model), fit.fit([*others, item.take(models != model)]))
+        if "mixture" in scored:
+            found.append(scored["mixture"])
+    return found
 
 
 def predictions(item: Prepared, shares: Floats, stretched: Mapping[str, tuple[float, float]]) -> pd.DataFrame:
