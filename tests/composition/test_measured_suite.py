@@ -1,0 +1,67 @@
+"""The measured suite: its schema, its flags against what was found independently, and grades."""
+
+import pandas as pd
+import pytest
+
+from analysis import datasets
+from analysis.composition.suite import clean
+from analysis.composition.suite.rows import SCHEMA, points, rows
+from analysis.composition.suite.score import grade_file
+from analysis.errors import InputError
+from analysis.tables import write_csv
+
+
+def test_serving_flags_are_those_counted_independently() -> None:
+    """Found with the package's own answers (aiconfigurator 0.12.0): 430 squared widths, 55 implausible ones, 1,328 without workers."""
+    words = clean.serving_flags(points()).str.split().explode().value_counts()
+    assert (words["squared_width"], words["implausible_width"], words["no_worker_counts"]) == (430, 55, 1328)
+
+
+@pytest.mark.parametrize("part", ["serving", "published"])
+def test_shipped_parts_have_the_schema(part: str) -> None:
+    table = rows(part)
+    assert tuple(table.columns) == SCHEMA and table["row_id"].is_unique
+    assert (table["value"].dropna() > 0).all() and (table["licence"] != "").all()
+
+
+def test_parts_of_others_datasets_have_the_schema() -> None:
+    for part, name in (("single_batch_serving", "pipeweave/e2e_real_runs"), ("requests", "llmservingsim/rtxpro6000_qwen3-32b_requests")):
+        if not datasets.available(name):
+            pytest.skip(f"{name}: set ANALYSIS_DATASETS or run make data")
+        table = rows(part)
+        assert tuple(table.columns) == SCHEMA and table["row_id"].is_unique and (table["value"] > 0).all()
+
+
+def _predictions(tmp_path, factor: float = 1.1):
+    table = rows("serving").iloc[:400]
+    frame = pd.DataFrame({"row_id": table["row_id"], "predicted": table["value"] * factor})
+    frame["lower"], frame["upper"] = frame["predicted"] / 1.2, frame["predicted"] * 1.2
+    path = tmp_path / "predictions.csv"
+    write_csv(frame, path)
+    return path, frame
+
+
+def test_a_known_error_is_graded_as_such(tmp_path) -> None:
+    path, _ = _predictions(tmp_path)
+    grades = grade_file(path)
+    assert grades["median_error_percent"].to_list() == pytest.approx([10.0])
+    assert grades["bias_percent"].to_list() == pytest.approx([10.0])
+    assert grades["covered"].to_list() == [1.0] and grades["width"].to_list() == pytest.approx([1.44])
+    assert (grades["median_low_percent"] <= 10.0001).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (lambda f: pd.concat([f, f.iloc[:1]]), "twice"),
+        (lambda f: f.assign(row_id="nowhere:1").iloc[:1], "unknown"),
+        (lambda f: f.assign(predicted=-1.0), "positive"),
+        (lambda f: f.drop(columns="predicted"), "predicted"),
+        (lambda f: f.iloc[:0], "no rows"),
+    ],
+)
+def test_bad_predictions_are_one_line(tmp_path, change, word) -> None:
+    path, frame = _predictions(tmp_path)
+    write_csv(change(frame), path)
+    with pytest.raises(InputError, match=word):
+        grade_file(path)
