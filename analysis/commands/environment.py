@@ -1,6 +1,9 @@
-"""Write environment.yml from the lock."""
+"""The locked environment: environment.yml for conda, and a bill of materials."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -9,7 +12,7 @@ app = typer.Typer(help=__doc__, add_completion=False)
 
 @app.callback()
 def _group() -> None:
-    """Keep `write` a subcommand."""
+    """The locked environment."""
 
 
 @app.command()
@@ -18,3 +21,12 @@ def write() -> None:
     from analysis.publishing.environment import write as write_environment
 
     write_environment()
+
+
+@app.command()
+def sbom(out: Annotated[Path, typer.Option(help="JSON file to write")]) -> None:
+    """Write a bill of materials (CycloneDX 1.5, JSON): every package of the lock with its version and the digests that pip accepts."""
+    from analysis.publishing.environment import bill_of_materials
+    from analysis.tables import write_atomic
+
+    write_atomic(out, bill_of_materials().encode("utf-8"))

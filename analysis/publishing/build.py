@@ -67,8 +67,16 @@ def known_costs(tier: str) -> dict[str, float]:
 
 
 def environment() -> dict[str, str]:
-    """Environment of a notebook: one thread in linear algebra (bytes do not depend on timing), no colour, UTC."""
+    """Environment of a notebook: one thread in linear algebra (bytes do not depend on timing), no colour, UTC, nothing of the user's home.
+
+    A home that is not there or cannot be written into makes Matplotlib and IPython warn, with a path of the day, into the page.
+    """
+    settings = BUILD / "settings"
     fixed = {
+        "MPLCONFIGDIR": str(settings / "matplotlib"),
+        "IPYTHONDIR": str(settings / "ipython"),
+        "JUPYTER_CONFIG_DIR": str(settings / "jupyter"),
+        "JUPYTER_RUNTIME_DIR": str(settings / "jupyter" / "runtime"),
         "PYTHONHASHSEED": "0",
         "MPLBACKEND": "agg",
         "TZ": "UTC",

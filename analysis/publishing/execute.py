@@ -61,9 +61,17 @@ def _only_a_path(output: Any) -> bool:
     return output.output_type == "execute_result" and str(output.data.get("text/plain", "")).startswith("PosixPath(")
 
 
+def _without(path: str, instead: str, text: str) -> str:
+    """A text without a path, as it is or as papermill writes it into a cell: letters beyond ASCII and quotes escaped."""
+    escaped = path.encode("unicode_escape").decode("ascii")
+    for written in (escaped.replace('"', r"\""), escaped, path):
+        text = text.replace(written, instead)
+    return text
+
+
 def _anywhere(text: str) -> str:
     """A cell's printed text without what differs from one machine or process to the next."""
-    return re.sub(r"/\S*/ipykernel_\d+/\d+\.py", "cell", text).replace(f"{ROOT}/", "")
+    return _without(f"{ROOT}/", "", re.sub(r"/\S*/ipykernel_\d+/\d+\.py", "cell", text))
 
 
 def execute(job: dict[str, Any]) -> dict[str, Any]:
@@ -106,7 +114,7 @@ def execute(job: dict[str, Any]) -> dict[str, Any]:
         done.cells = done.cells[1:-1]
         for cell in done.cells:
             if "injected-parameters" in cell.metadata.get("tags", []):
-                cell.source = cell.source.replace(job["parameters"]["out"], f"data/results/{Path(job['notebook']).stem}")
+                cell.source = _without(job["parameters"]["out"], f"data/results/{Path(job['notebook']).stem}", cell.source)
         clean(done, outputs=True)
         nbformat.write(done, page)
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
