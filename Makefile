@@ -5,9 +5,10 @@ VENV := .venv
 RUN := $(VENV)/bin/python -m analysis
 READY := $(VENV)/.reader
 TEST_READY := $(VENV)/.tester
+MINUTES ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help book quick full data measure trials test check bench pdf clean lock
+.PHONY: help book quick full data measure trials test fuzz check bench pdf clean lock
 .DELETE_ON_ERROR:
 
 # Seconds that a target took on a fresh clone; the numbers stand in notebooks/make_costs.csv and nowhere else.
@@ -19,6 +20,7 @@ help:
 	@echo "make test     unit, property, pipeline and page tests; adds test tools to .venv       $(call took,test)"
 	@echo "make check    claims, requirements and data descriptions against the results          $(call took,check)"
 	@echo "make bench    promised speeds, measured here beside their targets                     $(call took,bench)"
+	@echo "make fuzz     damaged files for every reader; MINUTES=60 or as many as wanted         (what breaks one is kept in _build/fuzz)"
 	@echo "make full     every notebook with full parameters; freezes results under data/frozen  (hours; may be stopped and resumed)"
 	@echo "make data     fetch other people's datasets, pinned and verified, into data/datasets  (network)"
 	@echo "make trials   install other tools live and compare them with ours                     (network; minutes a tool)"
@@ -59,6 +61,9 @@ measure: $(READY)
 
 check: $(READY)
 	@$(RUN) check
+
+fuzz: $(TEST_READY)
+	@PYTHONPATH=.:tests $(VENV)/bin/python -m tests.fuzz.run --minutes $(MINUTES)
 
 bench: $(READY)
 	@$(RUN) bench

@@ -111,13 +111,17 @@ def check_network(network: Network, *, path: str | Path | None = None, line: int
         refuse("latency_ns", f"expected latencies of at least 0, got {'x'.join(map(str, network.latency_ns))}")
     if not 0 < network.local_mem_bw_GBps < float("inf"):
         refuse("local_mem_bw_GBps", f"expected a bandwidth above 0, got {network.local_mem_bw_GBps}")
-    if not 0 <= network.endpoint_delay <= LONGEST_DELAY_NS:
-        refuse("endpoint_delay", f"expected 0 to {LONGEST_DELAY_NS:.0e}, got {network.endpoint_delay}")
+    if network.endpoint_delay < 0:
+        refuse("endpoint_delay", f"expected at least 0, got {network.endpoint_delay}")
+    if network.endpoint_delay > LONGEST_DELAY_NS:
+        refuse("endpoint_delay", f"expected at most {LONGEST_DELAY_NS:.0e}, got {network.endpoint_delay}")
     if any(latency > LONGEST_DELAY_NS for latency in network.latency_ns):
         refuse("latency_ns", f"expected latencies of at most {LONGEST_DELAY_NS:.0e}, got {'x'.join(map(str, network.latency_ns))}")
     for key in ("preferred_dataset_splits", "active_chunks_per_dim", "queues_per_dim"):
-        if not 1 <= getattr(network, key) <= MOST_SPLITS:
-            refuse(key, f"expected 1 to {MOST_SPLITS:,}, got {getattr(network, key)}")
+        if getattr(network, key) < 1:
+            refuse(key, f"expected at least 1, got {getattr(network, key)}")
+        if getattr(network, key) > MOST_SPLITS:
+            refuse(key, f"expected at most {MOST_SPLITS:,}, got {getattr(network, key)}")
 
 
 def network_reason(network: Network) -> str:
@@ -166,8 +170,10 @@ def outside_model(case: CollectiveCase) -> str:
 
 def check_case(case: CollectiveCase, *, path: str | Path | None = None, line: int | None = None) -> None:
     """Refuse a size or a network that cannot be (see `check_network`)."""
-    if not 0 < case.size_bytes <= MOST_BYTES:
-        raise InputError(f"expected 1 byte to {MOST_BYTES:.0e}, got {case.size_bytes}", path=path, line=line, key="size_bytes")
+    if case.size_bytes <= 0:
+        raise InputError(f"expected at least 1 byte, got {case.size_bytes}", path=path, line=line, key="size_bytes")
+    if case.size_bytes > MOST_BYTES:
+        raise InputError(f"expected at most {MOST_BYTES:.0e} bytes, got {case.size_bytes}", path=path, line=line, key="size_bytes")
     check_network(case.network, path=path, line=line)
 
 
