@@ -9,6 +9,7 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -19,30 +20,16 @@ from numpy.typing import ArrayLike, NDArray
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
 from analysis.hardware.devices import Device
-from analysis.operators.kernels import gpus, work
+from analysis.operators.kernels import collectives, gpus, physics, splits, store, trees, work
 from analysis.operators.kernels.gpus import Gpu
-from analysis.operators.kernels.work import Floats, Work
+from analysis.operators.kernels.collectives import COLLECTIVES
+from analysis.operators.kernels.latency import Latency
+from analysis.operators.kernels.physics import Features, Sustained
+from analysis.operators.kernels.work import Floats
 from analysis.paths import DATA
 
 PARAMETERS = DATA / "models" / "gpu_kernels"
 Hide = Literal["none", "device", "architecture"]
-
-
-@dataclass(frozen=True)
-class Latency:
-    """Answers of one call, shapes (n,) or ().
-
-    Args:
-        s: central latency (seconds); NaN where not covered.
-        log_sd: standard deviation of its logarithm: the model's own doubt.
-        source: "measured gpu", "unmeasured gpu" (fitted on other GPUs) or "data sheet" (nothing fitted).
-        status: empty, or why there is no answer.
-    """
-
-    s: Floats
-    log_sd: Floats
-    source: str
-    status: NDArray[np.object_]
 
 
 class Share(Strict):
@@ -66,6 +53,30 @@ class Shares(Strict):
 
 
 @cache
+def _measured(operator: str) -> dict[str, store.Fitted]:
+    return store.read(f"measured_{operator}")
+
+
+@cache
+def _pooled(operator: str) -> dict[str, store.Fitted]:
+    return store.read(f"pooled_{operator}")
+
+
+@cache
+def _sustained() -> dict[str, Sustained]:
+    return store.read_sustained()
+
+
+def _kernel_type(dtype: str) -> str:
+    plain = gpus.number_type(dtype)
+    return "bf16" if plain == "fp16" else plain
+
+
+def _window(keys: Floats) -> Floats:
+    return np.where(keys >= 1e8, 0.0, keys)
+
+
+@cache
 def _shares() -> dict[str, dict[str, Share]]:
     return read_yaml(PARAMETERS / "shares.yaml", Shares).shares
 
@@ -82,136 +93,235 @@ class Kernels:
     def _refuse(self, shape: tuple[int, ...], reason: str) -> Latency:
         return Latency(np.full(shape, np.nan), np.full(shape, np.nan), "none", np.full(shape, reason, dtype=object))
 
-    def _answer(self, op: str, dtype: str, done: Work, valid: NDArray[np.bool_]) -> Latency:
-        share = _shares()[op].get(dtype) or _shares()[op].get("*")
-        peak = self.gpu.peak_flop_per_s.get(dtype)
-        shape = np.broadcast(done.flop, done.bytes).shape
-        if peak is None:
-            return self._refuse(shape, f"{self.gpu.name} has no {dtype} rate in its data sheet")
-        if share is None:
-            return self._refuse(shape, f"number type {dtype} of {op} is not covered; covered: {', '.join(_shares()[op])}")
-        busy = np.maximum(done.flop / (peak * share.compute), done.bytes / (self.gpu.bandwidth_bytes_per_s * share.memory))
-        valid = np.broadcast_to(valid, shape)
+    @property
+    def _hidden(self) -> str:
+        return self.gpu.architecture if self.hide != "none" and self.gpu.architecture in gpus.ARCHITECTURES else "none"
+
+    def _model(self, operator: str, dtype: str) -> tuple[store.Fitted | None, str, str, str]:
+        """The forest that answers, the framework it is for, the source, and the reason where there is none."""
+        measured = _measured(operator)
+        wanted = (self.framework,) if self.framework else ORDER
+        if self.gpu.system and self.hide == "none":
+            for framework in wanted:
+                found = measured.get(f"{self.gpu.system}/{framework}/{dtype}")
+                if found:
+                    return found, framework, "measured gpu", ""
+        known = {
+            key.split("/")[2] for key in measured if self._hidden == "none" or gpus.load(key.split("/")[0]).architecture != self._hidden
+        }
+        if dtype not in known:
+            return None, "", "none", f"{operator} in {dtype} was measured on no other GPU; covered: {', '.join(sorted(known))}"
+        frameworks = [f for f in wanted if any(key.split("/")[1:] == [f, dtype] for key in measured)] or list(wanted)
+        return _pooled(operator).get(self._hidden), frameworks[0], "unmeasured gpu", ""
+
+    def _answer(
+        self,
+        operator: str,
+        cell_type: str,
+        rate_type: str,
+        sizes: tuple[ArrayLike, ...],
+        build: Callable[[tuple[Floats, ...], str, Sustained], Features],
+        hull: Callable[[tuple[Floats, ...]], list[Floats]],
+    ) -> Latency:
+        arrays = np.broadcast_arrays(*[np.asarray(v, dtype=np.float64) for v in sizes])
+        shape, flat = arrays[0].shape, tuple(a.ravel() for a in arrays)
+        if rate_type not in self.gpu.peak_flop_per_s:
+            return self._refuse(shape, f"{self.gpu.name} has no {rate_type} rate in its data sheet")
+        if self.gpu.vendor != "NVIDIA":
+            return self._data_sheet(operator, rate_type, flat, shape, build)
+        fitted, framework, source, reason = self._model(operator, cell_type)
+        if fitted is None:
+            return self._refuse(shape, reason or f"{operator} has no fitted parameters")
+        valid = np.ones(len(flat[0]), dtype=bool)
+        for values in flat:
+            valid &= np.isfinite(values) & (values >= 1) & (values < 1e9)
+        safe = tuple(np.where(valid, values, 1.0) for values in flat)
+        # measured forests were fitted with the levels of all GPUs
+        got = build(safe, framework, _sustained()["none" if source == "measured gpu" else self._hidden])
+        seconds = got.base_s * np.exp(trees.predict(fitted.forest, got.values))
+        log_sd = fitted.log_sd[np.digitize(got.base_s, fitted.edges)]
+        if fitted.hull.shape[1]:
+            logs = np.stack(hull(safe))
+            outside = np.maximum(fitted.hull[:1].T - logs, 0) + np.maximum(logs - fitted.hull[1:].T, 0)
+            log_sd = log_sd + 0.1 * np.minimum(outside.sum(axis=0), 5.0)
+        status = np.where(valid, "", "every size must be at least 1 and below 1e9").astype(object)
         return Latency(
-            np.where(valid, share.floor_s + busy, np.nan),
-            np.where(valid, share.log_sd if self.gpu.vendor == "NVIDIA" else share.log_sd + 0.3, np.nan),
-            "unmeasured gpu" if self.gpu.vendor == "NVIDIA" else "data sheet",
-            np.where(valid, "", "every size must be at least 1").astype(object),
+            np.where(valid, seconds, np.nan).reshape(shape), np.where(valid, log_sd, np.nan).reshape(shape), source, status.reshape(shape)
+        )
+
+    def _data_sheet(
+        self,
+        operator: str,
+        dtype: str,
+        flat: tuple[Floats, ...],
+        shape: tuple[int, ...],
+        build: Callable[[tuple[Floats, ...], str, Sustained], Features],
+    ) -> Latency:
+        """Cards of other makers: the first time of tiles, waves and memory alone, with a wide interval."""
+        valid = np.ones(len(flat[0]), dtype=bool)
+        for values in flat:
+            valid &= np.isfinite(values) & (values >= 1) & (values < 1e9)
+        got = build(tuple(np.where(valid, values, 1.0) for values in flat), ORDER[0], _sustained()["none"])
+        status = np.where(valid, "", "every size must be at least 1 and below 1e9").astype(object)
+        return Latency(
+            np.where(valid, got.base_s, np.nan).reshape(shape),
+            np.where(valid, 0.5, np.nan).reshape(shape),
+            "data sheet",
+            status.reshape(shape),
         )
 
     def gemm(self, m: ArrayLike, n: ArrayLike, k: ArrayLike, dtype: str) -> Latency:
-        """C (m, n) = A (m, k) B (k, n)."""
-        dtype = gpus.number_type(dtype)
-        if dtype not in gpus.WEIGHT_BYTES:
-            return self._refuse(np.broadcast(m, n, k).shape, f"number type {dtype} is not covered; covered: {', '.join(gpus.WEIGHT_BYTES)}")
-        return self._answer("gemm", dtype, work.gemm(m, n, k, dtype), _positive(m, n, k))
+        """C (m, n) = A (m, k) B (k, n); the answer includes the framework's quantisation of A where it quantises on the way."""
+        dtype = _kernel_type(dtype)
+        if dtype not in GEMM_TYPES:
+            return self._refuse(
+                np.broadcast(m, n, k).shape, f"number type {dtype} of gemm is not covered; covered: {', '.join(GEMM_TYPES)}"
+            )
+        return self._answer(
+            "gemm", dtype, dtype, (m, n, k), lambda z, f, s: physics.gemm(*z, dtype, f, self.gpu, s), lambda z: [np.log(v) for v in z]
+        )
+
+    def _attention_types(self, dtype: str, kv_dtype: str | None) -> tuple[str, str, str]:
+        dtype, kv = _kernel_type(dtype), _kernel_type(kv_dtype or dtype)
+        bad = [d for d in (dtype, kv) if d not in ("bf16", "fp8")]
+        return dtype, kv, f"number type {bad[0]} of attention is not covered; covered: bf16, fp16, fp8" if bad else ""
 
     def attention_prefill(
-        self, batch: ArrayLike, query_heads: ArrayLike, kv_heads: ArrayLike, head_size: ArrayLike, query_tokens: ArrayLike,
+        self,
+        batch: ArrayLike,
+        query_heads: ArrayLike,
+        kv_heads: ArrayLike,
+        head_size: ArrayLike,
+        query_tokens: ArrayLike,
         kv_tokens: ArrayLike,
-        dtype: str, kv_dtype: str | None = None, causal: bool = True, value_head_size: ArrayLike | None = None, window: ArrayLike = 0,
-    ) -> Latency:  # fmt: skip
-        """Attention of prompts: `query_tokens` new ones a sequence over `kv_tokens` in all (grouped or multi-head)."""
-        dtype, kv = gpus.number_type(dtype), gpus.number_type(kv_dtype or dtype)
+        dtype: str,
+        kv_dtype: str | None = None,
+        causal: bool = True,
+        value_head_size: ArrayLike | None = None,
+        window: ArrayLike = 0,
+    ) -> Latency:
+        """Attention of prompts: `query_tokens` new ones a sequence over `kv_tokens` in all (grouped or multi-head).
+
+        Args:
+            window: keys that a query sees at most; 0: all.
+        """
         value = head_size if value_head_size is None else value_head_size
-        sizes = (batch, query_heads, kv_heads, head_size, value, query_tokens, kv_tokens)
-        if dtype not in ("bf16", "fp16", "fp8") or kv not in ("bf16", "fp16", "fp8"):
-            return self._refuse(
-                np.broadcast(*sizes).shape, f"attention in {dtype} with {kv} cached is not covered; covered: bf16, fp16, fp8"
-            )
-        done = work.attention_prefill(*sizes, gpus.WEIGHT_BYTES[kv], window, causal)
-        return self._answer("attention_prefill", dtype, done, _positive(*sizes))
+        sizes = (batch, query_heads, kv_heads, head_size, value, query_tokens, kv_tokens, np.where(np.asarray(window) > 0, window, 1e8))
+        dtype, kv, reason = self._attention_types(dtype, kv_dtype)
+        if reason:
+            return self._refuse(np.broadcast(*sizes).shape, reason)
+        return self._answer(
+            "attention_prefill", "", dtype, sizes,
+            lambda z, f, s: physics.attention_prefill(*z[:7], _window(z[7]), dtype, kv, f, self.gpu, s, causal=causal),
+            lambda z: [np.log(z[i]) for i in (0, 1, 2, 3, 6)] + [np.full(len(z[0]), np.log(0.5))],
+        )  # fmt: skip
 
     def attention_decode(
-        self, batch: ArrayLike, query_heads: ArrayLike, kv_heads: ArrayLike, head_size: ArrayLike, kv_tokens: ArrayLike,
-        dtype: str, kv_dtype: str | None = None, window: ArrayLike = 0,
-    ) -> Latency:  # fmt: skip
-        """Attention of one new token a sequence over `kv_tokens` cached ones."""
-        dtype, kv = gpus.number_type(dtype), gpus.number_type(kv_dtype or dtype)
-        sizes = (batch, query_heads, kv_heads, head_size, kv_tokens)
-        if dtype not in ("bf16", "fp16", "fp8") or kv not in ("bf16", "fp16", "fp8"):
-            return self._refuse(
-                np.broadcast(*sizes).shape, f"attention in {dtype} with {kv} cached is not covered; covered: bf16, fp16, fp8"
-            )
-        done = work.attention_decode(*sizes, gpus.WEIGHT_BYTES[kv], window)
-        return self._answer("attention_decode", "bf16" if dtype == "fp8" else dtype, done, _positive(*sizes))
+        self,
+        batch: ArrayLike,
+        query_heads: ArrayLike,
+        kv_heads: ArrayLike,
+        head_size: ArrayLike,
+        kv_tokens: ArrayLike,
+        dtype: str,
+        kv_dtype: str | None = None,
+        window: ArrayLike = 0,
+    ) -> Latency:
+        """Attention of one new token a sequence over `kv_tokens` cached ones, its own among them; the arithmetic is in 16 bits."""
+        sizes = (batch, query_heads, kv_heads, head_size, kv_tokens, np.where(np.asarray(window) > 0, window, 1e8))
+        _, kv, reason = self._attention_types(dtype, kv_dtype)
+        if reason:
+            return self._refuse(np.broadcast(*sizes).shape, reason)
+        return self._answer(
+            "attention_decode", "", "bf16", sizes,
+            lambda z, f, s: physics.attention_decode(*z[:5], _window(z[5]), "bf16", kv, f, self.gpu, s),
+            lambda z: [np.log(z[i]) for i in (0, 1, 2, 3)] + [np.log(np.maximum(z[4] - 1, 0.5)), np.full(len(z[0]), np.log(0.5))],
+        )  # fmt: skip
 
     def latent_attention_prefill(
         self, batch: ArrayLike, heads: ArrayLike, query_tokens: ArrayLike, kv_tokens: ArrayLike, dtype: str, kv_dtype: str | None = None
     ) -> Latency:
-        """Multi-head latent attention of prompts, keys and values expanded (512 + 64 latent, 192 and 128 a head)."""
-        dtype, kv = gpus.number_type(dtype), gpus.number_type(kv_dtype or dtype)
+        """Multi-head latent attention of prompts, keys and values expanded (512 + 64 latent; 192 and 128 a head)."""
         sizes = (batch, heads, query_tokens, kv_tokens)
-        if dtype not in ("bf16", "fp16", "fp8") or kv not in ("bf16", "fp16", "fp8"):
-            return self._refuse(
-                np.broadcast(*sizes).shape, f"latent attention in {dtype} with {kv} cached is not covered; covered: bf16, fp16, fp8"
-            )
+        _, kv, reason = self._attention_types(dtype, kv_dtype)
+        if reason:
+            return self._refuse(np.broadcast(*sizes).shape, reason)
+        d, v = work.QK_LATENT, work.V_LATENT
         return self._answer(
-            "latent_prefill", "bf16" if dtype == "fp8" else dtype, work.latent_prefill(*sizes, gpus.WEIGHT_BYTES[kv]), _positive(*sizes)
-        )
+            "latent_prefill", "", "bf16", sizes,
+            lambda z, f, s: physics.attention_prefill(z[0], z[1], z[1], d, v, z[2], z[3], 0, "bf16", kv, f, self.gpu, s, latent=True),
+            lambda z: [np.log(z[i]) for i in (1, 0, 3)],
+        )  # fmt: skip
 
     def latent_attention_decode(
         self, batch: ArrayLike, heads: ArrayLike, kv_tokens: ArrayLike, dtype: str, kv_dtype: str | None = None
     ) -> Latency:
         """Multi-head latent attention of one new token a sequence, over the latent cache."""
-        dtype, kv = gpus.number_type(dtype), gpus.number_type(kv_dtype or dtype)
         sizes = (batch, heads, kv_tokens)
-        if dtype not in ("bf16", "fp16", "fp8") or kv not in ("bf16", "fp16", "fp8"):
-            return self._refuse(
-                np.broadcast(*sizes).shape, f"latent attention in {dtype} with {kv} cached is not covered; covered: bf16, fp16, fp8"
-            )
+        _, kv, reason = self._attention_types(dtype, kv_dtype)
+        if reason:
+            return self._refuse(np.broadcast(*sizes).shape, reason)
+        d = work.LATENT + work.ROPE
         return self._answer(
-            "latent_decode", "bf16" if dtype == "fp8" else dtype, work.latent_decode(*sizes, gpus.WEIGHT_BYTES[kv]), _positive(*sizes)
-        )
+            "latent_decode", "", "bf16", sizes,
+            lambda z, f, s: physics.attention_decode(z[0], z[1], z[1], d, z[2], 0, "bf16", kv, f, self.gpu, s, latent=True),
+            lambda z: [np.log(z[1]), np.log(z[0]), np.log(np.maximum(z[2] - 1, 0.5))],
+        )  # fmt: skip
 
     def moe(
-        self, tokens: ArrayLike, experts: ArrayLike, top_k: ArrayLike, hidden: ArrayLike, intermediate: ArrayLike, dtype: str,
-        tensor_parallel: ArrayLike = 1, expert_parallel: ArrayLike = 1, distribution: str = "power_law_1.01",
-    ) -> Latency:  # fmt: skip
+        self,
+        tokens: ArrayLike,
+        experts: ArrayLike,
+        top_k: ArrayLike,
+        hidden: ArrayLike,
+        intermediate: ArrayLike,
+        dtype: str,
+        tensor_parallel: ArrayLike = 1,
+        expert_parallel: ArrayLike = 1,
+        distribution: str = "power_law_1.01",
+    ) -> Latency:
         """Expert GEMMs of one GPU for a batch of `tokens` over all GPUs that share the experts.
 
         Args:
             distribution: balanced, power_law_1.01 or power_law_1.2: how unevenly tokens choose experts.
         """
-        dtype = gpus.number_type(dtype)
+        dtype = _kernel_type(dtype)
         sizes = (tokens, experts, top_k, hidden, intermediate, tensor_parallel, expert_parallel)
-        if dtype not in gpus.WEIGHT_BYTES:
-            return self._refuse(np.broadcast(*sizes).shape, f"number type {dtype} is not covered; covered: {', '.join(gpus.WEIGHT_BYTES)}")
-        done = work.moe(tokens, experts, top_k, hidden, intermediate, dtype, tensor_parallel, expert_parallel)
-        return self._answer("moe", dtype, done.work, _positive(*sizes))
+        if dtype not in MOE_TYPES or distribution not in DISTRIBUTIONS:
+            what = f"number type {dtype} of moe is not covered; covered: {', '.join(MOE_TYPES)}"
+            return self._refuse(
+                np.broadcast(*sizes).shape, what if dtype not in MOE_TYPES else f"distribution {distribution!r} is not covered"
+            )
+        return self._answer(
+            "moe", dtype, dtype, sizes,
+            lambda z, f, s: physics.moe(*z, dtype, distribution, f, self.gpu, s),
+            lambda z: [np.log(z[i]) for i in (0, 1, 2, 3, 4, 5, 6)],
+        )  # fmt: skip
 
     def memory_bound(self, bytes: ArrayLike) -> Latency:
         """A pass over memory that reads and writes `bytes` in all: norms, activations, quantisation, embeddings."""
         moved = np.asarray(bytes, dtype=np.float64)
-        return self._answer("memory_bound", "bf16", Work(np.zeros_like(moved), moved), moved >= 0)
-
-    def collective(self, kind: str, bytes: ArrayLike, devices: ArrayLike, implementation: str = "nccl") -> Latency:
-        """A collective of `devices` GPUs of one node on `bytes` a GPU (all_gather, reduce_scatter and all_to_all: of the whole message)."""
-        size, count = np.broadcast_arrays(np.asarray(bytes, dtype=np.float64), np.asarray(devices, dtype=np.float64))
-        if kind not in COLLECTIVES:
-            return self._refuse(size.shape, f"collective {kind} is not covered; covered: {', '.join(COLLECTIVES)}")
-        share = _shares()["collective"]["*"]
-        moved = COLLECTIVES[kind] * size * (1.0 if kind == "send_recv" else np.maximum(count - 1, 0) / np.maximum(count, 1))
-        seconds = share.floor_s + moved / (self.gpu.link_bytes_per_s * share.memory)
-        valid = (size >= 0) & (count >= 1)
-        alone = count == 1
+        share = _shares()["memory_bound"]["*"]
+        seconds = share.floor_s + physics.memory_time(moved, self.gpu) / share.memory
+        valid = (moved >= 0) & np.isfinite(moved)
         return Latency(
-            np.where(valid, np.where(alone, 0.0, seconds), np.nan),
-            np.where(valid, share.log_sd if self.gpu.vendor == "NVIDIA" else share.log_sd + 0.3, np.nan),
+            np.where(valid, seconds, np.nan),
+            np.where(valid, share.log_sd, np.nan),
             "unmeasured gpu" if self.gpu.vendor == "NVIDIA" else "data sheet",
-            np.where(valid, "", "bytes must be at least 0 and devices at least 1").astype(object),
+            np.where(valid, "", "bytes must be at least 0").astype(object),
         )
 
+    def collective(self, kind: str, bytes: ArrayLike, devices: ArrayLike, implementation: str = "nccl") -> Latency:
+        """A collective of GPUs of one node, NCCL's or the framework's own all-reduce; beyond 8 GPUs by the bandwidth model.
 
-COLLECTIVES = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "all_to_all": 1.0, "send_recv": 1.0, "broadcast": 1.0}
-
-
-def _positive(*sizes: ArrayLike) -> NDArray[np.bool_]:
-    good = np.asarray(True)
-    for size in sizes:
-        values = np.asarray(size, dtype=np.float64)
-        good = good & (values >= 1) & np.isfinite(values)
-    return good
+        Args:
+            bytes: of the message as NCCL's tests count it: a GPU's vector for all_reduce, the whole of all GPUs otherwise.
+            devices: GPUs; one takes no time.
+        """
+        size, count = np.broadcast_arrays(np.asarray(bytes, dtype=np.float64), np.asarray(devices, dtype=np.float64))
+        if kind not in COLLECTIVES or implementation not in ("nccl", "custom"):
+            return self._refuse(size.shape, f"collective {kind} ({implementation}) is not covered; covered: {', '.join(COLLECTIVES)}")
+        return collectives.answer(self.gpu, kind, size, count, implementation, self.hide)
 
 
 @dataclass(frozen=True)
@@ -245,4 +355,8 @@ class KernelLibrary:
         return Kernels(gpu, framework, version, hide)
 
 
-FRAMEWORKS = ("sglang", "trtllm", "vllm")
+FRAMEWORKS = physics.FRAMEWORKS
+ORDER = ("vllm", "trtllm", "sglang")  # whose kernels answer where none is named
+GEMM_TYPES = splits.COVERED["gemm"]
+MOE_TYPES = splits.COVERED["moe"]
+DISTRIBUTIONS = ("balanced", "power_law_1.01", "power_law_1.2")

@@ -1,0 +1,185 @@
+"""A file of kernels of today's GPUs answered: each row names its operator, sizes, number type and GPU; rows, order and columns are kept."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.errors import InputError
+from analysis.hardware.devices import Device, DeviceFile
+from analysis.operators.kernels.collectives import COLLECTIVES
+from analysis.operators.kernels.latency import Latency
+from analysis.operators.kernels.library import KernelLibrary, Kernels
+from analysis.operators.kernels.work import Floats
+from analysis.tables import write_csv
+
+SIZES = {
+    "gemm": ("M", "N", "K"),
+    "attention_prefill": ("batch", "query_heads", "kv_heads", "head_size", "query_tokens", "kv_tokens"),
+    "attention_decode": ("batch", "query_heads", "kv_heads", "head_size", "kv_tokens"),
+    "latent_attention_prefill": ("batch", "query_heads", "query_tokens", "kv_tokens"),
+    "latent_attention_decode": ("batch", "query_heads", "kv_tokens"),
+    "moe": ("tokens", "experts", "top_k", "hidden", "intermediate"),
+    "memory_bound": ("bytes",),
+    **{kind: ("bytes", "devices") for kind in COLLECTIVES},
+}
+OPTIONAL = {"query_heads": "kv_heads", "kv_heads": "query_heads", "kv_tokens": "query_tokens"}  # an empty one takes the other's value
+NO_TYPE = {"memory_bound", *COLLECTIVES}  # bytes say all
+ADDED = ("latency_ms", "lower_ms", "upper_ms", "source", "status")
+GROUP = ("op", "device", "dtype", "kv_dtype", "framework", "version", "distribution", "implementation")
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Seconds and 90 % interval of each case, shapes (n,); NaN and a status where there is no answer."""
+
+    latency_s: Floats
+    lower_s: Floats
+    upper_s: Floats
+    source: NDArray[np.object_]
+    status: NDArray[np.object_]
+
+
+def is_new(frame: pd.DataFrame) -> NDArray[np.bool_]:
+    """Rows for these models: by their operator; a `dtype` column makes no fp32 kernel of them."""
+    return frame["op"].astype(str).isin(list(SIZES)).to_numpy()
+
+
+def _call(kernels: Kernels, group: dict[str, str], z: dict[str, Floats]) -> Latency:
+    op, dtype, kv = group["op"], group["dtype"], group["kv_dtype"] or None
+    calls: dict[str, Callable[[], Latency]] = {
+        "gemm": lambda: kernels.gemm(z["M"], z["N"], z["K"], dtype),
+        "attention_prefill": lambda: kernels.attention_prefill(
+            z["batch"], z["query_heads"], z["kv_heads"], z["head_size"], z["query_tokens"], z["kv_tokens"], dtype, kv, window=z["window"]
+        ),
+        "attention_decode": lambda: kernels.attention_decode(
+            z["batch"], z["query_heads"], z["kv_heads"], z["head_size"], z["kv_tokens"], dtype, kv, window=z["window"]
+        ),
+        "latent_attention_prefill": lambda: kernels.latent_attention_prefill(z["batch"], z["query_heads"], z["query_tokens"], z["kv_tokens"], dtype, kv),
+        "latent_attention_decode": lambda: kernels.latent_attention_decode(z["batch"], z["query_heads"], z["kv_tokens"], dtype, kv),
+        "moe": lambda: kernels.moe(
+            z["tokens"], z["experts"], z["top_k"], z["hidden"], z["intermediate"], dtype, z["tensor_parallel"], z["expert_parallel"],
+            group["distribution"] or "power_law_1.01",
+        ),
+        "memory_bound": lambda: kernels.memory_bound(z["bytes"]),
+    }  # fmt: skip
+    if op in COLLECTIVES:
+        return kernels.collective(op, z["bytes"], z["devices"], group["implementation"] or "nccl")
+    return calls[op]()
+
+
+def answer(frame: pd.DataFrame, own: dict[str, Device] | None = None, library: KernelLibrary | None = None) -> Answers:
+    """Answer a table of cases; a row that is not covered has no latency and says why.
+
+    Args:
+        frame: columns op, device, dtype and those of `SIZES`; optional kv_dtype, framework, version, distribution, implementation,
+            window, tensor_parallel, expert_parallel.
+        own: devices of the user's own by name, before those of `data/hardware`.
+    """
+    library = library or KernelLibrary.load()
+    n = len(frame)
+    out = Answers(np.full(n, np.nan), np.full(n, np.nan), np.full(n, np.nan), np.full(n, "", dtype=object), np.full(n, "", dtype=object))
+    words = pd.DataFrame({
+        c: frame[c].fillna("").astype(str).str.strip() if c in frame else pd.Series("", index=frame.index) for c in GROUP
+    })  # fmt: skip
+    names = {c for sizes in SIZES.values() for c in sizes} | {"window", "tensor_parallel", "expert_parallel"}
+    numbers = {c: pd.to_numeric(frame[c], errors="coerce").to_numpy(np.float64) if c in frame else np.full(n, np.nan) for c in names}
+    for key, places in words.groupby(list(GROUP), sort=False).indices.items():
+        at, group = np.asarray(places), dict(zip(GROUP, [str(k) for k in key], strict=True))
+        op = group["op"]
+        if op not in SIZES:
+            out.status[at] = f"operator {op!r} is not covered; expected one of {', '.join(SIZES)}"
+            continue
+        if not group["dtype"] and op not in NO_TYPE:
+            out.status[at] = f"{op} needs a dtype: an empty one is not answered as if it were another"
+            continue
+        try:
+            device: str | Device = (own or {}).get(group["device"], group["device"])
+            kernels = library.on(device, group["framework"] or None, group["version"] or None)
+        except InputError as error:
+            out.status[at] = f"device {group['device']!r} is not known" if error.key == "device" else str(error)
+            continue
+        z = {c: numbers[c][at] for c in names}
+        for name, other in OPTIONAL.items():
+            z[name] = np.where(np.isnan(z[name]), z[other], z[name])
+        z["window"] = np.nan_to_num(z["window"])
+        z["tensor_parallel"], z["expert_parallel"] = (np.where(np.isnan(z[c]), 1.0, z[c]) for c in ("tensor_parallel", "expert_parallel"))
+        bad = np.zeros(len(at), dtype=bool)
+        for name in SIZES[op]:
+            whole = np.isfinite(z[name]) & (z[name] == np.floor(z[name])) & (z[name] >= (0 if name == "bytes" else 1)) & (z[name] < 1e15)
+            out.status[at[~whole & ~bad]] = f"{name} of {op} must be a whole number, at least {0 if name == 'bytes' else 1}"
+            bad |= ~whole
+            z[name] = np.where(whole, z[name], 1.0)
+        got = _call(kernels, group, z)
+        good = ~bad & np.isfinite(got.s)
+        half = np.exp(1.6449 * got.log_sd)
+        for array, values in ((out.latency_s, got.s), (out.lower_s, got.s / half), (out.upper_s, got.s * half)):
+            array[at[good]] = values[good]
+        out.source[at[good]] = got.source
+        refused = ~bad & ~good
+        out.status[at[refused]] = got.status[refused]
+    return out
+
+
+def read_cases(path: Path) -> pd.DataFrame:
+    """A CSV of cases, every column as text.
+
+    Raises:
+        InputError: unreadable, empty, without op or device, or with a column of the answer.
+    """
+    try:
+        frame = pd.read_csv(io.BytesIO(path.read_bytes()), dtype=str, keep_default_na=False)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", path=path) from None
+    except (ValueError, pd.errors.ParserError) as error:
+        raise InputError(f"is not a CSV table: {str(error).splitlines()[0]}", path=path) from None
+    for needed in ("op", "device"):
+        if needed not in frame:
+            raise InputError("missing column; expected op, device, dtype and the sizes of the operators", path=path, line=1, key=needed)
+    clash = [c for c in ADDED[1:] if c in frame]
+    if clash:
+        raise InputError("the cases have a column of the answer already", path=path, line=1, key=", ".join(clash))
+    return frame
+
+
+def read_devices(path: Path) -> dict[str, Device]:
+    """Devices of the user's own, in the form of `data/hardware/devices/*.yaml`."""
+    from analysis.configs import read_yaml
+
+    found = read_yaml(path, DeviceFile).devices
+    return {name: device for key, device in found.items() for name in (key, *device.aliases)}
+
+
+def answer_file(cases: Path, out: Path, own: dict[str, Device] | None, fp32: Callable[[pd.DataFrame], Answers]) -> tuple[int, int]:
+    """Answer a file of cases and write it with latency_ms, lower_ms, upper_ms, source and status added.
+
+    Args:
+        fp32: answers the rows of the older fp32 operators that name no other number type.
+    Returns:
+        cases answered and not answered. Nothing is written where none was answered.
+    """
+    frame = read_cases(cases)
+    new = is_new(frame)
+    kind = frame["dtype"].str.strip().str.lower() if "dtype" in frame else pd.Series("", index=frame.index)
+    old = ~new & kind.isin(["", "fp32", "float32"]).to_numpy()
+    parts = [(np.flatnonzero(~old), answer(frame[~old], own)), (np.flatnonzero(old), fp32(frame[old]) if old.any() else answer(frame[:0]))]
+    n = len(frame)
+    columns = {c: np.full(n, np.nan) for c in ADDED[:3]} | {c: np.full(n, "", dtype=object) for c in ADDED[3:]}
+    for at, got in parts:
+        for name, values in zip(ADDED[:3], (got.latency_s, got.lower_s, got.upper_s), strict=True):
+            columns[name][at] = [float(f"{v:.9g}") for v in 1e3 * values]
+        columns["source"][at], columns["status"][at] = got.source, got.status
+    typed = ~new & ~old
+    columns["status"][typed] = [
+        f"operator {op!r} is covered in fp32 only, not in {d}" for op, d in zip(frame["op"][typed], kind[typed], strict=True)
+    ]
+    done = int(np.isfinite(columns["latency_ms"]).sum())
+    if done:
+        write_csv(frame.rename(columns={"latency_ms": "measured_latency_ms"}).assign(**columns), out)
+    return done, n - done

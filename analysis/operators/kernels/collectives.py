@@ -1,0 +1,113 @@
+"""Collectives of the GPUs of one node: measured curves of NCCL and of the frameworks' own all-reduce; elsewhere latency and link bandwidth."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.operators.kernels import gpus, wheel
+from analysis.operators.kernels.gpus import Gpu
+from analysis.operators.kernels.latency import Latency
+from analysis.operators.kernels.store import FOLDER
+from analysis.operators.kernels.work import Floats
+from analysis.tables import read_csv
+
+# bytes over the link of each GPU, of the bytes that NCCL's tests call the message; times (n - 1) / n
+COLLECTIVES = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "all_to_all": 1.0, "send_recv": 1.0, "broadcast": 1.0}
+NAMES = {"alltoall": "all_to_all"}
+ELEMENT_BYTES = {"half": 2, "int8": 1, "bfloat16": 2}
+INTERPOLATED_SD, SCALED_SD, UNMEASURED_SD = 0.08, 0.2, 0.35
+
+
+def curves(path: Path) -> pd.DataFrame:
+    """Median latency of each GPU, collective, implementation, number of GPUs and size, from the tables of the newest NCCL and framework versions.
+
+    The tables count elements; 16-bit and 8-bit ones of equal bytes are pooled. `custom` is the frameworks' own all-reduce inside a CUDA graph.
+    """
+    found = []
+    for table in wheel.tables(path):
+        if table.system not in gpus.SYSTEMS or table.file not in ("nccl_perf.parquet", "custom_allreduce_perf.parquet"):
+            continue
+        frame = wheel.read(path, table)
+        custom = table.file.startswith("custom")
+        if custom and "backend" in frame:
+            frame = frame[~frame["backend"].astype(str).str.endswith("eager")]
+        if custom and "eager" in str(frame["kernel_source"].iloc[0] if len(frame) else ""):
+            continue
+        kind = frame["op_name"].astype(str).replace(NAMES)
+        size = frame["message_size"] * frame["allreduce_dtype" if custom else "nccl_dtype"].astype(str).map(ELEMENT_BYTES)
+        found.append(
+            pd.DataFrame({
+                "system": table.system, "implementation": "custom" if custom else "nccl", "kind": kind, "devices": frame["num_gpus"],
+                "bytes": size, "latency_us": frame["latency"] * 1e3, "version": [wheel.version_order(table.version)] * len(frame),
+            })
+        )  # fmt: skip
+    every = pd.concat(found, ignore_index=True)
+    every = every[every["latency_us"] > 0]
+    newest = every[every["implementation"].eq("nccl")].groupby("system")["version"].transform("max")
+    every = every.loc[(every["version"] == newest.reindex(every.index)) | every["implementation"].eq("custom")]
+    keys = ["system", "implementation", "kind", "devices", "bytes"]
+    return every.groupby(keys, as_index=False)["latency_us"].median().round({"latency_us": 3})
+
+
+@cache
+def _curves() -> dict[tuple[str, str, str, int], tuple[Floats, Floats]]:
+    frame = read_csv(FOLDER / "collectives.csv")
+    found = {}
+    for key, part in frame.groupby(["system", "implementation", "kind", "devices"]):
+        part = part.sort_values("bytes")
+        # noise of single points must not make a larger message faster
+        found[(str(key[0]), str(key[1]), str(key[2]), int(key[3]))] = (
+            np.log(part["bytes"].to_numpy(np.float64)),
+            np.log(np.maximum.accumulate(part["latency_us"].to_numpy(np.float64)) * 1e-6),
+        )
+    return found
+
+
+def _interpolate(curve: tuple[Floats, Floats], size: Floats) -> Floats:
+    """Straight lines in logarithms; below the smallest size flat, above the largest in proportion to the size."""
+    x = np.log(np.maximum(size, 1.0))
+    return np.exp(np.interp(x, *curve) + np.maximum(x - curve[0][-1], 0.0))
+
+
+def bandwidth_model(
+    gpu: Gpu, kind: str, size: Floats, devices: Floats, start_s: float = 6e-6, hop_s: float = 1.5e-6, share: float = 0.72
+) -> Floats:
+    """``start + hop (n - 1) + bytes over the link / (share x link)``; PCIe cards reach less of it and pass through the host."""
+    moved = COLLECTIVES[kind] * size * (1.0 if kind == "send_recv" else (devices - 1) / devices)
+    reached = share * gpu.link_bytes_per_s * (1.0 if gpu.link_bytes_per_s > 100e9 else 0.35)
+    return start_s + hop_s * (devices - 1) + moved / reached
+
+
+def answer(gpu: Gpu, kind: str, size: Floats, devices: Floats, implementation: str, hide: str) -> Latency:
+    """Latency of a collective, arrays of one shape; see `library.Kernels.collective`."""
+    seconds, log_sd = np.full(size.shape, np.nan), np.full(size.shape, np.nan)
+    valid = (size >= 0) & np.isfinite(size) & (devices >= 1) & (devices <= 1e6)
+    source = "unmeasured gpu" if gpu.vendor == "NVIDIA" else "data sheet"
+    for count in np.unique(devices[valid]):
+        at = valid & (devices == count)
+        if count == 1:
+            seconds[at], log_sd[at] = 0.0, 0.0
+            continue
+        curve = None
+        if gpu.system and hide == "none":
+            choices = (implementation, "nccl") if implementation == "custom" else ("nccl",)
+            curve = next((_curves()[k] for c in choices if (k := (gpu.system, c, kind, int(count))) in _curves()), None)
+        if curve is not None:
+            seconds[at], log_sd[at], source = _interpolate(curve, size[at]), INTERPOLATED_SD, "measured gpu"
+            continue
+        plain = bandwidth_model(gpu, kind, size[at], np.full(int(at.sum()), count))
+        near = None
+        if gpu.system and hide == "none":  # another number of GPUs of this node was measured: scale by the bandwidth model
+            counts = sorted((abs(np.log(n / count)), n) for s, c, k, n in _curves() if (s, c, k) == (gpu.system, "nccl", kind))
+            near = counts[0][1] if counts and counts[0][0] < 0.8 else None
+        if near is None:
+            seconds[at], log_sd[at] = plain, UNMEASURED_SD
+        else:
+            other = _interpolate(_curves()[(gpu.system, "nccl", kind, near)], size[at])
+            seconds[at] = other * plain / bandwidth_model(gpu, kind, size[at], np.full(int(at.sum()), float(near)))
+            log_sd[at] = SCALED_SD
+    return Latency(seconds, log_sd, source, np.where(valid, "", "bytes must be at least 0 and devices at least 1").astype(object))

@@ -1,0 +1,175 @@
+"""Kernel timings out of the wheel of `aiconfigurator-core` 0.12.0 (NVIDIA, Apache-2.0): verified, read as a zip file, never imported or run."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis import datasets
+from analysis.errors import InputError
+
+REQUIREMENT = "aiconfigurator-core==0.12.0"
+FILE = "aiconfigurator_core-0.12.0-cp311-abi3-manylinux_2_28_x86_64.whl"
+BYTES = 81_715_575
+SHA256 = "aadc4aad0a00bf8a61c477c62bef43de479849c3aa0b1c3078068e08309eccc4"
+ROOT = "aiconfigurator_core/systems/data/"
+CURE = "run `make data` (needs the network), or set ANALYSIS_DATASETS to a folder that has it"
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table of the wheel: `<system>/<operator>/<framework>/<version>/<file>`."""
+
+    system: str
+    operator: str
+    framework: str
+    version: str
+    file: str
+
+    @property
+    def path(self) -> str:
+        """Place within the wheel."""
+        return f"{ROOT}{self.system}/{self.operator}/{self.framework}/{self.version}/{self.file}"
+
+
+def verify(path: Path) -> Path:
+    """The wheel, if it is the pinned one.
+
+    Raises:
+        InputError: missing, truncated or altered.
+    """
+    if not path.is_file():
+        raise InputError(f"the kernel tables are not here: {CURE}", path=path)
+    size = path.stat().st_size
+    if size != BYTES:
+        raise InputError(f"has {size:,} bytes instead of {BYTES:,}: truncated or another version; {CURE}", path=path)
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    if digest.hexdigest() != SHA256:
+        raise InputError(
+            f"is not the pinned wheel (SHA-256 {digest.hexdigest()[:12]}..., expected {SHA256[:12]}...): altered; {CURE}", path=path
+        )
+    return path
+
+
+def find() -> Path:
+    """The verified wheel among the datasets of this machine.
+
+    Raises:
+        DatasetMissing: not here; InputError: damaged.
+    """
+    return verify(datasets.find(f"aiconfigurator/{FILE}"))
+
+
+def tables(path: Path) -> list[Table]:
+    """Every Parquet table of the wheel, in its order.
+
+    Raises:
+        InputError: not a zip file.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if name.startswith(ROOT) and name.endswith(".parquet")]
+    except (zipfile.BadZipFile, OSError) as error:
+        raise InputError(f"is not a wheel: {error}", path=path) from None
+    found = []
+    for name in names:
+        system, operator, framework, *version, file = name.removeprefix(ROOT).split("/")
+        found.append(Table(system, operator, framework, "/".join(version), file))
+    return found
+
+
+def read(path: Path, table: Table) -> pd.DataFrame:
+    """One table as the wheel has it.
+
+    Raises:
+        InputError: the table cannot be read.
+    """
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            content = archive.read(table.path)
+        return pyarrow.parquet.read_table(io.BytesIO(content)).to_pandas(types_mapper=None)
+    except (zipfile.BadZipFile, KeyError, OSError, pyarrow.ArrowException) as error:
+        raise InputError(f"{table.path} cannot be read: {str(error).splitlines()[0]}", path=path) from None
+
+
+def latency_columns(frame: pd.DataFrame) -> list[tuple[str, float]]:
+    """Columns that hold times, and seconds per unit: `latency` and `*_ms` are milliseconds, `*_us` microseconds.
+
+    In `moe_a2a_perf` the column `latency` is the sum of its two columns in microseconds and has their unit.
+    """
+    found = []
+    micro = [c for c in frame if c.endswith("_us")]
+    for name in frame:
+        if name in ("latency",):
+            found.append((name, 1e-6 if micro else 1e-3))
+        elif name.endswith("_ms"):
+            found.append((name, 1e-3))
+        elif name.endswith("_us"):
+            found.append((name, 1e-6))
+    return found
+
+
+def version_order(version: str) -> tuple[int, ...]:
+    """A key that sorts versions: 1.3.0rc9 before 1.3.0rc20."""
+    return tuple(int(part) for part in re.findall(r"\d+", version))
+
+
+def account(path: Path) -> pd.DataFrame:
+    """What every table is, by rule: measured, copied, placeholder, empty or unreadable.
+
+    Of each table: rows, rows with a positive time, the unit, and the word. *Unreadable*: not Parquet. *Empty*: no rows, or no time column.
+    *Placeholder*: more than a third of the rows have no positive time (such rows are dropped from every table). *Copied*: all rows,
+    shapes and times, equal those of another GPU's table of the same operator, framework and version; the first in alphabetical order
+    counts as the original.
+    """
+    rows = []
+    seen: dict[str, str] = {}
+    for table in sorted(tables(path), key=lambda t: (t.file, t.framework, t.version, t.system)):
+        one = {
+            "system": table.system,
+            "operator": table.operator,
+            "framework": table.framework,
+            "version": table.version,
+            "file": table.file,
+        }
+        try:
+            frame = read(path, table)
+        except InputError:
+            rows.append({**one, "rows": 0, "positive_rows": 0, "unit": "", "kind": "unreadable", "same_as": ""})
+            continue
+        times = latency_columns(frame)
+        if frame.empty or not times:
+            rows.append({**one, "rows": len(frame), "positive_rows": 0, "unit": "", "kind": "empty", "same_as": ""})
+            continue
+        total = frame[[name for name, _ in times]].sum(axis=1)
+        positive = int((np.isfinite(total) & (total > 0)).sum())
+        kept = frame.drop(columns=[c for c in ("device", "power", "power_limit") if c in frame])
+        row_hashes = pd.util.hash_pandas_object(kept.reindex(columns=sorted(kept)), index=False).to_numpy()
+        digest = hashlib.sha256(f"{table.file} {table.framework} {table.version}\n".encode() + np.sort(row_hashes).tobytes()).hexdigest()
+        same_as = seen.setdefault(digest, table.system)
+        kind = "placeholder" if positive < 2 / 3 * len(frame) else "copied" if same_as != table.system else "measured"
+        unit = "us" if times[0][1] == 1e-6 else "ms"
+        rows.append(
+            {
+                **one,
+                "rows": len(frame),
+                "positive_rows": positive,
+                "unit": unit,
+                "kind": kind,
+                "same_as": same_as if kind == "copied" else "",
+            }
+        )
+    return pd.DataFrame(rows).sort_values(["system", "operator", "framework", "version", "file"], ignore_index=True)
