@@ -26,5 +26,11 @@ def describe() -> None:
 def fetch(only: Annotated[list[str] | None, typer.Option(help="only this dataset (may be repeated)")] = None) -> None:
     """Fetch other people's datasets into data/datasets, verified against pinned digests (needs the network)."""
     from analysis.publishing.fetch import fetch as fetch_datasets
+    from analysis.publishing.fetch_wheel import fetch_wheel, names
 
-    fetch_datasets(only)
+    wheels = [name for name in names() if only is None or name in only]
+    others = None if only is None else [name for name in only if name not in wheels]
+    if others is None or others:
+        fetch_datasets(others)
+    for name in wheels:
+        fetch_wheel(name)

@@ -27,7 +27,7 @@ SIZES = {
     "latent_attention_decode": ("batch", "query_heads", "kv_tokens"),
     "moe": ("tokens", "experts", "top_k", "hidden", "intermediate"),
     "memory_bound": ("bytes",),
-    **{kind: ("bytes", "devices") for kind in COLLECTIVES},
+    **dict.fromkeys(COLLECTIVES, ("bytes", "devices")),
 }
 OPTIONAL = {"query_heads": "kv_heads", "kv_heads": "query_heads", "kv_tokens": "query_tokens"}  # an empty one takes the other's value
 NO_TYPE = {"memory_bound", *COLLECTIVES}  # bytes say all
@@ -61,7 +61,9 @@ def _call(kernels: Kernels, group: dict[str, str], z: dict[str, Floats]) -> Late
         "attention_decode": lambda: kernels.attention_decode(
             z["batch"], z["query_heads"], z["kv_heads"], z["head_size"], z["kv_tokens"], dtype, kv, window=z["window"]
         ),
-        "latent_attention_prefill": lambda: kernels.latent_attention_prefill(z["batch"], z["query_heads"], z["query_tokens"], z["kv_tokens"], dtype, kv),
+        "latent_attention_prefill": lambda: kernels.latent_attention_prefill(
+            z["batch"], z["query_heads"], z["query_tokens"], z["kv_tokens"], dtype, kv
+        ),
         "latent_attention_decode": lambda: kernels.latent_attention_decode(z["batch"], z["query_heads"], z["kv_tokens"], dtype, kv),
         "moe": lambda: kernels.moe(
             z["tokens"], z["experts"], z["top_k"], z["hidden"], z["intermediate"], dtype, z["tensor_parallel"], z["expert_parallel"],
@@ -91,7 +93,7 @@ def answer(frame: pd.DataFrame, own: dict[str, Device] | None = None, library: K
     names = {c for sizes in SIZES.values() for c in sizes} | {"window", "tensor_parallel", "expert_parallel"}
     numbers = {c: pd.to_numeric(frame[c], errors="coerce").to_numpy(np.float64) if c in frame else np.full(n, np.nan) for c in names}
     for key, places in words.groupby(list(GROUP), sort=False).indices.items():
-        at, group = np.asarray(places), dict(zip(GROUP, [str(k) for k in key], strict=True))
+        at, group = np.asarray(places), dict(zip(GROUP, [str(k) for k in list(key)], strict=True))  # type: ignore[call-overload]
         op = group["op"]
         if op not in SIZES:
             out.status[at] = f"operator {op!r} is not covered; expected one of {', '.join(SIZES)}"

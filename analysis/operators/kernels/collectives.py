@@ -1,4 +1,4 @@
-"""Collectives of the GPUs of one node: measured curves of NCCL and of the frameworks' own all-reduce; elsewhere latency and link bandwidth."""
+"""Collectives of the GPUs of one node: measured curves of NCCL and of the frameworks' own all-reduce; else link bandwidth."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from analysis.operators.kernels.store import FOLDER
 from analysis.operators.kernels.work import Floats
 from analysis.tables import read_csv
 
-# bytes over the link of each GPU, of the bytes that NCCL's tests call the message; times (n - 1) / n
+# bytes over each GPU's link for a byte of the message as NCCL's tests count it; times (n - 1) / n
 COLLECTIVES = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "all_to_all": 1.0, "send_recv": 1.0, "broadcast": 1.0}
 NAMES = {"alltoall": "all_to_all"}
 ELEMENT_BYTES = {"half": 2, "int8": 1, "bfloat16": 2}
@@ -23,9 +23,9 @@ INTERPOLATED_SD, SCALED_SD, UNMEASURED_SD = 0.08, 0.2, 0.35
 
 
 def curves(path: Path) -> pd.DataFrame:
-    """Median latency of each GPU, collective, implementation, number of GPUs and size, from the tables of the newest NCCL and framework versions.
+    """Median latency by GPU, collective, implementation, number of GPUs and size, of the newest NCCL and all framework versions.
 
-    The tables count elements; 16-bit and 8-bit ones of equal bytes are pooled. `custom` is the frameworks' own all-reduce inside a CUDA graph.
+    The tables count elements; 16-bit and 8-bit ones of equal bytes are pooled. `custom` is the frameworks' own all-reduce in a CUDA graph.
     """
     found = []
     for table in wheel.tables(path):
@@ -50,17 +50,18 @@ def curves(path: Path) -> pd.DataFrame:
     newest = every[every["implementation"].eq("nccl")].groupby("system")["version"].transform("max")
     every = every.loc[(every["version"] == newest.reindex(every.index)) | every["implementation"].eq("custom")]
     keys = ["system", "implementation", "kind", "devices", "bytes"]
-    return every.groupby(keys, as_index=False)["latency_us"].median().round({"latency_us": 3})
+    medians: pd.DataFrame = every.groupby(keys, as_index=False).agg(latency_us=("latency_us", "median"))
+    return medians.assign(latency_us=medians["latency_us"].round(3))
 
 
 @cache
 def _curves() -> dict[tuple[str, str, str, int], tuple[Floats, Floats]]:
     frame = read_csv(FOLDER / "collectives.csv")
     found = {}
-    for key, part in frame.groupby(["system", "implementation", "kind", "devices"]):
+    for (system, implementation, kind, devices), part in frame.groupby(["system", "implementation", "kind", "devices"]):
         part = part.sort_values("bytes")
         # noise of single points must not make a larger message faster
-        found[(str(key[0]), str(key[1]), str(key[2]), int(key[3]))] = (
+        found[(str(system), str(implementation), str(kind), int(str(devices)))] = (
             np.log(part["bytes"].to_numpy(np.float64)),
             np.log(np.maximum.accumulate(part["latency_us"].to_numpy(np.float64)) * 1e-6),
         )

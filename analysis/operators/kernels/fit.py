@@ -19,7 +19,7 @@ from analysis.operators.kernels.work import Floats
 MEASURED = {"trees": 100, "leaves": 31, "rate": 0.2}
 POOLED = {"trees": 150, "leaves": 15, "rate": 0.08, "minimum": 40}
 ROWS_OF_A_CELL = 30_000  # at most, drawn; fitting takes about 2 CPU-seconds a cell
-POOLED_ROWS_OF_A_CELL = 2_000
+POOLED_ROWS = 160_000  # of all cells together, the same number of each
 BINS = 4  # of the first time, in which intervals are set apart
 
 
@@ -60,7 +60,7 @@ def features(cell: Cell, rows: NDArray[Any], sustained: Sustained) -> Features:
 
 
 def sustained_levels(gemm_cells: list[Cell], hidden: str) -> Sustained:
-    """Levels of `Sustained` from GEMM cells: the 99th percentile of the rate reached, a mean over frameworks, then GPUs, then architectures."""
+    """Levels of `Sustained` from GEMM cells: 99th percentiles of the rate reached; means over frameworks, then GPUs, then architectures."""
     exponent = Sustained({}).exponent
     found: dict[tuple[str, bool], dict[str, dict[str, list[float]]]] = {}
     for cell in gemm_cells:
@@ -104,9 +104,10 @@ def fit_measured(cell: Cell, sustained: Sustained, seed: int = 0) -> store.Fitte
 
 
 def fit_pooled(cells: list[Cell], levels: dict[str, Sustained], seed: int = 0) -> dict[str, store.Fitted]:
-    """A forest for each architecture left out, and one of all (`none`); intervals from the residuals on the other architectures left out."""
+    """A forest for each architecture left out, and one of all (`none`); intervals from the other architectures' residuals."""
     rng = np.random.default_rng(seed)
-    chosen = {cell.key: rng.permutation(np.flatnonzero(splits.bucket(cell.sizes) > 0))[:POOLED_ROWS_OF_A_CELL] for cell in cells}
+    each = POOLED_ROWS // max(len(cells), 1)
+    chosen = {cell.key: rng.permutation(np.flatnonzero(splits.bucket(cell.sizes) > 0))[:each] for cell in cells}
     residuals: dict[str, tuple[Floats, Floats]] = {}
     forests: dict[str, trees.Forest] = {}
     for hidden in (*ARCHITECTURES, "none"):
@@ -115,10 +116,14 @@ def fit_pooled(cells: list[Cell], levels: dict[str, Sustained], seed: int = 0) -
             got = features(cell, chosen[cell.key], levels[hidden])
             target = np.log(cell.seconds[chosen[cell.key]] / got.base_s)
             if gpus.load(cell.system).architecture == hidden:
-                xt.append(got.values), yt.append(target), bt.append(got.base_s)
+                xt.append(got.values)
+                yt.append(target)
+                bt.append(got.base_s)
             else:
                 members = len({c.system for c in cells if gpus.load(c.system).architecture == gpus.load(cell.system).architecture})
-                xs.append(got.values), ys.append(target), ws.append(np.full(len(target), 1 / np.sqrt(members)))
+                xs.append(got.values)
+                ys.append(target)
+                ws.append(np.full(len(target), 1 / np.sqrt(members)))
         if not xs:
             continue
         forests[hidden] = trees.fit(np.concatenate(xs), np.concatenate(ys), weight=np.concatenate(ws), **POOLED)  # type: ignore[arg-type]

@@ -12,17 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
 from analysis.hardware.devices import Device
 from analysis.operators.kernels import collectives, gpus, physics, splits, store, trees, work
-from analysis.operators.kernels.gpus import Gpu
 from analysis.operators.kernels.collectives import COLLECTIVES
+from analysis.operators.kernels.gpus import Gpu
 from analysis.operators.kernels.latency import Latency
 from analysis.operators.kernels.physics import Features, Sustained
 from analysis.operators.kernels.work import Floats
@@ -120,8 +120,8 @@ class Kernels:
         cell_type: str,
         rate_type: str,
         sizes: tuple[ArrayLike, ...],
-        build: Callable[[tuple[Floats, ...], str, Sustained], Features],
-        hull: Callable[[tuple[Floats, ...]], list[Floats]],
+        build: Callable[[Any, str, Sustained], Features],
+        hull: Callable[[Any], list[Floats]],
     ) -> Latency:
         arrays = np.broadcast_arrays(*[np.asarray(v, dtype=np.float64) for v in sizes])
         shape, flat = arrays[0].shape, tuple(a.ravel() for a in arrays)
@@ -155,7 +155,7 @@ class Kernels:
         dtype: str,
         flat: tuple[Floats, ...],
         shape: tuple[int, ...],
-        build: Callable[[tuple[Floats, ...], str, Sustained], Features],
+        build: Callable[[Any, str, Sustained], Features],
     ) -> Latency:
         """Cards of other makers: the first time of tiles, waves and memory alone, with a wide interval."""
         valid = np.ones(len(flat[0]), dtype=bool)
@@ -178,8 +178,10 @@ class Kernels:
                 np.broadcast(m, n, k).shape, f"number type {dtype} of gemm is not covered; covered: {', '.join(GEMM_TYPES)}"
             )
         return self._answer(
-            "gemm", dtype, dtype, (m, n, k), lambda z, f, s: physics.gemm(*z, dtype, f, self.gpu, s), lambda z: [np.log(v) for v in z]
-        )
+            "gemm", dtype, dtype, (m, n, k),
+            lambda z, f, s: physics.gemm(z[0], z[1], z[2], dtype, f, self.gpu, s),
+            lambda z: [np.log(v) for v in z],
+        )  # fmt: skip
 
     def _attention_types(self, dtype: str, kv_dtype: str | None) -> tuple[str, str, str]:
         dtype, kv = _kernel_type(dtype), _kernel_type(kv_dtype or dtype)
@@ -212,7 +214,8 @@ class Kernels:
             return self._refuse(np.broadcast(*sizes).shape, reason)
         return self._answer(
             "attention_prefill", "", dtype, sizes,
-            lambda z, f, s: physics.attention_prefill(*z[:7], _window(z[7]), dtype, kv, f, self.gpu, s, causal=causal),
+            lambda z, f, s: physics.attention_prefill(
+                z[0], z[1], z[2], z[3], z[4], z[5], z[6], _window(z[7]), dtype, kv, f, self.gpu, s, causal=causal),
             lambda z: [np.log(z[i]) for i in (0, 1, 2, 3, 6)] + [np.full(len(z[0]), np.log(0.5))],
         )  # fmt: skip
 
@@ -234,7 +237,7 @@ class Kernels:
             return self._refuse(np.broadcast(*sizes).shape, reason)
         return self._answer(
             "attention_decode", "", "bf16", sizes,
-            lambda z, f, s: physics.attention_decode(*z[:5], _window(z[5]), "bf16", kv, f, self.gpu, s),
+            lambda z, f, s: physics.attention_decode(z[0], z[1], z[2], z[3], z[4], _window(z[5]), "bf16", kv, f, self.gpu, s),
             lambda z: [np.log(z[i]) for i in (0, 1, 2, 3)] + [np.log(np.maximum(z[4] - 1, 0.5)), np.full(len(z[0]), np.log(0.5))],
         )  # fmt: skip
 
@@ -294,7 +297,7 @@ class Kernels:
             )
         return self._answer(
             "moe", dtype, dtype, sizes,
-            lambda z, f, s: physics.moe(*z, dtype, distribution, f, self.gpu, s),
+            lambda z, f, s: physics.moe(z[0], z[1], z[2], z[3], z[4], z[5], z[6], dtype, distribution, f, self.gpu, s),
             lambda z: [np.log(z[i]) for i in (0, 1, 2, 3, 4, 5, 6)],
         )  # fmt: skip
 

@@ -1,6 +1,6 @@
 """A first time and what bounds it: sustained rates, tiles and waves, split-K, cache; as features that mean the same on every GPU.
 
-The learned correction sees logarithms of ratios of times (tile waves, memory, launch) to the first time, not names of GPUs, so that it carries over.
+The learned correction sees logarithms of ratios of times (tile waves, memory, launch) to the first time, not names of GPUs.
 Tile shapes are those that cuBLAS, CUTLASS and FlashAttention document; a wave is one tile on each SM.
 """
 
@@ -20,7 +20,8 @@ TILES = ((256, 128), (128, 256), (128, 128), (64, 256), (128, 64), (64, 128), (6
 TILE_SHARE = (1.0, 1.0, 1.0, 0.95, 0.85, 0.85, 0.7, 0.5)  # of the matrix rate that operands from shared memory can feed
 PIPELINE_K = 128.0  # depth of K that fills and drains a tile's pipeline
 FLOOR_S = {
-    "bf16": 2.2e-6, "fp16": 2.2e-6, "fp8": 4.5e-6, "fp8_block": 6e-6, "nvfp4": 5e-6, "mxfp4": 5e-6, "int8": 6e-6, "int8_wo": 6e-6, "int4_wo": 6e-6,
+    "bf16": 2.2e-6, "fp16": 2.2e-6, "fp8": 4.5e-6, "fp8_block": 6e-6, "nvfp4": 5e-6, "mxfp4": 5e-6,
+    "int8": 6e-6, "int8_wo": 6e-6, "int4_wo": 6e-6,
 }  # fmt: skip
 MEMORY_SHARE = 0.87  # of the data sheet's bandwidth that a long copy reaches (0.85 to 0.91 on every measured GPU)
 SYNCHRONOUS = ("ampere", "ada", "blackwell workstation", "turing", "volta")  # the matrix unit is fed from registers, an instruction a warp
@@ -35,7 +36,7 @@ class Features(NamedTuple):
 
 
 class Sustained(NamedTuple):
-    """Share of the data sheet's matrix rate that a long GEMM sustains: ``exp(level) x (TDP / rate / (1 pJ/FLOP)) ** exponent``, at most 0.97.
+    """Share of the data sheet's matrix rate that a long GEMM sustains: ``exp(level) (TDP / rate / 1 pJ) ** exponent``, at most 0.97.
 
     Where the unit is fed from registers the energy of a FLOP is fixed and the exponent is 1; where it is fed from shared memory by
     itself the clock gives way, and the exponent is 0.4. The levels come from the measured GPUs that may be used.
@@ -67,7 +68,7 @@ def _pack(base: Floats, columns: list[Floats | float]) -> Features:
 
 
 def cache_bandwidth(gpu: Gpu) -> float:
-    """Bandwidth of the last-level cache (bytes/s): about 40 bytes a clock and SM (Jia et al. 2018 and later microbenchmarks), at 1.6 GHz."""
+    """Bandwidth of the last-level cache (bytes/s): assumed, 24 GB/s an SM and at least 1.5 times the memory's; the forest corrects it."""
     return max(gpu.sms * 24e9, 1.5 * gpu.bandwidth_bytes_per_s)
 
 
@@ -130,8 +131,10 @@ def attention_prefill(
         columns += [_log(waves), _log(np.ceil(waves) / waves).clip(0, 5), tile * 0 + _log(tile * 1e6)]
     base = 6e-6 + np.maximum(fastest, moved)
     columns += [
-        _log(fastest / base), _log(moved / base), _log(busy / base), _log(base * 1e6), _log(done.bytes / gpu.l2_bytes), _log(b), _log(h), _log(h / g), _log(d),
-        _log(q), _log(kv), _log(b * h), _log(b * q), _log(np.where(w > 0, w, 1e6)), _log(b * q * (h + 2 * g) * d / gpu.bandwidth_bytes_per_s / base),
+        _log(fastest / base), _log(moved / base), _log(busy / base), _log(base * 1e6), _log(done.bytes / gpu.l2_bytes),
+        _log(b), _log(h), _log(h / g),
+        _log(d), _log(q), _log(kv), _log(b * h), _log(b * q), _log(np.where(w > 0, w, 1e6)),
+        _log(b * q * (h + 2 * g) * d / gpu.bandwidth_bytes_per_s / base),
         float(dtype == "fp8"), float(kv_dtype == "fp8"), *[float(framework == f) for f in FRAMEWORKS],
     ]  # fmt: skip
     return _pack(base, columns)
@@ -160,7 +163,8 @@ def attention_decode(
     base = 4e-6 + np.maximum(np.maximum(moved, busy), np.minimum(spread, 50 * moved))
     columns: list[Floats | float] = [
         _log(moved / base), _log(busy / base), _log(spread / base), _log(base * 1e6), _log(waves), _log(np.ceil(waves) / waves).clip(0, 5),
-        _log(split), _log(done.bytes / gpu.l2_bytes), _log(b), _log(h), _log(h / g), _log(d), _log(kv), _log(seen), _log(b * h), _log(b * h * d),
+        _log(split), _log(done.bytes / gpu.l2_bytes), _log(b), _log(h), _log(h / g), _log(d), _log(kv), _log(seen), _log(b * h),
+        _log(b * h * d),
         _log(np.where(w > 0, w, 1e6)), float(kv_dtype == "fp8"), *[float(framework == f) for f in FRAMEWORKS],
     ]  # fmt: skip
     return _pack(base, columns)
@@ -191,7 +195,8 @@ def moe(
     columns += [
         _log(fastest / base), _log(moved / base), _log(busy / base), _log(base * 1e6), _log(done.work.bytes / gpu.l2_bytes),
         _log(weights / gpu.bandwidth_bytes_per_s / base), _log(ACTIVATION_BYTES[dtype] * t * h / gpu.bandwidth_bytes_per_s / base),
-        _log(t), _log(e), _log(k), _log(h), _log(local_i), _log(done.local), _log(done.pairs), _log(done.active), _log(done.rows), _log(ep), _log(tp),
+        _log(t), _log(e), _log(k), _log(h), _log(local_i), _log(done.local), _log(done.pairs), _log(done.active), _log(done.rows), _log(ep),
+        _log(tp),
         float(distribution == "balanced"), float(distribution == "power_law_1.2"), *[float(framework == f) for f in FRAMEWORKS],
         *[float(dtype == d) for d in ("fp8", "fp8_block", "nvfp4", "mxfp4", "int4_wo")],
     ]  # fmt: skip

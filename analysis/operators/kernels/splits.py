@@ -1,8 +1,9 @@
-"""The two splits, written down before anything is scored, and the cells that are fitted: one a GPU, framework and (for GEMM and experts) number type.
+"""The two splits, written down before the first score, and the cells that are fitted: a GPU, a framework and, for some operators, a type.
 
-Measured GPU: whole shapes are held out by a hash of their sizes alone, so that a shape is out on every GPU, framework and type at once:
-one in ten for the test, one in ten to set the intervals, the rest to fit. Unmeasured GPU: every timing of an architecture is left out
-(`gpus.ARCHITECTURES`: Ampere, Ada, Hopper, Blackwell, workstation Blackwell); the test rows are then all rows of its GPUs, test shapes or not.
+Measured GPU: whole shapes are held out by a hash of their sizes alone, so that a shape is out on every GPU and framework and in
+every type at once: one in ten for the test, one in ten to set the intervals, the rest to fit. Unmeasured GPU: every timing of an
+architecture is left out (`gpus.ARCHITECTURES`: Ampere, Ada, Hopper, Blackwell, workstation Blackwell); the test rows are then those
+of its GPUs.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def cells(path: Path, operator: str) -> Iterator[Cell]:
     sizes, kinds = list(SIZES[operator]), {"gemm": "gemm_dtype", "moe": "moe_dtype"}
     chosen = [t for t in wheel.tables(path) if t.file == FILES[operator] and t.system in SYSTEMS]
     for system, framework in sorted({(t.system, t.framework) for t in chosen}):
-        frames = []
+        frames: list[pd.DataFrame] = []
         for table in sorted(
             (t for t in chosen if (t.system, t.framework) == (system, framework)), key=lambda t: wheel.version_order(t.version)
         ):

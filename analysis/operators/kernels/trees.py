@@ -1,7 +1,7 @@
 """Boosted regression trees as plain arrays: kept small, evaluated quickly, never unpickled.
 
-A tree is a run of nodes in depth-first order: `feature` (255: a leaf), `number` (threshold in multiples of 1/1024, or the leaf's value in multiples
-of 1/8192) and `right`, the distance to the right child; the left child is the next node.
+A tree is a run of nodes in depth-first order: `feature` (255: a leaf), `number` (threshold in multiples of 1/1024, or a leaf's value in
+multiples of 1/8192) and `right`, the distance to the right child; the left child is the next node.
 """
 
 from __future__ import annotations

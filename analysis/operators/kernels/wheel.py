@@ -1,4 +1,4 @@
-"""Kernel timings out of the wheel of `aiconfigurator-core` 0.12.0 (NVIDIA, Apache-2.0): verified, read as a zip file, never imported or run."""
+"""Kernel timings out of the wheel of `aiconfigurator-core` 0.12.0 (NVIDIA, Apache-2.0): verified, read as a zip file, never run."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import pandas as pd
 
 from analysis import datasets
 from analysis.errors import InputError
+from analysis.paths import DATA
+from analysis.tables import read_csv
 
-REQUIREMENT = "aiconfigurator-core==0.12.0"
-FILE = "aiconfigurator_core-0.12.0-cp311-abi3-manylinux_2_28_x86_64.whl"
-BYTES = 81_715_575
-SHA256 = "aadc4aad0a00bf8a61c477c62bef43de479849c3aa0b1c3078068e08309eccc4"
+_ROW = read_csv(DATA / "sources" / "packages.csv").set_index("dataset").loc["aiconfigurator"]
+FILE, BYTES, SHA256 = str(_ROW["file"]), int(str(_ROW["bytes"])), str(_ROW["sha256"])
 ROOT = "aiconfigurator_core/systems/data/"
 CURE = "run `make data` (needs the network), or set ANALYSIS_DATASETS to a folder that has it"
 
@@ -111,8 +111,9 @@ def latency_columns(frame: pd.DataFrame) -> list[tuple[str, float]]:
     In `moe_a2a_perf` the column `latency` is the sum of its two columns in microseconds and has their unit.
     """
     found = []
-    micro = [c for c in frame if c.endswith("_us")]
-    for name in frame:
+    names = [str(c) for c in frame.columns]
+    micro = [c for c in names if c.endswith("_us")]
+    for name in names:
         if name in ("latency",):
             found.append((name, 1e-6 if micro else 1e-3))
         elif name.endswith("_ms"):
