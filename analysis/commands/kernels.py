@@ -9,7 +9,10 @@ import typer
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 
-CASES = "CSV with the columns op,B,M,N,K,H,device as NeuSight's tables have them; those that no operator uses may be absent"
+CASES = (
+    "CSV: op, device, dtype and the sizes of the operator (gemm: M,N,K; attention_prefill, attention_decode, moe, all_reduce, ...; see the "
+    "chapter), or op,B,M,N,K,H,device as NeuSight's tables have them for fp32 kernels"
+)
 SPEC = "YAML in the form of data/hardware/devices/*.yaml, for devices of your own"
 
 
@@ -19,14 +22,20 @@ def predict(
     out: Annotated[Path, typer.Option(help="CSV to write: the cases with latency_ms, lower_ms, upper_ms, bound and reason added")],
     device_spec: Annotated[Path | None, typer.Option(help=SPEC)] = None,
 ) -> None:
-    """Predict each case with the committed model and a 90 % interval; one that is not covered has an empty result and its reason."""
+    """Predict each case with a 90 % interval; one not covered has an empty result and a reason; status 2 where none is covered."""
     from analysis.operators.fp32_kernels import devices as kernel_devices
     from analysis.operators.fp32_kernels import model as kernel_model
     from analysis.operators.fp32_kernels.answers import answer_file
+    from analysis.operators.kernels import cases as today
 
-    own = kernel_devices.read_spec(device_spec) if device_spec else None
-    done, not_done = answer_file(cases, out, kernel_model.load(), own)
+    if today.for_today(cases):
+        done, not_done = today.answer_file(cases, out, today.read_devices(device_spec) if device_spec else None, device_spec)
+    else:
+        own = kernel_devices.read_spec(device_spec) if device_spec else None
+        done, not_done = answer_file(cases, out, kernel_model.load(), own)
     typer.echo(f"{done} cases answered, {not_done} not, in {out}")
+    if not done and not_done:
+        raise typer.Exit(2)
 
 
 @app.command()

@@ -158,30 +158,52 @@ def read_devices(path: Path) -> dict[str, Device]:
     return {name: device for key, device in found.items() for name in (key, *device.aliases)}
 
 
-def answer_file(cases: Path, out: Path, own: dict[str, Device] | None, fp32: Callable[[pd.DataFrame], Answers]) -> tuple[int, int]:
+def for_today(path: Path) -> bool:
+    """Whether a file of cases names an operator or a number type of these models, or is no CSV of cases at all."""
+    try:
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+    except (OSError, ValueError):
+        return False
+    return "op" in frame and ("dtype" in frame or bool(is_new(frame).any()))
+
+
+def _answer_fp32(frame: pd.DataFrame, device_spec: Path | None) -> Answers:
+    """The rows of the older operators, by the fp32 models."""
+    from analysis.operators.fp32_kernels import answers, devices, model
+
+    own = devices.read_spec(device_spec) if device_spec else None
+    got = answers.answer(frame, model.load(), own)
+    source = np.where(np.isfinite(got.latency_s), "fp32 kernels", "").astype(object)
+    return Answers(got.latency_s, got.lower_s, got.upper_s, source, got.reason)
+
+
+def answer_file(cases: Path, out: Path, own: dict[str, Device] | None = None, device_spec: Path | None = None) -> tuple[int, int]:
     """Answer a file of cases and write it with latency_ms, lower_ms, upper_ms, source and status added.
 
+    Rows of the older fp32 operators that name no other number type go to the fp32 models; one that names another is refused.
+
     Args:
-        fp32: answers the rows of the older fp32 operators that name no other number type.
+        own: devices of the user's own by name; device_spec: their file, for the fp32 models.
     Returns:
-        cases answered and not answered. Nothing is written where none was answered.
+        cases answered and not answered.
     """
     frame = read_cases(cases)
     new = is_new(frame)
     kind = frame["dtype"].str.strip().str.lower() if "dtype" in frame else pd.Series("", index=frame.index)
     old = ~new & kind.isin(["", "fp32", "float32"]).to_numpy()
-    parts = [(np.flatnonzero(~old), answer(frame[~old], own)), (np.flatnonzero(old), fp32(frame[old]) if old.any() else answer(frame[:0]))]
     n = len(frame)
-    columns = {c: np.full(n, np.nan) for c in ADDED[:3]} | {c: np.full(n, "", dtype=object) for c in ADDED[3:]}
-    for at, got in parts:
+    numbers = {c: np.full(n, np.nan) for c in ADDED[:3]}
+    words: dict[str, NDArray[np.object_]] = {c: np.full(n, "", dtype=object) for c in ADDED[3:]}
+    for rows, got in ((~old, answer(frame[~old], own)), (old, _answer_fp32(frame[old], device_spec) if old.any() else None)):
+        if got is None:
+            continue
         for name, values in zip(ADDED[:3], (got.latency_s, got.lower_s, got.upper_s), strict=True):
-            columns[name][at] = [float(f"{v:.9g}") for v in 1e3 * values]
-        columns["source"][at], columns["status"][at] = got.source, got.status
+            numbers[name][rows] = [float(f"{v:.9g}") for v in 1e3 * values]
+        words["source"][rows], words["status"][rows] = got.source, got.status
     typed = ~new & ~old
-    columns["status"][typed] = [
+    words["status"][typed] = [
         f"operator {op!r} is covered in fp32 only, not in {d}" for op, d in zip(frame["op"][typed], kind[typed], strict=True)
     ]
-    done = int(np.isfinite(columns["latency_ms"]).sum())
-    if done:
-        write_csv(frame.rename(columns={"latency_ms": "measured_latency_ms"}).assign(**columns), out)
+    done = int(np.isfinite(numbers["latency_ms"]).sum())
+    write_csv(frame.rename(columns={"latency_ms": "measured_latency_ms"}).assign(**numbers, **words), out)
     return done, n - done

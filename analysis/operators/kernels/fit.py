@@ -19,7 +19,7 @@ from analysis.operators.kernels.work import Floats
 MEASURED = {"trees": 100, "leaves": 31, "rate": 0.2}
 POOLED = {"trees": 150, "leaves": 15, "rate": 0.08, "minimum": 40}
 ROWS_OF_A_CELL = 30_000  # at most, drawn; fitting takes about 2 CPU-seconds a cell
-POOLED_ROWS = 160_000  # of all cells together, the same number of each
+POOLED_ROWS_OF_A_CELL = 2_000
 BINS = 4  # of the first time, in which intervals are set apart
 
 
@@ -106,8 +106,7 @@ def fit_measured(cell: Cell, sustained: Sustained, seed: int = 0) -> store.Fitte
 def fit_pooled(cells: list[Cell], levels: dict[str, Sustained], seed: int = 0) -> dict[str, store.Fitted]:
     """A forest for each architecture left out, and one of all (`none`); intervals from the other architectures' residuals."""
     rng = np.random.default_rng(seed)
-    each = POOLED_ROWS // max(len(cells), 1)
-    chosen = {cell.key: rng.permutation(np.flatnonzero(splits.bucket(cell.sizes) > 0))[:each] for cell in cells}
+    chosen = {cell.key: rng.permutation(np.flatnonzero(splits.bucket(cell.sizes) > 0))[:POOLED_ROWS_OF_A_CELL] for cell in cells}
     residuals: dict[str, tuple[Floats, Floats]] = {}
     forests: dict[str, trees.Forest] = {}
     for hidden in (*ARCHITECTURES, "none"):

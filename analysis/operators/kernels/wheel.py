@@ -100,7 +100,7 @@ def read(path: Path, table: Table) -> pd.DataFrame:
     try:
         with zipfile.ZipFile(path) as archive:
             content = archive.read(table.path)
-        return pyarrow.parquet.read_table(io.BytesIO(content)).to_pandas(types_mapper=None)
+        return pyarrow.parquet.read_table(io.BytesIO(content)).to_pandas(strings_to_categorical=True)
     except (zipfile.BadZipFile, KeyError, OSError, pyarrow.ArrowException) as error:
         raise InputError(f"{table.path} cannot be read: {str(error).splitlines()[0]}", path=path) from None
 
