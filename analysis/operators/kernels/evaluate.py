@@ -126,8 +126,8 @@ def score(wheel: Path, operator: str, folder: Path | None = None, seed: int = 0)
             frame["roofline_s"] = roofline(cell, rows, shares["none"])
             frame["nearest_s"] = nearest(cell, np.flatnonzero(place[cell.key] > 1), rows)
             others = any(gpus.load(c.system).architecture != architecture for c in of_type)
-            if architecture in pooled and others:
-                got, model = fit.features(cell, rows, levels[architecture]), pooled[architecture]
+            if f"{architecture}/{dtype}" in pooled and others:
+                got, model = fit.features(cell, rows, levels[architecture]), pooled[f"{architecture}/{dtype}"]
                 frame["hidden_s"] = got.base_s * np.exp(trees.predict(model.forest, got.values))
                 frame["hidden_log_sd"] = model.log_sd[np.digitize(got.base_s, model.edges)]
                 frame["hidden_roofline_s"] = roofline(cell, rows, shares[architecture])

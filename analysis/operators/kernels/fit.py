@@ -104,40 +104,47 @@ def fit_measured(cell: Cell, sustained: Sustained, seed: int = 0) -> store.Fitte
 
 
 def fit_pooled(cells: list[Cell], levels: dict[str, Sustained], seed: int = 0) -> dict[str, store.Fitted]:
-    """A forest for each architecture left out, and one of all (`none`); intervals from the other architectures' residuals."""
+    """A forest for each number type and architecture left out, and of all (`none/<type>`); intervals from the others' residuals."""
     rng = np.random.default_rng(seed)
-    chosen = {cell.key: rng.permutation(np.flatnonzero(splits.bucket(cell.sizes) > 0))[:POOLED_ROWS_OF_A_CELL] for cell in cells}
-    residuals: dict[str, tuple[Floats, Floats]] = {}
-    forests: dict[str, trees.Forest] = {}
-    for hidden in (*ARCHITECTURES, "none"):
-        xs, ys, ws, xt, yt, bt = [], [], [], [], [], []
-        for cell in cells:
-            got = features(cell, chosen[cell.key], levels[hidden])
-            target = np.log(cell.seconds[chosen[cell.key]] / got.base_s)
-            if gpus.load(cell.system).architecture == hidden:
-                xt.append(got.values)
-                yt.append(target)
-                bt.append(got.base_s)
-            else:
-                members = len({c.system for c in cells if gpus.load(c.system).architecture == gpus.load(cell.system).architecture})
-                xs.append(got.values)
-                ys.append(target)
-                ws.append(np.full(len(target), 1 / np.sqrt(members)))
-        if not xs:
-            continue
-        forests[hidden] = trees.fit(np.concatenate(xs), np.concatenate(ys), weight=np.concatenate(ws), **POOLED)  # type: ignore[arg-type]
-        if xt:
-            residuals[hidden] = (np.concatenate(bt), np.concatenate(yt) - trees.predict(forests[hidden], np.concatenate(xt)))
     out = {}
-    for hidden, forest in forests.items():
-        others = [residuals[a] for a in residuals if a != hidden]
-        base, residual = np.concatenate([o[0] for o in others]), np.concatenate([o[1] for o in others])
-        edges = np.quantile(base, np.arange(1, BINS) / BINS)
-        out[hidden] = store.Fitted(forest, edges, spread(base, residual, edges), np.zeros((2, 0)), "")
+    for dtype in sorted({cell.dtype for cell in cells}):
+        of_type = [cell for cell in cells if cell.dtype == dtype]
+        chosen = {cell.key: rng.permutation(np.flatnonzero(splits.bucket(cell.sizes) > 0))[:POOLED_ROWS_OF_A_CELL] for cell in of_type}
+        residuals: dict[str, tuple[Floats, Floats]] = {}
+        forests: dict[str, trees.Forest] = {}
+        for hidden in (*ARCHITECTURES, "none"):
+            xs, ys, ws, xt, yt, bt = [], [], [], [], [], []
+            for cell in of_type:
+                got = features(cell, chosen[cell.key], levels[hidden])
+                target = np.log(cell.seconds[chosen[cell.key]] / got.base_s)
+                architecture = gpus.load(cell.system).architecture
+                if architecture == hidden:
+                    xt.append(got.values)
+                    yt.append(target)
+                    bt.append(got.base_s)
+                else:
+                    members = len({c.system for c in of_type if gpus.load(c.system).architecture == architecture})
+                    xs.append(got.values)
+                    ys.append(target)
+                    ws.append(np.full(len(target), 1 / np.sqrt(members)))
+            if not xs:
+                continue
+            forests[hidden] = trees.fit(np.concatenate(xs), np.concatenate(ys), weight=np.concatenate(ws), **POOLED)  # type: ignore[arg-type]
+            if xt:
+                residuals[hidden] = (np.concatenate(bt), np.concatenate(yt) - trees.predict(forests[hidden], np.concatenate(xt)))
+        for hidden, forest in forests.items():
+            others = [residuals[a] for a in residuals if a != hidden] or list(residuals.values())
+            if others:
+                base, residual = np.concatenate([o[0] for o in others]), np.concatenate([o[1] for o in others])
+                edges = np.quantile(base, np.arange(1, BINS) / BINS)
+                sd = spread(base, residual, edges)
+            else:  # one architecture only: nothing says how far it carries
+                edges, sd = np.array([1e-5, 1e-4, 1e-3]), np.full(BINS, 0.5)
+            out[f"{hidden}/{dtype}"] = store.Fitted(forest, edges, sd, np.zeros((2, 0)), "")
     return out
 
 
-def fit_all(wheel: Path, operators: tuple[str, ...] = tuple(splits.SIZES), folder: Path | None = None) -> None:
+def fit_all(wheel: Path, operators: tuple[str, ...] = tuple(splits.SIZES), folder: Path | None = None, pooled_only: bool = False) -> None:
     """Fit every operator and write `measured_<operator>.npz`, `pooled_<operator>.npz` and `sustained.json`."""
     gemm = list(splits.cells(wheel, "gemm"))
     levels = {hidden: sustained_levels(gemm, hidden) for hidden in ("none", *ARCHITECTURES)}
@@ -147,11 +154,13 @@ def fit_all(wheel: Path, operators: tuple[str, ...] = tuple(splits.SIZES), folde
         found = gemm if operator == "gemm" else list(splits.cells(wheel, operator))
         print(operator, len(found), "cells", round(time.process_time() - began, 1), "CPU-s to read", file=sys.stderr, flush=True)
         store.write(f"pooled_{operator}", fit_pooled(found, levels), folder)
-        store.write(f"measured_{operator}", {cell.key: fit_measured(cell, levels["none"]) for cell in found}, folder)
+        if not pooled_only:
+            store.write(f"measured_{operator}", {cell.key: fit_measured(cell, levels["none"]) for cell in found}, folder)
         print(operator, round(time.process_time() - began, 1), "CPU-s", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
     from analysis.operators.kernels import wheel as wheel_reader
 
-    fit_all(wheel_reader.find(), tuple(sys.argv[1:]) or tuple(splits.SIZES))
+    arguments = [a for a in sys.argv[1:] if a != "--pooled-only"]
+    fit_all(wheel_reader.find(), tuple(arguments) or tuple(splits.SIZES), pooled_only="--pooled-only" in sys.argv)

@@ -112,7 +112,8 @@ class Kernels:
         if dtype not in known:
             return None, "", "none", f"{operator} in {dtype} was measured on no other GPU; covered: {', '.join(sorted(known))}"
         frameworks = [f for f in wanted if any(key.split("/")[1:] == [f, dtype] for key in measured)] or list(wanted)
-        return _pooled(operator).get(self._hidden), frameworks[0], "unmeasured gpu", ""
+        pooled = _pooled(operator)
+        return pooled.get(f"{self._hidden}/{dtype}") or pooled.get(self._hidden), frameworks[0], "unmeasured gpu", ""
 
     def _answer(
         self,
@@ -127,7 +128,7 @@ class Kernels:
         shape, flat = arrays[0].shape, tuple(a.ravel() for a in arrays)
         if rate_type not in self.gpu.peak_flop_per_s:
             return self._refuse(shape, f"{self.gpu.name} has no {rate_type} rate in its data sheet")
-        if self.gpu.vendor != "NVIDIA":
+        if self.gpu.vendor != "NVIDIA" or not _measured(operator):
             return self._data_sheet(operator, rate_type, flat, shape, build)
         fitted, framework, source, reason = self._model(operator, cell_type)
         if fitted is None:
