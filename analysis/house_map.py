@@ -33,7 +33,8 @@ def imported(path: Path) -> set[str]:
 
 def edges() -> dict[str, set[str]]:
     """For each room, the rooms that its files import."""
-    known, found = rooms(), defaultdict(set)
+    known = rooms()
+    found: dict[str, set[str]] = defaultdict(set)
     for room in known:
         for path in sorted((PACKAGE / room).rglob("*.py")):
             found[room] |= imported(path) & (set(known) - {room})

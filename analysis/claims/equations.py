@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from analysis.checkable import SmallCount, checkable
+from analysis.hardware.roofline import Rates, attainable_flop_per_s
 from analysis.operators.learned import attention, granite_round, message_passing
-from analysis.operators.roofline import Device, attainable_flop_per_s
 from analysis.operators.tiles import kernel_latency, kernel_latency_as_printed
 from analysis.operators.wave_scaling import wave_scaling
 
@@ -16,7 +16,7 @@ PATH_OF_THREE = np.array([[0, 1], [1, 0], [1, 2], [2, 1]])
 @checkable
 def roofline(peak: float, bandwidth: float, intensity: float) -> float:
     """Attainable performance min(peak, bandwidth * intensity) (section 2.1.1)."""
-    return attainable_flop_per_s(Device(peak, bandwidth), intensity)
+    return attainable_flop_per_s(Rates(peak, bandwidth), intensity)
 
 
 @checkable
@@ -24,7 +24,7 @@ def habitat(
     compute_s: float, memory_s: float, peak_source: float, peak_target: float, bandwidth_source: float, bandwidth_target: float
 ) -> float:
     """Time on a target device: T_c * P_s / P_t + T_m * B_s / B_t (equation 7)."""
-    return wave_scaling(compute_s, memory_s, Device(peak_source, bandwidth_source), Device(peak_target, bandwidth_target)).latency_s
+    return wave_scaling(compute_s, memory_s, Rates(peak_source, bandwidth_source), Rates(peak_target, bandwidth_target)).latency_s
 
 
 @checkable

@@ -8,9 +8,6 @@ from analysis.hardware.systems import System
 from analysis.training import communication
 from analysis.workloads.graph import Collective
 
-NETWORK_EFFICIENCY = 0.9
-"""Share of an adapter's bandwidth between nodes, as `data/models/training_efficiencies.yaml` has it."""
-
 
 def layout(groups: Sequence[Sequence[int]], devices: int) -> tuple[int, int]:
     """Members and stride of the widest group: devices 0, 8, 16, 24 are 4 members that lie 8 apart.
@@ -46,10 +43,10 @@ def exchange_s(collective: Collective, system: System, devices: int) -> float:
         inner = system.levels[0]
         inside = all(first // inner.size == second // inner.size for first, second in collective.groups if len(collective.groups[0]) == 2)
         level = inner if inside or len(system.levels) == 1 else system.levels[1]
-        share = 1.0 if level is inner else NETWORK_EFFICIENCY
+        share = 1.0 if level is inner else communication.NETWORK_EFFICIENCY
         return size / (level.bandwidth_bytes_per_s * share) + communication.HOP_LATENCY_S if size else 0.0
     members, stride = layout(collective.groups, devices)
-    group = communication.group(system, members, stride, NETWORK_EFFICIENCY)
+    group = communication.group(system, members, stride, communication.NETWORK_EFFICIENCY)
     if collective.kind == "all-reduce":
         return communication.all_reduce_s(system, group, collective.input_bytes)
     if collective.kind == "all-to-all":

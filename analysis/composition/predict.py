@@ -26,6 +26,7 @@ from analysis.composition.systolic_device import ARRAYS, arrays_of, product_s
 from analysis.errors import InputError
 from analysis.hardware import devices, systems
 from analysis.hardware.devices import Device
+from analysis.hardware.roofline import DeviceTime, Rates, time_on_device
 from analysis.hardware.systems import System
 from analysis.workloads.graph import Matmul, Module, Operator, Tensor, element_bits
 
@@ -144,12 +145,11 @@ def predict(
         if rate is not None and rate.instead and product:
             notes.setdefault(f"{unit.dtype} products at the {rate.runs_in} rate: {device.name} has no other for them")
         compute = _compute_s(unit, rate, share, device, fidelity) if rate is not None else 0.0
-        memory = unit.bytes / bandwidth
         found = by_class.setdefault(unit.kind, ClassTime())
-        time = max(compute, memory)
-        found.seconds += time
-        found.compute_s += time if compute >= memory else 0.0
-        found.memory_s += 0.0 if compute >= memory else time
+        time = DeviceTime(compute, unit.bytes / bandwidth)
+        found.seconds += time.latency_s
+        found.compute_s += time.latency_s if time.is_compute_bound else 0.0
+        found.memory_s += 0.0 if time.is_compute_bound else time.latency_s
         found.flop, found.bytes, found.runs = found.flop + unit.flop, found.bytes + unit.bytes, found.runs + unit.runs
     if fidelity == "efficiency" and share.carried:
         notes.setdefault(f"carried over from other devices: share of {', '.join(share.carried)}")
@@ -265,7 +265,7 @@ def operator_times(module: Module, prediction: Prediction) -> list[float]:
             times.append(0.0)
             continue
         rate = matrix_rate(device, work.dtype) if work.op_class in PRODUCTS else vector_rate(device, work.dtype)
-        arithmetic = (work.flops + work.transcendentals) / rate.flop_per_s if rate is not None else 0.0
-        times.append(max(arithmetic, work.bytes / device.memory_bandwidth_bytes_per_s))
+        rates = Rates(rate.flop_per_s if rate is not None else math.inf, device.memory_bandwidth_bytes_per_s)
+        times.append(time_on_device(work.flops + work.transcendentals, work.bytes, rates).latency_s)
     total = math.fsum(time * operator.trips for time, operator in zip(times, module.operators, strict=True))
     return [time * prediction.compute_s / total for time in times] if total else times

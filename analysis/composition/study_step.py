@@ -20,6 +20,7 @@ from typing import Literal
 from analysis.composition import efficiencies
 from analysis.composition.study_fusion import Kernel
 from analysis.hardware import devices, systems
+from analysis.hardware.roofline import Rates, time_on_device
 from analysis.training import communication
 from analysis.workloads.graph import Module
 from analysis.workloads.zoo import resnet as zoo_resnet
@@ -39,21 +40,6 @@ SYSTEMS = {
     "TPU-v5p": "TPU-v5p-pod",
     "TPU-v6e": "TPU-v6e-pod",
 }
-NETWORK_EFFICIENCY = 0.9
-"""Share of an adapter's bandwidth between nodes, as `data/models/training_efficiencies.yaml` has it."""
-
-
-@dataclass(frozen=True)
-class Rates:
-    """Peaks of the device of a step.
-
-    Args:
-        matrix: FLOP/s of products; vector: FLOP/s of the rest, infinite where no figure is known; bandwidth: bytes/s.
-    """
-
-    matrix: float
-    vector: float
-    bandwidth: float
 
 
 @dataclass(frozen=True)
@@ -76,8 +62,8 @@ def chip(device: str) -> tuple[str, float]:
     return (device.removesuffix(" core"), 0.5) if device.endswith(" core") else (device, 1.0)
 
 
-def rates(device: str, arithmetic: str, with_shares: bool) -> Rates:
-    """Peaks of a device for a data type, times its measured shares if asked for.
+def rates(device: str, arithmetic: str, with_shares: bool) -> tuple[Rates[float], Rates[float]]:
+    """Rates of a device for products in a data type and for the rest, times its measured shares if asked for.
 
     Args:
         device: see `chip`; arithmetic: bf16, f16, f32 or tf32.
@@ -89,9 +75,8 @@ def rates(device: str, arithmetic: str, with_shares: bool) -> Rates:
         dtype = "bf16"
     share = efficiencies.load(name) if with_shares else efficiencies.Share(matrix=1, fp32_matrix=1, memory=1)
     vector = found.vector_flop_per_s("fp32") if found.kind == "gpu" else math.inf
-    return Rates(
-        part * found.peak_flop_per_s(dtype) * share.of(arithmetic), part * vector, part * found.memory_bandwidth_bytes_per_s * share.memory
-    )
+    bandwidth = part * found.memory_bandwidth_bytes_per_s * share.memory
+    return Rates(part * found.peak_flop_per_s(dtype) * share.of(arithmetic), bandwidth), Rates(part * vector, bandwidth)
 
 
 def exchange_s(step: Step) -> float:
@@ -104,7 +89,8 @@ def exchange_s(step: Step) -> float:
         return 0.0
     name, _ = chip(step.device)
     system = systems.load(SYSTEMS[name])
-    group = communication.group(system, max(1, step.devices // 2) if step.device.endswith("core") else step.devices, 1, NETWORK_EFFICIENCY)
+    chips = max(1, step.devices // 2) if step.device.endswith("core") else step.devices
+    group = communication.group(system, chips, 1, communication.NETWORK_EFFICIENCY)
     width = 4 if step.arithmetic in ("f32", "tf32") else 2
     if step.workload == "transformer":
         size = float(shape_of(step.options["model"]).parameters * width)
@@ -120,19 +106,16 @@ def estimate(step: Step, module: Module, parts: list[Kernel], fidelity: Fidelity
     Args:
         step: the step; module: what a device runs (`Step.text`); parts: its kernels (`study_fusion.kernels`).
     """
-    speed = rates(step.device, step.arithmetic, fidelity == "shares")
+    products, others = rates(step.device, step.arithmetic, fidelity == "shares")
     by_kind: dict[str, float] = {}
+    work: list[tuple[str, float, float]]
     if fidelity == "roofline":
-        for operator in module.operators:
-            kind = operator.op_class
-            product = kind in ("matmul", "convolution")
-            time = max(operator.flops / (speed.matrix if product else speed.vector), operator.bytes / speed.bandwidth)
-            by_kind[kind] = by_kind.get(kind, 0.0) + time
+        work = [(operator.op_class, operator.flops, operator.bytes) for operator in module.operators]
     else:
-        for kernel in parts:
-            product = kernel.kind in ("matmul", "convolution")
-            time = max(kernel.flop / (speed.matrix if product else speed.vector), kernel.bytes / speed.bandwidth)
-            by_kind[kernel.kind] = by_kind.get(kernel.kind, 0.0) + time
+        work = [(kernel.kind, kernel.flop, kernel.bytes) for kernel in parts]
+    for kind, flop, moved in work:
+        time = time_on_device(flop, moved, products if kind in ("matmul", "convolution") else others)
+        by_kind[kind] = by_kind.get(kind, 0.0) + time.latency_s
     compute = math.fsum(by_kind.values())
     exchange = exchange_s(step) if fidelity == "shares" else 0.0
     return Estimate(max(compute, exchange), compute, exchange, by_kind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.operators.roofline import Device
+from analysis.hardware.roofline import Rates, time_on_device
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Scaled:
     memory_s: float
 
 
-def wave_scaling(compute_s: float, memory_s: float, source: Device, target: Device) -> Scaled:
+def wave_scaling(compute_s: float, memory_s: float, source: Rates, target: Rates) -> Scaled:
     """Scale the compute and the memory part by the ratio of peak rates: T_t = T_c P_s / P_t + T_m B_s / B_t.
 
     Args:
@@ -28,12 +28,12 @@ def wave_scaling(compute_s: float, memory_s: float, source: Device, target: Devi
     """
     if compute_s < 0 or memory_s < 0:
         raise ValueError("times cannot be negative")
-    scaled_compute_s = compute_s * source.peak_flop_per_s / target.peak_flop_per_s
+    scaled_compute_s = compute_s * source.flop_per_s / target.flop_per_s
     scaled_memory_s = memory_s * source.bandwidth_bytes_per_s / target.bandwidth_bytes_per_s
     return Scaled(scaled_compute_s + scaled_memory_s, scaled_compute_s, scaled_memory_s)
 
 
-def split_by_roofline(latency_s: float, flop: float, bytes_moved: float, source: Device) -> tuple[float, float]:
+def split_by_roofline(latency_s: float, flop: float, bytes_moved: float, source: Rates) -> tuple[float, float]:
     """Split a measured latency into a compute and a memory part, in the ratio of the two roofline terms.
 
     Args:
@@ -43,7 +43,8 @@ def split_by_roofline(latency_s: float, flop: float, bytes_moved: float, source:
     Returns:
         compute part, memory part (s), which add up to the latency.
     """
-    compute, memory = flop / source.peak_flop_per_s, bytes_moved / source.bandwidth_bytes_per_s
+    bound = time_on_device(flop, bytes_moved, source)
+    compute, memory = bound.compute_s, bound.memory_s
     if compute + memory <= 0:
         raise ValueError("a kernel without work cannot be split")
     share = compute / (compute + memory)

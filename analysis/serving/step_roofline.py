@@ -17,6 +17,7 @@ import numpy as np
 
 from analysis.errors import InputError
 from analysis.hardware.devices import Device
+from analysis.hardware.roofline import DeviceTime, Rates, time_on_device
 from analysis.serving.requests import Floats
 from analysis.serving.steps import StepTime, tabulate
 from analysis.workloads.transformers import Transformer
@@ -55,6 +56,11 @@ class Roofline:
                 raise InputError(f"expected a share above 0, at most 1, got {getattr(self, name)}", key=name)
         if self.tensor_parallel > 1 and self.link_bytes_per_s is None:
             raise InputError(f"no link of {self.device.name} is known", key="tensor_parallel")
+
+    @property
+    def rates(self) -> Rates[float]:
+        """Both reached rates of all devices."""
+        return Rates(self.flop_per_s, self.memory_bytes_per_s)
 
     @property
     def flop_per_s(self) -> float:
@@ -102,13 +108,13 @@ def experts_reached(tokens: Floats, experts: int, chosen: int) -> Floats:
     return np.asarray(experts * (1.0 - (1.0 - chosen / experts) ** np.asarray(tokens, dtype=np.float64)))
 
 
-def operator_s(setting: Roofline, operator: Operator, tokens: Floats) -> tuple[Floats, Floats]:
-    """(arithmetic, memory) seconds of an operator for so many tokens; shapes of `tokens`."""
+def operator_s(setting: Roofline, operator: Operator, tokens: Floats) -> DeviceTime[Floats]:
+    """Time of an operator for so many tokens (s); shapes of `tokens`."""
     weights = operator.inputs * operator.outputs
     flop = 2.0 * operator.count * tokens * operator.chosen * weights
     reached = experts_reached(tokens, operator.experts, operator.chosen)
     values = reached * weights + tokens * operator.chosen * (operator.inputs + operator.outputs)
-    return flop / setting.flop_per_s, operator.count * values * setting.bytes_per_value / setting.memory_bytes_per_s
+    return time_on_device(flop, operator.count * values * setting.bytes_per_value, setting.rates)
 
 
 def all_reduce_s(setting: Roofline, tokens: Floats) -> Floats:
@@ -130,7 +136,7 @@ def tokens_s(setting: Roofline, tokens: Floats) -> Floats:
     tokens = np.asarray(tokens, dtype=np.float64)
     total = all_reduce_s(setting, tokens)
     for operator in operators(setting.model):
-        total = total + np.maximum(*operator_s(setting, operator, tokens))
+        total = total + operator_s(setting, operator, tokens).latency_s
     return np.asarray(total)
 
 

@@ -22,6 +22,8 @@ MEASURED_AS = {
 """Device -> machine whose measured departures its NVLink collectives take; an H100 on NVSwitch has the H200's links."""
 
 SWITCH_REDUCTION = {"hopper", "blackwell"}
+NETWORK_EFFICIENCY = 0.9
+"""Share of an adapter's bandwidth between nodes, where `data/models/training_efficiencies.yaml` says nothing else."""
 HOP_LATENCY_S = 5e-6
 """Latency of a hop between nodes or chips: a few microseconds (NCCL's tuning assumes 2.7 to 14 for InfiniBand)."""
 

@@ -11,8 +11,10 @@ from pydantic import Field
 
 from analysis.configs import Strict, read_yaml
 from analysis.hardware.devices import Device
+from analysis.hardware.roofline import Rates, time_on_device
 from analysis.paths import DATA
 from analysis.training.block import FusedAttention, Gemm, Kernel, Stream
+from analysis.training.communication import NETWORK_EFFICIENCY
 
 
 class Efficiencies(Strict):
@@ -31,7 +33,7 @@ class Efficiencies(Strict):
     memory: float = Field(gt=0, le=1)
     kernel_s: float = Field(ge=0)
     attention: float = Field(default=0.5, gt=0, le=1)
-    network: float = Field(default=0.9, gt=0, le=1)
+    network: float = Field(default=NETWORK_EFFICIENCY, gt=0, le=1)
     wave_quantization: bool = False
 
 
@@ -99,21 +101,20 @@ def kernel_time(kernel: Kernel, device: Device, dtype: str, efficiencies: Effici
     Args:
         kernel: the kernel; device, dtype, efficiencies: what it runs on.
     """
-    moved = kernel.bytes / (device.memory_bandwidth_bytes_per_s * efficiencies.memory)
+    bandwidth = device.memory_bandwidth_bytes_per_s * efficiencies.memory
     if isinstance(kernel, Stream):
-        return KernelTime(memory_s=moved, launch_s=kernel.kernels * efficiencies.kernel_s)
-    peak = device.peak_flop_per_s(dtype)
+        return KernelTime(memory_s=kernel.bytes / bandwidth, launch_s=kernel.kernels * efficiencies.kernel_s)
     if isinstance(kernel, FusedAttention):
-        half = device.peak_flop_per_s("bf16" if dtype == "fp8" else dtype)
-        arithmetic = kernel.flop / (half * efficiencies.attention)
+        sustained = device.peak_flop_per_s("bf16" if dtype == "fp8" else dtype) * efficiencies.attention
     else:
         share = efficiencies.gemm
         if efficiencies.wave_quantization and device.sm_count and device.kind == "gpu":
             share *= wave_share(kernel, device.sm_count)
-        arithmetic = kernel.flop / (peak * share)
-    if arithmetic >= moved:
-        return KernelTime(matrix_s=arithmetic, launch_s=efficiencies.kernel_s)
-    return KernelTime(memory_s=moved, launch_s=efficiencies.kernel_s)
+        sustained = device.peak_flop_per_s(dtype) * share
+    time = time_on_device(kernel.flop, kernel.bytes, Rates(sustained, bandwidth))
+    if time.is_compute_bound:
+        return KernelTime(matrix_s=time.compute_s, launch_s=efficiencies.kernel_s)
+    return KernelTime(memory_s=time.memory_s, launch_s=efficiencies.kernel_s)
 
 
 def total(kernels: Iterable[Kernel], device: Device, dtype: str, efficiencies: Efficiencies) -> KernelTime:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.hardware.roofline import Rates, attainable_flop_per_s, time_on_device
 from analysis.operators import learned
-from analysis.operators.roofline import Device, attainable_flop_per_s, least_latency
 from analysis.operators.tiles import (
     as_waves,
     greedy_kernel_latency,
@@ -18,9 +18,9 @@ from analysis.operators.tiles import (
 )
 from analysis.operators.wave_scaling import split_by_roofline, wave_scaling
 
-V100 = Device(15.7e12, 900e9)  # NVIDIA V100 data sheet: 15.7 TFLOP/s FP32, 900 GB/s
-A100 = Device(19.5e12, 1555e9)  # NVIDIA A100 40 GB data sheet: 19.5 TFLOP/s FP32, 1,555 GB/s
-devices = st.builds(Device, st.floats(1e9, 1e15), st.floats(1e9, 1e13))
+V100 = Rates(15.7e12, 900e9)  # NVIDIA V100 data sheet: 15.7 TFLOP/s FP32, 900 GB/s
+A100 = Rates(19.5e12, 1555e9)  # NVIDIA A100 40 GB data sheet: 19.5 TFLOP/s FP32, 1,555 GB/s
+devices = st.builds(Rates, st.floats(1e9, 1e15), st.floats(1e9, 1e13))
 work = st.just(0.0) | st.floats(1, 1e15)  # no work, or at least one operation or byte
 part_s = st.just(0.0) | st.floats(1e-9, 1)
 times = st.lists(st.floats(0, 10), min_size=1, max_size=40)
@@ -30,27 +30,27 @@ def test_roofline_by_hand() -> None:
     assert V100.ridge_flop_per_byte == pytest.approx(17.444, abs=1e-3)
     assert attainable_flop_per_s(V100, 10) == 9e12  # memory side
     assert attainable_flop_per_s(V100, 100) == 15.7e12  # compute side
-    bound = least_latency(V100, 157e9, 900e6)  # 10 ms of compute, 1 ms of traffic
+    bound = time_on_device(157e9, 900e6, V100)  # 10 ms of compute, 1 ms of traffic
     assert (bound.latency_s, bound.bound_by) == (pytest.approx(0.01), "compute")
 
 
 @given(devices, work, work)
-def test_nothing_beats_the_roofline(device: Device, flop: float, bytes_moved: float) -> None:
-    bound = least_latency(device, flop, bytes_moved)
+def test_nothing_beats_the_roofline(device: Rates, flop: float, bytes_moved: float) -> None:
+    bound = time_on_device(flop, bytes_moved, device)
     assert bound.latency_s == max(bound.compute_s, bound.memory_s)
     if bytes_moved > 0 and flop > 0:
         rate = attainable_flop_per_s(device, flop / bytes_moved)
         assert flop / bound.latency_s == pytest.approx(rate, rel=1e-9)
-        assert rate <= device.peak_flop_per_s
+        assert rate <= device.flop_per_s
 
 
 def test_roofline_refuses() -> None:
     with pytest.raises(ValueError):
-        Device(0, 1)
+        Rates(0, 1)
     with pytest.raises(ValueError):
         attainable_flop_per_s(V100, -1)
     with pytest.raises(ValueError):
-        least_latency(V100, -1, 0)
+        time_on_device(-1, 0, V100)
 
 
 def test_wave_scaling_by_hand() -> None:
@@ -61,7 +61,7 @@ def test_wave_scaling_by_hand() -> None:
 
 
 @given(part_s, part_s, devices, devices)
-def test_wave_scaling_there_and_back_changes_nothing(compute_s: float, memory_s: float, one: Device, other: Device) -> None:
+def test_wave_scaling_there_and_back_changes_nothing(compute_s: float, memory_s: float, one: Rates, other: Rates) -> None:
     there = wave_scaling(compute_s, memory_s, one, other)
     assert wave_scaling(there.compute_s, there.memory_s, other, one).latency_s == pytest.approx(compute_s + memory_s, rel=1e-9)
     assert wave_scaling(compute_s, memory_s, one, one).latency_s == pytest.approx(compute_s + memory_s)
@@ -178,7 +178,7 @@ def test_ridge_agrees_with_scikit_learn() -> None:
 
 def test_all_predictors_share_one_interface() -> None:
     """Equation 3: the roofline and the linear model are called alike."""
-    roofline: learned.Predictor[tuple[float, float], Device] = lambda w, h: least_latency(h, *w).latency_s  # noqa: E731
+    roofline: learned.Predictor[tuple[float, float], Rates] = lambda w, h: time_on_device(*w, h).latency_s  # noqa: E731
     theta = np.array([1e-13, 1e-12])
-    fitted: learned.Predictor[tuple[float, float], Device] = lambda w, h: float(learned.linear(np.array(w), theta, 0.0))  # noqa: E731
+    fitted: learned.Predictor[tuple[float, float], Rates] = lambda w, h: float(learned.linear(np.array(w), theta, 0.0))  # noqa: E731
     assert [f((1e12, 1e9), V100) for f in (roofline, fitted)] == pytest.approx([1e12 / 15.7e12, 0.101])

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.hardware.roofline import DeviceTime, Rates, time_on_device
 from analysis.operators.fp32_kernels.cases import CODE, ELEMENTWISE_3, LIMITS, Codes, Floats, Operators
 from analysis.operators.fp32_kernels.devices import Gpu
 
@@ -72,25 +73,13 @@ def _flop_per_element(op: Codes) -> Floats:
     return cost[op]
 
 
-@dataclass(frozen=True)
-class Roofline:
-    """Times of the two limits, each shape (n,) in seconds."""
-
-    compute_s: Floats
-    memory_s: Floats
-
-    @property
-    def latency_s(self) -> Floats:
-        """The larger of the two."""
-        return np.maximum(self.compute_s, self.memory_s)
-
-
-def roofline(operators: Operators, gpu: Gpu, physics: Physics | None = None) -> Roofline:
+def roofline(operators: Operators, gpu: Gpu, physics: Physics | None = None) -> DeviceTime[Floats]:
     """max(flop / rate, bytes / bandwidth), at the peak or, with `physics`, at the sustained rate."""
     todo = work(operators)
     matrix = physics.sustained_flop_per_s(gpu) if physics else gpu.matrix_flop_per_s
     vector = physics.sustained_flop_per_s(gpu, matrix=False) if physics else gpu.vector_flop_per_s
-    return Roofline(todo.flop / np.where(operators.is_gemm, matrix, vector), todo.bytes_moved / gpu.bandwidth_bytes_per_s)
+    rates = Rates(np.where(operators.is_gemm, matrix, vector), gpu.bandwidth_bytes_per_s)
+    return time_on_device(todo.flop, todo.bytes_moved, rates)
 
 
 @dataclass(frozen=True)
@@ -164,5 +153,5 @@ def physical_latency_s(operators: Operators, gpu: Gpu, physics: Physics, decompo
 def bound_by(operators: Operators, gpu: Gpu, physics: Physics) -> Codes:
     """Which term of the physical model is largest: compute, memory or launch."""
     terms = roofline(operators, gpu, physics)
-    code = np.where(terms.compute_s >= terms.memory_s, LIMITS["compute"], LIMITS["memory"])
+    code = np.where(terms.is_compute_bound, LIMITS["compute"], LIMITS["memory"])
     return np.where(terms.latency_s < LAUNCH_S, LIMITS["launch"], code)

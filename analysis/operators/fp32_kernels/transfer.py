@@ -9,6 +9,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 
 from analysis import datasets
+from analysis.hardware.roofline import Rates, time_on_device
 from analysis.statistics import absolute_percentage_errors, spearman
 
 Floats = NDArray[np.float64]
@@ -46,9 +47,9 @@ def features(kind: str, table: pd.DataFrame, devices: pd.DataFrame) -> tuple[Flo
     work, moved = work_and_traffic(kind, table)
     flops = table["device"].map(devices["SingleFLOPs"]).to_numpy(dtype=float) * 1e9
     bandwidth = table["device"].map(devices["Mem_Bw"]).to_numpy(dtype=float) * 1e9
-    compute_s, memory_s = 2 * work / flops, 4 * moved / bandwidth
-    roofline = np.maximum(compute_s, memory_s)
-    return np.log(np.column_stack([compute_s, memory_s, work, moved, compute_s / memory_s])), roofline
+    time = time_on_device(2 * work, 4 * moved, Rates(flops, bandwidth))
+    physical = [time.compute_s, time.memory_s, work, moved, time.compute_s / time.memory_s]
+    return np.log(np.column_stack(physical)), time.latency_s
 
 
 def study(seed: int = 0, rows: int = ROWS) -> pd.DataFrame:
