@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar, dataclass_transform
 
+import numpy as np
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass
+from pydantic_core import ArgsKwargs
 
 from analysis.documents import construct, parse_yaml, read_text
 from analysis.errors import InputError
@@ -19,6 +23,41 @@ class Strict(BaseModel):
 
 
 Model = TypeVar("Model", bound=BaseModel)
+Made = TypeVar("Made")
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+MOST_COUNT = 1_000_000_000
+"""What a file may ask for: beyond it lies nothing that could be answered."""
+Count = Annotated[int, BeforeValidator(_plain), Field(ge=1, le=MOST_COUNT)]
+Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+@dataclass_transform(frozen_default=True)
+def configuration(cls: type[Made]) -> type[Made]:
+    """A frozen dataclass that is its own configuration: a YAML file may hold it, code may call it, one set of rules checks both.
+
+    What is refused in code is an InputError that names the key; in a YAML file `read_yaml` adds file and line.
+    """
+    made: Any = dataclass(frozen=True, config=ConfigDict(extra="forbid"))(cls)
+    check = made.__init__
+
+    @functools.wraps(check)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            check(self, *args, **kwargs)
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(str(step) for step in first["loc"]) or None
+            got = "" if isinstance(first["input"], (dict, list, ArgsKwargs)) else f" (got {first['input']!r})"
+            raise InputError(first["msg"].removeprefix("Value error, ") + got, key=key) from None
+
+    made.__init__ = __init__
+    return made
 
 
 def read_yaml_text(path: str | Path) -> tuple[Any, yaml.Node | None]:

@@ -13,7 +13,15 @@ from analysis.paths import DATA, NOTEBOOKS, ROOT
 PACKAGE = ROOT / "analysis"
 MOST_FILES = 16
 FOLDERS = sorted(path.parent for path in PACKAGE.rglob("__init__.py"))
-LARGER = {"commands": "one file a command", "serving": 34, "networks": 22, "publishing": 24, "measuring": 22, "composition": 24, "claims": 20}
+LARGER = {
+    "commands": "one file a command",
+    "serving": 34,
+    "networks": 22,
+    "publishing": 24,
+    "measuring": 22,
+    "composition": 24,
+    "claims": 20,
+}
 """Folders with more files than that, and how many they may have."""
 
 NOT_YET_CALLED = {

@@ -2,6 +2,6 @@
 
 Where to begin: `requests` (the record, CSV) and `traffic` (distributions, VIDUR's own draw) make the requests; `limits` says what a replica
 may hold; `steps` how long a batch takes (tables over tokens, grids, coefficients; `steps_linear` fits one); `simulate.simulate(...)` runs
-them under one of `schedulers.dispatch.SCHEDULERS`, `disaggregation.simulate_disaggregated(...)` on two pools; `metrics` and `tables` read
+them under one of `schedulers.names.SCHEDULERS`, `disaggregation.simulate_disaggregated(...)` on two pools; `metrics` and `tables` read
 the result. Inside: `state` (records in memory), `memory` (KV blocks), `schedulers/` (one rule a file), `engine` (the compiled loop).
 """

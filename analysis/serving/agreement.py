@@ -11,12 +11,12 @@ import pandas as pd
 from analysis.paths import DATA
 from analysis.serving.limits import Limits
 from analysis.serving.requests import Requests, read_requests
+from analysis.serving.schedulers.names import SCHEDULERS
 from analysis.serving.simulate import Result
 from analysis.serving.tables import batches_table, requests_table
 from analysis.tables import read_csv
 
 RECORDED = DATA / "recorded" / "vidur"
-SCHEDULERS = ("lightllm", "faster_transformer", "sarathi", "orca", "vllm")
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def recorded_run(name: str, folder: Path = RECORDED) -> Recorded:
     path = folder / f"requests_{name}.csv"
     return Recorded(
         name=name,
-        scheduler=next(scheduler for scheduler in SCHEDULERS if scheduler in name),
+        scheduler=max((scheduler for scheduler in SCHEDULERS if scheduler in name), key=len),
         limits=Limits(kv_blocks=7424, max_request_tokens=4096) if "long" in name else Limits(),
         requests=read_requests(path),
         latencies=read_csv(path),

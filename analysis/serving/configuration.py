@@ -30,15 +30,17 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import pandas as pd
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from analysis.configs import Strict, read_yaml
+from analysis.configs import Count, Rate, Seconds, Strict, configuration, read_yaml
 from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.serving.disaggregation import Transfer, simulate_disaggregated
-from analysis.serving.limits import Limits, Scheduler
+from analysis.serving.engine import ROUTINGS
+from analysis.serving.limits import Limits
 from analysis.serving.metrics import goodput, summary, use
 from analysis.serving.requests import Requests, read_requests
+from analysis.serving.schedulers.names import Scheduler
 from analysis.serving.simulate import Result, simulate
 from analysis.serving.step_profile import read_profile
 from analysis.serving.step_roofline import Roofline, kv_blocks, roofline
@@ -51,41 +53,23 @@ from analysis.workloads import transformers
 MOST_REQUESTS = 10_000_000
 VIDUR_BLOCKS = 7648  # of its run of Llama-2-7B on an A100
 MOST_REPLICAS = 10_000
-MOST_TOKENS = 1_000_000_000
 
-Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
 Requested = Annotated[int, Field(ge=0, le=MOST_REQUESTS)]
 Replicas = Annotated[int, Field(ge=1, le=MOST_REPLICAS)]
-Share = Annotated[float, Field(ge=0, lt=1)]
-Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class ArrivalsConfig(Strict):
-    """`traffic.Arrivals`."""
+def known_routing(name: str) -> str:
+    """A name that `engine.ROUTINGS` has."""
+    if name not in ROUTINGS:
+        raise ValueError(f"expected one of {', '.join(ROUTINGS)}")
+    return name
 
-    kind: Literal["poisson", "gamma", "uniform", "burst"] = "poisson"
-    rate_per_s: Rate = 1.0
-    cv: Rate = 1.0
 
+@configuration
+class StatedLimits(Limits):
+    """`Limits` as a file states them: without `kv_blocks` these follow from the device."""
 
-class LengthsConfig(Strict):
-    """`traffic.Lengths`."""
-
-    kind: Literal["fixed", "uniform", "zipf", "empirical"] = "fixed"
-    low: Tokens = 128
-    high: Tokens = 512
-    exponent: float = 1.0
-    values: tuple[Tokens, ...] = ()
-
-    @model_validator(mode="after")
-    def possible(self) -> LengthsConfig:
-        """Refuse what `Lengths` refuses."""
-        if self.kind == "empirical" and not self.values:
-            raise ValueError("empirical lengths need `values`")
-        if self.kind in ("uniform", "zipf") and self.high < self.low:
-            raise ValueError(f"expected low <= high, got {self.low} and {self.high}")
-        return self
+    kv_blocks: Count | None = None  # type: ignore[assignment]
 
 
 class VidurConfig(Strict):
@@ -94,8 +78,8 @@ class VidurConfig(Strict):
     count: Requested
     rate_per_s: Rate
     seed: int = 42
-    low: Tokens = 128
-    high: Tokens = 512
+    low: Count = 128
+    high: Count = 512
     prefill_to_decode: Rate = 20.0
 
 
@@ -104,9 +88,9 @@ class RequestsConfig(Strict):
 
     count: Requested | None = None
     seed: Annotated[int, Field(ge=0)] = 0
-    arrivals: ArrivalsConfig = ArrivalsConfig()
-    prompt: LengthsConfig = LengthsConfig()
-    output: LengthsConfig = LengthsConfig()
+    arrivals: Arrivals = Arrivals()
+    prompt: Lengths = Lengths()
+    output: Lengths = Lengths()
     trace: str | None = None
     vidur: VidurConfig | None = None
 
@@ -127,24 +111,7 @@ class RequestsConfig(Strict):
             return read_requests(folder / self.trace)
         if self.vidur is not None:
             return vidur_requests(**self.vidur.model_dump())
-        arrivals, prompt, output = Arrivals(**self.arrivals.model_dump()), self.prompt.model_dump(), self.output.model_dump()
-        return generate(arrivals, Lengths(**prompt), Lengths(**output), self.count or 0, self.seed)
-
-
-class LimitsConfig(Strict):
-    """`limits.Limits`."""
-
-    block_size: Tokens = 16
-    kv_blocks: Tokens | None = None
-    watermark: Share = 0.01
-    max_batch: Tokens = 128
-    max_batch_tokens: Tokens = 4096
-    chunk: Tokens = 512
-    max_request_tokens: Tokens = 512
-    max_waiting_batches: Annotated[int, Field(ge=0)] = 10
-    preemption: Literal["recompute", "swap"] = "recompute"
-    swap_s_per_block: Seconds = 0.0
-    prefix_caching: bool = False
+        return generate(self.arrivals, self.prompt, self.output, self.count or 0, self.seed)
 
 
 class LinearSteps(Strict):
@@ -231,10 +198,10 @@ class SimulationConfig(Strict):
 
     requests: RequestsConfig
     scheduler: Scheduler
-    limits: LimitsConfig = LimitsConfig()
+    limits: StatedLimits = StatedLimits()
     steps: Annotated[LinearSteps | FileSteps | ProfileSteps | RooflineSteps, Field(discriminator="kind")]
     replicas: Replicas = 1
-    routing: Literal["round_robin", "random", "least_requests", "least_waiting", "least_work"] = "round_robin"
+    routing: Annotated[str, AfterValidator(known_routing)] = "round_robin"
     seed: Annotated[int, Field(ge=0)] = 0
     slo: SloConfig = SloConfig()
     disaggregation: DisaggregationConfig | None = None
@@ -259,7 +226,7 @@ class Configuration:
             InputError: the weights do not fit, or more blocks are asked for than fit beside them.
         """
         config = self.config
-        asked = config.limits.model_dump()
+        asked = dataclasses.asdict(config.limits)
         if isinstance(config.steps, RooflineSteps):
             setting, share = config.steps.setting(), config.steps.memory_utilization
             room = kv_blocks(setting, config.limits.block_size, share)

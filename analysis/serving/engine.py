@@ -18,8 +18,15 @@ from analysis.serving.schedulers.dispatch import FASTER_TRANSFORMER, schedule
 from analysis.serving.state import NONE, Replica, put_last
 from analysis.serving.steps import Steps, step_time
 
-ROUTINGS = ("round_robin", "random", "least_requests", "least_waiting", "least_work")
 ASSIGNED, LEAST_REQUESTS, LEAST_WAITING, LEAST_WORK = range(4)
+ROUTINGS = {
+    "round_robin": ASSIGNED,
+    "random": ASSIGNED,
+    "least_requests": LEAST_REQUESTS,
+    "least_waiting": LEAST_WAITING,
+    "least_work": LEAST_WORK,
+}
+"""The one list of routings, with how the loop does each: as assigned before the run, or by the state of the replicas."""
 
 
 @inlined

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
+from analysis.configs import Count, Seconds, configuration
 from analysis.errors import InputError
 from analysis.serving.requests import Requests
-from analysis.serving.schedulers.dispatch import SCHEDULERS
+from analysis.serving.schedulers.names import PREEMPTING, kind_of
 from analysis.serving.state import LIMITS
 
-Scheduler = Literal["faster_transformer", "orca", "vllm", "sarathi", "lightllm", "vllm_v1"]
-RESERVING = ("faster_transformer", "orca")
-PREEMPTING = ("vllm", "sarathi", "vllm_v1")
 
-
-@dataclass(frozen=True)
+@configuration
 class Limits:
     """Limits of one replica; the defaults are those of the recorded VIDUR runs.
 
@@ -36,30 +33,17 @@ class Limits:
         prefix_caching: share the blocks of common prefixes (vLLM, Sarathi, vLLM v1).
     """
 
-    block_size: int = 16
-    kv_blocks: int = 7648
-    watermark: float = 0.01
-    max_batch: int = 128
-    max_batch_tokens: int = 4096
-    chunk: int = 512
-    max_request_tokens: int = 512
-    max_waiting_batches: int = 10
+    block_size: Count = 16
+    kv_blocks: Count = 7648
+    watermark: Annotated[float, Field(ge=0, lt=1)] = 0.01
+    max_batch: Count = 128
+    max_batch_tokens: Count = 4096
+    chunk: Count = 512
+    max_request_tokens: Count = 512
+    max_waiting_batches: Annotated[int, Field(ge=0)] = 10
     preemption: Literal["recompute", "swap"] = "recompute"
-    swap_s_per_block: float = 0.0
+    swap_s_per_block: Seconds = 0.0
     prefix_caching: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("block_size", "kv_blocks", "max_batch", "max_batch_tokens", "chunk", "max_request_tokens"):
-            if getattr(self, name) < 1:
-                raise InputError(f"expected at least 1, got {getattr(self, name)}", key=name)
-        if not 0 <= self.watermark < 1:
-            raise InputError(f"expected a share from 0 to below 1, got {self.watermark}", key="watermark")
-        if self.max_waiting_batches < 0 or self.swap_s_per_block < 0:
-            raise InputError(
-                "expected a number, not negative", key="max_waiting_batches" if self.max_waiting_batches < 0 else "swap_s_per_block"
-            )
-        if self.preemption not in ("recompute", "swap"):
-            raise InputError(f"expected recompute or swap, got {self.preemption}", key="preemption")
 
     @property
     def watermark_blocks(self) -> int:
@@ -74,14 +58,13 @@ def blocks_for(tokens: Any, block_size: int) -> Any:
 
 def record(limits: Limits, scheduler: str) -> NDArray[np.void]:
     """The limits as the compiled loop reads them: LIMITS, shape (1,)."""
-    if scheduler not in SCHEDULERS:
-        raise InputError(f"expected one of {', '.join(SCHEDULERS)}, got {scheduler}", key="scheduler")
-    if scheduler not in PREEMPTING and (limits.prefix_caching or limits.preemption == "swap"):
+    kind = kind_of(scheduler)
+    if not kind.preempts and (limits.prefix_caching or limits.preemption == "swap"):
         key = "prefix_caching" if limits.prefix_caching else "preemption"
         raise InputError(f"{scheduler} has none; expected one of {', '.join(PREEMPTING)}", key=key)
     by_token = scheduler == "lightllm"
     out = np.zeros(1, LIMITS)
-    out["scheduler"] = SCHEDULERS.index(scheduler)
+    out["scheduler"] = kind.code
     out["block_size"] = 1 if by_token else limits.block_size
     out["blocks"] = limits.kv_blocks * (limits.block_size if by_token else 1)
     out["watermark"] = limits.watermark_blocks if scheduler in ("vllm", "sarathi") else 0
@@ -105,13 +88,13 @@ def check_feasible(requests: Requests, limits: Limits, scheduler: str, prefilled
         InputError: names the first such request, what it needs and what there is.
     """
     if prefilled:
-        if scheduler not in PREEMPTING:
+        if not kind_of(scheduler).preempts:
             raise InputError(f"{scheduler} cannot take over prompts; expected one of {', '.join(PREEMPTING)}", key="scheduler")
         alone = requests.decode_tokens < 2
         refuse(requests, alone, requests.decode_tokens, 2, "output tokens to be worth taking over", "num_decode_tokens")
     total = requests.prefill_tokens + requests.decode_tokens
     capacity = limits.kv_blocks
-    if scheduler in RESERVING:
+    if kind_of(scheduler).reserves:
         need = np.full(len(requests), blocks_for(limits.max_request_tokens, limits.block_size))
         refuse(requests, total > limits.max_request_tokens, total, limits.max_request_tokens, "tokens", "max_request_tokens")
     elif scheduler == "lightllm":

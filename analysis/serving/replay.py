@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from analysis.serving.limits import RESERVING, Limits
+from analysis.serving.limits import Limits
 from analysis.serving.requests import read_requests
+from analysis.serving.schedulers.names import kind_of
 from analysis.serving.simulate import Result, simulate
 from analysis.serving.steps import read_recorded
 from analysis.serving.tables import batches_table, requests_table
@@ -21,7 +22,7 @@ def replay(
     Args:
         requests: CSV of requests with VIDUR's recorded column names.
         steps: CSV of batches, of which only `total_time_s` is read.
-        scheduler: one of `schedulers.dispatch.SCHEDULERS`.
+        scheduler: one of `schedulers.names.SCHEDULERS`.
         limits: of the replica.
         max_request_tokens: what Orca and FasterTransformer reserve for each request; by default the limits' own, or the longest request's
             tokens if that is more.
@@ -30,7 +31,7 @@ def replay(
     arrived, recorded, limits = read_requests(requests), read_recorded(steps), limits or Limits()
     if max_request_tokens is not None:
         limits = dataclasses.replace(limits, max_request_tokens=max_request_tokens)
-    elif scheduler in RESERVING and len(arrived):
+    elif kind_of(scheduler).reserves and len(arrived):
         longest = int((arrived.prefill_tokens + arrived.decode_tokens).max())
         limits = dataclasses.replace(limits, max_request_tokens=max(limits.max_request_tokens, longest))
     result = simulate(arrived, scheduler, recorded, limits, record_batches=True)

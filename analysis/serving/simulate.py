@@ -98,7 +98,7 @@ def simulate(
 
     Args:
         requests: what arrives.
-        scheduler: one of `schedulers.dispatch.SCHEDULERS`.
+        scheduler: one of `schedulers.names.SCHEDULERS`.
         steps: how long a batch takes.
         limits: of each replica; by default those of the recorded runs.
         replicas: how many equal replicas.
@@ -149,8 +149,7 @@ def assign(count: int, replicas: int, routing: str, seed: int) -> tuple[Ints, in
     """Replica of each request by arrival where the routing does not look at their state, and the loop's routing mode."""
     if routing == "random":
         return np.random.default_rng(seed).integers(0, replicas, count), engine.ASSIGNED
-    modes = {"least_requests": engine.LEAST_REQUESTS, "least_waiting": engine.LEAST_WAITING, "least_work": engine.LEAST_WORK}
-    mode = engine.ASSIGNED if replicas == 1 else modes.get(routing, engine.ASSIGNED)
+    mode = engine.ASSIGNED if replicas == 1 else engine.ROUTINGS[routing]
     return np.arange(count, dtype=np.int64) % replicas, mode
 
 

@@ -13,6 +13,7 @@ from analysis.paths import DATA
 from analysis.serving.limits import Limits
 from analysis.serving.metrics import summary, use
 from analysis.serving.requests import Requests
+from analysis.serving.schedulers import names
 from analysis.serving.simulate import Result, simulate
 from analysis.serving.step_profile import read_profile
 from analysis.serving.steps import StepTime
@@ -22,14 +23,7 @@ from analysis.serving.traffic import Arrivals, Lengths, generate
 PROFILED = ("vllm_200_qps2", "vllm_200_qps8", "vllm_long_200_qps2", "sarathi_long_200_qps2")
 """Recorded runs whose batches make the profile; all others are left to test it."""
 
-SCHEDULERS = {
-    "vllm": "vLLM",
-    "sarathi": "Sarathi",
-    "orca": "Orca",
-    "faster_transformer": "FasterTransformer",
-    "lightllm": "LightLLM",
-    "vllm_v1": "vLLM v1",
-}
+SCHEDULERS = {name: kind.title for name, kind in names.SCHEDULERS.items()}
 
 
 @dataclass(frozen=True)

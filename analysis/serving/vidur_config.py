@@ -19,8 +19,9 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from analysis.configs import read_yaml
 from analysis.errors import InputError
-from analysis.serving.limits import Limits, Scheduler
+from analysis.serving.limits import Limits
 from analysis.serving.requests import Requests, make_requests
+from analysis.serving.schedulers.names import Scheduler
 from analysis.serving.simulate import Result, simulate
 from analysis.serving.steps import StepTime
 from analysis.serving.traffic import vidur_arrivals, vidur_requests

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from analysis.serving.limits import Limits
 from analysis.serving.requests import Requests, make_requests
-from analysis.serving.schedulers.dispatch import SCHEDULERS
+from analysis.serving.schedulers.names import SCHEDULERS
 from analysis.serving.steps import StepTime, linear
 
+EVERY = tuple(SCHEDULERS)
 PREEMPTING = ("vllm", "sarathi", "vllm_v1")
 STEP = linear(0.01, 0.0007, 0.0003, 0.00001, 0.000002)
 
@@ -27,7 +28,7 @@ class Case:
 
 
 @st.composite
-def cases(draw: st.DrawFn, schedulers: tuple[str, ...] = SCHEDULERS, swap: bool = True, prefixes: bool = True, most: int = 25) -> Case:
+def cases(draw: st.DrawFn, schedulers: tuple[str, ...] = EVERY, swap: bool = True, prefixes: bool = True, most: int = 25) -> Case:
     """A case whose cache holds the longest request and little more."""
     count, generator = draw(st.integers(0, most)), np.random.default_rng(draw(st.integers(0, 10_000)))
     prompt, output = generator.integers(1, draw(st.sampled_from([2, 20, 60])) + 1, (2, count))

@@ -11,7 +11,7 @@ from analysis.errors import InputError
 from analysis.serving.limits import Limits
 from analysis.serving.metrics import goodput, summary, tpot_s, tpot_vidur_s, use
 from analysis.serving.requests import make_requests
-from analysis.serving.schedulers.dispatch import SCHEDULERS
+from analysis.serving.schedulers.names import SCHEDULERS
 from analysis.serving.simulate import Result, simulate
 from analysis.serving.steps import StepTime
 from analysis.serving.traffic import Arrivals, Lengths, generate, vidur_requests

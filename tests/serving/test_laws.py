@@ -10,7 +10,7 @@ from numba import njit
 
 from analysis.serving import engine
 from analysis.serving.limits import record
-from analysis.serving.schedulers.dispatch import SCHEDULERS
+from analysis.serving.schedulers.names import SCHEDULERS
 from analysis.serving.simulate import Result, initial_requests, initial_states, simulate
 from analysis.serving.state import BATCH, NONE, PREFIX, Replica
 from tests.serving.cases import Case, cases
@@ -137,7 +137,7 @@ def test_blocks_are_conserved_after_every_batch(case: Case) -> None:
     states, prefixes = initial_states(1, capacity), np.zeros(count, PREFIX)
     room = np.zeros((3, case.limits.max_batch + 1), np.int64)
     log, members, cursor, steps = np.zeros(0, BATCH), np.zeros(0, np.int64), np.zeros(2, np.int64), case.steps.compiled()
-    static, clock = SCHEDULERS.index("faster_transformer") == settings_["scheduler"][0], 0.0
+    static, clock = SCHEDULERS["faster_transformer"].code == settings_["scheduler"][0], 0.0
 
     def step(until: float, new: int = NONE) -> None:
         one_step(states, rows, room, prefixes, settings_, steps, log, members, cursor, until, new)

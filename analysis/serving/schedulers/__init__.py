@@ -1,1 +1,1 @@
-"""Batch schedulers, one file each; `dispatch` lists them."""
+"""Batch schedulers, one file each; `names` lists them, `dispatch` calls the one that a replica has."""

@@ -1,14 +1,14 @@
-"""The schedulers by name."""
+"""Which scheduler fills the next batch? By its code in `names`."""
 
 from __future__ import annotations
 
 from analysis.serving.compiled import inlined
 from analysis.serving.schedulers import faster_transformer, lightllm, orca, sarathi, vllm, vllm_v1
+from analysis.serving.schedulers.names import SCHEDULERS
 from analysis.serving.state import Replica
 
-SCHEDULERS = ("faster_transformer", "orca", "vllm", "sarathi", "lightllm", "vllm_v1")
-
-FASTER_TRANSFORMER, ORCA, VLLM, SARATHI, LIGHTLLM, VLLM_V1 = range(6)
+FASTER_TRANSFORMER, ORCA, VLLM = SCHEDULERS["faster_transformer"].code, SCHEDULERS["orca"].code, SCHEDULERS["vllm"].code
+SARATHI, LIGHTLLM = SCHEDULERS["sarathi"].code, SCHEDULERS["lightllm"].code
 
 _faster_transformer, _orca, _vllm = faster_transformer.schedule, orca.schedule, vllm.schedule
 _sarathi, _lightllm, _vllm_v1 = sarathi.schedule, lightllm.schedule, vllm_v1.schedule
