@@ -27,18 +27,18 @@ def _best(run: Callable[[], object], repeats: int = 3) -> float:
 def compile_ms() -> float:
     """CPU-milliseconds to compile a time step of the paper's network for four sequences."""
     from analysis.cores.neutrino.compiler import Network, compile_network
-    from analysis.cores.neutrino.machine import Machine
+    from analysis.cores.neutrino.machine import NeutrinoMachine
 
-    return 1e3 * _best(lambda: compile_network(Network(), Machine(), 4), 10)
+    return 1e3 * _best(lambda: compile_network(Network(), NeutrinoMachine(), 4), 10)
 
 
 def million_cycles_per_cpu_second() -> float:
     """Cycles of the machine that are simulated, a thousand time steps in a row."""
     from analysis.cores.neutrino.compiler import Network, compile_network
     from analysis.cores.neutrino.cycles import simulate
-    from analysis.cores.neutrino.machine import Machine
+    from analysis.cores.neutrino.machine import NeutrinoMachine
 
-    machine = Machine()
+    machine = NeutrinoMachine()
     program = compile_network(Network(), machine, 4).step * 1000
     return simulate(program, machine).total / _best(lambda: simulate(program, machine)) / 1e6
 
@@ -54,12 +54,12 @@ def integers_per_cpu_second() -> float:
     """Instructions a CPU-second through Neutrino's program on integers, context included."""
     from analysis.cores.neutrino.compiler import compile_network
     from analysis.cores.neutrino.int8 import Bits, network_of, quantise, run_windows
-    from analysis.cores.neutrino.machine import Machine
+    from analysis.cores.neutrino.machine import NeutrinoMachine
 
     parameters, windows = _windows()
     with threadpool_limits(1):
         model = quantise(parameters, windows, Bits())
-        compiled = compile_network(network_of(parameters), Machine(), 1)
+        compiled = compile_network(network_of(parameters), NeutrinoMachine(), 1)
         return windows.shape[0] * windows.shape[1] / _best(lambda: run_windows(model, compiled, windows, LEFT, TARGET))
 
 

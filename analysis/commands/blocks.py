@@ -37,7 +37,7 @@ def evaluate(
     from analysis.tables import read_csv, write_csv
 
     frame = read_csv(data, required=basic_block_data.REQUIRED)
-    settings = replace(basic_block_ports.Settings(), members=members)
+    settings = replace(basic_block_ports.PortSettings(), members=members)
     methods = ("additive", "ports") if quick else basic_block_trial.METHODS
     cores = arch or list(dict.fromkeys(frame["arch"]))
     tables = [basic_block_trial.compare(basic_block_data.from_table(frame, core, data), settings, [seed], methods) for core in cores]

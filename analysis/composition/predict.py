@@ -60,7 +60,7 @@ class ClassTime:
 
 
 @dataclass(frozen=True)
-class Prediction:
+class ProgramPrediction:
     """Time of a program on a device.
 
     Args:
@@ -108,7 +108,7 @@ def predict(
     f32_in: str = "fp32",
     on_chip: Callable[[Tensor], bool] | None = None,
     launch_s: float | None = None,
-) -> Prediction:
+) -> ProgramPrediction:
     """Time of a program on a device.
 
     Args:
@@ -166,14 +166,14 @@ def predict(
     seconds = math.fsum(each.seconds for each in by_class.values())
     ordered = dict(sorted(by_class.items(), key=lambda item: -item[1].seconds))
     total = seconds + exchange + launching
-    return Prediction(
+    return ProgramPrediction(
         device.name, fidelity, total, seconds, exchange, ordered, unsupported, dict(module.unknown), tuple(notes), launching, launches
     )
 
 
 def predictions(
     module: Module, device: str, fidelity: str, system: str | None = None, f32_in: str = "fp32", launch_s: float | None = None
-) -> list[Prediction]:
+) -> list[ProgramPrediction]:
     """Predictions for one or all devices at one or all fidelities.
 
     Args:
@@ -190,7 +190,7 @@ def predictions(
         raise InputError(f"expected fp32, tf32 or bf16, got {f32_in!r}", key="f32")
     machine = systems.load(system) if system else None
     chosen = list(devices.all_devices().values()) if device == "all" else [devices.load(device)]
-    found: list[Prediction] = []
+    found: list[ProgramPrediction] = []
     for each in chosen:
         wanted = (
             [name for name in FIDELITIES if name not in ON_ARRAYS or (name == "systolic" and each.name in ARRAYS)]
@@ -250,7 +250,7 @@ def _kernels(module: Module, on_chip: Callable[[Tensor], bool] | None) -> list[_
     return units
 
 
-def operator_times(module: Module, prediction: Prediction) -> list[float]:
+def operator_times(module: Module, prediction: ProgramPrediction) -> list[float]:
     """Time of one run of each operator (s): its roofline on the device, all scaled so that the runs add up to the prediction's `compute_s`.
 
     Args:

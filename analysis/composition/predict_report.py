@@ -6,10 +6,10 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.composition.predict import Prediction
+from analysis.composition.predict import ProgramPrediction
 
 
-def as_json(prediction: Prediction) -> dict[str, Any]:
+def as_json(prediction: ProgramPrediction) -> dict[str, Any]:
     """Everything that `python -m analysis hlo predict` prints of one prediction."""
     return {
         "device": prediction.device,
@@ -29,7 +29,7 @@ def as_json(prediction: Prediction) -> dict[str, Any]:
     }
 
 
-def table(predictions: list[Prediction]) -> pd.DataFrame:
+def table(predictions: list[ProgramPrediction]) -> pd.DataFrame:
     """One row for each device, fidelity and class; the class ``all`` is the whole program, ``exchange`` the collectives.
 
     Columns: device, fidelity, class, seconds, compute_bound_s, memory_bound_s (s), flop (FLOP), bytes, unsupported, unknown (text).

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.composition.predict import Prediction, operator_times
+from analysis.composition.predict import ProgramPrediction, operator_times
 from analysis.errors import InputError
 from analysis.tables import write_atomic
 from analysis.workloads.chakra.node import Node
@@ -37,7 +37,7 @@ class Step:
     exchange: Collective | None = None
 
 
-def steps(module: Module, prediction: Prediction) -> list[Step]:
+def steps(module: Module, prediction: ProgramPrediction) -> list[Step]:
     """The program in order, loops unrolled, what lies between two exchanges as one step.
 
     A kernel may hold operators from far apart, so the predicted time is spread over the operators in the ratio of their rooflines; the sum
@@ -95,7 +95,7 @@ def _inside(module: Module, scope: int, outer: int) -> bool:
     return scope == outer
 
 
-def nodes(module: Module, prediction: Prediction) -> tuple[list[Node], dict[str, tuple[int, ...]]]:
+def nodes(module: Module, prediction: ProgramPrediction) -> tuple[list[Node], dict[str, tuple[int, ...]]]:
     """Trace of all devices, one node after the other, and the devices of each group by number.
 
     Compute nodes carry their time and neither operations nor bytes, from which ASTRA-sim would make a roofline of its own.
@@ -147,7 +147,7 @@ def nodes(module: Module, prediction: Prediction) -> tuple[list[Node], dict[str,
     return found, {number: group for group, number in numbers.items()}
 
 
-def write(module: Module, prediction: Prediction, folder: Path, name: str) -> list[Path]:
+def write(module: Module, prediction: ProgramPrediction, folder: Path, name: str) -> list[Path]:
     """Write `NAME.RANK.et` for each device and `NAME.groups.json`, the groups as ASTRA-sim reads them.
 
     Args:

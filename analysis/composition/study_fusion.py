@@ -19,14 +19,14 @@ from dataclasses import dataclass
 
 from analysis.workloads.graph import Module, Operator, Tensor
 
-FREE = {
+ZERO_COST = {
     *("stablehlo.while", "stablehlo.return", "stablehlo.tuple", "stablehlo.get_tuple_element", "stablehlo.optimization_barrier"),
     *("stablehlo.constant", "stablehlo.partition_id", "stablehlo.replica_id", "stablehlo.case", "stablehlo.if"),
 }
 VIEWS = {"stablehlo.reshape"}
-TAKES = {"stablehlo.slice", "stablehlo.dynamic_slice"}
-PUTS = {"stablehlo.dynamic_update_slice", "stablehlo.scatter"}
-OWN = {"matmul", "convolution", "collective", "custom call", "sort", "fft", "linear algebra", "unknown"}
+SLICE = {"stablehlo.slice", "stablehlo.dynamic_slice"}
+UPDATE = {"stablehlo.dynamic_update_slice", "stablehlo.scatter"}
+UNFUSABLE = {"matmul", "convolution", "collective", "custom call", "sort", "fft", "linear algebra", "unknown"}
 
 
 @dataclass(frozen=True)
@@ -82,13 +82,13 @@ def kernels(module: Module, on_chip: Callable[[Tensor], bool] | None = None, aga
             origin = source.get(operand, operand)
             if (origin >= 0 and key == group[origin] and _runs(operators[origin])) or index >= len(operator.work.inputs):
                 continue
-            if operator.name in PUTS and index == 0:
+            if operator.name in UPDATE and index == 0:
                 continue  # in place
             if key == -1 and origin >= 0:
                 needed.setdefault(origin, set()).add(key)
                 continue
             stored = origins[origin] if origin >= 0 else {origin: float(operator.work.inputs[index].bytes)}
-            if operator.name in TAKES and index == 0:
+            if operator.name in SLICE and index == 0:
                 needed.setdefault(origin, set()).add(key)
                 stored = {operator.id: float(operator.work.output_bytes)} if stored else {}
             for tensor, size in stored.items():
@@ -116,7 +116,7 @@ def _origins(
         if any(hidden(tensor) for tensor in operator.work.outputs):
             found.append({})
             continue
-        if operator.name in TAKES:
+        if operator.name in SLICE:
             found.append(own)
             continue
         makers: dict[int, float] = {}
@@ -124,14 +124,14 @@ def _origins(
             origin = source.get(operand, operand)
             if index < len(operator.work.inputs):
                 makers |= found[origin] if 0 <= origin < len(found) else {origin: float(operator.work.inputs[index].bytes)}
-        cheap = operator.op_class in ("elementwise", "data movement") and operator.name not in PUTS and bool(operator.operands)
+        cheap = operator.op_class in ("elementwise", "data movement") and operator.name not in UPDATE and bool(operator.operands)
         smaller = math.fsum(makers.values()) <= size if again else not makers
         found.append(makers if cheap and smaller and operator.id not in results else own)
     return found
 
 
 def _runs(operator: Operator) -> bool:
-    return operator.name not in FREE and operator.name not in VIEWS and operator.op_class not in ("control", "constant")
+    return operator.name not in ZERO_COST and operator.name not in VIEWS and operator.op_class not in ("control", "constant")
 
 
 def _sources(operators: Iterable[Operator]) -> dict[int, int]:
@@ -144,7 +144,7 @@ def _sources(operators: Iterable[Operator]) -> dict[int, int]:
 
 
 def _ends(operator: Operator) -> bool:
-    return operator.op_class in OWN or operator.op_class == "reduction"
+    return operator.op_class in UNFUSABLE or operator.op_class == "reduction"
 
 
 def _stages(operators: Iterable[Operator], source: dict[int, int]) -> list[int]:
@@ -173,7 +173,7 @@ def _groups(operators: tuple[Operator, ...], source: dict[int, int], stage: list
         return at
 
     for operator in operators:
-        if operator.op_class in OWN or not _runs(operator):
+        if operator.op_class in UNFUSABLE or not _runs(operator):
             continue
         for operand in operator.operands:
             origin = source.get(operand, operand)
@@ -198,10 +198,10 @@ def _kernel(
     written = 0.0
     for operator in part:
         leaves = operator.id in results or any(reader != key for reader in needed.get(operator.id, ()))
-        if leaves and operator.name in PUTS:
+        if leaves and operator.name in UPDATE:
             put = operator.work.inputs[1] if operator.name == "stablehlo.dynamic_update_slice" else operator.work.inputs[-1]
             written += 0.0 if hidden(put) else float(put.bytes)
-        elif leaves and operator.name not in TAKES:
+        elif leaves and operator.name not in SLICE:
             written += math.fsum(tensor.bytes for tensor in operator.work.outputs if not hidden(tensor))
     trips = part[0].trips
     moved = math.fsum(reads.values()) + written

@@ -17,7 +17,7 @@ from analysis.errors import InputError
 from analysis.measuring.devices import MeasuredDevice
 from analysis.measuring.graphs import Graph
 from analysis.measuring.machine import machine, moment
-from analysis.measuring.operators import ALL_DIMENSIONS, DIMENSIONS, Operator
+from analysis.measuring.operators import ALL_DIMENSIONS, DIMENSIONS, MeasuredOperator
 from analysis.measuring.peaks import amount
 from analysis.measuring.session import Session
 from analysis.measuring.suites import Suite
@@ -54,7 +54,7 @@ class Campaign:
     facts: dict[str, Any]
 
 
-def operator_table(operators: Sequence[Operator]) -> pd.DataFrame:
+def operator_table(operators: Sequence[MeasuredOperator]) -> pd.DataFrame:
     """One row an operator; dimensions that its kind lacks are empty."""
     rows = [
         {
@@ -82,9 +82,9 @@ def _quieter(session: Session, request: dict[str, Any], what: str) -> dict[str, 
     return answer
 
 
-def distinct(graph: Graph) -> dict[Operator, int]:
+def distinct(graph: Graph) -> dict[MeasuredOperator, int]:
     """How often each operator stands in a graph."""
-    counts: dict[Operator, int] = {}
+    counts: dict[MeasuredOperator, int] = {}
     for node in graph.nodes:
         counts[node.operator] = counts.get(node.operator, 0) + 1
     return counts

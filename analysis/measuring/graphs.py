@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from analysis.measuring.operators import Operator
+from analysis.measuring.operators import MeasuredOperator
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class Node:
     """One operator in a graph; its result has its name."""
 
     name: str
-    operator: Operator
+    operator: MeasuredOperator
     inputs: tuple[str, ...]
 
 
@@ -40,7 +40,7 @@ class _Builder:
     nodes: list[Node] = field(default_factory=list)
 
     def add(self, name: str, kind: str, size: tuple[int, ...], *inputs: str, variant: str = "") -> str:
-        self.nodes.append(Node(name, Operator(kind, size, variant), inputs))
+        self.nodes.append(Node(name, MeasuredOperator(kind, size, variant), inputs))
         return name
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from analysis.measuring.fill import values
 from analysis.measuring.graphs import Graph
-from analysis.measuring.operators import Operator
+from analysis.measuring.operators import MeasuredOperator
 from analysis.measuring.timing import CALLS
 from analysis.measuring.unsupported import Unsupported
 
@@ -76,7 +76,7 @@ def _cudnn_attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
     return jnp.swapaxes(jax.nn.dot_product_attention(q, k, v, implementation="cudnn"), 1, 2)
 
 
-def function(operator: Operator, dtype: str = "fp32", gpu: bool = False) -> Callable[..., jax.Array]:
+def function(operator: MeasuredOperator, dtype: str = "fp32", gpu: bool = False) -> Callable[..., jax.Array]:
     """The operator as a JAX function of its activations and weights; leading dimensions may be anything.
 
     Raises:
@@ -207,7 +207,7 @@ class JaxRuntime:
         kind = ARRAYS[self.dtype]
         return [jnp.asarray(values(shape, start + index)).astype(kind) for index, shape in enumerate(shapes)]
 
-    def prepare(self, operator: Operator) -> CALLS:
+    def prepare(self, operator: MeasuredOperator) -> CALLS:
         """Calls of the compiled operator on fixed values."""
         compiled = jax.jit(function(operator, self.dtype, self.gpu))
         return _calls(compiled, tuple(self._arrays((*operator.inputs(), *operator.parameters()))), not self.gpu)

@@ -7,12 +7,12 @@ import math
 import numpy as np
 
 from analysis.measuring.fill import values
-from analysis.measuring.operators import Operator
+from analysis.measuring.operators import MeasuredOperator
 from analysis.measuring.timing import CALLS
 from analysis.measuring.unsupported import Unsupported
 
 
-def evaluate(operator: Operator, *a: np.ndarray) -> np.ndarray:
+def evaluate(operator: MeasuredOperator, *a: np.ndarray) -> np.ndarray:
     """The operator's result on given activations and weights; products in OpenBLAS, the rest in NumPy's loops.
 
     Args:
@@ -52,7 +52,7 @@ def evaluate(operator: Operator, *a: np.ndarray) -> np.ndarray:
     raise Unsupported(f"{kind} {variant} is not natural in NumPy".replace("  ", " "))
 
 
-def prepare(operator: Operator) -> CALLS:
+def prepare(operator: MeasuredOperator) -> CALLS:
     """Calls that evaluate the operator on fixed values.
 
     Raises:

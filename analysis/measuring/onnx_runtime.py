@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from analysis.measuring.fill import values
 from analysis.measuring.graphs import Graph, Node
-from analysis.measuring.operators import Operator
+from analysis.measuring.operators import MeasuredOperator
 from analysis.measuring.timing import CALLS
 
 OPSET = 20
@@ -90,7 +90,7 @@ class _Model:
         else:
             self._elementwise(variant, name, source)
 
-    def _attention(self, operator: Operator, name: str, source: list[str]) -> None:
+    def _attention(self, operator: MeasuredOperator, name: str, source: list[str]) -> None:
         if operator.variant == "fused":
             self.node("MultiHeadAttention", source, name, domain=CONTRIBUTED, num_heads=operator["heads"])
             return
@@ -109,7 +109,7 @@ class _Model:
             self.node({"add": "Add", "mul": "Mul", "relu": "Relu", "gelu": "Gelu"}[variant], source, name)
 
 
-def input_shape(operator: Operator, shape: tuple[int, ...]) -> tuple[int, ...]:
+def input_shape(operator: MeasuredOperator, shape: tuple[int, ...]) -> tuple[int, ...]:
     """An activation's shape as ONNX Runtime takes it: channels first; heads beside their width for its fused attention."""
     if operator.kind in ("conv2d", "pool"):
         return shape[0], shape[3], shape[1], shape[2]
@@ -180,7 +180,7 @@ class OnnxRuntime:
 
         return run
 
-    def prepare(self, operator: Operator) -> CALLS:
+    def prepare(self, operator: MeasuredOperator) -> CALLS:
         """Calls of a session with the one operator."""
         return self._calls(*single(operator))
 
@@ -190,7 +190,7 @@ class OnnxRuntime:
         return self._calls(graph, {"input": shape})
 
 
-def single(operator: Operator) -> tuple[Graph, dict[str, tuple[int, ...]]]:
+def single(operator: MeasuredOperator) -> tuple[Graph, dict[str, tuple[int, ...]]]:
     """A graph of one operator, and the shapes of its inputs."""
     shapes = operator.inputs()
     inputs = {f"x{index}": input_shape(operator, shape) for index, shape in enumerate(shapes)}

@@ -18,7 +18,7 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
     "transpose": ("tokens", "heads", "head_size"),
     "attention": ("batch", "heads", "queries", "keys", "head_size"),
 }
-"""Names of the dimensions of each kind of operator, in the order of `Operator.size`."""
+"""Names of the dimensions of each kind of operator, in the order of `MeasuredOperator.size`."""
 
 VARIANTS: dict[str, tuple[str, ...]] = {
     "gemm": ("", "bias"),
@@ -53,7 +53,7 @@ ALL_DIMENSIONS = tuple(dict.fromkeys(name for names in DIMENSIONS.values() for n
 
 
 @dataclass(frozen=True)
-class Operator:
+class MeasuredOperator:
     """One operator of fixed shape.
 
     Args:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.measuring.graphs import BUILDERS, Graph
-from analysis.measuring.operators import Operator
+from analysis.measuring.operators import MeasuredOperator
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Suite:
         limit_s: what is not reached within this wall time is not measured, and the tables say so.
     """
 
-    operators: tuple[Operator, ...]
+    operators: tuple[MeasuredOperator, ...]
     models: tuple[ModelRun, ...]
     budget_s: float
     limit_s: float = math.inf
@@ -49,45 +49,45 @@ def _log_uniform(rng: np.random.Generator, low: int, high: int, multiple: int = 
     return max(multiple, round(value / multiple) * multiple)
 
 
-def _gemm(rng: np.random.Generator) -> Operator:
+def _gemm(rng: np.random.Generator) -> MeasuredOperator:
     m, n, k = _log_uniform(rng, 1, 2048), _log_uniform(rng, 16, 4096, 8), _log_uniform(rng, 16, 4096, 8)
-    return Operator("gemm", (m, n, k), str(rng.choice(["", "bias"])))
+    return MeasuredOperator("gemm", (m, n, k), str(rng.choice(["", "bias"])))
 
 
-def _bmm(rng: np.random.Generator) -> Operator:
+def _bmm(rng: np.random.Generator) -> MeasuredOperator:
     size = _log_uniform(rng, 1, 64), _log_uniform(rng, 8, 512), _log_uniform(rng, 8, 512, 8), _log_uniform(rng, 16, 256, 8)
-    return Operator("bmm", size, str(rng.choice(["", "transposed"])))
+    return MeasuredOperator("bmm", size, str(rng.choice(["", "transposed"])))
 
 
-def _conv2d(rng: np.random.Generator) -> Operator:
+def _conv2d(rng: np.random.Generator) -> MeasuredOperator:
     side, channels = int(rng.choice([7, 14, 28, 32, 56, 64, 112])), _log_uniform(rng, 4, 512, 4)
     window, stride = int(rng.choice([1, 3, 3, 5, 7])), int(rng.choice([1, 1, 2]))
     depthwise = rng.uniform() < 0.15
     filters = channels if depthwise else _log_uniform(rng, 4, 512, 4)
     batch = int(rng.choice([1, 1, 1, 2, 4]))
-    return Operator("conv2d", (batch, side, side, channels, filters, window, stride, channels if depthwise else 1), "bias")
+    return MeasuredOperator("conv2d", (batch, side, side, channels, filters, window, stride, channels if depthwise else 1), "bias")
 
 
-def _softmax(rng: np.random.Generator) -> Operator:
-    return Operator("softmax", (_log_uniform(rng, 1, 32), _log_uniform(rng, 1, 1024), _log_uniform(rng, 8, 4096)))
+def _softmax(rng: np.random.Generator) -> MeasuredOperator:
+    return MeasuredOperator("softmax", (_log_uniform(rng, 1, 32), _log_uniform(rng, 1, 1024), _log_uniform(rng, 8, 4096)))
 
 
-def _norm(kind: str) -> Callable[[np.random.Generator], Operator]:
-    return lambda rng: Operator(kind, (_log_uniform(rng, 1, 2048), _log_uniform(rng, 64, 8192, 8)))
+def _norm(kind: str) -> Callable[[np.random.Generator], MeasuredOperator]:
+    return lambda rng: MeasuredOperator(kind, (_log_uniform(rng, 1, 2048), _log_uniform(rng, 64, 8192, 8)))
 
 
-def _elementwise(rng: np.random.Generator) -> Operator:
-    return Operator("elementwise", (_log_uniform(rng, 64, 2_000_000),), str(rng.choice(["add", "mul", "relu", "gelu", "silu"])))
+def _elementwise(rng: np.random.Generator) -> MeasuredOperator:
+    return MeasuredOperator("elementwise", (_log_uniform(rng, 64, 2_000_000),), str(rng.choice(["add", "mul", "relu", "gelu", "silu"])))
 
 
-def _attention(rng: np.random.Generator) -> Operator:
+def _attention(rng: np.random.Generator) -> MeasuredOperator:
     queries = _log_uniform(rng, 1, 1024) if rng.uniform() < 0.3 else 0
     keys = _log_uniform(rng, 64, 2048, 32)
     size = int(rng.choice([1, 1, 2])), int(rng.choice([1, 4, 8, 12, 16])), queries or keys, keys, int(rng.choice([32, 64, 128]))
-    return Operator("attention", size, "naive")
+    return MeasuredOperator("attention", size, "naive")
 
 
-FULL_COUNTS: dict[str, tuple[Callable[[np.random.Generator], Operator], int]] = {
+FULL_COUNTS: dict[str, tuple[Callable[[np.random.Generator], MeasuredOperator], int]] = {
     "gemm": (_gemm, 430),
     "bmm": (_bmm, 190),
     "conv2d": (_conv2d, 300),
@@ -100,16 +100,16 @@ FULL_COUNTS: dict[str, tuple[Callable[[np.random.Generator], Operator], int]] = 
 """Shapes drawn for each kind (count); each attention shape is measured naive and fused."""
 
 
-def full_operators(seed: int = 0) -> tuple[Operator, ...]:
+def full_operators(seed: int = 0) -> tuple[MeasuredOperator, ...]:
     """Distinct shapes drawn log-uniformly within the limits, shuffled so that no kind is measured at one time of day.
 
     Args:
         seed: of the draw; the committed campaign used 0.
     """
     rng = np.random.default_rng(seed)
-    chosen: dict[str, Operator] = {}
+    chosen: dict[str, MeasuredOperator] = {}
     for draw, count in FULL_COUNTS.values():
-        mine: dict[str, Operator] = {}
+        mine: dict[str, MeasuredOperator] = {}
         while len(mine) < count:
             operator = draw(rng)
             if operator.flop() <= MOST_FLOP and operator.elements() <= MOST_ELEMENTS:
@@ -117,26 +117,30 @@ def full_operators(seed: int = 0) -> tuple[Operator, ...]:
         chosen |= mine
     every = [
         *chosen.values(),
-        *(Operator("attention", operator.size, "fused") for operator in chosen.values() if operator.kind == "attention"),
+        *(MeasuredOperator("attention", operator.size, "fused") for operator in chosen.values() if operator.kind == "attention"),
     ]
     return tuple(every[index] for index in rng.permutation(len(every)))
 
 
-def quick_operators() -> tuple[Operator, ...]:
+def quick_operators() -> tuple[MeasuredOperator, ...]:
     """A small grid: every kind and variant that runtimes share, at a small, a middle and a large size."""
-    found = [Operator("elementwise", (1,), "add")]
-    found += [Operator("gemm", (m, n, n), "bias") for m in (1, 128) for n in (256, 1024)] + [Operator("gemm", (512, 512, 512))]
-    found += [Operator("bmm", (12, tokens, tokens, 64), "transposed") for tokens in (64, 256)]
+    found = [MeasuredOperator("elementwise", (1,), "add")]
+    found += [MeasuredOperator("gemm", (m, n, n), "bias") for m in (1, 128) for n in (256, 1024)] + [
+        MeasuredOperator("gemm", (512, 512, 512))
+    ]
+    found += [MeasuredOperator("bmm", (12, tokens, tokens, 64), "transposed") for tokens in (64, 256)]
     found += [
-        Operator("conv2d", (1, side, side, width, width, window, 1, 1), "bias")
+        MeasuredOperator("conv2d", (1, side, side, width, width, window, 1, 1), "bias")
         for side, width in ((56, 64), (14, 256))
         for window in (1, 3)
     ]
-    found += [Operator("conv2d", (1, 28, 28, 128, 128, 3, 1, 128), "bias")]
-    found += [Operator("softmax", (1, rows, 512)) for rows in (16, 1024)]
-    found += [Operator(kind, (rows, 1024)) for kind in ("layernorm", "rmsnorm") for rows in (8, 512)]
-    found += [Operator("elementwise", (elements,), name) for elements in (10_000, 1_000_000) for name in ("add", "relu", "gelu", "silu")]
-    found += [Operator("attention", (1, 8, tokens, tokens, 64), variant) for tokens in (128, 512) for variant in ("naive", "fused")]
+    found += [MeasuredOperator("conv2d", (1, 28, 28, 128, 128, 3, 1, 128), "bias")]
+    found += [MeasuredOperator("softmax", (1, rows, 512)) for rows in (16, 1024)]
+    found += [MeasuredOperator(kind, (rows, 1024)) for kind in ("layernorm", "rmsnorm") for rows in (8, 512)]
+    found += [
+        MeasuredOperator("elementwise", (elements,), name) for elements in (10_000, 1_000_000) for name in ("add", "relu", "gelu", "silu")
+    ]
+    found += [MeasuredOperator("attention", (1, 8, tokens, tokens, 64), variant) for tokens in (128, 512) for variant in ("naive", "fused")]
     return tuple(found)
 
 

@@ -43,7 +43,7 @@ def serve(device_name: str, cores: tuple[int, ...]) -> None:
     pin(cores)
     from analysis.measuring.devices import parse
     from analysis.measuring.graphs import BUILDERS
-    from analysis.measuring.operators import Operator
+    from analysis.measuring.operators import MeasuredOperator
     from analysis.measuring.timing import Control, measure
     from analysis.measuring.unsupported import Unsupported
 
@@ -61,7 +61,7 @@ def serve(device_name: str, cores: tuple[int, ...]) -> None:
         try:
             if "operator" in request:
                 kind, size, variant = request["operator"]
-                run = runtime.prepare(Operator(kind, tuple(size), variant))
+                run = runtime.prepare(MeasuredOperator(kind, tuple(size), variant))
             elif "model" in request:
                 run = runtime.prepare_model(BUILDERS[request["model"]](**request["arguments"]))
             else:

@@ -15,7 +15,7 @@ import numpy as np
 
 from analysis.errors import InputError
 from analysis.networks.codes import ALGORITHMS, COLLECTIVES, TOPOLOGIES
-from analysis.networks.event_simulation import Machine
+from analysis.networks.event_simulation import SimulatedSystem
 
 AWARE, UNAWARE = "Congestion_Aware", "Congestion_Unaware"
 COLUMNS = (
@@ -177,7 +177,7 @@ def check_case(case: CollectiveCase, *, path: str | Path | None = None, line: in
     check_network(case.network, path=path, line=line)
 
 
-def machine_of(network: Network, algorithms: Mapping[str, tuple[str, ...]] | None = None) -> Machine:
+def machine_of(network: Network, algorithms: Mapping[str, tuple[str, ...]] | None = None) -> SimulatedSystem:
     """The network as the compiled functions take it.
 
     Args:
@@ -188,7 +188,7 @@ def machine_of(network: Network, algorithms: Mapping[str, tuple[str, ...]] | Non
     given = algorithms or {}
     rows = [given.get(name, network.algorithm_per_dim) for name in COLLECTIVES]
     window = [[int(a[6:]) if a.startswith("direct") and a != "direct" else -1 for a in row] for row in rows]
-    return Machine(
+    return SimulatedSystem(
         aware=int(network.backend == AWARE),
         npus=int(sizes.prod()),
         dimensions=len(sizes),

@@ -238,7 +238,7 @@ def plan_dimensions(collective, baseline, dimensions, npus, order, step):
 
 
 @inner
-def workshop_cycles(chunks, phases, duration, wait, queue, queues_in_all, limit):
+def flow_shop_makespan(chunks, phases, duration, wait, queue, queues_in_all, limit):
     """Identical chunks through a line of phases: each phase has queues that run `limit` chunks at a time, first come first served.
 
     duration, wait: cycles of each phase, and of these the ones after its last registered piece of work (they settle who goes first when
@@ -347,7 +347,7 @@ def several_dimensions_cycles(arrays, i):
             else:
                 queue[k, c] = dim * queues + c % (queues // 2)
     limit = (arrays.active[i] + queues - 1) // queues
-    return workshop_cycles(chunks, phases, duration, wait, queue, dimensions * queues, limit)
+    return flow_shop_makespan(chunks, phases, duration, wait, queue, dimensions * queues, limit)
 
 
 @outer

@@ -15,7 +15,7 @@ from analysis.errors import InputError
 from analysis.networks.cases import CollectiveCase, check_case, machine_of, outside_model
 from analysis.networks.closed_forms import MOST_DIMENSIONS, case_arrays, closed_form_cycles
 from analysis.networks.codes import COLLECTIVES, NODE_COLLECTIVE
-from analysis.networks.event_simulation import Machine, Work
+from analysis.networks.event_simulation import SimulatedSystem, TraceNodes
 from analysis.networks.simulate import Run, simulate
 
 
@@ -37,11 +37,11 @@ class CollectiveResult:
     bus_bytes_per_s: float
 
 
-def single_collective(collective: int, size_bytes: int, npus: int) -> Work:
+def single_collective(collective: int, size_bytes: int, npus: int) -> TraceNodes:
     """A workload of one collective over all NPUs and nothing else."""
     zero = np.zeros(npus, np.int64)
     none = np.zeros(0, np.int64)
-    return Work(
+    return TraceNodes(
         first=np.arange(npus + 1),
         kind=zero + NODE_COLLECTIVE,
         duration_ns=zero,
@@ -64,7 +64,7 @@ def simulate_collective(case: CollectiveCase) -> Run:
     Args:
         case: a case that `outside_model` has nothing against.
     """
-    machine: Machine = machine_of(case.network)
+    machine: SimulatedSystem = machine_of(case.network)
     return simulate(machine, single_collective(COLLECTIVES[case.collective], case.size_bytes, machine.npus))
 
 

@@ -27,7 +27,7 @@ from analysis.networks.codes import (
 )
 
 
-class Machine(NamedTuple):
+class SimulatedSystem(NamedTuple):
     """The network and system settings that the compiled functions see (scalars, and arrays with one entry a dimension)."""
 
     aware: int
@@ -48,7 +48,7 @@ class Machine(NamedTuple):
     baseline: int
 
 
-class Work(NamedTuple):
+class TraceNodes(NamedTuple):
     """The nodes of all ranks: one row a node, sorted by rank and node number."""
 
     first: np.ndarray  # (ranks + 1) first row of each rank

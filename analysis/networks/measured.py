@@ -52,7 +52,7 @@ class Fabric(Strict):
         return self
 
 
-class Machine(Strict):
+class MeasuredMachine(Strict):
     """One machine, and what is known of it, the best informed first."""
 
     device: str
@@ -73,7 +73,7 @@ class Machine(Strict):
 class MachineFile(Strict):
     """`data/models/nccl_machines.yaml`."""
 
-    machines: dict[str, Machine]
+    machines: dict[str, MeasuredMachine]
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class CollectiveTime:
 
 
 @cache
-def machines() -> dict[str, Machine]:
+def machines() -> dict[str, MeasuredMachine]:
     """The machines whose tables are known, by name."""
     return read_yaml(DATA / "models" / "nccl_machines.yaml", MachineFile).machines
 

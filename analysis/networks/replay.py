@@ -18,7 +18,7 @@ from analysis.errors import InputError
 from analysis.networks.cases import CollectiveCase, Network, check_network, machine_of, network_reason, outside_model
 from analysis.networks.closed_forms import CaseArrays, case_arrays
 from analysis.networks.codes import COLLECTIVES, NODE_COLLECTIVE, NODE_COMPUTE, NODE_CPU, NODE_RECEIVE, NODE_SEND, NODE_SKIP
-from analysis.networks.event_simulation import Machine, Work
+from analysis.networks.event_simulation import SimulatedSystem, TraceNodes
 from analysis.networks.replay_fast import replay_known
 from analysis.networks.simulate import simulate
 from analysis.networks.trace import Node, work_of
@@ -42,9 +42,9 @@ class Replay:
 class Prepared:
     """A checked trace on a network, laid out; `run_prepared` is what is timed."""
 
-    machine: Machine
+    machine: SimulatedSystem
     arrays: CaseArrays
-    work: Work
+    work: TraceNodes
     nodes: list[Node]
     most_collectives: int
 
@@ -85,7 +85,9 @@ def prepare(
     return Prepared(machine, arrays, work, ordered, int(most))
 
 
-def _refuse_collectives(work: Work, nodes: list[Node], network: Network, named: Mapping[str, Network], path: str | Path | None) -> None:
+def _refuse_collectives(
+    work: TraceNodes, nodes: list[Node], network: Network, named: Mapping[str, Network], path: str | Path | None
+) -> None:
     """Refuse collectives that the tool has no answer for; a group that is not the whole machine always runs a ring."""
     names = list(COLLECTIVES)
     for row in np.flatnonzero(work.kind == NODE_COLLECTIVE).tolist():

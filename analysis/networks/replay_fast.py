@@ -28,7 +28,7 @@ COMPUTE, COMMUNICATE, HOST = range(3)
 UNKNOWN = -1  # order among the items of a cycle that no formula gives
 
 
-class Desk(NamedTuple):
+class ReplayState(NamedTuple):
     """State of a replay: ready nodes of each rank; end, order and node of each hardware slot; collectives under way by group and turn."""
 
     ready: np.ndarray
@@ -151,7 +151,7 @@ def replay_known(machine, arrays, work, most_collectives, started, ended, cycles
     free, slot_row = np.ones((ranks, 3), np.int64), np.zeros((ranks, 3), np.int64)
     open_parents = work.parents.copy()
     left = np.zeros((groups, most_collectives), np.int64)
-    desk = Desk(
+    desk = ReplayState(
         ready,
         ready_count,
         free,

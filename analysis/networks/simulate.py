@@ -30,9 +30,9 @@ from analysis.networks.event_simulation import (
     P_WORDS,
     S_WORDS,
     STREAM_WORDS,
-    Machine,
+    SimulatedSystem,
     State,
-    Work,
+    TraceNodes,
 )
 
 
@@ -59,7 +59,7 @@ def _chain(length: int, column: int, words: int) -> np.ndarray:
     return pool
 
 
-def _state(machine: Machine, work: Work, room: dict[int, int]) -> State:
+def _state(machine: SimulatedSystem, work: TraceNodes, room: dict[int, int]) -> State:
     npus, rows = machine.npus, len(work.kind)
     control = np.zeros(CONTROL_WORDS, np.int64)
     control[[EVENT_FREE, ITEM_FREE, MESSAGE_FREE]] = 0
@@ -105,7 +105,7 @@ def _state(machine: Machine, work: Work, room: dict[int, int]) -> State:
     )
 
 
-def simulate(machine: Machine, work: Work) -> Run:
+def simulate(machine: SimulatedSystem, work: TraceNodes) -> Run:
     """Simulate all ranks to the end.
 
     Args:

@@ -27,7 +27,7 @@ from analysis.networks.codes import (
     NODE_SEND,
     NODE_SKIP,
 )
-from analysis.networks.event_simulation import Work
+from analysis.networks.event_simulation import TraceNodes
 from analysis.tables import read_csv
 from analysis.workloads.chakra.node import Node
 
@@ -184,7 +184,7 @@ def work_of(
     groups: Mapping[str, tuple[int, ...]],
     peak_tflops: float | None = None,
     path: str | Path | None = None,
-) -> tuple[Work, list[Node]]:
+) -> tuple[TraceNodes, list[Node]]:
     """Check a trace and lay it out for the simulation; returns it with the nodes in the order of its rows.
 
     Compute nodes take their duration (none: 1 ns), or with `peak_tflops` the roofline of their operations and bytes. With a roofline, a
@@ -286,7 +286,7 @@ def work_of(
     first = np.searchsorted(ranks, np.arange(npus + 1)).astype(np.int64)
     _refuse_cycle(ordered, parents, child_first, child, path)
     members = [groups[name] for name in names]
-    work = Work(
+    work = TraceNodes(
         first=first,
         kind=kind,
         duration_ns=duration,

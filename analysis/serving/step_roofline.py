@@ -79,7 +79,7 @@ class Roofline:
 
 
 @dataclass(frozen=True)
-class Operator:
+class LinearOperator:
     """One linear operator of the model: `count` times weights of inputs x outputs; `experts` of which `chosen` serve a token."""
 
     name: str
@@ -90,16 +90,16 @@ class Operator:
     chosen: int = 1
 
 
-def operators(model: Transformer) -> list[Operator]:
+def operators(model: Transformer) -> list[LinearOperator]:
     """The linear operators of a forward pass, the output layer apart."""
     qkv = model.attention_width + 2 * model.kv_width
     wide = (model.ffn_matrices - 1) * model.ffn_hidden
     mixture = {"experts": model.experts, "chosen": model.experts_per_token}
     return [
-        Operator("query, key, value", model.layers, model.hidden, qkv),
-        Operator("attention output", model.layers, model.attention_width, model.hidden),
-        Operator("feed-forward in", model.layers, model.hidden, wide, **mixture),
-        Operator("feed-forward out", model.layers, model.ffn_hidden, model.hidden, **mixture),
+        LinearOperator("query, key, value", model.layers, model.hidden, qkv),
+        LinearOperator("attention output", model.layers, model.attention_width, model.hidden),
+        LinearOperator("feed-forward in", model.layers, model.hidden, wide, **mixture),
+        LinearOperator("feed-forward out", model.layers, model.ffn_hidden, model.hidden, **mixture),
     ]
 
 
@@ -108,7 +108,7 @@ def experts_reached(tokens: Floats, experts: int, chosen: int) -> Floats:
     return np.asarray(experts * (1.0 - (1.0 - chosen / experts) ** np.asarray(tokens, dtype=np.float64)))
 
 
-def operator_s(setting: Roofline, operator: Operator, tokens: Floats) -> DeviceTime[Floats]:
+def operator_s(setting: Roofline, operator: LinearOperator, tokens: Floats) -> DeviceTime[Floats]:
     """Time of an operator for so many tokens (s); shapes of `tokens`."""
     weights = operator.inputs * operator.outputs
     flop = 2.0 * operator.count * tokens * operator.chosen * weights

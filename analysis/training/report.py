@@ -11,12 +11,12 @@ from analysis.training.kernel_time import efficiencies_of
 from analysis.training.memory import RESERVE_BYTES
 from analysis.training.plan import Training
 from analysis.training.search import PLAN_COLUMNS
-from analysis.training.step import Prediction, roofline_s, stage_phases
+from analysis.training.step import StepPrediction, roofline_s, stage_phases
 
 TRACED_MICROBATCHES = 64
 
 
-def text(training: Training, prediction: Prediction) -> str:
+def text(training: Training, prediction: StepPrediction) -> str:
     """The prediction as lines for a terminal: step, throughput, parts of the time and of the memory."""
     plan = training.plan
     total = prediction.time.total_s
@@ -40,7 +40,7 @@ def text(training: Training, prediction: Prediction) -> str:
     return "\n".join(lines)
 
 
-def as_json(training: Training, prediction: Prediction) -> str:
+def as_json(training: Training, prediction: StepPrediction) -> str:
     """The prediction and its configuration as JSON: times in s, memory in bytes."""
     content = {
         "config": training.model_dump(),

@@ -76,7 +76,7 @@ class StepTime:
 
 
 @dataclass(frozen=True)
-class Prediction:
+class StepPrediction:
     """A predicted training step.
 
     Attributes:
@@ -186,7 +186,7 @@ def stage_phases(
     return ends if p == 2 else [ends[0], body(1), ends[1]]
 
 
-def predict(model: Transformer, plan: Plan, software: Software, system: System, efficiencies: Efficiencies | None = None) -> Prediction:
+def predict(model: Transformer, plan: Plan, software: Software, system: System, efficiencies: Efficiencies | None = None) -> StepPrediction:
     """Time and memory of one training step.
 
     The busiest stage works through m microbatches; filling and draining adds the other stages' passes, divided by the interleave v:
@@ -232,7 +232,7 @@ def predict(model: Transformer, plan: Plan, software: Software, system: System, 
     )
     flop = model.training_flop(plan.global_batch, plan.sequence_length)
     seconds = time.total_s
-    return Prediction(
+    return StepPrediction(
         time=time,
         memory=memory(model, plan, software),
         model_flop=flop,
@@ -300,7 +300,7 @@ def _tied_embedding_s(model: Transformer, plan: Plan, software: Software, system
     return all_reduce_s(system, ends, software.gradient_bytes * model.hidden * padded_vocab(model, plan) / plan.tensor_parallel)
 
 
-def predict_training(training: Training) -> Prediction:
+def predict_training(training: Training) -> StepPrediction:
     """`predict` of a configuration as `python -m analysis train` reads it."""
     system = training.machine()
     return predict(training.shape(), training.plan, training.software, system, efficiencies_of(system.device, training.efficiencies))

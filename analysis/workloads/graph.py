@@ -144,7 +144,7 @@ class Collective:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class OperatorWork:
     """One operator on given shapes: what it is and what one run of it costs. Operators that are alike share one.
 
     Args:
@@ -200,7 +200,7 @@ class Operator:
     """
 
     id: int
-    work: Work
+    work: OperatorWork
     operands: tuple[int, ...]
     scope: int
     trips: int

@@ -8,14 +8,14 @@ from unicorn import UC_ARCH_RISCV, UC_HOOK_CODE, UC_HOOK_MEM_READ, UC_HOOK_MEM_W
 from unicorn.riscv_const import UC_RISCV_REG_MSTATUS, UC_RISCV_REG_SP
 
 from analysis.cores.riscv import operations as op
-from analysis.cores.riscv.emulator import HEAP_BYTES, Machine
+from analysis.cores.riscv.emulator import HEAP_BYTES, EmulatedMachine
 from analysis.cores.riscv.linux import STACK_BYTES
 
 _PAGE = 4096
 FLOAT_UNIT_ON = 0x6000
 
 
-def unicorn_of(machine: Machine) -> Uc:
+def unicorn_of(machine: EmulatedMachine) -> Uc:
     """An engine with the machine's memory and stack pointer, its floating-point unit switched on."""
     engine = Uc(UC_ARCH_RISCV, UC_MODE_RISCV64)
     low, size = int(machine.state[op.STATE_IMAGE_BASE]), int(machine.state[op.STATE_IMAGE_SIZE]) - HEAP_BYTES
@@ -29,7 +29,7 @@ def unicorn_of(machine: Machine) -> Uc:
     return engine
 
 
-def walk(machine: Machine, count: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def walk(machine: EmulatedMachine, count: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """PC and memory address (0 when none) of the first `count` instructions, as unicorn executes them."""
     engine = unicorn_of(machine)
     pcs: list[int] = []

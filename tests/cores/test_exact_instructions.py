@@ -18,7 +18,7 @@ from analysis.cores.riscv import exact_float
 from analysis.cores.riscv import operations as op
 from analysis.cores.riscv.decode import Instruction, decode
 from analysis.cores.riscv.elf import read_elf
-from analysis.cores.riscv.emulator import Machine, load, run
+from analysis.cores.riscv.emulator import EmulatedMachine, load, run
 
 MASK = (1 << 64) - 1
 BOX = 0xFFFFFFFF << 32
@@ -147,7 +147,7 @@ def test_random_instructions_equal_unicorns(seed: int, tmp_path: Path) -> None:
         assert state == (engine.reg_read(UC_RISCV_REG_FRM), engine.reg_read(UC_RISCV_REG_FFLAGS)), (hex(word), instruction)
 
 
-def _machine(tmp: Path, words: list[int]) -> Machine:
+def _machine(tmp: Path, words: list[int]) -> EmulatedMachine:
     return load(read_elf(write_elf(tmp / "small.elf", words)))
 
 

@@ -16,13 +16,13 @@ from analysis.cores.neutrino.compiler import Network, buffer_bytes, compile_netw
 from analysis.cores.neutrino.costs import clock_hz, efficiency_ratio, power_for_ratio, sampling
 from analysis.cores.neutrino.cycles import epoch_cycles, simulate, step_cycles
 from analysis.cores.neutrino.int8 import Bits, largest, network_of, quantise, rescale, run_windows, saturate
-from analysis.cores.neutrino.machine import VECTOR_OPERATIONS, Machine
+from analysis.cores.neutrino.machine import VECTOR_OPERATIONS, NeutrinoMachine
 from analysis.errors import InputError
 
 PAPER = Network()
-WIDE = Machine(port=1 << 20)  # weights arrive at once: what is left is the vector engine
+WIDE = NeutrinoMachine(port=1 << 20)  # weights arrive at once: what is left is the vector engine
 
-machines = st.builds(Machine, port=st.integers(8, 1024), tiles=st.integers(1, 8), broadcast=st.booleans())
+machines = st.builds(NeutrinoMachine, port=st.integers(8, 1024), tiles=st.integers(1, 8), broadcast=st.booleans())
 networks = st.builds(
     Network, inputs=st.integers(1, 32), hidden=st.integers(1, 256), layers=st.integers(1, 2), classifier=st.integers(1, 64)
 )
@@ -31,7 +31,7 @@ networks = st.builds(
 def test_the_work_is_the_parameter_table() -> None:
     # 1,073,348 parameters (NeuroScalar, appendix), of which biases: 256 + 2 x 2 x 1024 + 64 + 2 + 1 + 1 = 4,420
     assert PAPER.macs() == 1_073_348 - 4_420
-    assert PAPER.weight_bytes() <= Machine().weight_memory
+    assert PAPER.weight_bytes() <= NeutrinoMachine().weight_memory
 
 
 @pytest.mark.parametrize(("batch", "layer"), [(1, 2066), (2, 4132), (4, 8264), (5, 10330)])
@@ -52,34 +52,34 @@ def test_cycles_of_a_layer_by_hand(batch: int, layer: int) -> None:
 @pytest.mark.parametrize(("batch", "port", "hidden_cost"), [(1, 256, False), (1, 252, True), (4, 64, False), (4, 60, True)])
 def test_the_port_that_hides_the_weights(batch: int, port: int, hidden_cost: bool) -> None:
     """Eight matrices of 65,536 bytes in 2066 cycles a sequence: 253.8 / batch bytes a cycle are the least that keep up."""
-    machine = Machine(port=port)
+    machine = NeutrinoMachine(port=port)
     layer = step_cycles(compile_network(PAPER, machine, batch), machine).by_part["layer1"]
     assert (layer > batch * 2066) == hidden_cost
 
 
 def test_one_sequence_behind_the_port_of_four() -> None:
     # 64 bytes a cycle: eight matrices take 8 x 1024 cycles, whatever the one sequence needs.
-    machine = Machine(port=64)
+    machine = NeutrinoMachine(port=64)
     cycles = step_cycles(compile_network(PAPER, machine, 1), machine)
     assert cycles.by_part["layer1"] == 8 * 65536 / 64
 
 
 def test_buffers_hold_five_sequences() -> None:
     # 2 layers x (256 + 512) + 5 x 256 = 2816 bytes a sequence; 16,384 / 2816 = 5.8
-    assert buffer_bytes(PAPER, 1) == 2816 and largest_batch(PAPER, Machine()) == 5
+    assert buffer_bytes(PAPER, 1) == 2816 and largest_batch(PAPER, NeutrinoMachine()) == 5
     with pytest.raises(InputError, match="5 fit"):
-        compile_network(PAPER, Machine(), 6)
+        compile_network(PAPER, NeutrinoMachine(), 6)
 
 
 @pytest.mark.parametrize(
     ("build", "says"),
     [
-        (lambda: Machine(lanes=0), "lanes"),
-        (lambda: Machine(weight_buffer=65536), "weight_buffer"),
-        (lambda: compile_network(Network(hidden=257), Machine(), 1), "hidden"),
-        (lambda: compile_network(Network(layers=3), Machine(), 1), "weight_memory"),
-        (lambda: compile_network(PAPER, Machine(), 0), "batch"),
-        (lambda: epoch_cycles(compile_network(PAPER, Machine(), 1), Machine(), target=300), "target"),
+        (lambda: NeutrinoMachine(lanes=0), "lanes"),
+        (lambda: NeutrinoMachine(weight_buffer=65536), "weight_buffer"),
+        (lambda: compile_network(Network(hidden=257), NeutrinoMachine(), 1), "hidden"),
+        (lambda: compile_network(Network(layers=3), NeutrinoMachine(), 1), "weight_memory"),
+        (lambda: compile_network(PAPER, NeutrinoMachine(), 0), "batch"),
+        (lambda: epoch_cycles(compile_network(PAPER, NeutrinoMachine(), 1), NeutrinoMachine(), target=300), "target"),
         (lambda: Network(inputs=0), "inputs"),
         (lambda: Bits(weights=1), "weights"),
     ],
@@ -91,7 +91,7 @@ def test_what_does_not_fit_is_refused(build: object, says: str) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(networks, machines, st.integers(1, 5))
-def test_no_cycle_without_lanes(network: Network, machine: Machine, batch: int) -> None:
+def test_no_cycle_without_lanes(network: Network, machine: NeutrinoMachine, batch: int) -> None:
     """Cycles >= multiply-accumulates / lanes; a wider port is never slower; what waits is what a port that is free at once saves."""
     compiled = compile_network(network, machine, min(batch, largest_batch(network, machine)))
     program = compiled.step + compiled.heads
@@ -106,9 +106,10 @@ def test_no_cycle_without_lanes(network: Network, machine: Machine, batch: int) 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(1, 7), st.integers(16, 512), st.booleans(), st.sampled_from([0, 64, 128, 256]), st.integers(1000, 100_000))
 def test_more_tiles_are_never_slower(tiles: int, port: int, broadcast: bool, target: int, instructions: int) -> None:
-    compiled = compile_network(PAPER, Machine(), 4)
+    compiled = compile_network(PAPER, NeutrinoMachine(), 4)
     few, more = (
-        epoch_cycles(compiled, Machine(port=port, broadcast=broadcast, tiles=t), instructions, target=target) for t in (tiles, tiles + 1)
+        epoch_cycles(compiled, NeutrinoMachine(port=port, broadcast=broadcast, tiles=t), instructions, target=target)
+        for t in (tiles, tiles + 1)
     )
     assert more.cycles <= few.cycles + 1e-6
     assert few.utilisation <= 1 and more.utilisation <= 1  # and no faster than all lanes of all tiles allow
@@ -116,7 +117,7 @@ def test_more_tiles_are_never_slower(tiles: int, port: int, broadcast: bool, tar
 
 def test_a_batch_never_costs_more_for_each_sequence() -> None:
     for port in (16, 64, 256):
-        machine = Machine(port=port)
+        machine = NeutrinoMachine(port=port)
         each = [step_cycles(compile_network(PAPER, machine, batch), machine).total / batch for batch in range(1, 6)]
         assert each == sorted(each, reverse=True)
 
@@ -229,13 +230,13 @@ def _by_the_equations(q: object, window: list[list[int]], left: int, target: int
 def test_the_program_computes_the_equations_bit_for_bit(seed: int, bits: Bits, batch: int) -> None:
     parameters, windows = _small(seed)
     q = quantise(parameters, windows, bits)
-    got = run_windows(q, compile_network(network_of(parameters), Machine(), batch), windows, left=2, target=4)
+    got = run_windows(q, compile_network(network_of(parameters), NeutrinoMachine(), batch), windows, left=2, target=4)
     for index, window in enumerate(windows):
         expected = np.array(_by_the_equations(q, q.features(window).tolist(), 2, 4))
         np.testing.assert_allclose(got.short[index], expected[:, 0] * q.head_step[-2], rtol=1e-12)
         np.testing.assert_allclose(got.long[index], expected[:, 1] * q.head_step[-1], rtol=1e-12)
         np.testing.assert_allclose(got.logits[index], expected[:, 2:] * q.classifier_step, rtol=1e-12)
-    operations = {i.operation for i in compile_network(network_of(parameters), Machine(), batch).step}
+    operations = {i.operation for i in compile_network(network_of(parameters), NeutrinoMachine(), batch).step}
     assert operations | {"relu", "store"} == {*VECTOR_OPERATIONS, "stage"}
 
 
@@ -244,7 +245,7 @@ def test_wide_integers_are_fp32() -> None:
     parameters, windows = _small(5, hidden=24, deviation=0.3)  # pre-activations stay within the tables' reach
     jax_parameters = {name: jnp.asarray(value) for name, value in parameters.items()}
     short, long, logits = lstm.heads(jax_parameters, lstm.encode(jax_parameters, jnp.asarray(windows, jnp.float32)))
-    compiled = compile_network(network_of(parameters), Machine(), 2)
+    compiled = compile_network(network_of(parameters), NeutrinoMachine(), 2)
     errors = []
     for bits in (Bits(), Bits(12, 12, 12, 18), Bits(20, 16, 16, 24)):
         got = run_windows(quantise(parameters, windows, bits), compiled, windows, 0, windows.shape[1])

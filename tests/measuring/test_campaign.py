@@ -19,13 +19,13 @@ from analysis.measuring.compare import compare
 from analysis.measuring.devices import MeasuredDevice, choose_cores, default_devices, parse
 from analysis.measuring.folder import CAMPAIGN, quiet, read, read_facts
 from analysis.measuring.graphs import resnet50
-from analysis.measuring.operators import Operator
+from analysis.measuring.operators import MeasuredOperator
 from analysis.measuring.session import Session
 from analysis.measuring.suites import ModelRun, Suite
 from analysis.tables import read_csv
 
 DEVICE = MeasuredDevice("jax", 1, "fp32")
-OPERATORS = (Operator("gemm", (4, 4, 4)), Operator("softmax", (1, 2, 3)))
+OPERATORS = (MeasuredOperator("gemm", (4, 4, 4)), MeasuredOperator("softmax", (1, 2, 3)))
 MODELS = (ModelRun("resnet50", {"side": 32}),)
 
 

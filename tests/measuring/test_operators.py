@@ -8,7 +8,7 @@ import pytest
 
 from analysis.measuring import graphs, jax_runtime, numpy_runtime, onnx_runtime
 from analysis.measuring.fill import values
-from analysis.measuring.operators import DIMENSIONS, VARIANTS, Operator
+from analysis.measuring.operators import DIMENSIONS, VARIANTS, MeasuredOperator
 from analysis.measuring.suites import full_operators, suite
 from analysis.measuring.unsupported import Unsupported
 
@@ -26,7 +26,9 @@ SMALL = {
     "attention": (2, 2, 8, 12, 4),
 }
 EVERY = [
-    Operator(kind, (1, 8, 8, 3, 8, 8) if variant == "mean" else SMALL[kind], variant) for kind in DIMENSIONS for variant in VARIANTS[kind]
+    MeasuredOperator(kind, (1, 8, 8, 3, 8, 8) if variant == "mean" else SMALL[kind], variant)
+    for kind in DIMENSIONS
+    for variant in VARIANTS[kind]
 ]
 
 
@@ -35,7 +37,7 @@ def onnx() -> onnx_runtime.OnnxRuntime:
     return onnx_runtime.OnnxRuntime(1)
 
 
-def _through_onnx(runtime: onnx_runtime.OnnxRuntime, operator: Operator) -> np.ndarray:
+def _through_onnx(runtime: onnx_runtime.OnnxRuntime, operator: MeasuredOperator) -> np.ndarray:
     """The operator in ONNX Runtime, its images and heads laid out as the others have them; it fills in the same values."""
     graph, inputs = onnx_runtime.single(operator)
     session, _ = runtime.session(graph, inputs)
@@ -55,7 +57,7 @@ def _through_onnx(runtime: onnx_runtime.OnnxRuntime, operator: Operator) -> np.n
 
 
 @pytest.mark.parametrize("operator", EVERY, ids=lambda operator: operator.name)
-def test_runtimes_agree(operator: Operator, onnx: onnx_runtime.OnnxRuntime) -> None:
+def test_runtimes_agree(operator: MeasuredOperator, onnx: onnx_runtime.OnnxRuntime) -> None:
     jax.config.update("jax_default_matmul_precision", "highest")
     arrays = [values(shape, index) for index, shape in enumerate((*operator.inputs(), *operator.parameters()))]
     result = np.asarray(jax.jit(jax_runtime.function(operator))(*arrays))
@@ -70,19 +72,19 @@ def test_runtimes_agree(operator: Operator, onnx: onnx_runtime.OnnxRuntime) -> N
 @pytest.mark.parametrize(("dtype", "tolerance"), [("tf32", 2e-3), ("bf16", 2e-2), ("fp8", 0.3)])
 def test_narrow_types_compute_the_same_product(dtype: str, tolerance: float) -> None:
     """The data types of a GPU, run on a CPU: the product in fewer bits, within a few of their roundings (2^-11, 2^-8, 2^-4 of a term)."""
-    operator = Operator("gemm", (16, 8, 32))
+    operator = MeasuredOperator("gemm", (16, 8, 32))
     x, w = (10 * values(shape, index) for index, shape in enumerate((*operator.inputs(), *operator.parameters())))
     kind = jax_runtime.ARRAYS[dtype]
     got = jax.jit(jax_runtime.function(operator, dtype))(jax.numpy.asarray(x, kind), jax.numpy.asarray(w, kind))
     np.testing.assert_allclose(np.asarray(got, np.float32), x @ w, atol=tolerance * np.abs(x @ w).max())
     if dtype == "fp8":
         with pytest.raises(Unsupported):
-            jax_runtime.function(Operator("softmax", (1, 2, 2)), dtype)
+            jax_runtime.function(MeasuredOperator("softmax", (1, 2, 2)), dtype)
 
 
 def test_blocked_attention_is_attention() -> None:
     # Several blocks of queries and keys, against the definition in double precision.
-    operator = Operator("attention", (1, 2, 520, 768, 16), "fused")
+    operator = MeasuredOperator("attention", (1, 2, 520, 768, 16), "fused")
     q, k, v = (20 * values(shape, index) for index, shape in enumerate(operator.inputs()))
     scores = np.einsum("bhqd,bhkd->bhqk", q.astype(float), k) / 4
     weights = np.exp(scores - scores.max(-1, keepdims=True))
@@ -94,16 +96,20 @@ def test_blocked_attention_is_attention() -> None:
 @pytest.mark.parametrize(
     ("operator", "flop", "elements"),
     [
-        (Operator("gemm", (128, 768, 3072)), 2 * 128 * 768 * 3072, 128 * 3072 + 3072 * 768 + 128 * 768),
-        (Operator("bmm", (12, 128, 128, 64), "transposed"), 2 * 12 * 128 * 128 * 64, 12 * (2 * 128 * 64 + 128 * 128)),
+        (MeasuredOperator("gemm", (128, 768, 3072)), 2 * 128 * 768 * 3072, 128 * 3072 + 3072 * 768 + 128 * 768),
+        (MeasuredOperator("bmm", (12, 128, 128, 64), "transposed"), 2 * 12 * 128 * 128 * 64, 12 * (2 * 128 * 64 + 128 * 128)),
         # ResNet-50's first layer: 118,013,952 multiply-accumulates (112 x 112 x 64 x 7 x 7 x 3)
-        (Operator("conv2d", (1, 224, 224, 3, 64, 7, 2, 1), "bias"), 2 * 118_013_952, 224 * 224 * 3 + 7 * 7 * 3 * 64 + 64 + 112 * 112 * 64),
+        (
+            MeasuredOperator("conv2d", (1, 224, 224, 3, 64, 7, 2, 1), "bias"),
+            2 * 118_013_952,
+            224 * 224 * 3 + 7 * 7 * 3 * 64 + 64 + 112 * 112 * 64,
+        ),
         # a depthwise 3x3 over 28 x 28 x 128
-        (Operator("conv2d", (1, 28, 28, 128, 128, 3, 1, 128), "bias"), 2 * 28 * 28 * 128 * 9, 2 * 28 * 28 * 128 + 9 * 128 + 128),
-        (Operator("attention", (1, 2, 3, 5, 7), "naive"), 2 * 3 * 5 * (4 * 7 + 5), 2 * (2 * 3 * 7 + 2 * 5 * 7)),
+        (MeasuredOperator("conv2d", (1, 28, 28, 128, 128, 3, 1, 128), "bias"), 2 * 28 * 28 * 128 * 9, 2 * 28 * 28 * 128 + 9 * 128 + 128),
+        (MeasuredOperator("attention", (1, 2, 3, 5, 7), "naive"), 2 * 3 * 5 * (4 * 7 + 5), 2 * (2 * 3 * 7 + 2 * 5 * 7)),
     ],
 )
-def test_work_by_hand(operator: Operator, flop: int, elements: int) -> None:
+def test_work_by_hand(operator: MeasuredOperator, flop: int, elements: int) -> None:
     assert (operator.flop(), operator.elements()) == (flop, elements)
 
 
@@ -152,4 +158,4 @@ def test_suites_cover_what_is_promised() -> None:
 )
 def test_impossible_operators_are_refused(kind: str, size: tuple[int, ...], variant: str) -> None:
     with pytest.raises(ValueError, match="expected"):
-        Operator(kind, size, variant)
+        MeasuredOperator(kind, size, variant)

@@ -24,7 +24,7 @@ from analysis.operators.blocks import trial as basic_block_trial
 from analysis.paths import DATA
 from analysis.tables import read_csv
 
-QUICK = basic_block_ports.Settings(resources=8, steps=500, members=1)
+QUICK = basic_block_ports.PortSettings(resources=8, steps=500, members=1)
 PORTS = 3
 KINDS = [(0,), (1,), (2,), (0, 1), (1, 2), (0, 1, 2)]
 """A made-up core: instruction i is one micro-operation, or two, that may run on the ports of kind i."""
@@ -138,7 +138,7 @@ def test_traits_say_what_instructions_share(name: str, expected: set[str]) -> No
 @settings(max_examples=20, deadline=None)
 def test_the_order_of_instructions_does_not_matter_to_the_graph_net(order: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)
-    wanted = graph_net.Settings(width=8)
+    wanted = graph_net.GraphNetSettings(width=8)
     weights = graph_net.initial(6, 3, wanted, seed)
     members, present, traits = rng.integers(0, 6, (2, 4)), rng.integers(0, 3, (2, 4)).astype(float), rng.normal(size=(6, 3))
     first = graph_net.apply(weights, jnp.asarray(members), jnp.asarray(present), jnp.asarray(traits), wanted.rounds)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from analysis import datasets
 from analysis.errors import InputError
 from analysis.operators.networks import few_shot, few_shot_spaces, few_shot_trial
-from analysis.operators.networks.few_shot import Prior, Settings
+from analysis.operators.networks.few_shot import FewShotSettings, Prior
 from analysis.paths import DATA
 from analysis.tables import read_csv
 
@@ -68,7 +68,7 @@ def made_up(seed: int, devices: int = 6, count: int = 300) -> tuple[np.ndarray, 
     return features, features @ (mixes @ hidden + own).T
 
 
-def prior_of(seed: int, wanted: Settings) -> tuple[Prior, np.ndarray]:
+def prior_of(seed: int, wanted: FewShotSettings) -> tuple[Prior, np.ndarray]:
     features, latency = made_up(seed)
     measured = np.arange(200)
     surfaces = few_shot.source_surfaces(features, [(measured, latency[measured, d]) for d in range(5)])
@@ -78,7 +78,7 @@ def prior_of(seed: int, wanted: Settings) -> tuple[Prior, np.ndarray]:
 @given(st.integers(0, 20), st.floats(0.01, 100), st.floats(-50, 50), st.sampled_from([0.0, 4.0]))
 @settings(max_examples=20, deadline=None)
 def test_units_and_offsets_of_the_new_device_do_not_matter(seed: int, factor: float, offset: float, tail: float) -> None:
-    known, truth = prior_of(seed, Settings(tail=tail))
+    known, truth = prior_of(seed, FewShotSettings(tail=tail))
     samples = np.arange(10) * 7
     plain = few_shot.predict(known, samples, truth[samples])
     changed = few_shot.predict(known, samples, factor * truth[samples] + offset)
@@ -89,7 +89,7 @@ def test_units_and_offsets_of_the_new_device_do_not_matter(seed: int, factor: fl
 @given(st.integers(0, 20))
 @settings(max_examples=10, deadline=None)
 def test_without_noise_the_samples_are_met_and_with_endless_noise_only_the_mean_is_left(seed: int) -> None:
-    known, truth = prior_of(seed, Settings(noise=1e-9, tail=0.0))
+    known, truth = prior_of(seed, FewShotSettings(noise=1e-9, tail=0.0))
     samples = np.arange(10) * 7
     np.testing.assert_allclose(few_shot.predict(known, samples, truth[samples]).latency[samples], truth[samples], rtol=1e-3)
     deaf = Prior(known.mean, known.basis, replace(known.settings, noise=1e9))
@@ -101,7 +101,7 @@ def test_without_noise_the_samples_are_met_and_with_endless_noise_only_the_mean_
 @settings(max_examples=5, deadline=None)
 def test_each_chosen_sample_lowers_the_expected_error_most(seed: int) -> None:
     """Brute force: the covariance after conditioning on each candidate in turn, by its formula, summed over the judged architectures."""
-    known, _ = prior_of(seed, Settings())
+    known, _ = prior_of(seed, FewShotSettings())
     pool, judged = np.arange(0, 300, 20), np.arange(5, 300, 30)
     chosen = few_shot.choose(known, 3, pool, judged)
     assert len(set(chosen)) == 3 and set(chosen) <= set(pool)
@@ -132,7 +132,7 @@ def test_sources_help_where_ten_samples_alone_do_not() -> None:
     features, latency = made_up(3, count=400)
     names = [f"d{i}" for i in range(6)]
     space = few_shot_spaces.Space("mine", features, dict(zip(names, latency.T, strict=True)), tuple(names[:5]), ("d5",))
-    scores = few_shot_trial.new_device_scores(space, 0, Settings(), [10, 50]).set_index(["method", "samples"])["spearman"]
+    scores = few_shot_trial.new_device_scores(space, 0, FewShotSettings(), [10, 50]).set_index(["method", "samples"])["spearman"]
     assert scores["scratch", 10] < 0.8 < 0.93 < scores["prior_chosen", 10]
     assert scores["prior_chosen", 50] > scores["prior_chosen", 10] - 0.01
 
@@ -148,7 +148,7 @@ def test_the_interval_of_a_mean_is_students() -> None:
 )
 def test_the_frozen_figures_are_what_the_data_give() -> None:
     frozen = DATA / "frozen" / "few_shot"
-    chosen = Settings(**read_csv(frozen / "settings.csv").iloc[0].to_dict())
+    chosen = FewShotSettings(**read_csv(frozen / "settings.csv").iloc[0].to_dict())
     (situation,) = few_shot_trial.situations(few_shot_spaces.load("fbnet"), 0, [chosen])
     kept = read_csv(frozen / "ten_samples.csv").set_index(["space", "device", "method", "seed"])["spearman"]
     for method in ("ridge", "prior_chosen"):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from analysis.operators.fp32_kernels.transfer import work_and_traffic
 from analysis.operators.networks import fusion_detection as detection
 from analysis.operators.networks.few_shot_spaces import Space, one_hot
-from analysis.operators.networks.fusion_detection import Operator, SimulatedDevice
+from analysis.operators.networks.fusion_detection import SimulatedDevice, TimedOperator
 from analysis.operators.networks.sums import additive_accuracy
 
 LIGHT = ("batch norm", "relu", "hard swish", "add")
@@ -29,8 +29,8 @@ def test_without_noise_every_rule_is_found_and_none_invented(fused: set[tuple[st
     assert found == fused
 
 
-def operators(*kinds: str) -> list[Operator]:
-    return [Operator(kind, 14, 8, 8) for kind in kinds]
+def operators(*kinds: str) -> list[TimedOperator]:
+    return [TimedOperator(kind, 14, 8, 8) for kind in kinds]
 
 
 def test_kernels_are_cut_where_no_rule_holds_or_a_result_is_read_twice() -> None:

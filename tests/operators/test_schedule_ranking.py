@@ -77,7 +77,7 @@ def test_orders_do_not_read_the_gpu_that_is_left_out() -> None:
     sweeps = made_up()
     spoilt = replace(sweeps, near_best=sweeps.near_best.copy())
     spoilt.near_best[1] = ~spoilt.near_best[1]
-    few = schedule_ranking.Settings(width=8, steps=20, batch=8)
+    few = schedule_ranking.RankingSettings(width=8, steps=20, batch=8)
     first, second = (schedule_ranking.orders(case, 1, few, 0) for case in (sweeps, spoilt))
     for name, scores in first.items():
         np.testing.assert_allclose(scores, second[name], rtol=1e-5, err_msg=name)
@@ -86,7 +86,9 @@ def test_orders_do_not_read_the_gpu_that_is_left_out() -> None:
 def test_the_ranking_model_learns_what_the_sweeps_hold() -> None:
     sweeps = made_up()
     found = (
-        schedule_ranking.evaluate(sweeps, schedule_ranking.Settings(width=32, steps=150, batch=12)).groupby("method")["tries_mean"].mean()
+        schedule_ranking.evaluate(sweeps, schedule_ranking.RankingSettings(width=32, steps=150, batch=12))
+        .groupby("method")["tries_mean"]
+        .mean()
     )
     assert found["ranked"] < 0.7 * found["random"]
     assert all(math.isfinite(value) for value in found)

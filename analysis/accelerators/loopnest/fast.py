@@ -23,7 +23,7 @@ from analysis.accelerators.loopnest.tables import Array, Tables
 READS, FILLS, UPDATES, TILE, PARTITION = range(5)
 
 
-class Work(NamedTuple):
+class TilingWork(NamedTuple):
     """What follows from the factors alone, whatever the order of the loops; filled by `measure`.
 
     Attributes:
@@ -62,7 +62,7 @@ class Work(NamedTuple):
     found: Array
 
 
-def new_work(tab: Tables) -> Work:
+def new_work(tab: Tables) -> TilingWork:
     """Work arrays for a problem and a design."""
     levels, tensors = tab.keeps.shape
     dimensions, ranks, axes = tab.sizes.size, tab.rank_terms.shape[1], tab.axis_size.size
@@ -70,7 +70,7 @@ def new_work(tab: Tables) -> Work:
     def integers(*shape: int) -> Array:
         return np.zeros(shape, dtype=np.int64)
 
-    return Work(
+    return TilingWork(
         integers(levels, dimensions),
         integers(levels, dimensions),
         integers(axes, dimensions),
@@ -94,7 +94,7 @@ def new_work(tab: Tables) -> Work:
 
 
 @njit(cache=True, error_model="numpy")
-def measure(tab: Tables, temporal: Array, spatial: Array, work: Work, counts: Array) -> tuple[int, int]:
+def measure(tab: Tables, temporal: Array, spatial: Array, work: TilingWork, counts: Array) -> tuple[int, int]:
     """Fill `work`, and tile and partition words of `counts`.
 
     Returns:
@@ -164,7 +164,7 @@ def measure(tab: Tables, temporal: Array, spatial: Array, work: Work, counts: Ar
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def line_up(temporal: Array, order: Array, work: Work) -> None:
+def line_up(temporal: Array, order: Array, work: TilingWork) -> None:
     """List the loops in time above 1, innermost first."""
     n = 0
     for level in range(temporal.shape[0] - 1, -1, -1):
@@ -193,7 +193,7 @@ def within(moved: Array, spread: Array) -> bool:
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def gap_traffic(tab: Tables, t: int, level: int, spatial: Array, lane_order: Array, work: Work) -> None:
+def inter_level_traffic(tab: Tables, t: int, level: int, spatial: Array, lane_order: Array, work: TilingWork) -> None:
     """Words that one instance of `level` reads for its children, delivers to them, and that they pass on, into `work.found[level]`."""
     words, groups, lanes = work.words[level + 1, t], work.groups[level, t], work.lanes[level]
     found = work.found[level]
@@ -276,7 +276,7 @@ def gap_traffic(tab: Tables, t: int, level: int, spatial: Array, lane_order: Arr
 
 
 @njit(cache=True, error_model="numpy")
-def settle(tab: Tables, t: int, cycles: int, work: Work, counts: Array, ports: Array) -> float:
+def accumulate_accesses(tab: Tables, t: int, cycles: int, work: TilingWork, counts: Array, ports: Array) -> float:
     """Turn traffic between neighbouring levels into accesses of the levels that keep tensor t; returns joules, adds to `ports` [L, 2]."""
     levels = tab.keeps.shape[0]
     found, content, lanes = work.found, work.content, work.lanes
@@ -343,7 +343,7 @@ def price(
     order: Array,
     spatial: Array,
     lane_order: Array,
-    work: Work,
+    work: TilingWork,
     counts: Array,
     ports: Array,
 ) -> tuple[float, int]:
@@ -356,11 +356,11 @@ def price(
         for level in range(levels - 1):
             lanes, groups = work.lanes[level], work.groups[level, t]
             if tab.keeps[level + 1, t] or (tab.slides[t] and groups < lanes):
-                gap_traffic(tab, t, level, spatial, lane_order, work)
+                inter_level_traffic(tab, t, level, spatial, lane_order, work)
             else:
                 # Requests pass through: only the share of them that one read serves matters.
                 work.found[level, 0], work.found[level, 1], work.found[level, 2] = groups, lanes, 0
-        energy += settle(tab, t, cycles, work, counts, ports)
+        energy += accumulate_accesses(tab, t, cycles, work, counts, ports)
     return energy, slow_down(tab, cycles, ports)
 
 
@@ -372,7 +372,7 @@ def count_many(
     order: Array,
     spatial: Array,
     lane_order: Array,
-    work: Work,
+    work: TilingWork,
     energy: Array,
     cycles: Array,
     overflows: Array,

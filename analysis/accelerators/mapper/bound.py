@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from analysis.accelerators.loopnest.fast import Work, settle, slow_down
+from analysis.accelerators.loopnest.fast import TilingWork, accumulate_accesses, slow_down
 from analysis.accelerators.loopnest.lanes import linked_lanes
 from analysis.accelerators.loopnest.tables import Array, Tables
 
@@ -24,7 +24,7 @@ CLEAN, COINCIDES, LINKS = range(3)
 
 
 @njit(cache=True, error_model="numpy")
-def loops_of_rank(tab: Tables, t: int, r: int, level: int, temporal: Array, work: Work, bounds: Array, moves: Array) -> int:
+def loops_of_rank(tab: Tables, t: int, r: int, level: int, temporal: Array, work: TilingWork, bounds: Array, moves: Array) -> int:
     """Bounds of the loops in time down to `level` that move a tensor in rank r, and how far; returns how many there are."""
     n = 0
     for above in range(level + 1):
@@ -56,7 +56,7 @@ def may_coincide(n: int, moves: Array, i: int, j: int) -> bool:
 
 @njit(cache=True, error_model="numpy")
 def may_link(
-    tab: Tables, t: int, level: int, temporal: Array, spatial: Array, lane_order: Array, work: Work, bounds: Array, moves: Array
+    tab: Tables, t: int, level: int, temporal: Array, spatial: Array, lane_order: Array, work: TilingWork, bounds: Array, moves: Array
 ) -> bool:
     """Whether tiles that neighbours pass on could change anything that is counted at this gap, in some order."""
     lanes, groups = work.lanes[level], work.groups[level, t]
@@ -107,7 +107,7 @@ def may_link(
 
 @njit(cache=True, error_model="numpy")
 def gap_bound(
-    tab: Tables, t: int, level: int, temporal: Array, spatial: Array, lane_order: Array, work: Work, bounds: Array, moves: Array
+    tab: Tables, t: int, level: int, temporal: Array, spatial: Array, lane_order: Array, work: TilingWork, bounds: Array, moves: Array
 ) -> int:
     """Least traffic at a gap into `work.found[level]`; returns what its cost can depend on: CLEAN, COINCIDES or LINKS."""
     dimensions = temporal.shape[1]
@@ -166,7 +166,7 @@ def least_cost(
     temporal: Array,
     spatial: Array,
     lane_order: Array,
-    work: Work,
+    work: TilingWork,
     counts: Array,
     ports: Array,
     loops: Array,
@@ -182,5 +182,5 @@ def least_cost(
     for t in range(tab.relevant.shape[0]):
         for level in range(temporal.shape[0] - 1):
             state = max(state, gap_bound(tab, t, level, temporal, spatial, lane_order, work, loops[0], loops[1]))
-        energy += settle(tab, t, cycles, work, counts, ports)
+        energy += accumulate_accesses(tab, t, cycles, work, counts, ports)
     return energy, slow_down(tab, cycles, ports), state

@@ -15,14 +15,14 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from analysis.accelerators.loopnest.fast import PARTITION, Work
+from analysis.accelerators.loopnest.fast import PARTITION, TilingWork
 from analysis.accelerators.loopnest.lanes import linked_lanes
 from analysis.accelerators.loopnest.tables import Array, Tables
 from analysis.accelerators.mapper.bound import may_coincide
 
 
 @njit(cache=True, error_model="numpy")
-def linear_energy(tab: Tables, t: int, work: Work, counts: Array, found: Array) -> float:
+def linear_energy(tab: Tables, t: int, work: TilingWork, counts: Array, found: Array) -> float:
     """`fast.settle` without rounding up and one word short of every count, on traffic [L, 2] given as reals."""
     levels = tab.keeps.shape[0]
     content, energy = 0.0, 0.0
@@ -48,7 +48,7 @@ def linear_energy(tab: Tables, t: int, work: Work, counts: Array, found: Array) 
 
 
 @njit(cache=True, error_model="numpy")
-def links_matter(tab: Tables, t: int, level: int, spatial: Array, lane_order: Array, work: Work) -> bool:
+def links_matter(tab: Tables, t: int, level: int, spatial: Array, lane_order: Array, work: TilingWork) -> bool:
     """Whether tiles that neighbours pass on can change what is counted at a gap, for some loops outside it."""
     lanes, groups = work.lanes[level], work.groups[level, t]
     kept = tab.keeps[level + 1, t]
@@ -90,7 +90,7 @@ def coefficients(
     spatial: Array,
     lane_order: Array,
     outside: float,
-    work: Work,
+    work: TilingWork,
     counts: Array,
     found: Array,
     out: Array,
@@ -133,7 +133,7 @@ def coefficients(
 
 
 @njit(cache=True, error_model="numpy")
-def _kept_away(tab: Tables, t: int, d: int, level: int, above: int, work: Work) -> float:
+def _kept_away(tab: Tables, t: int, d: int, level: int, above: int, work: TilingWork) -> float:
     """Part of a child's tile that is new when a loop over d at level `above` advances alone."""
     for r in range(tab.rank_terms.shape[1]):
         for k in range(tab.rank_terms[t, r]):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from analysis.accelerators.loopnest.fast import Work, measure, price
+from analysis.accelerators.loopnest.fast import TilingWork, measure, price
 from analysis.accelerators.loopnest.tables import Array, Tables
 from analysis.accelerators.mapper.bound import CLEAN, LINKS, MOST, least_cost
 from analysis.accelerators.mapper.inner import coefficients, least_over_types, share_outside, window_share
@@ -45,7 +45,7 @@ def bound_configurations(
     inner_first: Array,
     groups_first: Array,
     lane_order: Array,
-    work: Work,
+    work: TilingWork,
     bounds: Array,
     chosen: Array,
     stats: Array,
@@ -122,7 +122,7 @@ def bound_configurations(
 
 
 @njit(cache=True, error_model="numpy")
-def _least_share(tab: Tables, t: int, split: int, left_over: Array, work: Work) -> float:
+def _least_share(tab: Tables, t: int, split: int, left_over: Array, work: TilingWork) -> float:
     """Least window share over the gaps whose tile only outer loops move."""
     least = 1.0
     for level in range(split, tab.keeps.shape[0] - 1):
@@ -146,7 +146,7 @@ def open_configurations(
     inner_first: Array,
     forced: Array,
     lane_order: Array,
-    work: Work,
+    work: TilingWork,
     shared: Array,
     best: Array,
     best_temporal: Array,

@@ -70,7 +70,7 @@ class Trained:
 
 
 @dataclass(frozen=True)
-class Prediction:
+class RetirePrediction:
     """Cycles since the previous instruction retired, as predicted: shape (n, designs) each.
 
     Attributes:
@@ -253,7 +253,7 @@ def _most_likely(p: Parameters, numbers: jax.Array, opclass: jax.Array, remember
     return jnp.argmax(logits(p, numbers, opclass, remembered, step, designs), axis=-1)
 
 
-def predict(trunk: Trunk, features: ProgramFeatures, blocks: NDArray[np.int64] | None = None, batch: int = 32) -> Prediction:
+def predict(trunk: Trunk, features: ProgramFeatures, blocks: NDArray[np.int64] | None = None, batch: int = 32) -> RetirePrediction:
     """Predicted latencies of a trace, or of some of its blocks (in their order).
 
     Every block of `BLOCK` instructions is run by itself, behind four times `WARM_UP` instructions that come before it.
@@ -284,7 +284,7 @@ def predict(trunk: Trunk, features: ProgramFeatures, blocks: NDArray[np.int64] |
             classes = np.take_along_axis(whole, best[:length, b].T, axis=1).T
             likely.append(np.where(best[:length, b] == CLASSES.of(said), said, classes).astype(np.int32))
             expected.append(said + trunk.residual[features.place[here]].astype(np.float32))
-    return Prediction(np.concatenate(likely), np.concatenate(expected))
+    return RetirePrediction(np.concatenate(likely), np.concatenate(expected))
 
 
 def without_memory(trunk: Trunk) -> Trunk:

@@ -16,7 +16,7 @@ from analysis.cores.learning.lstm import encode, heads, predicted_target
 from analysis.cores.learning.paper_training import PaperModel, block_windows
 from analysis.cores.neutrino.compiler import compile_network
 from analysis.cores.neutrino.int8 import Bits, network_of, quantise, run_windows
-from analysis.cores.neutrino.machine import Machine
+from analysis.cores.neutrino.machine import NeutrinoMachine
 
 VARIANTS: dict[str, Bits] = {
     "all 8 bits, cell 16 (Neutrino)": Bits(),
@@ -65,7 +65,7 @@ def evaluate(
         cut.append((one.name, window.cut(scaled, starts), truth, known))
     every = np.concatenate(calibration).astype(float)
     parameters = {name: np.asarray(value) for name, value in model.parameters.items()}
-    compiled = compile_network(network_of(parameters), Machine(), 1)  # the batch changes nothing in the results
+    compiled = compile_network(network_of(parameters), NeutrinoMachine(), 1)  # the batch changes nothing in the results
     integers = {name: quantise(parameters, every, bits) for name, bits in VARIANTS.items()}
     rows = []
     for name, inputs, truth, known in cut:

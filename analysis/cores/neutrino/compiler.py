@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.cores.neutrino.machine import STAGE, Instruction, Machine
+from analysis.cores.neutrino.machine import STAGE, Instruction, NeutrinoMachine
 from analysis.errors import InputError
 
 GATES = ("i", "f", "g", "o")
@@ -74,13 +74,13 @@ def buffer_bytes(network: Network, batch: int) -> int:
     return batch * (network.layers * 3 * network.hidden + 5 * network.hidden)
 
 
-def largest_batch(network: Network, machine: Machine) -> int:
+def largest_batch(network: Network, machine: NeutrinoMachine) -> int:
     """Sequences whose state fits into the local input buffer."""
     return machine.input_buffer // buffer_bytes(network, 1)
 
 
 class _Emitter:
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: NeutrinoMachine) -> None:
         self.machine = machine
         self.program: list[Instruction] = []
         self.slot = 0
@@ -105,7 +105,7 @@ class _Emitter:
             self.program += operations
 
 
-def compile_network(network: Network, machine: Machine, batch: int) -> Compiled:
+def compile_network(network: Network, machine: NeutrinoMachine, batch: int) -> Compiled:
     """The static program of one tile.
 
     Args:

@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from analysis.cores.neutrino.compiler import Compiled
-from analysis.cores.neutrino.machine import STAGE, Instruction, Machine
+from analysis.cores.neutrino.machine import STAGE, Instruction, NeutrinoMachine
 from analysis.errors import InputError
 
 Integers = NDArray[np.int64]
@@ -65,7 +65,7 @@ def _run(
     return vector
 
 
-def simulate(program: tuple[Instruction, ...], machine: Machine) -> Cycles:
+def simulate(program: tuple[Instruction, ...], machine: NeutrinoMachine) -> Cycles:
     """Run a program to its end.
 
     Args:
@@ -83,7 +83,7 @@ def simulate(program: tuple[Instruction, ...], machine: Machine) -> Cycles:
     return Cycles(float(total), by_part, float(waits.sum()), sum(i.macs for i in program), machine.lanes)
 
 
-def step_cycles(compiled: Compiled, machine: Machine, predicted: bool = True, steps: int = 6) -> Cycles:
+def step_cycles(compiled: Compiled, machine: NeutrinoMachine, predicted: bool = True, steps: int = 6) -> Cycles:
     """One time step in the steady state: the last of some steps in a row, with the staging of the next one under way.
 
     Args:
@@ -118,7 +118,7 @@ class Epoch:
         return self.cycles / self.instructions
 
 
-def epoch_cycles(compiled: Compiled, machine: Machine, instructions: int = 100_000, window: int = 256, target: int = 128) -> Epoch:
+def epoch_cycles(compiled: Compiled, machine: NeutrinoMachine, instructions: int = 100_000, window: int = 256, target: int = 128) -> Epoch:
     """Time for one epoch (cycles).
 
     With target below window the epoch is cut into ceil(n / target) windows that overlap; the heads run for the targets only. With target =
@@ -139,7 +139,7 @@ def epoch_cycles(compiled: Compiled, machine: Machine, instructions: int = 100_0
     return replace(best, utilisation=best.utilisation * best.tiles / machine.tiles)
 
 
-def _epoch(compiled: Compiled, machine: Machine, instructions: int, window: int, target: int) -> Epoch:
+def _epoch(compiled: Compiled, machine: NeutrinoMachine, instructions: int, window: int, target: int) -> Epoch:
     together = compiled.batch * machine.tiles
     if target == 0:
         window = target = math.ceil(instructions / together)

@@ -1,6 +1,6 @@
 """What is Neutrino made of: lanes, buffers, weight port, tiles; and which instructions does a tile execute?
 
-The paper names the lanes and the buffers. Everything else here is a stated choice: see `Machine`.
+The paper names the lanes and the buffers. Everything else here is a stated choice: see `NeutrinoMachine`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STAGE = "stage"
 
 
 @dataclass(frozen=True)
-class Machine:
+class NeutrinoMachine:
     """A Neutrino of some tiles.
 
     From the paper: 256 INT8 lanes, weight memory and feature memory of 1.25 MiB each, shared by all tiles; in each tile 128 KiB for weights

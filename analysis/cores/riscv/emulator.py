@@ -28,7 +28,7 @@ _ENDS_RUN = frozenset({op.JAL, op.JALR, op.ECALL, op.EBREAK})
 
 
 @dataclass
-class Machine:
+class EmulatedMachine:
     """A program in memory and the state of the processor that runs it.
 
     Attributes:
@@ -68,7 +68,7 @@ def load(
     stack_top: int = STACK_TOP,
     output: Callable[[int, bytes], None] | None = None,
     standard_input: bytes = b"",
-) -> Machine:
+) -> EmulatedMachine:
     """Put a program into memory as Linux does before its first instruction.
 
     Args:
@@ -114,10 +114,10 @@ def load(
         destination=np.full(slots, NO_REGISTER, np.uint8),
     )
     kernel = Kernel(memory, state, heap, low + image_bytes, output, standard_input)
-    return Machine(program, kernel, registers, memory, state, np.zeros((slots, 2), np.int64), table, base, regions=regions)
+    return EmulatedMachine(program, kernel, registers, memory, state, np.zeros((slots, 2), np.int64), table, base, regions=regions)
 
 
-def run(machine: Machine, index: NDArray[np.uint32], address: NDArray[np.uint64]) -> int:
+def run(machine: EmulatedMachine, index: NDArray[np.uint32], address: NDArray[np.uint64]) -> int:
     """Execute until the arrays are full or the program ends.
 
     Args:
@@ -147,7 +147,7 @@ def run(machine: Machine, index: NDArray[np.uint32], address: NDArray[np.uint64]
     return count
 
 
-def epochs(machine: Machine, instructions: int = EPOCH_INSTRUCTIONS, limit: int | None = None) -> Iterator[Trace]:
+def epochs(machine: EmulatedMachine, instructions: int = EPOCH_INSTRUCTIONS, limit: int | None = None) -> Iterator[Trace]:
     """Run a program and give its trace epoch by epoch; the last one may be shorter.
 
     Args:
@@ -164,7 +164,7 @@ def epochs(machine: Machine, instructions: int = EPOCH_INSTRUCTIONS, limit: int 
         yield Trace(machine.table, index[:count], address[:count], machine.pc)
 
 
-def trace_program(path: str | Path, limit: int | None = None, arguments: tuple[str, ...] = ()) -> tuple[Trace, Machine]:
+def trace_program(path: str | Path, limit: int | None = None, arguments: tuple[str, ...] = ()) -> tuple[Trace, EmulatedMachine]:
     """Trace a program in memory, to its end or for `limit` instructions; what it printed is in `machine.kernel.written`.
 
     Args:
@@ -177,7 +177,7 @@ def trace_program(path: str | Path, limit: int | None = None, arguments: tuple[s
     return (concatenate(parts) if len(parts) != 1 else parts[0]), machine
 
 
-def _decode_from(machine: Machine, slot: int) -> None:
+def _decode_from(machine: EmulatedMachine, slot: int) -> None:
     """Decode the instruction at `slot`, and those behind it up to a jump."""
     offset = machine.base - int(machine.state[op.STATE_IMAGE_BASE])
     for step in range(_DECODE_AHEAD):
@@ -208,7 +208,7 @@ def _decode_word(word: int, pc: int) -> Instruction | None:
     return None if full is None else decode(full, pc)
 
 
-def _store_decoded(machine: Machine, slot: int, instruction: Instruction, length: int) -> None:
+def _store_decoded(machine: EmulatedMachine, slot: int, instruction: Instruction, length: int) -> None:
     def operand(register: int) -> int:
         return 0 if register == NO_REGISTER else register
 
@@ -231,7 +231,7 @@ def _store_decoded(machine: Machine, slot: int, instruction: Instruction, length
     table.sources[slot] = [register or NO_REGISTER for register in (instruction.rs1, instruction.rs2, instruction.rs3)]
 
 
-def _error(machine: Machine, stop: int) -> InputError:
+def _error(machine: EmulatedMachine, stop: int) -> InputError:
     what = {
         op.STOP_EBREAK: "breakpoint (ebreak)",
         op.STOP_FETCH: "jump outside the executable segments",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.cores.riscv.emulator import Machine, epochs
+from analysis.cores.riscv.emulator import EmulatedMachine, epochs
 from analysis.cores.riscv.trace import EPOCH_INSTRUCTIONS, Trace
 from analysis.errors import InputError
 
@@ -71,7 +71,7 @@ def configuration_for(overhead: float, instructions_per_second: float, inference
     return Configuration(sample_every=max(1, int(np.ceil(every - 1e-9))))
 
 
-def sampled_epochs(machine: Machine, configuration: Configuration, limit: int | None = None) -> Iterator[tuple[int, Trace]]:
+def sampled_epochs(machine: EmulatedMachine, configuration: Configuration, limit: int | None = None) -> Iterator[tuple[int, Trace]]:
     """Run a program; give number and trace of the epochs that the sampling rate picks.
 
     Args:

@@ -32,7 +32,7 @@ class Study:
         attempts: rows for the log.
     """
 
-    settings: basic_block_ports.Settings
+    settings: basic_block_ports.PortSettings
     scores: pd.DataFrame
     points: pd.DataFrame
     loads: pd.DataFrame
@@ -40,12 +40,12 @@ class Study:
     attempts: pd.DataFrame
 
 
-def described(settings: basic_block_ports.Settings) -> str:
+def described(settings: basic_block_ports.PortSettings) -> str:
     """Settings in a line."""
     return ", ".join(f"{name} {value}" for name, value in vars(settings).items())
 
 
-def points(blocks: Blocks, settings: basic_block_ports.Settings) -> pd.DataFrame:
+def points(blocks: Blocks, settings: basic_block_ports.PortSettings) -> pd.DataFrame:
     """Held-out blocks of the first split, measured and by three methods."""
     split = basic_block_trial.block_split(blocks, SEEDS[0])
     columns = {"arch": blocks.arch, "measured_cycles": blocks.cycles[split.held_out]}
@@ -58,11 +58,11 @@ def points(blocks: Blocks, settings: basic_block_ports.Settings) -> pd.DataFrame
     return pd.DataFrame(columns)
 
 
-def learned(blocks: Blocks, settings: basic_block_ports.Settings) -> pd.DataFrame:
+def learned(blocks: Blocks, settings: basic_block_ports.PortSettings) -> pd.DataFrame:
     """How the blocks are spread over the resources that bind them, all blocks of a core fitted."""
     traits, _ = trait_matrix(blocks.instructions)
     ports = basic_block_ports.fit(
-        blocks.counts, blocks.cycles, alone(blocks), traits, basic_block_ports.Settings(**(vars(settings) | {"members": 1}))
+        blocks.counts, blocks.cycles, alone(blocks), traits, basic_block_ports.PortSettings(**(vars(settings) | {"members": 1}))
     )
     bound = np.bincount(basic_block_ports.bottleneck(ports, blocks.counts), minlength=settings.resources)
     order = np.argsort(-bound)
@@ -100,7 +100,7 @@ def by_memory_writes(blocks: Blocks) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def attempts(selection: pd.DataFrame, chosen: basic_block_ports.Settings, scores: pd.DataFrame) -> pd.DataFrame:
+def attempts(selection: pd.DataFrame, chosen: basic_block_ports.PortSettings, scores: pd.DataFrame) -> pd.DataFrame:
     """Rows for the log: every setting of the port model, and every other method once."""
     rows = []
     variants = basic_block_trial.grid()

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Settings:
+class GraphNetSettings:
     """How the network is built and trained.
 
     Attributes:
@@ -38,7 +38,7 @@ class Settings:
     rate: float = 5e-3
 
 
-def initial(instructions: int, traits: int, settings: Settings, seed: int) -> dict[str, Any]:
+def initial(instructions: int, traits: int, settings: GraphNetSettings, seed: int) -> dict[str, Any]:
     """Weights: an embedding of each instruction and each trait, one layer pair a round, and the decoder."""
     rng = np.random.default_rng(seed)
 
@@ -87,7 +87,7 @@ def places(counts: Floats) -> tuple[NDArray[np.int64], Floats]:
     return order, np.take_along_axis(counts, order, axis=1)
 
 
-def fit_predict(counts: Floats, cycles: Floats, traits: Floats, wanted: Floats, settings: Settings, seed: int = 0) -> Floats:
+def fit_predict(counts: Floats, cycles: Floats, traits: Floats, wanted: Floats, settings: GraphNetSettings, seed: int = 0) -> Floats:
     """Train on measured blocks and predict others.
 
     Args:

@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Settings:
+class PortSettings:
     """How the loads are fitted.
 
     Attributes:
@@ -76,7 +76,7 @@ def _loads(weights: dict[str, Any], traits: Any) -> Any:
     return jax.nn.softplus(weights["own"] + traits @ weights["shared"] + weights["base"])
 
 
-def fit_member(counts: Floats, cycles: Floats, alone: Floats, traits: Floats, settings: Settings, seed: int) -> Floats:
+def fit_member(counts: Floats, cycles: Floats, alone: Floats, traits: Floats, settings: PortSettings, seed: int) -> Floats:
     """Loads from one start: relative errors, rounded off near zero, by Adam, while the smooth maximum sharpens.
 
     Args:
@@ -127,7 +127,7 @@ def fit_member(counts: Floats, cycles: Floats, alone: Floats, traits: Floats, se
     return np.asarray(_loads(run(weights, optimizer.init(weights), exponents), t), dtype=float)
 
 
-def fit(counts: Floats, cycles: Floats, alone: Floats, traits: Floats, settings: Settings, seed: int = 0) -> Ports:
+def fit(counts: Floats, cycles: Floats, alone: Floats, traits: Floats, settings: PortSettings, seed: int = 0) -> Ports:
     """Loads of all members; see `fit_member`."""
     members = [fit_member(counts, cycles, alone, traits, settings, 1000 * seed + member) for member in range(settings.members)]
     return Ports(np.array(members), settings.sharp[1])

@@ -72,7 +72,7 @@ def features(blocks: Blocks, traits: Floats, single: Floats) -> Floats:
     return np.column_stack([blocks.counts @ traits, blocks.counts @ filled, weighted[:, :3], blocks.counts.sum(axis=1)])
 
 
-def predict(blocks: Blocks, split: Split, method: str, ports: basic_block_ports.Settings, seed: int = 0) -> Floats:
+def predict(blocks: Blocks, split: Split, method: str, ports: basic_block_ports.PortSettings, seed: int = 0) -> Floats:
     """Cycles of the held-out blocks.
 
     Args:
@@ -103,7 +103,7 @@ def predict(blocks: Blocks, split: Split, method: str, ports: basic_block_ports.
             model.fit(table[split.fitted], np.log(cycles))
             return np.asarray(np.exp(model.predict(table[split.held_out])))
     if method == "graph net":
-        return graph_net.fit_predict(counts, cycles, traits, wanted, graph_net.Settings(), seed)
+        return graph_net.fit_predict(counts, cycles, traits, wanted, graph_net.GraphNetSettings(), seed)
     if method == "ports":
         return basic_block_ports.predict(basic_block_ports.fit(counts, cycles, single, traits, ports, seed), wanted)
     raise ValueError(f"no such method: {method}")
@@ -128,7 +128,7 @@ def score(blocks: Blocks, split: Split, method: str, predicted: Floats) -> dict[
 
 
 def compare(
-    blocks: Blocks, ports: basic_block_ports.Settings, seeds: Sequence[int] = (0,), methods: Sequence[str] = METHODS
+    blocks: Blocks, ports: basic_block_ports.PortSettings, seeds: Sequence[int] = (0,), methods: Sequence[str] = METHODS
 ) -> pd.DataFrame:
     """Both splits, every method and every other tool's column; one row a split, seed and method.
 
@@ -146,9 +146,9 @@ def compare(
     return pd.DataFrame(rows)
 
 
-def grid() -> list[basic_block_ports.Settings]:
+def grid() -> list[basic_block_ports.PortSettings]:
     """Settings that selection tries, with fewer members."""
-    base = replace(basic_block_ports.Settings(), own=0.1, members=2)
+    base = replace(basic_block_ports.PortSettings(), own=0.1, members=2)
     return [
         base,
         replace(base, resources=8),
@@ -164,8 +164,8 @@ def grid() -> list[basic_block_ports.Settings]:
 
 
 def select(
-    cores: Sequence[Blocks], variants: Sequence[basic_block_ports.Settings] | None = None
-) -> tuple[basic_block_ports.Settings, pd.DataFrame]:
+    cores: Sequence[Blocks], variants: Sequence[basic_block_ports.PortSettings] | None = None
+) -> tuple[basic_block_ports.PortSettings, pd.DataFrame]:
     """The settings with the lowest mean error over cores on blocks held out of the fitted part; the test blocks are not looked at.
 
     Args:
@@ -182,4 +182,4 @@ def select(
             rows.append(score(blocks, split, "ports", predict(blocks, split, "ports", settings)) | {"variant": number})
     table = pd.DataFrame(rows)
     best = int(table.groupby("variant")["mape"].mean().to_numpy().argmin())
-    return replace(variants[best], members=basic_block_ports.Settings().members), table
+    return replace(variants[best], members=basic_block_ports.PortSettings().members), table

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.operators.fp32_kernels import devices as kernel_devices
-from analysis.operators.fp32_kernels.cases import GROUPS, Floats, Measurements, Operators, Prediction
+from analysis.operators.fp32_kernels.cases import GROUPS, Floats, Measurements, Operators, KernelPrediction
 from analysis.operators.fp32_kernels.devices import Gpu
 from analysis.operators.fp32_kernels.features import plain_features
 from analysis.operators.fp32_kernels.physics import (
@@ -78,10 +78,10 @@ class PhysicalModel:
         groups = group_of(measurements.operators)
         return replace(own, scale={group: float(np.median(ratio[groups == group])) for group in GROUPS if (groups == group).any()})
 
-    def predict(self, operators: Operators, device: Gpu) -> Prediction:
+    def predict(self, operators: Operators, device: Gpu) -> KernelPrediction:
         """Predict each case on one device."""
         factor = np.array([self.scale.get(str(group), 1.0) for group in group_of(operators)])
-        return Prediction.point(factor * self.physical_s(operators, device), bound_by(operators, device, self.physics))
+        return KernelPrediction.point(factor * self.physical_s(operators, device), bound_by(operators, device, self.physics))
 
 
 @dataclass(frozen=True)
@@ -114,14 +114,14 @@ class PlainTrees:
             return replace(self, trees=fit_forest(features, target, weight, seed=self.seed))
         return replace(self, trees=fit_boosting(features, target, weight, self.boosting, self.seed))
 
-    def predict(self, operators: Operators, device: Gpu) -> Prediction:
+    def predict(self, operators: Operators, device: Gpu) -> KernelPrediction:
         """Predict each case on one device."""
         if self.trees is None:
             raise ValueError("fit the predictor first")
         log = self.trees.predict(plain_features(operators, device))
         if self.ratio:
             log = log + np.log(roofline(operators, device).latency_s)
-        return Prediction.point(np.exp(log), bound_by(operators, device, Physics()))
+        return KernelPrediction.point(np.exp(log), bound_by(operators, device, Physics()))
 
 
 def scale_s(operators: Operators, latency_s: Floats, source: Gpu, target: Gpu) -> Floats:
@@ -170,10 +170,10 @@ class WaveScaling:
         seen = frozenset(str(name) for name in measurements.device)
         return replace(self, table=table[~table.index.duplicated()], seen=seen)
 
-    def predict(self, operators: Operators, device: Gpu) -> Prediction:
+    def predict(self, operators: Operators, device: Gpu) -> KernelPrediction:
         """Scale the source's time of each shape to the device."""
         if self.table is None:
             raise ValueError("fit the predictor first")
         found: Floats = np.asarray(self.table.reindex(_key(operators)), dtype=np.float64)
         source, target = (kernel_devices.with_seen(gpu, self.seen) for gpu in (kernel_devices.load(self.source), device))
-        return Prediction.point(scale_s(operators, found, source, target), bound_by(operators, device, Physics()))
+        return KernelPrediction.point(scale_s(operators, found, source, target), bound_by(operators, device, Physics()))

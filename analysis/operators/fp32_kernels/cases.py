@@ -99,7 +99,7 @@ class Measurements:
 
 
 @dataclass(frozen=True)
-class Prediction:
+class KernelPrediction:
     """Predicted latency of each case.
 
     Args:
@@ -114,7 +114,7 @@ class Prediction:
     bound: Codes
 
     @classmethod
-    def point(cls, latency_s: Floats, bound: Codes) -> Prediction:
+    def point(cls, latency_s: Floats, bound: Codes) -> KernelPrediction:
         """A prediction without an interval."""
         return cls(latency_s, latency_s, latency_s, bound)
 
@@ -126,6 +126,6 @@ class KernelPredictor(Protocol):
         """Learn from measurements; returns the fitted predictor."""
         ...
 
-    def predict(self, operators: Operators, device: Gpu) -> Prediction:
+    def predict(self, operators: Operators, device: Gpu) -> KernelPrediction:
         """Predict each case on one device."""
         ...

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from analysis.errors import InputError
 from analysis.operators.fp32_kernels import devices as kernel_devices
-from analysis.operators.fp32_kernels.cases import GROUPS, Measurements, Operators, Prediction
+from analysis.operators.fp32_kernels.cases import GROUPS, KernelPrediction, Measurements, Operators
 from analysis.operators.fp32_kernels.conformal import Band
 from analysis.operators.fp32_kernels.devices import Gpu
 from analysis.operators.fp32_kernels.physics import Physics
@@ -61,7 +61,7 @@ class KernelModel:
                     raise ValueError(f"{group}: one device is too few to learn from")
         return replace(self, parts=found)
 
-    def predict(self, operators: Operators, device: Gpu) -> Prediction:
+    def predict(self, operators: Operators, device: Gpu) -> KernelPrediction:
         """Predict each case on one device.
 
         Raises:
@@ -79,7 +79,7 @@ class KernelModel:
                 rows = index[start : start + 100_000]
                 one = ensemble.predict(operators.take(rows), device)
                 latency[rows], lower[rows], upper[rows], bound[rows] = one.latency_s, one.lower_s, one.upper_s, one.bound
-        return Prediction(latency, lower, upper, bound)
+        return KernelPrediction(latency, lower, upper, bound)
 
 
 def save(model: KernelModel, folder: Path, about: dict[str, Any]) -> None:

@@ -42,14 +42,14 @@ class Physics:
 
 
 @dataclass(frozen=True)
-class Work:
+class KernelWork:
     """Work of each case: operations and least bytes to and from device memory, shapes (n,)."""
 
     flop: Floats
     bytes_moved: Floats
 
 
-def work(operators: Operators) -> Work:
+def work(operators: Operators) -> KernelWork:
     """Operations and least traffic of fp32 kernels.
 
     bmm: 2 b m n k and 4 b (m n + n k + m k); linear adds the bias, 4 k. Element-wise: one operation an element, 4 bytes for each input
@@ -62,7 +62,7 @@ def work(operators: Operators) -> Work:
     flop = np.where(gemm, 2 * o.b * o.m * o.n * o.k, o.b * o.h * _flop_per_element(o.op))
     streams = np.where(np.isin(o.op, [CODE[op] for op in ELEMENTWISE_3]), 3.0, 2.0)
     moved = np.where(gemm, o.b * (o.m * o.n + o.n * o.k + o.m * o.k) + bias, o.b * o.h * streams)
-    return Work(flop, BYTES * moved)
+    return KernelWork(flop, BYTES * moved)
 
 
 def _flop_per_element(op: Codes) -> Floats:

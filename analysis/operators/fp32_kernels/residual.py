@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.operators.fp32_kernels import devices as kernel_devices
-from analysis.operators.fp32_kernels.cases import GROUP, OPS, Codes, Floats, Measurements, Operators, Prediction
+from analysis.operators.fp32_kernels.cases import GROUP, OPS, Codes, Floats, KernelPrediction, Measurements, Operators
 from analysis.operators.fp32_kernels.devices import Gpu
 from analysis.operators.fp32_kernels.features import gemm_features, vector_features
 from analysis.operators.fp32_kernels.physics import Decomposition, Physics, bound_by, physical_latency_s, roofline
@@ -112,6 +112,6 @@ class Hybrid:
         correction = np.clip(self.trees.predict(self.features(operators, gpu)) + self.shift, -LARGEST_CORRECTION, LARGEST_CORRECTION)
         return np.asarray(np.log(self.base_s(operators, gpu)) + correction)
 
-    def predict(self, operators: Operators, device: Gpu) -> Prediction:
+    def predict(self, operators: Operators, device: Gpu) -> KernelPrediction:
         """Predict each case on one device."""
-        return Prediction.point(np.exp(self.log_latency(operators, device)), bound_by(operators, device, self.settings.physics))
+        return KernelPrediction.point(np.exp(self.log_latency(operators, device)), bound_by(operators, device, self.settings.physics))

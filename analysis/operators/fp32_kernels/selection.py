@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from analysis.operators.fp32_kernels import devices as kernel_devices
-from analysis.operators.fp32_kernels.cases import GEMMS, Floats, Measurements, Operators, Prediction
+from analysis.operators.fp32_kernels.cases import GEMMS, Floats, KernelPrediction, Measurements, Operators
 from analysis.operators.fp32_kernels.conformal import Band, calibrate
 from analysis.operators.fp32_kernels.devices import Gpu
 from analysis.operators.fp32_kernels.features import VECTOR
@@ -53,11 +53,11 @@ class Ensemble:
         log = np.mean([member.log_latency(operators, gpu) for member in self.members], axis=0) + self.shift
         return np.asarray(np.maximum(log, np.log(self.floor_s)) if self.floor_s > 0 else log)
 
-    def predict(self, operators: Operators, device: Gpu) -> Prediction:
+    def predict(self, operators: Operators, device: Gpu) -> KernelPrediction:
         """Predict cases of one operator group on one device."""
         log = self.log_latency(operators, device)
         bound = bound_by(operators, device, self.members[0].settings.physics)
-        return Prediction(np.exp(log), np.exp(log + self.band.lower), np.exp(log + self.band.upper), bound)
+        return KernelPrediction(np.exp(log), np.exp(log + self.band.lower), np.exp(log + self.band.upper), bound)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ OFFSET = 100.0
 
 
 @dataclass(frozen=True)
-class Settings:
+class FewShotSettings:
     """How much a new device is expected to differ from the sources.
 
     Attributes:
@@ -46,11 +46,11 @@ class Prior:
 
     mean: Floats
     basis: Floats
-    settings: Settings
+    settings: FewShotSettings
 
 
 @dataclass(frozen=True)
-class Prediction:
+class ArchitecturePrediction:
     """Predicted latency (in the unit of the samples) and its standard deviation, one value an architecture."""
 
     latency: Floats
@@ -98,7 +98,7 @@ def source_surfaces(features: Floats, latencies: list[tuple[Integers, Floats]], 
     return (stacked - stacked.mean(axis=0)) / stacked.std(axis=0)
 
 
-def prior(surfaces: Floats, features: Floats, settings: Settings) -> Prior:
+def prior(surfaces: Floats, features: Floats, settings: FewShotSettings) -> Prior:
     """The sources' mean, the directions in which they differ from it, and the architecture's own features.
 
     Args:
@@ -147,7 +147,7 @@ def choose(known: Prior, count: int, pool: Integers, judged: Integers) -> Intege
     return np.array(chosen)
 
 
-def predict(known: Prior, samples: Integers, latencies: Floats, rounds: int = 5) -> Prediction:
+def predict(known: Prior, samples: Integers, latencies: Floats, rounds: int = 5) -> ArchitecturePrediction:
     """Latency of every architecture on the new device: the posterior mean, with heavy-tailed noise by reweighting.
 
     K w = y with K = A A' + noise / weights; weights = (tail + 1) / (tail + r^2 / noise), renewed `rounds` times.
@@ -175,7 +175,7 @@ def predict(known: Prior, samples: Integers, latencies: Floats, rounds: int = 5)
     shifted = known.basis - known.basis[samples].mean(axis=0)
     covariance = np.eye(rows.shape[1]) - rows.T @ np.linalg.solve(rows @ rows.T + np.diag(settings.noise / weights), rows)
     variance = ((shifted @ covariance) * shifted).sum(axis=1) + settings.noise * (1 + 1 / len(samples))
-    return Prediction(centre + scale * (mean + shifted @ coefficients), scale * np.sqrt(variance))
+    return ArchitecturePrediction(centre + scale * (mean + shifted @ coefficients), scale * np.sqrt(variance))
 
 
 def ridge_on_sources(surfaces: Floats, samples: Integers, latencies: Floats, penalty: float = 1.0) -> Floats:

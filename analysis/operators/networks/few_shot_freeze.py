@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.operators.frozen_origin import origin
 from analysis.operators.networks import few_shot_trial as trial
-from analysis.operators.networks.few_shot import Settings
+from analysis.operators.networks.few_shot import FewShotSettings
 from analysis.operators.networks.few_shot_meta import meta_scores
 from analysis.operators.networks.few_shot_spaces import Space, load
 from analysis.tables import write_csv
@@ -32,18 +32,18 @@ class Study:
         attempts: rows for the log.
     """
 
-    settings: Settings
+    settings: FewShotSettings
     scores: pd.DataFrame
     paired: pd.DataFrame
     attempts: pd.DataFrame
 
 
-def described(settings: Settings) -> str:
+def described(settings: FewShotSettings) -> str:
     """Settings in a line."""
     return ", ".join(f"{name} {value:g}" for name, value in vars(settings).items())
 
 
-def select(spaces: list[Space], seeds: tuple[int, ...] = SELECTION_SEEDS) -> tuple[Settings, pd.DataFrame]:
+def select(spaces: list[Space], seeds: tuple[int, ...] = SELECTION_SEEDS) -> tuple[FewShotSettings, pd.DataFrame]:
     """The settings with the highest rank correlation on sources left out in turn, mean over both spaces, and how all did.
 
     Args:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.operators.networks.few_shot import (
-    Prediction,
+    ArchitecturePrediction,
+    FewShotSettings,
     Prior,
-    Settings,
     choose,
     nearest_source,
     predict,
@@ -57,7 +57,9 @@ class Situation:
     chosen: Integers
 
 
-def situations(space: Space, seed: int, variants: Sequence[Settings], without: str = "", longest: int = LONGEST) -> Iterator[Situation]:
+def situations(
+    space: Space, seed: int, variants: Sequence[FewShotSettings], without: str = "", longest: int = LONGEST
+) -> Iterator[Situation]:
     """One situation for each of the settings, all with the same measured architectures and the same random samples.
 
     Args:
@@ -94,7 +96,7 @@ def answer(situation: Situation, device: str, method: str, count: int) -> tuple[
     samples = (situation.chosen if method.endswith("chosen") else situation.random)[:count]
     seen = truth[samples]
     if method.startswith("prior"):
-        found: Prediction = predict(situation.known, samples, seen)
+        found: ArchitecturePrediction = predict(situation.known, samples, seen)
         return found.latency, found.deviation, samples
     if method == "scratch":
         weights, bias = ridge(situation.space.features[samples], np.log(seen), 1.0)
@@ -134,7 +136,7 @@ def score(situation: Situation, device: str, method: str, count: int, quantile: 
     return row
 
 
-def left_out_scores(space: Space, seed: int, variants: Sequence[Settings], counts: Sequence[int]) -> pd.DataFrame:
+def left_out_scores(space: Space, seed: int, variants: Sequence[FewShotSettings], counts: Sequence[int]) -> pd.DataFrame:
     """Selection: every source in turn is the new device and the others are the sources; no test device is looked at.
 
     Returns:
@@ -148,7 +150,7 @@ def left_out_scores(space: Space, seed: int, variants: Sequence[Settings], count
 
 
 def conformal_quantiles(
-    space: Space, seed: int, settings: Settings, counts: Sequence[int], level: float = 0.9, method: str = "prior_chosen"
+    space: Space, seed: int, settings: FewShotSettings, counts: Sequence[int], level: float = 0.9, method: str = "prior_chosen"
 ) -> dict[int, float]:
     """Half width in standard deviations that covers `level` of the architectures of the sources, each left out in turn.
 
@@ -176,7 +178,7 @@ def conformal_quantiles(
 def new_device_scores(
     space: Space,
     seed: int,
-    settings: Settings,
+    settings: FewShotSettings,
     counts: Sequence[int],
     methods: Sequence[str] = METHODS,
     quantiles: dict[int, float] | None = None,
@@ -235,14 +237,14 @@ def paired(scores: pd.DataFrame, baseline: str = "ridge", column: str = "spearma
     return pd.DataFrame(rows)
 
 
-def grid() -> list[Settings]:
+def grid() -> list[FewShotSettings]:
     """The settings that selection tries: all combinations of three parts, and variations of slope and tail around the middle."""
     combined = [
-        Settings(deviation=deviation, architecture=architecture, noise=noise, slope=1.0)
+        FewShotSettings(deviation=deviation, architecture=architecture, noise=noise, slope=1.0)
         for deviation in (1.0, 3.0)
         for architecture in (0.0, 0.03, 0.1, 0.3)
         for noise in (0.05, 0.15)
     ]
-    middle = Settings(architecture=0.1, noise=0.15, slope=1.0)
+    middle = FewShotSettings(architecture=0.1, noise=0.15, slope=1.0)
     varied = [replace(middle, slope=100.0), replace(middle, slope=0.3), replace(middle, tail=0.0), replace(middle, tail=2.0)]
     return combined + varied

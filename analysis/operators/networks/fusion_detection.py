@@ -22,7 +22,7 @@ KINDS = ("conv", "depthwise", "batch norm", "relu", "hard swish", "add", "pool",
 
 
 @dataclass(frozen=True)
-class Operator:
+class TimedOperator:
     """One operator of a network.
 
     Attributes:
@@ -58,7 +58,7 @@ class Operator:
         return float(self.size**2 * (self.channels_in + self.channels_out) + weights * self.channels_out)
 
 
-def chain(operators: Sequence[Operator]) -> nx.DiGraph:
+def chain(operators: Sequence[TimedOperator]) -> nx.DiGraph:
     """A network of operators one after the other; nodes are numbers, each with its `operator`."""
     graph = nx.DiGraph()
     for number, operator in enumerate(operators):
@@ -68,9 +68,9 @@ def chain(operators: Sequence[Operator]) -> nx.DiGraph:
     return graph
 
 
-def probe(kind: str, size: int = 28, channels: int = 64) -> Operator:
+def probe(kind: str, size: int = 28, channels: int = 64) -> TimedOperator:
     """The operator that stands for its kind in test cases."""
-    return Operator(kind, 1 if kind == "dense" else size, channels, channels, 3 if kind in ("conv", "depthwise", "pool") else 1)
+    return TimedOperator(kind, 1 if kind == "dense" else size, channels, channels, 3 if kind in ("conv", "depthwise", "pool") else 1)
 
 
 def fusion_rules(timer: Timer, kinds: Sequence[str] = KINDS, alpha: float = ALPHA, repeats: int = 5) -> dict[tuple[str, str], bool]:
@@ -85,7 +85,7 @@ def fusion_rules(timer: Timer, kinds: Sequence[str] = KINDS, alpha: float = ALPH
         whether (first, second) is fused.
     """
 
-    def median(operators: Sequence[Operator]) -> float:
+    def median(operators: Sequence[TimedOperator]) -> float:
         return float(np.median([timer(chain(operators)) for _ in range(repeats)]))
 
     alone = {kind: median([probe(kind)]) for kind in kinds}
@@ -178,7 +178,7 @@ def fit_additive(
         trees: of a forest.
     """
     rng = np.random.default_rng(seed)
-    found: dict[str, list[list[Operator]]] = {}
+    found: dict[str, list[list[TimedOperator]]] = {}
     for graph in networks:
         for nodes in kernels(graph, rules):
             for part in [nodes, *[(node,) for node in nodes]]:
@@ -190,7 +190,7 @@ def fit_additive(
             template = found[name][int(rng.integers(len(found[name])))]
             scale = rng.choice([0.5, 0.75, 1.0, 1.25, 1.5], 2)
             varied = [
-                Operator(o.kind, o.size, max(round(o.channels_in * scale[0]), 1), max(round(o.channels_out * scale[1]), 1), o.window)
+                TimedOperator(o.kind, o.size, max(round(o.channels_in * scale[0]), 1), max(round(o.channels_out * scale[1]), 1), o.window)
                 for o in template
             ]
             case = chain(varied)
@@ -247,29 +247,29 @@ def made_up_network(rng: np.random.Generator) -> nx.DiGraph:
     """A convolutional network in the style of mobile ones: convolution, normalization and activation, some with a shortcut."""
     graph, node, size, channels = nx.DiGraph(), 0, 112, int(rng.choice([16, 24, 32]))
 
-    def add(operator: Operator, *before: int) -> int:
+    def add(operator: TimedOperator, *before: int) -> int:
         nonlocal node
         graph.add_node(node, operator=operator)
         graph.add_edges_from((b, node) for b in before)
         node += 1
         return node - 1
 
-    last = add(Operator("conv", size, 3, channels, 3))
-    last = add(Operator("batch norm", size, channels, channels), last)
-    last = add(Operator("relu", size, channels, channels), last)
+    last = add(TimedOperator("conv", size, 3, channels, 3))
+    last = add(TimedOperator("batch norm", size, channels, channels), last)
+    last = add(TimedOperator("relu", size, channels, channels), last)
     for _ in range(int(rng.integers(4, 9))):
         if size > 7 and rng.random() < 0.5:
             size //= 2
         wide, out = channels * int(rng.choice([1, 3, 6])), int(channels * rng.choice([1, 1, 1.5]))
         activation, window, start = str(rng.choice(["relu", "hard swish"])), int(rng.choice([3, 5])), last
         for kind, into, onto, w in (("conv", channels, wide, 1), ("depthwise", wide, wide, window), ("conv", wide, out, 1)):
-            last = add(Operator(kind, size, into, onto, w), last)
-            last = add(Operator("batch norm", size, onto, onto), last)
+            last = add(TimedOperator(kind, size, into, onto, w), last)
+            last = add(TimedOperator("batch norm", size, onto, onto), last)
             if onto == wide:
-                last = add(Operator(activation, size, onto, onto), last)
+                last = add(TimedOperator(activation, size, onto, onto), last)
         if out == channels and graph.nodes[start]["operator"].size == size:
-            last = add(Operator("add", size, out, out), last, start)
+            last = add(TimedOperator("add", size, out, out), last, start)
         channels = out
-    last = add(Operator("pool", 1, channels, channels, size), last)
-    add(Operator("dense", 1, channels, 1000), last)
+    last = add(TimedOperator("pool", 1, channels, channels, size), last)
+    add(TimedOperator("dense", 1, channels, 1000), last)
     return graph

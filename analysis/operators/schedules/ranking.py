@@ -30,7 +30,7 @@ METHODS = ("random", "roofline", "popular", "same problem elsewhere", "ranked", 
 
 
 @dataclass(frozen=True)
-class Settings:
+class RankingSettings:
     """How the ranking model is trained.
 
     Attributes:
@@ -102,7 +102,7 @@ def popularity(sweeps: Sweeps, others: list[int]) -> Floats:
     return sweeps.near_best[others].sum(axis=(0, 1)) / max(sweeps.measured[others].sum(), 1)
 
 
-def train_scores(sweeps: Sweeps, target: int, others: list[int], settings: Settings, seed: int, with_elsewhere: bool) -> Floats:
+def train_scores(sweeps: Sweeps, target: int, others: list[int], settings: RankingSettings, seed: int, with_elsewhere: bool) -> Floats:
     """Scores on the target GPU from a model trained on the others.
 
     With `with_elsewhere` a training GPU is told about the training GPUs besides itself, as the target is told about all of them.
@@ -156,7 +156,7 @@ def train_scores(sweeps: Sweeps, target: int, others: list[int], settings: Setti
     return np.concatenate([np.asarray(score(weights, jnp.asarray(part)), dtype=float) for part in np.array_split(wanted, 8)])
 
 
-def orders(sweeps: Sweeps, target: int, settings: Settings, seed: int) -> dict[str, Floats]:
+def orders(sweeps: Sweeps, target: int, settings: RankingSettings, seed: int) -> dict[str, Floats]:
     """Scores of each method on the target GPU, from the other GPUs only; random order is not among them, its figures are exact.
 
     Args:
@@ -204,7 +204,7 @@ def random_top(near: NDArray[np.bool_], k: int) -> Floats:
     return 1 - missed
 
 
-def evaluate(sweeps: Sweeps, settings: Settings, seed: int = 0, tops: tuple[int, ...] = (1, 3, 5, 10, 30)) -> pd.DataFrame:
+def evaluate(sweeps: Sweeps, settings: RankingSettings, seed: int = 0, tops: tuple[int, ...] = (1, 3, 5, 10, 30)) -> pd.DataFrame:
     """Each GPU left out in turn; one row a GPU and method.
 
     Args:
@@ -230,7 +230,7 @@ def evaluate(sweeps: Sweeps, settings: Settings, seed: int = 0, tops: tuple[int,
     return pd.DataFrame(rows)
 
 
-def attempts(found: pd.DataFrame, settings: Settings) -> pd.DataFrame:
+def attempts(found: pd.DataFrame, settings: RankingSettings) -> pd.DataFrame:
     """Rows for the log: nothing was selected, every order was tried once."""
     means = found.groupby("method", sort=False)["tries_median"].agg(["mean", "max"])
     rows = []

@@ -15,7 +15,7 @@ from typing import Any
 
 from analysis.errors import InputError
 from analysis.paths import ROOT
-from analysis.workloads.graph import Collective, Convolution, Matmul, Module, Operator, Scope, Tensor, Work
+from analysis.workloads.graph import Collective, Convolution, Matmul, Module, Operator, OperatorWork, Scope, Tensor
 
 SECONDS = 60
 MEMORY_BYTES = 8 << 30
@@ -128,10 +128,10 @@ def graph(record: dict[str, Any], name: str) -> Module:
     )
 
 
-def _work(record: dict[str, Any], tensors: list[Tensor]) -> Work:
+def _work(record: dict[str, Any], tensors: list[Tensor]) -> OperatorWork:
     convolution = record.get("convolution")
     collective = record.get("collective")
-    return Work(
+    return OperatorWork(
         name=record["name"],
         op_class=record["class"],
         inputs=tuple(tensors[each] for each in record["inputs"]),
