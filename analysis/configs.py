@@ -24,6 +24,8 @@ class Strict(BaseModel):
 
 Model = TypeVar("Model", bound=BaseModel)
 Made = TypeVar("Made")
+UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")
+"""How pydantic calls a key that a model or a dataclass does not have."""
 
 
 def _plain(value: Any) -> Any:
@@ -106,10 +108,10 @@ def read_yaml(path: str | Path, model: type[Model]) -> Model:
         return model.model_validate(content)
     except ValidationError as error:
         # A misspelt key is both unknown and missing: the unknown one is what the reader must mend.
-        first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+        first = min(error.errors(), key=lambda one: one["type"] not in UNKNOWN_KEY)
         location = tuple(step for step in first["loc"])
         kind, message = first["type"], first["msg"].removeprefix("Value error, ")
-        if kind == "extra_forbidden":
+        if kind in UNKNOWN_KEY:
             message = "unknown key"
         elif kind == "missing":
             message = "required key is missing"

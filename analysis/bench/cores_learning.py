@@ -45,20 +45,20 @@ def feature_mips() -> float:
     return len(trace) / (time.process_time() - start) / 1e6
 
 
-def sketch_mips() -> float:
-    """Million instructions a CPU-second through the sketch of one design, inputs at hand."""
-    from analysis.cores.first_order.inputs import sketch_inputs
-    from analysis.cores.first_order.model import sketch
+def first_order_mips() -> float:
+    """Million instructions a CPU-second through the first-order model of one design, inputs at hand."""
+    from analysis.cores.first_order.inputs import first_order_inputs
+    from analysis.cores.first_order.model import first_order_times
     from analysis.cores.riscv.emulator import trace_program
     from analysis.cores.riscv.programs import program_path
     from analysis.cores.timing.designs import load_design
 
     trace, _ = trace_program(program_path("json"), limit=1_000_000)
     core = load_design("8w")
-    inputs = sketch_inputs(trace, core)
-    sketch(inputs, core)
+    inputs = first_order_inputs(trace, core)
+    first_order_times(inputs, core)
     start = time.process_time()
-    sketch(inputs, core)
+    first_order_times(inputs, core)
     return len(trace) / (time.process_time() - start) / 1e6
 
 
@@ -86,7 +86,9 @@ def benchmarks() -> list[Benchmark]:
     return [
         Benchmark("paper's network, one core", share_of_sgemm, "% of SGEMM", 50, "min", "both measured in one run, CPU-seconds"),
         Benchmark("paper's network, one core", paper_network_kips, "thousand instructions/CPU-s", 20, "min", "2.14 MFLOP an instruction"),
-        Benchmark("our features", feature_mips, "million instructions/CPU-s", 1, "min", "with the sketches of five designs"),
-        Benchmark("sketch of a design", sketch_mips, "million instructions/CPU-s", 10, "min", "a pass over the trace, no cycles"),
+        Benchmark("our features", feature_mips, "million instructions/CPU-s", 1, "min", "with the first-order models of five designs"),
+        Benchmark(
+            "first-order model of a design", first_order_mips, "million instructions/CPU-s", 10, "min", "a pass over the trace, no cycles"
+        ),
         Benchmark("our network, five designs", our_network_kips, "thousand instructions/CPU-s", 80, "min", "features at hand"),
     ]

@@ -54,13 +54,13 @@ def scores_on_chip(sequence: int) -> Callable[[Tensor], bool]:
     return lambda tensor: len(tensor.shape) >= 5 and tensor.shape[-1] == sequence and tensor.shape[-3] == sequence
 
 
-def kernels(module: Module, on_chip: Callable[[Tensor], bool] | None = None, again: bool = True) -> list[Kernel]:
+def kernels(module: Module, on_chip: Callable[[Tensor], bool] | None = None, rematerialize: bool = True) -> list[Kernel]:
     """The kernels of a program by the rule above.
 
     Args:
         module: the operator graph.
         on_chip: tensors that are never written to memory; None: none.
-        again: whether tensors are made again where that reads no more (rule 3).
+        rematerialize: whether tensors are computed again where that reads no more (rule 3).
     """
     operators = module.operators
     source = _sources(operators)
@@ -71,7 +71,7 @@ def kernels(module: Module, on_chip: Callable[[Tensor], bool] | None = None, aga
         if _runs(operator):
             members.setdefault(group[operator.id], []).append(operator)
     results = {source.get(each, each) for each in module.result_operators}
-    origins = _origins(operators, source, results, again, on_chip or (lambda _: False))
+    origins = _origins(operators, source, results, rematerialize, on_chip or (lambda _: False))
     needed: dict[int, set[int]] = {}
     reads: dict[int, dict[int, float]] = {key: {} for key in members}
     for operator in operators:
@@ -99,7 +99,7 @@ def kernels(module: Module, on_chip: Callable[[Tensor], bool] | None = None, aga
 
 
 def _origins(
-    operators: tuple[Operator, ...], source: dict[int, int], results: set[int], again: bool, hidden: Callable[[Tensor], bool]
+    operators: tuple[Operator, ...], source: dict[int, int], results: set[int], rematerialize: bool, hidden: Callable[[Tensor], bool]
 ) -> list[dict[int, float]]:
     """For each operator what has to be read from memory, and how much of it, to have its result: the result itself, or what makes it."""
     found: list[dict[int, float]] = []
@@ -125,7 +125,7 @@ def _origins(
             if index < len(operator.work.inputs):
                 makers |= found[origin] if 0 <= origin < len(found) else {origin: float(operator.work.inputs[index].bytes)}
         cheap = operator.op_class in ("elementwise", "data movement") and operator.name not in UPDATE and bool(operator.operands)
-        smaller = math.fsum(makers.values()) <= size if again else not makers
+        smaller = math.fsum(makers.values()) <= size if rematerialize else not makers
         found.append(makers if cheap and smaller and operator.id not in results else own)
     return found
 

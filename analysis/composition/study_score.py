@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 
 from analysis.composition import study_fusion, study_step
+from analysis.paths import DATA
 from analysis.statistics import ClusterInterval, cluster_bootstrap, kendall_tau_b
+from analysis.tables import read_csv
 from analysis.workloads.hlo import reader as hlo
 from analysis.workloads.zoo.published_steps import Step
 
@@ -18,9 +20,9 @@ FIDELITIES: tuple[study_step.Fidelity, ...] = ("roofline", "fused", "shares")
 
 
 def estimates(steps: Sequence[Step]) -> pd.DataFrame:
-    """Times of steps by fidelity, one row a step, fidelity and kind of kernel; `again` False is the fusion rule without making again.
+    """Times of steps by fidelity, one row a step, fidelity and kind of kernel; `rematerialize` False is the fusion rule without rule 3.
 
-    Columns: line, fidelity, again, kind, compute_s (of the kind), exchange_s, time_s (of the step), flop (of the step), kernels.
+    Columns: line, fidelity, rematerialize, kind, compute_s (of the kind), exchange_s, time_s (of the step), flop (of the step), kernels.
     """
     rows: list[dict[str, object]] = []
     read: dict[tuple[str, ...], study_fusion.Module] = {}
@@ -32,16 +34,21 @@ def estimates(steps: Sequence[Step]) -> pd.DataFrame:
                 read[step.module_key] = hlo.read(path)
             module = read[step.module_key]
             on_chip = study_fusion.scores_on_chip(int(step.options["sequence"])) if step.attention == "fused" else None
-            for again in (True, False):
-                parts = study_fusion.kernels(module, on_chip, again)
+            for rematerialize in (True, False):
+                parts = study_fusion.kernels(module, on_chip, rematerialize)
                 for fidelity in FIDELITIES:
-                    if not again and fidelity != "shares":
+                    if not rematerialize and fidelity != "shares":
                         continue
                     found = study_step.estimate(step, module, parts, fidelity)
-                    common = {"line": step.line, "fidelity": fidelity, "again": again}
+                    common = {"line": step.line, "fidelity": fidelity, "rematerialize": rematerialize}
                     whole = {"exchange_s": found.exchange_s, "time_s": found.time_s, "flop": module.flops, "kernels": len(parts)}
                     rows.extend({**common, "kind": kind, "compute_s": time, **whole} for kind, time in sorted(found.by_kind_s.items()))
     return pd.DataFrame(rows)
+
+
+def read_estimates() -> pd.DataFrame:
+    """The estimates frozen before scoring, as `estimates` gives them; the file's column `again` is today's `rematerialize`."""
+    return read_csv(DATA / "frozen" / "hlo_published" / "estimates.csv").rename(columns={"again": "rematerialize"})
 
 
 def constant_elsewhere(frame: pd.DataFrame, left_out: str) -> np.ndarray:

@@ -1,7 +1,7 @@
 """A table of collectives, one a row, answered all at once: what `python -m analysis collectives` does.
 
 The rows have the columns of `data/recorded/astra-sim/collectives.csv`; values of several dimensions are joined by `x` (numbers) or `+`
-(names), as they are there.
+(names), as they are there. `bandwidth_gib_per_s` may have its recorded name, `bandwidth_GBps`, which holds GiB/s as well.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pandas as pd
 
 from analysis.documents import whole_number
 from analysis.errors import InputError
-from analysis.networks.cases import COLUMNS, CollectiveCase, Network, check_case, outside_model
+from analysis.networks.cases import COLUMNS, RECORDED_AS, CollectiveCase, Network, check_case, outside_model
 from analysis.networks.collectives import closed_forms, simulate_collective
 
 INTEGERS = ("preferred_dataset_splits", "active_chunks_per_dim", "queues_per_dim", "endpoint_delay")
@@ -46,7 +46,8 @@ def parse_case(row: Mapping[Any, str], *, path: str | Path | None = None, line: 
     """
 
     def many(key: str, kind: type) -> tuple:
-        return tuple(_number(part, kind, key, path, line) for part in row[key].split("x"))
+        given = key if key in row else RECORDED_AS[key]
+        return tuple(_number(part, kind, given, path, line) for part in row[given].split("x"))
 
     def one(key: str, kind: type) -> float:
         return _number(row[key], kind, key, path, line)
@@ -55,7 +56,7 @@ def parse_case(row: Mapping[Any, str], *, path: str | Path | None = None, line: 
         backend=row["backend"],
         topology=tuple(row["topology"].split("+")),
         npus_per_dim=many("npus_per_dim", int),
-        bandwidth_GBps=many("bandwidth_GBps", float),
+        bandwidth_gib_per_s=many("bandwidth_gib_per_s", float),
         latency_ns=many("latency_ns", float),
         algorithm_per_dim=tuple(row["algorithm_per_dim"].split("+")),
         scheduling_policy=row["scheduling_policy"],
@@ -64,7 +65,11 @@ def parse_case(row: Mapping[Any, str], *, path: str | Path | None = None, line: 
         **{key: int(one(key, int)) for key in INTEGERS},  # type: ignore[arg-type]
     )
     case = CollectiveCase(row["collective"], int(one("size_bytes", int)), network)
-    check_case(case, path=path, line=line)
+    try:
+        check_case(case, path=path, line=line)
+    except InputError as error:
+        given = error.key if error.key is None or error.key in row else RECORDED_AS.get(error.key, error.key)
+        raise InputError(error.message, path=path, line=line, key=given) from None
     if row.get("npus") and one("npus", int) != network.npus:
         raise InputError(f"expected {network.npus}, the product of npus_per_dim, got {row['npus']}", path=path, line=line, key="npus")
     return case
@@ -82,7 +87,7 @@ def answer_cases(frame: pd.DataFrame, path: str | Path | None = None) -> pd.Data
     Raises:
         InputError: a missing column, a cell that is no number, or a value that cannot be.
     """
-    missing = [column for column in COLUMNS if column not in frame.columns]
+    missing = [column for column in COLUMNS if column not in frame.columns and RECORDED_AS.get(column) not in frame.columns]
     if missing:
         raise InputError(f"missing column; expected {', '.join(COLUMNS)}", path=path, line=1, key=", ".join(missing))
     cases = [parse_case(row, path=path, line=number + 2) for number, row in enumerate(frame.to_dict("records"))]

@@ -18,13 +18,15 @@ from analysis.networks.codes import ALGORITHMS, COLLECTIVES, TOPOLOGIES
 from analysis.networks.event_simulation import SimulatedSystem
 
 AWARE, UNAWARE = "Congestion_Aware", "Congestion_Unaware"
+RECORDED_AS = {"bandwidth_gib_per_s": "bandwidth_GBps"}
+"""What ASTRA-sim, and files recorded from it, call a column; accepted for ours."""
 COLUMNS = (
     "backend",
     "collective",
     "size_bytes",
     "topology",
     "npus_per_dim",
-    "bandwidth_GBps",
+    "bandwidth_gib_per_s",
     "latency_ns",
     "algorithm_per_dim",
     "preferred_dataset_splits",
@@ -49,13 +51,13 @@ LONGEST_DELAY_NS = 10**12
 class Network:
     """A network and the settings of the system layer on it; tuples have one entry a dimension, dimension 0 varies fastest.
 
-    Units: `bandwidth_GBps` is GiB/s (the tool multiplies by 2**30), `local_mem_bw_GBps` is 1e9 bytes/s, times are ns = cycles.
+    Units: `bandwidth_gib_per_s` is GiB/s (ASTRA-sim's "GB/s" times 2**30), `local_mem_bw_GBps` is 1e9 bytes/s, times are ns = cycles.
     """
 
     backend: str = UNAWARE
     topology: tuple[str, ...] = ("Switch",)
     npus_per_dim: tuple[int, ...] = (8,)
-    bandwidth_GBps: tuple[float, ...] = (400.0,)
+    bandwidth_gib_per_s: tuple[float, ...] = (400.0,)
     latency_ns: tuple[float, ...] = (936.25,)
     algorithm_per_dim: tuple[str, ...] = ("ring",)
     preferred_dataset_splits: int = 4
@@ -96,7 +98,7 @@ def check_network(network: Network, *, path: str | Path | None = None, line: int
         raise InputError(message, path=path, line=line, key=key)
 
     dims = len(network.topology)
-    for key in ("npus_per_dim", "bandwidth_GBps", "latency_ns", "algorithm_per_dim"):
+    for key in ("npus_per_dim", "bandwidth_gib_per_s", "latency_ns", "algorithm_per_dim"):
         if len(getattr(network, key)) != dims:
             refuse(key, f"expected {dims} entries, one for each dimension of topology, got {len(getattr(network, key))}")
     if dims > MOST_DIMENSIONS:
@@ -105,8 +107,8 @@ def check_network(network: Network, *, path: str | Path | None = None, line: int
         refuse("npus_per_dim", f"expected at most {MOST_NPUS:,} NPUs in all, got {'x'.join(map(str, network.npus_per_dim))}")
     if any(n < 1 for n in network.npus_per_dim):
         refuse("npus_per_dim", f"expected NPU counts of at least 1, got {'x'.join(map(str, network.npus_per_dim))}")
-    if any(not 0 < b < float("inf") for b in network.bandwidth_GBps):
-        refuse("bandwidth_GBps", f"expected bandwidths above 0, got {'x'.join(map(str, network.bandwidth_GBps))}")
+    if any(not 0 < b < float("inf") for b in network.bandwidth_gib_per_s):
+        refuse("bandwidth_gib_per_s", f"expected bandwidths above 0, got {'x'.join(map(str, network.bandwidth_gib_per_s))}")
     if any(not 0 <= latency < float("inf") for latency in network.latency_ns):
         refuse("latency_ns", f"expected latencies of at least 0, got {'x'.join(map(str, network.latency_ns))}")
     if not 0 < network.local_mem_bw_GBps < float("inf"):
@@ -198,7 +200,7 @@ def machine_of(network: Network, algorithms: Mapping[str, tuple[str, ...]] | Non
         algorithm=np.array([[ALGORITHMS["direct" if a.startswith("direct") else a] for a in row] for row in rows], np.int64),
         window=np.array(window, np.int64),
         latency_ns=np.array(network.latency_ns, np.float64),
-        bytes_per_ns=np.array(network.bandwidth_GBps, np.float64) * 2**30 / 1e9,
+        bytes_per_ns=np.array(network.bandwidth_gib_per_s, np.float64) * 2**30 / 1e9,
         endpoint_ns=int(network.endpoint_delay),
         memory_bytes_per_ns=float(network.local_mem_bw_GBps),
         splits=int(network.preferred_dataset_splits),

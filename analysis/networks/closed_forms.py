@@ -96,7 +96,7 @@ def case_arrays(cases: Sequence[CollectiveCase]) -> CaseArrays:
         kind=table([[TOPOLOGIES[t] for t in net.topology] for net in nets], np.int64, 0),
         algorithm=table([[ALGORITHMS.get(a, -1) for a in net.algorithm_per_dim] for net in nets], np.int64, 0),
         latency_ns=table([list(net.latency_ns) for net in nets], float, 0),
-        bytes_per_ns=table([[b * 2**30 / 1e9 for b in net.bandwidth_GBps] for net in nets], float, 1),
+        bytes_per_ns=table([[b * 2**30 / 1e9 for b in net.bandwidth_gib_per_s] for net in nets], float, 1),
     )
 
 

@@ -77,7 +77,7 @@ def bandwidth_bound_cycles(case: CollectiveCase) -> float:
     total, network = 0.0, case.network
     npus = network.npus
     moved = case.size_bytes * (npus - 1) if case.collective == "all_gather" else case.size_bytes * (npus - 1) / npus
-    for name, n, bandwidth in zip(network.topology, network.npus_per_dim, network.bandwidth_GBps, strict=True):
+    for name, n, bandwidth in zip(network.topology, network.npus_per_dim, network.bandwidth_gib_per_s, strict=True):
         links = {"Ring": min(2, n - 1), "FullyConnected": n - 1, "Switch": 1}[name]
         total += links * bandwidth * 2**30 / 1e9
     return moved / total

@@ -91,7 +91,7 @@ def read_native(
         backend=backend,
         topology=tuple(shape["topology"]),
         npus_per_dim=tuple(shape["npus_count"]),
-        bandwidth_GBps=tuple(float(b) for b in shape["bandwidth"]),
+        bandwidth_gib_per_s=tuple(float(b) for b in shape["bandwidth"]),
         latency_ns=tuple(float(v) for v in shape["latency"]),
         algorithm_per_dim=algorithms["all_reduce"],
         preferred_dataset_splits=system.splits,

@@ -10,12 +10,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import field_validator, model_validator
+from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from analysis.configs import Strict, read_yaml
 from analysis.documents import is_file, read_text
 from analysis.errors import InputError
-from analysis.networks.cases import Network, check_network
+from analysis.networks.cases import RECORDED_AS, Network, check_network
 from analysis.networks.trace import read_groups
 
 
@@ -25,7 +25,7 @@ class NetworkFile(Strict):
     backend: str
     topology: tuple[str, ...]
     npus_per_dim: tuple[int, ...]
-    bandwidth_GBps: tuple[float, ...]
+    bandwidth_gib_per_s: tuple[float, ...] = Field(validation_alias=AliasChoices("bandwidth_gib_per_s", "bandwidth_GBps"))
     latency_ns: tuple[float, ...]
     algorithm_per_dim: tuple[str, ...] = ()
     npus: int | None = None
@@ -47,7 +47,7 @@ class NetworkFile(Strict):
     sim_wall_s: float | None = None
     sweep: str | None = None
 
-    @field_validator("topology", "algorithm_per_dim", "npus_per_dim", "bandwidth_GBps", "latency_ns", mode="before")
+    @field_validator("topology", "algorithm_per_dim", "npus_per_dim", "bandwidth_gib_per_s", "latency_ns", mode="before")
     @classmethod
     def split(cls, value: Any, info: Any) -> Any:
         """`50.0x25.0`, `Ring+Switch`, one value or a list."""
@@ -103,6 +103,6 @@ def read_network(path: str | Path) -> tuple[Network, float | None, dict[str, tup
 
 def _line(path: Path, key: str | None) -> int | None:
     for number, text in enumerate(read_text(path).splitlines(), 1):
-        if key and text.split(":")[0].strip() == key:
+        if key and text.split(":")[0].strip() in (key, RECORDED_AS.get(key)):
             return number
     return None

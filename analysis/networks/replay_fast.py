@@ -47,6 +47,9 @@ class ReplayState(NamedTuple):
     first_row: np.ndarray
 
 
+Desk = ReplayState  # what caches compiled before 22 November 2026 call it; numba reads those before it discards them
+
+
 @inner
 def collective_duration(machine, arrays, work, row):
     """(cycles, wait after its last registered piece of work) of a collective node; -1: no formula, or links that others share."""
@@ -90,48 +93,48 @@ def collective_duration(machine, arrays, work, row):
 
 
 @inner
-def issue(machine, arrays, work, desk, rank, now):
+def issue(machine, arrays, work, state, rank, now):
     """Try a rank's ready nodes in ascending order; returns False when only the full simulation can go on."""
     kept = 0
-    count = desk.ready_count[rank]
+    count = state.ready_count[rank]
     for k in range(count):
-        row = desk.ready[rank, k]
+        row = state.ready[rank, k]
         kind = work.kind[row]
         slot = COMPUTE if kind == NODE_COMPUTE else HOST if kind == NODE_CPU else COMMUNICATE
         if kind == NODE_SKIP:
             return False
-        if not desk.free[rank, slot]:
-            desk.ready[rank, kept] = row
+        if not state.free[rank, slot]:
+            state.ready[rank, kept] = row
             kept += 1
             continue
-        desk.free[rank, slot] = 0
-        desk.started[row] = now
-        desk.slot_row[rank, slot] = row
+        state.free[rank, slot] = 0
+        state.started[row] = now
+        state.slot_row[rank, slot] = row
         if kind in (NODE_COMPUTE, NODE_CPU):
-            desk.totals[rank, slot] += work.duration_ns[row]
+            state.totals[rank, slot] += work.duration_ns[row]
         if kind != NODE_COLLECTIVE:
-            desk.finish[rank, slot] = now + work.duration_ns[row]
-            desk.registered[rank, slot] = now
+            state.finish[rank, slot] = now + work.duration_ns[row]
+            state.registered[rank, slot] = now
             continue
         group = work.group[row] + 1
-        turn = desk.serial[rank, group]
-        desk.serial[rank, group] += 1
-        if turn >= desk.entered.shape[1]:
+        turn = state.serial[rank, group]
+        state.serial[rank, group] += 1
+        if turn >= state.entered.shape[1]:
             return False
-        if desk.left[group, turn] == 0:
-            desk.entered[group, turn] = now
-            desk.cache[group, turn], desk.cache_wait[group, turn] = collective_duration(machine, arrays, work, row)
-            if desk.cache[group, turn] < 0:
+        if state.left[group, turn] == 0:
+            state.entered[group, turn] = now
+            state.cache[group, turn], state.cache_wait[group, turn] = collective_duration(machine, arrays, work, row)
+            if state.cache[group, turn] < 0:
                 return False
-            desk.first_row[group, turn] = row
-        other = desk.first_row[group, turn]
-        if desk.entered[group, turn] != now or work.bytes[other] != work.bytes[row] or work.collective[other] != work.collective[row]:
+            state.first_row[group, turn] = row
+        other = state.first_row[group, turn]
+        if state.entered[group, turn] != now or work.bytes[other] != work.bytes[row] or work.collective[other] != work.collective[row]:
             return False
-        desk.left[group, turn] += 1
-        desk.finish[rank, slot] = now + desk.cache[group, turn]
-        wait = desk.cache_wait[group, turn]
-        desk.registered[rank, slot] = desk.finish[rank, slot] - wait if wait >= 0 else UNKNOWN
-    desk.ready_count[rank] = kept
+        state.left[group, turn] += 1
+        state.finish[rank, slot] = now + state.cache[group, turn]
+        wait = state.cache_wait[group, turn]
+        state.registered[rank, slot] = state.finish[rank, slot] - wait if wait >= 0 else UNKNOWN
+    state.ready_count[rank] = kept
     return True
 
 
@@ -151,7 +154,7 @@ def replay_known(machine, arrays, work, most_collectives, started, ended, cycles
     free, slot_row = np.ones((ranks, 3), np.int64), np.zeros((ranks, 3), np.int64)
     open_parents = work.parents.copy()
     left = np.zeros((groups, most_collectives), np.int64)
-    desk = ReplayState(
+    state = ReplayState(
         ready,
         ready_count,
         free,
@@ -173,7 +176,7 @@ def replay_known(machine, arrays, work, most_collectives, started, ended, cycles
             if work.parents[row] == 0:
                 ready[rank, ready_count[rank]] = row
                 ready_count[rank] += 1
-        if not issue(machine, arrays, work, desk, rank, 0):
+        if not issue(machine, arrays, work, state, rank, 0):
             return False
     while True:
         now = -1
@@ -212,7 +215,7 @@ def replay_known(machine, arrays, work, most_collectives, started, ended, cycles
                             k -= 1
                         ready[rank, k] = child
                         ready_count[rank] += 1
-                if not issue(machine, arrays, work, desk, rank, now):
+                if not issue(machine, arrays, work, state, rank, now):
                     return False
     for group in range(groups):
         size = ranks if group == 0 else work.group_first[group] - work.group_first[group - 1]

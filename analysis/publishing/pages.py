@@ -229,6 +229,7 @@ _UNITS = {
     "w": "W",
     "bytes": "bytes",
     "GBps": "GB/s",
+    "gib_per_s": "GiB/s",
     "gb_per_s": "GB/s",
     "tflop_per_s": "TFLOP/s",
     "flop_per_byte": "FLOP/byte",

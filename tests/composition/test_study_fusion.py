@@ -14,8 +14,6 @@ import pytest
 from jax import lax
 
 from analysis.composition import efficiencies, study_fusion, study_score, study_step
-from analysis.paths import DATA
-from analysis.tables import read_csv
 from analysis.workloads.graph import Module
 from analysis.workloads.hlo import reader as hlo
 from analysis.workloads.zoo import published_steps
@@ -47,7 +45,7 @@ def test_a_reduction_ends_a_kernel_and_what_is_cheap_is_made_again(tmp_path: Pat
     found = sorted(moved(module_of(tmp_path, centred, (100, 50))))
     assert found == [("elementwise", 4.0 * (5000 + 100 + 5000)), ("reduction", 4.0 * (5000 + 100))]
     # Without making again, the doubled x is written by the first kernel and read by the second.
-    kept = sorted(moved(module_of(tmp_path, centred, (100, 50)), again=False))
+    kept = sorted(moved(module_of(tmp_path, centred, (100, 50)), rematerialize=False))
     assert sum(size for _, size in kept) == sum(size for _, size in found) + 4.0 * 5000
 
 
@@ -97,8 +95,8 @@ def test_every_fidelity_is_ordered_as_it_must_be() -> None:
         peaks, shares = (study_step.rates(step.device, step.arithmetic, with_shares) for with_shares in (False, True))
         assert shares[0].flop_per_s < peaks[0].flop_per_s and shares[1].flop_per_s == peaks[1].flop_per_s
         assert shares[0].bandwidth_bytes_per_s == shares[1].bandwidth_bytes_per_s < peaks[0].bandwidth_bytes_per_s
-    frozen = pd.read_csv(DATA / "frozen" / "hlo_published" / "estimates.csv")
-    whole = frozen[frozen["again"]].drop_duplicates(["line", "fidelity"]).pivot(index="line", columns="fidelity", values="time_s")
+    frozen = study_score.read_estimates()
+    whole = frozen[frozen["rematerialize"]].drop_duplicates(["line", "fidelity"]).pivot(index="line", columns="fidelity", values="time_s")
     assert (whole["fused"] < whole["roofline"]).all() and (whole["fused"] < whole["shares"]).all()
 
 
@@ -109,7 +107,7 @@ def test_the_study_frozen_before_scoring_is_recomputed_bit_for_bit() -> None:
         next(step for step in every if step.workload.startswith("resnet")),
         next(step for step in every if step.workload == "transformer"),
     ]
-    frozen = read_csv(DATA / "frozen" / "hlo_published" / "estimates.csv")
+    frozen = study_score.read_estimates()
     kept = pd.concat([frozen[frozen["line"] == step.line] for step in chosen], ignore_index=True)
     found = study_score.estimates(chosen)
     assert len(found) > 0

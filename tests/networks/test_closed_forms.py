@@ -23,7 +23,7 @@ def networks(draw: st.DrawFn, dimensions: int = 1, backend: str | None = None, a
         backend=backend or draw(st.sampled_from([AWARE, UNAWARE])),
         topology=tuple(draw(st.sampled_from(["Switch", "Ring", "FullyConnected"])) for _ in range(dimensions)),
         npus_per_dim=tuple(draw(st.sampled_from(powers) if a == "halvingDoubling" else st.integers(2, most)) for a in algorithm),
-        bandwidth_GBps=tuple(draw(st.sampled_from([1.5, 25.0, 50.0, 400.0, 741.34])) for _ in range(dimensions)),
+        bandwidth_gib_per_s=tuple(draw(st.sampled_from([1.5, 25.0, 50.0, 400.0, 741.34])) for _ in range(dimensions)),
         latency_ns=tuple(draw(st.sampled_from([0.0, 1.0, 30.5, 500.0, 936.25])) for _ in range(dimensions)),
         algorithm_per_dim=algorithm,
         preferred_dataset_splits=draw(st.integers(1, 9)),
@@ -63,7 +63,7 @@ def test_several_dimensions_equal_the_simulation(case: CollectiveCase) -> None:
 def test_more_bandwidth_is_never_slower(case: CollectiveCase, factor: float) -> None:
     """Holds on one dimension without queues between chunks, where every term is a rounded-down size over bandwidth."""
     network = replace(case.network, active_chunks_per_dim=1, queues_per_dim=1)
-    wider = replace(network, bandwidth_GBps=tuple(b * factor for b in network.bandwidth_GBps))
+    wider = replace(network, bandwidth_gib_per_s=tuple(b * factor for b in network.bandwidth_gib_per_s))
     slow, fast = closed_forms([replace(case, network=network), replace(case, network=wider)])
     if slow >= 0 and fast >= 0:
         assert fast <= slow
@@ -117,7 +117,7 @@ def test_arrays_hold_names_as_numbers() -> None:
                 Network(
                     topology=("Ring", "Switch"),
                     npus_per_dim=(2, 4),
-                    bandwidth_GBps=(1, 2),
+                    bandwidth_gib_per_s=(1, 2),
                     latency_ns=(1, 2),
                     algorithm_per_dim=("ring", "direct"),
                 ),

@@ -8,7 +8,7 @@ from conftest import run_analysis
 
 from analysis.errors import InputError
 from analysis.networks.case_table import answer_cases
-from analysis.networks.cases import COLUMNS, CollectiveCase, Network, check_case, outside_model
+from analysis.networks.cases import COLUMNS, RECORDED_AS, CollectiveCase, Network, check_case, outside_model
 from analysis.networks.network_file import read_network
 from analysis.paths import DATA
 from analysis.tables import read_csv
@@ -18,7 +18,7 @@ GPT = DATA / "recorded" / "astra-sim" / "gpt_tp4dp2"
 NETWORK = """backend: Congestion_Unaware
 topology: Switch
 npus_per_dim: 8
-bandwidth_GBps: 400.0
+bandwidth_gib_per_s: 400.0
 latency_ns: 936.25
 peak_TFLOPS: 989
 groups: {groups}
@@ -47,7 +47,8 @@ def test_replay_command(tmp_path: Path) -> None:
 
 
 def test_collectives_command_refuses_what_cannot_be(tmp_path: Path) -> None:
-    cases = read_csv(DATA / "recorded" / "astra-sim" / "collectives.csv", dtype=str, keep_default_na=False)[list(COLUMNS)].iloc[:3].copy()
+    cases = read_csv(DATA / "recorded" / "astra-sim" / "collectives.csv", dtype=str, keep_default_na=False)
+    cases = cases[[RECORDED_AS.get(column, column) for column in COLUMNS]].iloc[:3].copy()
     cases.loc[1, "bandwidth_GBps"] = "0"
     cases.to_csv(tmp_path / "cases.csv", index=False)
     done = run_analysis("collectives", str(tmp_path / "cases.csv"), "--out", str(tmp_path / "out.csv"))
@@ -67,11 +68,12 @@ def test_collectives_command_refuses_what_cannot_be(tmp_path: Path) -> None:
         ("npus_per_dim", "2x2", "1 entries"),
         ("preferred_dataset_splits", "0", "at least 1"),
         ("local_mem_bw_GBps", "0", "above 0"),
-        ("bandwidth_GBps", "nan", "above 0"),
+        ("bandwidth_gib_per_s", "nan", "above 0"),
     ],
 )
 def test_bad_cells_are_named(column: str, value: str, message: str) -> None:
-    row = read_csv(DATA / "recorded" / "astra-sim" / "collectives.csv", dtype=str, keep_default_na=False)[list(COLUMNS)].iloc[:1].copy()
+    row = read_csv(DATA / "recorded" / "astra-sim" / "collectives.csv", dtype=str, keep_default_na=False)
+    row = row.rename(columns={"bandwidth_GBps": "bandwidth_gib_per_s"})[list(COLUMNS)].iloc[:1].copy()
     row[column] = value
     with pytest.raises(InputError, match=message) as caught:
         answer_cases(row, "cases.csv")
@@ -99,7 +101,7 @@ def test_outside_the_model_has_a_reason(changes: dict, collective: str, reason: 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"bandwidth_GBps": 0}, r"net.yaml:4: bandwidth_GBps: expected bandwidths above 0"),
+        ({"bandwidth_gib_per_s": 0}, r"net.yaml:4: bandwidth_gib_per_s: expected bandwidths above 0"),
         ({"groups": "nowhere.json"}, r"net.yaml:7: groups: no file nowhere.json"),
         ({"peak_TFLOPS": -1}, r"net.yaml:6: peak_TFLOPS: expected a peak above 0"),
         ({"npus_per_dim": "many"}, r"net.yaml:3: npus_per_dim"),

@@ -46,7 +46,7 @@ def gpt_runs() -> list[tuple[dict, pd.DataFrame]]:
 def gpt_network(run: dict, backend: str | None = None) -> Network:
     return Network(
         backend=backend or run["backend"],
-        bandwidth_GBps=(run["bw_GBps"],),
+        bandwidth_gib_per_s=(run["bw_GBps"],),
         latency_ns=(936.25,),
         preferred_dataset_splits=run["preferred_dataset_splits"],
         scheduling_policy=run["scheduling_policy"],

@@ -172,7 +172,7 @@ def test_lengths_follow_their_distribution() -> None:
         ("sarathi", Limits(block_size=1, kv_blocks=11), "kv_blocks: request 0 can never finish: needs 12 KV blocks"),
         ("vllm_v1", Limits(block_size=1, kv_blocks=10), "kv_blocks: request 0 can never finish: needs 11 KV blocks"),
         ("orca", Limits(prefix_caching=True), "prefix_caching: orca has none"),
-        ("fifo", Limits(), "scheduler: expected one of faster_transformer"),
+        ("fifo", Limits(), "scheduler: expected one of vllm, sarathi"),
     ],
 )
 def test_what_cannot_run_is_one_clear_error(scheduler: str, limits: Limits, message: str) -> None:

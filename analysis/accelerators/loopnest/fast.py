@@ -62,6 +62,9 @@ class TilingWork(NamedTuple):
     found: Array
 
 
+Work = TilingWork  # what caches compiled before 22 November 2026 call it; numba reads those before it discards them
+
+
 def new_work(tab: Tables) -> TilingWork:
     """Work arrays for a problem and a design."""
     levels, tensors = tab.keeps.shape

@@ -1,4 +1,4 @@
-"""What does the sketch of a core read from a trace: hits by reuse distance, stores before loads, branches that are predicted wrong?"""
+"""What does the first-order core model read from a trace: hits by reuse distance, stores before loads, mispredicted branches?"""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def wrong_branches(
 
 
 @dataclass(frozen=True)
-class SketchInputs:
-    """A trace as the sketch reads it; the same for every design with the same predictor and line size.
+class FirstOrderInputs:
+    """A trace as the first-order model reads it; the same for every design with the same predictor and line size.
 
     Attributes:
         row: static instruction of each executed one, int64 (n,); `rows` how many there are.
@@ -103,7 +103,7 @@ class SketchInputs:
     memory: NDArray[np.int64]
 
 
-def sketch_inputs(trace: Trace, design: Design) -> SketchInputs:
+def first_order_inputs(trace: Trace, design: Design) -> FirstOrderInputs:
     """Read a trace once for the designs that share the branch predictor, the line and the dependence block of this one."""
     n = len(trace)
     opclass, address, pc = trace.opclass, trace.address.astype(np.int64), trace.pc.astype(np.int64)
@@ -123,7 +123,7 @@ def sketch_inputs(trace: Trace, design: Design) -> SketchInputs:
     wrong = np.zeros(n, np.uint8)
     if design.branch_prediction.kind != "perfect":
         wrong = wrong_branches(predictor_state(design)[0], pc, length, kind, following)
-    return SketchInputs(
+    return FirstOrderInputs(
         row=trace.index.astype(np.int64),
         rows=len(trace.code.pc),
         opclass=opclass,

@@ -16,7 +16,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from analysis.cores.first_order.inputs import HIT, MEMORY, NEXT_LEVEL, WRONG_AT_DECODE, WRONG_AT_EXECUTION, SketchInputs, levels
+from analysis.cores.first_order.inputs import HIT, MEMORY, NEXT_LEVEL, WRONG_AT_DECODE, WRONG_AT_EXECUTION, FirstOrderInputs, levels
+from analysis.cores.riscv.trace import ATOMIC, FLOAT_MEM_READ, FLOAT_MEM_WRITE, MEM_READ, MEM_WRITE
 from analysis.cores.timing.designs import Design
 from analysis.cores.timing.simulation import core_state
 from analysis.cores.timing.state import NO_UNIT, UNITS
@@ -64,7 +65,7 @@ class Sizes(NamedTuple):
 
 
 def sizes(design: Design) -> Sizes:
-    """The sketch's numbers of a design."""
+    """The first-order model's numbers of a design."""
     memory = design.memory
     cycle = 1e12 / design.clock_hz
     l1, l2 = design.l1d, design.l2
@@ -218,7 +219,7 @@ def walk(
     line_address: NDArray,
     level: NDArray,
 ) -> NDArray:
-    """The pass over the trace; see `sketch`. Arguments as in `SketchInputs`, levels by instruction."""
+    """The pass over the trace; see `first_order_times`. Arguments as in `FirstOrderInputs`, levels by instruction."""
     n = len(opclass)
     start, done, retire, dispatch = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
     load_at, store_done = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
@@ -236,7 +237,8 @@ def walk(
     fetched = sent = retired = 0
     for i in range(n):
         op, here = opclass[i], row[i]
-        is_load, is_store = op == 11 or op == 13 or op == 23, op == 12 or op == 14 or op == 23
+        is_load = op in (MEM_READ, FLOAT_MEM_READ, ATOMIC)
+        is_store = op in (MEM_WRITE, FLOAT_MEM_WRITE, ATOMIC)
         # fetch: a block at a time, up to a taken branch
         if i > 0 and code_line[i] != code_line[i - 1]:
             fetch += z.code_hit
@@ -372,8 +374,8 @@ def walk(
     return result
 
 
-def sketch(inputs: SketchInputs, design: Design) -> NDArray[np.int32]:
-    """Sketched retirement of each instruction of a trace on a design.
+def first_order_times(inputs: FirstOrderInputs, design: Design) -> NDArray[np.int32]:
+    """First-order retirement of each instruction of a trace on a design.
 
     Args:
         inputs: of the trace.

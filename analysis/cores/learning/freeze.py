@@ -29,16 +29,16 @@ TRIED = (
     ("means remembered by place, 64 wide, deviance of window sums, 120 updates", 0.8557, 16.62),
     ("the same, 500 updates", 0.8965, 4.55),
     ("the same, calibrated by place", 0.8965, 3.47),
-    ("history and sketch, cycles times a factor that the network learns and one by place, 800 updates", 0.9560, 2.64),
+    ("history and first-order model, cycles times a factor that the network learns and one by place, 800 updates", 0.9560, 2.64),
     ("NeuroScalar, one direction, 64 wide, absolute error of the logarithm, 90 updates, 8w only", None, None),
 )
 TRIED_UNSEEN = (
     ("history alone, three programs left out at a time, 250 updates", 0.7236, 26.01),
-    ("history and sketch, cycles by the means of the latency classes, 250 updates", 0.9083, 7.83),
-    ("factor learned: history and sketch, three left out at a time, 120 updates", 0.9134, 6.75),
+    ("history and first-order model, cycles by the means of the latency classes, 250 updates", 0.9083, 7.83),
+    ("factor learned: history and first-order model, three left out at a time, 120 updates", 0.9134, 6.75),
     ("factor learned, a quarter of the rate, four of the six parts only", 0.8997, 6.18),
     ("factor learned, half of what the network adds", 0.9139, 5.14),
-    ("factor one: cycles of the sketch, nothing that the network adds", 0.9131, 4.46),
+    ("factor one: cycles of the first-order model, nothing that the network adds", 0.9131, 4.46),
 )
 TABLES = ("accuracy", "cycles", "pairs", "five_way", "blocks", "across", "sizes")
 

@@ -1,8 +1,8 @@
-"""What does our network see of an instruction: properties of the program that a trace alone gives, and a sketch of each design?
+"""What does our network see of an instruction: properties of the program that a trace alone gives, and a first-order model of each design?
 
 The same for every design: reuse distances of data and instruction lines, strides, distances to producers and to the store that a load
 reads from, what idealised predictors get wrong, and how far dependences alone let the program run ahead. For each design: what its
-sketch (analysis.cores.first_order.model) says. All are causal: an instruction's features need the trace up to it.
+first-order model (analysis.cores.first_order.model) says. All are causal: an instruction's features need the trace up to it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from analysis.cores.first_order import branch_history, dataflow_limits
 from analysis.cores.first_order.branch_history import surprises
 from analysis.cores.first_order.dataflow_limits import CLASS_LATENCY, limits, load_latencies
-from analysis.cores.first_order.inputs import SketchInputs, sketch_inputs, store_before
-from analysis.cores.first_order.model import sketch
+from analysis.cores.first_order.inputs import FirstOrderInputs, first_order_inputs, store_before
+from analysis.cores.first_order.model import first_order_times
 from analysis.cores.first_order.reuse import set_distances, stack_distances, touches_since
 from analysis.cores.learning.latency_target import LatencyClasses
 from analysis.cores.riscv.trace import LOADS, STORES, OpClass, Trace
@@ -60,14 +60,14 @@ class ProgramFeatures:
         numbers: float16 (n, len(NAMES)), each roughly 0 to 1 or -1 to 1 by a fixed scale (nothing is fitted).
         opclass: uint8 (n,).
         place: number of the code around the instruction, for what is remembered about code seen in training, int32 (n,).
-        sketched: logarithms of the sketch's step and slack on each design, float16 (n, 2 designs).
-        step: the sketch's step on each design (cycles), at most 65,535, uint16 (n, designs).
+        first_order: logarithms of the first-order model's step and slack on each design, float16 (n, 2 designs).
+        step: the first-order model's step on each design (cycles), at most 65,535, uint16 (n, designs).
     """
 
     numbers: NDArray[np.float16]
     opclass: NDArray[np.uint8]
     place: NDArray[np.int32]
-    sketched: NDArray[np.float16]
+    first_order: NDArray[np.float16]
     step: NDArray[np.uint16]
 
 
@@ -132,15 +132,15 @@ def places(trace: Trace) -> NDArray[np.int32]:
     return (mixed % np.uint64(PLACES)).astype(np.int32)[compact]
 
 
-def sketches(trace: Trace, designs: Sequence[Design]) -> NDArray[np.int32]:
-    """Step and slack of each instruction on each design by its sketch, shape (n, designs, 2)."""
-    read: dict[str, SketchInputs] = {}
+def first_order_steps(trace: Trace, designs: Sequence[Design]) -> NDArray[np.int32]:
+    """Step and slack of each instruction on each design by its first-order model, shape (n, designs, 2)."""
+    read: dict[str, FirstOrderInputs] = {}
     found = []
     for design in designs:
         key = repr((design.branch_prediction, design.line_bytes, design.dependence_check_bytes))
         if key not in read:
-            read[key] = sketch_inputs(trace, design)
-        found.append(sketch(read[key], design))
+            read[key] = first_order_inputs(trace, design)
+        found.append(first_order_times(read[key], design))
     return np.stack(found, axis=1)
 
 
@@ -149,7 +149,7 @@ def program_features(trace: Trace, designs: Sequence[Design]) -> ProgramFeatures
 
     Args:
         trace: executed instructions, from the start of the program (what came before counts as never touched).
-        designs: to be sketched.
+        designs: to be modelled.
     """
     n = len(trace)
     code, row, opclass = trace.code, trace.index, trace.opclass
@@ -205,6 +205,6 @@ def program_features(trace: Trace, designs: Sequence[Design]) -> ProgramFeatures
         out[f"{name}_step"][:] = _log(limit[:, 0], 8)
         out[f"{name}_slack"][:] = _log(limit[:, 1], 8)
 
-    steps = sketches(trace, designs)
+    steps = first_order_steps(trace, designs)
     logs = np.concatenate([_log(steps[:, :, 0], 8), _log(steps[:, :, 1], 8)], axis=1).astype(np.float16)
     return ProgramFeatures(numbers, opclass, places(trace), logs, np.minimum(steps[:, :, 0], 65535).astype(np.uint16))

@@ -1,7 +1,7 @@
 """Our network: program features, one causal recurrent trunk, a head for each design.
 
 Each head gives a distribution over latency classes, whose most likely class is the predicted latency of the instruction. The network
-starts as the sketch of each design and learns what the sketch gets wrong.
+starts as the first-order model of each design and learns what the first-order model gets wrong.
 
 What is remembered of code seen in training (its mean latencies) is an input; it is withheld from some training windows, and is empty
 for code never seen, so that the same network predicts both.
@@ -80,13 +80,13 @@ def _gru(x: jax.Array, p: Parameters) -> jax.Array:
 
 
 def logits(p: Parameters, numbers: jax.Array, opclass: jax.Array, remembered: jax.Array, step: jax.Array, designs: int) -> jax.Array:
-    """Unnormalised log-probability of each class for each design: of the sketch's class, and what the network adds.
+    """Unnormalised log-probability of each class for each design: of the first-order model's class, and what the network adds.
 
     Args:
-        numbers: features and logarithms of the sketches, shape (length, batch, len(NAMES) + 2 designs).
+        numbers: features and logarithms of the first-order models, shape (length, batch, len(NAMES) + 2 designs).
         opclass: shape (length, batch).
         remembered: what training saw at this place in the code, zeros where nothing (or withheld), shape (length, batch, memory_width).
-        step: cycles that the sketch of each design says, shape (length, batch, designs).
+        step: cycles that the first-order model of each design says, shape (length, batch, designs).
         designs: heads.
     Returns:
         shape (length, batch, designs, classes).

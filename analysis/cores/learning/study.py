@@ -121,7 +121,8 @@ def baselines(programs: Sequence[Program], parts: Sequence[NDArray[np.int8]], se
     """Guesses for every program.
 
     Held-out windows: the program's most frequent training latency and its mean over all designs ("all designs equal"), and a table
-    by program counter. Unseen programs: the same of all other programs, without a table. In both: what the sketches say, unlearned.
+    by program counter. Unseen programs: the same of all other programs, without a table. In both: what the
+    first-order models say, unlearned.
     """
     rows = []
     for k, one in enumerate(programs):
@@ -136,7 +137,7 @@ def baselines(programs: Sequence[Program], parts: Sequence[NDArray[np.int8]], se
             score(one, blocks, Answer(whole, np.tile(train.mean(axis=0), (n, 1))), {"model": "majority", "setting": setting, "seed": 0})
         )
         said = one.features.step[indices(blocks, len(one))]
-        rows.append(score(one, blocks, Answer(said, said), {"model": "sketch, nothing learned", "setting": setting, "seed": 0}))
+        rows.append(score(one, blocks, Answer(said, said), {"model": "first-order model, nothing learned", "setting": setting, "seed": 0}))
         if setting == HELD_OUT:
             index, tested = indices(np.flatnonzero(parts[k] == TRAIN), len(one)), indices(blocks, len(one))
             tables = [fit_pc_table(one.pc[index], one.latency[index, d])(one.pc[tested]) for d in range(train.shape[1])]

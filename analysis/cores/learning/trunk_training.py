@@ -50,7 +50,7 @@ class Trunk:
         designs: name of each head.
         class_means: mean latency of each class on each design in training, float32 (designs, classes).
         memory: what training saw at each place in the code, float16 (PLACES, memory_width); see `remember`.
-        residual: mean of true less sketched cycles at each place on each design in training, float16 (PLACES, designs); see `residuals`.
+        residual: mean of true less first-order cycles at each place on each design in training, float16 (PLACES, designs); see `residuals`.
     """
 
     parameters: Parameters
@@ -74,8 +74,8 @@ class RetirePrediction:
     """Cycles since the previous instruction retired, as predicted: shape (n, designs) each.
 
     Attributes:
-        likely: of the most likely class, whole cycles (of the class that the sketch says: the sketch's cycles).
-        expected: the sketch's cycles and the mean residual of the place; the sum is the predicted cycles of the run.
+        likely: of the most likely class, whole cycles (of the class that the first-order model says: the first-order model's cycles).
+        expected: the first-order model's cycles and the mean residual of the place; the sum is the predicted cycles of the run.
     """
 
     likely: NDArray[np.int32]
@@ -86,7 +86,7 @@ Batch = tuple[NDArray, ...]
 
 
 def _gather(programs: Sequence[Program], which: NDArray[np.int64], starts: NDArray[np.int64], length: int, latencies: bool) -> Batch:
-    """Windows as (numbers, opclass, place, steps of the sketches, classes), time first; zeros in front of a trace."""
+    """Windows as (numbers, opclass, place, steps of the first-order models, classes), time first; zeros in front of a trace."""
     designs = programs[0].features.step.shape[1]
     numbers = np.zeros((length, len(starts), len(NAMES) + 2 * designs), np.float16)
     step = np.zeros((length, len(starts), designs), np.uint16)
@@ -98,7 +98,7 @@ def _gather(programs: Sequence[Program], which: NDArray[np.int64], starts: NDArr
         low, high = max(start, 0), min(start + length, len(one.pc))
         into = slice(low - start, high - start)
         numbers[into, b, : len(NAMES)] = one.features.numbers[low:high]
-        numbers[into, b, len(NAMES) :] = one.features.sketched[low:high]
+        numbers[into, b, len(NAMES) :] = one.features.first_order[low:high]
         step[into, b] = one.features.step[low:high]
         opclass[into, b] = one.features.opclass[low:high]
         place[into, b] = one.features.place[low:high]
@@ -138,7 +138,7 @@ def residuals(places: NDArray[np.int32], gap: NDArray[np.int64]) -> NDArray[np.f
 
     Args:
         places: shape (n,).
-        gap: true less sketched cycles, shape (n, designs).
+        gap: true less first-order cycles, shape (n, designs).
     """
     seen = np.bincount(places, minlength=PLACES)
     sums = [np.bincount(places, weights=gap[:, d], minlength=PLACES) / (seen + 8) for d in range(gap.shape[1])]
@@ -146,9 +146,10 @@ def residuals(places: NDArray[np.int32], gap: NDArray[np.int64]) -> NDArray[np.f
 
 
 def follows(said: NDArray[np.int32], classes: NDArray[np.int32], weight: float = 4.0) -> NDArray[np.float32]:
-    """ln p(class | class that the sketch says) in a training set, shape (classes, classes).
+    """ln p(class | class that the first-order model says) in a training set, shape (classes, classes).
 
-    Every row is drawn to the frequencies of all classes, with a small share for the sketch's own class, by `weight` imagined sightings.
+    Every row is drawn to the frequencies of all classes, with a small share for the first-order model's own class, by
+    `weight` imagined sightings.
     """
     counts = np.bincount(said * np.int64(CLASSES.count) + classes, minlength=CLASSES.count**2).reshape(CLASSES.count, -1).astype(float)
     overall = (counts.sum(axis=0) + 1) / (counts.sum() + CLASSES.count)

@@ -59,6 +59,9 @@ class OpClass(IntEnum):
     ATOMIC = 23  # load-reserved, store-conditional, read-modify-write: reads and writes memory
 
 
+MEMORY_CLASSES = (OpClass.MEM_READ, OpClass.MEM_WRITE, OpClass.FLOAT_MEM_READ, OpClass.FLOAT_MEM_WRITE, OpClass.ATOMIC)
+MEM_READ, MEM_WRITE, FLOAT_MEM_READ, FLOAT_MEM_WRITE, ATOMIC = (int(each) for each in MEMORY_CLASSES)
+"""Plain integers, as compiled code compares them."""
 LOADS = frozenset({OpClass.MEM_READ, OpClass.FLOAT_MEM_READ, OpClass.ATOMIC})
 STORES = frozenset({OpClass.MEM_WRITE, OpClass.FLOAT_MEM_WRITE, OpClass.ATOMIC})
 

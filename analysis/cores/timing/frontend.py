@@ -9,6 +9,7 @@ from __future__ import annotations
 from numba import njit
 from numpy.typing import NDArray
 
+from analysis.cores.riscv.trace import ATOMIC, FLOAT_MEM_READ, FLOAT_MEM_WRITE, MEM_READ, MEM_WRITE
 from analysis.cores.timing.memory import L1I, REFUSED, access
 from analysis.cores.timing.predictor import BRANCH, CALL, JUMP, correct, learn, predict, squash_after
 from analysis.cores.timing.state import (
@@ -58,8 +59,8 @@ def start(s: Record, code: Record, row: int, address: int, trace: int) -> Record
     e.unit = s.unit_of[c.opclass]
     e.size = c.size
     e.destination = c.destination
-    e.is_load = c.opclass == 11 or c.opclass == 13 or c.opclass == 23
-    e.is_store = c.opclass == 12 or c.opclass == 14
+    e.is_load = c.opclass == MEM_READ or c.opclass == FLOAT_MEM_READ or c.opclass == ATOMIC
+    e.is_store = c.opclass == MEM_WRITE or c.opclass == FLOAT_MEM_WRITE
     e.is_control = c.opclass >= 15 and c.opclass <= 20
     e.serial = c.opclass >= 21
     e.predicted_taken = 0

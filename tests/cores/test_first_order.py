@@ -1,4 +1,4 @@
-"""The sketch of a core: limits that follow by hand, laws, and the recorded runs. Nothing in it is fitted."""
+"""The first-order core model: limits that follow by hand, laws, and the recorded runs. Nothing in it is fitted."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from cores.test_timing_laws import BASE, LARGER, PERFECT, loop, memory_traces
 from cores.test_timing_recorded import GEM5, PROGRAMS, program
 from hypothesis import given, settings
 
-from analysis.cores.first_order.inputs import RIGHT, WRONG_AT_EXECUTION, sketch_inputs
-from analysis.cores.first_order.model import sizes, sketch
+from analysis.cores.first_order.inputs import RIGHT, WRONG_AT_EXECUTION, first_order_inputs
+from analysis.cores.first_order.model import first_order_times, sizes
 from analysis.cores.riscv.trace import NO_REGISTER, OpClass, Trace, trace_of
 from analysis.cores.timing.designs import TABLE_4, Design, Units, load_design
 from analysis.cores.timing.simulation import simulate
 
 
 def cycles(trace: Trace, design: Design) -> int:
-    return int(sketch(sketch_inputs(trace, design), design)[:, 0].sum())
+    return int(first_order_times(first_order_inputs(trace, design), design)[:, 0].sum())
 
 
 def test_nop_stream_runs_at_full_width() -> None:
@@ -69,15 +69,15 @@ def test_wider_larger_or_faster_is_not_slower(what: str, trace: Trace) -> None:
 @settings(max_examples=10, deadline=None)
 @given(memory_traces())
 def test_steps_are_whole_and_within_width(trace: Trace) -> None:
-    found = sketch(sketch_inputs(trace, BASE), BASE)
+    found = first_order_times(first_order_inputs(trace, BASE), BASE)
     assert (found >= 0).all()
     assert np.bincount(np.cumsum(found[:, 0])).max() <= BASE.width
 
 
 @settings(max_examples=5, deadline=None)
 @given(memory_traces())
-def test_what_the_sketch_says_of_a_trace_does_not_change_when_it_goes_on(trace: Trace) -> None:
-    whole, part = (sketch(sketch_inputs(t, BASE), BASE) for t in (trace, trace.slice(0, 1000)))
+def test_what_the_first_order_says_of_a_trace_does_not_change_when_it_goes_on(trace: Trace) -> None:
+    whole, part = (first_order_times(first_order_inputs(t, BASE), BASE) for t in (trace, trace.slice(0, 1000)))
     assert np.array_equal(whole[:999], part[:999])
 
 
@@ -87,7 +87,7 @@ def test_branches_are_learned() -> None:
     kinds = ([OpClass.INT_ALU, OpClass.BRANCH] * 10 + [OpClass.JUMP]) * 400
     n = len(pcs)
     trace = trace_of(pcs, kinds, np.zeros(n), np.full((n, 3), NO_REGISTER), np.full(n, NO_REGISTER), np.zeros(n), np.full(n, 4), 0x100)
-    wrong = sketch_inputs(trace, BASE).wrong
+    wrong = first_order_inputs(trace, BASE).wrong
     assert (wrong[: n // 2] == WRONG_AT_EXECUTION).any() and (wrong[n // 2 :] == RIGHT).all()
 
 
@@ -100,11 +100,11 @@ def test_every_class_of_instruction_has_a_step() -> None:
 def test_near_the_recorded_runs(name: str) -> None:
     """Cycles of data/recorded/gem5/ipc.csv; and the exact share on 8w far above that of always saying the most frequent latency.
 
-    Sort is up to 22 % slow: in gem5 its wrong path fetches lines ahead, and a sketch has no wrong path.
+    Sort is up to 22 % slow: in gem5 its wrong path fetches lines ahead, and a first-order model has no wrong path.
     """
     trace, _ = program(name)
     for design in map(load_design, TABLE_4):
         assert cycles(trace, design) == pytest.approx(GEM5.loc[(name, design.name), "cycles"], rel=0.25)
-    found = sketch(sketch_inputs(trace, BASE), BASE)[:, 0]
+    found = first_order_times(first_order_inputs(trace, BASE), BASE)[:, 0]
     truth = simulate(trace, BASE).retire_latency
     assert np.mean(found == truth) > 0.8 > np.mean(truth == 0) + 0.05
