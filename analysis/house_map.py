@@ -11,6 +11,8 @@ from analysis.paths import ROOT
 PACKAGE = ROOT / "analysis"
 PAGE = ROOT / "CONTRIBUTING.md"
 BEGIN, END = "<!-- map: written by python -m analysis.house_map -->\n```text\n", "```\n<!-- end of map -->\n"
+SHARED = ("analysis.publishing.theme",)
+"""Modules inside a room that every room may use: the look of figures."""
 ENTRANCES = ("bench", "commands")
 """Rooms that call everything and that nothing imports."""
 
@@ -28,7 +30,11 @@ def imported(path: Path) -> set[str]:
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-    return {parts[1] for parts in (name.split(".") for name in names) if parts[0] == "analysis" and len(parts) > 1}
+    return {
+        parts[1]
+        for parts in (name.split(".") for name in names if not name.startswith(SHARED))
+        if parts[0] == "analysis" and len(parts) > 1
+    }
 
 
 def edges() -> dict[str, set[str]]:
@@ -79,6 +85,7 @@ def picture() -> str:
             if graph[room]:
                 lines.append(f"  {'':15} └> imports {', '.join(sorted(graph[room] - set(ENTRANCES)))}")
     shared = sorted(path.name for path in PACKAGE.glob("*.py") if not path.name.startswith("__"))
+    shared += [f"{name.removeprefix('analysis.').replace('.', '/')}.py" for name in SHARED]
     lines += ["─" * 108, f"shared by all: {', '.join(shared)}"]
     return "\n".join(lines) + "\n"
 

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from analysis.errors import InputError
 from analysis.networks import measured, measured_fit
-from analysis.networks.measured import Fabric, Machine, link_of
+from analysis.networks.measured import Fabric, MeasuredMachine, link_of
 
 SERIES = [
     ("A100", 2),
@@ -36,9 +36,9 @@ def entries_read(monkeypatch: pytest.MonkeyPatch, blind: bool) -> list[tuple[str
     """(what is left out, entry read) over both leave-one-out schemes, with the solver replaced by its start."""
     read: list[tuple[str, Fabric]] = []
     scheme = {"left": ""}
-    plain = Machine.fabric
+    plain = MeasuredMachine.fabric
 
-    def recording(self: Machine, left_out: frozenset[str] = frozenset()) -> Fabric:
+    def recording(self: MeasuredMachine, left_out: frozenset[str] = frozenset()) -> Fabric:
         found = plain(self, left_out)
         read.append((scheme["left"], found))
         return found
@@ -47,7 +47,7 @@ def entries_read(monkeypatch: pytest.MonkeyPatch, blind: bool) -> list[tuple[str
         def __init__(self, _function: object, start: np.ndarray, **_: object) -> None:
             self.x = start
 
-    monkeypatch.setattr(Machine, "fabric", recording)
+    monkeypatch.setattr(MeasuredMachine, "fabric", recording)
     monkeypatch.setattr(measured_fit, "least_squares", Start)
     rows = table()
     for _, left, mask in measured_fit.splits(rows):
@@ -83,7 +83,7 @@ def test_a_source_says_its_kind_and_what_it_was_read_off() -> None:
         Fabric(fabric="switch", source="measured: some table")
     with pytest.raises(ValidationError, match="measured_on"):
         Fabric(fabric="switch", source="documented: a page", measured_on=("H100 x2",))
-    only = Machine(device="X", known=(Fabric(fabric="mesh", source="measured: a table", measured_on=("X x2",)),))
+    only = MeasuredMachine(device="X", known=(Fabric(fabric="mesh", source="measured: a table", measured_on=("X x2",)),))
     with pytest.raises(InputError, match="nothing is known"):
         only.fabric(frozenset({"X x2"}))
 

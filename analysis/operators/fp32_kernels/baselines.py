@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.operators.fp32_kernels import devices as kernel_devices
-from analysis.operators.fp32_kernels.cases import GROUPS, Floats, Measurements, Operators, KernelPrediction
+from analysis.operators.fp32_kernels.cases import GROUPS, Floats, KernelPrediction, Measurements, Operators
 from analysis.operators.fp32_kernels.devices import Gpu
 from analysis.operators.fp32_kernels.features import plain_features
 from analysis.operators.fp32_kernels.physics import (

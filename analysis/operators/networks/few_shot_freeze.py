@@ -116,7 +116,7 @@ def study(seeds: range = range(10)) -> Study:
     return Study(settings, table, compared, pd.concat([attempts, pd.DataFrame(rows)], ignore_index=True))
 
 
-def checks(settings: Settings, seeds: range = range(5)) -> pd.DataFrame:
+def checks(settings: FewShotSettings, seeds: range = range(5)) -> pd.DataFrame:
     """Ten samples elsewhere: the devices of each table that HELP lists neither as source nor as new, and NAS-Bench-201 without the feature
     that says whether an edge is on a path.
 
