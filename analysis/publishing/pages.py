@@ -18,7 +18,7 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
-from analysis.paths import BOOK, RESULTS
+from analysis.paths import BOOK, RESULTS, ROOT
 from analysis.tables import read_csv
 
 logger = logging.getLogger(__name__)
@@ -118,6 +118,23 @@ class ResultFigure(SphinxDirective):
         text += links
         figure += text
         return [*found, figure, *problems, *more]
+
+
+class Explorer(SphinxDirective):
+    """A figure to touch, by name; in print, the figure as it is first drawn."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        from analysis.explorers import bundle
+        from analysis.explorers.catalogue import NAMES
+
+        if self.arguments[0] not in NAMES:
+            logger.warning("unknown explorer %s", self.arguments[0], location=self.get_location())
+            return []
+        for path in (ROOT / "analysis" / "explorers").glob("*.py"):
+            self.env.note_dependency(str(path))
+        return [screen_only(html=bundle.section(self.arguments[0]))]
 
 
 def _wide(svg: Path) -> bool:
@@ -326,6 +343,7 @@ def _write_assets(app: Sphinx, error: Exception | None) -> None:
         base64.b64encode((files("itables") / "html" / name).read_bytes()).decode() for name in ("dt_bundle.js", "dt_bundle.css")
     )
     assets.joinpath("datatables.js").write_text(DATATABLES.replace("BUNDLE", bundle).replace("STYLE", style), encoding="utf-8")
+    bundle_explorers(assets)
     for ours, theirs in (("figures", "_downloads_figures"), ("tables", "_downloads_tables")):
         shutil.rmtree(out / theirs, ignore_errors=True)
         if (BOOK / ours).exists():
@@ -335,6 +353,13 @@ def _write_assets(app: Sphinx, error: Exception | None) -> None:
             mathjax = out / unused / "mathjax"
             if mathjax.exists():
                 shutil.rmtree(mathjax / "sre", ignore_errors=True)
+
+
+def bundle_explorers(assets: Path) -> None:
+    """Put the interpreter and the models of the explorers beside the pages."""
+    from analysis.explorers import bundle
+
+    bundle.write(assets)
 
 
 DATATABLES = """(function () {
@@ -370,6 +395,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_role("num", NumberRole())
     app.add_directive("result-figure", ResultFigure)
     app.add_directive("result-table", ResultTable)
+    app.add_directive("explorer", Explorer)
     app.add_js_file(None, body="document.documentElement.classList.add('js-on')", priority=100)
     app.connect("config-inited", _mathjax)
     app.connect("html-page-context", _drop_network, priority=900)

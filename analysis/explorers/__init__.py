@@ -1,0 +1,15 @@
+"""Figures that a reader can touch: each runs this project's own models, in the page, without a network.
+
+The pages carry Brython, a Python interpreter written in JavaScript, and the source files of the models as they stand here. An explorer
+is one file with the same four names, and knows nothing of browsers:
+
+    CONTROLS                 what a reader can set (`controls`)
+    answer(values)           plain numbers from the models, the same in CPython and in the page
+    draw(values, width)      the picture as SVG or HTML text (`drawing`)
+    tell(values)             the answer in one sentence, for screen readers and print
+
+- `catalogue`: which explorers there are.
+- `bundle`: at build time, the script that carries the models into the pages, and the explorer as first drawn, by CPython.
+- `page`: in the browser, ties native controls, address bar and drawing together.
+- `stand_ins`: what replaces numpy, numba, pydantic and files in the page, as far as these models need them.
+"""

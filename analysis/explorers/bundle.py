@@ -1,0 +1,209 @@
+"""At build time: the script that carries the explorers' models into the pages, and each explorer as first drawn."""
+
+from __future__ import annotations
+
+import ast
+import html
+import json
+import re
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from analysis.explorers.catalogue import NAMES, explorer
+from analysis.explorers.controls import defaults, form_html
+from analysis.paths import ROOT
+
+HERE = Path(__file__).parent
+STAND_INS = {name: HERE / "stand_ins" / f"{name.replace('.', '_')}.py" for name in ("numpy", "numpy.typing", "numba", "pydantic")} | {
+    "analysis.configs": HERE / "stand_ins" / "files.py",
+    "analysis.paths": HERE / "stand_ins" / "files.py",
+    "analysis.checkable": HERE / "stand_ins" / "checkable.py",
+}
+"""Modules that the page has in another form."""
+PAGE_FILES = (
+    ("data/hardware/devices", "analysis.hardware.devices", "DeviceFile"),
+    ("data/hardware/sources.yaml", "analysis.hardware.devices", "SourceFile"),
+    ("data/hardware/systems.yaml", "analysis.hardware.systems", "SystemFile"),
+    ("data/workloads/transformers.yaml", "analysis.workloads.transformers", "TransformerFile"),
+    ("data/models/training_efficiencies.yaml", "analysis.training.kernel_time", "EfficiencyFile"),
+    ("data/models/nccl_machines.yaml", "analysis.networks.measured", "MachineFile"),
+    ("data/models/nccl_allreduce.yaml", "analysis.networks.measured", "Parameters"),
+)
+"""Files that models read, and the class each is read into."""
+
+
+def encode(value: Any) -> Any:
+    """A validated object as JSON that names its classes; `stand_ins.files.decode` makes it again.
+
+    Args:
+        value: pydantic models, mappings, sequences and plain values.
+    """
+    if isinstance(value, BaseModel):
+        fields = {name: encode(getattr(value, name)) for name in type(value).model_fields if getattr(value, name) is not None}
+        missing = {name: None for name in type(value).model_fields if getattr(value, name) is None}
+        return {"$": f"{type(value).__module__}.{type(value).__qualname__}", "fields": fields | missing}
+    if isinstance(value, dict):
+        return {str(key): encode(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [encode(item) for item in value]
+    return value
+
+
+def imports(source: str) -> list[str]:
+    """Modules that a source imports, at its top or inside functions.
+
+    Args:
+        source: Python.
+    """
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return list(dict.fromkeys(found))
+
+
+TOP_IMPORT = re.compile(r"^ ?(?:import ([\w., ]+)|from ?([\w.]+) import ?\(?([\w, ]*))", re.MULTILINE)
+
+
+def library_imports(source: str, name: str, package: bool) -> list[str]:
+    """Modules that an import of a file of Brython's library loads: those at its top, or in a `try` there.
+
+    Args:
+        source: the file as Brython packs it, which indents by one space and may use newer syntax than CPython here.
+        name, package: the module's name, and whether it is a package.
+    """
+    found = []
+    home = name.split(".") if package else name.split(".")[:-1]
+    for names, module, items in TOP_IMPORT.findall(source):
+        if names:
+            found += [one.split()[0] for one in names.split(",") if one.strip()]
+            continue
+        dots = len(module) - len(module.lstrip("."))
+        base = ".".join([*home[: len(home) - dots + 1], *filter(None, [module.lstrip(".")])]) if dots else module
+        found += [base, *(f"{base}.{item.split()[0]}" for item in items.split(",") if item.strip())]
+    return found
+
+
+def _file_of(module: str) -> Path | None:
+    if module in STAND_INS:
+        return STAND_INS[module]
+    if not module.startswith("analysis"):
+        return None
+    path = ROOT / Path(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py") if path.with_suffix(".py").exists() else None
+
+
+def our_modules(roots: Iterable[str]) -> dict[str, list[Any]]:
+    """The modules of this project that some modules need, in the form of Brython's file system: ending, source, imports, package or not.
+
+    Args:
+        roots: module names.
+    """
+    found: dict[str, list[Any]] = {}
+    waiting = list(roots)
+    while waiting:
+        module = waiting.pop()
+        path = _file_of(module)
+        if path is None or module in found:
+            continue
+        source = path.read_text(encoding="utf-8")
+        needs = imports(source)
+        found[module] = [".py", source, needs] + ([1] if path.name == "__init__.py" or module == "numpy" else [])
+        parents = [module.rsplit(".", k)[0] for k in range(1, module.count(".") + 1)]
+        waiting += [*needs, *parents]
+    return found
+
+
+def _library() -> dict[str, list[Any]]:
+    text = (files("brython") / "data" / "brython_stdlib.js").read_text(encoding="utf-8")
+    begin = text.index("{", text.index("var scripts"))
+    return json.JSONDecoder().raw_decode(text[begin:])[0]  # type: ignore[no-any-return]
+
+
+ALWAYS = ("json", "dataclasses", "functools", "math", "typing", "collections.abc", "browser")
+
+
+def _library_modules(needed: Iterable[str]) -> dict[str, list[Any]]:
+    library = _library()
+    found: dict[str, list[Any]] = {}
+    waiting = [*needed, *ALWAYS]
+    while waiting:
+        module = waiting.pop()
+        if module in found or module not in library:
+            continue
+        found[module] = library[module]
+        parents = [module.rsplit(".", k)[0] for k in range(1, module.count(".") + 1)]
+        entry = library[module]
+        extra = library_imports(entry[1], module, len(entry) > 3) if entry[0] == ".py" else []
+        waiting += [*extra, *parents]
+    return found
+
+
+def page_files() -> dict[str, str]:
+    """The files that models read, validated by CPython, as JSON by path."""
+    from importlib import import_module
+
+    from analysis.configs import read_yaml
+
+    found = {}
+    for name, module, kind in PAGE_FILES:
+        path = ROOT / name
+        for one in sorted(path.glob("*.yaml")) if path.is_dir() else [path]:
+            found[str(one.relative_to(ROOT))] = json.dumps(encode(read_yaml(one, getattr(import_module(module), kind))), sort_keys=True)
+    return found
+
+
+@cache
+def script() -> str:
+    """JavaScript that holds the part of Brython's library and the models that the explorers use."""
+    roots = ["analysis.explorers.page", *(f"analysis.explorers.{name}" for name in NAMES)]
+    ours = our_modules(roots)
+    if "analysis.configs" in ours or "analysis.paths" in ours:
+        ours["analysis.explorers.page_data"] = [".py", f"FILES = {page_files()!r}\n", []]
+    needed = {need for entry in ours.values() for need in entry[2]}
+    both = {**_library_modules(sorted(needed)), **ours}
+    return f"__BRYTHON__.use_VFS = true;\n__BRYTHON__.update_VFS({json.dumps(both, sort_keys=True)});\n"
+
+
+def write(folder: Path) -> None:
+    """Write the interpreter and the models beside the pages.
+
+    Args:
+        folder: `_assets` of the pages.
+    """
+    (folder / "brython.js").write_bytes((files("brython") / "data" / "brython.js").read_bytes())
+    (folder / "explorers.js").write_text(script(), encoding="utf-8")
+
+
+START = (
+    "<script>(function(){if(window.explorersWanted)return;window.explorersWanted=true;"
+    "function add(name,then){var s=document.createElement('script');s.src='{{assets}}/'+name;s.onload=then;document.head.append(s);}"
+    "window.addEventListener('load',function(){add('brython.js',function(){add('explorers.js',function(){"
+    "var s=document.createElement('script');s.type='text/python';s.id='explorers_start';s.textContent='import analysis.explorers.page';"
+    "document.body.append(s);window.brython({ids:['explorers_start'],debug:0,indexedDB:false});});});});})();</script>"
+)
+
+
+def section(name: str) -> str:
+    """An explorer as HTML: its controls, and the picture that CPython draws for the values it starts with.
+
+    Args:
+        name: of `catalogue.NAMES`.
+    """
+    model = explorer(name)
+    values = defaults(model.CONTROLS)
+    return (
+        f'<section class="explorer" id="{name}" data-explorer="{name}" aria-label="{html.escape(model.TITLE)}">'
+        f'<p class="explorer-title">{html.escape(model.TITLE)}</p>'
+        f'<form class="controls" onsubmit="return false">{form_html(name, model.CONTROLS)}'
+        '<button type="button" class="reset">Start again</button></form>'
+        f'<div class="canvas">{model.draw(values, 700)}</div>'
+        f'<p class="said" aria-live="polite">{html.escape(model.tell(values))}</p></section>{START}'
+    )

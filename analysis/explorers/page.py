@@ -1,0 +1,90 @@
+"""In the browser: native controls change the values, the explorer draws again, the address bar keeps the state. Runs in Brython alone."""
+
+# mypy: ignore-errors
+
+import json
+
+from browser import document, window
+
+from analysis.explorers.catalogue import NAMES, explorer
+from analysis.explorers.controls import Slider, defaults, from_text, to_text
+
+started = {}
+
+
+class Shown:
+    """One explorer on the page."""
+
+    def __init__(self, box):
+        self.box, self.name = box, box.attrs["data-explorer"]
+        self.model = explorer(self.name)
+        self.values = defaults(self.model.CONTROLS)
+        self.canvas, self.said = box.select_one(".canvas"), box.select_one(".said")
+        self.width = 0
+        for control in self.model.CONTROLS:
+            self.field(control).bind("input", self.changed)
+        box.select_one("button.reset").bind("click", self.reset)
+        box.classList.add("live")
+
+    def field(self, control):
+        return document[f"{self.name}-{control.name}"]
+
+    def changed(self, event):
+        for control in self.model.CONTROLS:
+            field = self.field(control)
+            self.values[control.name] = control.values[int(field.value)] if isinstance(control, Slider) else field.value
+        self.show()
+        window.history.replaceState(None, "", "#" + self.name + ":" + to_text(self.model.CONTROLS, self.values))
+
+    def reset(self, event):
+        self.set(defaults(self.model.CONTROLS))
+        window.history.replaceState(None, "", "#" + self.name)
+
+    def set(self, values):
+        self.values = dict(values)
+        for control in self.model.CONTROLS:
+            value = self.values[control.name]
+            self.field(control).value = str(list(control.values).index(value)) if isinstance(control, Slider) else value
+        self.show()
+
+    def show(self):
+        for control in self.model.CONTROLS:
+            if isinstance(control, Slider):
+                shown = control.text(self.values[control.name])
+                self.field(control).attrs["aria-valuetext"] = shown
+                self.box.select_one(f"output[for='{self.name}-{control.name}']").text = shown
+        self.width = max(280, min(760, self.canvas.clientWidth))
+        self.canvas.html = self.model.draw(self.values, self.width)
+        self.said.text = self.model.tell(self.values)
+
+
+def answers(name, points):
+    """For tests: the answers at many points, as JSON."""
+    model = explorer(name)
+    return json.dumps([model.answer(values) for values in json.loads(points)])
+
+
+def resized(event):
+    for shown in started.values():
+        if abs(max(280, min(760, shown.canvas.clientWidth)) - shown.width) > 1:
+            shown.show()
+
+
+def start():
+    """Bring every explorer of the page to life; one that the address names takes its state from there."""
+    wanted, _, state = window.location.hash[1:].partition(":")
+    for box in document.select("[data-explorer]"):
+        shown = Shown(box)
+        started[shown.name] = shown
+        if shown.name == wanted:
+            shown.set(from_text(shown.model.CONTROLS, window.decodeURIComponent(state)))
+            box.scrollIntoView()
+        else:
+            shown.show()
+    window.addEventListener("resize", resized)
+    window.explorer_answers = answers
+    window.explorers_ready = True
+    window.t_ready = window.performance.now()
+
+
+start()

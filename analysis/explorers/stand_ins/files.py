@@ -1,0 +1,54 @@
+"""Stands for `analysis.configs` and `analysis.paths` in the page: files that CPython has read and validated at build time."""
+
+# mypy: ignore-errors
+
+import json
+
+from analysis.explorers.page_data import FILES
+from pydantic import BaseModel
+
+
+class Strict(BaseModel):
+    pass
+
+
+class Path:
+    """A path in the repository; as much of pathlib as the models use."""
+
+    def __init__(self, *parts):
+        self.text = "/".join(str(part) for part in parts if str(part))
+
+    def __truediv__(self, other):
+        return Path(self.text, other)
+
+    def __str__(self):
+        return self.text
+
+    def __lt__(self, other):
+        return self.text < other.text
+
+    def glob(self, pattern):
+        ending = pattern.lstrip("*")
+        return [Path(name) for name in FILES if name.startswith(self.text + "/") and name.endswith(ending)]
+
+
+ROOT, DATA = Path(""), Path("data")
+RESULTS, NOTEBOOKS, BOOK, BUILD = Path("data/results"), Path("notebooks"), Path("book"), Path("_build")
+
+
+def decode(raw):
+    """Objects as `analysis.explorers.bundle.encode` wrote them."""
+    if isinstance(raw, list):
+        return tuple(decode(item) for item in raw)
+    if isinstance(raw, dict):
+        if "$" not in raw:
+            return {key: decode(value) for key, value in raw.items()}
+        module, _, name = raw["$"].rpartition(".")
+        made = getattr(__import__(module, fromlist=[name]), name)()
+        made.__dict__.update({key: decode(value) for key, value in raw["fields"].items()})
+        return made
+    return raw
+
+
+def read_yaml(path, model=None):
+    return decode(json.loads(FILES[str(path)]))

@@ -1,0 +1,244 @@
+"""Stands for numpy in the page: numbers, lists of numbers, and the few functions that the explorers' models call on them."""
+
+# mypy: ignore-errors
+
+import builtins
+import math
+
+inf, nan = math.inf, math.nan
+float64, int64, int8, bool_ = "float", "int", "int", "bool"
+void = object
+
+
+class _Type:
+    def __init__(self, kind):
+        self.kind = kind
+
+
+class ndarray:
+    """Values in a list; `shape` is () for one number and (n,) for a row."""
+
+    def __init__(self, values, shape):
+        self.values, self.shape, self.ndim, self.size = values, shape, len(shape), len(values)
+
+    @property
+    def dtype(self):
+        return _Type("U" if self.values and isinstance(self.values[0], str) else "f")
+
+    def _with(self, other, function):
+        other = asarray(other)
+        shape = self.shape or other.shape
+        count = builtins.max(len(self.values), len(other.values))
+        left = self.values * count if len(self.values) == 1 else self.values
+        right = other.values * count if len(other.values) == 1 else other.values
+        return ndarray([function(a, b) for a, b in zip(left, right)], shape)
+
+    def __add__(self, other):
+        return self._with(other, lambda a, b: a + b)
+
+    def __sub__(self, other):
+        return self._with(other, lambda a, b: a - b)
+
+    def __mul__(self, other):
+        return self._with(other, lambda a, b: a * b)
+
+    def __truediv__(self, other):
+        return self._with(other, lambda a, b: a / b)
+
+    def __floordiv__(self, other):
+        return self._with(other, lambda a, b: a // b)
+
+    def __pow__(self, other):
+        return self._with(other, lambda a, b: a**b)
+
+    def __radd__(self, other):
+        return asarray(other) + self
+
+    def __rsub__(self, other):
+        return asarray(other) - self
+
+    def __rmul__(self, other):
+        return asarray(other) * self
+
+    def __rtruediv__(self, other):
+        return asarray(other) / self
+
+    def __rpow__(self, other):
+        return asarray(other) ** self
+
+    def __neg__(self):
+        return ndarray([-a for a in self.values], self.shape)
+
+    def __lt__(self, other):
+        return self._with(other, lambda a, b: a < b)
+
+    def __gt__(self, other):
+        return self._with(other, lambda a, b: a > b)
+
+    def __le__(self, other):
+        return self._with(other, lambda a, b: a <= b)
+
+    def __ge__(self, other):
+        return self._with(other, lambda a, b: a >= b)
+
+    def __eq__(self, other):
+        return self._with(other, lambda a, b: a == b)
+
+    def __getitem__(self, place):
+        return self.values[place]
+
+    def __setitem__(self, place, value):
+        value = value.values[0] if isinstance(value, ndarray) else value
+        if isinstance(place, ndarray):
+            self.values = [value if chosen else old for chosen, old in zip(place.values, self.values)]
+        else:
+            self.values[place] = value
+
+    def __iter__(self):
+        return iter(self.values)
+
+    def __len__(self):
+        return len(self.values)
+
+    def __bool__(self):
+        return bool(self.values[0])
+
+    def __float__(self):
+        return float(self.values[0])
+
+    def __int__(self):
+        return int(self.values[0])
+
+    def __index__(self):
+        return int(self.values[0])
+
+    def __format__(self, form):
+        return format(self.values[0], form)
+
+    def any(self):
+        return builtins.any(self.values)
+
+    def all(self):
+        return builtins.all(self.values)
+
+    def min(self):
+        return builtins.min(self.values)
+
+    def max(self):
+        return builtins.max(self.values)
+
+    def sum(self):
+        return math.fsum(self.values)
+
+    def astype(self, kind):
+        cast = float if kind == "float" or kind is float else int
+        return ndarray([cast(a) for a in self.values], self.shape)
+
+
+def asarray(values, dtype=None):
+    if not isinstance(values, ndarray):
+        made = ndarray(list(values), (len(values),)) if isinstance(values, (list, tuple)) else ndarray([values], ())
+    else:
+        made = values
+    if dtype == "float" or dtype is float:
+        return ndarray([float(a) for a in made.values], made.shape)
+    return made
+
+
+array = asarray
+
+
+def atleast_1d(values):
+    made = asarray(values)
+    return ndarray(made.values, (len(made.values),))
+
+
+def _each(function):
+    def applied(values):
+        if isinstance(values, ndarray):
+            return ndarray([function(a) for a in values.values], values.shape)
+        return function(values)
+
+    return applied
+
+
+exp, sqrt, log, ceil, floor = (_each(f) for f in (math.exp, math.sqrt, math.log, math.ceil, math.floor))
+
+
+def int64(value):  # noqa: F811 - a type that is called
+    return int(value)
+
+
+def full(shape, value, dtype=None):
+    count = shape if isinstance(shape, int) else (shape[0] if shape else 1)
+    return ndarray([value] * count, (shape,) if isinstance(shape, int) else tuple(shape))
+
+
+def zeros(shape, dtype=None):
+    return full(shape, 0)
+
+
+def zeros_like(values):
+    made = asarray(values)
+    return ndarray([0.0] * len(made.values), made.shape)
+
+
+def arange(count):
+    return ndarray(list(range(count)), (count,))
+
+
+def where(condition, yes, no):
+    condition, yes, no = asarray(condition), asarray(yes), asarray(no)
+    count = builtins.max(len(condition.values), len(yes.values), len(no.values))
+    grown = [a.values * count if len(a.values) == 1 else a.values for a in (condition, yes, no)]
+    return ndarray([b if a else c for a, b, c in zip(*grown)], condition.shape or yes.shape or no.shape)
+
+
+def maximum(a, b):
+    return asarray(a)._with(b, builtins.max)
+
+
+def minimum(a, b):
+    return asarray(a)._with(b, builtins.min)
+
+
+def all(values):  # noqa: A001
+    return builtins.all(asarray(values).values)
+
+
+def any(values):  # noqa: A001
+    return builtins.any(asarray(values).values)
+
+
+class _Stack:
+    def __init__(self, rows):
+        count = builtins.max(len(row.values) for row in rows)
+        self.rows = [row.values * count if len(row.values) == 1 else row.values for row in rows]
+
+
+def stack(rows):
+    return _Stack([asarray(row) for row in rows])
+
+
+def _columns(stacked):
+    return [list(column) for column in zip(*stacked.rows)]
+
+
+def argmin(stacked, axis=0):
+    found = [column.index(builtins.min(column)) for column in _columns(stacked)]
+    return ndarray(found, (len(found),))
+
+
+def min(stacked, axis=0):  # noqa: A001
+    found = [builtins.min(column) for column in _columns(stacked)]
+    return ndarray(found, (len(found),))
+
+
+def choose(places, options):
+    rows = _Stack([asarray(option) for option in options]).rows
+    return ndarray([rows[place][k] for k, place in enumerate(places.values)], places.shape)
+
+
+def broadcast_to(values, shape):
+    made = asarray(values)
+    return ndarray(made.values * shape[0] if len(made.values) == 1 and shape else made.values, shape)
