@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from analysis.explorers.catalogue import NAMES, explorer
-from analysis.explorers.controls import defaults, form_html
+from analysis.explorers.controls import Choice, defaults, form_html
 from analysis.paths import ROOT
 
 HERE = Path(__file__).parent
@@ -23,6 +23,8 @@ STAND_INS = {name: HERE / "stand_ins" / f"{name.replace('.', '_')}.py" for name 
     "analysis.configs": HERE / "stand_ins" / "files.py",
     "analysis.paths": HERE / "stand_ins" / "files.py",
     "analysis.checkable": HERE / "stand_ins" / "checkable.py",
+    "analysis.serving.steps": HERE / "stand_ins" / "serving_types.py",
+    "analysis.serving.requests": HERE / "stand_ins" / "serving_types.py",
 }
 """Modules that the page has in another form."""
 PAGE_FILES = (
@@ -113,12 +115,36 @@ def our_modules(roots: Iterable[str]) -> dict[str, list[Any]]:
         path = _file_of(module)
         if path is None or module in found:
             continue
-        source = path.read_text(encoding="utf-8")
+        source = _returned(module) if module in RETURNED else path.read_text(encoding="utf-8")
         needs = imports(source)
         found[module] = [".py", source, needs] + ([1] if path.name == "__init__.py" or module == "numpy" else [])
         parents = [module.rsplit(".", k)[0] for k in range(1, module.count(".") + 1)]
         waiting += [*needs, *parents]
     return found
+
+
+RETURNED = {
+    "analysis.explorers.measured_points": ("all_reduces", "cpu_operators", "gpu_products"),
+    "analysis.explorers.tool_records": ("tools",),
+}
+"""Modules of which the page has only what their functions return."""
+
+
+def _returned(module: str) -> str:
+    """Such a module for the page: its functions return what they return here."""
+    from importlib import import_module
+
+    real = import_module(module)
+    names = RETURNED[module]
+    return "\n".join(f"_{name} = {_plain(getattr(real, name)())!r}\ndef {name}():\n    return _{name}\n" for name in names)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
 
 
 def _library() -> dict[str, list[Any]]:
@@ -146,17 +172,31 @@ def _library_modules(needed: Iterable[str]) -> dict[str, list[Any]]:
     return found
 
 
+def _named() -> set[str]:
+    """Models, systems, machines and devices that some explorer offers."""
+    from analysis.hardware import devices, systems
+    from analysis.networks import measured
+
+    named = {key for name in NAMES for control in explorer(name).CONTROLS if isinstance(control, Choice) for key, _ in control.options}
+    named |= {systems.load(name).device for name in named & set(systems.all_systems())}
+    return named | {devices.load(machine.device).name for name, machine in measured.machines().items() if name in named}
+
+
 def page_files() -> dict[str, str]:
-    """The files that models read, validated by CPython, as JSON by path."""
+    """The files that models read, validated by CPython, as JSON by path; of devices, models and systems those that are offered."""
     from importlib import import_module
 
     from analysis.configs import read_yaml
 
-    found = {}
+    found, named = {}, _named()
     for name, module, kind in PAGE_FILES:
         path = ROOT / name
         for one in sorted(path.glob("*.yaml")) if path.is_dir() else [path]:
-            found[str(one.relative_to(ROOT))] = json.dumps(encode(read_yaml(one, getattr(import_module(module), kind))), sort_keys=True)
+            encoded = encode(read_yaml(one, getattr(import_module(module), kind)))
+            for many in ("devices", "models", "systems"):
+                if many in encoded["fields"]:
+                    encoded["fields"][many] = {name: value for name, value in encoded["fields"][many].items() if name in named}
+            found[str(one.relative_to(ROOT))] = json.dumps(encoded, sort_keys=True)
     return found
 
 

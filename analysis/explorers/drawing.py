@@ -21,9 +21,7 @@ def svg(width: float, height: float, parts: Sequence[str], label: str) -> str:
 def text(x: float, y: float, words: str, anchor: str = "start", color: str = INK, size: float = 13, bold: bool = False) -> str:
     """Words at a place; y is their baseline."""
     weight = ' font-weight="600"' if bold else ""
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{color}" font-size="{size:g}"{weight}>{html.escape(words)}</text>'
-    )
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{color}" font-size="{size:g}"{weight}>{html.escape(words)}</text>'
 
 
 def rect(x: float, y: float, width: float, height: float, color: str, title: str = "", extra: str = "") -> str:

@@ -64,7 +64,8 @@ def draw(values: Mapping[str, Any], width: float) -> str:
 def tell(values: Mapping[str, Any]) -> str:
     """The answer in a sentence."""
     got = answer(values)
+    parts = f"{got['random']:.2g} % at random and {-got['bias']:.2g} % left out, added as squares"
     return (
-        f"{values['kernels']:g} kernels, each {values['error']:g} % off, make a model that is {got['total']:.2g} % off: {got['random']:.2g} % of it "
-        f"random, {-got['bias']:.2g} % left out. The survey's law would say {got['claimed']:.3g} %."
+        f"{values['kernels']:g} kernels, each {values['error']:g} % off, make a model that is {got['total']:.2g} % off: {parts}. "
+        f"The survey's law would say {got['claimed']:.3g} %."
     )

@@ -53,6 +53,7 @@ def fingerprint(names: list[str]) -> str:
         ROOT / "requirements.txt",
         *sorted((ROOT / "bib").glob("*.bib")),
         *sorted((ROOT / "analysis" / "publishing").glob("*.py")),
+        ROOT / "analysis" / "publishing" / "page.js",
         *sorted((ROOT / "analysis" / "explorers").rglob("*.py")),
     ]
     results = [path for name in names for path in (RESULTS / name / "manifest.json", RESULTS / name / f"{name}.ipynb")]

@@ -65,8 +65,8 @@ class NumberRole(SphinxRole):
             return [nodes.literal(text=self.text)], []
         number = known[key]
         reference = nodes.reference(
-            "", "", internal=True, refuri=f"{self._up()}notebooks/{notebook}.html", classes=["number", number["kind"]]
-        )
+            "", "", internal=True, refuri=f"{self._up()}notebooks/{notebook}.html#:~:text=%22{key}%22", classes=["number", number["kind"]]
+        )  # the text fragment shows the cell that names the number; without it, the page opens at its top
         reference["reftitle"] = f"{KIND_WORDS[number['kind']]}: {self.text}"
         text = number["text"]
         reference += nodes.Text(text.replace(" ", "\u00a0") if len(text) <= 16 else text)  # a number and its unit stay together
@@ -305,11 +305,17 @@ def _html_table(frame: pd.DataFrame, about: dict[str, str], identifier: str) -> 
     titles = [f'title="{html.escape(about[column])}">{html.escape(heading(column, about[column]))}' for column in frame.columns]
     head = "".join(f'<th scope="col"{kind} {title}</th>' for kind, title in zip(kinds, titles, strict=True))
     prose = [not kind and frame[column].astype(str).str.len().quantile(0.9) > 45 for kind, column in zip(kinds, frame.columns, strict=True)]
+    cards = len(frame.columns) > 3  # on a phone, a row becomes a card with the column's title beside each value
+    labels = [f' data-label="{html.escape(heading(column, about[column]))}"' if cards else "" for column in frame.columns]
     lines = []
     for row in frame.itertuples(index=False, name=None):
         cells = [(text, kind or ("prose" if long else "")) for (text, kind), long in zip(map(_cell, row), prose, strict=True)]
-        lines.append("<tr>" + "".join(f'<td class="{kind}">{text}</td>' if kind else f"<td>{text}</td>" for text, kind in cells) + "</tr>")
-    dense = " dense" if len(frame.columns) > 7 else ""
+        fields = (
+            f'<td class="{kind}"{label}>{text}</td>' if kind else f"<td{label}>{text}</td>"
+            for (text, kind), label in zip(cells, labels, strict=True)
+        )
+        lines.append("<tr>" + "".join(fields) + "</tr>")
+    dense = (" dense" if len(frame.columns) > 7 else "") + (" cards" if cards else "")
     return (
         f'<div class="table-scroll" tabindex="0"><table id="{identifier}" class="result{dense}"><thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(lines)}</tbody></table></div>"
@@ -326,6 +332,12 @@ def _drop_network(app: Sphinx, pagename: str, templatename: str, context: dict[s
                 kept.setdefault((name, body), item)
         if kind in context:
             context[kind] = list(kept.values())
+
+
+def _mend(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """Take out roles that promise a list where docutils writes none; screen readers then read a bibliography as text."""
+    if "body" in context:
+        context["body"] = re.sub(r' role="(?:list|doc-biblioentry|doc-backlink)"', "", context["body"])
 
 
 def _write_assets(app: Sphinx, error: Exception | None) -> None:
@@ -371,7 +383,19 @@ DATATABLES = """(function () {
   const address = URL.createObjectURL(new Blob([bytes], {type: 'application/javascript'}));
   const ready = import(address);
   window.filterable = function (identifier, options) {
-    ready.then(bundle => new bundle.ITable(document.getElementById(identifier), options));
+    ready.then(bundle => {
+      const table = document.getElementById(identifier), whole = table.cloneNode(true), rows = whole.tBodies[0].rows, most = 150;
+      whole.removeAttribute('id'); whole.classList.add('print-whole');
+      const all = rows.length;
+      while (rows.length > most) rows[most].remove();
+      table.closest('.result-table').append(whole);
+      if (all > most) {
+        const note = document.createElement('p');
+        note.className = 'print-whole'; note.textContent = 'The first ' + most + ' of ' + all + ' rows; the CSV has them all.';
+        whole.after(note);
+      }
+      new bundle.ITable(table, options);
+    });
   };
 })();
 """
@@ -396,8 +420,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("result-figure", ResultFigure)
     app.add_directive("result-table", ResultTable)
     app.add_directive("explorer", Explorer)
-    app.add_js_file(None, body="document.documentElement.classList.add('js-on')", priority=100)
+    app.add_js_file(None, body=Path(__file__).with_name("page.js").read_text(encoding="utf-8"), priority=100)
     app.connect("config-inited", _mathjax)
     app.connect("html-page-context", _drop_network, priority=900)
+    app.connect("html-page-context", _mend)
     app.connect("build-finished", _write_assets)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -4,8 +4,9 @@
 
 import json
 
-from analysis.explorers.page_data import FILES
 from pydantic import BaseModel
+
+from analysis.explorers.page_data import FILES
 
 
 class Strict(BaseModel):

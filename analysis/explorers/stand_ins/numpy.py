@@ -31,7 +31,7 @@ class ndarray:
         count = builtins.max(len(self.values), len(other.values))
         left = self.values * count if len(self.values) == 1 else self.values
         right = other.values * count if len(other.values) == 1 else other.values
-        return ndarray([function(a, b) for a, b in zip(left, right)], shape)
+        return ndarray([function(a, b) for a, b in zip(left, right, strict=True)], shape)
 
     def __add__(self, other):
         return self._with(other, lambda a, b: a + b)
@@ -90,7 +90,7 @@ class ndarray:
     def __setitem__(self, place, value):
         value = value.values[0] if isinstance(value, ndarray) else value
         if isinstance(place, ndarray):
-            self.values = [value if chosen else old for chosen, old in zip(place.values, self.values)]
+            self.values = [value if chosen else old for chosen, old in zip(place.values, self.values, strict=True)]
         else:
             self.values[place] = value
 
@@ -191,7 +191,7 @@ def where(condition, yes, no):
     condition, yes, no = asarray(condition), asarray(yes), asarray(no)
     count = builtins.max(len(condition.values), len(yes.values), len(no.values))
     grown = [a.values * count if len(a.values) == 1 else a.values for a in (condition, yes, no)]
-    return ndarray([b if a else c for a, b, c in zip(*grown)], condition.shape or yes.shape or no.shape)
+    return ndarray([b if a else c for a, b, c in zip(*grown, strict=True)], condition.shape or yes.shape or no.shape)
 
 
 def maximum(a, b):
@@ -202,11 +202,11 @@ def minimum(a, b):
     return asarray(a)._with(b, builtins.min)
 
 
-def all(values):  # noqa: A001
+def all(values):
     return builtins.all(asarray(values).values)
 
 
-def any(values):  # noqa: A001
+def any(values):
     return builtins.any(asarray(values).values)
 
 
@@ -221,7 +221,7 @@ def stack(rows):
 
 
 def _columns(stacked):
-    return [list(column) for column in zip(*stacked.rows)]
+    return [list(column) for column in zip(*stacked.rows, strict=True)]
 
 
 def argmin(stacked, axis=0):
@@ -229,7 +229,7 @@ def argmin(stacked, axis=0):
     return ndarray(found, (len(found),))
 
 
-def min(stacked, axis=0):  # noqa: A001
+def min(stacked, axis=0):
     found = [builtins.min(column) for column in _columns(stacked)]
     return ndarray(found, (len(found),))
 

@@ -38,6 +38,9 @@ class ValidationError(ValueError):
 
 
 class BaseModel:
+    def __init_subclass__(cls, **options):
+        cls.model_fields = {name: None for kind in reversed(cls.__mro__) for name in getattr(kind, "__annotations__", {})}
+
     def __init__(self, **given):
         for kind in reversed(type(self).__mro__):
             for name in getattr(kind, "__annotations__", {}):
@@ -59,3 +62,7 @@ class BaseModel:
 
     def __hash__(self):
         return id(self)
+
+
+class AfterValidator(BeforeValidator):
+    pass

@@ -1,0 +1,7 @@
+"""Stands for the types that `analysis.serving.step_roofline` names and the explorers do not use."""
+
+from typing import Any
+
+Floats = Any
+StepTime = Any
+tabulate = None

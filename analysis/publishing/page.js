@@ -1,0 +1,34 @@
+// On every page: names for buttons that the theme leaves without one, charts in the page's colours, room for charts on phones.
+document.documentElement.classList.add('js-on');
+document.addEventListener('DOMContentLoaded', function () {
+  document.querySelectorAll('button.search-button, button.search-button__button, .search-button-field').forEach(function (b) { b.setAttribute('aria-label', 'Search'); });
+  document.querySelectorAll('button.theme-switch-button').forEach(function (b) { b.setAttribute('aria-label', 'Light or dark'); });
+  document.querySelectorAll('.table-scroll').forEach(function (d) {
+    if (d.scrollWidth <= d.clientWidth) d.removeAttribute('tabindex');
+    else { d.setAttribute('role', 'region'); d.setAttribute('aria-label', 'Table, scrolls sideways'); }
+  });
+});
+window.addEventListener('load', function () {
+  function paint() {
+    if (!window.Plotly) return;
+    var dark = document.documentElement.dataset.theme === 'dark', ink = dark ? '#e6e6e6' : '#222', grid = dark ? '#454a50' : '#ddd';
+    document.querySelectorAll('.plotly-graph-div').forEach(function (d) {
+      if (!d._fullLayout) return;
+      var change = {paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', 'font.color': ink};
+      Object.keys(d._fullLayout).forEach(function (k) {
+        if (/^[xy]axis[0-9]*$/.test(k)) { change[k + '.gridcolor'] = grid; change[k + '.zerolinecolor'] = grid; change[k + '.linecolor'] = ink; }
+      });
+      if (d.clientWidth < 560) {
+        change['margin.l'] = Math.min(58, d._fullLayout.margin.l); change['margin.r'] = 8;
+        if (d._fullLayout.showlegend) { change['legend.orientation'] = 'h'; change['legend.x'] = 0; change['legend.y'] = -0.28; change['legend.xanchor'] = 'left'; change['legend.yanchor'] = 'top'; }
+        if (d._fullLayout.height < 460) change.height = 460;
+      }
+      window.Plotly.relayout(d, change);
+    });
+  }
+  paint();
+  new MutationObserver(paint).observe(document.documentElement, {attributes: true, attributeFilter: ['data-theme']});
+});
+window.addEventListener('beforeprint', function () {
+  document.querySelectorAll('details:not([open])').forEach(function (d) { d.open = true; });
+});

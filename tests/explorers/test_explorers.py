@@ -1,0 +1,134 @@
+"""Explorers: the page answers as CPython does, at random settings; controls work by keyboard and touch; the address keeps the state.
+
+The browser part needs Chromium and Brython; it skips with that reason where one is missing.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.errors import InputError
+from analysis.explorers import all_reduce, controls
+from analysis.explorers.catalogue import NAMES, explorer
+from analysis.publishing.pdf import QUIET, browser
+
+POINTS = 200
+
+
+def settings(name: str, count: int, seed: int = 0) -> list[dict[str, Any]]:
+    """Random values of every control."""
+    rng = random.Random(seed)
+    return [
+        {
+            control.name: rng.choice(control.values if isinstance(control, controls.Slider) else [key for key, _ in control.options])
+            for control in explorer(name).CONTROLS
+        }
+        for _ in range(count)
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_setting_is_drawn_and_told(name: str) -> None:
+    model = explorer(name)
+    for values in [controls.defaults(model.CONTROLS), *settings(name, 5)]:
+        for width in (300, 700):
+            picture = model.draw(values, width)
+            assert picture.startswith(("<svg", "<ol")) and picture.endswith(("</svg>", "</p>")) and "nan" not in picture
+        assert len(model.tell(values)) > 20
+        json.dumps(model.answer(values))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_address_keeps_every_setting(name: str) -> None:
+    chosen = explorer(name).CONTROLS
+    for values in settings(name, 20):
+        assert controls.from_text(chosen, controls.to_text(chosen, values)) == values
+    assert controls.from_text(chosen, "nonsense,x=1,=,%%") == controls.defaults(chosen)
+
+
+@pytest.mark.parametrize("gpus", [2, 3, 4, 8])
+def test_a_ring_all_reduce_ends_with_every_sum_everywhere(gpus: int) -> None:
+    """After n - 1 steps each GPU has one finished chunk, after 2 (n - 1) all (Patarasuk and Yuan 2009, section 3)."""
+    half = all_reduce.ring_counts(gpus, gpus - 1)
+    assert [row.count(gpus) for row in half] == [1] * gpus
+    assert all_reduce.ring_counts(gpus, 2 * (gpus - 1)) == [[gpus] * gpus] * gpus
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """All explorers on one page from a file, with the network blocked."""
+    pytest.importorskip("brython", reason="Brython is not installed: pip install -r requirements.txt")
+    try:
+        program = browser()
+    except InputError as error:
+        pytest.skip(str(error))
+    from playwright.sync_api import sync_playwright
+
+    from analysis.explorers import bundle
+
+    folder: Path = tmp_path_factory.mktemp("explorers")
+    (folder / "_assets").mkdir()
+    bundle.write(folder / "_assets")
+    body = "".join(bundle.section(name).replace("{{assets}}", "_assets") for name in NAMES)
+    (folder / "index.html").write_text(f'<!doctype html><html lang="en"><meta charset="utf-8"><body>{body}</body></html>', encoding="utf-8")
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", *QUIET])
+        context = running.new_context(offline=True, viewport={"width": 390, "height": 844}, has_touch=True)
+        opened = context.new_page()
+        said: list[str] = []
+        opened.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
+        opened.on("pageerror", lambda error: said.append(str(error)))
+        opened.goto(f"{(folder / 'index.html').as_uri()}#decode_knee:batch=256,model=llama-2-7b", timeout=300_000)
+        opened.wait_for_function("window.explorers_ready === true", timeout=300_000, polling=500)
+        assert said == []
+        yield opened
+        assert said == []
+        running.close()
+
+
+def differences(mine: Any, theirs: Any, where: str = "") -> list[str]:
+    """Where two answers differ by more than rounding."""
+    if isinstance(mine, dict):
+        if not isinstance(theirs, dict) or set(mine) != set(theirs):
+            return [f"{where}: other keys"]
+        return [found for key in mine for found in differences(mine[key], theirs[key], f"{where}.{key}")]
+    if isinstance(mine, list):
+        if not isinstance(theirs, list) or len(mine) != len(theirs):
+            return [f"{where}: another length"]
+        return [found for k, (a, b) in enumerate(zip(mine, theirs, strict=True)) for found in differences(a, b, f"{where}[{k}]")]
+    if isinstance(mine, float):
+        return [] if theirs == pytest.approx(mine, rel=1e-9, abs=1e-300) else [f"{where}: {mine} here, {theirs} in the page"]
+    return [] if mine == theirs else [f"{where}: {mine!r} here, {theirs!r} in the page"]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", NAMES)
+def test_the_page_answers_as_cpython_does(page: Any, name: str) -> None:
+    """At 200 random settings, every number to nine digits."""
+    points = settings(name, POINTS)
+    theirs = json.loads(page.evaluate("([name, points]) => window.explorer_answers(name, points)", [name, json.dumps(points)]))
+    mine = json.loads(json.dumps([explorer(name).answer(values) for values in points]))
+    assert differences(mine, theirs)[:5] == []
+
+
+@pytest.mark.browser
+def test_keyboard_touch_and_address(page: Any) -> None:
+    """The address sets the state; arrow keys and taps change it; the picture, the sentence and the address follow."""
+    batch = page.locator("#decode_knee-batch")
+    assert batch.get_attribute("aria-valuetext") == "256"
+    assert page.locator("#decode_knee-model").input_value() == "llama-2-7b"
+    before = page.locator("#decode_knee .said").inner_text()
+    batch.focus()
+    page.keyboard.press("ArrowLeft")
+    assert batch.get_attribute("aria-valuetext") == "192"
+    assert page.locator("#decode_knee .said").inner_text() != before
+    assert "batch=192" in page.evaluate("location.hash")
+    page.locator("#decode_knee .reset").tap()
+    assert batch.get_attribute("aria-valuetext") == "32"
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
