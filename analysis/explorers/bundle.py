@@ -182,8 +182,8 @@ def _named() -> set[str]:
     return named | {devices.load(machine.device).name for name, machine in measured.machines().items() if name in named}
 
 
-def page_files() -> dict[str, str]:
-    """The files that models read, validated by CPython, as JSON by path; of devices, models and systems those that are offered."""
+def page_files() -> dict[str, Any]:
+    """The files that models read, validated by CPython, by path; of devices, models and systems those that are offered."""
     from importlib import import_module
 
     from analysis.configs import read_yaml
@@ -196,7 +196,7 @@ def page_files() -> dict[str, str]:
             for many in ("devices", "models", "systems"):
                 if many in encoded["fields"]:
                     encoded["fields"][many] = {name: value for name, value in encoded["fields"][many].items() if name in named}
-            found[str(one.relative_to(ROOT))] = json.dumps(encoded, sort_keys=True)
+            found[str(one.relative_to(ROOT))] = encoded
     return found
 
 

@@ -171,7 +171,7 @@ def chart_html(rows: Iterable[Measured]) -> str:
                 f'<b class="claimed" style="left:{_share(first.claimed or 1):.1f}%">claimed</b>',
                 f'<b class="measured" style="left:{_share(first.measured):.1f}%">measured</b>',
             ]
-        got = " and ".join(percent(value) for value in values) + " %"
+        got = " and ".join(percent(value) for value in values) + "\u00a0%"
         name = "roofline alone" if first.tool == "roofline" else first.tool
         lines.append(
             f'<tr><th scope="row">{html.escape(name)}</th><td class="track" aria-hidden="true"><span>{"".join(marks)}</span></td>'

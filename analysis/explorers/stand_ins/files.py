@@ -2,8 +2,6 @@
 
 # mypy: ignore-errors
 
-import json
-
 from pydantic import BaseModel
 
 from analysis.explorers.page_data import FILES
@@ -52,4 +50,4 @@ def decode(raw):
 
 
 def read_yaml(path, model=None):
-    return decode(json.loads(FILES[str(path)]))
+    return decode(FILES[str(path)])

@@ -23,7 +23,8 @@ class ndarray:
 
     @property
     def dtype(self):
-        return _Type("U" if self.values and isinstance(self.values[0], str) else "f")
+        first = self.values[0] if self.values else 0.0
+        return _Type("U" if isinstance(first, str) else "b" if isinstance(first, bool) else "i" if isinstance(first, int) else "f")
 
     def _with(self, other, function):
         other = asarray(other)
