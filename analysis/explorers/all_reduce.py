@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from analysis.explorers import drawing
-from analysis.explorers.controls import Choice, Slider
+from analysis.explorers.controls import Choice, Slider, remembered
 from analysis.explorers.measured_points import all_reduces
 from analysis.networks import measured
 
@@ -42,6 +42,7 @@ def ring_counts(gpus: int, step: int) -> list[list[int]]:
     return held
 
 
+@remembered
 def answer(values: Mapping[str, Any]) -> dict[str, Any]:
     """Time, protocol and parts by `analysis.networks.measured`, the curve over sizes, and the state of the ring."""
     gpus, size = int(values["gpus"]), 2.0 ** values["power"]

@@ -22,6 +22,7 @@ HERE = Path(__file__).parent
 STAND_INS = {name: HERE / "stand_ins" / f"{name.replace('.', '_')}.py" for name in ("numpy", "numpy.typing", "numba", "pydantic")} | {
     "analysis.configs": HERE / "stand_ins" / "files.py",
     "analysis.paths": HERE / "stand_ins" / "files.py",
+    "analysis.errors": HERE / "stand_ins" / "errors.py",
     "analysis.checkable": HERE / "stand_ins" / "checkable.py",
     "analysis.serving.steps": HERE / "stand_ins" / "serving_types.py",
     "analysis.serving.requests": HERE / "stand_ins" / "serving_types.py",
@@ -231,14 +232,19 @@ START = (
 )
 
 
-def section(name: str) -> str:
+def section(name: str, live: bool = True) -> str:
     """An explorer as HTML: its controls, and the picture that CPython draws for the values it starts with.
 
     Args:
-        name: of `catalogue.NAMES`.
+        name: of `catalogue.NAMES`; live: with controls and scripts, or the picture and its sentence alone.
     """
     model = explorer(name)
     values = defaults(model.CONTROLS)
+    if not live:
+        return (
+            f'<div class="explorer"><p class="explorer-title">{html.escape(model.TITLE)}</p>'
+            f'<div class="canvas">{model.draw(values, 700)}</div><p class="said">{html.escape(model.tell(values))}</p></div>'
+        )
     return (
         f'<section class="explorer" id="{name}" data-explorer="{name}" aria-label="{html.escape(model.TITLE)}">'
         f'<p class="explorer-title">{html.escape(model.TITLE)}</p>'

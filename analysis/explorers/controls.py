@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +58,20 @@ def log_spaced(low: float, high: float, per_decade: Sequence[float] = (1, 2, 5))
 def spaced(low: float, high: float, count: int) -> tuple[float, ...]:
     """`count` values from low to high at equal distances."""
     return tuple(round(low + (high - low) * k / (count - 1), 10) for k in range(count))
+
+
+def remembered(answer: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """An explorer's answer that keeps its last result: the picture and the sentence ask for the same one."""
+    last: list[Any] = [None, None]
+
+    def kept(values: Mapping[str, Any]) -> dict[str, Any]:
+        key = dict(values)
+        if last[0] != key:
+            last[0], last[1] = key, answer(values)
+        return last[1]  # type: ignore[no-any-return]
+
+    kept.__doc__ = answer.__doc__
+    return kept
 
 
 def defaults(controls: Sequence[Slider | Choice]) -> dict[str, Any]:

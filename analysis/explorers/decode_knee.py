@@ -9,7 +9,7 @@ import numpy as np
 
 from analysis.errors import InputError
 from analysis.explorers import drawing
-from analysis.explorers.controls import Choice, Slider
+from analysis.explorers.controls import Choice, Slider, remembered
 from analysis.hardware import devices
 from analysis.serving.step_roofline import Roofline, kv_blocks, output_layer_s, tokens_s
 from analysis.workloads import transformers
@@ -54,6 +54,7 @@ def step_s(setting: Roofline, batch: float, context: float) -> float:
     return float(tokens_s(setting, np.asarray(batch))) + cached + output_layer_s(setting) + setting.fixed_s
 
 
+@remembered
 def answer(values: Mapping[str, Any]) -> dict[str, Any]:
     """Step time, rates, the largest batch that fits, and the curve over batches, by `analysis.serving.step_roofline`."""
     setting = _setting(values)

@@ -7,7 +7,7 @@ from typing import Any
 
 from analysis.composition.errors import claimed_model_error, error_budget, model_error
 from analysis.explorers import drawing
-from analysis.explorers.controls import Slider, log_spaced, spaced
+from analysis.explorers.controls import Slider, log_spaced, remembered, spaced
 
 TITLE = "What becomes of kernel errors in a whole model?"
 CONTROLS = (
@@ -19,7 +19,8 @@ CONTROLS = (
 )
 
 
-def answer(values: Mapping[str, Any]) -> dict[str, float]:
+@remembered
+def answer(values: Mapping[str, Any]) -> dict[str, Any]:
     """Errors in percent, by `analysis.composition.errors`."""
     kernels, error = int(values["kernels"]), values["error"] / 100
     budget = error_budget(error, kernels, values["correlation"], values["kernel_us"] * 1e-6, values["overhead_us"] * 1e-6)

@@ -70,21 +70,34 @@ def resized(event):
             shown.show()
 
 
+def begin(box):
+    """Bring an explorer to life, once; its model is loaded only now."""
+    name = box.attrs["data-explorer"]
+    if name not in started:
+        started[name] = Shown(box)
+        started[name].show()
+    return started[name]
+
+
+def seen(entries, observer):
+    for entry in entries:
+        if entry.isIntersecting:
+            begin(document[entry.target.id])
+
+
 def start():
-    """Bring every explorer of the page to life; one that the address names takes its state from there."""
+    """Explorers live from when they are about to be seen; one that the address names takes its state from there."""
+    watcher = window.IntersectionObserver.new(seen, {"rootMargin": "400px"})
     wanted, _, state = window.location.hash[1:].partition(":")
     for box in document.select("[data-explorer]"):
-        shown = Shown(box)
-        started[shown.name] = shown
-        if shown.name == wanted:
+        if box.attrs["data-explorer"] == wanted:
+            shown = begin(box)
             shown.set(from_text(shown.model.CONTROLS, window.decodeURIComponent(state)))
             box.scrollIntoView()
-        else:
-            shown.show()
+        watcher.observe(box)
     window.addEventListener("resize", resized)
     window.explorer_answers = answers
     window.explorers_ready = True
-    window.t_ready = window.performance.now()
 
 
 start()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from analysis.explorers import drawing
-from analysis.explorers.controls import Choice, Slider, log_spaced
+from analysis.explorers.controls import Choice, Slider, log_spaced, remembered
 from analysis.explorers.measured_points import cpu_operators, gpu_products
 from analysis.hardware import devices
 
@@ -45,6 +45,7 @@ def _median(values: list[float]) -> float:
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
+@remembered
 def answer(values: Mapping[str, Any]) -> dict[str, Any]:
     """Roof, attainable and achieved rates; shares of the roof that measured kernels reach, in the median of each kind."""
     device = devices.load(values["device"])

@@ -7,7 +7,7 @@ from typing import Any
 
 from analysis.accelerators.systolic.array import DATAFLOWS, count, spatial_dimensions
 from analysis.explorers import drawing
-from analysis.explorers.controls import Choice, Slider
+from analysis.explorers.controls import Choice, Slider, remembered
 
 TITLE = "What keeps a systolic array busy?"
 SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 4096)
@@ -21,7 +21,8 @@ CONTROLS = (
 )
 
 
-def answer(values: Mapping[str, Any]) -> dict[str, float]:
+@remembered
+def answer(values: Mapping[str, Any]) -> dict[str, Any]:
     """Cycles and shares, by `analysis.accelerators.systolic.array`."""
     m, n, k, side = (int(values[name]) for name in ("m", "n", "k", "array"))
     counts = count(m, n, k, side, side, values["dataflow"])

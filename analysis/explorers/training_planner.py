@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from analysis.explorers import drawing
-from analysis.explorers.controls import Choice, Slider
+from analysis.explorers.controls import Choice, Slider, remembered
 from analysis.hardware import systems
 from analysis.training import schedule
 from analysis.training.kernel_time import efficiencies_of
@@ -71,6 +71,7 @@ def _plan(values: Mapping[str, Any]) -> Plan:
     )
 
 
+@remembered
 def answer(values: Mapping[str, Any]) -> dict[str, Any]:
     """Time, memory and schedule, by `analysis.training`; or the rules that the plan breaks."""
     model, system, plan = transformers.load(values["model"]), systems.load(values["system"]), _plan(values)

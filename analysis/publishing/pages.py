@@ -134,7 +134,8 @@ class Explorer(SphinxDirective):
             return []
         for path in (ROOT / "analysis" / "explorers").glob("*.py"):
             self.env.note_dependency(str(path))
-        return [screen_only(html=bundle.section(self.arguments[0]))]
+        live = self.env.app.builder.name != "singlehtml"
+        return [screen_only(html=bundle.section(self.arguments[0], live))]
 
 
 def _wide(svg: Path) -> bool:

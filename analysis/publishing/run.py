@@ -10,7 +10,9 @@ import io
 import json
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,6 +29,50 @@ Kind = Literal["computed", "measured", "recorded", "cited", "frozen"]
 KINDS = ("computed", "measured", "recorded", "cited", "frozen")
 PLOTLY_COLORS = ("#636efa", "#EF553B", "#00cc96", "#ab63fa", "#FFA15A", "#19d3f3", "#FF6692", "#B6E880")
 NAME = re.compile(r"[a-z0-9_]+")
+
+
+@dataclass(frozen=True)
+class Choose:
+    """Lists by which a reader picks what a figure shows.
+
+    Attributes:
+        lists: label of each list, and its options.
+        traces: numbers of the figure's traces for each combination of options; a combination without any is said to be empty.
+        titles: title of the vertical axis for some combinations.
+    """
+
+    lists: Mapping[str, Sequence[str]]
+    traces: Mapping[tuple[str, ...], Sequence[int]]
+    titles: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+
+
+def _lists(choose: Choose, figure: str) -> str:
+    """The lists as native HTML with the script that shows the chosen traces."""
+    fields = []
+    for number, (label, options) in enumerate(choose.lists.items()):
+        written = "".join(f"<option>{escape(option)}</option>" for option in options)
+        place = f"{figure}-choose-{number}"
+        fields.append(f'<label for="{place}">{escape(label)}</label> <select id="{place}">{written}</select> ')
+    data = {
+        "traces": {" | ".join(key): list(value) for key, value in choose.traces.items()},
+        "titles": {" | ".join(key): value for key, value in choose.titles.items()},
+    }
+    script = LISTS.replace("FIGURE", json.dumps(figure)).replace("DATA", json.dumps(data, sort_keys=True).replace("</", "<\\/"))
+    return f'<div class="chart-lists">{"".join(fields)}<span role="status"></span></div><script>{script}</script>'
+
+
+LISTS = """window.addEventListener('load', function () {
+  var data = DATA, figure = document.getElementById(FIGURE), box = figure.closest('.interactive').querySelector('.chart-lists');
+  var lists = Array.from(box.querySelectorAll('select')), said = box.querySelector('[role=status]');
+  function show() {
+    var key = lists.map(function (l) { return l.value; }).join(' | '), chosen = data.traces[key] || [];
+    Plotly.restyle(figure, 'visible', figure.data.map(function (_, k) { return chosen.indexOf(k) >= 0; }));
+    if (data.titles[key]) Plotly.relayout(figure, {'yaxis.title.text': data.titles[key]});
+    said.textContent = chosen.length ? '' : 'nothing to show: the model gives no answer here';
+  }
+  lists.forEach(function (l) { l.addEventListener('change', show); });
+  show();
+});"""
 
 
 class Run:
@@ -118,19 +164,26 @@ class Run:
             return
         display(Image(data=(self.out / f"figures/{name}.png").read_bytes(), width=700, alt=caption))  # type: ignore[no-untyped-call]
 
-    def interactive(self, figure: Any, name: str) -> None:
+    def interactive(self, figure: Any, name: str, choose: Choose | None = None) -> None:
         """Write the interactive version of a figure written before, for readers with a browser.
 
         Args:
             figure: a plotly figure.
             name: name of the static figure that it stands beside.
+            choose: lists above the figure that decide which of its traces are shown.
         """
         margin = {"l": 60, "r": 20, "t": 50, "b": 60}
+        if figure.layout.updatemenus:  # a list stands above the figure, and the title above the list
+            margin["t"] = 110 if figure.layout.title.text else 70
+            figure.update_layout(
+                updatemenus=[{"x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"} for _ in figure.layout.updatemenus]
+            )
+            figure.update_layout(title={"y": 0.97, "yanchor": "top"})
         figure.update_layout(template="plotly_white", colorway=COLORS, font={"size": 13}, margin=margin, title_font_size=15)
         html = figure.to_html(
             full_html=False, include_plotlyjs=False, div_id=f"{self.name}-{name}", config={"displaylogo": False, "responsive": True}
         )
-        self.interactive_html(html, name)
+        self.interactive_html(_lists(choose, f"{self.name}-{name}") + html if choose else html, name)
 
     def interactive_html(self, html: str, name: str) -> None:
         """Write an interactive fragment (HTML, self-contained, no addresses) beside the static figure of the same name.
