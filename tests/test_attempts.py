@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from analysis import attempts
+from analysis.paths import DATA
+from analysis.tables import read_csv
+from analysis.workloads.zoo import published_steps
 
 
 def test_a_renewed_experiment_replaces_its_own_rows_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,3 +32,39 @@ def test_the_committed_log_names_each_try_once() -> None:
     frame = attempts.read()
     assert not frame.duplicated(["room", "experiment", "attempt", "configuration", "fitted_on", "tested_on"]).any()
     assert set(frame["room"]) >= {"training", "networks", "serving", "accelerators"}
+
+
+def _announced() -> dict[tuple[str, str, str], float]:
+    """The result that a chosen row of the log announces, as it is frozen: (experiment, what it was tested on, metric) -> value."""
+    frozen = DATA / "frozen"
+    nccl = read_csv(frozen / "nccl_calibrated" / "summary.csv").set_index(["scheme", "model"])["median_error"]
+    steps = {step.line: step.measured_s for step in published_steps.steps()}
+    shares = read_csv(frozen / "hlo_published" / "estimates.csv").query("fidelity == 'shares' and again").drop_duplicates("line")
+    ranks = read_csv(frozen / "few_shot" / "ten_samples.csv").query("method == 'prior_chosen'")["spearman"]
+    blocks = read_csv(frozen / "basic_blocks" / "scores.csv")
+    blocks = blocks[(blocks["method"] == "ports") & (blocks["split"] == "blocks") & (blocks["seed"] == 0)].groupby("arch")["mape"].mean()
+    cycles = read_csv(frozen / "cores_model" / "cycles.csv").query("model == 'ours' and seed == 0")
+    error = (100 * (cycles["predicted_cycles"] / cycles["true_cycles"] - 1).abs()).groupby(cycles["setting"]).mean()
+    return {
+        ("nccl_all_reduce", "one machine type left out", "median |error| over all measured rows"): nccl["machine", "protocols"],
+        ("nccl_all_reduce", "one GPU count left out", "median |error| over all measured rows"): nccl["gpu_count", "protocols"],
+        ("published_steps", "79 published training steps", "median absolute error (%)"): float(
+            np.median([100 * abs(row.time_s / steps[row.line] - 1) for row in shares.itertuples()])
+        ),
+        ("few_shot", "new devices of both spaces, 10 seeds", "Spearman, mean over devices of both spaces"): ranks.mean(),
+        ("basic_blocks", "blocks held out", "MAPE (%), mean over SKL and ZEN"): blocks.mean(),
+        ("neuroscalar", "held-out windows", "mean error of whole-program cycles (%)"): error["held-out windows"],
+        ("neuroscalar", "programs left out", "mean error of whole-program cycles (%)"): error["unseen programs"],
+    }
+
+
+def test_what_was_chosen_is_what_is_announced() -> None:
+    """Each chosen row whose result is frozen has the frozen value; a row that no longer holds is marked superseded and is not chosen."""
+    log = attempts.read()
+    chosen = log[log["chosen"]]
+    for (experiment, tested_on, metric), value in _announced().items():
+        keys = {"experiment": experiment, "tested_on": tested_on, "test_metric": metric}
+        row = chosen[np.logical_and.reduce([chosen[name] == wanted for name, wanted in keys.items()])]
+        assert len(row) == 1, (experiment, tested_on)
+        assert row["test_value"].iloc[0] == pytest.approx(value, rel=1e-3), (experiment, tested_on)
+    assert not chosen["note"].fillna("").str.startswith("superseded").any()

@@ -85,6 +85,13 @@ def readings_table(evidence: Mapping[str, Evidence], rubric: Rubric, readings: R
     return pd.DataFrame(rows)
 
 
+def association_verdict(p_value: float, low: float, high: float) -> str:
+    """What a correlation of a few tools shows: the exact test decides, since percentiles of five values make too narrow an interval."""
+    if p_value <= 0.05:
+        return "told from none"
+    return "not told from none" + (": the exact p decides, the interval is too narrow for so few tools" if low > 0 or high < 0 else "")
+
+
 def association_table(printed: scoring.Printed, scored: list[Scored], weights: Weights) -> pd.DataFrame:
     """Rank correlation of reported error with score, for every scoring and scheme, with exact p; all five and without nn-Meter."""
     rows = []
@@ -100,6 +107,7 @@ def association_table(printed: scoring.Printed, scored: list[Scored], weights: W
                     row |= {name: test.value, f"{name}_p": test.p_value, f"{name}_smallest_p": test.smallest_p}
                 interval = statistics.bootstrap_interval(statistics.spearman, error, score, resamples=None)
                 row |= {"spearman_low": interval.low, "spearman_high": interval.high, "undefined_resamples": interval.undefined}
+                row["verdict"] = association_verdict(float(str(row["spearman_p"])), interval.low, interval.high)
                 rows.append(row)
     return pd.DataFrame(rows)
 

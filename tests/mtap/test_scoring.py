@@ -291,6 +291,11 @@ def test_association_of_accuracy_with_score_has_its_exact_p() -> None:
     assert table.loc[("deployment_heavy", "none"), "spearman"] == pytest.approx(-0.9)
     assert table.loc[("deployment_heavy", "none"), "spearman_p"] == pytest.approx(10 / 120)
     assert table.loc[("base", "nn-Meter"), "spearman_p"] == pytest.approx(1 / 6)
+    excludes = (table["spearman_low"] > 0) | (table["spearman_high"] < 0)
+    beside = table[excludes & (table["spearman_p"] > 0.05)]
+    assert len(beside) > 0  # there are intervals without zero beside an exact p above 0.05, and each says which decides
+    assert beside["verdict"].str.startswith("not told from none: the exact p decides").all()
+    assert (table.loc[table["spearman_p"] <= 0.05, "verdict"] == "told from none").all()
 
 
 def test_deployment_and_success_can_hardly_differ_with_five_tools() -> None:
