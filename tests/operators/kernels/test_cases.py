@@ -1,0 +1,55 @@
+"""`kernels predict` on kernels of today's GPUs: rows are kept, types that are not covered refused, own cards answered from their data sheet."""
+
+import pandas as pd
+from typer.testing import CliRunner
+
+from analysis.commands.kernels import app
+
+RUN = CliRunner()
+CASES = """op,device,dtype,M,N,K,batch,query_heads,kv_heads,head_size,query_tokens,kv_tokens,tokens,experts,top_k,hidden,intermediate,bytes,devices
+gemm,h100_sxm,bf16,1,4096,4096,,,,,,,,,,,,,
+gemm,H20,fp8,1,4096,4096,,,,,,,,,,,,,
+gemm,h100_sxm,nvfp4,1,4096,4096,,,,,,,,,,,,,
+gemm,h100_sxm,,1,4096,4096,,,,,,,,,,,,,
+gemm,h100_sxm,bf16,1.5,4096,4096,,,,,,,,,,,,,
+attention_decode,b200_sxm,bf16,,,,8,32,8,128,,2048,,,,,,,
+attention_prefill,l40s,bf16,,,,1,32,8,128,512,512,,,,,,,
+moe,h200_sxm,bf16,,,,,,,,,,64,128,8,2048,768,,
+all_reduce,h100_sxm,,,,,,,,,,,,,,,,1048576,8
+linear,NVIDIA L4,bf16,64,64,64,,,,,,,,,,,,,
+gemm,nowhere,bf16,1,1,1,,,,,,,,,,,,,
+"""
+
+
+def test_a_mixed_file(tmp_path):
+    path, out = tmp_path / "cases.csv", tmp_path / "out.csv"
+    path.write_text(CASES)
+    assert RUN.invoke(app, ["predict", str(path), "--out", str(out)]).exit_code == 0
+    got = pd.read_csv(out, keep_default_na=False)
+    assert got["op"].tolist() == pd.read_csv(path)["op"].tolist()
+    answered = got["latency_ms"] != ""
+    assert answered.tolist() == [True, True, False, False, False, True, True, True, True, False, False]
+    one = got[answered].astype({c: float for c in ("latency_ms", "lower_ms", "upper_ms")})
+    assert (one["lower_ms"] <= one["latency_ms"]).all() and (one["latency_ms"] <= one["upper_ms"]).all()
+    assert got["source"].tolist()[:2] == ["measured gpu", "unmeasured gpu"]
+    assert "no nvfp4 rate" in got["status"][2] and "needs a dtype" in got["status"][3] and "whole number" in got["status"][4]
+    assert "fp32 only, not in bf16" in got["status"][9] and "not known" in got["status"][10]
+
+
+def test_status_two_where_nothing_is_answered(tmp_path):
+    path = tmp_path / "cases.csv"
+    path.write_text("op,device,dtype,M,N,K\ngemm,h100_sxm,fp64,1,1,1\n")
+    assert RUN.invoke(app, ["predict", str(path), "--out", str(tmp_path / "out.csv")]).exit_code == 2
+
+
+def test_a_card_of_ones_own(tmp_path):
+    path, out, spec = tmp_path / "cases.csv", tmp_path / "out.csv", tmp_path / "own.yaml"
+    path.write_text("op,device,dtype,M,N,K\ngemm,Mine,bf16,4096,4096,4096\n")
+    spec.write_text(
+        "devices:\n  Mine:\n    vendor: NVIDIA\n    kind: gpu\n    architecture: hopper\n    memory_type: HBM3\n    source: h100\n"
+        "    peak: {bf16: 500 TFLOP/s, fp32: 30 TFLOP/s}\n    memory: 80 GB\n    memory_bandwidth: 2 TB/s\n    sms: 100\n    clock: 1500 MHz\n    tdp: 400 W\n"
+    )
+    assert RUN.invoke(app, ["predict", str(path), "--out", str(out), "--device-spec", str(spec)]).exit_code == 0
+    got = pd.read_csv(out)
+    assert got["source"][0] == "unmeasured gpu"
+    assert got["latency_ms"][0] > 1e3 * 2 * 4096**3 / 500e12  # the data sheet's rate
