@@ -49,3 +49,12 @@ def recompute(sample: pd.DataFrame) -> pd.DataFrame:
             seconds = got.base_s * np.exp(trees.predict(models[one.key].forest, got.values))
             sample.loc[rows, "latency_ms_now"] = 1e3 * seconds
     return sample
+
+
+if __name__ == "__main__":
+    from analysis.operators.kernels import wheel as wheel_reader
+    from analysis.paths import DATA
+    from analysis.tables import write_csv
+
+    found = wheel_reader.find()
+    write_csv(pd.concat([draw(found, operator) for operator in splits.SIZES], ignore_index=True), DATA / "frozen" / "kernels_today" / "sample.csv")
