@@ -57,4 +57,5 @@ if __name__ == "__main__":
     from analysis.tables import write_csv
 
     found = wheel_reader.find()
-    write_csv(pd.concat([draw(found, operator) for operator in splits.SIZES], ignore_index=True), DATA / "frozen" / "kernels_today" / "sample.csv")
+    drawn = pd.concat([draw(found, operator) for operator in splits.SIZES], ignore_index=True)
+    write_csv(drawn, DATA / "frozen" / "kernels_today" / "sample.csv")

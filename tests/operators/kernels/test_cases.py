@@ -1,4 +1,4 @@
-"""`kernels predict` on kernels of today's GPUs: rows are kept, types that are not covered refused, own cards answered from their data sheet."""
+"""`kernels predict` on kernels of today's GPUs: rows are kept, types not covered refused, own cards answered from their data sheet."""
 
 import pandas as pd
 from typer.testing import CliRunner
@@ -6,7 +6,13 @@ from typer.testing import CliRunner
 from analysis.commands.kernels import app
 
 RUN = CliRunner()
-CASES = """op,device,dtype,M,N,K,batch,query_heads,kv_heads,head_size,query_tokens,kv_tokens,tokens,experts,top_k,hidden,intermediate,bytes,devices
+HEADER = (
+    "op,device,dtype,M,N,K,batch,query_heads,kv_heads,head_size,query_tokens,kv_tokens,"
+    "tokens,experts,top_k,hidden,intermediate,bytes,devices\n"
+)
+CASES = (
+    HEADER
+    + """\
 gemm,h100_sxm,bf16,1,4096,4096,,,,,,,,,,,,,
 gemm,H20,fp8,1,4096,4096,,,,,,,,,,,,,
 gemm,h100_sxm,nvfp4,1,4096,4096,,,,,,,,,,,,,
@@ -19,6 +25,7 @@ all_reduce,h100_sxm,,,,,,,,,,,,,,,,1048576,8
 linear,NVIDIA L4,bf16,64,64,64,,,,,,,,,,,,,
 gemm,nowhere,bf16,1,1,1,,,,,,,,,,,,,
 """
+)
 
 
 def test_a_mixed_file(tmp_path):
@@ -29,7 +36,7 @@ def test_a_mixed_file(tmp_path):
     assert got["op"].tolist() == pd.read_csv(path)["op"].tolist()
     answered = got["latency_ms"] != ""
     assert answered.tolist() == [True, True, False, False, False, True, True, True, True, False, False]
-    one = got[answered].astype({c: float for c in ("latency_ms", "lower_ms", "upper_ms")})
+    one = got[answered].astype(dict.fromkeys(("latency_ms", "lower_ms", "upper_ms"), float))
     assert (one["lower_ms"] <= one["latency_ms"]).all() and (one["latency_ms"] <= one["upper_ms"]).all()
     assert got["source"].tolist()[:2] == ["measured gpu", "unmeasured gpu"]
     assert "no nvfp4 rate" in got["status"][2] and "needs a dtype" in got["status"][3] and "whole number" in got["status"][4]
@@ -47,7 +54,8 @@ def test_a_card_of_ones_own(tmp_path):
     path.write_text("op,device,dtype,M,N,K\ngemm,Mine,bf16,4096,4096,4096\n")
     spec.write_text(
         "devices:\n  Mine:\n    vendor: NVIDIA\n    kind: gpu\n    architecture: hopper\n    memory_type: HBM3\n    source: h100\n"
-        "    peak: {bf16: 500 TFLOP/s, fp32: 30 TFLOP/s}\n    memory: 80 GB\n    memory_bandwidth: 2 TB/s\n    sms: 100\n    clock: 1500 MHz\n    tdp: 400 W\n"
+        "    peak: {bf16: 500 TFLOP/s, fp32: 30 TFLOP/s}\n    memory: 80 GB\n    memory_bandwidth: 2 TB/s\n    sms: 100\n"
+        "    clock: 1500 MHz\n    tdp: 400 W\n"
     )
     assert RUN.invoke(app, ["predict", str(path), "--out", str(out), "--device-spec", str(spec)]).exit_code == 0
     got = pd.read_csv(out)
