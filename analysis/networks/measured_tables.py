@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import numpy as np
 import pandas as pd
 
 from analysis import datasets
+from analysis.freezing import digests
 from analysis.paths import DATA
 from analysis.tables import read_csv
 
@@ -93,4 +92,4 @@ def input_hashes() -> dict[str, str]:
     """SHA-256 of every file that `measured` reads."""
     paths = {f"pipeweave/collective/{name}": datasets.find(f"pipeweave/collective/{name}") for name in PIPEWEAVE}
     paths["published/distributed_training.csv"] = DATA / "published" / "distributed_training.csv"
-    return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in paths.items()}
+    return digests(paths)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from analysis.freezing import digests
 from analysis.training import calibrate, published, published_other
 from analysis.training.kernel_time import Efficiencies, EfficiencyFile
 from analysis.training.published import Case
@@ -160,7 +160,7 @@ def evaluate(cases: Sequence[Case], efficiencies: Efficiencies) -> pd.DataFrame:
 def input_hashes() -> dict[str, str]:
     """SHA-256 of the table that the fit reads."""
     path = published.PUBLISHED / "megatron_sc21.csv"
-    return {f"published/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest()}
+    return digests({f"published/{path.name}": path})
 
 
 def efficiencies_yaml(table: EfficiencyFile) -> str:

@@ -15,7 +15,8 @@ from analysis.cores.learning.paper_training import PaperSetting
 from analysis.cores.learning.ranking import whole_program_order
 from analysis.cores.learning.sizes import CROSS, SIZES, across, size
 from analysis.cores.learning.trunk_training import Schedule
-from analysis.tables import read_csv, write_csv
+from analysis.freezing import Freeze
+from analysis.tables import write_csv
 
 SEEDS = (0, 1)
 OURS = Schedule(steps=800, rate=4e-3)
@@ -74,20 +75,14 @@ def plan(programs: Sequence[Program], models: Path = FOLDER) -> dict[str, Callab
 
 
 def run_pieces(programs: Sequence[Program], folder: Path, only: Sequence[str] | None = None) -> None:
-    """Run the pieces whose tables are not in `folder` yet; an interrupted run goes on where it stopped.
+    """Run the pieces whose tables are not in `folder` yet.
 
     Args:
         programs: the corpus.
         folder: for the tables of each piece.
         only: names of the pieces to run (several processes can share the work); default all.
     """
-    for name, piece in plan(programs).items():
-        if (only is not None and name not in only) or (folder / f"{name}.done.csv").exists():
-            continue
-        for table, frame in piece().items():
-            if len(frame):
-                write_csv(frame, folder / f"{name}.{table}.csv")
-        write_csv(pd.DataFrame({"piece": [name]}), folder / f"{name}.done.csv")
+    Freeze(folder).run(plan(programs), only)
 
 
 def collect(folder: Path, frozen: Path) -> None:
@@ -95,10 +90,10 @@ def collect(folder: Path, frozen: Path) -> None:
 
     On unseen programs, guesses are kept only for programs on which our network was tested, so that means are over the same ones.
     """
-    done = [path.name.split(".")[0] for path in folder.glob("ours_unseen_*.done.csv")]
-    tested = [name.removeprefix("ours_unseen_") for name in done]
+    pieces = Freeze(folder)
+    tested = [name.removeprefix("ours_unseen_") for name in pieces.done() if name.startswith("ours_unseen_")]
     for table in TABLES:
-        frame = pd.concat([read_csv(path) for path in sorted(folder.glob(f"*.{table}.csv"))], ignore_index=True)
+        frame = pieces.joined(table)
         if "setting" in frame:
             frame = frame[(frame["setting"] != study.UNSEEN) | frame["program"].isin(tested)]
         if table == "blocks":

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from analysis.freezing import origin
 from analysis.operators.blocks import ports as basic_block_ports
 from analysis.operators.blocks import trial as basic_block_trial
 from analysis.operators.blocks.data import Blocks, alone, cores, load, trait_matrix, traits
-from analysis.operators.frozen_origin import origin
 from analysis.tables import write_csv
 
 SEEDS = (0, 1, 2)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from analysis.freezing import Freeze
 from analysis.operators.fp32_kernels import devices as kernel_devices
 from analysis.operators.fp32_kernels.baselines import PhysicalModel, PlainTrees, WaveScaling
 from analysis.operators.fp32_kernels.cases import GEMMS, GROUPS, KernelPredictor, Measurements
@@ -85,7 +86,7 @@ def run_splits(work: Path, seed: int, say: Callable[[str], None]) -> None:
 
 def attempts_rows(work: Path) -> pd.DataFrame:
     """Every candidate that selection saw, as rows of the log of attempts."""
-    found = pd.concat([read_csv(work / f"{group}_attempts.csv") for group in GROUPS], ignore_index=True)
+    found = pd.concat([read_csv(Freeze(work).path(group, "attempts")) for group in GROUPS], ignore_index=True)
     return pd.DataFrame(
         {
             "room": "operators",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
 from analysis import datasets
+from analysis.freezing import Freeze, commit, digests
 from analysis.operators.fp32_kernels import devices as kernel_devices
 from analysis.operators.fp32_kernels.cases import GROUP, GROUPS, Measurements, Operators
 from analysis.operators.fp32_kernels.conformal import calibrate
@@ -20,8 +20,6 @@ from analysis.operators.fp32_kernels.model import FOLDER, KernelModel, save
 from analysis.operators.fp32_kernels.residual import Hybrid
 from analysis.operators.fp32_kernels.selection import Ensemble, Selection, error_of
 from analysis.operators.networks.kernel_lists import NETWORKS, operators
-from analysis.paths import ROOT
-from analysis.tables import read_csv, write_csv
 
 E2E = "neusight/model_e2e_measured_vs_pred"
 Say = Callable[[str], None]
@@ -148,12 +146,7 @@ def amd_members(group: str, ensemble: Ensemble, seed: int) -> Ensemble:
 def hashes() -> dict[str, str]:
     """SHA-256 of each measured table that the fit reads."""
     names = [f"neusight/{table}_{vendor}" for table in TABLES for vendor in ("nvidia", "amd")]
-    return {name: hashlib.sha256(datasets.find(name).read_bytes()).hexdigest() for name in names if datasets.available(name)}
-
-
-def commit() -> str:
-    """Commit that the work was done at."""
-    return subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    return digests({name: datasets.find(name) for name in names if datasets.available(name)})
 
 
 KEPT = ["op", "B", "M", "N", "K", "H", "device", "split", "latency_ms", "predicted_s", "lower_s", "upper_s", "bound"]
@@ -166,18 +159,17 @@ def run_groups(work: Path, seed: int, say: Say, groups: tuple[str, ...] = GROUPS
         work: folder for the pieces.
     """
     kernels = network_kernels(network_cases())
-    for group in groups:
-        if (work / f"{group}_attempts.csv").exists():
-            continue
+
+    def run(group: str) -> dict[str, pd.DataFrame]:
         piece = leave_out(group, seed, kernels, say)
-        write_csv(piece.kernels.reindex(columns=KEPT), work / f"{group}_kernels.csv")
-        write_csv(piece.residuals, work / f"{group}_residuals.csv")
-        write_csv(piece.networks, work / f"{group}_networks.csv")
         parts = {("NVIDIA", group): piece.ensemble}
         if datasets.available(f"neusight/{group}_amd"):
             parts["AMD", group] = amd_members(group, piece.ensemble, seed)
         save(KernelModel(seed, parts), work / group, {})
-        write_csv(piece.attempts, work / f"{group}_attempts.csv")
+        tables = {"residuals": piece.residuals, "networks": piece.networks, "attempts": piece.attempts}
+        return {"kernels": piece.kernels.reindex(columns=KEPT), **tables}
+
+    Freeze(work).run({group: partial(run, group) for group in groups})
 
 
 def collect_model(work: Path, seed: int, folder: Path = FOLDER) -> None:
@@ -186,7 +178,7 @@ def collect_model(work: Path, seed: int, folder: Path = FOLDER) -> None:
 
     parts: dict[tuple[str, str], Ensemble] = {}
     for group in GROUPS:
-        residuals = read_csv(work / f"{group}_residuals.csv", keep_default_na=False)
+        residuals = Freeze(work).read(group, "residuals")
         every = residuals[residuals["unseen"] == ""]
         band = calibrate({str(name): part["residual"].to_numpy() for name, part in every.groupby("device")})
         for (vendor, name), ensemble in load(work / group).parts.items():

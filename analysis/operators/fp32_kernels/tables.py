@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from analysis.freezing import Freeze
 from analysis.operators.fp32_kernels import devices as kernel_devices
 from analysis.operators.fp32_kernels.cases import BOUNDS, GROUPS, Operators
 from analysis.operators.fp32_kernels.conformal import calibrate
@@ -28,8 +29,8 @@ def predictions(work: Path, group: str) -> pd.DataFrame:
     Returns:
         the table's columns, measured_s, predicted_s, lower_s, upper_s and vendor.
     """
-    frame = read_csv(work / f"{group}_kernels.csv")
-    residuals = read_csv(work / f"{group}_residuals.csv", keep_default_na=False)
+    frame = read_csv(Freeze(work).path(group, "kernels"))
+    residuals = Freeze(work).read(group, "residuals")
     frame["measured_s"] = frame["latency_ms"] / 1e3
     frame["vendor"] = [name.split()[0] for name in frame["device"]]
     frame.loc[frame["vendor"] != AMD, "vendor"] = "NVIDIA"
@@ -101,8 +102,8 @@ def networks(work: Path) -> pd.DataFrame:
         (data-sheet roofline of our list), neusight_ms, roofline_ms, habitat_ms, li_ms (theirs) and reason where ours has none.
     """
     cases = network_cases()
-    kernels = pd.concat([read_csv(work / f"{group}_networks.csv").assign(group=group) for group in GROUPS], ignore_index=True)
-    residuals = {group: read_csv(work / f"{group}_residuals.csv", keep_default_na=False) for group in GROUPS}
+    kernels = pd.concat([read_csv(Freeze(work).path(group, "networks")).assign(group=group) for group in GROUPS], ignore_index=True)
+    residuals = {group: Freeze(work).read(group, "residuals") for group in GROUPS}
     for column in ("predicted_s", "lower_s", "upper_s"):
         kernels[column] *= kernels["count"]
     for (group, device), part in kernels.groupby(["group", "device"]):

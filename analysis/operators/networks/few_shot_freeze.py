@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.operators.frozen_origin import origin
+from analysis.freezing import origin
 from analysis.operators.networks import few_shot_trial as trial
 from analysis.operators.networks.few_shot import FewShotSettings
 from analysis.operators.networks.few_shot_meta import meta_scores

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from analysis.freezing import origin
 from analysis.operators.fp32_kernels import transfer
-from analysis.operators.frozen_origin import origin
 from analysis.operators.networks.few_shot import ridge
 from analysis.operators.networks.few_shot_spaces import Space, load
 from analysis.statistics import spearman

@@ -19,7 +19,7 @@ import optax
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.operators.frozen_origin import origin
+from analysis.freezing import origin
 from analysis.operators.schedules.data import CONFIGURATION, SPECS, Sweeps, cost
 from analysis.tables import write_csv
 
