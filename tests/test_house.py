@@ -24,15 +24,8 @@ LARGER = {
 }
 """Folders with more files than that, and how many they may have."""
 
-NOT_YET_CALLED = {
-    "latent_attention_prefill",
-    "latent_attention_decode",
-    "_claim",
-    "sigmas_above",
-    "settle_all",
-    "half_given",
-}
-"""Written for what is still being built; to be called or removed."""
+CALLED_BY_TOOLS = {"setup"}
+"""Sphinx calls it."""
 
 ENTRY_POINTS = (
     "hardware.roofline.time_on_device",
@@ -74,9 +67,13 @@ def test_every_function_is_named_somewhere_else() -> None:
         for path in python
         if PACKAGE in path.parents
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef) and not node.decorator_list and not node.name.startswith("__") and words[node.name] == 1
+        if isinstance(node, ast.FunctionDef)
+        and not node.decorator_list
+        and not node.name.startswith("__")
+        and words[node.name] <= 1
+        and node.name not in CALLED_BY_TOOLS
     ]
-    assert [each for each in dead if each.split()[-1] not in NOT_YET_CALLED] == []
+    assert dead == []
 
 
 @pytest.mark.parametrize("name", ENTRY_POINTS)

@@ -234,12 +234,6 @@ def chart(rows: Iterable[Measured], size: tuple[float, float] | None = None) -> 
     return fig
 
 
-def _claim(row: Measured) -> str:
-    if row.claimed is None:
-        return ""
-    return f"{row.claimed_low:g} to {row.claimed:g} %" if row.claimed_low else f"{row.claimed:g} %"
-
-
 def frame_of(rows: Iterable[Measured]) -> pd.DataFrame:
     """The rows as a table, with the factor between measured and claimed."""
     return pd.DataFrame(
