@@ -128,6 +128,8 @@ def test_an_unseen_instruction_leaves_no_trace_in_the_answer() -> None:
         ("ADD_byte_ptr_[((MEM:64))_+_((MIMM:16))],_((IMM:8))", {"mnemonic ADD", "writes memory", "scalar memory", "width byte"}),
         ("INC_((REG:RW:G:64))", {"scalar registers", "operands ((REG:RW:G:64))", "count 1"}),
         ("ldr_((REG:W:G:64)),_[((MEM:64)),_#((MIMM:16))]", {"mnemonic ldr", "reads memory"}),
+        ("_ldr_((REG:W:G:64)),_[((MEM:64)),_#((MIMM:16))]", {"mnemonic ldr", "stem ldr", "reads memory", "mnemonic ldr memory"}),
+        ("_fadd_((REG:W:V:128)),_((REG:R:V:128))", {"mnemonic fadd", "vector registers", "count 2"}),
     ],
 )
 def test_traits_say_what_instructions_share(name: str, expected: set[str]) -> None:
