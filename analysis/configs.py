@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 from pydantic_core import ArgsKwargs
 
 from analysis.documents import construct, parse_yaml, read_text
-from analysis.errors import InputError
+from analysis.errors import LONGEST_VALUE, InputError, shown
 
 
 class Strict(BaseModel):
@@ -21,6 +21,8 @@ class Strict(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+
+MOST_TOLD = 6  # errors of one file
 
 Model = TypeVar("Model", bound=BaseModel)
 Made = TypeVar("Made")
@@ -99,7 +101,7 @@ def read_yaml(path: str | Path, model: type[Model]) -> Model:
         path: the file.
         model: a pydantic model class, best derived from `Strict`.
     Raises:
-        InputError: the first thing wrong, with file, line and key.
+        InputError: everything wrong, in one line: the first with file, line and key, then the others (at most `MOST_TOLD`).
     """
     content, node = read_yaml_text(path)
     if not isinstance(content, dict):
@@ -108,13 +110,24 @@ def read_yaml(path: str | Path, model: type[Model]) -> Model:
         return model.model_validate(content)
     except ValidationError as error:
         # A misspelt key is both unknown and missing: the unknown one is what the reader must mend.
-        first = min(error.errors(), key=lambda one: one["type"] not in UNKNOWN_KEY)
-        location = tuple(step for step in first["loc"])
-        kind, message = first["type"], first["msg"].removeprefix("Value error, ")
-        if kind in UNKNOWN_KEY:
-            message = "unknown key"
-        elif kind == "missing":
-            message = "required key is missing"
-        elif "input" in first and not isinstance(first["input"], (dict, list)):
-            message = f"{message} (got {first['input']!r})"
-        raise InputError(message, path=path, line=_line_of(node, location), key=".".join(str(s) for s in location)) from None
+        found = sorted(error.errors(), key=lambda one: one["type"] not in UNKNOWN_KEY)
+        first, *others = dict.fromkeys(_told(one, node) for one in found)
+        line, key, message = first
+        more = [f"line {line_}: {key_}: {message_}" for line_, key_, message_ in others[: MOST_TOLD - 1]]
+        if len(others) >= MOST_TOLD:
+            more.append(f"and {len(others) - MOST_TOLD + 1} more")
+        raise InputError("; ".join([message, *more]), path=path, line=line, key=key) from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
+        raise InputError(f"a value is not of the type expected ({error})", path=path) from None
+
+
+def _told(one: Any, node: yaml.Node | None) -> tuple[int | None, str, str]:
+    location = tuple(one["loc"])
+    kind, message = one["type"], one["msg"].removeprefix("Value error, ")
+    if kind in UNKNOWN_KEY:
+        message = "unknown key"
+    elif kind == "missing":
+        message = "required key is missing"
+    elif "input" in one and not isinstance(one["input"], (dict, list)):
+        message = f"{message} (got {shown(repr(one['input']), LONGEST_VALUE)})"
+    return _line_of(node, location), ".".join(str(step) for step in location), message

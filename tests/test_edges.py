@@ -44,6 +44,19 @@ def test_yaml_errors_name_file_line_and_key(tmp_path: Path, text: str, message: 
     assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
+def test_all_errors_of_a_file_are_told_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text("name: [1]\ninner:\n  size: big\nitems:\n- size: x\n- colour: red\n")
+    with pytest.raises(InputError) as caught:
+        read_yaml(path, Outer)
+    told = str(caught.value)
+    assert "c.yaml:6: items.1.colour: unknown key; line 1: name: Input should be a valid string" in told
+    assert "line 3: inner.size" in told and "line 5: items.0.size" in told and "items.1.size: required key is missing" in told
+    path.write_text("inner: {size: 1}\n" + "".join(f"key{number}: 1\n" for number in range(40)))
+    with pytest.raises(InputError, match="and 35 more"):
+        read_yaml(path, Outer)
+
+
 def test_csv_errors(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         read_csv(tmp_path / "gone.csv")

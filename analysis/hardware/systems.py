@@ -71,7 +71,7 @@ class SystemFile(Strict):
             return raw
         expanded = {}
         for name, body in raw["systems"].items():
-            if not isinstance(body, dict):
+            if not isinstance(body, dict) or not isinstance(body.get("levels", []), list):
                 return raw
             body = dict(body)
             source = body.pop("source", None)

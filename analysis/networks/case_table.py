@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from analysis.documents import whole_number
 from analysis.errors import InputError
@@ -90,13 +92,30 @@ def answer_cases(frame: pd.DataFrame, path: str | Path | None = None) -> pd.Data
     missing = [column for column in COLUMNS if column not in frame.columns and RECORDED_AS.get(column) not in frame.columns]
     if missing:
         raise InputError(f"missing column; expected {', '.join(COLUMNS)}", path=path, line=1, key=", ".join(missing))
-    cases = [parse_case(row, path=path, line=number + 2) for number, row in enumerate(frame.to_dict("records"))]
-    reasons = [outside_model(case) for case in cases]
-    distinct = list(dict.fromkeys(case for case, reason in zip(cases, reasons, strict=True) if not reason))
+    # Rows of equal text are one case: a sweep of a million rows has few.
+    given = [column for column in ("npus", *COLUMNS) if column in frame.columns]
+    numbers, first = _distinct(frame, given)
+    rows = frame.iloc[first][given].to_dict("records")
+    cases = [parse_case(row, path=path, line=int(number) + 2) for number, row in zip(first, rows, strict=True)]
+    said = [outside_model(case) for case in cases]
+    distinct = list(dict.fromkeys(case for case, reason in zip(cases, said, strict=True) if not reason))
     known = dict(zip(distinct, closed_forms(distinct).tolist(), strict=True))
     for case, cycles in known.items():
         if cycles < 0:
             known[case] = int(simulate_collective(case).cycles.max())
-    answers = [None if reason else known[case] for case, reason in zip(cases, reasons, strict=True)]
+    found = np.array([-1 if reason else known[case] for case, reason in zip(cases, said, strict=True)], np.int64)[numbers]
+    answers = pd.array(found, dtype="Int64")
+    answers[found < 0] = pd.NA
+    reasons = np.array(said, dtype=object)[numbers]
     result = frame.rename(columns={"cycles_max": "cycles_max_given", "reason": "reason_given"})
-    return result.assign(cycles_max=pd.array(answers, dtype="Int64"), reason=reasons)
+    return result.assign(cycles_max=answers, reason=reasons)
+
+
+def _distinct(frame: pd.DataFrame, columns: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each row the number of its case among those with different text, and for each of these the row where it stands first."""
+    codes = np.zeros(len(frame), np.int64)
+    for column in columns:
+        own, _ = pd.factorize(frame[column])
+        codes, _ = pd.factorize(codes * (int(own.max(initial=0)) + 1) + own)
+    first = np.unique(codes, return_index=True)[1]
+    return codes, first
