@@ -24,6 +24,21 @@ def summary(name: str) -> str:
     return (ast.get_docstring(ast.parse(text)) or "").split("\n")[0]
 
 
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def example(name: str) -> int:
+    """Print the small inputs of a command, with their paths; returns the exit status."""
+    files = sorted(path for path in (EXAMPLES / name).glob("*") if path.is_file())
+    if not files:
+        there = ", ".join(sorted(path.name for path in EXAMPLES.glob("*") if path.is_dir()))
+        print(f"error: no example of {name}; there are: {there}", file=sys.stderr)
+        return 2
+    for path in files:
+        print(f"# {path.relative_to(EXAMPLES.parent)}\n{path.read_text(encoding='utf-8').rstrip()}\n")
+    return 0
+
+
 UNFORESEEN = 70  # EX_SOFTWARE of sysexits.h
 
 
@@ -60,9 +75,8 @@ def main(arguments: list[str]) -> int:
 def _run(arguments: list[str]) -> int:
     names = command_names()
     if not arguments or arguments[0] in ("-h", "--help"):
-        print(
-            "usage: python -m analysis [--debug] COMMAND [ARGUMENTS]   (COMMAND --help says more; --debug shows the traceback of a fault)\n"
-        )
+        print("usage: python -m analysis [--debug] COMMAND [ARGUMENTS]\n")
+        print("COMMAND --help says more, COMMAND --example shows an input; --debug shows where a fault of this program is\n")
         for name in names:
             print(f"  {name:<12} {summary(name)}")
         return 0
@@ -70,6 +84,8 @@ def _run(arguments: list[str]) -> int:
     if name not in names:
         print(f"error: no command {name!r}; there are: {', '.join(names)}", file=sys.stderr)
         return 2
+    if rest == ["--example"]:
+        return example(name)
     from analysis.datasets import DatasetMissing
     from analysis.errors import InputError
 

@@ -55,6 +55,21 @@ def _umask() -> int:
     return current
 
 
+def numeric(cells: pd.Series) -> pd.Series:
+    """Cells of text as floats, NaN where one holds no number; a number of any length is read, beyond 1.8e308 as infinity."""
+    try:
+        return pd.to_numeric(cells, errors="coerce").astype(float)
+    except OverflowError:  # a whole number that no float holds
+        return cells.map(_float)
+
+
+def _float(cell: object) -> float:
+    try:
+        return float(str(cell))
+    except ValueError:
+        return float("nan")
+
+
 def check_output(path: str | Path, *inputs: str | Path) -> None:
     """Tell before the work begins what would keep its result from being written at the end.
 

@@ -282,3 +282,22 @@ def test_a_dataset_that_make_data_cannot_bring_says_so(tmp_path: Path, monkeypat
     monkeypatch.setenv("ANALYSIS_DATASETS", str(tmp_path))
     with pytest.raises(datasets.DatasetMissing, match="`make data` does not bring it"):
         few_shot_spaces.load("ofa")
+
+
+def test_cells_of_any_length_are_numbers_or_refused(tmp_path: Path) -> None:
+    from analysis.serving.requests import read_requests
+    from analysis.tables import numeric
+
+    assert numeric(pd.Series(["1", "9" * 400, "x", "", "-2.5"])).tolist()[:2] == [1.0, float("inf")]
+    path = tmp_path / "r.csv"
+    path.write_text(f"request_id,arrived_at,num_prefill_tokens,num_decode_tokens\n0,0,{'9' * 400},5\n")
+    refused(lambda: read_requests(path), "num_prefill_tokens")
+
+
+def test_levels_that_are_none(tmp_path: Path) -> None:
+    from analysis.configs import read_yaml
+    from analysis.hardware.systems import SystemFile
+
+    path = tmp_path / "s.yaml"
+    path.write_text("systems:\n  a:\n    device: h100\n    levels:\n")
+    refused(lambda: read_yaml(path, SystemFile), r"s\.yaml:")

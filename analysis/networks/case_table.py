@@ -19,6 +19,19 @@ from analysis.errors import InputError
 from analysis.networks.cases import COLUMNS, RECORDED_AS, CollectiveCase, Network, check_case, outside_model
 from analysis.networks.collectives import closed_forms, simulate_collective
 
+# Columns that tune the tool and may be left out.
+DEFAULTS = {
+    name: str(getattr(Network, name))
+    for name in (
+        "preferred_dataset_splits",
+        "scheduling_policy",
+        "active_chunks_per_dim",
+        "queues_per_dim",
+        "endpoint_delay",
+        "local_mem_bw_GBps",
+        "collective_optimization",
+    )
+}
 INTEGERS = ("preferred_dataset_splits", "active_chunks_per_dim", "queues_per_dim", "endpoint_delay")
 
 
@@ -48,7 +61,7 @@ def parse_case(row: Mapping[Any, str], *, path: str | Path | None = None, line: 
     """
 
     def many(key: str, kind: type) -> tuple:
-        given = key if key in row else RECORDED_AS[key]
+        given = key if key in row else RECORDED_AS.get(key, key)
         return tuple(_number(part, kind, given, path, line) for part in row[given].split("x"))
 
     def one(key: str, kind: type) -> float:
@@ -89,14 +102,16 @@ def answer_cases(frame: pd.DataFrame, path: str | Path | None = None) -> pd.Data
     Raises:
         InputError: a missing column, a cell that is no number, or a value that cannot be.
     """
-    missing = [column for column in COLUMNS if column not in frame.columns and RECORDED_AS.get(column) not in frame.columns]
+    here = set(frame.columns)
+    missing = [column for column in COLUMNS if not here & {column, RECORDED_AS.get(column, column)} and column not in DEFAULTS]
     if missing:
-        raise InputError(f"missing column; expected {', '.join(COLUMNS)}", path=path, line=1, key=", ".join(missing))
+        needed = [column for column in COLUMNS if column not in DEFAULTS]
+        raise InputError(f"missing column; expected {', '.join(needed)}", path=path, line=1, key=", ".join(missing))
     # Rows of equal text are one case: a sweep of a million rows has few.
-    given = [column for column in ("npus", *COLUMNS) if column in frame.columns]
+    given = [column for column in ("npus", *COLUMNS, *RECORDED_AS.values()) if column in here]
     numbers, first = _distinct(frame, given)
     rows = frame.iloc[first][given].to_dict("records")
-    cases = [parse_case(row, path=path, line=int(number) + 2) for number, row in zip(first, rows, strict=True)]
+    cases = [parse_case({**DEFAULTS, **row}, path=path, line=int(number) + 2) for number, row in zip(first, rows, strict=True)]
     said = [outside_model(case) for case in cases]
     distinct = list(dict.fromkeys(case for case, reason in zip(cases, said, strict=True) if not reason))
     known = dict(zip(distinct, closed_forms(distinct).tolist(), strict=True))

@@ -21,6 +21,8 @@ ALGORITHM_KEYS = {
     "all_to_all": "all-to-all-implementation",
 }
 
+OF_NETWORK = ("topology", "npus_per_dim", "bandwidth_gib_per_s", "bandwidth_GBps", "latency_ns")
+
 
 class SystemFile(BaseModel):
     """What is read of a system JSON; its other keys are the tool's business."""
@@ -105,5 +107,5 @@ def read_native(
     try:
         check_network(network)
     except InputError as error:
-        raise InputError(error.message, path=system_path if error.key == "local_mem_bw_GBps" else network_path, key=error.key) from None
+        raise InputError(error.message, path=network_path if error.key in OF_NETWORK else system_path, key=error.key) from None
     return network, algorithms, system.peak if system.roofline else None

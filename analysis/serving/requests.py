@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.errors import InputError
-from analysis.tables import read_csv
+from analysis.tables import numeric, read_csv
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -100,7 +100,7 @@ def read_requests(path: str | Path) -> Requests:
     frame = read_csv(path, required=COLUMNS)
     columns: dict[str, Any] = {}
     for name in [*COLUMNS, *(n for n in ("prefix_id", "prefix_tokens") if n in frame)]:
-        numbers = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=np.float64)
+        numbers = numeric(frame[name]).to_numpy(dtype=np.float64)
         if name.startswith("prefix"):
             numbers = np.where(frame[name].isna(), -1 if name == "prefix_id" else 0, numbers)
         fits = np.isfinite(numbers)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.accelerators.systolic.array import DATAFLOWS, SCALE_SIM_3, Quirks, count, fits
+from analysis.tables import numeric
 
 INPUTS = ("M", "N", "K", "array_rows", "array_cols")
 OUTPUTS = ("demand_rows", "mapping_eff_pct", "compute_util_pct", "ifmap_sram_reads", "filter_sram_reads", "ofmap_sram_writes")
@@ -25,7 +26,7 @@ def predict_cases(cases: pd.DataFrame, quirks: Quirks = SCALE_SIM_3) -> pd.DataF
     reason = pd.Series("", index=cases.index, dtype=object)
     numbers: dict[str, np.ndarray] = {}
     for column in INPUTS:
-        value = pd.to_numeric(cases[column], errors="coerce").to_numpy(np.float64)
+        value = numeric(cases[column]).to_numpy(np.float64)
         whole = np.isfinite(value) & (value >= 1) & (value == np.floor(value)) & (value < 2.0**53)
         reason[~whole & (reason == "").to_numpy()] = f"{column} must be a whole number of at least 1"
         numbers[column] = np.where(whole, value, 1).astype(np.int64)

@@ -1,0 +1,50 @@
+"""Every example is read by its command's own reader, and `--example` prints it."""
+
+from __future__ import annotations
+
+import pytest
+
+from analysis.__main__ import EXAMPLES, command_names, main
+from analysis.accelerators.systolic.array import SCALE_SIM_3
+from analysis.accelerators.systolic.cases import predict_cases
+from analysis.configs import read_yaml
+from analysis.cores.timing.designs import load_design
+from analysis.networks.case_table import DEFAULTS, parse_case
+from analysis.networks.network_file import read_network
+from analysis.networks.trace import read_nodes, spread
+from analysis.serving.configuration import read_configuration
+from analysis.tables import read_csv
+from analysis.training.plan import Training, check
+from analysis.workloads.hlo.child import read
+
+
+def test_every_example_is_of_a_command_and_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    folders = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
+    assert set(folders) <= set(command_names()) and len(folders) >= 7
+    for name in folders:
+        assert main([name, "--example"]) == 0
+        printed = capsys.readouterr().out
+        for path in (EXAMPLES / name).iterdir():
+            assert f"# examples/{name}/{path.name}\n" in printed and path.read_text().rstrip() in printed
+    assert main(["bench", "--example"]) == 2
+
+
+def test_training_and_serving() -> None:
+    training = read_yaml(EXAMPLES / "train" / "train.yaml", Training)
+    assert check(training.shape(), training.plan, training.machine()) == []
+    assert read_configuration(EXAMPLES / "serve" / "simulate.yaml").limits().kv_blocks > 1000
+
+
+def test_tables_and_networks() -> None:
+    rows = read_csv(EXAMPLES / "collectives" / "cases.csv", dtype=str, keep_default_na=False).to_dict("records")
+    assert [parse_case({**DEFAULTS, **row}).network.npus for row in rows] == [8, 32]
+    found = predict_cases(read_csv(EXAMPLES / "systolic" / "cases.csv", dtype=str, keep_default_na=False), SCALE_SIM_3)
+    assert (found["reason"] == "").all()
+    network, _, _ = read_network(EXAMPLES / "replay" / "network.yaml")
+    assert len(spread(read_nodes(EXAMPLES / "replay" / "nodes.csv"), network.npus)) == 3 * 8
+
+
+def test_program_and_design() -> None:
+    record = read((EXAMPLES / "hlo" / "step.mlir").read_bytes(), None)
+    assert "error" not in record and sum(work["flops"] for work in record["works"]) == 2 * 64 * 1024 * 4096
+    assert load_design(EXAMPLES / "core" / "design.yaml") == load_design("8w")
