@@ -34,6 +34,7 @@ SHARES = {
     "product_4": Share(1.05, 0.15, "the same in 4 bits"),
     "grouped": Share(1.3, 0.25, "time of grouped products of experts over one product of as many rows"),
     "attention": Share(1.15, 0.2, "time of fused attention over the kernel model"),
+    "flash_1": Share(1.4, 0.2, "the same by kernels of 2023 (FlashAttention 1: 25 to 40 % of an A100's peak, arXiv:2307.08691), in fsdp"),
     "flash_2": Share(1.7, 0.2, "the same on Hopper and later by kernels written for Ampere (FlashAttention 2, arXiv:2307.08691)"),
     "stream_old": Share(1.3, 0.25, "time of memory-bound kernels over their bytes, Megatron of 2021"),
     "stream": Share(1.2, 0.25, "the same today"),
@@ -126,7 +127,9 @@ def step(parts: Parts, plans: Plans, shares: Floats) -> dict[str, Floats]:
     rates = (s["product_16"], s["product_8"], s["product_4"])
     products = rates[0] * parts.gemm + rates[1] * parts.gemm8 + rates[2] * parts.gemm4 + grouped * parts.grouped
     products_back = rates[0] * parts.gemm_back + rates[1] * parts.gemm8_back + rates[2] * parts.gemm4_back + grouped * parts.grouped_back
-    kind = np.where(plans.old, s["product_16"], s["attention"] * np.where(plans.flash_2, s["flash_2"], 1.0))
+    kind = np.where(
+        plans.old, s["product_16"], s["attention"] * np.where(plans.fsdp, s["flash_1"], 1.0) * np.where(plans.flash_2, s["flash_2"], 1.0)
+    )
     attention, attention_back = kind * parts.attention, kind * parts.attention_back
     memory, memory_back = stream * parts.stream, stream * parts.stream_back
     exchange = tensor * parts.tensor + s["expert"] * parts.expert
