@@ -11,7 +11,7 @@ import pytest
 
 from analysis.errors import InputError
 from analysis.publishing import theme
-from analysis.publishing.run import Run
+from analysis.publishing.run import Choose, Run
 from analysis.tables import read_csv
 
 
@@ -57,3 +57,18 @@ def test_figures_have_the_same_bytes_every_time(tmp_path: Path) -> None:
         plt.close("all")
     for ending in ("png", "svg", "pdf"):
         assert (tmp_path / "one" / "figures" / f"f.{ending}").read_bytes() == (tmp_path / "two" / "figures" / f"f.{ending}").read_bytes()
+
+
+def test_lists_above_a_figure_say_which_traces_they_show(tmp_path: Path) -> None:
+    """Native lists with labels; what they hold cannot end the script; each combination names its traces."""
+    import plotly.graph_objects as go
+
+    run = Run("probe", out=str(tmp_path))
+    fig, _ = theme.figure()
+    run.figure(fig, "chart", caption="c", made="m")
+    figure = go.Figure([go.Scatter(x=[0], y=[0]), go.Scatter(x=[1], y=[1])])
+    choose = Choose({"kind": ["a", "</script>"]}, {("a",): [0], ("</script>",): [1]}, {("a",): "time"})
+    run.interactive(figure, "chart", choose)
+    page = (tmp_path / "figures" / "chart.html").read_text(encoding="utf-8")
+    assert '<label for="probe-chart-choose-0">kind</label>' in page and "<option>&lt;/script&gt;</option>" in page
+    assert '"traces": {"<\\/script>": [1], "a": [0]}' in page and '"a": "time"' in page
