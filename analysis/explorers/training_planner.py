@@ -160,7 +160,7 @@ def draw(values: Mapping[str, Any], width: float) -> str:
         if wide > 20 and high > 13:
             parts.append(drawing.text(when(begin) + wide / 2, top + high / 2 + 3, str(microbatch), "middle", drawing.PAPER, 11))
     y += stages * high + 16
-    parts.append(drawing.text(left, y, "blue: forward, green: backward; a row is a stage, a number a microbatch", size=12))
+    parts.append(drawing.text(left, y, "a row is a stage; blue: forward, green: backward", size=12))
     return drawing.svg(width, y + 10, parts, tell(values))
 
 
