@@ -227,3 +227,14 @@ def test_requests_agree_with_vllm():
     ):
         assert ours.mean() == pytest.approx(theirs.mean(), rel=0.03)
         assert np.quantile(ours, 0.99) == pytest.approx(np.quantile(theirs, 0.99), rel=0.03)
+
+
+def test_the_parts_of_the_gap_add_up():
+    from analysis.composition.service.points import points
+    from analysis.composition.serving_gap import GAP_PARTS, gaps
+    from analysis.operators.kernels.library import KernelLibrary
+
+    asked, reasons = cases.read(pd.DataFrame([{**ROW, "batch_size": str(n)} for n in (4, 16, 64)]))
+    assert reasons == ["", "", ""]
+    frame = gaps(asked, points(asked, KernelLibrary.load()), np.array([12e-3, 14e-3, 21e-3]))
+    assert np.allclose(frame[list(GAP_PARTS)].sum(axis=1), frame["gamma"]) and len(frame) == 3

@@ -207,7 +207,8 @@ def read(frame: pd.DataFrame) -> tuple[list[Case | None], list[str]]:
         raise InputError(f"lacks the column {missing[0]}", key=missing[0])
     cases: list[Case | None] = []
     reasons = []
-    for row in frame.to_dict("records"):
+    rows: list[dict[str, Any]] = frame.to_dict("records")  # type: ignore[assignment]
+    for row in rows:
         try:
             cases.append(case(row))
             reasons.append("")

@@ -56,7 +56,10 @@ def group(frame: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
     """Values of some columns joined by `|`."""
     if not columns:
         return pd.Series("", index=frame.index)
-    return frame[list(columns)].astype(str).agg("|".join, axis=1)
+    out = frame[columns[0]].astype(str)
+    for name in columns[1:]:
+        out = out + "|" + frame[name].astype(str)
+    return out
 
 
 def _coefficients(x: Floats, y: Floats, prior: Floats | None) -> Floats:
