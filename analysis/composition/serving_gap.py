@@ -1,7 +1,7 @@
 """The composition gap of serving, measured: gamma = (measured - sum of measured kernels) / sum, signed, and what it is made of.
 
-For a serving point, the sum is the kernels of its mean decode step (batch and cached tokens of the simulated closed loop); measured is the time
-per output token. The gap is split without remainder:
+For a serving point, the sum is the kernels of its mean decode step (batch and cached tokens of the simulated closed loop); measured is the
+time per output token. The gap is split without remainder:
     launch and host       host time of a step
     scheduling            what the closed loop adds: prompts between tokens, batches around the mean
     engine                what is left, the same for every row of an engine and origin: fusion, overlap, other software versions

@@ -3,8 +3,8 @@
 Physics first: kernels, settings and the closed loop give TTFT and TPOT with nothing fitted. Then, for each engine and origin of the row,
     measured = sum of c_j x term_j,  c_j >= 0,
 with the terms of `TERMS`: the simulated time, a constant (front end, launch), the stream's delay, the steps a request waits for. Errors
-are relative and absolute (iterated weights). Coefficients are fitted for all rows, then for each origin, pulled towards those, then for
-each engine and origin, pulled towards its origin's: a group of `PULL` rows is moved half way.
+are relative and absolute (iterated weights). Coefficients are fitted for all rows, then for each engine, pulled towards those, then for
+each engine and origin, pulled towards its engine's: a group of `PULL` rows is moved half way.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from analysis.paths import DATA
 
 Floats = NDArray[np.float64]
 PATH = DATA / "models" / "serving_points.yaml"
-TERMS = {"tpot": ("tpot_s", "one"), "ttft": ("ttft_s", "one", "stream_s", "tpot_s")}
-LEVELS = ((), ("origin",), ("origin", "engine"))
-PULL = 20.0
+TERMS = {"tpot": ("tpot_s",), "ttft": ("ttft_s", "one", "stream_s", "tpot_s")}
+LEVELS = ((), ("engine",), ("engine", "origin"))
+PULL = {"tpot": 100.0, "ttft": 400.0}
 
 
 class Constants(Strict):
@@ -62,15 +62,15 @@ def group(frame: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
     return out
 
 
-def _coefficients(x: Floats, y: Floats, prior: Floats | None) -> Floats:
-    """Non-negative coefficients of least absolute relative error, pulled towards a prior."""
+def _coefficients(x: Floats, y: Floats, prior: Floats | None, rows: float) -> Floats:
+    """Non-negative coefficients of least absolute relative error, pulled towards a prior with the strength of so many rows."""
     weight, found = 1 / y, np.zeros(x.shape[1])
     size = np.median(x / y[:, None], axis=0) + 1e-12
     for _ in range(12):
         scale = np.sqrt((weight * y).mean() ** 2)
         a, b = x * weight[:, None], y * weight
         if prior is not None:
-            pull = np.diag(np.sqrt(PULL) * scale * size)
+            pull = np.diag(np.sqrt(rows) * scale * size)
             a, b = np.vstack([a, pull]), np.concatenate([b, pull @ prior])
         found = nnls(a, b)[0]
         error = np.abs(1 - x @ found / y)
@@ -94,7 +94,7 @@ def fit(frame: pd.DataFrame, measured_s: Floats, target: str) -> Constants:
         for name in sorted(set(names[good])):
             rows = good & (names == name).to_numpy()
             prior = None if level == 0 else np.array(found["|".join(name.split("|")[:-1])])
-            found[name] = tuple(map(float, _coefficients(x[rows], measured_s[rows], prior)))
+            found[name] = tuple(map(float, _coefficients(x[rows], measured_s[rows], prior, PULL[target])))
     return Constants(terms=terms, coefficients=found)
 
 
@@ -114,16 +114,20 @@ def parts(frame: pd.DataFrame, constants: Constants) -> Floats:
     return np.asarray(chosen * frame[list(constants.terms)].to_numpy(dtype=np.float64))
 
 
-def interval(frame: pd.DataFrame, log_error: Floats, least: int = 60) -> Interval:
-    """Conformal 90 %: quantiles of log(measured / answer) on rows that the answers were not fitted on.
+def interval(frame: pd.DataFrame, log_error: Floats, least: int = 60, families: int = 3) -> Interval:
+    """Conformal 90 %: quantiles of log(measured / answer) on rows that the answers were not fitted on; each model family weighs the same.
 
     Args:
-        frame: features; log_error: shape (rows,); least: rows for a group's own quantiles.
+        frame: features with `family`; log_error: shape (rows,).
+        least, families: rows and model families that a group needs for quantiles of its own.
     """
 
-    def ends(values: Floats) -> tuple[float, float]:
-        n = values.size
-        low, high = np.quantile(values, [max(0.0, 0.05 - 1 / n), min(1.0, 0.95 + 1 / n)])
+    def ends(rows: NDArray[np.bool_]) -> tuple[float, float]:
+        values, names = log_error[rows], frame["family"].to_numpy()[rows]
+        weight = 1 / pd.Series(names).map(pd.Series(names).value_counts()).to_numpy(dtype=np.float64)
+        order = np.argsort(values)
+        share = np.cumsum(weight[order]) / weight.sum()
+        low, high = values[order][np.searchsorted(share, 0.05)], values[order][min(np.searchsorted(share, 0.95), values.size - 1)]
         return float(min(low, -0.01)), float(max(high, 0.01))
 
     good = np.isfinite(log_error)
@@ -132,9 +136,9 @@ def interval(frame: pd.DataFrame, log_error: Floats, least: int = 60) -> Interva
         names = group(frame, columns)
         for name in sorted(set(names[good])):
             rows = good & (names == name).to_numpy()
-            if rows.sum() >= least:
-                groups[name] = ends(log_error[rows])
-    return Interval(pooled=ends(log_error[good]), groups=groups)
+            if rows.sum() >= least and frame["family"][rows].nunique() >= families:
+                groups[name] = ends(rows)
+    return Interval(pooled=ends(good), groups=groups)
 
 
 def bounds(frame: pd.DataFrame, answer_s: Floats, found: Interval) -> tuple[Floats, Floats]:

@@ -22,11 +22,13 @@ from analysis.composition.service.study import (
     simulate_sample,
     summary,
 )
+from analysis.composition.serving_gap import gaps
 from analysis.paths import DATA
 from analysis.tables import write_atomic, write_csv
 
 RECORDED = DATA / "recorded" / "aiconfigurator"
 FROZEN = DATA / "frozen" / "predictor_serving"
+GAP = DATA / "frozen" / "composition_gap_measured"
 SPLITS = ("family", "gpu", "architecture")
 
 
@@ -67,6 +69,10 @@ def freeze(sample_path: str | Path, recorded: str | Path = RECORDED) -> pd.DataF
     sample = read_sample(sample_path, recorded)
     raw = simulate_sample(sample, library)
     write_parameters(fit_parameters(sample, raw, fitted_rows(sample, raw), "all of them"))
+    gap = gaps(sample.cases, raw, np.where(sample.rows["clean"] == 1, sample.rows["tpot_s"], np.nan))
+    gap = gap[sample.rows["mode"].to_numpy()[gap["index"]] == "agg"]
+    named = gap.assign(id=sample.rows["id"].to_numpy()[gap["index"]]).drop(columns="index")
+    write_csv(named.round({name: 5 for name in named.columns if named[name].dtype == float and name != "kernels_s"}), GAP / "gap.csv")
     hidden = simulate_sample(sample, library, "architecture")
     scores, gains, groups, points = [], [], [], []
     for split in SPLITS:

@@ -9,6 +9,7 @@ Source: casys-kaist/LLMServingSim (MIT), profiler/perf; the layer order is in it
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -191,7 +192,9 @@ def _experts(prefix: str | Path, model: ServedModel, tensor: int, data: int) -> 
     """
     if model.experts is None:
         return np.zeros((0, 0)), np.zeros(0), np.zeros(0)
-    table = _read(prefix, "moe", ["tokens", "activated_experts", "time_us"])
+    # Experts are profiled on one GPU only; what a rank of several does is derived from that (see above).
+    alone = re.sub(r"_tp\d+$", "_tp1", str(prefix))
+    table = _read(alone, "moe", ["tokens", "activated_experts", "time_us"])
     tokens, active = (np.unique(table[name]).astype(np.float64) for name in ("tokens", "activated_experts"))
     out = np.zeros((tokens.size, active.size))
     for _, rows in table.groupby("tokens"):
