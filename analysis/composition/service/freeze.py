@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from analysis.composition.service.answers import COLUMNS
 from analysis.composition.service.constants import PATH, Parameters
 from analysis.composition.service.points import Points
 from analysis.composition.service.study import (
@@ -94,7 +95,7 @@ def freeze(sample_path: str | Path, recorded: str | Path = RECORDED) -> pd.DataF
                         )
         clean = (sample.rows["clean"] == 1).to_numpy() & np.isfinite(raw.result[:, 0])
         kept = sample.rows.loc[clean, ["id", "ttft_s", "tpot_s"]].assign(split=split)
-        points.append(pd.concat([kept, table.loc[clean].drop(columns="status").astype(float)], axis=1))
+        points.append(pd.concat([kept, table.loc[clean, list(COLUMNS[:-1])].astype(float)], axis=1))
     write_csv(pd.DataFrame(scores).round(4), FROZEN / "scores.csv")
     write_csv(pd.DataFrame(gains).round(4), FROZEN / "gains.csv")
     write_csv(pd.DataFrame(groups).round(3), FROZEN / "groups.csv")

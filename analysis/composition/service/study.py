@@ -95,7 +95,18 @@ def held_out(sample: Sample, raw: Points, split: str, library: Any, hidden: Poin
         table = answer(sample.cases, parameters, library, raw=judged).table
         for name in table.columns:
             out.loc[away, name] = table.loc[away, name]
+        for target in TARGETS:
+            for name, source in (("roofline", "roofline"), ("constant", "peer")):
+                out.loc[away, f"{name}_{target}_ms"] = scaled(sample.rows, f"{source}_{target}_s", f"{target}_s", allowed & ~away, away)
     return out
+
+
+def scaled(rows: pd.DataFrame, source: str, measured: str, fitted: NDArray[np.bool_], asked: NDArray[np.bool_]) -> Floats:
+    """A trivial baseline (ms): someone's answer times the median ratio of each engine's rows that may be fitted on."""
+    ratio = (rows[measured] / rows[source])[fitted]
+    by_engine = ratio.groupby(rows["backend"][fitted]).median()
+    factor = rows["backend"][asked].map(by_engine).fillna(ratio.median())
+    return np.asarray(1e3 * factor * rows[source][asked])
 
 
 def summary(rows: pd.DataFrame, table: pd.DataFrame, target: str) -> dict[str, float]:
@@ -115,6 +126,8 @@ def summary(rows: pd.DataFrame, table: pd.DataFrame, target: str) -> dict[str, f
         "bias_percent": float(100 * (np.exp(np.nanmedian(np.log(ours / measured))) - 1)),
         "peer_median_percent": float(np.nanmedian(peer)),
         "peer_mean_percent": float(np.nanmean(peer)),
+        "roofline_median_percent": float(100 * np.nanmedian(np.abs(table[f"roofline_{target}_ms"].to_numpy(dtype=float) / measured - 1))),
+        "constant_median_percent": float(100 * np.nanmedian(np.abs(table[f"constant_{target}_ms"].to_numpy(dtype=float) / measured - 1))),
         "tau": rank_agreement(rows, ours, measured),
         "peer_tau": rank_agreement(rows, rows[f"peer_{target}_s"].to_numpy(), measured),
         "coverage_percent": float(100 * np.nanmean(inside)),
