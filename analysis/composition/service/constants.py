@@ -123,11 +123,12 @@ def interval(frame: pd.DataFrame, log_error: Floats, least: int = 60, families: 
     """
 
     def ends(rows: NDArray[np.bool_]) -> tuple[float, float]:
-        values, names = log_error[rows], frame["family"].to_numpy()[rows]
+        values, names = log_error[rows], frame["family"].astype(str).to_numpy()[rows]
         weight = 1 / pd.Series(names).map(pd.Series(names).value_counts()).to_numpy(dtype=np.float64)
         order = np.argsort(values)
+        ordered = values[order]
         share = np.cumsum(weight[order]) / weight.sum()
-        low, high = values[order][np.searchsorted(share, 0.05)], values[order][min(np.searchsorted(share, 0.95), values.size - 1)]
+        low, high = ordered[int(np.searchsorted(share, 0.05))], ordered[min(int(np.searchsorted(share, 0.95)), values.size - 1)]
         return float(min(low, -0.01)), float(max(high, 0.01))
 
     good = np.isfinite(log_error)
@@ -137,7 +138,7 @@ def interval(frame: pd.DataFrame, log_error: Floats, least: int = 60, families: 
         for name in sorted(set(names[good])):
             rows = good & (names == name).to_numpy()
             if rows.sum() >= least and frame["family"][rows].nunique() >= families:
-                groups[name] = ends(rows)
+                groups[name] = ends(np.asarray(rows))
     return Interval(pooled=ends(good), groups=groups)
 
 
