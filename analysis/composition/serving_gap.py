@@ -18,7 +18,7 @@ from analysis.composition.service.cases import Case
 from analysis.composition.service.closed_loop import RESULT
 from analysis.composition.service.operators import PARTS
 from analysis.composition.service.points import HOST, Points
-from analysis.composition.service.waterfall import on_grid
+from analysis.composition.service.step_table import on_grid
 
 GAP_PARTS = ("launch_and_host", "scheduling", "engine", "kernels_and_rest")
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from analysis.composition.service.closed_loop import Tables
-from analysis.composition.service.operators import GRIDS, PARTS, Call, Configuration, Floats, calls
+from analysis.composition.service.operators import BATCH, CACHED, GRIDS, PARTS, SEQUENCES, TOKENS, Call, Configuration, Floats, calls
 from analysis.errors import InputError
 
 
@@ -138,3 +138,14 @@ def stack(tables: list[StepTable], scale: dict[str, float] | None = None) -> Tab
 
     axes = [axis for axes in GRIDS.values() for axis in axes]
     return Tables(block("tokens"), block("sequences"), block("decode"), block("prefill"), *axes)
+
+
+def on_grid(table: StepTable, batch: float, cached: float) -> np.ndarray:
+    """Seconds of each of `PARTS` in a decode step of so many sequences and cached tokens a sequence, shape (parts,)."""
+    tokens, sequences = table.seconds["tokens"], table.seconds["sequences"]
+    decode = table.seconds["decode"].reshape(len(PARTS), BATCH.size, CACHED.size)
+    out = np.empty(len(PARTS))
+    for k in range(len(PARTS)):
+        by_batch = [np.interp(cached, CACHED, decode[k, i]) for i in range(BATCH.size)]
+        out[k] = np.interp(batch, TOKENS, tokens[k]) + np.interp(batch, SEQUENCES, sequences[k]) + np.interp(batch, BATCH, by_batch)
+    return out

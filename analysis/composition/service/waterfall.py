@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from analysis.composition.service import settings
@@ -14,9 +13,9 @@ from analysis.composition.service.cases import PRECISIONS, Case, Plan
 from analysis.composition.service.closed_loop import RESULT
 from analysis.composition.service.constants import Parameters, load, parts
 from analysis.composition.service.models import find
-from analysis.composition.service.operators import BATCH, CACHED, PARTS, SEQUENCES, TOKENS
+from analysis.composition.service.operators import PARTS
 from analysis.composition.service.points import HOST, Points
-from analysis.composition.service.step_table import StepTable
+from analysis.composition.service.step_table import on_grid
 from analysis.errors import InputError
 
 LABELS = {
@@ -43,17 +42,6 @@ class One:
     assumed: tuple[str, ...]
     answer: dict[str, float]
     parts: pd.DataFrame
-
-
-def on_grid(table: StepTable, batch: float, cached: float) -> np.ndarray:
-    """Seconds of each of `PARTS` in a decode step of so many sequences and cached tokens a sequence, shape (parts,)."""
-    tokens, sequences = table.seconds["tokens"], table.seconds["sequences"]
-    decode = table.seconds["decode"].reshape(len(PARTS), BATCH.size, CACHED.size)
-    out = np.empty(len(PARTS))
-    for k in range(len(PARTS)):
-        by_batch = [np.interp(cached, CACHED, decode[k, i]) for i in range(BATCH.size)]
-        out[k] = np.interp(batch, TOKENS, tokens[k]) + np.interp(batch, SEQUENCES, sequences[k]) + np.interp(batch, BATCH, by_batch)
-    return out
 
 
 def breakdown(index: int, case: Case, raw: Points, features: pd.DataFrame, parameters: Parameters) -> pd.DataFrame:
