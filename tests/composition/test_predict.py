@@ -141,6 +141,10 @@ def test_exchanges_take_their_group_and_size() -> None:
     group = communication.group(machine, 8, 1, 0.9)
     reduce = Collective("all-reduce", 2**20, 2**20, (tuple(range(8)),))
     assert exchange_s(reduce, machine, 8) == communication.all_reduce_s(machine, group, 2**20)
+    # each GPU sends at least 1 MiB over links of 450 GB/s, and 1 MiB never takes a millisecond; eight times the bytes take longer
+    assert 2**20 / 450e9 < exchange_s(reduce, machine, 8) < 1e-3
+    larger = Collective("all-reduce", 2**23, 2**23, (tuple(range(8)),))
+    assert exchange_s(reduce, machine, 8) < exchange_s(larger, machine, 8) < 8 * exchange_s(reduce, machine, 8)
     gather = Collective("all-gather", 2**17, 2**20, (tuple(range(8)),))
     scatter = Collective("reduce-scatter", 2**20, 2**17, (tuple(range(8)),))
     assert exchange_s(gather, machine, 8) == exchange_s(scatter, machine, 8) == communication.all_gather_s(machine, group, 2**20)

@@ -42,6 +42,32 @@ def cases(draw: st.DrawFn, dimensions: int = 1, **fixed: object) -> CollectiveCa
     return case if not outside_model(case) else replace(case, collective="all_reduce", network=replace(network, backend=UNAWARE))
 
 
+def test_what_has_no_formula_is_the_direct_algorithm_on_a_ring() -> None:
+    """The tests below assert where a formula exists; here, that one exists everywhere else (one chunk at a time, 1 MiB)."""
+    without, total = set(), 0
+    for backend in (AWARE, UNAWARE):
+        for topology in ("Switch", "Ring", "FullyConnected"):
+            for algorithm in ("ring", "direct", "halvingDoubling"):
+                for collective in COLLECTIVES:
+                    for npus in (2, 4, 8):
+                        network = Network(
+                            backend=backend,
+                            topology=(topology,),
+                            npus_per_dim=(npus,),
+                            bandwidth_GBps=(50.0,),
+                            latency_ns=(500.0,),
+                            algorithm_per_dim=(algorithm,),
+                            active_chunks_per_dim=1,
+                        )
+                        case = CollectiveCase(collective, 1 << 20, network)
+                        if outside_model(case):
+                            continue
+                        total += 1
+                        if closed_forms([case])[0] < 0:
+                            without.add((topology, algorithm))
+    assert without == {("Ring", "direct")} and total > 180
+
+
 @settings(max_examples=250, deadline=None)
 @given(cases())
 def test_one_dimension_equals_the_simulation(case: CollectiveCase) -> None:

@@ -301,7 +301,7 @@ def test_leave_one_device_out_recovers_a_known_law(tmp_path: Path) -> None:
     frame = measured_like_physics()
     found = evaluate_frame(frame, "leave-one-device-out")
     mean = found[found["device"] == "mean over devices"].iloc[0]
-    assert mean["mape"] < 10
+    assert mean["mape"] < 5  # noise of 3 % is 2.4 % in the mean; the bare roofline would be 23 % off
     assert mean["spearman"] > 0.99
     path = tmp_path / "measured.csv"
     frame.to_csv(path, index=False)
@@ -330,19 +330,14 @@ def test_measurements_are_taken_from_the_tables_as_they_are() -> None:
     assert (found.latency_s[0], found.operators.n[0], found.operators.h[0]) == (0.005, 3.0, 1.0)
 
 
-def test_whole_networks_recompute_to_the_recorded_errors_of_neusight() -> None:
-    """data/recorded/neusight/summary.csv: GPT-3 (two sizes) on the H100, six cases, mean 2.33 %, largest 6.17 %; A100 40GB 6.51 %."""
-    frame = read_csv(DATA / "frozen" / "kernel_networks" / "networks.csv")
-    error = 100 * (frame["neusight_ms"] / frame["measured_ms"] - 1).abs()
-    six = error[(frame["device"] == "NVIDIA H100 80GB HBM3") & frame["network"].isin(["gpt3_xl", "gpt3_27"])]
-    assert (len(six), round(six.mean(), 2), round(six.max(), 2)) == (6, 2.33, 6.17)
-    assert round(error[frame["device"] == "NVIDIA A100-PCIE-40GB"].mean(), 2) == 6.51
-
-
 def test_operator_lists_have_the_roofline_of_neusights_traced_graphs() -> None:
     """Stored rooflines of the traced graphs, inference on the A100 40GB, whose figures agree in both data sheets: within 3 %."""
     frame = read_csv(DATA / "frozen" / "kernel_networks" / "networks.csv")
     device = frame["device"] == "NVIDIA A100-PCIE-40GB"
-    part = frame[device & frame["own_roofline_ms"].notna() & frame["roofline_ms"].notna()]
-    assert len(part) == 10
-    assert ((part["own_roofline_ms"] / part["roofline_ms"] - 1).abs() < 0.03).all()
+    part = frame[device & (frame["mode"] == "inference") & frame["roofline_ms"].notna() & frame["network"].isin(list(NETWORKS))]
+    gpu = kernel_devices.load("NVIDIA A100-PCIE-40GB")
+    assert len(part) >= 4
+    for row in part.itertuples():
+        listed = operators(NETWORKS[row.network], int(row.batch), int(row.sequence), False)
+        own_ms = 1e3 * float((roofline(Operators.from_frame(listed), gpu).latency_s * listed["count"]).sum())
+        assert own_ms == pytest.approx(row.roofline_ms, rel=0.03)

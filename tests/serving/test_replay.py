@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from analysis.errors import InputError
@@ -136,4 +135,4 @@ def test_no_requests_is_an_empty_answer(tmp_path: Path, scheduler: str) -> None:
     (tmp_path / "steps.csv").write_text("total_time_s\n0.1\n")
     result, unused = replay(tmp_path / "none.csv", tmp_path / "steps.csv", scheduler)
     assert unused == 1 and len(requests_table(result)) == 0 and len(batches_table(result)) == 0
-    assert isinstance(requests_table(result), pd.DataFrame)
+    assert {"request_id", "ttft", "e2e"} <= set(requests_table(result).columns)

@@ -58,9 +58,8 @@ def test_no_plan_beats_the_roofline(model: transformers.Transformer, plan: Plan,
     assume(not check(model, plan, HGX))
     result = predict(model, plan, program, HGX)
     assert result.time.total_s >= roofline_s(model, plan, program, HGX)
-    assert result.mfu > 0
-    if program.attention == "unfused":  # with fused causal attention the usual count credits work that is skipped
-        assert result.mfu <= 1
+    # with fused causal attention the usual count credits work that is skipped: up to twice the attention
+    assert 0 < result.mfu <= (1 if program.attention == "unfused" else 2)
 
 
 @many
@@ -147,7 +146,7 @@ def test_sequence_parallelism_saves_memory_at_equal_traffic() -> None:
     system = systems.load("Selene")
     assert memory(model, split, MEGATRON_2022).total < memory(model, plain, MEGATRON_2022).total
     ours = [predict(model, plan, MEGATRON_2022, system).time.tensor for plan in (plain, split)]
-    assert ours[1] == pytest.approx(ours[0], rel=0.25)
+    assert ours[0] < ours[1] == pytest.approx(ours[0], rel=0.15)
 
 
 def test_a_vocabulary_that_does_not_divide_is_padded() -> None:
