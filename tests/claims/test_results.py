@@ -6,6 +6,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from analysis.claims.check import check_all, to_frame
 from analysis.claims.check_files import read_checks
 from analysis.claims.findings import read_findings
 from analysis.claims.ledger import COLUMNS, read_ledger
@@ -193,3 +194,12 @@ def test_findings_name_claims_that_exist_and_repeat_none():
     assert not [name for name, finding in findings.items() if not finding.about]
     counted = {(str(check.check), str(check.reference)) for check, _ in checks.values() if check.check is not None}
     assert not [name for name, finding in findings.items() if (str(finding.check), str(finding.reference)) in counted]
+
+
+def test_the_table_says_what_a_claim_waits_for_and_how_it_is_tested(place):
+    table = to_frame(check_all(place / "results", place / "claims")).set_index("claim")
+    assert dict(table["waits_for"]) == {"one": "", "two": "", "three": "a study"}
+    assert dict(table["criterion"]) == {"one": "equal within 0.05", "two": "at most the printed", "three": ""}
+    assert (table.loc["one", "printed"], table.loc["one", "got"], table.loc["one", "difference"]) == ("2.1", "2.1", "0")
+    assert (table.loc["two", "printed"], table.loc["two", "difference"]) == ("0.4", "")
+    assert dict(table["verdict"]) == {"one": "consistent", "two": "consistent", "three": "not yet run"}

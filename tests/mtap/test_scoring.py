@@ -365,3 +365,32 @@ def test_neusights_evidence_follows_from_its_stored_predictions() -> None:
     )
     assert known["spearman"] == pytest.approx(statistics.spearman(runs.label, runs.neusight), abs=0.001)
     assert known["independent_error_percent"] == pytest.approx(statistics.mape(others.real_total_ms, others.pred_total_ms), abs=0.01)
+
+
+def test_spread_is_the_distance_between_the_best_and_the_worst_of_those_named() -> None:
+    scores = {"a": Fraction(1), "b": Fraction(3), "c": Fraction(5, 2)}
+    assert scoring.spread(scores, ["a", "b", "c"]) == 2
+    assert scoring.spread(scores, ["b", "c"]) == Fraction(1, 2)
+    assert scoring.spread(scores, ["c"]) == 0
+
+
+def test_a_cured_silent_failure_does_not_count_beside_one_that_was_never_measured() -> None:
+    neusight = read_evidence(MTAP / "evidence" / "neusight.yaml")
+    silent = next(f for f in neusight.failures if f.failure == "F3")
+    cured = silent.model_copy(update={"resolved": True, "disagreement_percent": 90.0})
+    unmeasured = silent.model_copy(update={"disagreement_percent": None})
+    assert grade_tool(neusight.model_copy(update={"failures": (cured, unmeasured)}), RUBRIC).vector[0] == 2
+    assert grade_tool(neusight.model_copy(update={"failures": (cured,)}), RUBRIC).vector[0] == 2
+
+
+def test_rubric_and_weights_with_a_dimension_missing_are_refused(tmp_path: Path) -> None:
+    for name, key, read in (("rubric.yaml", "dimensions", read_rubric), ("weights.yaml", "schemes", read_weights)):
+        data = yaml.safe_load((MTAP / name).read_text())
+        path = tmp_path / name
+        path.write_text(yaml.safe_dump(data))
+        read(path)
+        block = data[key] if name == "rubric.yaml" else next(iter(data[key].values()))
+        del block["D5"]
+        path.write_text(yaml.safe_dump(data))
+        with pytest.raises(InputError):
+            read(path)
