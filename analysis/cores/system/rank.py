@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pandas as pd
@@ -14,8 +14,35 @@ from analysis.cores.learning.trunk_training import Trunk, predict
 from analysis.cores.riscv.trace import Trace
 from analysis.cores.timing.designs import load_design
 from analysis.errors import InputError
+from analysis.paths import DATA
+from analysis.tables import read_csv
 
 RESAMPLES = 2000
+LEAST_PAIRS = 10  # that a share is given for
+UNSEEN = 0.5  # share of known code below which a program counts as one that the model has not seen
+
+
+def doubt(gap: float, setting: str = "unseen programs", model: str = "ours") -> tuple[float, int]:
+    """How often the model orders two designs right that it puts about so far apart, and on how many pairs of designs that was seen.
+
+    Counted are the pairs of designs of the programs left out whose predicted cycles differ by half to twice `gap`; a pair of equal true
+    cycles counts half. NaN for fewer than `LEAST_PAIRS` of them.
+
+    Args:
+        gap: cycles of the slower design over those of the faster one, less one (1).
+        setting: `unseen programs`: each left out of training in turn; `held-out windows`: of programs that were trained on.
+        model: as the frozen table names it.
+    Source: data/frozen/cores_model/cycles.csv.
+    """
+    rows = read_csv(DATA / "frozen" / "cores_model" / "cycles.csv", required=["model", "setting", "program", "true_cycles"])
+    rows = rows[(rows["model"] == model) & (rows["setting"] == setting)]
+    right = []
+    for _, program in rows.groupby(["seed", "program"]):
+        both = program[["true_cycles", "predicted_cycles"]].to_numpy(float).tolist()
+        for (true_a, said_a), (true_b, said_b) in combinations(both, 2):
+            if gap / 2 <= max(said_a, said_b) / min(said_a, said_b) - 1 <= 2 * gap:
+                right.append(0.5 if true_a == true_b else float((true_a < true_b) == (said_a < said_b)))
+    return (float(np.mean(right)) if len(right) >= LEAST_PAIRS else float("nan")), len(right)
 
 
 @dataclass(frozen=True)
@@ -24,7 +51,8 @@ class Ranking:
 
     Attributes:
         table: columns rank, design, cycles, cpi, cycles_low, cycles_high (95 % over resampled blocks) and `faster_than_next`: share
-            of the resamplings in which the design takes fewer cycles than the next (empty for the last).
+            of the resamplings in which the design takes fewer cycles than the next (empty for the last): what the sample leaves open, and
+            nothing else; `right_order_elsewhere`: share of pairs that the model put as far apart on other programs and ordered right.
         instructions: of the trace.
         sampled: of them, those that the model looked at.
         known: share of those whose code the model saw in training.
@@ -78,4 +106,7 @@ def rank(trace: Trace, trunk: Trunk, most_blocks: int = 256, seed: int = 0) -> R
     )
     mask = np.isin(np.arange(n) // BLOCK, blocks)
     known = float((trunk.memory[features.place[mask], -1] > 0).mean())
+    setting = "held-out windows" if known >= UNSEEN else "unseen programs"
+    gaps = [float(cycles[b] / cycles[a] - 1) for a, b in pairwise(order.tolist())]
+    table["right_order_elsewhere"] = [*(doubt(gap, setting)[0] for gap in gaps), np.nan]
     return Ranking(table, n, int(sizes.sum()), known)
