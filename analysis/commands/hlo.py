@@ -17,7 +17,7 @@ Seconds = Annotated[int, typer.Option(help="processor time that reading may take
 
 @app.command()
 def cost(file: Program, entry: Entry = "", part: Part = 0, seconds: Seconds = 60) -> None:
-    """Operations, bytes, exchanges and what is not known, as JSON."""
+    """Operations, bytes, collectives and what is not known, as JSON."""
     import json
 
     from analysis.workloads.hlo.reader import read
@@ -34,7 +34,7 @@ def predict(
         str,
         typer.Option(help="roofline, fused, efficiency, systolic or loopnest (TPUs; slow), or all the quick ones that cover the device"),
     ] = "fused",
-    system: Annotated[str, typer.Option(help="machine of data/hardware/systems.yaml whose links the exchanges use")] = "",
+    system: Annotated[str, typer.Option(help="machine of data/hardware/systems.yaml whose links the collectives use")] = "",
     f32: Annotated[str, typer.Option(help="type that f32 products run in: fp32, tf32 or bf16")] = "fp32",
     launch_us: Annotated[
         float | None, typer.Option(min=0, max=1e6, help="time that each kernel takes to launch (us); without it launches are not timed")

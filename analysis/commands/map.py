@@ -50,7 +50,7 @@ def main(
     typer.echo(
         f"{'proven optimum' if found.proven else 'best found, not proven,'} for {objective.value}: {cost.cycles} cycles, "
         f"{cost.lanes_used} of {cost.lanes} units, {cost.energy_j * 1e6:.4f} uJ; {found.tilings} tilings before capacities and orders, "
-        f"{counted['configurations']} inner configurations bounded, {counted['splits']} splits looked at, {counted['opened']} opened, "
-        f"{counted['priced']} mappings priced, {found.cpu_s:.2f} CPU-seconds",
+        f"{counted['configurations']} inner configurations bounded, {counted['nodes_visited']} nodes visited, "
+        f"{counted['nodes_expanded']} expanded, {counted['mappings_evaluated']} mappings evaluated, {found.cpu_s:.2f} CPU-seconds",
         err=True,
     )

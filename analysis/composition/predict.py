@@ -8,7 +8,7 @@
 | systolic | as fused on a TPU, products and convolutions by the cycles of its arrays |
 | loopnest | as fused on a TPU, products and convolutions by the best loop nest the mapper finds; seconds of search for each shape |
 
-Unless a system is given, exchanges between devices are not timed, and that is said.
+Unless a system is given, communication between devices is not timed, and that is said.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from analysis.composition import efficiencies, loopnest_device
+from analysis.composition.collective_time import collective_s
 from analysis.composition.device_rates import Rate, matrix_rate, vector_rate
-from analysis.composition.exchange import exchange_s
 from analysis.composition.study_fusion import kernels
 from analysis.composition.systolic_device import ARRAYS, arrays_of, product_s
 from analysis.errors import InputError
@@ -65,8 +65,8 @@ class ProgramPrediction:
 
     Args:
         device, fidelity: asked for.
-        seconds: compute_s + exchange_s + launch_s (s): nothing overlaps.
-        compute_s: of the operators (s); exchange_s: of the collectives on the system given (s).
+        seconds: compute_s + communication_s + launch_s (s): nothing overlaps.
+        compute_s: of the operators (s); communication_s: of the collectives on the system given (s).
         by_class: time by class.
         unsupported: what has no time in the sum, and how often it runs.
         unknown: operators whose operations are not known; their bytes are in the sum.
@@ -78,7 +78,7 @@ class ProgramPrediction:
     fidelity: str
     seconds: float
     compute_s: float
-    exchange_s: float
+    communication_s: float
     by_class: dict[str, ClassTime]
     unsupported: dict[str, int] = field(default_factory=dict)
     unknown: dict[str, int] = field(default_factory=dict)
@@ -155,7 +155,7 @@ def predict(
         notes.setdefault(f"carried over from other devices: share of {', '.join(share.carried)}")
     if fidelity == "efficiency" and measured:
         notes.setdefault("the peaks of this device are measured ones: no share is taken of them")
-    exchange = _exchange(module, system, unsupported)
+    communication = _communication(module, system, unsupported)
     launches = sum(unit.runs for unit in units if unit.kind not in ("constant", "control"))
     launching = launches * launch_s if launch_s is not None else 0.0
     if launch_s is None:
@@ -165,9 +165,9 @@ def predict(
         )
     seconds = math.fsum(each.seconds for each in by_class.values())
     ordered = dict(sorted(by_class.items(), key=lambda item: -item[1].seconds))
-    total = seconds + exchange + launching
+    total = seconds + communication + launching
     return ProgramPrediction(
-        device.name, fidelity, total, seconds, exchange, ordered, unsupported, dict(module.unknown), tuple(notes), launching, launches
+        device.name, fidelity, total, seconds, communication, ordered, unsupported, dict(module.unknown), tuple(notes), launching, launches
     )
 
 
@@ -212,7 +212,7 @@ def _compute_s(unit: _Unit, rate: Rate, share: efficiencies.Share, device: Devic
     return unit.flop / (rate.flop_per_s * share.of(rate.runs_in))
 
 
-def _exchange(module: Module, system: System | None, unsupported: dict[str, int]) -> float:
+def _communication(module: Module, system: System | None, unsupported: dict[str, int]) -> float:
     times = []
     count = module.devices
     for operator in module.collectives:
@@ -222,7 +222,7 @@ def _exchange(module: Module, system: System | None, unsupported: dict[str, int]
             name = f"{collective.kind}: no system given"
             unsupported[name] = unsupported.get(name, 0) + operator.trips
         else:
-            times.append(operator.trips * exchange_s(collective, system, count))
+            times.append(operator.trips * collective_s(collective, system, count))
     return math.fsum(times)
 
 
@@ -232,7 +232,7 @@ def _product_of(operator: Operator) -> Matmul | None:
 
 
 def _operators(module: Module) -> list[_Unit]:
-    skipped = ("control", "collective")  # addresses, and what `exchange` times
+    skipped = ("control", "collective")  # addresses, and what `collective_time` times
     return [
         _Unit(each.op_class, each.flops + each.transcendentals, each.bytes, each.trips, each.work.dtype, _product_of(each))
         for each in module.operators

@@ -16,7 +16,7 @@ def as_json(prediction: ProgramPrediction) -> dict[str, Any]:
         "fidelity": prediction.fidelity,
         "seconds": prediction.seconds,
         "compute_s": prediction.compute_s,
-        "exchange_s": prediction.exchange_s,
+        "communication_s": prediction.communication_s,
         "launch_s": prediction.launch_s,
         "launches": prediction.launches,
         "by_class": {
@@ -30,7 +30,7 @@ def as_json(prediction: ProgramPrediction) -> dict[str, Any]:
 
 
 def table(predictions: list[ProgramPrediction]) -> pd.DataFrame:
-    """One row for each device, fidelity and class; the class ``all`` is the whole program, ``exchange`` the collectives.
+    """One row for each device, fidelity and class; the class ``all`` is the whole program, ``communication`` the collectives.
 
     Columns: device, fidelity, class, seconds, compute_bound_s, memory_bound_s (s), flop (FLOP), bytes, unsupported, unknown (text).
     """
@@ -42,8 +42,8 @@ def table(predictions: list[ProgramPrediction]) -> pd.DataFrame:
         rows.append({**head, "class": "all", "seconds": each.seconds, "flop": flop, "bytes": size, **said})
         if each.launch_s:
             rows.append({**head, "class": "launch", "seconds": each.launch_s})
-        if each.exchange_s:
-            rows.append({**head, "class": "exchange", "seconds": each.exchange_s})
+        if each.communication_s:
+            rows.append({**head, "class": "communication", "seconds": each.communication_s})
         for name, part in each.by_class.items():
             bound = {"compute_bound_s": part.compute_s, "memory_bound_s": part.memory_s}
             rows.append({**head, "class": name, "seconds": part.seconds, "flop": part.flop, "bytes": part.bytes, **bound})

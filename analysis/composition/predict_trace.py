@@ -1,4 +1,4 @@
-"""A predicted program as Chakra traces, one a device, so that ASTRA-sim (or `analysis.networks`) times the exchanges on a network."""
+"""A predicted program as Chakra traces, one a device, so that ASTRA-sim (or `analysis.networks`) times the collectives on a network."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ LARGEST_TRACE = 200_000
 
 @dataclass(frozen=True)
 class Step:
-    """Arithmetic between two exchanges, or an exchange.
+    """Arithmetic between two collectives, or a collective.
 
     Args:
         seconds: of the arithmetic (s).
-        exchange: the collective, if it is one.
+        collective: the collective, if it is one.
     """
 
     seconds: float = 0.0
-    exchange: Collective | None = None
+    collective: Collective | None = None
 
 
 def steps(module: Module, prediction: ProgramPrediction) -> list[Step]:
-    """The program in order, loops unrolled, what lies between two exchanges as one step.
+    """The program in order, loops unrolled, what lies between two collectives as one step.
 
     A kernel may hold operators from far apart, so the predicted time is spread over the operators in the ratio of their rooflines; the sum
     is the prediction's.
@@ -53,7 +53,7 @@ def steps(module: Module, prediction: ProgramPrediction) -> list[Step]:
     found: list[Step] = []
     for step in _run(module, times, 0, len(module.operators), 0):
         last = found[-1] if found else None
-        if step.exchange is None and last is not None and last.exchange is None:
+        if step.collective is None and last is not None and last.collective is None:
             found[-1] = Step(last.seconds + step.seconds)
         else:
             found.append(step)
@@ -69,7 +69,7 @@ def _run(module: Module, times: list[float], first: int, end: int, scope: int) -
         operator = module.operators[place]
         if operator.scope == scope:
             work = operator.work
-            yield Step(times[place]) if work.collective is None else Step(exchange=work.collective)
+            yield Step(times[place]) if work.collective is None else Step(collective=work.collective)
             place += 1
             continue
         child = operator.scope
@@ -105,36 +105,36 @@ def nodes(module: Module, prediction: ProgramPrediction) -> tuple[list[Node], di
         module: what one device runs.
         prediction: of that module.
     Raises:
-        InputError: an exchange that Chakra has no collective for, or too long a trace.
+        InputError: a collective that Chakra has no collective for, or too long a trace.
     """
     ranks = module.devices
     listed = steps(module, prediction)
-    exchanges = [step.exchange for step in listed if step.exchange is not None]
-    for each in exchanges:
+    collectives = [step.collective for step in listed if step.collective is not None]
+    for each in collectives:
         if each.kind not in _KINDS:
             raise InputError(f"{each.kind} has no collective in Chakra; expected one of {', '.join(_KINDS)}", key="trace")
-    partial = sorted({group for exchange in exchanges for group in exchange.groups if 1 < len(group) < ranks})
+    partial = sorted({group for collective in collectives for group in collective.groups if 1 < len(group) < ranks})
     numbers = {group: str(place + 1) for place, group in enumerate(partial)}
     found: list[Node] = []
     for rank in range(ranks):
         number = 0
         for step in listed:
-            exchange = step.exchange
-            group = next((each for each in exchange.groups if rank in each), tuple(range(ranks))) if exchange is not None else ()
-            if exchange is not None and len(group) < 2:
+            collective = step.collective
+            group = next((each for each in collective.groups if rank in each), tuple(range(ranks))) if collective is not None else ()
+            if collective is not None and len(group) < 2:
                 continue
             found.append(
                 Node(
                     rank=rank,
                     node_id=number,
-                    name=f"{exchange.kind if exchange else 'compute'}_{number}",
-                    type="COMM_COLL_NODE" if exchange else "COMP_NODE",
-                    duration_us=0 if exchange else round(step.seconds * 1e6),
+                    name=f"{collective.kind if collective else 'compute'}_{number}",
+                    type="COMM_COLL_NODE" if collective else "COMP_NODE",
+                    duration_us=0 if collective else round(step.seconds * 1e6),
                     waits_for=(number - 1,) if number else (),
                     operations=0,
                     tensor_bytes=0,
-                    comm_type=_KINDS[exchange.kind] if exchange else "",
-                    comm_bytes=exchange.input_bytes if exchange else 0,
+                    comm_type=_KINDS[collective.kind] if collective else "",
+                    comm_bytes=collective.input_bytes if collective else 0,
                     source=0,
                     destination=0,
                     tag=0,

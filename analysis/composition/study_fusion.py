@@ -2,9 +2,9 @@
 
 Stated on 2026-11-21 before any training step was scored, and not changed since:
 
-1. A matrix product, a convolution and an exchange are kernels of their own. Control, tuples and barriers are free; a reshape is a view.
-2. All other operators fuse with those they are connected to, as long as no product, convolution, reduction or exchange lies between them; a
-   reduction ends the kernel that feeds it.
+1. A matrix product, a convolution and a collective are kernels of their own. Control, tuples and barriers are free; a reshape is a view.
+2. All other operators fuse with those they are connected to, as long as no product, convolution, reduction or collective lies between them;
+   a reduction ends the kernel that feeds it.
 3. A kernel reads each tensor from outside once and writes what is read outside of it, unless the reader can make it again by elementwise
    operators (not transcendental ones) from tensors that are together no larger. A slice is read in place, an update in place writes what
    it puts, and what is made of constants and counters alone is made again where it is needed.
@@ -148,7 +148,7 @@ def _ends(operator: Operator) -> bool:
 
 
 def _stages(operators: Iterable[Operator], source: dict[int, int]) -> list[int]:
-    """How many products, convolutions, reductions and exchanges lie before each operator, on the longest way."""
+    """How many products, convolutions, reductions and collectives lie before each operator, on the longest way."""
     stage: list[int] = []
     ends: list[bool] = []
     for operator in operators:

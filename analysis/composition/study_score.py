@@ -19,10 +19,15 @@ from analysis.workloads.zoo.published_steps import Step
 FIDELITIES: tuple[study_step.Fidelity, ...] = ("roofline", "fused", "shares")
 
 
+FROZEN_AS = {"again": "rematerialize", "exchange_s": "communication_s"}
+"""Columns of the frozen estimates and what they are called today."""
+
+
 def estimates(steps: Sequence[Step]) -> pd.DataFrame:
     """Times of steps by fidelity, one row a step, fidelity and kind of kernel; `rematerialize` False is the fusion rule without rule 3.
 
-    Columns: line, fidelity, rematerialize, kind, compute_s (of the kind), exchange_s, time_s (of the step), flop (of the step), kernels.
+    Columns: line, fidelity, rematerialize, kind, compute_s (of the kind), communication_s, time_s (of the step), flop (of the
+        step), kernels.
     """
     rows: list[dict[str, object]] = []
     read: dict[tuple[str, ...], study_fusion.Module] = {}
@@ -41,14 +46,14 @@ def estimates(steps: Sequence[Step]) -> pd.DataFrame:
                         continue
                     found = study_step.estimate(step, module, parts, fidelity)
                     common = {"line": step.line, "fidelity": fidelity, "rematerialize": rematerialize}
-                    whole = {"exchange_s": found.exchange_s, "time_s": found.time_s, "flop": module.flops, "kernels": len(parts)}
+                    whole = {"communication_s": found.communication_s, "time_s": found.time_s, "flop": module.flops, "kernels": len(parts)}
                     rows.extend({**common, "kind": kind, "compute_s": time, **whole} for kind, time in sorted(found.by_kind_s.items()))
     return pd.DataFrame(rows)
 
 
 def read_estimates() -> pd.DataFrame:
-    """The estimates frozen before scoring, as `estimates` gives them; the file's column `again` is today's `rematerialize`."""
-    return read_csv(DATA / "frozen" / "hlo_published" / "estimates.csv").rename(columns={"again": "rematerialize"})
+    """The estimates frozen before scoring, as `estimates` gives them; `FROZEN_AS` says which columns had other names."""
+    return read_csv(DATA / "frozen" / "hlo_published" / "estimates.csv").rename(columns=FROZEN_AS)
 
 
 def constant_elsewhere(frame: pd.DataFrame, left_out: str) -> np.ndarray:

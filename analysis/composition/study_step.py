@@ -2,13 +2,13 @@
 
 Stated on 2026-11-21 before any step was scored:
 
-roofline: sum over operators of max(operations / peak, unfused bytes / bandwidth), data-sheet peaks, no exchange.
+roofline: sum over operators of max(operations / peak, unfused bytes / bandwidth), data-sheet peaks, no communication.
 fused: sum over kernels (`study_fusion`) of the same, products at the matrix peak of their arithmetic, the rest at the vector peak (a TPU's
     vector unit is not bound by arithmetic here, for want of a figure), data-sheet peaks.
-shares: as fused, with each peak times what the device reaches on single operators (`efficiencies`), and the exchange beside it.
+shares: as fused, with each peak times what the device reaches on single operators (`efficiencies`), and the communication apart.
 
-Exchange: transformers that share weights gather them in the type of the arithmetic, forward and backward, and sum the gradients; others
-all-reduce the gradients. It overlaps with the arithmetic: a step takes the longer of the two.
+Communication: transformers that share weights gather them in the type of the arithmetic, forward and backward, and sum the gradients;
+others all-reduce the gradients. It overlaps with the arithmetic: a step takes the longer of the two.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class Estimate:
     """Time of a step.
 
     Args:
-        time_s: of the step; compute_s: without the exchange; exchange_s: of the exchange alone.
+        time_s: of the step; compute_s: without communication; communication_s: of the collectives alone.
         by_kind_s: compute time by kind of kernel.
     """
 
     time_s: float
     compute_s: float
-    exchange_s: float
+    communication_s: float
     by_kind_s: dict[str, float]
 
 
@@ -79,7 +79,7 @@ def rates(device: str, arithmetic: str, with_shares: bool) -> tuple[Rates[float]
     return Rates(part * found.peak_flop_per_s(dtype) * share.of(arithmetic), bandwidth), Rates(part * vector, bandwidth)
 
 
-def exchange_s(step: Step) -> float:
+def communication_s(step: Step) -> float:
     """Time of a step's collectives alone (s), by the rule above; within a node of GPUs from the measured NCCL model.
 
     Args:
@@ -117,5 +117,5 @@ def estimate(step: Step, module: Module, parts: list[Kernel], fidelity: Fidelity
         time = time_on_device(flop, moved, products if kind in ("matmul", "convolution") else others)
         by_kind[kind] = by_kind.get(kind, 0.0) + time.latency_s
     compute = math.fsum(by_kind.values())
-    exchange = exchange_s(step) if fidelity == "shares" else 0.0
-    return Estimate(max(compute, exchange), compute, exchange, by_kind)
+    communicating = communication_s(step) if fidelity == "shares" else 0.0
+    return Estimate(max(compute, communicating), compute, communicating, by_kind)

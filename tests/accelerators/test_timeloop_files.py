@@ -327,7 +327,7 @@ def test_progress_is_lines_where_there_is_no_terminal():
         while "bounding" not in stream.getvalue():
             time.sleep(0.005)
         progress(1500, 3000)
-        while "1,500 of 3,000 configurations opened" not in stream.getvalue():
+        while "1,500 of 3,000 configurations expanded" not in stream.getvalue():
             time.sleep(0.005)
     lines = stream.getvalue().splitlines()
     assert len(lines) >= 2 and all(" s: " in line for line in lines)

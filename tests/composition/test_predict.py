@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.__main__ import main
+from analysis.composition.collective_time import collective_s, layout
 from analysis.composition.device_rates import family, matrix_rate
-from analysis.composition.exchange import exchange_s, layout
 from analysis.composition.loopnest_device import padded
 from analysis.composition.loopnest_device import product_s as loopnest_product_s
 from analysis.composition.predict import FIDELITIES, operator_times, predict, predictions
@@ -140,22 +140,22 @@ def test_exchanges_take_their_group_and_size() -> None:
     machine = systems.load("HGX-H100")
     group = communication.group(machine, 8, 1, 0.9)
     reduce = Collective("all-reduce", 2**20, 2**20, (tuple(range(8)),))
-    assert exchange_s(reduce, machine, 8) == communication.all_reduce_s(machine, group, 2**20)
+    assert collective_s(reduce, machine, 8) == communication.all_reduce_s(machine, group, 2**20)
     # each GPU sends at least 1 MiB over links of 450 GB/s, and 1 MiB never takes a millisecond; eight times the bytes take longer
-    assert 2**20 / 450e9 < exchange_s(reduce, machine, 8) < 1e-3
+    assert 2**20 / 450e9 < collective_s(reduce, machine, 8) < 1e-3
     larger = Collective("all-reduce", 2**23, 2**23, (tuple(range(8)),))
-    assert exchange_s(reduce, machine, 8) < exchange_s(larger, machine, 8) < 8 * exchange_s(reduce, machine, 8)
+    assert collective_s(reduce, machine, 8) < collective_s(larger, machine, 8) < 8 * collective_s(reduce, machine, 8)
     gather = Collective("all-gather", 2**17, 2**20, (tuple(range(8)),))
     scatter = Collective("reduce-scatter", 2**20, 2**17, (tuple(range(8)),))
-    assert exchange_s(gather, machine, 8) == exchange_s(scatter, machine, 8) == communication.all_gather_s(machine, group, 2**20)
+    assert collective_s(gather, machine, 8) == collective_s(scatter, machine, 8) == communication.all_gather_s(machine, group, 2**20)
     near = Collective("collective-permute", 2**20, 2**20, ((0, 1), (1, 0)))
     far = Collective("collective-permute", 2**20, 2**20, ((0, 8), (8, 0)))
-    assert exchange_s(near, machine, 16) < exchange_s(far, machine, 16)
+    assert collective_s(near, machine, 16) < collective_s(far, machine, 16)
     module = our_module(texts.COLLECTIVES)
     h100 = devices.load("H100")
     without, timed = predict(module, h100), predict(module, h100, system=machine)
-    assert without.exchange_s == 0 and sum(without.unsupported.values()) == 6
-    assert timed.exchange_s > 0 and timed.seconds == timed.compute_s + timed.exchange_s and not timed.unsupported
+    assert without.communication_s == 0 and sum(without.unsupported.values()) == 6
+    assert timed.communication_s > 0 and timed.seconds == timed.compute_s + timed.communication_s and not timed.unsupported
 
 
 def test_operator_times_add_up(programs: dict[str, Module]) -> None:

@@ -23,7 +23,7 @@ from analysis.workloads.zoo.programs import shape_of
 
 def exchanged(module: Module) -> dict[str, tuple[int, int]]:
     """Count and bytes of each kind of collective: the result of an all-gather, the operand of an all-reduce; loops by their trips."""
-    return {kind: (each.count, each.bytes) for kind, each in partition_report.exchanges(module).items()}
+    return {kind: (each.count, each.bytes) for kind, each in partition_report.collectives(module).items()}
 
 
 def derived(volumes: list[Volume]) -> dict[str, tuple[int, int]]:

@@ -23,7 +23,7 @@ from analysis.accelerators.mapper.space import Space, build_space
 from analysis.errors import InputError
 
 Objective = Literal["latency", "energy", "edp"]
-COUNTERS = ("configurations", "splits", "overflowed", "bounded", "opened", "priced", "unproven")
+COUNTERS = ("configurations", "nodes_visited", "overflowed", "nodes_bounded", "nodes_expanded", "mappings_evaluated", "unproven")
 CODES = {"latency": LATENCY, "energy": ENERGY, "edp": EDP}
 
 
@@ -37,8 +37,8 @@ class Found:
         value: the objective: seconds, joules, or joule-seconds.
         proven: whether no mapping of the space is better.
         tilings: ways to split the loops that respect axes and factor constraints.
-        statistics: inner configurations that fit; splits looked at; configurations and splits that overflowed; splits that the bound
-            dropped and that were opened; mappings priced; times that the proof had to be given up.
+        statistics: inner configurations that fit; nodes (splits) visited; configurations and nodes that overflowed; nodes that the
+            bound pruned and that were expanded; mappings evaluated; times that the proof had to be given up.
         cpu_s: CPU time of the search without building the space and compiling.
     """
 
@@ -108,7 +108,7 @@ def _searched(
         raise InputError("20,000 mappings drawn, and the tiles of none fit", key=architecture.name)
     value, genome = sampler.best
     mapping = to_mapping(problem, architecture, sampler.layout(genome))
-    statistics = dict.fromkeys(COUNTERS, 0) | {"priced": 20_000}
+    statistics = dict.fromkeys(COUNTERS, 0) | {"mappings_evaluated": 20_000}
     return Found(mapping, evaluate(problem, architecture, mapping), value, False, space.tilings, statistics, time.process_time() - started)
 
 
@@ -135,7 +135,7 @@ def best_mapping(
         most_splits: splits to look at before the proof is given up (and the best so far is returned).
         most_orders: orders of one tiling to price, where neighbours pass tiles on and every permutation counts.
         seed: of the annealing.
-        progress: called with configurations opened, and in all; while annealing with runs done, in all, and a word for it.
+        progress: called with configurations expanded, and in all; while annealing with runs done, in all, and a word for it.
     Raises:
         InputError: there is no valid mapping; the message names the constraint or the level.
     """

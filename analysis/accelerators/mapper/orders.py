@@ -1,4 +1,4 @@
-"""Which orders of the loops at a level need to be looked at, compiled.
+"""Which orders of the loops at a level need to be visited, compiled.
 
 Counts depend on order only through each tensor's innermost moving loop, the product of the loops from there outward, and, for windows, on
 displacements that coincide. So an order is settled once every tensor that a level inward keeps has met a loop that moves it, and each

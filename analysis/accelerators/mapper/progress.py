@@ -28,7 +28,7 @@ class Progress:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __call__(self, done: int, total: int, stage: str = "configurations opened") -> None:
+    def __call__(self, done: int, total: int, stage: str = "configurations expanded") -> None:
         """Note the state."""
         self.done, self.total, self.stage = done, total, stage
 

@@ -48,7 +48,7 @@ class Sampler:
         self.levels, self.dimensions = len(architecture.levels), len(problem.bounds)
         axes = self.tab.axis_size.size
         self.lane_order = np.tile(np.arange(self.dimensions), (axes, 1))
-        # The best point priced so far, by energy times delay.
+        # The best point evaluated so far, by energy times delay.
         self.best: tuple[float, Genome] | None = None
 
     def _rows(self, lanes: int, dimension: int) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 """Branch and bound over inner configurations, splits and orders, compiled.
 
-First every inner configuration (lanes, and loops inward of the split level) gets a bound; they are then opened from the lowest bound
+First every inner configuration (lanes, and loops inward of the split level) gets a bound; they are then expanded from the lowest bound
 upward. Four things prune, and none can lose the optimum: a configuration whose tiles overflow a level (tiles only grow when more loops
 are placed inside); one whose bound is no better than the best mapping found (all later ones are no better either, so the search ends); a
 split between the two outermost levels whose tiles overflow or whose bound is no better (`inner`); and orders that another order
@@ -251,7 +251,7 @@ def open_configurations(
                     coefficient, tab.relevant, temporal[split], temporal[0], inner_share, outer_share, own_words, tab.keeps[split]
                 )
                 least = objective_value(objective, energy, cycles, cycle_s)
-                # A bound equal to the best found elsewhere is opened all the same, so that the answer does not depend on timing.
+                # A bound equal to the best found elsewhere is expanded all the same, so that the answer does not depend on timing.
                 if least >= best[0] or least > shared[0]:
                     stats[BOUNDED] += 1
                 else:

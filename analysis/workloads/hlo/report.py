@@ -1,4 +1,4 @@
-"""What does a program cost? Sums over its operator graph, by operation, by class and by exchange."""
+"""What does a program cost? Sums over its operator graph, by operation, by class and by collective."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def grouped(module: Module, key: Callable[[Operator], str]) -> dict[str, dict[st
 
 
 def collectives(module: Module) -> list[dict[str, Any]]:
-    """What devices exchange: alike exchanges once, with how often they run.
+    """Communication between devices: like collectives once, with how often they run.
 
     Args:
         module: the program.
@@ -46,14 +46,14 @@ def collectives(module: Module) -> list[dict[str, Any]]:
         found[operator.work.collective] = found.get(operator.work.collective, 0) + operator.trips
     return [
         {
-            "kind": exchange.kind,
+            "kind": collective.kind,
             "runs": runs,
-            "input_bytes": exchange.input_bytes,
-            "output_bytes": exchange.output_bytes,
-            "group_size": exchange.group_size,
-            "groups": [list(group) for group in exchange.groups],
+            "input_bytes": collective.input_bytes,
+            "output_bytes": collective.output_bytes,
+            "group_size": collective.group_size,
+            "groups": [list(group) for group in collective.groups],
         }
-        for exchange, runs in found.items()
+        for collective, runs in found.items()
     ]
 
 

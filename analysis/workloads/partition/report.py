@@ -10,7 +10,7 @@ from analysis.workloads.partition.volumes import Volume
 
 
 @dataclass(frozen=True)
-class Exchange:
+class CollectiveTotal:
     """Collectives of one kind in one device's module.
 
     Args:
@@ -23,7 +23,7 @@ class Exchange:
     bytes: int
 
 
-def exchanges(module: Module) -> dict[str, Exchange]:
+def collectives(module: Module) -> dict[str, CollectiveTotal]:
     """Collectives by kind; those in a loop as often as it runs."""
     counts: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
@@ -32,17 +32,17 @@ def exchanges(module: Module) -> dict[str, Exchange]:
         assert collective is not None
         counts[collective.kind] += operator.trips
         sizes[collective.kind] += operator.trips * max(collective.input_bytes, collective.output_bytes)
-    return {kind: Exchange(kind, counts[kind], sizes[kind]) for kind in counts}
+    return {kind: CollectiveTotal(kind, counts[kind], sizes[kind]) for kind in counts}
 
 
-def derived(volumes: list[Volume]) -> dict[str, Exchange]:
+def derived(volumes: list[Volume]) -> dict[str, CollectiveTotal]:
     """Volumes derived by hand, summed by kind."""
     counts: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
     for volume in volumes:
         counts[volume.kind] += volume.count
         sizes[volume.kind] += volume.bytes
-    return {kind: Exchange(kind, counts[kind], sizes[kind]) for kind in counts}
+    return {kind: CollectiveTotal(kind, counts[kind], sizes[kind]) for kind in counts}
 
 
 def redundancy(device: Module, whole: Module, devices: int) -> float:

@@ -28,14 +28,14 @@ def layout(groups: Sequence[Sequence[int]], devices: int) -> tuple[int, int]:
     return found
 
 
-def exchange_s(collective: Collective, system: System, devices: int) -> float:
+def collective_s(collective: Collective, system: System, devices: int) -> float:
     """Time of one run (s).
 
     An all-gather is counted by what it leaves, a reduce-scatter by what it takes; a broadcast costs what an all-gather of its result does;
     a permutation, send or receive moves its bytes once over the slowest level that a pair crosses.
 
     Args:
-        collective: the exchange.
+        collective: the operation.
         system: the machine; devices: of the program (count).
     """
     if collective.kind in ("collective-permute", "send", "recv"):
