@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -445,9 +445,12 @@ def cluster_bootstrap(
     count = len(names)
     if count < 2:
         raise ValueError("an interval needs at least 2 clusters")
-    members = [np.flatnonzero(label == k) for k in range(count)]
     draws = np.random.default_rng(seed).integers(count, size=(resamples, count))
-    rows = (np.concatenate([members[k] for k in draw]) for draw in draws)
+    if count == len(label):  # one observation a cluster
+        rows: Iterable[NDArray[np.int64]] = np.argsort(label)[draws]
+    else:
+        members = [np.flatnonzero(label == k) for k in range(count)]
+        rows = (np.concatenate([members[k] for k in draw]) for draw in draws)
     values = np.array([statistic(*(array[index] for array in arrays)) for index in rows], dtype=float)
     kept = values[~np.isnan(values)]
     if kept.size == 0:

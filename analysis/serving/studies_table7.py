@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from analysis.serving.metrics import summary
 from analysis.serving.simulate import Result
-from analysis.statistics import BootstrapInterval, bootstrap_interval
+from analysis.statistics import ClusterInterval, cluster_bootstrap
 
 METRICS = ("e2e_mean_s", "e2e_p99_s", "ttft_mean_s", "tpot_vidur_mean_s")
 PRINTED = pd.DataFrame(
@@ -31,8 +31,8 @@ def metrics(result: Result) -> dict[str, float]:
     return {metric: values[name] for metric, name in zip(METRICS, names, strict=True)}
 
 
-def advantage(baseline: ArrayLike, other: ArrayLike, level: float = 0.95, seed: int = 0) -> BootstrapInterval:
-    """How much faster the other is, paired: mean of 1 - other / baseline, with a percentile bootstrap interval over the pairs.
+def advantage(baseline: ArrayLike, other: ArrayLike, level: float = 0.95, seed: int = 0) -> ClusterInterval:
+    """How much faster the other is, paired: mean of 1 - other / baseline, with an interval over resampled pairs (each a seed of its own).
 
     Args:
         baseline, other: latencies of the same runs (same seed, same requests), shape (n,), n >= 2.
@@ -40,4 +40,4 @@ def advantage(baseline: ArrayLike, other: ArrayLike, level: float = 0.95, seed: 
         seed: of the resampling.
     """
     gains = 1.0 - np.asarray(other, dtype=float) / np.asarray(baseline, dtype=float)
-    return bootstrap_interval(lambda values: float(values.mean()), gains, level=level, resamples=10_000, seed=seed)
+    return cluster_bootstrap(lambda values: float(values.mean()), np.arange(gains.size), gains, level=level, resamples=10_000, seed=seed)
