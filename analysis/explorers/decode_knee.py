@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,10 +48,16 @@ def _setting(values: Mapping[str, Any]) -> Roofline:
     )
 
 
-def step_s(setting: Roofline, batch: float, context: float) -> float:
-    """One decode step (s): linear operators, reads of the cached keys and values, the output layer and a fixed half millisecond."""
-    cached = batch * context * setting.model.kv_bytes_per_token(setting.bytes_per_value) / setting.memory_bytes_per_s
-    return float(tokens_s(setting, np.asarray(batch))) + cached + output_layer_s(setting) + setting.fixed_s
+def steps_s(setting: Roofline, batches: Sequence[float], context: float) -> list[float]:
+    """Decode steps (s): linear operators, reads of the cached keys and values, the output layer and a fixed half millisecond.
+
+    Args:
+        setting: model and devices; batches: requests decoded together (count); context: tokens that each has cached.
+    """
+    cached = context * setting.model.kv_bytes_per_token(setting.bytes_per_value) / setting.memory_bytes_per_s
+    always = output_layer_s(setting) + setting.fixed_s
+    linear = tokens_s(setting, np.asarray(batches, dtype=float))
+    return [float(time) + batch * cached + always for time, batch in zip(linear, batches, strict=True)]
 
 
 @remembered
@@ -63,7 +69,7 @@ def answer(values: Mapping[str, Any]) -> dict[str, Any]:
         most = kv_blocks(setting) * 16 // int(context)
     except InputError:
         most = 0
-    step = step_s(setting, batch, context)
+    step, *curve = steps_s(setting, [batch, *map(float, BATCHES)], context)
     return {
         "step_s": step,
         "tokens_per_s": batch / step,
@@ -72,7 +78,7 @@ def answer(values: Mapping[str, Any]) -> dict[str, Any]:
         "kv_bytes": batch * context * setting.model.kv_bytes_per_token(setting.bytes_per_value),
         "weight_bytes": setting.model.parameters * setting.bytes_per_value,
         "memory_bytes": setting.device.memory_bytes * setting.tensor_parallel,
-        "curve": [one / step_s(setting, float(one), context) for one in BATCHES],
+        "curve": [one / time for one, time in zip(BATCHES, curve, strict=True)],
     }
 
 
