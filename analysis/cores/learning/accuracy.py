@@ -1,4 +1,4 @@
-"""How accurate are predicted retire latencies, and how accurate is a guess that looks at nothing?"""
+"""How accurate are predicted retire latencies, and how accurate is a trivial baseline?"""
 
 from __future__ import annotations
 

@@ -55,8 +55,8 @@ def plan(programs: Sequence[Program], models: Path = FOLDER) -> dict[str, Callab
         return tables
 
     pieces: dict[str, Callable[[], dict[str, pd.DataFrame]]] = {
-        "guesses": lambda: study.merge(study.baselines(programs, study.split(programs), study.HELD_OUT)),
-        "guesses_unseen": lambda: study.merge(study.baselines(programs, study.split(programs), study.UNSEEN)),
+        "baselines": lambda: study.merge(study.baselines(programs, study.split(programs), study.HELD_OUT)),
+        "baselines_unseen": lambda: study.merge(study.baselines(programs, study.split(programs), study.UNSEEN)),
     }
     for seed in SEEDS:
         pieces[f"ours_{seed}"] = lambda seed=seed: held_out(seed)  # type: ignore[misc]
@@ -88,7 +88,7 @@ def run_pieces(programs: Sequence[Program], folder: Path, only: Sequence[str] | 
 def collect(folder: Path, frozen: Path) -> None:
     """Put the pieces' tables together as the frozen tables (blocks: of our network on held-out windows, seed 0).
 
-    On unseen programs, guesses are kept only for programs on which our network was tested, so that means are over the same ones.
+    On unseen programs, baselines are kept only for programs on which our network was tested, so that means are over the same ones.
     """
     pieces = Freeze(folder)
     tested = [name.removeprefix("ours_unseen_") for name in pieces.done() if name.startswith("ours_unseen_")]

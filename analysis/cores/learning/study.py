@@ -1,4 +1,4 @@
-"""The comparison: NeuroScalar's network and ours on the same programs, designs and blocks, beside guesses that look at nothing."""
+"""The comparison: NeuroScalar's network and ours on the same programs, designs and blocks, compared with trivial baselines."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def merge(parts: Sequence[dict[str, list]]) -> dict[str, pd.DataFrame]:
 
 
 def baselines(programs: Sequence[Program], parts: Sequence[NDArray[np.int8]], setting: str) -> list[dict[str, list]]:
-    """Guesses for every program.
+    """Trivial baselines for every program.
 
     Held-out windows: the program's most frequent training latency and its mean over all designs ("all designs equal"), and a table
     by program counter. Unseen programs: the same of all other programs, without a table. In both: what the

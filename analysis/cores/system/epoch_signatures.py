@@ -14,7 +14,7 @@ from analysis.cores.riscv.trace import Trace
 
 @dataclass(frozen=True)
 class EpochSignature:
-    """What is told of one epoch.
+    """What is reported of one epoch.
 
     Attributes:
         number: from 0 in the order of execution.

@@ -46,7 +46,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """What is told of the epochs of one model and signature.
+    """What is reported of the epochs of one model and signature.
 
     Attributes:
         model, version, signature: the group.

@@ -77,8 +77,8 @@ def study(seed: int = 0, rows: int = ROWS) -> pd.DataFrame:
             model.fit(x, np.log(measured / roofline))
             for target in KINDS:
                 wanted, bound, truth = (values[rows:] for values in parts[target])
-                for method, guess in (("boosting", bound * np.exp(model.predict(wanted))), ("scaled roofline", bound * factor)):
-                    errors = absolute_percentage_errors(truth, guess)
+                for method, predicted_s in (("boosting", bound * np.exp(model.predict(wanted))), ("scaled roofline", bound * factor)):
+                    errors = absolute_percentage_errors(truth, predicted_s)
                     found.append(
                         {
                             "trained_on": source,
@@ -87,7 +87,7 @@ def study(seed: int = 0, rows: int = ROWS) -> pd.DataFrame:
                             "kernels": len(truth),
                             "mape": float(errors.mean()),
                             "median_error": float(np.median(errors)),
-                            "spearman": spearman(truth, guess),
+                            "spearman": spearman(truth, predicted_s),
                         }
                     )
     return pd.DataFrame(found)

@@ -124,7 +124,7 @@ def meta_scores(space: Space, seed: int, count: int) -> pd.DataFrame:
         truth = latency[device]
         known = standard(truth[samples], truth[samples])
         tuned = tune(weights, space.features[samples], known, known)
-        guess = np.asarray(apply(tuned, features, jnp.asarray(known, jnp.float32))) * truth[samples].std() + truth[samples].mean()
+        predicted_ms = np.asarray(apply(tuned, features, jnp.asarray(known, jnp.float32))) * truth[samples].std() + truth[samples].mean()
         rest = np.ones(len(truth), dtype=bool)
         rest[samples] = False
         rows.append(
@@ -133,8 +133,8 @@ def meta_scores(space: Space, seed: int, count: int) -> pd.DataFrame:
                 "device": device,
                 "method": "meta",
                 "samples": count,
-                "spearman": spearman(truth[rest], guess[rest]),
-                "median_error": float(np.median(np.abs(guess[rest] / truth[rest] - 1))),
+                "spearman": spearman(truth[rest], predicted_ms[rest]),
+                "median_error": float(np.median(np.abs(predicted_ms[rest] / truth[rest] - 1))),
                 "seed": seed,
             }
         )

@@ -119,20 +119,20 @@ def score(situation: Situation, device: str, method: str, count: int, quantile: 
     predicted, deviation, samples = answer(situation, device, method, count)
     rest = np.ones(len(predicted), dtype=bool)
     rest[samples] = False
-    truth, guess = situation.space.latency_ms[device][rest], predicted[rest]
-    errors = np.abs(guess / truth - 1)
+    truth, predicted_ms = situation.space.latency_ms[device][rest], predicted[rest]
+    errors = np.abs(predicted_ms / truth - 1)
     row: dict[str, object] = {
         "space": situation.space.name,
         "device": device,
         "method": method,
         "samples": count,
-        "spearman": spearman(truth, guess),
+        "spearman": spearman(truth, predicted_ms),
         "median_error": float(np.median(errors)),
     }
     if deviation is not None and np.isfinite(quantile):
         half = quantile * deviation[rest]
-        row["coverage"] = float(np.mean(np.abs(truth - guess) <= half))
-        row["half_width"] = float(np.median(half / np.abs(guess)))
+        row["coverage"] = float(np.mean(np.abs(truth - predicted_ms) <= half))
+        row["half_width"] = float(np.median(half / np.abs(predicted_ms)))
     return row
 
 

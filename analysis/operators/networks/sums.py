@@ -35,8 +35,8 @@ def additive_accuracy(space: Space, seed: int = 0, measured: int = MEASURED) -> 
     for device, latency in space.latency_ms.items():
         unit = float(np.median(latency[fitted]))
         weights, bias = ridge(space.features[fitted], latency[fitted] / unit, 1e-2)
-        guess, mean = unit * (space.features[rest] @ weights + bias), float(latency[fitted].mean())
-        errors, trivial = np.abs(guess / latency[rest] - 1), np.abs(mean / latency[rest] - 1)
+        predicted_ms, mean = unit * (space.features[rest] @ weights + bias), float(latency[fitted].mean())
+        errors, trivial = np.abs(predicted_ms / latency[rest] - 1), np.abs(mean / latency[rest] - 1)
         rows.append(
             {
                 "space": space.name,
@@ -45,7 +45,7 @@ def additive_accuracy(space: Space, seed: int = 0, measured: int = MEASURED) -> 
                 "within_10_mean": float(np.mean(trivial <= 0.1)),
                 "median_error": 100 * float(np.median(errors)),
                 "mape": 100 * float(errors.mean()),
-                "spearman": spearman(latency[rest], guess),
+                "spearman": spearman(latency[rest], predicted_ms),
             }
         )
     return pd.DataFrame(rows)
