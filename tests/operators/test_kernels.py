@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,18 @@ def mixed(n: int, seed: int = 0) -> Operators:
     rng = np.random.default_rng(seed)
     size = lambda: np.floor(2 ** rng.uniform(0, 13, n))  # noqa: E731
     return Operators(rng.integers(0, len(OPS), n), size(), size(), size(), size(), size())
+
+
+def test_tile_by_hand() -> None:
+    # 128 x 128 outputs on one SM: one tile of 128 x 128 costs 16384 x (1 + 1/8 + 1/8) = 20480, four of 64 x 64 4 x 4096 x (1 + 1/4 + 1/4)
+    # = 24576; with four SMs these run at once: 6144. Of 256 x 32 and 32 x 256 only the second keeps 32 rows of 256 in one tile.
+    one = replace(V100, sms=1, bmm_tiles=((64, 64), (128, 128)))
+    square, flat = cases(("bmm", 1, 128, 64, 128, 1)), cases(("bmm", 1, 32, 64, 256, 1))
+    assert (choose_tiles(square, one).columns[0], choose_tiles(square, one).waves[0]) == (128, 1)
+    four = replace(one, sms=4)
+    assert (choose_tiles(square, four).columns[0], choose_tiles(square, four).waves[0]) == (64, 1)
+    wide = choose_tiles(flat, replace(V100, sms=1, bmm_tiles=((32, 256), (256, 32))))
+    assert (wide.columns[0], wide.rows[0], wide.tiles[0]) == (256, 32, 1)
 
 
 def test_work_by_hand() -> None:
