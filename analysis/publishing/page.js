@@ -3,6 +3,11 @@ document.documentElement.classList.add('js-on');
 document.addEventListener('DOMContentLoaded', function () {
   document.querySelectorAll('button.search-button, button.search-button__button, .search-button-field').forEach(function (b) { b.setAttribute('aria-label', 'Search'); });
   document.querySelectorAll('button.theme-switch-button').forEach(function (b) { b.setAttribute('aria-label', 'Light or dark'); });
+  document.querySelectorAll('nav details > summary').forEach(function (m) {
+    var link = m.parentElement.parentElement.querySelector(':scope > a');
+    m.setAttribute('aria-label', 'Chapters within ' + (link ? link.textContent.trim() : 'this one'));
+  });
+  document.querySelectorAll('nav.prev-next-area, nav[aria-label=pagination]').forEach(function (n) { n.setAttribute('aria-label', 'Previous and next chapter'); });
   document.querySelectorAll('.table-scroll').forEach(function (d) {
     if (d.scrollWidth <= d.clientWidth) d.removeAttribute('tabindex');
     else { d.setAttribute('role', 'region'); d.setAttribute('aria-label', 'Table, scrolls sideways'); }
