@@ -31,7 +31,7 @@ def check(
     findings = judge_findings(results, claims / "findings.yaml")
     typer.echo(report(outcomes, everything=not brief))
     typer.echo(report_findings(findings))
-    if any(one.problem for one in (*outcomes, *findings)):
+    if any(one.problem for one in outcomes) or any(one.problem for one in findings):
         raise typer.Exit(1)
 
 
