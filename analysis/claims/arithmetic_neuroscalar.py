@@ -201,13 +201,6 @@ def gpu_flops_share_pct(mips: float | None = None, peak_tflops: float = 330.0) -
 
 
 @checkable
-def sigmas_above(gpu: str, mips: float) -> float:
-    """How many of Table 2's standard deviations its mean lies above a rate named in the text."""
-    deviation = float(cell(TABLE2, {"gpu": gpu}, "sd_instructions_per_s")) / 1e6
-    return (gpu_mips(gpu) - mips) / deviation
-
-
-@checkable
 def accuracy_on_nonzero(kind: str = "mean") -> float:
     """Match rate on the samples with non-zero ground truth if every zero sample matches: (match - (100 - nonzero)) / nonzero * 100."""
     rows = printed_table(PAIRWISE)
