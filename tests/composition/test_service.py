@@ -139,9 +139,7 @@ def test_the_parts_add_up_to_the_answer():
 
 def test_constants_recover_what_made_the_rows():
     generator = np.random.default_rng(0)
-    frame = pd.DataFrame(
-        {"tpot_s": generator.uniform(5e-3, 50e-3, 400), "experts_s": 0.0, "origin": "benchmark", "engine": ["vllm", "sglang"] * 200}
-    )
+    frame = pd.DataFrame({"tpot_s": generator.uniform(5e-3, 50e-3, 400), "origin": "benchmark", "engine": ["vllm", "sglang"] * 200})
     measured = np.where(frame["engine"] == "vllm", 0.9, 1.1) * frame["tpot_s"].to_numpy()
     assert np.abs(apply(frame, fit(frame, measured, "tpot")) / measured - 1).max() < 0.06
 

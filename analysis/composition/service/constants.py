@@ -2,8 +2,8 @@
 
 Physics first: kernels, settings and the closed loop give TTFT and TPOT with nothing fitted. Then, for each engine and origin of the row,
     measured = sum of c_j x term_j,  c_j >= 0,
-with the terms of `TERMS`: the simulated time, a constant (front end, launch), the stream's delay, the steps a request waits for; and the
-experts' time once more, since their kernels are answered from data sheets. Errors are relative and absolute (iterated weights).
+with the terms of `TERMS`: the simulated time, a constant (front end, launch), the stream's delay, the steps a request waits for. Errors
+are relative and absolute (iterated weights).
 Coefficients are fitted for all rows, then for each engine, pulled towards those, then for each engine and origin, pulled towards its
 engine's: a group of `PULL` rows is moved half way.
 """
@@ -23,7 +23,7 @@ from analysis.paths import DATA
 
 Floats = NDArray[np.float64]
 PATH = DATA / "models" / "serving_points.yaml"
-TERMS = {"tpot": ("tpot_s", "experts_s"), "ttft": ("ttft_s", "one", "stream_s", "tpot_s")}
+TERMS = {"tpot": ("tpot_s",), "ttft": ("ttft_s", "one", "stream_s", "tpot_s")}
 LEVELS = ((), ("engine",), ("engine", "origin"))
 PULL = {"tpot": 100.0, "ttft": 400.0}
 

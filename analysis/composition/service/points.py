@@ -13,7 +13,7 @@ from analysis.composition.service import settings
 from analysis.composition.service.cases import Case, Plan
 from analysis.composition.service.closed_loop import ENGINE, RESULT, simulate
 from analysis.composition.service.operators import GRIDS, PARTS, Configuration
-from analysis.composition.service.step_table import Key, StepTable, on_grid, stack, step_tables
+from analysis.composition.service.step_table import Key, StepTable, stack, step_tables
 from analysis.hardware import devices
 
 Floats = NDArray[np.float64]
@@ -190,7 +190,6 @@ def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
                 "ttft_s": r[0],
                 "tpot_s": r[2],
                 "one": 1.0,
-                "experts_s": on_grid(raw.tables[raw.table_of[i]], r[4], r[5])[PARTS.index("experts")] if np.isfinite(r[0]) else np.nan,
                 "stream_s": (settings.of(case).stream_interval - 1) * r[2],
             }
         )
