@@ -17,6 +17,7 @@ import pandas as pd
 
 from analysis import datasets
 from analysis.configs import Strict, read_yaml
+from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.paths import DATA
 from analysis.tables import read_csv
@@ -78,9 +79,23 @@ def load(device: str, path: Path = PATH) -> Share:
     Args:
         device: name in `data/hardware`.
         path: of the file.
+    Raises:
+        InputError: neither the device nor its kind has a share.
     """
     known = shares() if path == PATH else read_yaml(path, ShareFile).shares
-    return known[device] if device in known else known[f"default {devices.load(device).kind.upper()}"]
+    kind = devices.load(device).kind.upper()
+    if device not in known and f"default {kind}" not in known:
+        raise InputError(f"no share of the peak is known for {device} nor for its kind; covered: {', '.join(sorted(known))}", key="device")
+    return known[device] if device in known else known[f"default {kind}"]
+
+
+def covers(device: str) -> bool:
+    """Whether `load` has shares for a device.
+
+    Args:
+        device: name in `data/hardware`.
+    """
+    return device in shares() or f"default {devices.load(device).kind.upper()}" in shares()
 
 
 def measured_on_gpus() -> tuple[dict[str, float], dict[str, float], float]:

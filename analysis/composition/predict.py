@@ -178,7 +178,7 @@ def predictions(
 
     Args:
         module: what one device runs.
-        device: name or alias, or ``all``.
+        device: name or alias, or ``all``: those whose kind has shares of the peak.
         fidelity: see `predict`, or ``all``: those that cover the device, without the slow ``loopnest``.
         system: name of a machine.
         f32_in: fp32, tf32 or bf16.
@@ -189,7 +189,9 @@ def predictions(
     if f32_in not in ("fp32", "tf32", "bf16"):
         raise InputError(f"expected fp32, tf32 or bf16, got {f32_in!r}", key="f32")
     machine = systems.load(system) if system else None
-    chosen = list(devices.all_devices().values()) if device == "all" else [devices.load(device)]
+    chosen = (
+        [each for each in devices.all_devices().values() if efficiencies.covers(each.name)] if device == "all" else [devices.load(device)]
+    )
     found: list[ProgramPrediction] = []
     for each in chosen:
         wanted = (
