@@ -129,6 +129,7 @@ class Card(Strict):
         code, data: found or not.
         address: of the text that was read; text_read: which text that was; looked_at: when.
         remark: anything a reader should know.
+        predicts: whether it predicts at all; a benchmark or a trace generator is in the table and counts in no cell.
     """
 
     tool: str = Field(min_length=1)
@@ -145,6 +146,7 @@ class Card(Strict):
     text_read: Literal["paper", "abstract", "repository", "documentation", "package"]
     looked_at: datetime.date
     remark: str = ""
+    predicts: bool = True
 
     @model_validator(mode="after")
     def _added_is_classified(self) -> Card:
@@ -189,11 +191,12 @@ def load_cards(folder: str | Path, tools: Sequence[Tool], keys: Iterable[str] | 
     return tuple(cards)
 
 
-def added_tools(cards: Iterable[Card]) -> tuple[Tool, ...]:
+def added_tools(cards: Iterable[Card], predictors: bool = True) -> tuple[Tool, ...]:
     """The tools that the cards add, in the form of the documents' own table.
 
     Args:
         cards: as `load_cards` gives them.
+        predictors: only those that predict.
     """
     return tuple(
         Tool(
@@ -215,7 +218,7 @@ def added_tools(cards: Iterable[Card]) -> tuple[Tool, ...]:
             source=card.address,
         )
         for card in cards
-        if card.classification is not None
+        if card.classification is not None and (card.predicts or not predictors)
     )
 
 
@@ -237,7 +240,7 @@ def frame(cards: Iterable[Card], tools: Iterable[Tool]) -> pd.DataFrame:
         tools: the documents' tools.
     """
     cards = tuple(cards)
-    facts = {tool.name: tool for tool in (*tools, *added_tools(cards))}
+    facts = {tool.name: tool for tool in (*tools, *added_tools(cards, predictors=False))}
     rows = []
     for card in cards:
         tool = facts[card.tool]
@@ -246,7 +249,7 @@ def frame(cards: Iterable[Card], tools: Iterable[Tool]) -> pd.DataFrame:
                 "tool": card.tool,
                 "status": f"added {card.added.isoformat()}" if card.added else "in the documents",
                 "platform": PLATFORMS[tool.platform],
-                "methodology": METHODOLOGIES.get(tool.methodology, "no document says"),
+                "methodology": METHODOLOGIES.get(tool.methodology, "no document says") if card.predicts else "predicts nothing",
                 "year": tool.year,
                 "venue": tool.venue,
                 "target": tool.target,
