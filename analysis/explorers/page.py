@@ -34,11 +34,11 @@ class Shown:
             field = self.field(control)
             self.values[control.name] = control.values[int(field.value)] if isinstance(control, Slider) else field.value
         self.show()
-        window.history.replaceState(None, "", "#" + self.name + ":" + to_text(self.model.CONTROLS, self.values))
+        window.history.replaceState("", "", "#" + self.name + ":" + to_text(self.model.CONTROLS, self.values))
 
     def reset(self, event):
         self.set(defaults(self.model.CONTROLS))
-        window.history.replaceState(None, "", "#" + self.name)
+        window.history.replaceState("", "", "#" + self.name)
 
     def set(self, values):
         self.values = dict(values)

@@ -16,6 +16,7 @@ import pytest
 from analysis.errors import InputError
 from analysis.explorers import all_reduce, controls
 from analysis.explorers.catalogue import NAMES, explorer
+from analysis.paths import BOOK
 from analysis.publishing.pdf import QUIET, browser
 
 POINTS = 200
@@ -76,7 +77,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     (folder / "_assets").mkdir()
     bundle.write(folder / "_assets")
     body = "".join(bundle.section(name).replace("{{assets}}", "_assets") for name in NAMES)
-    (folder / "index.html").write_text(f'<!doctype html><html lang="en"><meta charset="utf-8"><body>{body}</body></html>', encoding="utf-8")
+    head = f'<meta charset="utf-8"><style>{(BOOK / "_style" / "book.css").read_text(encoding="utf-8")}</style>'
+    (folder / "index.html").write_text(f'<!doctype html><html lang="en"><head>{head}</head><body>{body}</body></html>', encoding="utf-8")
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", *QUIET])
         context = running.new_context(offline=True, viewport={"width": 390, "height": 844}, has_touch=True)

@@ -54,7 +54,7 @@ def test_what_has_no_formula_is_the_direct_algorithm_on_a_ring() -> None:
                             backend=backend,
                             topology=(topology,),
                             npus_per_dim=(npus,),
-                            bandwidth_GBps=(50.0,),
+                            bandwidth_gib_per_s=(50.0,),
                             latency_ns=(500.0,),
                             algorithm_per_dim=(algorithm,),
                             active_chunks_per_dim=1,
