@@ -356,7 +356,8 @@ def _write_assets(app: Sphinx, error: Exception | None) -> None:
         base64.b64encode((files("itables") / "html" / name).read_bytes()).decode() for name in ("dt_bundle.js", "dt_bundle.css")
     )
     assets.joinpath("datatables.js").write_text(DATATABLES.replace("BUNDLE", bundle).replace("STYLE", style), encoding="utf-8")
-    bundle_explorers(assets)
+    if any("{explorer}" in page.read_text(encoding="utf-8") for page in BOOK.glob("*.md")):
+        bundle_explorers(assets)
     for ours, theirs in (("figures", "_downloads_figures"), ("tables", "_downloads_tables")):
         shutil.rmtree(out / theirs, ignore_errors=True)
         if (BOOK / ours).exists():
