@@ -69,7 +69,8 @@ def _open(context: BrowserContext, path: Path, name: str) -> Seen:
     page.on("pageerror", lambda error: say(str(error)))
     page.goto(path.as_uri(), wait_until="load")
     if page.locator(".math").count():
-        page.wait_for_selector("mjx-container", state="attached", timeout=60_000)  # it may be in a folded answer
+        page.evaluate("document.querySelectorAll('.math').forEach(one => one.closest('details')?.setAttribute('open', ''))")
+        page.wait_for_selector("mjx-container", timeout=60_000)
         seen.maths = True
         if page.locator("mjx-merror, [data-mjx-error]").count():
             say("maths with an error")
