@@ -7,10 +7,37 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from analysis.configs import Strict, read_yaml
+from analysis.paths import DATA
+
 SKIPPED_BLOCK = re.compile(r"^(`{3,}|~{3,}|:{3,}|\$\$)")
 SKIPPED_INLINE = re.compile(r"\{\w+(?::\w+)?\}`[^`]*`|`[^`]*`|\$[^$]*\$|\]\([^)]*\)|<[^>]*>|https?://\S+")
 NUMBER = re.compile(r"(?<![\w.,/§-])[-−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w.]*\d)|(?<![\w.,/§-])[-−]?\d+(?:\.\d+)?(?![\w.,]*\d)")
+BARE = re.compile(r"\$\s*([-−]?[\d.,]+)\s*(?:\\?%)?\s*\$")
 SIGNIFICANT = 3
+QUOTATIONS = DATA / "evaluation" / "quotations.yaml"
+
+
+class Quotation(Strict):
+    """A number that a chapter quotes and no build computes: its printed form and where it stands."""
+
+    text: str
+    of: str
+    experiment: str | None = None
+    attempt: int | None = None
+    tested_on: str | None = None
+    column: str | None = None
+
+
+class Quotations(Strict):
+    """The file of quotations."""
+
+    quotations: dict[str, Quotation]
+
+
+def quotations(path: str | Path = QUOTATIONS) -> dict[str, Quotation]:
+    """Every quoted number by the key that the role `quoted` prints it by."""
+    return read_yaml(path, Quotations).quotations
 
 
 def known_numbers(results: str | Path) -> dict[str, str]:
@@ -46,7 +73,10 @@ def telling(text: str) -> bool:
 
 
 def prose_lines(path: str | Path) -> Iterator[tuple[int, str]]:
-    """The lines of a chapter with code, maths, roles, links and directives taken out, with their numbers."""
+    """The lines of a chapter with code, maths, roles, links and directives taken out, with their numbers.
+
+    A number alone between dollar signs is no formula and stays.
+    """
     fence = ""
     for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), start=1):
         mark = SKIPPED_BLOCK.match(line.strip())
@@ -57,7 +87,7 @@ def prose_lines(path: str | Path) -> Iterator[tuple[int, str]]:
                 fence = ""
             continue
         if not fence:
-            yield number, SKIPPED_INLINE.sub(" ", line)
+            yield number, SKIPPED_INLINE.sub(" ", BARE.sub(r"\1", line))
 
 
 def typed_numbers(book: str | Path, results: str | Path) -> list[str]:

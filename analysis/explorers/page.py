@@ -27,9 +27,11 @@ class Shown:
         box.classList.add("live")
 
     def field(self, control):
+        """The input of a control."""
         return document[f"{self.name}-{control.name}"]
 
     def changed(self, event):
+        """Take the inputs' values, draw, and write them into the address."""
         for control in self.model.CONTROLS:
             field = self.field(control)
             self.values[control.name] = control.values[int(field.value)] if isinstance(control, Slider) else field.value
@@ -37,10 +39,12 @@ class Shown:
         window.history.replaceState("", "", "#" + self.name + ":" + to_text(self.model.CONTROLS, self.values))
 
     def reset(self, event):
+        """Back to the defaults."""
         self.set(defaults(self.model.CONTROLS))
         window.history.replaceState("", "", "#" + self.name)
 
     def set(self, values):
+        """Take values, move the inputs there, and draw."""
         self.values = dict(values)
         for control in self.model.CONTROLS:
             value = self.values[control.name]
@@ -48,6 +52,7 @@ class Shown:
         self.show()
 
     def show(self):
+        """Draw the figure and its sentence at the width that there is."""
         for control in self.model.CONTROLS:
             if isinstance(control, Slider):
                 shown = control.text(self.values[control.name])
@@ -65,6 +70,7 @@ def answers(name, points):
 
 
 def resized(event):
+    """Draw again what has become wider or narrower."""
     for shown in started.values():
         if abs(max(280, min(760, shown.canvas.clientWidth)) - shown.width) > 1:
             shown.show()
@@ -80,6 +86,7 @@ def begin(box):
 
 
 def seen(entries, observer):
+    """Begin what has come near the view."""
     for entry in entries:
         if entry.isIntersecting:
             begin(document[entry.target.id])

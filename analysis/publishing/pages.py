@@ -18,6 +18,7 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
+from analysis.claims.prose import QUOTATIONS, quotations
 from analysis.paths import BOOK, RESULTS, ROOT
 from analysis.tables import read_csv
 
@@ -58,6 +59,7 @@ class NumberRole(SphinxRole):
     """Prints a number by `<notebook>.<key>`, with its kind on hover and a link to its notebook."""
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        """The number as a link, or its key and a warning."""
         notebook, _, key = self.text.partition(".")
         known = (manifest(notebook) or {}).get("numbers", {})
         if key not in known:
@@ -76,12 +78,27 @@ class NumberRole(SphinxRole):
         return "../" * self.env.docname.count("/")
 
 
+class QuotedRole(SphinxRole):
+    """Prints a number that the book quotes, by its key in data/evaluation/quotations.yaml, with where it stands on hover."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        """The number as a span, or its key and a warning."""
+        quotation = quotations().get(self.text)
+        if quotation is None:
+            logger.warning("unknown quotation %s", self.text, location=self.get_location())
+            return [nodes.literal(text=self.text)], []
+        self.env.note_dependency(str(QUOTATIONS))
+        text = html.escape(quotation.text.replace(" ", "\u00a0"))
+        return [nodes.raw("", f'<span class="number cited" title="quoted: {html.escape(quotation.of)}">{text}</span>', format="html")], []
+
+
 class ResultFigure(SphinxDirective):
     """A figure of a notebook with its caption, how it was made and where."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
+        """The figure, or nothing and a warning."""
         notebook, _, name = self.arguments[0].partition("/")
         about = (manifest(notebook) or {}).get("figures", {}).get(name)
         if about is None:
@@ -126,6 +143,7 @@ class Explorer(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
+        """The explorer, or nothing and a warning."""
         from analysis.explorers import bundle
         from analysis.explorers.catalogue import NAMES
 
@@ -157,6 +175,7 @@ class ResultTable(SphinxDirective):
     }
 
     def run(self) -> list[nodes.Node]:
+        """The table, or nothing and a warning."""
         notebook, _, name = self.arguments[0].partition("/")
         about = (manifest(notebook) or {}).get("tables", {}).get(name)
         if about is None:
@@ -419,6 +438,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     visitors: dict[str, Any] = {"html": (_visit_screen_only, None), "latex": (_skip, None), "text": (_skip, None)}
     app.add_node(screen_only, **visitors)
     app.add_role("num", NumberRole())
+    app.add_role("quoted", QuotedRole())
     app.add_directive("result-figure", ResultFigure)
     app.add_directive("result-table", ResultTable)
     app.add_directive("explorer", Explorer)

@@ -1,13 +1,16 @@
 """A number retyped into a chapter is found, with the role to write instead."""
 
 import json
+import re
 
 import pytest
 from typer.testing import CliRunner
 
-from analysis.claims.prose import telling, typed_numbers
+from analysis import attempts
+from analysis.claims.prose import quotations, telling, typed_numbers
 from analysis.commands.claims import app
 from analysis.paths import BOOK, RESULTS
+from analysis.tables import read_csv
 
 
 @pytest.fixture
@@ -38,6 +41,8 @@ def check(place, text):
         ("| a | b |\n|---|---|\n| 1,073,348 | 1 |", "notebook.parameters"),
         ("x\ny\n1073348 of them", "notebook.parameters"),
         ("x\ny\nfrom 0.975, to 1", "notebook.rho"),
+        ("x\ny\na mean of $91.10$ %", "notebook.match"),
+        ("x\ny\nfrom $a + 1$ to $0.975$, or $b$", "notebook.rho"),
     ],
 )
 def test_a_retyped_number_is_found(place, text, role):
@@ -78,3 +83,18 @@ def test_no_chapter_of_this_book_has_a_retyped_number():
     if not any(RESULTS.glob("*/numbers.json")):
         pytest.skip("no results to compare with; `make book` writes them")
     assert typed_numbers(BOOK, RESULTS) == []
+
+
+def test_quotations_are_used_and_stand_where_they_say():
+    """A quoted row of the log has the value that the chapter prints, and every quotation is in a chapter."""
+    pages = "".join(path.read_text(encoding="utf-8") for path in BOOK.glob("*.md"))
+    log = read_csv(attempts.PATH)
+    for key, one in quotations().items():
+        assert f"{{quoted}}`{key}`" in pages, key
+        if one.column is None:
+            assert "attempts.csv" not in one.of
+            continue
+        rows = log[(log.experiment == one.experiment) & (log.attempt == one.attempt)]
+        (value,) = rows.loc[rows.tested_on == one.tested_on if one.tested_on else rows.index, one.column]
+        assert one.text in (f"{value:.1f} %", f"{100 * value:.1f} %"), key
+    assert set(re.findall(r"\{quoted\}`([^`]*)`", pages)) == set(quotations())

@@ -22,7 +22,7 @@ def run(case: Case, **options: Any) -> Result:
     return simulate(case.requests, case.scheduler, case.steps, case.limits, record_batches=True, **options)
 
 
-def check_run(case: Case, result: Result) -> None:
+def assert_run_is_lawful(case: Case, result: Result) -> None:
     """Every request ends once with its tokens; time never runs back; no batch is over its limits."""
     records, requests, limits = result.records, case.requests, case.limits
     assert (records["generated"] == requests.decode_tokens).all()
@@ -59,7 +59,7 @@ def check_run(case: Case, result: Result) -> None:
     assert (last == records["completed_at"]).all()
 
 
-def check_replicas(case: Case, result: Result) -> None:
+def assert_nothing_is_held(case: Case, result: Result) -> None:
     """After the run nothing is held but the prefix cache."""
     states = result.replicas
     capacity = int(record(case.limits, case.scheduler)["blocks"][0])
@@ -73,8 +73,8 @@ def check_replicas(case: Case, result: Result) -> None:
 @given(cases())
 def test_every_request_ends_once_and_nothing_is_lost(case: Case) -> None:
     result = run(case)
-    check_run(case, result)
-    check_replicas(case, result)
+    assert_run_is_lawful(case, result)
+    assert_nothing_is_held(case, result)
 
 
 @RELAXED
@@ -82,8 +82,8 @@ def test_every_request_ends_once_and_nothing_is_lost(case: Case) -> None:
 def test_the_same_holds_on_several_replicas(case: Case) -> None:
     for routing in engine.ROUTINGS:
         result = run(case, replicas=3, routing=routing)
-        check_run(case, result)
-        check_replicas(case, result)
+        assert_run_is_lawful(case, result)
+        assert_nothing_is_held(case, result)
 
 
 @njit

@@ -98,9 +98,11 @@ class Architecture:
 
     @cached_property
     def rule_at(self) -> dict[str, Rule]:
+        """Rule by the place it binds."""
         return dict(self.rules)
 
     def level_index(self, name: str) -> int:
+        """Index of a level by name, outermost first; raises `InputError` for an unknown one."""
         for index, level in enumerate(self.levels):
             if level.name == name:
                 return index

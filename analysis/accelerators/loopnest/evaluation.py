@@ -54,6 +54,7 @@ class Slowdown:
 
     @property
     def factor(self) -> float:
+        """Share of full speed that this port allows, at most 1."""
         return min(1.0, self.available / self.needed) if self.needed > 0 else 1.0
 
 
@@ -84,10 +85,12 @@ class Evaluation:
 
     @property
     def utilization(self) -> float:
+        """Arithmetic units in use, of those there."""
         return self.lanes_used / self.lanes
 
     @property
     def energy_j(self) -> float:
+        """Energy of arithmetic and all accesses (J)."""
         return self.mac_energy_j + sum(a.energy_j for a in self.accesses)
 
     def energy_by_level(self) -> dict[str, float]:

@@ -32,6 +32,7 @@ class Mapping:
 
     @cached_property
     def at(self) -> dict[str, tuple[Loop, ...]]:
+        """Loops by place."""
         return dict(self.loops)
 
 

@@ -24,6 +24,7 @@ class Tensor:
 
     @cached_property
     def dimensions(self) -> frozenset[str]:
+        """Every dimension that indexes this tensor."""
         return frozenset(dimension for rank in self.ranks for dimension, _ in rank)
 
     def extents(self, tile: dict[str, int]) -> tuple[int, ...]:
@@ -73,6 +74,7 @@ class Problem:
 
     @cached_property
     def sizes(self) -> dict[str, int]:
+        """Trip count by dimension."""
         return dict(self.bounds)
 
     @property

@@ -94,10 +94,12 @@ class Traffic:
 
     @property
     def reads(self) -> int:
+        """Words read at the parent; a multicast counts once."""
         return sum(self.by_multicast.values())
 
     @property
     def delivered(self) -> int:
+        """Words that arrive at the children; a multicast counts once for each."""
         return sum(words * multicast for multicast, words in self.by_multicast.items())
 
 

@@ -70,6 +70,7 @@ class Timing:
 
     @property
     def instructions(self) -> int:
+        """Retired instructions (count)."""
         return len(self.retire_cycle)
 
     @property

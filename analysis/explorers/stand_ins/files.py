@@ -8,7 +8,7 @@ from analysis.explorers.page_data import FILES
 
 
 class Strict(BaseModel):
-    pass
+    """The configurations' base class; checks nothing."""
 
 
 class Path:
@@ -27,6 +27,7 @@ class Path:
         return self.text < other.text
 
     def glob(self, pattern):
+        """Files of this folder that end as the pattern does."""
         ending = pattern.lstrip("*")
         return [Path(name) for name in FILES if name.startswith(self.text + "/") and name.endswith(ending)]
 
@@ -50,4 +51,5 @@ def decode(raw):
 
 
 def read_yaml(path, model=None):
+    """What CPython read from this file at build time."""
     return decode(FILES[str(path)])

@@ -4,6 +4,7 @@
 
 
 def njit(*given, **options):
+    """The function as it is."""
     if given and callable(given[0]):
         return given[0]
     return lambda function: function

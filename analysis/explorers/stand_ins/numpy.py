@@ -23,6 +23,7 @@ class ndarray:
 
     @property
     def dtype(self):
+        """Its kind: U, b, i or f, by the first value."""
         first = self.values[0] if self.values else 0.0
         return _Type("U" if isinstance(first, str) else "b" if isinstance(first, bool) else "i" if isinstance(first, int) else "f")
 
@@ -117,26 +118,33 @@ class ndarray:
         return format(self.values[0], form)
 
     def any(self):
+        """Whether one is true."""
         return builtins.any(self.values)
 
     def all(self):
+        """Whether all are true."""
         return builtins.all(self.values)
 
     def min(self):
+        """The least value."""
         return builtins.min(self.values)
 
     def max(self):
+        """The greatest value."""
         return builtins.max(self.values)
 
     def sum(self):
+        """The sum, rounded once."""
         return math.fsum(self.values)
 
     def astype(self, kind):
+        """The values as float or int."""
         cast = float if kind == "float" or kind is float else int
         return ndarray([cast(a) for a in self.values], self.shape)
 
 
 def asarray(values, dtype=None):
+    """A number or a list as `ndarray`."""
     if not isinstance(values, ndarray):
         made = ndarray(list(values), (len(values),)) if isinstance(values, (list, tuple)) else ndarray([values], ())
     else:
@@ -150,6 +158,7 @@ array = asarray
 
 
 def atleast_1d(values):
+    """The same as a row."""
     made = asarray(values)
     return ndarray(made.values, (len(made.values),))
 
@@ -167,28 +176,34 @@ exp, sqrt, log, ceil, floor = (_each(f) for f in (math.exp, math.sqrt, math.log,
 
 
 def int64(value):  # noqa: F811 - a type that is called
+    """A whole number."""
     return int(value)
 
 
 def full(shape, value, dtype=None):
+    """One value, repeated."""
     count = shape if isinstance(shape, int) else (shape[0] if shape else 1)
     return ndarray([value] * count, (shape,) if isinstance(shape, int) else tuple(shape))
 
 
 def zeros(shape, dtype=None):
+    """Zeros of a shape."""
     return full(shape, 0)
 
 
 def zeros_like(values):
+    """As many zeros."""
     made = asarray(values)
     return ndarray([0.0] * len(made.values), made.shape)
 
 
 def arange(count):
+    """0, 1, ... below `count`."""
     return ndarray(list(range(count)), (count,))
 
 
 def where(condition, yes, no):
+    """Of `yes` and `no`, element by element."""
     condition, yes, no = asarray(condition), asarray(yes), asarray(no)
     count = builtins.max(len(condition.values), len(yes.values), len(no.values))
     grown = [a.values * count if len(a.values) == 1 else a.values for a in (condition, yes, no)]
@@ -196,18 +211,22 @@ def where(condition, yes, no):
 
 
 def maximum(a, b):
+    """The greater of two, element by element."""
     return asarray(a)._with(b, builtins.max)
 
 
 def minimum(a, b):
+    """The lesser of two, element by element."""
     return asarray(a)._with(b, builtins.min)
 
 
 def all(values):
+    """Whether all are true."""
     return builtins.all(asarray(values).values)
 
 
 def any(values):
+    """Whether one is true."""
     return builtins.any(asarray(values).values)
 
 
@@ -218,6 +237,7 @@ class _Stack:
 
 
 def stack(rows):
+    """Rows to compare, column by column."""
     return _Stack([asarray(row) for row in rows])
 
 
@@ -226,20 +246,24 @@ def _columns(stacked):
 
 
 def argmin(stacked, axis=0):
+    """Row of the least value, for each column."""
     found = [column.index(builtins.min(column)) for column in _columns(stacked)]
     return ndarray(found, (len(found),))
 
 
 def min(stacked, axis=0):
+    """The least value of each column."""
     found = [builtins.min(column) for column in _columns(stacked)]
     return ndarray(found, (len(found),))
 
 
 def choose(places, options):
+    """For each column the value of the row that `places` names."""
     rows = _Stack([asarray(option) for option in options]).rows
     return ndarray([rows[place][k] for k, place in enumerate(places.values)], places.shape)
 
 
 def broadcast_to(values, shape):
+    """One number, repeated to a shape."""
     made = asarray(values)
     return ndarray(made.values * shape[0] if len(made.values) == 1 and shape else made.values, shape)

@@ -8,5 +8,7 @@ ArrayLike = Any
 
 
 class NDArray:
+    """A type that any array has."""
+
     def __class_getitem__(cls, kind):
         return Any

@@ -13,31 +13,38 @@ class _Field:
 
 
 def Field(default=_Missing, default_factory=None, **rules):
+    """A field's default; its rules were checked at build time."""
     return _Field(default, default_factory)
 
 
 def model_validator(**options):
+    """The function as it is."""
     return lambda function: function
 
 
 def field_validator(*names, **options):
+    """The function as it is."""
     return lambda function: function
 
 
 class BeforeValidator:
+    """A mark in a type; not run."""
+
     def __init__(self, function):
         self.function = function
 
 
 class ConfigDict(dict):
-    pass
+    """Options of a class; not read."""
 
 
 class ValidationError(ValueError):
-    pass
+    """Never raised in the page."""
 
 
 class BaseModel:
+    """Fields and defaults, not validated."""
+
     def __init_subclass__(cls, **options):
         cls.model_fields = {name: None for kind in reversed(cls.__mro__) for name in getattr(kind, "__annotations__", {})}
 
@@ -52,6 +59,7 @@ class BaseModel:
         self.__dict__.update(given)
 
     def model_copy(self, update=None):
+        """The same with some fields changed."""
         copy = type(self).__new__(type(self))
         copy.__dict__.update(self.__dict__)
         copy.__dict__.update(update or {})
@@ -65,4 +73,4 @@ class BaseModel:
 
 
 class AfterValidator(BeforeValidator):
-    pass
+    """A mark in a type; not run."""

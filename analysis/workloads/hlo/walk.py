@@ -344,6 +344,7 @@ class Walker:
             )
 
     def add(self, record: dict[str, Any], operands: list[Any], results: list[Any], scope: int) -> None:
+        """One operation of a scope; equal ones share their work."""
         inputs, outputs = [self.type_of(value.type) for value in operands], [self.type_of(value.type) for value in results]
         key = (record["name"], record["unknown"], record["bytes"], *inputs, None, *outputs)
         work = self.work_of.get(key)
