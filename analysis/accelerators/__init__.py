@@ -4,5 +4,6 @@
 - `timeloop`: Timeloop's own files as inputs of both.
 - `systolic`: systolic arrays by SCALE-Sim's formulas, with SRAM and DRAM traffic.
 - `sparse`: formats, gating and skipping. `fusion`: traffic between layers that fusion keeps on chip.
+- `in_memory`: a macro that computes inside its memory array.
 - `peers`: SCALE-Sim and ZigZag run live, in environments of their own.
 """

@@ -1,4 +1,4 @@
-"""Install other tools live and compare them with our models on identical inputs (needs the network)."""
+"""Install other tools live as their instructions say, and time the way to a first prediction (needs the network)."""
 
 from __future__ import annotations
 
@@ -12,42 +12,74 @@ app = typer.Typer(help=__doc__, add_completion=False)
 
 @app.command()
 def main(
-    only: Annotated[str | None, typer.Option(help="one tool: scalesim or zigzag")] = None,
-    out: Annotated[Path, typer.Option(help="folder for environments, runs and the two tables")] = Path("_build/peers"),
+    only: Annotated[list[str] | None, typer.Option(help="tools to try, by name (may be given again); all without it")] = None,
+    out: Annotated[Path, typer.Option(help="folder for environments, runs and tables")] = Path("_build/trials"),
+    since: Annotated[
+        bool, typer.Option(help="compare with the last record under data/trials; exits 1 if a tool that worked no longer does")
+    ] = False,
+    again: Annotated[bool, typer.Option(help="try again what is done already; without it a stopped run goes on")] = False,
+    compare: Annotated[bool, typer.Option(help="also run SCALE-Sim and ZigZag on our cases and compare every number")] = False,
+    bisect: Annotated[bool, typer.Option(help="also find which versions of scikit-learn and NumPy work")] = False,
+    keep: Annotated[bool, typer.Option(help="keep the environments (up to 1.3 GB each)")] = False,
 ) -> None:
-    """Write comparison.csv (every number, ours and theirs) and steps.csv (what it took); exits 1 if a number differs."""
-    from dataclasses import asdict
+    """Write outcomes.csv, steps.csv, pins.csv (and changes.csv, bisects.csv, comparison.csv); a stopped run goes on with the next tool."""
+    import shutil
+    from datetime import UTC, datetime
 
     import pandas as pd
 
-    from analysis.accelerators.peers import scalesim as peers_scalesim
-    from analysis.accelerators.peers import zigzag as peers_zigzag
-    from analysis.errors import InputError
+    from analysis.accelerators.peers import scalesim, zigzag
+    from analysis.freezing import Freeze
+    from analysis.mtap.trials import bisecting, records
+    from analysis.mtap.trials.catalogue import CATALOGUE, find
+    from analysis.mtap.trials.running import attempt, machine_class
     from analysis.tables import write_csv
 
-    tools = {"scalesim": peers_scalesim.compare, "zigzag": peers_zigzag.compare}
-    if only is not None and only not in tools:
-        raise InputError(f"expected one of {', '.join(tools)}, got {only!r}", key="--only")
+    chosen = [find(name) for name in only] if only else list(CATALOGUE)
     out.mkdir(parents=True, exist_ok=True)
-    comparisons, steps, failed = [], [], []
-    for name, compare in tools.items():
-        if only not in (None, name):
+    pieces = Freeze(out)
+    if again:
+        for trial in chosen:
+            pieces.path(trial.name, "done").unlink(missing_ok=True)
+    for trial in chosen:
+        if trial.name in pieces.done():
+            typer.echo(f"{trial.name}: done before")
             continue
-        typer.echo(f"{name}: installing and running ...")
-        try:
-            comparison, taken = compare(out)
-        except InputError as error:
-            failed.append(name)
-            typer.echo(f"{name}: {error}", err=True)
-            continue
-        comparisons.append(comparison)
-        steps += [asdict(step) for step in taken]
+        typer.echo(f"{trial.name}: installing and running ...")
+        stamp = {"date": datetime.now(UTC).date().isoformat(), "machine": machine_class()}
+
+        def piece(trial=trial, stamp=stamp):
+            tables = attempt(trial, out)
+            return {name: table.assign(**stamp) for name, table in tables.items()}
+
+        pieces.run({trial.name: piece})
+        row = pieces.read(trial.name, "outcome").iloc[0]
+        typer.echo(f"{trial.name}: {row['outcome']} {row['classes']} {row['message']}".rstrip())
+        if not keep and not (compare and trial.name in ("scalesim", "zigzag")):
+            shutil.rmtree(out / "environments" / trial.name, ignore_errors=True)
+    outcomes, pins = pieces.joined("outcome"), pieces.joined("pins")
+    write_csv(outcomes, out / "outcomes.csv")
+    write_csv(pieces.joined("steps"), out / "steps.csv")
+    write_csv(pins, out / "pins.csv")
+    failed = False
+    if since:
+        changed = records.changes(records.recorded("outcomes"), outcomes, records.recorded("pins"), pins)
+        write_csv(changed, out / "changes.csv")
+        typer.echo(
+            changed[["tool", "date_before", "version_before", "version_now", "outcome_now", "packages_changed", "verdict"]].to_string(
+                index=False
+            )
+        )
+        failed = bool((changed["verdict"] == "worse").any())
+    if bisect:
+        work = out / "bisects"
+        write_csv(pd.concat([bisecting.forests(work), bisecting.arrays(work)], ignore_index=True), out / "bisects.csv")
+    if compare:
+        wanted = {"scalesim": scalesim.compare, "zigzag": zigzag.compare}
+        found = [wanted[trial.name](out / "environments")[0] for trial in chosen if trial.name in wanted]
+        comparison = pd.concat(found, ignore_index=True)
+        write_csv(comparison, out / "comparison.csv")
         wrong = comparison[comparison["difference"].abs() > 1e-6 * comparison["theirs"].abs().clip(lower=1e-9)]
-        typer.echo(f"{name}: {len(comparison) - len(wrong)} of {len(comparison)} numbers agree")
-        if len(wrong):
-            failed.append(name)
-            typer.echo(wrong.to_string(index=False))
-    if comparisons:
-        write_csv(pd.concat(comparisons, ignore_index=True), out / "comparison.csv")
-        write_csv(pd.DataFrame(steps), out / "steps.csv")
+        typer.echo(f"{len(comparison) - len(wrong)} of {len(comparison)} numbers agree")
+        failed = failed or len(wrong) > 0
     raise typer.Exit(1 if failed else 0)

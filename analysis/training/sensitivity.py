@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from analysis.hardware.systems import Level, System
@@ -77,3 +78,39 @@ def tornado(training: Training, spread: float = FIT_SPREAD) -> pd.DataFrame:
     frame["base_s"] = step()
     frame["swing_s"] = (frame["high_s"] - frame["low_s"]).abs()
     return frame.sort_values("swing_s", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def elasticities(training: Training, step: float = 1e-3) -> pd.DataFrame:
+    """How many percent a step gets longer when a hardware parameter grows by one percent: the gradient of the predictor.
+
+    elasticity = d ln T / d ln x, by central differences of relative width `step`. A time is homogeneous of degree one in all times:
+    the launch time's elasticity less those of the rates comes to one, but for what is not varied, the latency of messages.
+
+    Args:
+        training: the run; step: relative width of the difference (1).
+    Returns:
+        what; elasticity (1); doubled: step time with twice the parameter (half the launch time) over today's (1); base_s (s);
+        most valuable first.
+    """
+    system, model = training.machine(), training.shape()
+    base = efficiencies_of(system.device, training.efficiencies)
+
+    def seconds(what: str = "", factor: float = 1.0) -> float:
+        efficiencies, machine = base, system
+        if what == "matrix peak":
+            # model_copy does not validate: a share of the peak above one is a higher peak
+            efficiencies = base.model_copy(update={"gemm": base.gemm * factor, "attention": base.attention * factor})
+        elif what == "memory bandwidth":
+            efficiencies = base.model_copy(update={"memory": base.memory * factor})
+        elif what == "launch time":
+            efficiencies = base.model_copy(update={"kernel_s": base.kernel_s * factor})
+        elif what:
+            machine = _with_level(system, [f"{level.name} bandwidth" for level in system.levels].index(what), factor)
+        return predict(model, training.plan, training.software, machine, efficiencies).time.total_s
+
+    today, rows = seconds(), []
+    for what in ("matrix peak", "memory bandwidth", "launch time", *(f"{level.name} bandwidth" for level in system.levels)):
+        slope = (np.log(seconds(what, 1 + step)) - np.log(seconds(what, 1 - step))) / (np.log(1 + step) - np.log(1 - step))
+        better = 0.5 if what == "launch time" else 2.0
+        rows.append({"what": what, "elasticity": float(slope), "doubled": seconds(what, better) / today, "base_s": today})
+    return pd.DataFrame(rows).sort_values("doubled", kind="stable", ignore_index=True)

@@ -1,11 +1,12 @@
 """Runs other tools for real: an environment of their own, every step of the installation kept as evidence.
 
-Only `python -m analysis trials` comes here; it is the part of this repository that installs other people's tools from the network.
+Only `python -m analysis trials` comes here and to `analysis/mtap/trials`: what installs other people's tools from the network.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -42,6 +43,7 @@ class Step:
         seconds: wall clock (s).
         status: exit status of the command.
         message: its last line, empty if it succeeded.
+        cpu_s: processor time of it and its children (s); on a shared machine the steadier of the two.
     """
 
     peer: str
@@ -49,6 +51,7 @@ class Step:
     seconds: float
     status: int
     message: str
+    cpu_s: float = 0.0
 
 
 SCALE_SIM = Peer(
@@ -65,7 +68,7 @@ ZIGZAG = Peer(
 )
 
 
-def run(command: list[str], peer: str, step: str, folder: Path, timeout_s: float = 900) -> Step:
+def run(command: list[str], peer: str, step: str, folder: Path, timeout_s: float = 900, output: Path | None = None) -> Step:
     """Run one command in a folder and keep what matters of it.
 
     Args:
@@ -73,15 +76,20 @@ def run(command: list[str], peer: str, step: str, folder: Path, timeout_s: float
         peer, step: for the record.
         folder: working directory.
         timeout_s: limit (s).
+        output: file for all that it writes to its standard output.
     """
-    start = time.perf_counter()
+    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
     try:
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False)
-        status, output = done.returncode, (done.stderr.strip() or done.stdout.strip()).splitlines()
+        status, said, printed = done.returncode, (done.stderr.strip() or done.stdout.strip()).splitlines(), done.stdout
     except subprocess.TimeoutExpired:
-        status, output = 124, [f"no end within {timeout_s:.0f} s"]
-    return Step(peer, step, time.perf_counter() - start, status, "" if status == 0 or not output else output[-1].strip())
+        status, said, printed = 124, [f"no end within {timeout_s:.0f} s"], ""
+    if output is not None:
+        output.write_text(printed, encoding="utf-8")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Step(peer, step, time.perf_counter() - start, status, "" if status == 0 or not said else said[-1].strip(), cpu_s)
 
 
 def install(peer: Peer, folder: Path) -> tuple[Path, list[Step]]:

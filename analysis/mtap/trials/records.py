@@ -1,0 +1,92 @@
+"""A run of the trials against the last recorded one: what has changed since?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.paths import DATA
+from analysis.tables import read_csv
+
+RECORDS = DATA / "trials"
+WORKS = ("runs", "runs with cures")
+
+
+def recorded(table: str, folder: Path = RECORDS) -> pd.DataFrame:
+    """A recorded table; empty text stays text.
+
+    Args:
+        table: outcomes, steps, pins or bisects.
+        folder: data/trials.
+    """
+    return read_csv(folder / f"{table}.csv", keep_default_na=False, na_values={c: [""] for c in ("value", "first_prediction_s", "cures")})
+
+
+def last(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """The newest record of each tool.
+
+    Args:
+        outcomes: with `tool` and `date`.
+    """
+    return outcomes.sort_values(["tool", "date"]).drop_duplicates("tool", keep="last").reset_index(drop=True)
+
+
+def changes(before: pd.DataFrame, now: pd.DataFrame, pins_before: pd.DataFrame, pins_now: pd.DataFrame) -> pd.DataFrame:
+    """What has changed between two records of the same tools.
+
+    Args:
+        before, now: outcomes; of each tool the newest row counts.
+        pins_before, pins_now: packages of the environments.
+
+    Returns:
+        One row a tool in both: versions, outcomes, packages that changed version, relative change of the prediction, ratio of the
+        minutes, and `verdict`: worse, better, other answer, other versions or same.
+    """
+    rows = []
+    old = last(before).set_index("tool")
+    for new in last(now).to_dict("records"):
+        if new["tool"] not in old.index:
+            continue
+        was = old.loc[new["tool"]]
+        versions = [
+            dict(zip(p["name"], p["version"], strict=True))
+            for p in (pins_before[pins_before["tool"] == new["tool"]], pins_now[pins_now["tool"] == new["tool"]])
+        ]
+        moved = sum(versions[0].get(name) != versions[1].get(name) for name in {*versions[0], *versions[1]})
+        answered = pd.notna(was["value"]) and pd.notna(new["value"])
+        change = float(new["value"]) / float(was["value"]) - 1 if answered else None
+        worked = (was["outcome"] in WORKS, new["outcome"] in WORKS)
+        if worked[0] != worked[1]:
+            verdict = "better" if worked[1] else "worse"
+        elif change is not None and abs(change) > 1e-9:
+            verdict = "other answer"
+        else:
+            verdict = "other versions" if moved else "same"
+        rows.append(
+            {
+                "tool": new["tool"],
+                "date_before": was["date"],
+                "date_now": new["date"],
+                "version_before": was["version"],
+                "version_now": new["version"],
+                "outcome_before": was["outcome"],
+                "outcome_now": new["outcome"],
+                "packages_changed": moved,
+                "value_change": change,
+                "minutes_ratio": float(new["cpu_minutes"]) / float(was["cpu_minutes"]),
+                "verdict": verdict,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def requirements(pins: pd.DataFrame, tool: str) -> str:
+    """The recorded environment of one tool, as `pip install --require-hashes -r` reads it.
+
+    Args:
+        pins: recorded packages, all tools.
+        tool: as in the records.
+    """
+    mine = pins[pins["tool"] == tool]
+    return "".join(f"{row['name']}=={row['version']} --hash=sha256:{row['sha256']}\n" for row in mine.to_dict("records"))

@@ -1,0 +1,95 @@
+"""Deployment trials: steps are classed by rule, records compared, and nothing of one machine stays in a message."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from analysis.accelerators.peers.environments import Step
+from analysis.errors import InputError
+from analysis.mtap.trials import bisecting, records
+from analysis.mtap.trials.catalogue import CATALOGUE, Trial, find
+from analysis.mtap.trials.running import answer, attempt, failure_class, machine_class, packages, scrub
+
+NOTHING = Trial("x", "x", "x", "pip install x", "https://example.org", "https://example.org", "nothing", "pass", documented_value=10.0)
+
+
+def step(name: str, status: int, message: str = "") -> Step:
+    return Step("x", name, 1.0, status, message)
+
+
+@pytest.mark.parametrize(
+    ("taken", "value", "expected"),
+    [
+        (step("install: pip install x", 1, "no matching distribution"), None, "F1"),
+        (step("install: pip install x", 0), None, ""),
+        (step("first prediction", 1, "TypeError: only 0-dimensional arrays"), None, "F2"),
+        (step("first prediction", 1, "requests.exceptions.ConnectionError: HTTPSConnectionPool"), None, "blocked"),
+        (step("first prediction", 0), None, "F3"),
+        (step("first prediction", 0), -1.0, "F3"),
+        (step("first prediction", 0), 16.0, "F3"),
+        (step("first prediction", 0), 10.5, ""),
+    ],
+)
+def test_failures_are_classed_by_rule(taken: Step, value: float | None, expected: str) -> None:
+    assert failure_class(taken, value, NOTHING) == expected
+
+
+def test_nothing_of_one_machine_stays_in_a_message() -> None:
+    said = scrub('File "/home/someone/x/lib/python3.11/site-packages/tool/a.py", see https://index.example.org/simple/x at 0x7f3aa2b4c5d6')
+    assert said == 'File "a.py", see <address> at 0x...'
+    assert "/" not in machine_class()
+
+
+def test_the_answer_is_the_last_line_of_json() -> None:
+    assert answer('noise\n{"quantity": "latency", "value": 2.5, "unit": "s"}\n')["value"] == 2.5  # type: ignore[index]
+    assert answer("no answer") is None
+
+
+def test_pins_have_names_versions_and_hashes_and_no_address(tmp_path: Path) -> None:
+    item = {
+        "metadata": {"name": "Some_Tool", "version": "1.2"},
+        "download_info": {"url": "https://somewhere/x.whl", "archive_info": {"hashes": {"sha256": "ab"}}},
+    }
+    (tmp_path / "report.json").write_text(json.dumps({"install": [item]}))
+    (package,) = packages(tmp_path / "report.json")
+    assert (package.name, package.version, package.sha256) == ("some-tool", "1.2", "ab")
+    frame = pd.DataFrame([{"tool": "x", "name": package.name, "version": package.version, "sha256": package.sha256}])
+    assert records.requirements(frame, "x") == "some-tool==1.2 --hash=sha256:ab\n"
+
+
+def test_a_tool_that_cannot_be_installed_is_a_failure_on_record(tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing.whl")
+    trial = Trial("Broken", "broken", "broken", "pip install broken", "https://example.org", "https://example.org", "-", "pass", (missing,))
+    tables = attempt(trial, tmp_path)
+    assert tables["outcome"]["outcome"].tolist() == ["fails"] and tables["outcome"]["classes"].tolist() == ["F1"]
+    assert not tables["steps"]["message"].str.contains(str(tmp_path)).any()
+
+
+def test_a_change_since_the_last_record_is_told() -> None:
+    row = {"tool": "t", "date": "2026-11-22", "version": "1", "outcome": "runs", "value": 2.0, "cpu_minutes": 1.0}
+    pins = pd.DataFrame([{"tool": "t", "name": "numpy", "version": "1"}])
+    moved = pins.assign(version="2")
+
+    def verdict(**new: object) -> str:
+        now = pd.DataFrame([{**row, "date": "2027-01-01", **new}])
+        return str(records.changes(pd.DataFrame([row]), now, pins, moved)["verdict"][0])
+
+    assert verdict() == "other versions"
+    assert verdict(value=2.2) == "other answer"
+    assert verdict(outcome="fails", value=None) == "worse"
+    assert records.changes(pd.DataFrame([row]), pd.DataFrame([{**row, "date": "2027-01-01"}]), pins, pins)["verdict"][0] == "same"
+
+
+def test_the_catalogue_says_where_everything_is_documented() -> None:
+    assert len(CATALOGUE) >= 12 and len({t.name for t in CATALOGUE}) == len(CATALOGUE)
+    for trial in CATALOGUE:
+        assert trial.instructions.startswith("https://") and trial.prediction.startswith("https://")
+        assert all(cure.reason and cure.source.startswith("https://") for cure in trial.cures)
+        compile(trial.first, trial.name, "exec")
+    with pytest.raises(InputError, match="expected one of"):
+        find("calculon")
+    assert bisecting.FORESTS[0].number == "0.23.1" and bisecting.ARRAYS[-1].number.startswith("2.4")
