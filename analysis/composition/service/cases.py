@@ -94,6 +94,9 @@ def _types(model: ServedModel, gemm: str, moe: str, precision: str, name: str) -
     if model.family.startswith("gpt-oss"):
         # The checkpoint keeps attention in bf16 and its experts in MXFP4, whatever the label says (its quantization_config).
         return "fp4", "bf16", "bf16", "mxfp4"
+    if model.fp8 == "block":
+        # Tables say `fp8` of these too; what was served is the published checkpoint, whose scales are by block.
+        dense, routed = ("fp8_block" if kind == "fp8" else kind for kind in (dense, routed))
     if dense == "int4":
         # Kimi K2.5's int4 checkpoint quantises the routed experts only (compressed-tensors `ignore` list in its config.json).
         dense = "bf16"

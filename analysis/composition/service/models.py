@@ -62,11 +62,16 @@ class Experts(Strict):
 
 
 class ServedModel(Strict):
-    """Sizes of one model, in elements; `source` is its config.json."""
+    """Sizes of one model, in elements; `source` is its config.json.
+
+    Args:
+        fp8: scales of its published FP8 checkpoint: one a tensor, or one for each block of 128 x 128 weights.
+    """
 
     names: tuple[str, ...]
     family: str
     source: str
+    fp8: Literal["tensor", "block"] = "tensor"
     hidden: int
     layers: int
     vocabulary: int

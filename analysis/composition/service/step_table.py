@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from analysis.composition.service.closed_loop import Tables
 from analysis.composition.service.operators import BATCH, CACHED, GRIDS, PARTS, SEQUENCES, TOKENS, Call, Configuration, Floats, calls
 from analysis.errors import InputError
+from analysis.operators.kernels.physics import FRAMEWORKS
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,30 @@ class StepTable:
         return np.asarray(self.seconds[grid].sum(axis=0).reshape(tuple(axis.size for axis in GRIDS[grid])))
 
 
-def _evaluate(handle: Any, requests: list[tuple[int, Call]]) -> list[tuple[int, Call, Any, Any, str]]:
+REPLAYED = ("gemm", "moe")
+"""Kernels whose own framework's table holds more than the kernel: see `_answer`."""
+
+
+def _answer(handles: list[Any], method: str, arrays: dict[str, Floats], options: dict[str, Any]) -> Any:
+    """Times of one method: the engine's own table (the first handle), and for `REPLAYED` the fastest framework's.
+
+    The tables time matrix products as each framework's Python calls them; some hold the call more than the kernel (vLLM's block-scaled FP8
+    takes 180 us at any size on a B200, SGLang's, the same DeepGEMM kernel, 8 us). An engine replays its steps from a CUDA graph, so the
+    kernel alone counts, and another framework's table of the same GPU, type and shape bounds it from above.
+    """
+    found = getattr(handles[0], method)(**arrays, **options)
+    if method not in REPLAYED:
+        return found
+    for handle in handles[1:]:
+        if handle.framework in handle.measured_by(method, options["dtype"]):
+            other = getattr(handle, method)(**arrays, **options)
+            if other.source == found.source or found.source == "unmeasured gpu":
+                faster = np.nan_to_num(other.s, nan=np.inf) < np.nan_to_num(found.s, nan=np.inf)
+                found = replace(found, s=np.where(faster, other.s, found.s), log_sd=np.where(faster, other.log_sd, found.log_sd))
+    return found
+
+
+def _evaluate(handles: list[Any], requests: list[tuple[int, Call]]) -> list[tuple[int, Call, Any, Any, str, str]]:
     """Kernel times of many calls; those of one method and one set of options go in one call of the library."""
     groups: dict[tuple[str, tuple[tuple[str, Any], ...]], list[tuple[int, Call]]] = defaultdict(list)
     for owner, call in requests:
@@ -52,28 +76,14 @@ def _evaluate(handle: Any, requests: list[tuple[int, Call]]) -> list[tuple[int, 
     for (method, options), members in groups.items():
         sizes = [next(iter(call.arrays.values())).size for _, call in members]
         arrays = {name: np.concatenate([call.arrays[name] for _, call in members]) for name in members[0][1].arrays}
-        arguments = dict(options)
-        if method == "collective":
-            latency = handle.collective(arguments.pop("kind"), arrays["bytes"], arguments.pop("devices"), **arguments)
-        elif method == "memory_bound":
-            latency = handle.memory_bound(arrays["bytes"])
-        else:
-            latency = getattr(handle, method)(**arrays, **arguments)
+        latency = _answer(handles, method, arrays, dict(options))
         seconds, sd = np.broadcast_to(latency.s, sum(sizes)), np.broadcast_to(latency.log_sd, sum(sizes))
         status, source = _worst(latency.status), _worst(latency.source)
         ends = np.cumsum(sizes)
         for (owner, call), end, size in zip(members, ends, sizes, strict=True):
-            out.append(
-                (
-                    owner,
-                    call,
-                    seconds[end - size : end],
-                    sd[end - size : end],
-                    status if np.isnan(seconds[end - size : end]).any() else "",
-                    source,
-                )
-            )
-    return out  # type: ignore[return-value]
+            at = slice(end - size, end)
+            out.append((owner, call, seconds[at], sd[at], status if np.isnan(seconds[at]).any() else "", source))
+    return out
 
 
 def _worst(text: Any) -> str:
@@ -94,14 +104,15 @@ def step_tables(keys: list[Key], library: Any, hide: str = "none") -> list[StepT
     tables: list[StepTable | None] = [None] * len(keys)
     for (device, engine), members in handles.items():
         try:
-            handle = library.on(device, framework=engine, hide=hide)
+            names = (engine, *(name for name in FRAMEWORKS if name != engine))
+            framework_handles = [library.on(device, framework=name, hide=hide) for name in names]
         except InputError as error:
             for i in members:
                 tables[i] = StepTable({}, {}, "", error.message)
             continue
         requests = [(i, call) for i in members for call in calls(keys[i].configuration)]
         collected: dict[int, list[Any]] = defaultdict(list)
-        for row in _evaluate(handle, requests):
+        for row in _evaluate(framework_handles, requests):
             collected[row[0]].append(row)
         for i in members:
             tables[i] = _table(collected[i])

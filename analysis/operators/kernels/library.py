@@ -97,6 +97,13 @@ class Kernels:
     def _hidden(self) -> str:
         return self.gpu.architecture if self.hide != "none" and self.gpu.architecture in gpus.ARCHITECTURES else "none"
 
+    def measured_by(self, operator: str, dtype: str) -> tuple[str, ...]:
+        """Frameworks whose tables of an operator and number type may be used here: this GPU's, or where it has none, any other's."""
+        keys = [key.split("/") for key in _measured(operator)]
+        own = tuple(f for system, f, t in keys if t == _kernel_type(dtype) and system == self.gpu.system and self.hide == "none")
+        seen = [k for k in keys if k[2] == _kernel_type(dtype) and gpus.load(k[0]).architecture != self._hidden]
+        return own or tuple(f for f in FRAMEWORKS if any(k[1] == f for k in seen))
+
     def _model(self, operator: str, dtype: str) -> tuple[store.Fitted | None, str, str, str]:
         """The forest that answers, the framework it is for, the source, and the reason where there is none."""
         measured = _measured(operator)
