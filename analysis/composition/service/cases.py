@@ -82,7 +82,7 @@ def corrected(tensor: int, data: int, expert_tensor: int, expert: int) -> tuple[
     return Plan(tensor, data, expert_tensor, expert), False
 
 
-def _types(model: ServedModel, gemm: str, moe: str, precision: str, name: str) -> tuple[str, str, str, str]:
+def types(model: ServedModel, gemm: str, moe: str, precision: str, name: str) -> tuple[str, str, str, str]:
     """Label, types of the matrix products, of those around attention, of the routed experts; unknown labels are refused."""
     for given in (gemm, moe, precision):
         if given and given not in PRECISIONS:
@@ -165,7 +165,7 @@ def case(row: dict[str, object]) -> Case:
     engine = ENGINES.get(text("backend").lower())
     if engine is None:
         raise InputError(f"unknown engine {text('backend')!r}; known: {', '.join(sorted(set(ENGINES.values())))}", key="backend")
-    label, gemm, attention, experts = _types(model, text("gemm_quant_mode"), text("moe_quant_mode"), text("precision"), text("model_path"))
+    label, gemm, attention, experts = types(model, text("gemm_quant_mode"), text("moe_quant_mode"), text("precision"), text("model_path"))
     input_tokens, output_tokens = _count(row.get("isl"), "isl"), _count(row.get("osl"), "osl")
     if output_tokens < 2:
         raise InputError("time per output token needs at least 2 output tokens", key="osl")

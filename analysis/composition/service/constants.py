@@ -24,7 +24,8 @@ from analysis.paths import DATA
 Floats = NDArray[np.float64]
 PATH = DATA / "models" / "serving_points.yaml"
 TERMS = {"tpot": ("tpot_s",), "ttft": ("ttft_s", "one", "stream_s", "tpot_s")}
-LEVELS = ((), ("engine",), ("engine", "origin"))
+LEVELS = {"tpot": ((), ("engine",)), "ttft": ((), ("engine",), ("engine", "origin"))}
+"""Groups that have coefficients of their own, from coarse to fine. An origin decides how requests arrive, which moves the time to first token."""
 PULL = {"tpot": 100.0, "ttft": 400.0}
 
 
@@ -90,7 +91,7 @@ def fit(frame: pd.DataFrame, measured_s: Floats, target: str) -> Constants:
     x = frame[list(terms)].to_numpy(dtype=np.float64)
     good = np.isfinite(x).all(axis=1) & (measured_s > 0)
     found: dict[str, tuple[float, ...]] = {}
-    for level, columns in enumerate(LEVELS):
+    for level, columns in enumerate(LEVELS[target]):
         names = group(frame, columns)
         for name in sorted(set(names[good])):
             rows = good & (names == name).to_numpy()
@@ -107,7 +108,7 @@ def apply(frame: pd.DataFrame, constants: Constants) -> Floats:
 def parts(frame: pd.DataFrame, constants: Constants) -> Floats:
     """Coefficient x term, shape (rows, terms)."""
     chosen = np.zeros((len(frame), len(constants.terms)))
-    for columns in LEVELS:
+    for columns in LEVELS["ttft"]:
         names = group(frame, columns)
         for name, values in constants.coefficients.items():
             if name.count("|") == max(0, len(columns) - 1) and bool(name) == bool(columns):
@@ -134,7 +135,7 @@ def interval(frame: pd.DataFrame, log_error: Floats, least: int = 60, families: 
 
     good = np.isfinite(log_error)
     groups = {}
-    for columns in LEVELS[1:]:
+    for columns in LEVELS["ttft"][1:]:
         names = group(frame, columns)
         for name in sorted(set(names[good])):
             rows = good & (names == name).to_numpy()
@@ -146,7 +147,7 @@ def interval(frame: pd.DataFrame, log_error: Floats, least: int = 60, families: 
 def bounds(frame: pd.DataFrame, answer_s: Floats, found: Interval) -> tuple[Floats, Floats]:
     """Ends of the interval around answers, by the finest group that has its own."""
     ends = np.tile(np.array(found.pooled), (len(frame), 1))
-    for columns in LEVELS[1:]:
+    for columns in LEVELS["ttft"][1:]:
         names = group(frame, columns)
         for name, values in found.groups.items():
             if name.count("|") == len(columns) - 1:

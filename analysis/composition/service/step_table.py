@@ -130,7 +130,8 @@ def _table(rows: list[Any]) -> StepTable:
             doubt[call.part].append((float(np.nanmedian(value)), float(np.nanmedian(sd))))
         if status:
             reasons.add(status)
-        sources.add(source)
+        if call.method != "memory_bound":  # one fit over all GPUs, which says nothing of this one
+            sources.add(source)
     log_sd = {part: sum(w * d for w, d in pairs) / max(1e-30, sum(w for w, _ in pairs)) for part, pairs in doubt.items()}
     return StepTable(seconds, log_sd, max(sources, default=""), "; ".join(sorted(reasons)))
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis.composition.service import settings
 from analysis.composition.service.answers import answer
-from analysis.composition.service.cases import PRECISIONS, Case, Plan
+from analysis.composition.service.cases import PRECISIONS, Case, Plan, types
 from analysis.composition.service.closed_loop import RESULT
 from analysis.composition.service.constants import Parameters, load, parts
 from analysis.composition.service.models import find
@@ -120,13 +120,11 @@ def one(
         raise InputError(f"unknown type {precision!r}; known: {', '.join(PRECISIONS)}", key="precision")
     if engine not in HOST:
         raise InputError(f"unknown engine {engine!r}; known: {', '.join(HOST)}", key="engine")
-    kind = PRECISIONS[precision]
+    label, dense, around, routed = types(found, precision, precision, precision, model)
     mixture = found.experts is not None
-    open_weights = found.family.startswith("gpt-oss")
-    around = "bf16" if open_weights or (mixture and kind in ("nvfp4", "int4")) else kind
     case = Case(
-        model=found, device=system, engine=engine, version="", origin="benchmark", precision=kind,
-        gemm="bf16" if open_weights else kind, attention=around, experts="mxfp4" if open_weights else kind,
+        model=found, device=system, engine=engine, version="", origin="benchmark", precision=label,
+        gemm=dense, attention=around, experts=routed,
         input_tokens=input_tokens, output_tokens=output_tokens, clients=clients,
         plan=Plan(gpus, 1, gpus // expert_parallel if mixture else gpus, expert_parallel if mixture else 1),
     )  # fmt: skip
@@ -143,7 +141,7 @@ def one(
     request_s = 1e-3 * (values["ttft_ms"] + values["tpot_ms"] * 0.9 * output_tokens)
     values["throughput_tokens_per_s_per_gpu"] = clients * 0.9 * output_tokens / request_s / gpus
     source = result.raw.tables[0].source
-    assumed.append(f"kernel times: {source}")
+    assumed.append(f"kernel times: {source}; norms and element-wise kernels: one fit over all GPUs")
     return One(case, tuple(assumed), values, breakdown(0, case, result.raw, result.features, parameters))
 
 
