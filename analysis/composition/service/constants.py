@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 PATH = DATA / "models" / "serving_points.yaml"
 TERMS = {"tpot": ("tpot_s",), "ttft": ("ttft_s", "one", "stream_s", "tpot_s")}
 LEVELS = {"tpot": ((), ("engine",)), "ttft": ((), ("engine",), ("engine", "origin"))}
-"""Groups that have coefficients of their own, from coarse to fine. An origin decides how requests arrive, which moves the time to first token."""
+"""Groups with coefficients of their own, from coarse to fine; an origin decides how requests arrive, which moves the first token alone."""
 PULL = {"tpot": 100.0, "ttft": 400.0}
 
 
