@@ -8,7 +8,7 @@ TEST_READY := $(VENV)/.tester
 MINUTES ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help book quick full data measure trials test fuzz check bench pdf clean lock
+.PHONY: help book quick full data measure trials test fuzz check bench pdf paper clean lock
 .DELETE_ON_ERROR:
 
 # Seconds that a target took on a fresh clone; the numbers stand in notebooks/make_costs.csv and nowhere else.
@@ -25,6 +25,7 @@ help:
 	@echo "make data     fetch other people's datasets, pinned and verified, into data/datasets  (network)"
 	@echo "make trials   install other tools live and compare them with ours                     (network; minutes a tool)"
 	@echo "make measure  time operators and whole models on this machine, into _build/measured   $(call took,measure)"
+	@echo "make paper    the article and the artifact appendix as PDF, set by Typst                $(call took,paper)"
 	@echo "make pdf      one PDF of the book (needs Chromium)                                    $(call took,pdf)"
 	@echo "make lock     resolve requirements.in again (needs uv; for maintainers)"
 	@echo "make clean    remove what builds wrote; the environment and data/datasets stay"
@@ -75,6 +76,9 @@ test: $(TEST_READY)
 
 pdf: book
 	@$(RUN) pdf
+
+paper: book
+	@$(RUN) paper
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url requirements.in -o requirements.txt

@@ -5,11 +5,14 @@ from __future__ import annotations
 import base64
 import html
 import json
+import math
 import re
+import statistics
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -34,11 +37,22 @@ KIND_WORDS = {
 
 @cache
 def manifest(notebook: str) -> dict[str, Any] | None:
-    """What a notebook said about its results, or None when it has none."""
+    """What a notebook said about its results, or None when it has none; `costs` has the seconds and memory of every notebook."""
+    if notebook == "costs":
+        return {"numbers": _costs()}
     try:
         return json.loads((RESULTS / notebook / "manifest.json").read_text(encoding="utf-8"))  # type: ignore[no-any-return]
     except FileNotFoundError:
         return None
+
+
+def _costs() -> dict[str, dict[str, str]]:
+    made = read_csv(ROOT / "notebooks" / "make_costs.csv")
+    found = {f"make_{row.target}": f"{row.seconds:.0f} s" for row in made.itertuples()}
+    ran = read_csv(ROOT / "notebooks" / "costs.csv")
+    for row in ran[ran["tier"] == "book"].itertuples():
+        found[row.notebook], found[f"{row.notebook}_memory"] = f"{row.cpu_s:.0f} s", f"{row.peak_mib / 1024:.1f} GiB"
+    return {key: {"text": text, "kind": "measured"} for key, text in found.items()}
 
 
 class screen_only(nodes.General, nodes.Element):
@@ -66,9 +80,11 @@ class NumberRole(SphinxRole):
             logger.warning("unknown number %s: no notebook writes it", self.text, location=self.get_location())
             return [nodes.literal(text=self.text)], []
         number = known[key]
-        reference = nodes.reference(
-            "", "", internal=True, refuri=f"{self._up()}notebooks/{notebook}.html#:~:text=%22{key}%22", classes=["number", number["kind"]]
-        )  # the text fragment shows the cell that names the number; without it, the page opens at its top
+        # the text fragment shows the cell that names the number; without it, the page opens at its top
+        page = f"notebooks/{notebook}.html#:~:text=%22{key}%22"
+        if notebook == "costs":
+            page = "notebooks_index.html" if key.startswith("make_") else f"notebooks/{key.removesuffix('_memory')}.html"
+        reference = nodes.reference("", "", internal=True, refuri=f"{self._up()}{page}", classes=["number", number["kind"]])
         reference["reftitle"] = f"{KIND_WORDS[number['kind']]}: {self.text}"
         text = number["text"]
         reference += nodes.Text(text.replace(" ", "\u00a0") if len(text) <= 16 else text)  # a number and its unit stay together
@@ -111,7 +127,7 @@ class ResultFigure(SphinxDirective):
         svg = folder / f"{name}.svg"
         ending = "svg" if svg.stat().st_size < 600_000 else "png"
         image = nodes.image(uri=f"/figures/{notebook}/{name}.{ending}", alt=about["caption"], candidates={"*": ""})
-        if _wide(svg):
+        if wide(svg):
             image["width"] = "100%"
         image["classes"].append("static-twin" if about["interactive"] else "static-only")
         if about["interactive"]:
@@ -156,7 +172,7 @@ class Explorer(SphinxDirective):
         return [screen_only(html=bundle.section(self.arguments[0], live))]
 
 
-def _wide(svg: Path) -> bool:
+def wide(svg: Path) -> bool:
     """Whether a figure was drawn for the full width of the text (more than 430 points)."""
     with svg.open(encoding="utf-8") as lines:
         found = re.search(r'<svg[^>]* width="([0-9.]+)pt"', lines.read(4000))
@@ -218,22 +234,49 @@ class ResultTable(SphinxDirective):
         return [nodes.raw("", text, format="html")]
 
 
-def _cell(value: Any) -> tuple[str, str]:
-    if value is None or (isinstance(value, float) and pd.isna(value)) or value is pd.NA:
-        return "", ""
-    if isinstance(value, bool) or (hasattr(value, "dtype") and value.dtype == bool):
-        return ("yes" if value else "no"), ""
-    if isinstance(value, (int, float)) or hasattr(value, "dtype"):
-        number = float(value)
-        if number.is_integer() and abs(number) < 1e15:
-            return f"{int(number):,}", "n"
-        if 1000 <= abs(number) < 1e15:
-            return f"{number:,.0f}", "n"
-        return (f"{number:.4g}" if abs(number) >= 1e-4 and abs(number) < 1e15 else f"{number:.1e}"), "n"
-    raw = {"True": "yes", "False": "no"}.get(str(value), str(value))
-    if raw.startswith(("http://", "https://")) and " " not in raw:
-        return f'<a href="{html.escape(raw)}" rel="noreferrer">{_breakable(raw)}</a>', ""
-    return _breakable(raw), ""
+PRECISE = ("printed", "got", "expected", "computed", "by_hand", "exact", "year")
+"""Columns whose values are compared digit by digit, and so are not rounded to three figures."""
+
+
+def cells(frame: pd.DataFrame) -> list[list[str]]:
+    """The printed text of a table's cells, row by row; numbers are rounded to three figures, alike in a column where they are of a size."""
+    columns = [_column(frame[name], str(name)) for name in frame.columns]
+    return [list(row) for row in zip(*columns, strict=True)] if columns else []
+
+
+def _column(values: pd.Series, name: str) -> list[str]:
+    numbers = [abs(float(value)) for value in values if _is_number(value) and value]
+    decimals = None
+    if numbers and max(numbers) <= 1000 * min(numbers):
+        decimals = min(6, max(0, 2 - math.floor(math.log10(statistics.median(numbers)))))
+    return [_cell(value, None if name in PRECISE else decimals, 6 if name in PRECISE else 3) for value in values]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_)) and math.isfinite(float(value))
+
+
+def _cell(value: Any, decimals: int | None = None, figures: int = 3) -> str:
+    if value is None or value is pd.NA or (isinstance(value, float) and pd.isna(value)):
+        return ""
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    if not _is_number(value):
+        return {"True": "yes", "False": "no"}.get(str(value), str(value))
+    number = float(value)
+    if number.is_integer() and abs(number) < 1e15:
+        return f"{int(number):,}"
+    if 10**figures <= abs(number) < 1e15:
+        return f"{number:,.0f}"
+    if decimals is not None and round(number, decimals):
+        return f"{number:,.{decimals}f}"
+    return f"{number:.{figures}g}" if 1e-4 <= abs(number) < 1e15 else f"{number:.1e}"
+
+
+def _html_cell(text: str) -> str:
+    if text.startswith(("http://", "https://")) and " " not in text:
+        return f'<a href="{html.escape(text)}" rel="noreferrer">{_breakable(text)}</a>'
+    return _breakable(text)
 
 
 def _breakable(text: str) -> str:
@@ -302,6 +345,28 @@ _ACRONYMS = {
 }
 
 
+_TITLES = {
+    "mae": "mean absolute error",
+    "rmse": "root mean square error",
+    "rae": "relative absolute error",
+    "tau": "Kendall's tau",
+    "within1": "within 1 cycle (%)",
+    "within2": "within 2 cycles (%)",
+    "mcycles": "million cycles",
+    "uj": "energy (µJ)",
+    "mips": "million instructions/s",
+    "mips_at_1ghz": "million instructions/s at 1 GHz",
+    "clock_mhz": "clock (MHz)",
+    "cv": "variation (%)",
+    "ipc": "instructions per cycle",
+    "gem5_ipc": "gem5, instructions per cycle",
+    "npus": "NPUs",
+    "mbytes_per_s": "MB/s",
+    "arch": "core",
+}
+"""Names of columns that no rule turns into words."""
+
+
 def heading(column: str, about: str = "") -> str:
     """A column's name as a table's head prints it: words, with the unit in parentheses (`energy_uj`: energy (µJ)).
 
@@ -309,6 +374,8 @@ def heading(column: str, about: str = "") -> str:
         column: name in the CSV; its last part may be a unit.
         about: the column's description, which ends with a unit in parentheses when the name has none.
     """
+    if column in _TITLES:
+        return _TITLES[column]
     for unit in sorted(_UNITS, key=len, reverse=True):
         if column.endswith(f"_{unit}"):
             return f"{heading(column.removesuffix(f'_{unit}'))} ({_UNITS[unit]})"
@@ -328,11 +395,11 @@ def _html_table(frame: pd.DataFrame, about: dict[str, str], identifier: str) -> 
     cards = len(frame.columns) > 3  # on a phone, a row becomes a card with the column's title beside each value
     labels = [f' data-label="{html.escape(heading(column, about[column]))}"' if cards else "" for column in frame.columns]
     lines = []
-    for row in frame.itertuples(index=False, name=None):
-        cells = [(text, kind or ("prose" if long else "")) for (text, kind), long in zip(map(_cell, row), prose, strict=True)]
+    for row, texts in zip(frame.itertuples(index=False, name=None), cells(frame), strict=True):
+        names = ["n" if _is_number(value) else "prose" if long else "" for value, long in zip(row, prose, strict=True)]
         fields = (
-            f'<td class="{kind}"{label}>{text}</td>' if kind else f"<td{label}>{text}</td>"
-            for (text, kind), label in zip(cells, labels, strict=True)
+            f'<td class="{name}"{label}>{_html_cell(text)}</td>' if name else f"<td{label}>{_html_cell(text)}</td>"
+            for name, text, label in zip(names, texts, labels, strict=True)
         )
         lines.append("<tr>" + "".join(fields) + "</tr>")
     dense = (" dense" if len(frame.columns) > 7 else "") + (" cards" if cards else "")

@@ -148,6 +148,8 @@ def broken() -> dict[str, tuple[bytes, str]]:
             "operators once its calls are taken apart",
         ),
     }  # fmt: skip
+
+
 # A rotary embedding as complex numbers: the dense complex constant that the bindings have no class for; and one of equal elements.
 COMPLEX_CONSTANT = program(
     """  %c = stablehlo.constant dense<[[(1.0,0.0), (0.5,0.8)], [(-0.4,0.9), (0.9,0.1)]]> : tensor<2x2xcomplex<f32>>
