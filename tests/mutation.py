@@ -1,0 +1,255 @@
+"""How many small changes to the code the tests of a room notice: `python -m tests.mutation ROOM` (minutes), `--rooms` lists them.
+
+A sample of places (seeded) is changed one at a time, in the syntax tree of a module: operators, comparisons, constants, conditions,
+min and max. Each change runs the room's tests in a child of this process that imports the changed module; the first failure, a crash or
+a run past the limit of processor time kills the mutant. Rooms with compiled functions run with numba switched off. `--write` puts the
+counts into data/evaluation/mutation.csv.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib.machinery
+import importlib.util
+import io
+import os
+import random
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+SEED = 13
+SAMPLE = 60
+
+
+@dataclass(frozen=True)
+class Room:
+    """Modules that are changed (below `analysis`), tests that should notice (below `tests`), and whether numba is off."""
+
+    modules: str
+    tests: str
+    interpreted: bool = False
+
+
+ROOMS = {
+    "statistics": Room("statistics", "test_statistics.py"),
+    "mtap": Room("mtap/grading mtap/scoring mtap/rubric mtap/evidence mtap/simplex mtap/gaps", "mtap"),
+    "claims": Room(
+        "claims/verdicts claims/check claims/findings claims/results claims/check_files claims/prose claims/requirements", "claims"
+    ),
+    "networks/closed_forms": Room("networks/closed_forms", "networks/test_closed_forms.py", interpreted=True),
+    "accelerators/loopnest": Room(
+        "accelerators/loopnest/evaluation accelerators/loopnest/mapping accelerators/loopnest/problem accelerators/loopnest/reuse",
+        "accelerators/test_loopnest_brute_force.py accelerators/test_loopnest_recorded.py",
+    ),
+    "serving/schedulers": Room(
+        "serving/schedulers/dispatch serving/schedulers/faster_transformer serving/schedulers/lightllm serving/schedulers/orca "
+        "serving/schedulers/sarathi serving/schedulers/vllm serving/schedulers/vllm_v1",
+        "serving/test_known.py serving/test_reference.py serving/test_laws.py",
+        interpreted=True,
+    ),
+    "training": Room("training/step training/memory training/communication training/schedule training/block training/plan", "training"),
+    "operators/fp32_kernels": Room("operators/fp32_kernels/physics", "operators/test_kernels.py"),
+}
+SWAPS: dict[type[ast.AST], type[ast.AST]] = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult, ast.Pow: ast.Mult,
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.In: ast.NotIn,
+    ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.And: ast.Or, ast.Or: ast.And,
+}  # fmt: skip
+NAMES = {
+    "min": "max",
+    "max": "min",
+    "minimum": "maximum",
+    "maximum": "minimum",
+    "all": "any",
+    "any": "all",
+    "ceil": "floor",
+    "floor": "ceil",
+}
+
+
+def places(tree: ast.AST) -> Iterator[ast.AST]:
+    """Nodes that can be changed; annotations, texts, decorators and the messages of errors are left alone."""
+    for name, value in ast.iter_fields(tree):
+        if name in ("annotation", "returns", "decorator_list", "type_comment") or isinstance(tree, (ast.Raise, ast.Import, ast.ImportFrom)):
+            continue
+        for node in value if isinstance(value, list) else [value]:
+            if not isinstance(node, ast.AST) or isinstance(node, (ast.JoinedStr, ast.Raise)):
+                continue
+            named = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+            if named in NAMES or (isinstance(node, ast.Constant) and type(node.value) in (bool, int, float)):
+                yield node
+            elif isinstance(node, (ast.BinOp, ast.AugAssign, ast.BoolOp)) and type(node.op) in SWAPS:
+                if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr)):
+                    yield node
+            elif (isinstance(node, ast.Compare) and type(node.ops[0]) in SWAPS) or isinstance(node, ast.If):
+                yield node
+            yield from places(node)
+
+
+def change(node: Any) -> str:
+    """Change one node in place and say how."""
+    before = ast.unparse(node.test if isinstance(node, ast.If) else node)
+    if isinstance(node, ast.Constant):
+        node.value = not node.value if isinstance(node.value, bool) else node.value + 1
+    elif isinstance(node, ast.Name):
+        node.id = NAMES[node.id]
+    elif isinstance(node, ast.Attribute):
+        node.attr = NAMES[node.attr]
+    elif isinstance(node, ast.Compare):
+        node.ops[0] = SWAPS[type(node.ops[0])]()  # type: ignore[assignment]
+    elif isinstance(node, ast.If):
+        node.test = ast.copy_location(ast.UnaryOp(ast.Not(), node.test), node.test)
+    else:
+        node.op = SWAPS[type(node.op)]()
+    return f"{before}  ->  {ast.unparse(node.test if isinstance(node, ast.If) else node)}"
+
+
+class Changed(importlib.machinery.SourceFileLoader):
+    """Loads a module from a changed tree."""
+
+    tree: ast.Module
+
+    def get_code(self, fullname: str) -> Any:
+        return compile(self.tree, self.path, "exec")
+
+
+class Finder:
+    """Finds one module, changed."""
+
+    def __init__(self, name: str, path: Path, tree: ast.Module) -> None:
+        self.name, self.loader = name, Changed(name, str(path))
+        self.loader.tree = ast.fix_missing_locations(tree)
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
+        return importlib.util.spec_from_loader(name, self.loader) if name == self.name else None
+
+
+class Quickest:
+    """Runs the quickest tests first, and leaves out those above a limit."""
+
+    def __init__(self, seconds: dict[str, float], limit: float) -> None:
+        self.seconds, self.limit = seconds, limit
+        self.seen: dict[str, float] = {}
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        items[:] = sorted(
+            (item for item in items if self.seconds.get(item.nodeid, 0.0) <= self.limit),
+            key=lambda item: self.seconds.get(item.nodeid, 0.0),
+        )
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        self.seen[report.nodeid] = self.seen.get(report.nodeid, 0.0) + report.duration
+
+
+def run_tests(room: Room, plugin: Quickest) -> int:
+    """pytest's exit status on a room's tests, without its words."""
+    import hypothesis
+    import pytest
+
+    hypothesis.settings.register_profile("mutation", max_examples=25, derandomize=True, database=None, deadline=None)
+    hypothesis.settings.load_profile("mutation")
+    silent = io.StringIO()
+    arguments = [
+        "-x",
+        "-q",
+        "--no-header",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:warnings",
+        *(f"tests/{name}" for name in room.tests.split()),
+    ]
+    with redirect_stdout(silent), redirect_stderr(silent):
+        return int(pytest.main(arguments, plugins=[plugin]))
+
+
+def survives(room: Room, module: str, index: int, seconds: dict[str, float], limit: float, cpu_s: float) -> tuple[bool, str]:
+    """Whether the room's tests pass with one place of a module changed, and what was changed."""
+    path = ROOT / "analysis" / f"{module}.py"
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    node: Any = list(places(tree))[index]
+    line, said = node.lineno, change(node)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_s), int(cpu_s) + 1))
+            sink = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(sink, 1)
+            os.dup2(sink, 2)
+            for name in [
+                name for name in sys.modules if name.split(".")[0] in ("analysis", "tests", "conftest") and name != "tests.mutation"
+            ]:
+                del sys.modules[name]
+            sys.meta_path.insert(0, Finder("analysis." + module.replace("/", "."), path, tree))  # type: ignore[arg-type]
+            status = run_tests(room, Quickest(seconds, limit))
+        finally:
+            os._exit(min(status, 100))
+    _, ended = os.waitpid(child, 0)
+    return ended == 0, f"analysis/{module}.py:{line}: {said}"
+
+
+def main() -> None:
+    """Sample, run, print the survivors and write the room's row."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("room", nargs="?", choices=ROOMS)
+    parser.add_argument("--rooms", action="store_true")
+    parser.add_argument("--sample", type=int, default=SAMPLE)
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--slow", type=float, default=3.0, help="tests above so many seconds are left out")
+    parser.add_argument("--only", default="", help="numbers of mutants, with commas")
+    parser.add_argument("--write", choices=["killed", "killed_after"], help="column of data/evaluation/mutation.csv to write")
+    chosen = parser.parse_args()
+    if chosen.rooms or not chosen.room:
+        print("\n".join(ROOMS))
+        return
+    room = ROOMS[chosen.room]
+    if room.interpreted and os.environ.get("NUMBA_DISABLE_JIT") != "1":
+        os.execve(sys.executable, [sys.executable, "-m", "tests.mutation", *sys.argv[1:]], {**os.environ, "NUMBA_DISABLE_JIT": "1"})
+    everything = Quickest({}, 1e9)
+    began = time.process_time()
+    if run_tests(room, everything) != 0:
+        raise SystemExit("the tests fail without any change")
+    passed_s = time.process_time() - began
+    sites = [
+        (module, index)
+        for module in room.modules.split()
+        for index in range(len(list(places(ast.parse((ROOT / "analysis" / f"{module}.py").read_text(encoding="utf-8"))))))
+    ]
+    sample = sorted(random.Random(chosen.seed).sample(sites, min(chosen.sample, len(sites))))
+    numbers = [int(number) for number in chosen.only.split(",") if number] or list(range(len(sample)))
+    survivors = []
+    for number in numbers:
+        lives, said = survives(room, *sample[number], everything.seen, chosen.slow, 3 * passed_s + 10)
+        if lives:
+            survivors.append(number)
+            print(f"{number}: {said}", flush=True)
+    left_out = sum(seconds > chosen.slow for seconds in everything.seen.values())
+    killed = len(numbers) - len(survivors)
+    print(f"{chosen.room}: {killed} of {len(numbers)} killed; survivors {','.join(map(str, survivors))}; {left_out} slow tests left out")
+    if chosen.write:
+        from analysis.paths import DATA
+        from analysis.tables import read_csv, write_csv
+
+        path = DATA / "evaluation" / "mutation.csv"
+        table = read_csv(path, keep_default_na=False).set_index("room", drop=False)
+        row = {"room": chosen.room, "modules": "; ".join(Path(name).name for name in room.modules.split()), "sites": len(sites)}
+        row |= {"mutants": len(sample), chosen.write: killed, "tests": room.tests}
+        if chosen.write == "killed":
+            row |= {"killed_after": row["killed"], "note": f"seed {chosen.seed}; {left_out} slow tests left out"}
+        for column, value in row.items():
+            table.loc[chosen.room, column] = value
+        write_csv(table, path)
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    main()
