@@ -22,7 +22,7 @@ from analysis.networks.network_file import read_network
 from analysis.networks.trace import read_groups, read_nodes
 from analysis.paths import DATA
 from analysis.publishing import build
-from analysis.publishing.torch_file import read_torch
+from analysis.publishing.fetching.torch_file import read_torch
 from analysis.survey.bibliography import load_bibliography
 from analysis.tables import read_csv
 
@@ -258,7 +258,7 @@ def test_what_is_written_keeps_the_umask(tmp_path: Path, umask: int, mode: int) 
 
 
 def test_a_download_stops_at_the_announced_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from analysis.publishing import download
+    from analysis.publishing.fetching import download
 
     class Endless:
         status = 200

@@ -15,12 +15,6 @@ MOST_FILES = 16
 FOLDERS = sorted(path.parent for path in PACKAGE.rglob("__init__.py"))
 LARGER = {
     "commands": "one file a command",
-    "serving": 34,
-    "networks": 22,
-    "publishing": 24,
-    "measuring": 22,
-    "composition": 24,
-    "claims": 20,
 }
 """Folders with more files than that, and how many they may have."""
 

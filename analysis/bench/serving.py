@@ -16,12 +16,12 @@ import numpy as np
 
 from analysis.bench.report import Benchmark
 from analysis.paths import DATA, ROOT
-from analysis.serving.replay import replay, write_run
 from analysis.serving.requests import Requests
 from analysis.serving.simulate import simulate
+from analysis.serving.step_time.linear import read_fit
 from analysis.serving.steps import StepTime
-from analysis.serving.steps_linear import read_fit
 from analysis.serving.traffic import vidur_requests
+from analysis.serving.vidur.replay import replay, write_run
 
 RECORDED = DATA / "recorded" / "vidur"
 REQUESTS, BATCHES = RECORDED / "requests_vllm_200_qps2.csv", RECORDED / "batches_vllm_200_qps2.csv.gz"

@@ -28,7 +28,7 @@ def _validation() -> float:
 def _all_reduces() -> float:
     import numpy as np
 
-    from analysis.networks.measured import all_reduce, link_of
+    from analysis.networks.measured_fabrics.model import all_reduce, link_of
 
     sizes = np.geomspace(1e3, 1e10, 1_000_000)
     link = link_of("A100", 8)

@@ -25,8 +25,8 @@ def describe() -> None:
 @app.command()
 def fetch(only: Annotated[list[str] | None, typer.Option(help="only this dataset (may be repeated)")] = None) -> None:
     """Fetch other people's datasets into data/datasets, verified against pinned digests (needs the network)."""
-    from analysis.publishing.fetch import fetch as fetch_datasets
-    from analysis.publishing.fetch_wheel import fetch_wheel, names
+    from analysis.publishing.fetching.fetch import fetch as fetch_datasets
+    from analysis.publishing.fetching.wheel import fetch_wheel, names
 
     wheels = [name for name in names() if only is None or name in only]
     others = None if only is None else [name for name in only if name not in wheels]

@@ -27,8 +27,8 @@ def replay(
 ) -> None:
     """Schedule the requests with recorded step times; writes each batch and each request's latencies."""
     from analysis.serving.limits import Limits
-    from analysis.serving.replay import replay as run
-    from analysis.serving.replay import write_run
+    from analysis.serving.vidur.replay import replay as run
+    from analysis.serving.vidur.replay import write_run
 
     limits = Limits(block_size, kv_blocks, max_batch=max_batch, max_batch_tokens=max_batch_tokens, chunk=chunk)
     result, unused = run(requests, steps, scheduler, limits, max_request_tokens)
@@ -47,10 +47,10 @@ def simulate(
     """Simulate what the configuration describes; writes requests, batches and a summary."""
     from analysis.errors import InputError
     from analysis.serving.configuration import read_configuration, summary_table
-    from analysis.serving.replay import write_run
+    from analysis.serving.step_time.linear import read_fit
     from analysis.serving.steps import read_recorded
-    from analysis.serving.steps_linear import read_fit
-    from analysis.serving.vidur_config import read_vidur, simulate_vidur
+    from analysis.serving.vidur.config import read_vidur, simulate_vidur
+    from analysis.serving.vidur.replay import write_run
     from analysis.tables import write_csv
 
     if (config.suffix == ".json") != (steps is not None):

@@ -8,7 +8,7 @@ from typing import Any
 from analysis.explorers import drawing
 from analysis.explorers.controls import Choice, Slider, remembered
 from analysis.explorers.measured_points import all_reduces
-from analysis.networks import measured
+from analysis.networks.measured_fabrics import model as measured
 
 TITLE = "How does an all-reduce move, and how long does it take?"
 MACHINES = (("A100", "A100, NVLink"), ("H200", "H200, NVLink"), ("B200", "B200, NVLink"), ("RTX-PRO-6000", "RTX PRO 6000, PCIe"))
@@ -44,7 +44,7 @@ def ring_counts(gpus: int, step: int) -> list[list[int]]:
 
 @remembered
 def answer(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Time, protocol and parts by `analysis.networks.measured`, the curve over sizes, and the state of the ring."""
+    """Time, protocol and parts by `analysis.networks.measured_fabrics.model`, the curve over sizes, and the state of the ring."""
     gpus, size = int(values["gpus"]), 2.0 ** values["power"]
     link = measured.link_of(values["machine"], gpus)
     one = measured.all_reduce(size, link, machine=values["machine"])

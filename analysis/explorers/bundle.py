@@ -34,8 +34,8 @@ PAGE_FILES = (
     ("data/hardware/systems.yaml", "analysis.hardware.systems", "SystemFile"),
     ("data/workloads/transformers.yaml", "analysis.workloads.transformers", "TransformerFile"),
     ("data/models/training_efficiencies.yaml", "analysis.training.kernel_time", "EfficiencyFile"),
-    ("data/models/nccl_machines.yaml", "analysis.networks.measured", "MachineFile"),
-    ("data/models/nccl_allreduce.yaml", "analysis.networks.measured", "Parameters"),
+    ("data/models/nccl_machines.yaml", "analysis.networks.measured_fabrics.model", "MachineFile"),
+    ("data/models/nccl_allreduce.yaml", "analysis.networks.measured_fabrics.model", "Parameters"),
 )
 """Files that models read, and the class each is read into."""
 
@@ -176,7 +176,7 @@ def _library_modules(needed: Iterable[str]) -> dict[str, list[Any]]:
 def _named() -> set[str]:
     """Models, systems, machines and devices that some explorer offers."""
     from analysis.hardware import devices, systems
-    from analysis.networks import measured
+    from analysis.networks.measured_fabrics import model as measured
 
     named = {key for name in NAMES for control in explorer(name).CONTROLS if isinstance(control, Choice) for key, _ in control.options}
     named |= {systems.load(name).device for name in named & set(systems.all_systems())}

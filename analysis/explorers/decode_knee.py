@@ -11,7 +11,7 @@ from analysis.errors import InputError
 from analysis.explorers import drawing
 from analysis.explorers.controls import Choice, Slider, remembered
 from analysis.hardware import devices
-from analysis.serving.step_roofline import Roofline, kv_blocks, output_layer_s, tokens_s
+from analysis.serving.step_time.roofline import Roofline, kv_blocks, output_layer_s, tokens_s
 from analysis.workloads import transformers
 
 TITLE = "How many requests should decode together?"
@@ -62,7 +62,7 @@ def steps_s(setting: Roofline, batches: Sequence[float], context: float) -> list
 
 @remembered
 def answer(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Step time, rates, the largest batch that fits, and the curve over batches, by `analysis.serving.step_roofline`."""
+    """Step time, rates, the largest batch that fits, and the curve over batches, by `analysis.serving.step_time.roofline`."""
     setting = _setting(values)
     batch, context = float(values["batch"]), float(values["context"])
     try:

@@ -23,17 +23,17 @@ def pin(cores: tuple[int, ...]) -> None:
 
 def _runtime(device: Any) -> Any:
     if device.runtime == "jax":
-        from analysis.measuring.jax_runtime import JaxRuntime
+        from analysis.measuring.runtimes.jax_runtime import JaxRuntime
 
         runtime = JaxRuntime(device.dtype)
         if device.platform != runtime.device.platform:
             raise SystemExit(f"JAX sees a {runtime.device.platform} only (a GPU needs jax[cuda13] in the environment)")
         return runtime
     if device.runtime == "onnxruntime":
-        from analysis.measuring.onnx_runtime import OnnxRuntime
+        from analysis.measuring.runtimes.onnx_runtime import OnnxRuntime
 
         return OnnxRuntime(device.threads)
-    from analysis.measuring import numpy_runtime
+    from analysis.measuring.runtimes import numpy_runtime
 
     return numpy_runtime
 
@@ -44,8 +44,8 @@ def serve(device_name: str, cores: tuple[int, ...]) -> None:
     from analysis.measuring.devices import parse
     from analysis.measuring.graphs import BUILDERS
     from analysis.measuring.operators import MeasuredOperator
+    from analysis.measuring.runtimes.unsupported import Unsupported
     from analysis.measuring.timing import Control, measure
-    from analysis.measuring.unsupported import Unsupported
 
     device = parse(device_name)
     runtime = _runtime(device)

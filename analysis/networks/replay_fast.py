@@ -1,7 +1,7 @@
 """Replay of a trace when its collectives do not disturb each other: each node's duration is known before the replay starts.
 
-Holds while all ranks of a collective enter it in the same cycle, and no two work items of a rank end in an order that only the full
-simulation knows. `replay_known` returns False as soon as that is not so, and the event-driven simulation takes over.
+Holds while all ranks of a collective enter it in the same cycle, and no two work items of a rank end in an order that only the
+simulation (`events`) knows. `replay_known` returns False as soon as that is not so, and the event-driven simulation takes over.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.networks.codes import DIRECT, RING
-from analysis.networks.event_run import run
-from analysis.networks.event_simulation import (
+from analysis.networks.events.run import run
+from analysis.networks.events.simulation import (
     CONTROL_WORDS,
     EVENT_FREE,
     EVENTS,

@@ -42,10 +42,10 @@ from analysis.serving.metrics import goodput, summary, use
 from analysis.serving.requests import Requests, read_requests
 from analysis.serving.schedulers.names import Scheduler
 from analysis.serving.simulate import Result, simulate
-from analysis.serving.step_profile import read_profile
-from analysis.serving.step_roofline import Roofline, kv_blocks, roofline
+from analysis.serving.step_time.linear import read_fit
+from analysis.serving.step_time.profile import read_profile
+from analysis.serving.step_time.roofline import Roofline, kv_blocks, roofline
 from analysis.serving.steps import StepTime, linear, read_recorded
-from analysis.serving.steps_linear import read_fit
 from analysis.serving.traffic import Arrivals, Lengths, generate, vidur_requests
 from analysis.workloads import transformers
 

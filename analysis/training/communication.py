@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from analysis.hardware.systems import System
-from analysis.networks import measured
+from analysis.networks.measured_fabrics import model as measured
 from analysis.training.plan import Plan
 
 MEASURED_AS = {

@@ -106,10 +106,10 @@ def readers() -> dict[str, tuple[list[bytes], Callable[[Path], Any]]]:
     from analysis.networks.native import read_native
     from analysis.networks.network_file import read_network
     from analysis.networks.trace import read_groups, read_nodes
-    from analysis.publishing.torch_file import read_torch
+    from analysis.publishing.fetching.torch_file import read_torch
     from analysis.serving.configuration import read_configuration
     from analysis.serving.requests import read_requests
-    from analysis.serving.vidur_config import read_vidur
+    from analysis.serving.vidur.config import read_vidur
     from analysis.survey.bibliography import load_bibliography
     from analysis.tables import read_csv
     from analysis.training.plan import Training

@@ -6,11 +6,12 @@ import jax
 import numpy as np
 import pytest
 
-from analysis.measuring import graphs, jax_runtime, numpy_runtime, onnx_runtime
-from analysis.measuring.fill import values
+from analysis.measuring import graphs
 from analysis.measuring.operators import DIMENSIONS, VARIANTS, MeasuredOperator
+from analysis.measuring.runtimes import jax_runtime, numpy_runtime, onnx_runtime
+from analysis.measuring.runtimes.fill import values
+from analysis.measuring.runtimes.unsupported import Unsupported
 from analysis.measuring.suites import full_operators, suite
-from analysis.measuring.unsupported import Unsupported
 
 SMALL = {
     "gemm": (8, 6, 5),

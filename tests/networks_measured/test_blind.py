@@ -6,8 +6,9 @@ import pytest
 from pydantic import ValidationError
 
 from analysis.errors import InputError
-from analysis.networks import measured, measured_fit
-from analysis.networks.measured import Fabric, MeasuredMachine, link_of
+from analysis.networks.measured_fabrics import fit as measured_fit
+from analysis.networks.measured_fabrics import model as measured
+from analysis.networks.measured_fabrics.model import Fabric, MeasuredMachine, link_of
 
 SERIES = [
     ("A100", 2),

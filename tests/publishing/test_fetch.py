@@ -14,10 +14,10 @@ from publishing import torch_files
 from publishing.dataset_server import FileServer
 
 from analysis.errors import InputError
-from analysis.publishing import download as downloading
-from analysis.publishing.convert import CONVERTERS, pipeweave_place
-from analysis.publishing.download import download
-from analysis.publishing.fetch import fetch, sources
+from analysis.publishing.fetching import download as downloading
+from analysis.publishing.fetching.convert import CONVERTERS, pipeweave_place
+from analysis.publishing.fetching.download import download
+from analysis.publishing.fetching.fetch import fetch, sources
 
 COMMIT = "c0ffee"
 NEUSIGHT = "scripts/asplos/data"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from publishing import torch_files
 
 from analysis.errors import InputError
-from analysis.publishing.torch_file import Refused, read_pickle, read_torch
+from analysis.publishing.fetching.torch_file import Refused, read_pickle, read_torch
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),

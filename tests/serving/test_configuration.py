@@ -12,7 +12,7 @@ from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.serving.configuration import read_configuration, summary_table
 from analysis.serving.steps import read_recorded
-from analysis.serving.vidur_config import kv_blocks, read_vidur, simulate_vidur
+from analysis.serving.vidur.config import kv_blocks, read_vidur, simulate_vidur
 from analysis.tables import read_csv
 from tests.conftest import run_analysis
 

@@ -10,10 +10,10 @@ import pytest
 from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.serving.limits import Limits
-from analysis.serving.replay import replay
 from analysis.serving.requests import read_requests
 from analysis.serving.tables import batches_table, requests_table
 from analysis.serving.traffic import vidur_requests
+from analysis.serving.vidur.replay import replay
 from analysis.tables import read_csv
 from tests.conftest import run_analysis
 

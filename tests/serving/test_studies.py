@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from analysis.errors import InputError
 from analysis.hardware import devices
-from analysis.serving.energy import energy
 from analysis.serving.requests import make_requests
 from analysis.serving.simulate import simulate
 from analysis.serving.steps import linear
-from analysis.serving.studies_cache import block_waste, slot_seconds, with_cache, with_prefix
-from analysis.serving.studies_load import MIXES, Point, draw, gains, measure, shared_time
-from analysis.serving.studies_measured import transfer
-from analysis.serving.studies_table7 import advantage
+from analysis.serving.studies.cache import block_waste, slot_seconds, with_cache, with_prefix
+from analysis.serving.studies.energy import energy
+from analysis.serving.studies.load import MIXES, Point, draw, gains, measure, shared_time
+from analysis.serving.studies.measured import transfer
+from analysis.serving.studies.table7 import advantage
 
 A100 = devices.load("A100-SXM4-80GB")
 STEP = linear(0.1, 0.0, 0.0)

@@ -6,9 +6,9 @@ import pytest
 
 from analysis.hardware import devices
 from analysis.paths import DATA
-from analysis.publishing.convert import pipeweave_place
-from analysis.serving import studies_lengths
-from analysis.serving.step_roofline import Roofline
+from analysis.publishing.fetching.convert import pipeweave_place
+from analysis.serving.step_time.roofline import Roofline
+from analysis.serving.studies import lengths as studies_lengths
 from analysis.tables import read_csv
 from analysis.workloads import transformers
 

@@ -1,4 +1,4 @@
-"""Stands for the types that `analysis.serving.step_roofline` names and the explorers do not use."""
+"""Stands for the types that `analysis.serving.step_time.roofline` names and the explorers do not use."""
 
 from typing import Any
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.publishing import convert_help, convert_neusight, convert_pmevo
+from analysis.publishing.fetching import convert_help, convert_neusight, convert_pmevo
 from analysis.tables import to_csv_bytes
 
 Originals = Mapping[str, Path]

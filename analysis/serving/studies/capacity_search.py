@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from analysis.serving.capacity import Bound, Capacity, at_rate, capacity
 from analysis.serving.simulate import Result, simulate
-from analysis.serving.studies_load import Mix, draw, profile
+from analysis.serving.studies.load import Mix, draw, profile
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ out and back (reduce-scatter, all-reduce at the turning point, all-gather) or, a
 from __future__ import annotations
 
 from analysis.networks.codes import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, DOUBLE_BINARY_TREE, REDUCE_SCATTER, RING, light
-from analysis.networks.event_simulation import (
+from analysis.networks.events.simulation import (
     COLLECTIVE,
     P_ALGORITHM,
     P_BYTES,

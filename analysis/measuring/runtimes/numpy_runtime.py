@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from analysis.measuring.fill import values
 from analysis.measuring.operators import MeasuredOperator
+from analysis.measuring.runtimes.fill import values
+from analysis.measuring.runtimes.unsupported import Unsupported
 from analysis.measuring.timing import CALLS
-from analysis.measuring.unsupported import Unsupported
 
 
 def evaluate(operator: MeasuredOperator, *a: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from analysis.errors import InputError
 from analysis.paths import DATA
-from analysis.publishing.download import digest
+from analysis.publishing.fetching.download import digest
 from analysis.tables import read_csv
 
 PACKAGES = DATA / "sources" / "packages.csv"

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from analysis.networks.measured import ALGORITHMS, Deviation, Parameters, evaluate, link_of, machines
+from analysis.networks.measured_fabrics.model import ALGORITHMS, Deviation, Parameters, evaluate, link_of, machines
 
 Floats = NDArray[np.float64]
 

@@ -10,9 +10,9 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
-from analysis.measuring.fill import values
 from analysis.measuring.graphs import Graph, Node
 from analysis.measuring.operators import MeasuredOperator
+from analysis.measuring.runtimes.fill import values
 from analysis.measuring.timing import CALLS
 
 OPSET = 20

@@ -27,8 +27,8 @@ from analysis.networks.codes import (
     light,
     light_outer,
 )
-from analysis.networks.event_plan import plan_phases
-from analysis.networks.event_simulation import (
+from analysis.networks.events.plan import plan_phases
+from analysis.networks.events.simulation import (
     ALGORITHM,
     ARRIVED,
     BASE,

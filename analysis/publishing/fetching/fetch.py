@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 from analysis.errors import InputError
 from analysis.paths import DATA
-from analysis.publishing.convert import CONVERTERS
-from analysis.publishing.download import download
+from analysis.publishing.fetching.convert import CONVERTERS
+from analysis.publishing.fetching.download import download
 from analysis.tables import read_csv, write_atomic
 
 SOURCES = DATA / "sources" / "files.csv"

@@ -9,7 +9,7 @@ import numpy as np
 from analysis.serving.metrics import summary, use
 from analysis.serving.requests import Requests, make_requests
 from analysis.serving.simulate import Result, simulate
-from analysis.serving.studies_load import Mix, draw, profile
+from analysis.serving.studies.load import Mix, draw, profile
 
 
 def block_waste(tokens: float, block_size: int) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.errors import InputError
-from analysis.publishing.torch_file import read_torch
+from analysis.publishing.fetching.torch_file import read_torch
 
 ARCHITECTURES = {"nasbench201": "data/nasbench201/str_arch2idx.pt", "fbnet": "data/fbnet/arch.pt"}
 

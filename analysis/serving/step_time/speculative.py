@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.errors import InputError
-from analysis.serving.step_roofline import Roofline, output_layer_s, tokens_s
+from analysis.serving.step_time.roofline import Roofline, output_layer_s, tokens_s
 
 
 @dataclass(frozen=True)

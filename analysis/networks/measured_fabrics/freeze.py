@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from analysis.networks import measured_fit, measured_tables
-from analysis.networks.measured import Parameters
+from analysis.networks.measured_fabrics import fit as measured_fit
+from analysis.networks.measured_fabrics import tables as measured_tables
+from analysis.networks.measured_fabrics.model import Parameters
 from analysis.paths import DATA
 from analysis.tables import read_csv
 
@@ -101,5 +102,8 @@ def astra_comparison() -> pd.DataFrame:
 
 def parameters_yaml(parameters: Parameters) -> str:
     """The parameters as the text of `data/models/nccl_allreduce.yaml`."""
-    head = "# Fitted by analysis.networks.measured_freeze.refit(); the full tier of the notebook nccl_calibrated writes this file.\n"
+    head = (
+        "# Fitted by analysis.networks.measured_fabrics.freeze.refit(); "
+        "the full tier of the notebook nccl_calibrated writes this file.\n"
+    )
     return head + yaml.safe_dump(parameters.model_dump(), sort_keys=False, width=140)

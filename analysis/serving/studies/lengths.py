@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.hardware import devices
-from analysis.serving.step_roofline import Roofline, output_layer_s, tokens_s
+from analysis.serving.step_time.roofline import Roofline, output_layer_s, tokens_s
 from analysis.workloads import transformers
 
 PEERS = ("pipeweave", "neusight", "habitat", "linear", "roofline")

@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from analysis.measuring.fill import values
 from analysis.measuring.graphs import Graph
 from analysis.measuring.operators import MeasuredOperator
+from analysis.measuring.runtimes.fill import values
+from analysis.measuring.runtimes.unsupported import Unsupported
 from analysis.measuring.timing import CALLS
-from analysis.measuring.unsupported import Unsupported
 
 ARRAYS = {"fp32": jnp.float32, "tf32": jnp.float32, "bf16": jnp.bfloat16, "fp8": jnp.float8_e4m3fn}
 PRECISIONS = {"fp32": "highest", "tf32": "tensorfloat32"}

@@ -1,0 +1,1 @@
+"""Collectives message by message: `simulation` (links, queues), `plan` (who sends what when), `run` (the compiled loop)."""
