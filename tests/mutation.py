@@ -31,11 +31,12 @@ SAMPLE = 60
 
 @dataclass(frozen=True)
 class Room:
-    """Modules that are changed (below `analysis`), tests that should notice (below `tests`), and whether numba is off."""
+    """Modules that are changed (below `analysis`), tests that should notice (below `tests`), whether numba is off, and examples of a property."""
 
     modules: str
     tests: str
     interpreted: bool = False
+    examples: int = 20
 
 
 ROOMS = {
@@ -44,7 +45,9 @@ ROOMS = {
     "claims": Room(
         "claims/verdicts claims/check claims/findings claims/results claims/check_files claims/prose claims/requirements", "claims"
     ),
-    "networks/closed_forms": Room("networks/closed_forms", "networks/test_closed_forms.py", interpreted=True),
+    "networks/closed_forms": Room(
+        "networks/closed_forms", "networks/test_closed_forms.py networks/test_recorded_collectives.py", interpreted=True, examples=60
+    ),
     "accelerators/loopnest": Room(
         "accelerators/loopnest/evaluation accelerators/loopnest/mapping accelerators/loopnest/problem accelerators/loopnest/reuse",
         "accelerators/test_loopnest_brute_force.py accelerators/test_loopnest_recorded.py",
@@ -140,6 +143,11 @@ class Quickest:
         self.seen: dict[str, float] = {}
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        import hypothesis
+
+        for item in items:  # few examples of each property, those of its own settings too
+            if hasattr(item.obj, "is_hypothesis_test"):
+                item.obj._hypothesis_internal_use_settings = hypothesis.settings.get_profile("mutation")
         items[:] = sorted(
             (item for item in items if self.seconds.get(item.nodeid, 0.0) <= self.limit),
             key=lambda item: self.seconds.get(item.nodeid, 0.0),
@@ -154,7 +162,7 @@ def run_tests(room: Room, plugin: Quickest) -> int:
     import hypothesis
     import pytest
 
-    hypothesis.settings.register_profile("mutation", max_examples=25, derandomize=True, database=None, deadline=None)
+    hypothesis.settings.register_profile("mutation", max_examples=room.examples, derandomize=True, database=None, deadline=None)
     hypothesis.settings.load_profile("mutation")
     silent = io.StringIO()
     arguments = [
@@ -240,7 +248,7 @@ def main() -> None:
         from analysis.tables import read_csv, write_csv
 
         path = DATA / "evaluation" / "mutation.csv"
-        table = read_csv(path, keep_default_na=False).set_index("room", drop=False)
+        table = read_csv(path, keep_default_na=False, dtype=object).set_index("room", drop=False)
         row = {"room": chosen.room, "modules": "; ".join(Path(name).name for name in room.modules.split()), "sites": len(sites)}
         row |= {"mutants": len(sample), chosen.write: killed, "tests": room.tests}
         if chosen.write == "killed":
