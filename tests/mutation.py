@@ -31,7 +31,7 @@ SAMPLE = 60
 
 @dataclass(frozen=True)
 class Room:
-    """Modules that are changed (below `analysis`), tests that should notice (below `tests`), whether numba is off, and examples of a property."""
+    """Modules that are changed, tests that should notice, whether numba is off, and examples of a property."""
 
     modules: str
     tests: str
