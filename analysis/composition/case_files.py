@@ -22,11 +22,12 @@ def answer_file(cases: str | Path, out: str | Path, answer: Answer, scheduler: s
     """Answer every row of a file; returns how many were answered and how many not.
 
     Args:
-        cases: CSV; out: CSV to write: the cases with the answer's columns behind them (one of the same name is replaced).
+        cases: CSV; out: CSV to write: the cases as they are, with the answer's columns behind them; one whose name the cases have already
+            is called `predicted_` and that name.
         answer: see `Answer`; importable by name on every worker.
         scheduler: address of a dask scheduler over whose workers the rows are spread; empty: this process.
     Raises:
-        InputError: an unreadable table, or one without rows.
+        InputError: an unreadable table, one without rows, or one that has a column and its `predicted_` name.
     """
     check_output(out, cases)
     frame = read_csv(cases, dtype=str, keep_default_na=False)
@@ -37,9 +38,14 @@ def answer_file(cases: str | Path, out: str | Path, answer: Answer, scheduler: s
         answers = pd.concat(sweep(answer, parts, scheduler=scheduler))
     else:
         answers = answer(frame)
-    kept = [name for name in frame.columns if name not in answers.columns]
-    write_csv(pd.concat([frame[kept].reset_index(drop=True), answers.reset_index(drop=True)], axis=1), out)
     done = int((answers["status"] == "").sum())
+    answers = answers.rename(columns={name: f"predicted_{name}" for name in answers.columns if name in frame.columns})
+    for name in answers.columns:
+        if name in frame.columns:
+            raise InputError(
+                f"has the columns {name} and {name.removeprefix('predicted_')}: no name is left for the answer", path=cases, line=1
+            )
+    write_csv(pd.concat([frame.reset_index(drop=True), answers.reset_index(drop=True)], axis=1), out)
     return done, len(frame) - done
 
 

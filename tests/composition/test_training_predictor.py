@@ -1,5 +1,7 @@
 """Training steps from a table of cases: laws, refusals, columns of other people's tables, and what published runs say."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis import datasets
-from analysis.composition.training import shapes
+from analysis.composition.case_files import answer_file
+from analysis.composition.training import shapes, sources
 from analysis.composition.training.answers import COLUMNS, answers
 from analysis.composition.training.cases import case
 from analysis.composition.training.memory import fits, memory, settle
@@ -121,16 +124,39 @@ def test_a_plan_that_cannot_fit_is_called_too_big() -> None:
     assert answer["fits"] == "no" and answer["memory_gib"] > 80
 
 
-@pytest.mark.parametrize("name", ["vtrain/multi_node", "llm_foundry/mpt_training", "megatron_bridge/pretraining"])
-def test_no_measured_plan_is_called_too_big(name: str) -> None:
-    if not datasets.available(name):
-        pytest.skip(f"{name}: set ANALYSIS_DATASETS or run make data")
-    from analysis.composition.training.cases import read
+SOURCES = {
+    "vtrain/single_node": lambda: sources.vtrain("single_node"),
+    "vtrain/multi_node": lambda: sources.vtrain("multi_node"),
+    "llm_foundry/mpt_training": sources.llm_foundry,
+    "megatron_bridge/pretraining": lambda: sources.megatron_bridge(True),
+    "megatron_bridge/pretraining: the rest": lambda: sources.megatron_bridge(False),
+    "SC 2021": sources.megatron_sc21,
+    "Korthikanti et al., MT-NLG, Llama 3": sources.megatron_published,
+    "NeMo 24.12": sources.nemo,
+}
 
-    cases, reasons = read(pd.read_csv(datasets.find(name), dtype=str, keep_default_na=False))
-    assert not any(reasons)
-    settled = [settle(item) for item in cases if item is not None]
-    assert all(fits(item, memory(item, item.recompute)) for item in settled)
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_no_measured_plan_is_called_too_big(name: str) -> None:
+    if "/" in name and not datasets.available(name.split(":")[0]):
+        pytest.skip(f"{name}: set ANALYSIS_DATASETS or run make data")
+    runs = SOURCES[name]()
+    assert len(runs.cases) == len(runs.step_s) > 0
+    assert all(fits(item, memory(item, item.recompute)) for item in runs.cases)
+
+
+def test_the_columns_of_the_cases_stay(tmp_path: Path) -> None:
+    """A table that has measured tokens_per_s_per_gpu keeps them; the answer stands beside them under a name of its own."""
+    table = pd.DataFrame([{**LLAMA_H100, "tokens_per_s_per_gpu": "1640", "status": "run"}])
+    table.to_csv(tmp_path / "cases.csv", index=False)
+    assert answer_file(tmp_path / "cases.csv", tmp_path / "out.csv", answers) == (1, 0)
+    out = pd.read_csv(tmp_path / "out.csv")
+    assert list(out.columns[: len(table.columns)]) == list(table.columns)
+    assert out["tokens_per_s_per_gpu"][0] == 1640 and out["status"][0] == "run"
+    assert out["predicted_tokens_per_s_per_gpu"][0] == pytest.approx(1640, rel=0.3)
+    out.to_csv(tmp_path / "again.csv", index=False)
+    with pytest.raises(InputError, match="no name is left"):
+        answer_file(tmp_path / "again.csv", tmp_path / "out.csv", answers)
 
 
 def test_the_vocabulary_is_padded_as_megatron_does() -> None:

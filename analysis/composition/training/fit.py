@@ -12,6 +12,7 @@ from scipy.optimize import least_squares
 from analysis.composition.training.sources import Runs
 from analysis.composition.training.step import PRIOR, SPREAD, Plans, step
 from analysis.composition.training.work import Parts, parts
+from analysis.operators.kernels.library import Hide
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +31,7 @@ class Prepared:
     plans: Plans
 
     @classmethod
-    def of(cls, runs: Runs, hide: str = "none") -> Prepared:
+    def of(cls, runs: Runs, hide: Hide = "none") -> Prepared:
         """Work out the parts of a source."""
         return cls(runs, parts(runs.cases, hide), Plans.of(runs.cases))
 

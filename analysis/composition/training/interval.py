@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm as normal
+from scipy.stats import t as student
 
 from analysis.composition.training.cases import Case
 from analysis.composition.training.step import PRIOR, SPREAD, Plans, step
@@ -42,11 +44,22 @@ def doubt(parts: Parts, plans: Plans, shares: Floats) -> Floats:
     return np.asarray(np.sqrt(total))
 
 
-def stretch(scores: Sequence[Floats], level: float = LEVEL) -> tuple[float, float]:
-    """Lower and upper quantile of log(measured / predicted) / doubt, every source of equal weight, with the finite-sample correction.
+def few(count: int, level: float = LEVEL) -> float:
+    """How much wider an interval gets because only `count` sources taught it: t quantile x sqrt(1 + 1 / count) over the normal one.
+
+    Runs of a source share its error, so that the sources, not the runs, are the draws; the next source is one more.
+    """
+    if count < 2:
+        return UNSEEN
+    tail = (1 + level) / 2
+    return float(student.ppf(tail, count - 1) * np.sqrt(1 + 1 / count) / normal.ppf(tail))
+
+
+def stretch(scores: Sequence[Floats], groups: int, level: float = LEVEL) -> tuple[float, float]:
+    """Lower and upper quantile of log(measured / predicted) / doubt, every source of equal weight, widened by `few`.
 
     Args:
-        scores: one array a source; level: share to cover (1).
+        scores: one array a source; groups: sources that are independent of each other (count); level: share to cover (1).
     """
     if not scores:
         return -2.0, 2.0
@@ -56,4 +69,5 @@ def stretch(scores: Sequence[Floats], level: float = LEVEL) -> tuple[float, floa
     values, weights = values[order], weights[order]
     below = (np.cumsum(weights) - 0.5 * weights) / weights.sum()
     tail = (1 - level) / 2
-    return min(float(np.interp(tail, below, values)), -0.3), max(float(np.interp(1 - tail, below, values)), 0.3)
+    wider = few(groups, level)
+    return wider * min(float(np.interp(tail, below, values)), -0.3), wider * max(float(np.interp(1 - tail, below, values)), 0.3)

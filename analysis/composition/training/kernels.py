@@ -2,74 +2,110 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.composition.training import kernel_shares
 from analysis.hardware import devices
+from analysis.operators.kernels.library import FRAMEWORKS, Hide, KernelLibrary
 
 Floats = NDArray[np.float64]
 
-
-class Kernels(Protocol):
-    """Seconds of kernels on one device; arrays broadcast."""
-
-    def gemm_s(self, m: Floats, n: Floats, k: Floats, dtype: str) -> Floats:
-        """(m x k) times (k x n)."""
-        ...
-
-    def batched_gemm_s(self, matrices: float, m: float, n: float, k: float) -> float:
-        """`matrices` products of (m x k) and (k x n), 16 bits."""
-        ...
-
-    def attention_s(self, batch: Floats, heads: Floats, kv_heads: Floats, size: Floats, tokens: Floats, value: Floats) -> Floats:
-        """Causal fused attention, forward."""
-        ...
-
-    def stream_s(self, size: Floats) -> Floats:
-        """A kernel that moves `size` bytes."""
-        ...
+LARGE = (4096.0, 8192.0, 16384.0)
+"""Rows, columns and depth of the products whose median rate stands for a device's kernels where their shapes are not asked for."""
+NARROW = 1024.0
+"""Columns at which quantisation is read off the tables, and twice as many."""
 
 
-class DataSheet:
-    """Rates of the data sheet times the shares that large kernels reach in the public tables, tiles and waves, and a launch."""
+def _once(function: Callable[..., Floats], *sizes: Floats | float) -> Floats:
+    """A function of arrays, asked once for each different row of its arguments."""
+    arrays = np.broadcast_arrays(*[np.asarray(values, dtype=float) for values in sizes])
+    rows, back = np.unique(np.stack([values.ravel() for values in arrays], axis=1), axis=0, return_inverse=True)
+    return np.asarray(function(*rows.T)[back.ravel()].reshape(arrays[0].shape))
 
-    def __init__(self, device: devices.Device, hide: str = "none") -> None:
+
+class Kernels:
+    """Seconds of kernels on one device; arrays broadcast.
+
+    On Hopper and later each product and each attention is the fastest of the tables' frameworks at its own shape. The programs that were
+    measured on Volta and Ampere are older than the tables' libraries: there a device has one rate, the median over large kernels, and
+    tiles and waves.
+
+    Args:
+        device: any GPU; hide: what of its own timings the kernel library may use (none, device or architecture).
+    """
+
+    def __init__(self, device: devices.Device, hide: Hide = "none") -> None:
         self.device = device
-        self.shares = kernel_shares.of(device, hide)
+        self.tables = [KernelLibrary.load().on(device, framework, hide=hide) for framework in FRAMEWORKS]
+        self.by_shape = device.architecture not in ("volta", "ampere")
         self.bandwidth = device.memory_bandwidth_bytes_per_s * 0.85
         self.sms = float(device.sm_count or 100)
+        self.peak = device.peak_flop_per_s("bf16" if "bf16" in device.peak else "fp16")
+        if not self.by_shape:
+            m, n, k = (values.ravel() for values in np.meshgrid(LARGE, LARGE, LARGE))
+            self.product_rate = float(np.median(2 * m * n * k / self._product(m, n, k, "bf16")))
+            tokens = np.array(LARGE)
+            prompts = self._attention(np.ones(3), np.full(3, 32.0), np.full(3, 8.0), np.full(3, 128.0), tokens, np.full(3, 128.0))
+            self.attention_rate = float(np.median(2 * 32 * tokens**2 * 128 / prompts))
 
-    def _peak(self, dtype: str) -> tuple[float, float]:
-        names = {"bf16": ("bf16", "fp16"), "fp8": ("fp8",), "nvfp4": ("fp4",)}[dtype]
-        for name in names:
-            if name in self.device.peak:
-                return self.device.peak_flop_per_s(name), {"bf16": 2.0, "fp8": 1.0, "nvfp4": 0.5625}[dtype]
-        return self.device.peak_flop_per_s("fp16"), 2.0
+    def _product(self, m: Floats, n: Floats, k: Floats, dtype: str) -> Floats:
+        return np.asarray(
+            np.min([table.gemm(np.maximum(m, 1), np.maximum(n, 1), np.maximum(k, 1), dtype).s for table in self.tables], axis=0)
+        )
+
+    def _attention(self, batch: Floats, heads: Floats, kv: Floats, size: Floats, tokens: Floats, value: Floats) -> Floats:
+        found = [
+            table.attention_prefill(batch, heads, np.minimum(kv, heads), size, tokens, tokens, "bf16", value_head_size=value).s
+            for table in self.tables
+        ]
+        return np.asarray(np.min(found, axis=0))
 
     def gemm_s(self, m: Floats, n: Floats, k: Floats, dtype: str) -> Floats:
-        """Roofline with tiles of 128 x 128 and a launch of 4 us."""
-        peak, size = self._peak(dtype)
-        share = getattr(self.shares, dtype) or self.shares.fp8 or self.shares.bf16
-        tiles = np.ceil(m / 128) * np.ceil(n / 128)
-        waves = np.ceil(tiles / self.sms)
-        compute = waves * self.sms * 128 * 128 * 2 * k / (share * peak)
-        moved = size * (m * k + n * k) + 2 * m * n
-        return np.asarray(np.maximum(np.minimum(compute, 2 * m * n * k / (0.2 * peak)), moved / self.bandwidth) + 4e-6, dtype=float)
+        """(m x k) times (k x n), inputs in their type already.
+
+        The tables' products in 8 and 4 bits include the quantisation of their input, which does not depend on n: its time is what is left
+        at no columns, and is taken off. A training step quantises a tensor once for two products; `work` counts that by its bytes.
+        """
+        if not self.by_shape:
+            tiles = np.ceil(m / 128) * np.ceil(n / 128)
+            compute = np.ceil(tiles / self.sms) * self.sms * 128 * 128 * 2 * k / self.product_rate
+            moved = 2 * (m * k + n * k + m * n) / self.bandwidth
+            return np.asarray(np.maximum(np.minimum(compute, 2 * m * n * k / (0.2 * self.peak)), moved) + 4e-6, dtype=float)
+
+        def product(m: Floats, n: Floats, k: Floats) -> Floats:
+            whole = self._product(m, n, k, dtype)
+            if dtype == "bf16":
+                return whole
+            narrow, twice = (self._product(m, np.full_like(n, columns), k, dtype) for columns in (NARROW, 2 * NARROW))
+            return np.asarray(np.maximum(whole - np.maximum(0.0, 2 * narrow - twice), 0.3 * whole) + 4e-6)
+
+        return _once(product, m, n, k)
 
     def batched_gemm_s(self, matrices: float, m: float, n: float, k: float) -> float:
-        """Half the peak at most, and the matrix written or read once."""
-        peak, _ = self._peak("bf16")
-        return max(2 * matrices * m * n * k / (0.6 * peak), 2 * matrices * (m * n + m * k + n * k) / self.bandwidth) + 4e-6
+        """`matrices` products of (m x k) and (k x n), 16 bits: 0.6 of the peak at most, and the matrix written or read once."""
+        return max(2 * matrices * m * n * k / (0.6 * self.peak), 2 * matrices * (m * n + m * k + n * k) / self.bandwidth) + 4e-6
 
     def attention_s(self, batch: Floats, heads: Floats, kv_heads: Floats, size: Floats, tokens: Floats, value: Floats) -> Floats:
-        """Half of the square at the share of large prompts."""
-        peak, _ = self._peak("bf16")
-        flop = batch * heads * tokens**2 * (size + value)
-        return np.asarray(flop / (self.shares.attention * peak) + 6e-6, dtype=float)
+        """Causal fused attention, forward, 16 bits."""
+        if self.by_shape:
+            return _once(self._attention, batch, heads, kv_heads, size, tokens, value)
+        return np.asarray(batch * heads * tokens**2 * (size + value) / self.attention_rate + 6e-6, dtype=float)
+
+    def experts_s(
+        self, tokens: Floats, experts: Floats, per_token: Floats, hidden: Floats, width: Floats, over: Floats, dtype: str
+    ) -> Floats:
+        """Routed experts of one GPU, forward, gated: `tokens` of each of the `over` GPUs that share the experts, dealt evenly."""
+        types = ("fp8", "fp8_block") if dtype == "fp8" else (dtype,)
+
+        def routed(tokens: Floats, experts: Floats, per_token: Floats, hidden: Floats, width: Floats, over: Floats) -> Floats:
+            sizes = (np.maximum(tokens, 1) * over, experts, per_token, hidden, width)
+            found = [table.moe(*sizes, kind, expert_parallel=over, distribution="balanced").s for table in self.tables for kind in types]
+            return np.asarray(np.nanmin(found, axis=0))
+
+        return _once(routed, tokens, experts, per_token, hidden, width, over)
 
     def stream_s(self, size: Floats) -> Floats:
         """Bytes over 85 % of the bandwidth, and a launch."""
@@ -77,10 +113,10 @@ class DataSheet:
 
 
 @cache
-def kernels_of(device: str, hide: str = "none") -> Kernels:
+def kernels_of(device: str, hide: Hide = "none") -> Kernels:
     """The kernels of a device.
 
     Args:
         device: as the hardware room names it; hide: none, device or architecture, as of the kernel library.
     """
-    return DataSheet(devices.load(device), hide)
+    return Kernels(devices.load(device), hide)

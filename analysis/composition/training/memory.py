@@ -48,8 +48,9 @@ def _block_bytes(item: Case, recompute: str) -> tuple[float, float]:
     shape, t = item.shape, item.tensor
     tokens = item.micro_batch * item.sequence / item.context
     h = shape.hidden
-    split = t if item.program != "megatron_2021" else 1
     old = item.program == "megatron_2021"
+    # selective recomputation came with sequence parallelism (Korthikanti et al. 2022: "present work" has both)
+    split = t if not old or recompute == "selective" else 1
     low = 2.0 if item.precision == "bf16" else 1.4  # inputs of products kept in 8 bits
     blocks = max(1, shape.attention_layers if not shape.state_space_layers else shape.blocks)
     attention = (shape.heads + shape.kv_heads) * shape.head_size * 2 * 2 * tokens / t * shape.attention_layers / blocks

@@ -16,6 +16,7 @@ from analysis.composition.training.fit import Prepared
 from analysis.composition.training.step import NAMES, SHARES, step
 from analysis.datasets import find
 from analysis.hardware import devices
+from analysis.operators.kernels.library import Hide
 from analysis.paths import DATA
 from analysis.tables import write_atomic
 
@@ -26,7 +27,7 @@ HASHED = ("vtrain/single_node", "vtrain/multi_node", "llm_foundry/mpt_training",
 PUBLISHED = ("megatron_sc21.csv", "distributed_training.csv", "gpu_tpu_workloads.csv")
 
 
-def prepare(hide: str = "none") -> dict[str, Prepared]:
+def prepare(hide: Hide = "none") -> dict[str, Prepared]:
     """Every source with its parts worked out.
 
     Args:
@@ -49,19 +50,25 @@ def stretches(prepared: Mapping[str, Prepared], hidden: tuple[str, ...] = ()) ->
         prepared: all sources; hidden: what may not be seen at all.
     """
     found: dict[str, list[Floats]] = {name: [] for name in interval.GROUPS}
+    groups = dict.fromkeys(interval.GROUPS, 0)
     for together in sources.LEFT_OUT_TOGETHER:
         if set(together) & set(hidden):
             continue
         shares = fit.fit([item for name, item in prepared.items() if name not in together and name not in hidden])
-        for name in together:
-            if name in prepared:
-                for group, values in scores_of(prepared[name], shares).items():
-                    found[group].append(values)
+        scored = [scores_of(prepared[name], shares) for name in together if name in prepared]
+        for group in interval.GROUPS:
+            found[group] += [values[group] for values in scored if group in values]
+            groups[group] += any(group in values for values in scored)
     mixtures = [name for name in prepared if name not in hidden and name == "megatron_bridge_other"]
     if mixtures:  # the only source of them: a model left out at a time, in place of the source
         found["mixture"] = _models_left_out(prepared, mixtures[0], hidden)
-    dense = interval.stretch(found["dense"])
-    mixture = interval.stretch(found["mixture"]) if found["mixture"] else (interval.UNSEEN * dense[0], interval.UNSEEN * dense[1])
+        groups["mixture"] = len(found["mixture"])
+    dense = interval.stretch(found["dense"], groups["dense"])
+    mixture = (
+        interval.stretch(found["mixture"], groups["mixture"])
+        if found["mixture"]
+        else (interval.UNSEEN * dense[0], interval.UNSEEN * dense[1])
+    )
     return {"dense": dense, "mixture": mixture}
 
 

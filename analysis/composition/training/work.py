@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from analysis.composition.training.cases import Case
 from analysis.composition.training.kernels import Kernels, kernels_of
 from analysis.hardware import devices
+from analysis.operators.kernels.library import Hide
 
 Floats = NDArray[np.float64]
 
@@ -22,6 +23,11 @@ OPTIMIZER_BYTES = 34.0
 
 LOGIT_BYTES = {"megatron_2021": 36.0, "megatron": 26.0, "fsdp": 12.0}
 """Traffic of a logit in output layer and loss (bytes): fp32 copy, maximum, exponential, sum, gradient, cast; fewer where fused."""
+
+QUANTISED_BYTES = {"fp8": 5.0, "mxfp8": 4.1, "nvfp4": 5.2}
+"""Traffic of an element that is quantised once for two products (bytes). fp8, one scale a tensor: read for the largest value, read again,
+written; on Hopper, whose 8-bit products want one layout (docs.nvidia.com/cuda/cublas), the transposed copy besides. mxfp8, scales along
+rows and along columns: read, written twice with scales. nvfp4: read twice, written twice."""
 
 BACKWARD_OF_ATTENTION = 2.5
 """Products of the backward pass over those of the forward pass of fused attention (five in place of two)."""
@@ -74,7 +80,7 @@ class Parts:
 PART_NAMES = tuple(item.name for item in fields(Parts))
 
 
-def parts(cases: Sequence[Case], hide: str = "none") -> Parts:
+def parts(cases: Sequence[Case], hide: Hide = "none") -> Parts:
     """The work of every case.
 
     Args:
@@ -201,9 +207,10 @@ def _describe(item: Case, index: int, jobs: _Jobs) -> None:
             linear(h, e.latent, shape.expert_layers)
         linear(e.count, h, shape.expert_layers, dtype="bf16", into=("gemm", "gemm_back"))
         rows = tokens / t * e.per_token  # tokens of the tensor-parallel group are dealt to its members; experts are whole
-        into = ("grouped", "grouped_back")
-        linear((2 if shape.gated else 1) * e.width, inner, shape.expert_layers, m=rows, into=into)
-        linear(inner, e.width, shape.expert_layers, m=rows, into=into)
+        forward_s = jobs.kernels.experts_s(tokens / t, e.count, e.per_token, inner, e.width, item.expert, low_type)
+        forward_s *= (1.0 if shape.gated else 2 / 3) * shape.expert_layers * share  # the tables' experts have three matrices
+        jobs.fixed("grouped", index, forward_s)
+        jobs.fixed("grouped_back", index, (1 + weight_gradient) * forward_s)
         jobs.stream("stream", index, rows * inner * 2 * 6 * shape.expert_layers * share, 6 * shape.expert_layers * share)
         jobs.stream("stream_back", index, rows * inner * 2 * 8 * shape.expert_layers * share, 8 * shape.expert_layers * share)
         _activation(item, index, jobs, rows * e.width, shape.expert_layers * share)
@@ -249,8 +256,6 @@ def _attention(item: Case, index: int, jobs: _Jobs, layers: float, size: float, 
 
 def _activation(item: Case, index: int, jobs: _Jobs, elements: float, layers: float) -> None:
     forward = 6.0 if item.shape.gated else 4.0
-    if item.precision != "bf16":
-        forward += 4.0
     jobs.stream("stream", index, forward * elements * layers, layers)
     jobs.stream("stream_back", index, (forward + 4.0) * elements * layers, layers)
 
@@ -270,9 +275,27 @@ def _streams(item: Case, index: int, jobs: _Jobs, tokens: float, share: float) -
     jobs.stream("stream", index, shape.attention_layers * share * rotary, 2 * shape.attention_layers * share)
     jobs.stream("stream_back", index, shape.attention_layers * share * rotary, 2 * shape.attention_layers * share)
     if item.precision != "bf16":
-        quantised = blocks * tokens * 4 * (shape.hidden + shape.hidden / item.tensor)
-        jobs.stream("stream", index, quantised, 2 * blocks)
-        jobs.stream("stream_back", index, quantised, 2 * blocks)
+        _quantise(item, index, jobs, tokens, share)
+
+
+def _quantise(item: Case, index: int, jobs: _Jobs, tokens: float, share: float) -> None:
+    """Inputs of the products in the forward pass, and gradients of their outputs in the backward pass, each once."""
+    shape, t = item.shape, item.tensor
+    size = QUANTISED_BYTES[item.precision]
+    if item.precision == "fp8" and devices.load(item.machine.device).architecture == "hopper":
+        size += 1.0
+    attention, dense, experts = (share * count for count in (shape.attention_layers, shape.dense_layers, shape.expert_layers))
+    width, kv = shape.heads * shape.head_size / t, max(shape.kv_heads / t, 1) * shape.head_size
+    hidden, gates = shape.hidden / t, 2 if shape.gated else 1
+    forward = attention * (hidden + width) + dense * (hidden + shape.dense_width / t)
+    backward = attention * (width + 2 * kv + hidden) + dense * (gates * shape.dense_width / t + hidden)
+    if shape.experts:
+        inner, routed = shape.experts.latent or shape.hidden, shape.experts.per_token / t
+        forward += experts * routed * (inner + shape.experts.width)
+        backward += experts * routed * (gates * shape.experts.width + inner)
+    kernels = 2 * (attention + dense + experts)
+    jobs.stream("stream", index, size * tokens * forward, kernels)
+    jobs.stream("stream_back", index, size * tokens * backward, kernels)
 
 
 def _head(item: Case, index: int, jobs: _Jobs, tokens: float) -> None:
