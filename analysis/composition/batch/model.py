@@ -40,7 +40,8 @@ for _name in FRAMEWORKS:
 for _name in PLATFORMS[1:]:
     SHARES[f"busy.{_name}"] = Share(1.2, 0.7, f"device time on {_name} over NVIDIA's, for the same data sheet")
     SHARES[f"host.{_name}"] = Share(1.2, 0.7, f"host, gaps and exchange time on {_name} over NVIDIA's")
-SHARES["ported"] = Share(1.7, 0.1, "device time of llama.cpp outside CUDA, where its kernels are ports, over that in CUDA")
+SHARES["ported.AMD"] = Share(1.0, 0.5, "device time of llama.cpp on AMD, its CUDA source compiled by HIP, over that in CUDA")
+SHARES["ported.Intel"] = Share(1.7, 0.5, "device time of llama.cpp on Intel, a port to SYCL, over that in CUDA")
 NAMES = tuple(SHARES)
 PRIOR = np.array([share.prior for share in SHARES.values()])
 SPREAD = np.array([share.spread for share in SHARES.values()])
@@ -73,6 +74,7 @@ class Table:
     sequences: Floats
     chunk: Floats
     chunked: NDArray[np.bool_]
+    streamed: NDArray[np.bool_]
 
     @classmethod
     def of(cls, cases: Sequence[Case]) -> Table:
@@ -109,6 +111,8 @@ class Table:
             sequences=each(lambda item: item.sequences),
             chunk=each(lambda item: min(item.batch, item.input_tokens)),
             chunked=np.array([item.framework == "llama.cpp" for item in cases]),
+            # a SambaNova program is one kernel a decoder whose exchange streams between sockets (arXiv:2405.07518)
+            streamed=np.array([item.framework == "sambaflow" for item in cases]),
         )
 
 
@@ -126,13 +130,15 @@ def latency(table: Table, shares: Floats) -> dict[str, Floats]:
     host = np.array([s[f"host.{name}"] for name in FRAMEWORKS])[table.framework]
     vendor_busy = np.array([1.0, *(s[f"busy.{name}"] for name in PLATFORMS[1:])])[table.vendor]
     vendor_host = np.array([1.0, *(s[f"host.{name}"] for name in PLATFORMS[1:])])[table.vendor]
-    busy = busy * np.where(table.chunked & (table.vendor > 0), s["ported"], 1.0)
+    ported = np.array([s.get(f"ported.{name}", 1.0) for name in PLATFORMS])[table.vendor]
+    busy = busy * np.where(table.chunked, ported, 1.0)
     busy, host = busy * vendor_busy, host * vendor_host
     # llama.cpp deals layers to the devices, which work one after the other: one device's rates, no exchange
-    n = np.where(table.chunked, 1.0 / table.dies, table.devices)
-    members = np.where(table.chunked, 1.0, table.devices * table.dies)
+    n = np.where(table.chunked, 1.0, table.devices) / table.dies
+    members = np.where(table.chunked, 1.0, table.devices)
     bandwidth, peak = table.bandwidth * n, table.peak * n
     exchange = np.where(members > 1, s["exchange_s"] * vendor_host * (1 + 0.5 * np.log2(members)), 0.0)
+    exchange = exchange * np.where(table.streamed, host, 1.0)
 
     def weights_bytes(tokens: Floats) -> Floats:
         touched = table.experts * (1 - (1 - table.per_token / np.maximum(table.experts, 1)) ** tokens)
