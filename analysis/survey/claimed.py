@@ -108,11 +108,42 @@ def recompute(row: Measured) -> float | None:
         return float(100 * ((frame["astra_us"] - frame["nccl_us"]).abs() / frame["nccl_us"]).mean())
     if "predicted_s" in frame.columns:
         return float(100 * ((frame["predicted_s"] - frame["measured_s"]).abs() / frame["measured_s"]).mean())
+    if "tpot_ms" in frame.columns:
+        return serving_error(frame)
+    return float(_stored(frame, row.tool)["mape_pct"].iloc[0])
+
+
+def serving_error(answers: pd.DataFrame) -> float:
+    """Mean error of a tool's time per output token on the measured serving points that the book scores (%).
+
+    Args:
+        answers: id, status, tpot_ms; with `database_mode`, several answers a row: measured kernels, corrected widths and the row's own
+            quantisation are taken first, as `composition.service.study` does.
+    """
+    points = read_csv(DATA / "frozen" / "predictor_serving" / "points.csv").drop_duplicates("id")
+    flags = read_csv(DATA / "recorded" / "aiconfigurator" / "row_flags.csv.gz")
+    chosen = answers[answers["status"] == "ok"]
+    if "database_mode" in chosen.columns:
+        chosen = chosen[chosen["database_mode"] == "SILICON"]
+        order = 2 * (chosen["widths"] != "corrected") + (chosen["quantisation"] != "csv_quant")
+        chosen = chosen.assign(order=order).sort_values("order", kind="stable").drop_duplicates("id")
+    both = chosen.merge(points[["id", "tpot_s"]], on="id")
+    both = both[both["id"].isin(flags.loc[flags["clean_no_deepseek"] == 1, "id"])]
+    return float(100 * ((1e-3 * both["tpot_ms"] - both["tpot_s"]).abs() / both["tpot_s"]).mean())
+
+
+def stored_median(tool: str) -> float:
+    """Median error of a tool over the whole networks of NeuSight's stored predictions (%); beside the mean, it shows the tail."""
+    frame = read_csv(DATA / "recorded" / "neusight" / "summary.csv")
+    return float(_stored(frame, tool)["median_ape"].iloc[0])
+
+
+def _stored(frame: pd.DataFrame, tool: str) -> pd.DataFrame:
     chosen = (
         (frame["level"] == "model_e2e") & (frame["device"] == "ALL NVIDIA") & (frame["slice"] == "inf+train")
-        & (frame["predictor"] == NEUSIGHT_NAMES[row.tool])
+        & (frame["predictor"] == NEUSIGHT_NAMES[tool])
     )  # fmt: skip
-    return float(frame.loc[chosen, "mape_pct"].iloc[0])
+    return frame[chosen]
 
 
 def by_tool(rows: Iterable[Measured]) -> list[list[Measured]]:
