@@ -1,4 +1,4 @@
-"""`python -m analysis [--debug] NAME ...`: runs the command in `analysis/commands/NAME.py`.
+"""`python -m analysis [--debug] NAME ...`, installed `howfast NAME ...`: runs the command in `analysis/commands/NAME.py`.
 
 Exit status: 0 done; 1 a check failed; 2 bad input, told in one line; 70 a fault of this program, told in one line (`--debug` shows where).
 """
@@ -10,12 +10,18 @@ import importlib
 import sys
 from pathlib import Path
 
+from analysis.paths import CHECKOUT, EXAMPLES
+
 COMMANDS = Path(__file__).parent / "commands"
+OF_THE_REPOSITORY = frozenset(("bench", "book", "build", "check", "claims", "environment", "notebook", "pdf", "trials"))
+"""Commands that work on the repository's own notebooks, pages, ledger and records: a wheel has none of these."""
+PROGRAM = "python -m analysis" if CHECKOUT else "howfast"
 
 
 def command_names() -> list[str]:
     """Names of the commands there are, sorted."""
-    return sorted(path.stem for path in COMMANDS.glob("*.py") if path.stem != "__init__")
+    names = {path.stem for path in COMMANDS.glob("*.py")} - {"__init__"}
+    return sorted(names if CHECKOUT else names - OF_THE_REPOSITORY)
 
 
 def summary(name: str) -> str:
@@ -24,21 +30,40 @@ def summary(name: str) -> str:
     return (ast.get_docstring(ast.parse(text)) or "").split("\n")[0]
 
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+def example(name: str, into: str | None = None) -> int:
+    """Print the small inputs of a command and the lines that use them, or copy them into a folder; returns the exit status.
 
-
-def example(name: str) -> int:
-    """Print the small inputs of a command, with their paths; returns the exit status."""
-    files = sorted(path for path in (EXAMPLES / name).glob("*") if path.is_file())
-    if not files:
+    Args:
+        name: of the command.
+        into: folder for copies, made if needed; a file that is there already is not touched.
+    """
+    files = sorted(path for path in (EXAMPLES / name).glob("*") if path.is_file() and path.name != RUN)
+    lines = (EXAMPLES / name / RUN).read_text(encoding="utf-8").splitlines() if (EXAMPLES / name / RUN).is_file() else []
+    if not lines:
         there = ", ".join(sorted(path.name for path in EXAMPLES.glob("*") if path.is_dir()))
         print(f"error: no example of {name}; there are: {there}", file=sys.stderr)
         return 2
-    for path in files:
-        print(f"# {path.relative_to(EXAMPLES.parent)}\n{path.read_text(encoding='utf-8').rstrip()}\n")
+    if into is not None:
+        from analysis.errors import InputError
+        from analysis.tables import write_atomic
+
+        there = [path.name for path in files if (Path(into) / path.name).exists()]
+        if there:
+            raise InputError(f"is there already: {', '.join(there)}", path=into)
+        for path in files:
+            write_atomic(Path(into) / path.name, path.read_bytes())
+        print(f"{len(files)} files in {into}; there:")
+    for line in lines:
+        print(line.replace("howfast", PROGRAM))
+    for path in files if into is None else ():
+        content = path.read_bytes()
+        text = content.decode("utf-8").rstrip() if b"\0" not in content else f"({len(content):,} bytes)"
+        print(f"\n# {path.relative_to(EXAMPLES.parent)}\n{text}")
     return 0
 
 
+RUN = "commands.txt"
+"""In a folder of `examples`: the lines that use its files, which a test runs from an installed wheel."""
 UNFORESEEN = 70  # EX_SOFTWARE of sysexits.h
 
 
@@ -62,11 +87,15 @@ def main(arguments: list[str]) -> int:
         if isinstance(error, MemoryError):
             print(f"error: needs more memory than there is ({what})", file=sys.stderr)
             return 2
+        if isinstance(error, ModuleNotFoundError) and not (error.name or "analysis").startswith("analysis"):
+            cure = "pip install 'ml-performance-survey[book,cluster,learning]' brings it"
+            print(f"error: needs the package {error.name}; {cure}", file=sys.stderr)
+            return 2
         if isinstance(error, OSError) and error.errno is not None:  # a full disk, a folder that went away
             print(f"error: {shown(str(error.filename or 'a file'), 300)}: {error.strerror or what}", file=sys.stderr)
             return 2
         print(
-            f"error: a fault of this program: {what} (python -m analysis --debug {' '.join(arguments[:1])} ... shows where)",
+            f"error: a fault of this program: {what} ({PROGRAM} --debug {' '.join(arguments[:1])} ... shows where)",
             file=sys.stderr,
         )
         return UNFORESEEN
@@ -75,29 +104,38 @@ def main(arguments: list[str]) -> int:
 def _run(arguments: list[str]) -> int:
     names = command_names()
     if not arguments or arguments[0] in ("-h", "--help"):
-        print("usage: python -m analysis [--debug] COMMAND [ARGUMENTS]\n")
-        print("COMMAND --help says more, COMMAND --example shows an input; --debug shows where a fault of this program is\n")
+        print(f"usage: {PROGRAM} [--debug] COMMAND [ARGUMENTS]\n")
+        print("COMMAND --help says more; COMMAND --example shows an input and how to use it, COMMAND --example FOLDER puts it there;")
+        print("--debug shows where a fault of this program is\n")
         for name in names:
             print(f"  {name:<12} {summary(name)}")
         return 0
     name, rest = arguments[0], arguments[1:]
+    if name in OF_THE_REPOSITORY and name not in names:
+        print(f"error: {name} works on the repository, which an installed package is not: run it in a clone", file=sys.stderr)
+        return 2
     if name not in names:
         print(f"error: no command {name!r}; there are: {', '.join(names)}", file=sys.stderr)
         return 2
-    if rest == ["--example"]:
-        return example(name)
     from analysis.datasets import DatasetMissing
     from analysis.errors import InputError
 
-    app = importlib.import_module(f"analysis.commands.{name}").app
     try:
-        result = app(args=rest, prog_name=f"python -m analysis {name}", standalone_mode=True)
+        if rest[:1] == ["--example"] and len(rest) <= 2:
+            return example(name, *rest[1:])
+        app = importlib.import_module(f"analysis.commands.{name}").app
+        result = app(args=rest, prog_name=f"{PROGRAM} {name}", standalone_mode=True)
         return int(result or 0)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(bool(stop.code))
     except (InputError, DatasetMissing) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+
+
+def console() -> None:
+    """The command `howfast`."""
+    sys.exit(main(sys.argv[1:]))
 
 
 if __name__ == "__main__":

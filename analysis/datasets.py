@@ -1,6 +1,7 @@
 """Other people's measured data: found where the user has it, never shipped here.
 
-`$ANALYSIS_DATASETS` comes first, then `data/datasets/`, which `make data` fills.
+`$ANALYSIS_DATASETS` comes first, then `data/datasets/`, which `make data` fills (an installed
+`howfast data fetch` fills the user's data folder).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.paths import DATA
+from analysis.paths import DATASETS
 from analysis.tables import read_csv
 
 # What `make data` does not bring, and what to do instead.
@@ -27,7 +28,7 @@ class DatasetMissing(FileNotFoundError):
 def folders() -> list[Path]:
     """Folders searched for datasets, first match wins."""
     named = os.environ.get("ANALYSIS_DATASETS")
-    return [Path(named)] if named else [DATA / "datasets"]
+    return [Path(named)] if named else [DATASETS]
 
 
 def find(name: str) -> Path:

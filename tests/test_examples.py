@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from analysis.__main__ import EXAMPLES, command_names, main
+from analysis.__main__ import EXAMPLES, PROGRAM, RUN, command_names, main
 from analysis.accelerators.systolic.array import SCALE_SIM_3
 from analysis.accelerators.systolic.cases import predict_cases
 from analysis.configs import read_yaml
@@ -20,13 +22,25 @@ from analysis.workloads.hlo.child import read
 
 def test_every_example_is_of_a_command_and_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     folders = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
-    assert set(folders) <= set(command_names()) and len(folders) >= 7
+    assert set(folders) <= set(command_names()) and len(folders) >= 14
     for name in folders:
         assert main([name, "--example"]) == 0
         printed = capsys.readouterr().out
         for path in (EXAMPLES / name).iterdir():
-            assert f"# examples/{name}/{path.name}\n" in printed and path.read_text().rstrip() in printed
+            if path.suffix == ".elf":
+                assert f"# examples/{name}/{path.name}\n({path.stat().st_size:,} bytes)" in printed
+            elif path.name == RUN:
+                assert path.read_text().replace("howfast", PROGRAM) in printed
+            else:
+                assert f"# examples/{name}/{path.name}\n" in printed and path.read_text().rstrip() in printed
     assert main(["bench", "--example"]) == 2
+
+
+def test_an_example_is_copied_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", "--example", str(tmp_path / "mine")]) == 0
+    assert sorted(path.name for path in (tmp_path / "mine").iterdir()) == ["network.yaml", "nodes.csv"]
+    assert main(["replay", "--example", str(tmp_path / "mine")]) == 2
+    assert "is there already: network.yaml, nodes.csv" in capsys.readouterr().err
 
 
 def test_training_and_serving() -> None:

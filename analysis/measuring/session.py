@@ -13,7 +13,7 @@ from typing import Any
 
 from analysis.errors import InputError
 from analysis.measuring.devices import MeasuredDevice
-from analysis.paths import ROOT
+from analysis.paths import HOME
 
 
 class Session:
@@ -38,7 +38,7 @@ class Session:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,
-            cwd=ROOT,
+            cwd=HOME,
             env={**os.environ, **device.environment(self.cores)},
         )
         self.facts: dict[str, str] = self._answer("starting")["ready"]

@@ -1,4 +1,4 @@
-// A StableHLO program:   python -m analysis hlo predict examples/hlo/step.mlir --device h100
+// A StableHLO program:   howfast hlo predict step.mlir --device h100
 // From JAX, of a function of one's own, from shapes alone:
 //   print(jax.jit(f).lower(jax.ShapeDtypeStruct((64, 1024), "bfloat16"), ...).as_text())
 module @step {

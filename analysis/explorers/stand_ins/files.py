@@ -32,7 +32,7 @@ class Path:
         return [Path(name) for name in FILES if name.startswith(self.text + "/") and name.endswith(ending)]
 
 
-ROOT, DATA = Path(""), Path("data")
+HOME, ROOT, DATA = Path(""), Path(""), Path("data")
 RESULTS, NOTEBOOKS, BOOK, BUILD = Path("data/results"), Path("notebooks"), Path("book"), Path("_build")
 
 

@@ -16,7 +16,7 @@ from analysis.errors import InputError
 
 Floats = NDArray[np.float64]
 
-REQUIRED = ["arch", "iseq", "n_insns", "cycles", "sum_singletons", "max_singletons"]
+REQUIRED = ["arch", "iseq", "cycles", "sum_singletons", "max_singletons"]
 TOOLS = ("pred_IACA", "pred_llvm-mca", "pred_Ithemal")
 SEPARATOR = " ; "
 

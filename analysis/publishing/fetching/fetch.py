@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from analysis.errors import InputError
-from analysis.paths import DATA
+from analysis.paths import DATA, DATASETS
 from analysis.publishing.fetching.convert import CONVERTERS
 from analysis.publishing.fetching.download import download
 from analysis.tables import read_csv, write_atomic
@@ -115,7 +115,7 @@ def fetch(only: list[str] | None = None, target: Path | None = None, base: str |
     Raises:
         InputError: an unknown dataset, a file that cannot be had, one that is not the pinned one, or one that is not in the layout known.
     """
-    target = target or DATA / "datasets"
+    target = target or DATASETS
     base = base or os.environ.get("ANALYSIS_DATA_ADDRESS", ADDRESS)
     files = sources(listing)
     known = sorted({file.dataset for file in files} & set(CONVERTERS))

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from analysis.errors import InputError
-from analysis.paths import DATA
+from analysis.paths import DATA, DATASETS
 from analysis.publishing.fetching.download import digest
 from analysis.tables import read_csv
 
@@ -32,7 +32,7 @@ def fetch_wheel(name: str, target: Path | None = None) -> Path:
     row = read_csv(PACKAGES).set_index("dataset").loc[name]
     size = int(str(row["bytes"]))
     megabytes = size / 1e6
-    place = (target or DATA / "datasets") / name / str(row["file"])
+    place = (target or DATASETS) / name / str(row["file"])
     if place.is_file() and place.stat().st_size == size and digest(place) == row["sha256"]:
         print(f"{name}: 1 wheel ({megabytes:.0f} MB) verified, none fetched now")
         return place

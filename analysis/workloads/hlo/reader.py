@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.errors import InputError
-from analysis.paths import ROOT
+from analysis.paths import HOME
 from analysis.workloads.graph import Collective, Convolution, Matmul, Module, Operator, OperatorWork, Scope, Tensor
 
 SECONDS = 60
@@ -22,7 +22,7 @@ MEMORY_BYTES = 8 << 30
 # Of the reading process. The parser asks for very many small pieces of memory: keeping them at hand, in large pages, saves a tenth.
 ENVIRONMENT = {
     "GLIBC_TUNABLES": f"glibc.malloc.top_pad={64 << 20}:glibc.malloc.tcache_count=65000:glibc.malloc.hugetlb=1",
-    "PYTHONPATH": str(ROOT),
+    "PYTHONPATH": str(HOME),
     "OMP_NUM_THREADS": "1",
     "TF_CPP_MIN_LOG_LEVEL": "3",
 }
@@ -64,7 +64,7 @@ def _record(path: Path, entry: str | None, part: int, seconds: int, memory_bytes
             stdin=subprocess.DEVNULL,
             timeout=3 * seconds + 20,
             env={**os.environ, **ENVIRONMENT},
-            cwd=ROOT,
+            cwd=HOME,
             check=False,
         )
     except subprocess.TimeoutExpired:

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from analysis.errors import InputError
-from analysis.paths import ROOT
+from analysis.paths import HOME
 from analysis.workloads.partition import worker as partition_worker
 
 
@@ -38,7 +38,7 @@ def partition(source: bytes, devices: int, timeout_s: float = 900.0) -> str:
             "JAX_PLATFORMS": "cpu",
             "XLA_FLAGS": partition_worker.flags(devices, folder),
             "TF_CPP_MIN_LOG_LEVEL": "3",
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": str(HOME),
         }
         command = [sys.executable, "-m", "analysis.workloads.partition.worker", str(given), str(out), str(devices)]
         try:

@@ -1,0 +1,30 @@
+"""The wheel: the package, and what its commands read of the repository, below `analysis/repository`; the rest is in pyproject.toml."""
+
+from setuptools import find_packages, setup
+
+READ = (
+    "cores",
+    "frozen",
+    "hardware",
+    "measured",
+    "measured_suite",
+    "models",
+    "mtap",
+    "networks",
+    "published",
+    "recorded",
+    "sources",
+    "survey",
+    "workloads",
+)
+WHERE = {"analysis.repository.data": "data", "analysis.repository.examples": "examples"}
+
+setup(
+    packages=[*find_packages(include=["analysis", "analysis.*"]), *WHERE],
+    package_dir=WHERE,
+    package_data={
+        "analysis": ["**/*.html", "**/*.js", "**/*.css"],
+        "analysis.repository.data": [f"{folder}/**/*" for folder in READ],
+        "analysis.repository.examples": ["**/*"],
+    },
+)

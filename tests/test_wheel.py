@@ -1,0 +1,103 @@
+"""The wheel, installed into an environment of its own, answers every command's example in a folder that is no checkout."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from analysis.__main__ import OF_THE_REPOSITORY, RUN, command_names
+from analysis.paths import EXAMPLES, ROOT
+
+LINES = [
+    (folder.name, line)
+    for folder in sorted(EXAMPLES.iterdir())
+    if (folder / RUN).is_file()
+    for line in (folder / RUN).read_text(encoding="utf-8").splitlines()
+]
+PARTS = ("analysis", "data", "examples", "pyproject.toml", "setup.py", "README.md", "LICENSE", "LICENSE-TEXT")
+IGNORED = shutil.ignore_patterns("__pycache__", "results", "datasets")
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The console command of a fresh environment that shares the packages of this one, and nothing of the checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    source.mkdir()
+    for name in PARTS:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, source / name, ignore=IGNORED)
+        else:
+            shutil.copy(ROOT / name, source / name)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "--quiet"]
+    build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", str(folder), str(source)]
+    done = subprocess.run(build, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = folder.glob("*.whl")
+    shutil.rmtree(source)
+    environment = folder / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+    python = environment / "bin" / "python"
+    install = [*pip, "--python", str(python), "install", "--no-deps", "--no-index", "--no-compile", str(wheel)]
+    done = subprocess.run(install, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (site,) = environment.glob("lib/python3.*/site-packages")
+    (site / "shared.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    for path in (ROOT / "analysis").rglob("*.py"):  # what numba compiled for the checkout is good for the same files here
+        place = site / path.relative_to(ROOT)
+        os.utime(place, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
+        for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.nb[ic]"):
+            (place.parent / "__pycache__").mkdir(exist_ok=True)
+            shutil.copy(compiled, place.parent / "__pycache__")
+    return environment / "bin" / "howfast"
+
+
+def _run(command: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    outside = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "ANALYSIS_DATASETS", "NUMBA_CACHE_DIR")}
+    return subprocess.run([command, *arguments], cwd=cwd, env=outside, capture_output=True, text=True)
+
+
+def test_every_command_of_the_wheel_has_an_example() -> None:
+    without = {"data", "measure"}  # the one fetches, the other times this machine: neither has an input
+    assert {name for name, _ in LINES} == set(command_names()) - OF_THE_REPOSITORY - without
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _ in LINES}))
+def test_examples_outside_the_checkout(installed: Path, tmp_path: Path, name: str) -> None:
+    done = _run(installed, name, "--example", str(tmp_path), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = [line for owner, line in LINES if owner == name]
+    assert all(line in done.stdout for line in lines)
+    for line in lines:
+        program, *arguments = line.split()
+        done = _run(installed, *arguments, cwd=tmp_path)
+        assert program == "howfast" and done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+        outputs = [arguments[place + 1] for place, word in enumerate(arguments) if word == "--out"]
+        assert all((tmp_path / out).exists() for out in outputs), line
+
+
+def test_the_rest_says_that_it_needs_the_repository(installed: Path, tmp_path: Path) -> None:
+    done = _run(installed, "book", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: book works on the repository, which an installed package is not: run it in a clone\n",
+    )
+    listed = _run(installed, cwd=tmp_path).stdout
+    assert "  collectives" in listed and "  book" not in listed
+
+
+def test_the_face_is_lazy_and_whole(installed: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys, analysis; assert not [m for m in sys.modules if m.startswith('analysis.')], 'loads a module'\n"
+        "assert 'repository' in analysis.__path__[0] or 'site-packages' in analysis.__file__\n"
+        "assert all(callable(getattr(analysis, name)) for name in analysis.FACE)\n"
+        "assert analysis.device('h100').memory_bytes > 79e9"
+    )
+    done = _run(installed.parent / "python", "-c", code, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
