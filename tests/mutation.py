@@ -157,7 +157,7 @@ class Quickest:
         self.seen[report.nodeid] = self.seen.get(report.nodeid, 0.0) + report.duration
 
 
-def run_tests(room: Room, plugin: Quickest) -> int:
+def run_tests(room: Room, plugin: Quickest, match: str = "") -> int:
     """pytest's exit status on a room's tests, without its words."""
     import hypothesis
     import pytest
@@ -175,11 +175,13 @@ def run_tests(room: Room, plugin: Quickest) -> int:
         "no:warnings",
         *(f"tests/{name}" for name in room.tests.split()),
     ]
+    if match:
+        arguments += ["-k", match]
     with redirect_stdout(silent), redirect_stderr(silent):
         return int(pytest.main(arguments, plugins=[plugin]))
 
 
-def survives(room: Room, module: str, index: int, seconds: dict[str, float], limit: float, cpu_s: float) -> tuple[bool, str]:
+def survives(room: Room, module: str, index: int, seconds: dict[str, float], limit: float, cpu_s: float, match: str) -> tuple[bool, str]:
     """Whether the room's tests pass with one place of a module changed, and what was changed."""
     path = ROOT / "analysis" / f"{module}.py"
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -198,7 +200,7 @@ def survives(room: Room, module: str, index: int, seconds: dict[str, float], lim
             ]:
                 del sys.modules[name]
             sys.meta_path.insert(0, Finder("analysis." + module.replace("/", "."), path, tree))  # type: ignore[arg-type]
-            status = run_tests(room, Quickest(seconds, limit))
+            status = run_tests(room, Quickest(seconds, limit), match)
         finally:
             os._exit(min(status, 100))
     _, ended = os.waitpid(child, 0)
@@ -214,6 +216,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--slow", type=float, default=3.0, help="tests above so many seconds are left out")
     parser.add_argument("--only", default="", help="numbers of mutants, with commas")
+    parser.add_argument("--match", default="", help="only tests of these names (pytest -k), such as those added for the survivors")
     parser.add_argument("--write", choices=["killed", "killed_after"], help="column of data/evaluation/mutation.csv to write")
     chosen = parser.parse_args()
     if chosen.rooms or not chosen.room:
@@ -224,7 +227,7 @@ def main() -> None:
         os.execve(sys.executable, [sys.executable, "-m", "tests.mutation", *sys.argv[1:]], {**os.environ, "NUMBA_DISABLE_JIT": "1"})
     everything = Quickest({}, 1e9)
     began = time.process_time()
-    if run_tests(room, everything) != 0:
+    if run_tests(room, everything, chosen.match) != 0:
         raise SystemExit("the tests fail without any change")
     passed_s = time.process_time() - began
     sites = [
@@ -236,7 +239,7 @@ def main() -> None:
     numbers = [int(number) for number in chosen.only.split(",") if number] or list(range(len(sample)))
     survivors = []
     for number in numbers:
-        lives, said = survives(room, *sample[number], everything.seen, chosen.slow, 3 * passed_s + 10)
+        lives, said = survives(room, *sample[number], everything.seen, chosen.slow, 3 * passed_s + 10, chosen.match)
         if lives:
             survivors.append(number)
             print(f"{number}: {said}", flush=True)
@@ -251,6 +254,8 @@ def main() -> None:
         table = read_csv(path, keep_default_na=False, dtype=object).set_index("room", drop=False)
         row = {"room": chosen.room, "modules": "; ".join(Path(name).name for name in room.modules.split()), "sites": len(sites)}
         row |= {"mutants": len(sample), chosen.write: killed, "tests": room.tests}
+        if chosen.only:
+            row[chosen.write] = int(table.loc[chosen.room, "killed"]) + killed
         if chosen.write == "killed":
             row |= {"killed_after": row["killed"], "note": f"seed {chosen.seed}; {left_out} slow tests left out"}
         for column, value in row.items():

@@ -252,3 +252,50 @@ def test_sign_flips_are_scipys_exact_permutation_test(values: list[float]) -> No
     expected = stats.permutation_test((values,), np.mean, permutation_type="samples", n_resamples=np.inf).pvalue
     assert found.p_value == pytest.approx(expected)
     assert found.smallest_p == pytest.approx(2 / 2 ** len(values))
+
+
+def test_the_least_that_a_statistic_takes() -> None:
+    """Two values correlate, and values one apart differ; one value more or less is refused."""
+    assert [of([0.0, 1.0], [0.0, 1.0]) for of in (s.pearson, s.spearman)] == pytest.approx([1.0, 1.0])
+    assert math.isnan(s.pearson([1.0, 1.0], [0.0, 1.0])) and math.isnan(s.spearman([0.0, 1.0], [1.0, 1.0]))
+    assert s.rae([0.0, 1.0], [0.0, 0.0]) == 1.0
+    with pytest.raises(ValueError, match="differ"):
+        s.rae([1.0, 1.0], [0.0, 1.0])
+    assert s.top_k([1.0, 2.0], [1.0, 2.0], 1) == 1.0
+    with pytest.raises(ValueError, match="from 1 to 2"):
+        s.top_k([1.0, 2.0], [1.0, 2.0], 0)
+    for bad in ([1.0], [1.0, math.nan], [1.0, math.inf, 2.0], [1.0] * 21):
+        with pytest.raises(ValueError, match="finite differences"):
+            s.sign_flip_test(bad)
+    for bad_pair in (([0, 2], [0, 1]), ([0, 1], [2, 0]), ([0, -1], [0, 1]), ([], [])):
+        with pytest.raises(ValueError, match="grades from 0 to 1"):
+            s.cohen_kappa(*bad_pair, levels=2)
+    assert s.cohen_kappa([0, 1], [0, 1], levels=2) == 1.0
+
+
+def test_permutations_that_differ_only_by_rounding_are_equally_extreme() -> None:
+    """Three of four values tie: 6 of the 24 orders put the largest on the largest, whatever order the sums are taken in."""
+    found = s.exact_permutation_test([0.1, 0.1, 0.1, 0.7], [0.3, 0.1, 0.2, 0.9], "pearson", "greater")
+    assert (found.p_value, found.smallest_p) == (6 / 24, 6 / 24)
+    assert s.exact_permutation_test([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0, 3.0], "spearman", "greater").smallest_p == 1 / 24
+
+
+def test_cluster_bootstrap_draws_whole_clusters() -> None:
+    """Two clusters of two rows: four rows each time, of a cluster either both or none; the draws of seed 0 unless asked otherwise."""
+    seen: list[tuple[float, ...]] = []
+
+    def noted(rows: np.ndarray) -> float:
+        seen.append(tuple(rows))
+        return float(rows.mean())
+
+    found = s.cluster_bootstrap(noted, ["a", "b", "a", "b"], [0.0, 1.0, 0.0, 1.0], resamples=50)
+    assert {tuple(sorted(rows)) for rows in seen} == {(0.0,) * 4, (0.0, 0.0, 1.0, 1.0), (1.0,) * 4}
+    values = [0.3, 1.1, 2.7, 4.0, 0.2, 0.9, 5.0]
+    assert s.cluster_bootstrap(np.mean, list("abcdefg"), values, resamples=30) == s.cluster_bootstrap(
+        np.mean, list("abcdefg"), values, resamples=30, seed=0
+    )
+    assert found.value == 0.5
+    with pytest.raises(ValueError, match="undefined on every resample"):
+        s.cluster_bootstrap(lambda rows: math.nan, ["a", "b"], [0.0, 1.0], resamples=3)
+    once = s.cluster_bootstrap(lambda rows, left=iter([1.0]): next(left, math.nan), ["a", "b"], [0.0, 1.0], resamples=3)
+    assert (once.low, once.high) == (1.0, 1.0)
