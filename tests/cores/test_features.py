@@ -156,7 +156,7 @@ def test_what_repeats_is_predictable_and_what_is_random_is_not() -> None:
     )
     wrong = program_features(random_branch, CORES).numbers[:, [NAMES.index(name) for name in SURPRISES]]
     share = wrong[np.array(ops) == OpClass.BRANCH].mean(axis=0)
-    assert (share[:4] > 0.4).all() and (share[:4] < 0.6).all()
+    assert np.abs(share[:4] - 0.5).max() < 4.5 * 0.5 / turns**0.5  # nobody can do better than a coin, or worse
     pcs = ([0, 4] * 8 + [8]) * 400
     ops = ([OpClass.INT_ALU, OpClass.BRANCH] * 8 + [OpClass.JUMP]) * 400
     loop = trace_of(

@@ -89,14 +89,14 @@ def test_memory_helps_on_code_that_was_seen(programs: list[Program], parts: list
         accuracy(truth[:, 0], predict(trunk, one.features, blocks).likely[:, 0]).exact
         for trunk in (trained.trunk, without_memory(trained.trunk))
     ]
-    assert exact[0] >= exact[1] - 0.01
+    assert exact[0] > exact[1]
 
 
 @pytest.mark.parametrize("kind", ["lstm", "bilstm"])
 def test_the_papers_network_learns(programs: list[Program], parts: list[np.ndarray], kind: str) -> None:
     setting = PaperSetting(kind=kind, width=16, layers=1, steps=60, batch=16, rate=1e-2, checks=3)
     result = train_paper(programs, parts, 0, setting)
-    assert result.validation[-1] < result.validation[0] or result.kept_step > 0
+    assert min(result.validation) < result.validation[0] and result.kept_step > 0
     one, blocks = programs[0], blocks_to_test(parts[0])
     truth = one.latency[indices(blocks, len(one)), 0]
     got = predict_paper(result.model, one.raw, blocks)
