@@ -13,7 +13,12 @@ app = typer.Typer(help=__doc__, add_completion=False)
 @app.callback(invoke_without_command=True)
 def main(
     context: typer.Context,
-    suite: Annotated[str, typer.Option(help="quick (about two minutes) or full (more than 1,500 shapes)")] = "quick",
+    suite: Annotated[
+        str,
+        typer.Option(
+            help="quick (about two minutes), full (more than 1,500 shapes) or composition (models and their operators, in CPU time)"
+        ),
+    ] = "quick",
     out: Annotated[Path, typer.Option(help="folder for the tables and machine.json")] = Path("_build/measured"),
     devices: Annotated[str, typer.Option(help="comma-separated, such as jax-1t-fp32,onnxruntime-2t-fp32; default: all there are")] = "",
     cores: Annotated[str, typer.Option(help="comma-separated cores to measure on; default: the last ones")] = "",
@@ -30,8 +35,8 @@ def main(
     from analysis.measuring.campaign import check_folder, measure_suite, noise_lines, write
     from analysis.measuring.devices import choose_cores, default_devices, has_cuda, has_nvidia_gpu, parse
 
-    if suite not in ("quick", "full"):
-        raise InputError(f"no suite {suite!r}; expected quick or full", key="--suite")
+    if suite not in ("quick", "full", "composition"):
+        raise InputError(f"no suite {suite!r}; expected quick, full or composition", key="--suite")
     if only not in ("", "operators", "models"):
         raise InputError(f"expected operators or models, got {only!r}", key="--only")
     if not all(part.strip().isdigit() for part in cores.split(",") if cores):

@@ -144,7 +144,7 @@ def measure_suite(
         return True
 
     def ask(session: Session, request: dict[str, Any], what: str) -> dict[str, Any]:
-        return {**_quieter(session, request, what), "at_s": round(time.monotonic() - started_s, 1)}
+        return {**_quieter(session, {**request, "clock": suite.clock}, what), "at_s": round(time.monotonic() - started_s, 1)}
 
     with ExitStack() as stack:
         sessions = []
@@ -193,6 +193,7 @@ def measure_suite(
         "kit_version": KIT_VERSION,
         "suite": suite_name,
         "budget_s": suite.budget_s,
+        "clock": suite.clock,
         "machine": machine(),
         "devices": described,
         "began": began,

@@ -3,7 +3,7 @@
     python -m analysis.measuring.worker jax-1t-fp32 1      (device, cores)
 
 Requests: {"operator": [kind, size, variant], "budget_s": s}; {"model": name, "arguments": {...}, "budget_s": s}; or
-{"peak": what, "budget_s": s}.
+{"peak": what, "budget_s": s}; with "clock": "cpu" the process's own CPU time is measured, which others on the machine hardly disturb.
 An answer holds the timing, or {"unsupported": why}, also when the runtime
 itself refuses, for want of memory or of a kernel. The first line written is {"ready": facts}.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from typing import Any
 
 
@@ -68,7 +69,8 @@ def serve(device_name: str, cores: tuple[int, ...]) -> None:
                 from analysis.measuring.peaks import prepare_peak
 
                 run = prepare_peak(request["peak"], device.threads)
-            answer.update(measure(run, request["budget_s"]).row())
+            clock = time.process_time if request.get("clock") == "cpu" else time.perf_counter
+            answer.update(measure(run, request["budget_s"], clock).row())
             answer["control_arithmetic_s"], answer["control_copy_s"] = control.measure()
         except Unsupported as reason:
             answer = {"unsupported": str(reason)}

@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 
 from analysis import datasets
 from analysis.composition.case_files import answer_file
-from analysis.composition.training import shapes, sources
+from analysis.composition.training import gap, interval, shapes, sources
 from analysis.composition.training.answers import COLUMNS, answers
 from analysis.composition.training.cases import case
+from analysis.composition.training.kernels import kernels_of
 from analysis.composition.training.memory import fits, memory, settle
 from analysis.composition.training.step import BREAKDOWN, PRIOR, Plans, step
 from analysis.composition.training.work import parts
 from analysis.errors import InputError
+from analysis.operators.kernels.library import KernelLibrary
 
 LLAMA_H100 = {
     "model": "LLAMA3_70B", "system": "DGX-H100", "gpus": "64", "precision": "FP8", "global_batch": "256", "micro_batch": "1",
@@ -165,3 +167,30 @@ def test_the_vocabulary_is_padded_as_megatron_does() -> None:
     assert case(row).padded_vocabulary == 50304
     assert case({**GPT, "vocabulary": "50257", "tensor_parallel": "8", "data_parallel": "8"}).padded_vocabulary == 51200
     assert np.isfinite(one(row)["step_time_s"])
+
+
+def test_parts_of_the_gap_add_up_to_it_and_a_sum_of_kernels_holds_no_share() -> None:
+    rows = (LLAMA_H100, MPT, {**LLAMA_H100, "tensor_parallel": "8", "pipeline_parallel": "1", "virtual_pipeline": "1"})
+    cases = [settle(case(row)) for row in rows]
+    work, plans, measured = parts(cases), Plans.of(cases), np.array([25.0, 1.0, 30.0])
+    found, other = gap.split(work, plans, PRIOR, measured), gap.split(work, plans, 1.3 * PRIOR, measured)
+    assert sum(found[name] for name in gap.GAP_PARTS) == pytest.approx(found["gamma"])
+    assert found["kernels_s"] * (1 + found["gamma"]) == pytest.approx(measured)
+    assert other["kernels_s"] == pytest.approx(found["kernels_s"])
+    assert all((found[name] >= 0).all() for name in ("missing_operators", "communication", "launch_and_host", "scheduling"))
+
+
+def test_products_and_attention_on_hopper_are_the_measured_kernels() -> None:
+    """KernelLibrary, fastest framework of each shape: 16-bit products as they are, 8-bit ones less the quantisation of their input."""
+    kernels, size = kernels_of("H100-SXM5-80GB"), np.array([8192.0])
+    tables = [KernelLibrary.load().on("h100_sxm", framework) for framework in ("vllm", "trtllm", "sglang")]
+    assert kernels.gemm_s(size, size, size, "bf16") == pytest.approx(min(table.gemm(size, size, size, "bf16").s for table in tables))
+    eight = kernels.gemm_s(size, size, size, "fp8")
+    assert eight < min(table.gemm(size, size, size, "fp8").s for table in tables)
+    assert eight > 2 * 8192**3 / 1978.9e12
+
+
+def test_intervals_are_wider_the_fewer_sources_taught_them() -> None:
+    """Student's t: 2.132 at 95 % and 4 degrees of freedom, times sqrt(1 + 1/5), over 1.645."""
+    assert interval.few(5) == pytest.approx(2.1318 * np.sqrt(1.2) / 1.6449, rel=1e-3)
+    assert interval.few(2) > interval.few(3) > interval.few(30) > 1

@@ -9,41 +9,24 @@ import pandas as pd
 
 from analysis.composition.batch.cases import read
 from analysis.composition.batch.model import NAMES, Table, latency
-from analysis.configs import Strict, read_yaml
+from analysis.composition.training.shares import ShareFile
+from analysis.configs import read_yaml
 from analysis.paths import DATA
 
 COLUMNS = ("latency_s", "lower_s", "upper_s", "throughput_tokens_per_s", "status")
 
 
-class FittedShare(Strict):
-    """One share as the file has it."""
-
-    value: float
-    prior: float
-    spread: float
-    meaning: str
-
-
-class BatchFile(Strict):
-    """`data/models/batch_step.yaml`."""
-
-    split: str
-    shares: dict[str, FittedShare]
-    stretch: dict[str, tuple[float, float]]
-    hashes: dict[str, str]
-
-
 @cache
-def fitted() -> BatchFile:
+def fitted() -> ShareFile:
     """The committed shares and the interval's stretch."""
-    return read_yaml(DATA / "models" / "batch_step.yaml", BatchFile)
+    return read_yaml(DATA / "models" / "batch_step.yaml", ShareFile)
 
 
 ONE_SIBLING = 2.0
 """A platform with one device in the fit (AMD): its interval is this much wider than NVIDIA's, which has two; nothing calibrates it."""
 
 
-def _bounds(model: BatchFile, platform: str) -> tuple[float, float]:
+def _bounds(model: ShareFile, platform: str) -> tuple[float, float]:
     """Ends of the interval as logarithms over the answer."""
     lower, upper = model.stretch["NVIDIA"]
     if platform == "NVIDIA":

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from analysis.composition.case_files import count, read_rows
 from analysis.composition.training import shapes
-from analysis.composition.training.shapes import Experts, Shape
+from analysis.composition.training.shapes import Shape
 from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.hardware.devices import Device
@@ -49,125 +49,6 @@ FRAMEWORK_NAMES = {
 
 BENCHMARK_DEVICES = {"a100": "A100-SXM4-40GB", "intelmax1550": "Max-1550", "intelpvc": "Max-1550", "gh200": "GH200-96GB"}
 """What the benchmark's names mean: its A100 are Polaris's of 40 GB (docs.alcf.anl.gov/polaris), its GH200 has 96 GB (arXiv:2411.00136)."""
-
-SHAPES = {
-    "qwen/qwen2-7b": Shape(
-        hidden=3584,
-        vocabulary=152064,
-        heads=28,
-        kv_heads=4,
-        head_size=128,
-        attention_layers=28,
-        dense_layers=28,
-        dense_width=18944,
-        blocks=28,
-    ),
-    "qwen/qwen2-72b": Shape(
-        hidden=8192,
-        vocabulary=152064,
-        heads=64,
-        kv_heads=8,
-        head_size=128,
-        attention_layers=80,
-        dense_layers=80,
-        dense_width=29568,
-        blocks=80,
-    ),
-    "qwen/qwen1.5-7b": Shape(
-        hidden=4096,
-        vocabulary=151936,
-        heads=32,
-        kv_heads=32,
-        head_size=128,
-        attention_layers=32,
-        dense_layers=32,
-        dense_width=11008,
-        blocks=32,
-    ),
-    "mistralai/mistral-7b-v0.1": Shape(
-        hidden=4096,
-        vocabulary=32000,
-        heads=32,
-        kv_heads=8,
-        head_size=128,
-        attention_layers=32,
-        dense_layers=32,
-        dense_width=14336,
-        blocks=32,
-    ),
-    "mistralai/mixtral-8x7b-v0.1": Shape(
-        hidden=4096,
-        vocabulary=32000,
-        heads=32,
-        kv_heads=8,
-        head_size=128,
-        attention_layers=32,
-        expert_layers=32,
-        blocks=32,
-        experts=Experts(count=8, per_token=2, width=14336),
-    ),
-    "deci/decilm-7b": Shape(
-        hidden=4096,
-        vocabulary=32000,
-        heads=32,
-        kv_heads=2,
-        head_size=128,
-        attention_layers=32,
-        dense_layers=32,
-        dense_width=14336,
-        blocks=32,
-    ),
-    "baai/aquila-7b": Shape(
-        hidden=4096,
-        vocabulary=100008,
-        heads=32,
-        kv_heads=32,
-        head_size=128,
-        attention_layers=32,
-        dense_layers=32,
-        dense_width=11008,
-        blocks=32,
-    ),
-    "eleutherai/gpt-j-6b": Shape(
-        hidden=4096,
-        vocabulary=50400,
-        heads=16,
-        kv_heads=16,
-        head_size=256,
-        attention_layers=28,
-        dense_layers=28,
-        dense_width=16384,
-        gated=False,
-        blocks=28,
-    ),
-    "bigscience/bloom-7b1": Shape(
-        hidden=4096,
-        vocabulary=250880,
-        heads=32,
-        kv_heads=32,
-        head_size=128,
-        attention_layers=30,
-        dense_layers=30,
-        dense_width=16384,
-        gated=False,
-        blocks=30,
-        tied=True,
-    ),
-    "facebook/opt-6.7b": Shape(
-        hidden=4096,
-        vocabulary=50272,
-        heads=32,
-        kv_heads=32,
-        head_size=128,
-        attention_layers=32,
-        dense_layers=32,
-        dense_width=16384,
-        gated=False,
-        blocks=32,
-        tied=True,
-    ),
-}
-"""Models of the benchmark that the other files lack (their config.json at huggingface.co/<name>)."""
 
 
 @dataclass(frozen=True)
@@ -218,17 +99,15 @@ def hardware(text: str) -> Hardware:
     return Hardware(device, platform, DIES.get(device.name, 1), link.per_direction.value if link else 50e9)
 
 
-def _whole(row: dict[str, str], *names: str) -> int:
+def _first(row: dict[str, str], *names: str) -> int:
+    """The first of some columns that is filled."""
     for name in names:
         text = row.get(name, "").strip()
         if text:
-            try:
-                value = float(text)
-            except ValueError:
-                raise InputError(f"{name} {text!r} is not a number") from None
-            if not math.isfinite(value) or value < 1 or value != int(value):
+            value = count(row, name)
+            if value is None:
                 raise InputError(f"{name} {text!r} must be a whole number, at least 1")
-            return int(value)
+            return value
     raise InputError(f"{names[0]} is missing")
 
 
@@ -246,20 +125,18 @@ def case(raw: dict[str, str]) -> Case:
     if framework is None:
         raise InputError(f"framework {row.get('framework', '')!r} is not covered ({', '.join(FRAMEWORKS)})")
     name = row.get("model", "").strip()
-    shape = SHAPES.get(name.lower())
-    if shape is None:
-        shape = shapes.load(name).shape
+    shape = shapes.load(name).shape
     if shape.latent or shape.state_space:
         raise InputError(f"{name}: latent attention and state-space layers are not covered here")
     found = Case(
         hardware=hardware(where),
-        devices=_whole({"devices": "1", **row}, "devices"),
+        devices=_first({"devices": "1", **row}, "devices"),
         framework=framework,
         name=name,
         shape=shape,
-        input_tokens=_whole(row, "input_tokens", "input_output_tokens"),
-        output_tokens=_whole(row, "output_tokens", "input_output_tokens"),
-        batch=_whole(row, "batch_size", "batch"),
+        input_tokens=_first(row, "input_tokens", "input_output_tokens"),
+        output_tokens=_first(row, "output_tokens", "input_output_tokens"),
+        batch=_first(row, "batch_size", "batch"),
     )
     memory = max(found.hardware.device.memory.high, found.hardware.device.memory_bytes) * found.devices
     if found.hardware.platform == "SambaNova":
@@ -271,13 +148,4 @@ def case(raw: dict[str, str]) -> Case:
 
 def read(frame: pd.DataFrame) -> tuple[list[Case | None], list[str]]:
     """Every row of a table (cells as text), and why those that could not be read could not."""
-    cases: list[Case | None] = []
-    reasons: list[str] = []
-    for row in frame.astype(str).to_dict("records"):
-        try:
-            cases.append(case({str(key): str(value) for key, value in row.items()}))
-            reasons.append("")
-        except InputError as error:
-            cases.append(None)
-            reasons.append(error.message)
-    return cases, reasons
+    return read_rows(frame, case)

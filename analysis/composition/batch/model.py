@@ -9,17 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.composition.batch.cases import FRAMEWORKS, PLATFORMS, Case
+from analysis.composition.training.shares import Share
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Share:
-    """A fitted number: its prior, the spread of its logarithm, and what it means."""
-
-    prior: float
-    spread: float
-    meaning: str
 
 
 SHARES: dict[str, Share] = {

@@ -7,22 +7,21 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-import yaml
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from analysis.composition.batch.cases import Case, read
-from analysis.composition.batch.model import NAMES, PRIOR, SHARES, SPREAD, Table, latency
+from analysis.composition.batch.model import PRIOR, SHARES, SPREAD, Table, latency
+from analysis.composition.training.shares import quantiles, soft, write
 from analysis.datasets import find
 from analysis.paths import DATA
-from analysis.tables import read_csv, write_atomic
+from analysis.tables import read_csv
 
 Floats = NDArray[np.float64]
 
 MODEL = DATA / "models" / "batch_step.yaml"
 NOISE, WEIGHT = 0.12, 60.0
 KEYS = ["hardware", "devices", "framework", "model", "input_output_tokens", "batch_size"]
-LEVEL = 0.9
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ def fit(seen: Runs) -> Floats:
 
     def residuals(logs: Floats) -> Floats:
         z = np.log(latency(table, PRIOR * np.exp(logs))["total"] / seen.latency_s) / NOISE
-        return np.concatenate([scale * np.sign(z) * np.sqrt(2 * (np.sqrt(1 + z**2) - 1)), logs / SPREAD])
+        return np.concatenate([scale * soft(z), logs / SPREAD])
 
     return np.asarray(PRIOR * np.exp(least_squares(residuals, np.zeros(len(PRIOR)), max_nfev=25).x))
 
@@ -136,14 +135,6 @@ def stretches(seen: Runs, errors: dict[tuple[str, str], Floats], hidden: str = "
         chosen = [values for (device, other), values in errors.items() if other == hidden and device != hidden and kinds[device] == kind]
         found[kind] = quantiles(np.concatenate(chosen), np.concatenate([np.full(len(v), 1 / len(v)) for v in chosen]))
     return found
-
-
-def quantiles(values: Floats, weights: Floats) -> tuple[float, float]:
-    """Weighted lower and upper quantile at `LEVEL`."""
-    order = np.argsort(values)
-    below = (np.cumsum(weights[order]) - 0.5 * weights[order]) / weights.sum()
-    tail = (1 - LEVEL) / 2
-    return float(np.interp(tail, below, values[order])), float(np.interp(1 - tail, below, values[order]))
 
 
 def left_out(seen: Runs, errors: dict[tuple[str, str], Floats]) -> pd.DataFrame:
@@ -182,11 +173,7 @@ def baseline(others: Runs, own: Runs) -> Floats:
 def freeze(seen: Runs, errors: dict[tuple[str, str], Floats]) -> None:
     """Write the shipped shares: fitted on every device, the interval from each device left out."""
     shares = fit(seen)
-    content = {
-        "split": "shares: every device of llm_inference_bench (shipped); stretch: each device predicted with itself left out",
-        "shares": {name: {"value": float(f"{value:.6g}"), **vars(SHARES[name])} for name, value in zip(NAMES, shares, strict=True)},
-        "stretch": {name: [float(f"{bound:.6g}") for bound in bounds] for name, bounds in stretches(seen, errors).items()},
-        "hashes": {"llm_inference_bench/results": hashlib.sha256(find("llm_inference_bench/results").read_bytes()).hexdigest()},
-    }
-    text = "# Written by analysis.composition.batch.study.freeze (full tier of the notebook measured_suite).\n"
-    write_atomic(MODEL, (text + yaml.safe_dump(content, sort_keys=False, width=150)).encode())
+    split = "shares: every device of llm_inference_bench (shipped); stretch: each device predicted with itself left out"
+    hashes = {"llm_inference_bench/results": hashlib.sha256(find("llm_inference_bench/results").read_bytes()).hexdigest()}
+    writer = "analysis.composition.batch.study.freeze (full tier of the notebook measured_suite)"
+    write(MODEL, split, SHARES, shares, stretches(seen, errors), hashes, writer)

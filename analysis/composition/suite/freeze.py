@@ -10,9 +10,11 @@ from scipy.stats import kendalltau
 
 from analysis.composition.suite.rows import PARTS, rows
 from analysis.composition.training.step import BREAKDOWN
+from analysis.paths import DATA
 from analysis.statistics import cluster_bootstrap
 from analysis.tables import write_csv
 
+GAP = DATA / "frozen" / "composition_gap_measured"
 PARTS_S = [f"{name}_s" for name in BREAKDOWN]
 """Columns of a predicted step's parts."""
 
@@ -57,9 +59,12 @@ def training(folder: Path, write_model: bool) -> None:
     Args:
         folder: to write to; write_model: also write the shipped shares.
     """
-    from analysis.composition.training import study
+    from analysis.composition.training import gap, study
 
     prepared = study.prepare()
+    found = gap.gaps(prepared)
+    rounded = {name: 5 for name in found.columns if found[name].dtype == float and name != "kernels_s"}
+    write_csv(found.round(rounded), GAP / "training_gap.csv")
     found = study.left_out(prepared)
     kept = ["row_id", "predicted_s", "lower_s", "upper_s", "baseline_s", *PARTS_S]
     write_csv(found[kept], folder / "training_predictions.csv")

@@ -2,5 +2,6 @@
 
 shapes (what a model is made of) -> cases (what a row says, and what is assumed) -> work (seconds of each part, from the kernel models)
 -> step (parts put together with a few fitted shares) -> memory (what a GPU must hold) -> fit (the shares) and interval (the doubt)
--> answers (the table that comes out); sources reads the measured runs, study scores them with the judged source left out.
+-> answers (the table that comes out); sources reads the measured runs, study scores them with the judged source left out; gap says
+how far a measured step is from the sum of its kernels, and what lies between.
 """

@@ -12,30 +12,13 @@ from numpy.typing import NDArray
 from analysis.composition.training import interval
 from analysis.composition.training.cases import Case, read
 from analysis.composition.training.memory import GIB, capacity_bytes, fits, memory, settle
+from analysis.composition.training.shares import ShareFile
 from analysis.composition.training.step import NAMES, Plans, step
 from analysis.composition.training.work import parts
-from analysis.configs import Strict, read_yaml
+from analysis.configs import read_yaml
 from analysis.paths import DATA
 
 COLUMNS = ("step_time_s", "lower_s", "upper_s", "tokens_per_s_per_gpu", "memory_gib", "fits", "assumed", "status")
-
-
-class FittedShare(Strict):
-    """One share as the file has it."""
-
-    value: float
-    prior: float
-    spread: float
-    meaning: str
-
-
-class StepFile(Strict):
-    """`data/models/training_step.yaml`."""
-
-    split: str
-    shares: dict[str, FittedShare]
-    stretch: dict[str, tuple[float, float]]
-    hashes: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -49,7 +32,7 @@ class Fitted:
 @cache
 def fitted() -> Fitted:
     """The committed shares."""
-    content = read_yaml(DATA / "models" / "training_step.yaml", StepFile)
+    content = read_yaml(DATA / "models" / "training_step.yaml", ShareFile)
     return Fitted(np.array([content.shares[name].value for name in NAMES]), dict(content.stretch))
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 import pandas as pd
 
+from analysis.composition.case_files import count, number, read_rows
 from analysis.composition.training import shapes
 from analysis.composition.training.shapes import Shape
 from analysis.errors import InputError
@@ -142,28 +143,6 @@ class Case:
         return math.ceil(self.shape.vocabulary / unit) * unit
 
 
-def _number(row: dict[str, str], key: str) -> float | None:
-    text = str(row.get(key, "") or "").strip().replace(",", "")
-    if text.lower() in ("", "n/a", "na", "nan", "none", "-"):
-        return None
-    try:
-        value = float(text)
-    except ValueError:
-        raise InputError(f"{key} {text!r} is not a number") from None
-    if not math.isfinite(value) or value < 0:
-        raise InputError(f"{key} {text!r} must be a finite number, not negative")
-    return value
-
-
-def _count(row: dict[str, str], key: str, least: int = 1) -> int | None:
-    value = _number(row, key)
-    if value is None:
-        return None
-    if value != int(value) or value < least:
-        raise InputError(f"{key} {value:g} must be a whole number, at least {least}")
-    return int(value)
-
-
 def machine_of(text: str) -> Machine:
     """The machine that a cell names: DGX-GB200, h100_80gb, A100-SXM4-80GB.
 
@@ -202,7 +181,7 @@ def case(raw: dict[str, str]) -> Case:
         row.setdefault(OTHER_NAMES.get(key.strip(), key.strip()), str(value))
     assumed: list[str] = []
     where = (row.get("system") or row.get("device") or "").strip()
-    gpus = _count(row, "gpus")
+    gpus = count(row, "gpus")
     if gpus is None:
         raise InputError("gpus is missing")
     if where:
@@ -211,29 +190,29 @@ def case(raw: dict[str, str]) -> Case:
         machine = UNNAMED
         assumed.append("eight A100 of 80 GB a node, 800 Gbit/s between nodes")
     device = devices.load(machine.device)
-    sequence = _count(row, "sequence_length")
+    sequence = count(row, "sequence_length")
     if sequence is None:
         raise InputError("sequence_length is missing")
     named = _model(row, sequence, assumed)
     sharding = row.get("sharding", "").strip().upper()
     old = device.architecture in ("volta", "ampere") and not sharding
-    tensor, pipeline = _count(row, "tensor_parallel") or 1, _count(row, "pipeline_parallel") or 1
-    context, expert = _count(row, "context_parallel") or 1, _count(row, "expert_parallel") or 1
-    virtual = _count(row, "virtual_pipeline", 0) or 1
+    tensor, pipeline = count(row, "tensor_parallel") or 1, count(row, "pipeline_parallel") or 1
+    context, expert = count(row, "context_parallel") or 1, count(row, "expert_parallel") or 1
+    virtual = count(row, "virtual_pipeline", 0) or 1
     if gpus % (tensor * pipeline * context):
         raise InputError(f"{gpus} GPUs do not divide by tensor {tensor} x pipeline {pipeline} x context {context}")
     data = gpus // (tensor * pipeline * context)
-    given = _count(row, "data_parallel")
+    given = count(row, "data_parallel")
     if given is not None and given != data:
         raise InputError(f"data_parallel {given} x tensor {tensor} x pipeline {pipeline} x context {context} is not {gpus} GPUs")
-    batch = _number(row, "global_batch")
-    micro = _number(row, "micro_batch")
+    batch = number(row, "global_batch")
+    micro = number(row, "micro_batch")
     if not batch:
         raise InputError("global_batch is missing")
     if not micro:
         micro = 1.0
         assumed.append("micro_batch 1")
-    accumulation = _count(row, "accumulation") or 0
+    accumulation = count(row, "accumulation") or 0
     if not accumulation and micro * data > batch * 1.0001:
         raise InputError(f"micro_batch {micro:g} x data_parallel {data} is more than global_batch {batch:g}")
     text = row.get("precision", "").strip()
@@ -255,7 +234,7 @@ def case(raw: dict[str, str]) -> Case:
     if expert > 1 and (not shape.experts or shape.experts.count % expert):
         raise InputError(f"expert_parallel {expert} does not divide the experts of {named.name}")
     flag = row.get("fsdp", "").strip().lower()
-    fsdp = float(flag[0] == "t") if flag[:1] in ("t", "f") else _number(row, "fsdp")
+    fsdp = float(flag[0] == "t") if flag[:1] in ("t", "f") else number(row, "fsdp")
     sharded = bool(fsdp) or sharding in ("FULL_SHARD", "SHARD_GRAD_OP")
     recompute = _recompute(row, assumed, old)
     kind = row.get("kind", "").strip().lower()
@@ -299,12 +278,12 @@ def _model(row: dict[str, str], sequence: int, assumed: list[str]) -> shapes.Nam
                 raise
         else:
             return named
-    hidden, heads, layers = _count(row, "hidden_size"), _count(row, "attention_heads"), _count(row, "layers")
+    hidden, heads, layers = count(row, "hidden_size"), count(row, "attention_heads"), count(row, "layers")
     if not (hidden and heads and layers):
         raise InputError("neither a model nor hidden_size, attention_heads and layers")
     if hidden % heads:
         raise InputError(f"hidden_size {hidden} does not divide by attention_heads {heads}")
-    vocabulary = _count(row, "vocabulary")
+    vocabulary = count(row, "vocabulary")
     if not vocabulary:
         vocabulary = 51200
         assumed.append("vocabulary 51,200 and a feed-forward layer four times as wide (GPT)")
@@ -331,13 +310,4 @@ def settled(item: Case, recompute: str, why: str) -> Case:
 
 def read(frame: pd.DataFrame) -> tuple[list[Case | None], list[str]]:
     """Every row of a table (cells as text), and why those that could not be read could not."""
-    cases: list[Case | None] = []
-    reasons: list[str] = []
-    for row in frame.astype(str).to_dict("records"):
-        try:
-            cases.append(case({str(key): str(value) for key, value in row.items()}))
-            reasons.append("")
-        except InputError as error:
-            cases.append(None)
-            reasons.append(error.message if hasattr(error, "message") else str(error))
-    return cases, reasons
+    return read_rows(frame, case)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from analysis.composition.training.shares import soft
 from analysis.composition.training.sources import Runs
 from analysis.composition.training.step import PRIOR, SPREAD, Plans, step
 from analysis.composition.training.work import Parts, parts
@@ -83,7 +84,7 @@ def fit(sources: Sequence[Prepared]) -> Floats:
         parts_of = []
         for item, scale in zip(sources, scales, strict=True):
             z = item.log_error(shares) / NOISE
-            parts_of.append(scale * np.sign(z) * np.sqrt(2 * (np.sqrt(1 + z**2) - 1)))
+            parts_of.append(scale * soft(z))
         parts_of.append(logs / SPREAD)
         return np.concatenate(parts_of)
 

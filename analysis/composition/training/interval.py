@@ -10,12 +10,12 @@ from scipy.stats import norm as normal
 from scipy.stats import t as student
 
 from analysis.composition.training.cases import Case
+from analysis.composition.training.shares import LEVEL, quantiles
 from analysis.composition.training.step import PRIOR, SPREAD, Plans, step
 from analysis.composition.training.work import Parts
 
 Floats = NDArray[np.float64]
 
-LEVEL = 0.9
 FLOOR = 0.1
 """Doubt of any run (1): clocks, software version, what the row does not say; releases of one program alone differ by 5 to 40 %."""
 UNSEEN = 1.5
@@ -65,9 +65,6 @@ def stretch(scores: Sequence[Floats], groups: int, level: float = LEVEL) -> tupl
         return -2.0, 2.0
     values = np.concatenate(scores)
     weights = np.concatenate([np.full(len(item), 1.0 / len(item)) for item in scores])
-    order = np.argsort(values)
-    values, weights = values[order], weights[order]
-    below = (np.cumsum(weights) - 0.5 * weights) / weights.sum()
-    tail = (1 - level) / 2
+    lower, upper = quantiles(values, weights, level)
     wider = few(groups, level)
-    return wider * min(float(np.interp(tail, below, values)), -0.3), wider * max(float(np.interp(1 - tail, below, values)), 0.3)
+    return wider * min(lower, -0.3), wider * max(upper, 0.3)

@@ -230,12 +230,13 @@ def load(name: str) -> Named:
     Raises:
         InputError: no such model.
     """
-    plain = _plain(name.strip())
-    for candidate in (plain, plain.removeprefix("metallama"), plain.removeprefix("meta")):
+    own = name.strip().rsplit("/", 1)[-1]  # without the owner, as on huggingface.co
+    plain = _plain(own)
+    for candidate in (_plain(name), plain, plain.removeprefix("metallama"), plain.removeprefix("meta")):
         if candidate in _own():
             return _own()[candidate]
     try:
-        older = transformers.load(name)
+        older = transformers.load(own)
     except InputError:
         raise InputError(f"no model {name!r} in trained_models.yaml or transformers.yaml", key="model") from None
     return Named(older.name, from_transformer(older))

@@ -9,23 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.composition.training.cases import Case
+from analysis.composition.training.shares import Share
 from analysis.composition.training.work import Parts
 from analysis.hardware import devices
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Share:
-    """A fitted number: what one believes before any run is seen, and how firmly.
-
-    Attributes:
-        prior: centre; spread: standard deviation of its logarithm; meaning: in words.
-    """
-
-    prior: float
-    spread: float
-    meaning: str
 
 
 SHARES = {

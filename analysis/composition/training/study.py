@@ -8,17 +8,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 from numpy.typing import NDArray
 
 from analysis.composition.training import fit, interval, sources
 from analysis.composition.training.fit import Prepared
-from analysis.composition.training.step import NAMES, SHARES, step
+from analysis.composition.training.shares import write
+from analysis.composition.training.step import SHARES, step
 from analysis.datasets import find
 from analysis.hardware import devices
 from analysis.operators.kernels.library import Hide
 from analysis.paths import DATA
-from analysis.tables import write_atomic
 
 Floats = NDArray[np.float64]
 
@@ -176,19 +175,13 @@ def hashes() -> dict[str, str]:
 def freeze(prepared: Mapping[str, Prepared]) -> None:
     """Write the shipped shares: fitted on every source, intervals stretched on each with itself left out."""
     shares, stretched = fit.fit(list(prepared.values())), stretches(prepared)
-    content = {
-        "split": "shares: every source of data/measured_suite/splits.yaml (shipped); stretch: each source predicted with itself left out",
-        "shares": {
-            name: {
-                "value": float(f"{value:.6g}"),
-                "prior": SHARES[name].prior,
-                "spread": SHARES[name].spread,
-                "meaning": SHARES[name].meaning,
-            }
-            for name, value in zip(NAMES, shares, strict=True)
-        },
-        "stretch": {name: [float(f"{bound:.6g}") for bound in bounds] for name, bounds in stretched.items()},
-        "hashes": hashes(),
-    }
-    text = "# Written by analysis.composition.training.study.freeze (full tier of the notebook measured_suite).\n"
-    write_atomic(MODEL, (text + yaml.safe_dump(content, sort_keys=False, width=150)).encode())
+    split = "shares: every source of data/measured_suite/splits.yaml (shipped); stretch: each source predicted with itself left out"
+    write(
+        MODEL,
+        split,
+        SHARES,
+        shares,
+        stretched,
+        hashes(),
+        "analysis.composition.training.study.freeze (full tier of the notebook measured_suite)",
+    )

@@ -207,7 +207,8 @@ def _describe(item: Case, index: int, jobs: _Jobs) -> None:
             linear(h, e.latent, shape.expert_layers)
         linear(e.count, h, shape.expert_layers, dtype="bf16", into=("gemm", "gemm_back"))
         rows = tokens / t * e.per_token  # tokens of the tensor-parallel group are dealt to its members; experts are whole
-        forward_s = jobs.kernels.experts_s(tokens / t, e.count, e.per_token, inner, e.width, item.expert, low_type)
+        each = [np.array(float(size)) for size in (tokens / t, e.count, e.per_token, inner, e.width, item.expert)]
+        forward_s = float(jobs.kernels.experts_s(each[0], each[1], each[2], each[3], each[4], each[5], low_type))
         forward_s *= (1.0 if shape.gated else 2 / 3) * shape.expert_layers * share  # the tables' experts have three matrices
         jobs.fixed("grouped", index, forward_s)
         jobs.fixed("grouped_back", index, (1 + weight_gradient) * forward_s)
