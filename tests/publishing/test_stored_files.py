@@ -28,6 +28,8 @@ def test_a_stored_notebook_is_clean(path: Path) -> None:
     assert all(f"{name} =" in tagged[0].source for name in ("tier", "out")), "tier and out are parameters"
     assert any(f'Run("{path.stem}"' in cell.source for cell in code), "the run is named like the notebook"
     assert notebook.cells[0].cell_type == "markdown" and notebook.cells[0].source.startswith("# "), "a title comes first"
+    last = notebook.cells[-1]
+    assert last.cell_type == "markdown" and len(last.source.split()) > 8, "what follows from it comes last, in words"
 
 
 def test_parameters_of_every_tier_are_parameters_of_the_notebook() -> None:
