@@ -31,7 +31,7 @@ def main(
     from analysis.accelerators.peers import scalesim, zigzag
     from analysis.freezing import Freeze
     from analysis.mtap.trials import bisecting, records
-    from analysis.mtap.trials.catalogue import CATALOGUE, find
+    from analysis.mtap.trials.catalogue import CATALOGUE, Trial, find
     from analysis.mtap.trials.running import attempt, machine_class
     from analysis.tables import write_csv
 
@@ -48,7 +48,7 @@ def main(
         typer.echo(f"{trial.name}: installing and running ...")
         stamp = {"date": datetime.now(UTC).date().isoformat(), "machine": machine_class()}
 
-        def piece(trial=trial, stamp=stamp):
+        def piece(trial: Trial = trial, stamp: dict[str, str] = stamp) -> dict[str, pd.DataFrame]:
             tables = attempt(trial, out)
             return {name: table.assign(**stamp) for name, table in tables.items()}
 

@@ -242,3 +242,16 @@ def facts(evidence: Evidence, dimension: str, instead: Mapping[str, Any] | None 
 def evidence_files(folder: Path) -> list[Path]:
     """The evidence files of a folder, by name."""
     return sorted(folder.glob("*.yaml"))
+
+
+def unknown_again(node: Any) -> Any:
+    """A dump of evidence in the form of its file: `unknown` where an item has no value.
+
+    Args:
+        node: what `model_dump(exclude_none=True)` gives.
+    """
+    if isinstance(node, Mapping):
+        filled = {key: unknown_again(value) for key, value in node.items()}
+        is_item = "source" in filled and not {"failure", "setting"} & set(filled)
+        return {"value": "unknown", **filled} if is_item else filled
+    return [unknown_again(item) for item in node] if isinstance(node, list | tuple) else node

@@ -42,7 +42,7 @@ class Step:
         step: what was done.
         seconds: wall clock (s).
         status: exit status of the command.
-        message: its last line, empty if it succeeded.
+        message: its last line that names an error, or its last line; empty if it succeeded.
         cpu_s: processor time of it and its children (s); on a shared machine the steadier of the two.
     """
 
@@ -89,7 +89,8 @@ def run(command: list[str], peer: str, step: str, folder: Path, timeout_s: float
         output.write_text(printed, encoding="utf-8")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Step(peer, step, time.perf_counter() - start, status, "" if status == 0 or not said else said[-1].strip(), cpu_s)
+    errors = [line for line in said if "Error: " in line] or said
+    return Step(peer, step, time.perf_counter() - start, status, "" if status == 0 or not errors else errors[-1].strip(), cpu_s)
 
 
 def install(peer: Peer, folder: Path) -> tuple[Path, list[Step]]:

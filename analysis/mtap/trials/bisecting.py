@@ -122,7 +122,7 @@ def forests(folder: Path, versions: tuple[Version, ...] = FORESTS) -> pd.DataFra
 
 
 def arrays(folder: Path, versions: tuple[Version, ...] = ARRAYS) -> pd.DataFrame:
-    """Run SCALE-Sim's first prediction with each version of NumPy.
+    """Run SCALE-Sim's first prediction, the layout file in place, with each version of NumPy.
 
     Args:
         folder: environment and runs go there.
@@ -133,7 +133,8 @@ def arrays(folder: Path, versions: tuple[Version, ...] = ARRAYS) -> pd.DataFrame
     run([sys.executable, "-m", "venv", "--clear", str(home)], "", "", folder)
     python, rows = home / "bin" / "python", []
     run([*_pip(python), *trial.arguments()], "", "", folder)
-    for name, text in {"first.py": trial.first, **trial.files}.items():
+    layout = trial.cures[0]
+    for name, text in {"first.py": layout.first, **trial.files, **layout.files}.items():
         (home / name).write_text(text, encoding="utf-8")
     for version in versions:
         installed = run([*_pip(python), f"numpy=={version.number}"], "", "", folder)

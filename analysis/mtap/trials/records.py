@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from analysis.mtap.evidence import Evidence, unknown_again
 from analysis.paths import DATA
 from analysis.tables import read_csv
 
@@ -90,3 +91,41 @@ def requirements(pins: pd.DataFrame, tool: str) -> str:
     """
     mine = pins[pins["tool"] == tool]
     return "".join(f"{row['name']}=={row['version']} --hash=sha256:{row['sha256']}\n" for row in mine.to_dict("records"))
+
+
+def with_trial(evidence: Evidence, outcomes: pd.DataFrame) -> Evidence:
+    """The evidence with the last recorded trial in every item of deployment that its file leaves open.
+
+    A tool that runs as installed is stable, one that runs with cures needs pins, one that fails is broken; one that was blocked by an
+    address outside the package index stays open. A failure that a cure resolved is listed as such.
+
+    Args:
+        evidence: of one tool.
+        outcomes: recorded, all tools.
+    """
+    mine = last(outcomes)
+    mine = mine[mine["tool"] == evidence.tool]
+    if mine.empty or mine.iloc[0]["outcome"] == "blocked":
+        return evidence
+    row, source = mine.iloc[0], "data/trials/outcomes.csv"
+    works = row["outcome"] in WORKS
+    said = {
+        "D1": {"works": works},
+        "D3": {"temporal_stability": "stable" if row["outcome"] == "runs" else "needs_pins" if works else "broken"},
+        "D4": {
+            "minutes_to_first_prediction": float(row["wall_minutes"]) if works else "unknown",
+            "source_patches": 0,
+            "manual_steps": int(row["cures"]) if works else "unknown",
+            "complete_failure": not works,
+        },
+    }
+    document = evidence.model_dump(exclude_none=True)
+    for dimension, items in said.items():
+        for name, value in items.items():
+            item = getattr(getattr(evidence, dimension), name)
+            if item is None or (name == "works" and item.value is None):
+                document[dimension][name] = {"value": value, "kind": "measured", "source": source, "note": f"version {row['version']}"}
+    seen = [c for c in str(row["classes"]).split() if c.startswith("F")]
+    failures = [{"failure": c, "what": "in the recorded trial", "resolved": works, "source": source} for c in seen if c != "F3"]
+    document["failures"] = [f.model_dump() for f in evidence.failures] + failures
+    return Evidence.model_validate(unknown_again(document))

@@ -49,7 +49,7 @@ def scrub(message: str) -> str:
         message: last line of a program's output.
     """
     text = re.sub(r"\w+://\S+", "<address>", message)
-    text = re.sub(r"(?:/[\w.+@~-]+)+/([\w.+@-]+)", r"\1", text)
+    text = re.sub(r"(?<!\w)(?:/[\w.+@~-]+)+/([\w.+@-]+)", r"\1", text)
     text = re.sub(r"0x[0-9a-f]{6,}", "0x...", text)
     return re.sub(r"\s+", " ", text).strip()[:240]
 
@@ -158,15 +158,11 @@ def attempt(trial: Trial, folder: Path) -> dict[str, pd.DataFrame]:
         cure = waiting.pop(0)
         cures += 1
         more = place / f"cure{cures}.json"
-        steps.append(
-            run(
-                [*pip, "--report", str(more), *cure.requirements],
-                trial.tool,
-                f"cure: pip install {' '.join(cure.requirements)}",
-                place,
-                INSTALL_LIMIT_S,
-            )
-        )
+        more.unlink(missing_ok=True)
+        for name, text in {**cure.files, **({"first.py": cure.first} if cure.first else {})}.items():
+            (place / name).write_text(text, encoding="utf-8")
+        command = [*pip, "--report", str(more), *cure.requirements] if cure.requirements else [str(python), "-c", "pass"]
+        steps.append(run(command, trial.tool, f"cure: {cure.step}", place, INSTALL_LIMIT_S))
         newer = {package.name: package for package in packages(more)}
         pins = sorted([p for p in pins if p.name not in newer] + list(newer.values()), key=lambda package: package.name)
     steps = [Step(s.peer, s.step, s.seconds, s.status, scrub(s.message), s.cpu_s) for s in steps]
