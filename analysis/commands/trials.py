@@ -20,6 +20,10 @@ def main(
     again: Annotated[bool, typer.Option(help="try again what is done already; without it a stopped run goes on")] = False,
     compare: Annotated[bool, typer.Option(help="also run SCALE-Sim and ZigZag on our cases and compare every number")] = False,
     bisect: Annotated[bool, typer.Option(help="also find which versions of scikit-learn and NumPy work")] = False,
+    exercise: Annotated[
+        bool, typer.Option(help="also add an accelerator and a workload to each tool (environments must have been kept)")
+    ] = False,
+    record: Annotated[bool, typer.Option(help="add the run to data/trials (for maintainers)")] = False,
     keep: Annotated[bool, typer.Option(help="keep the environments (up to 1.3 GB each)")] = False,
 ) -> None:
     """Write outcomes.csv, steps.csv, pins.csv (and changes.csv, bisects.csv, comparison.csv); a stopped run goes on with the next tool."""
@@ -30,7 +34,7 @@ def main(
 
     from analysis.accelerators.peers import scalesim, zigzag
     from analysis.freezing import Freeze
-    from analysis.mtap.trials import bisecting, records
+    from analysis.mtap.trials import bisecting, exercises, records
     from analysis.mtap.trials.catalogue import CATALOGUE, Trial, find
     from analysis.mtap.trials.running import attempt, machine_class
     from analysis.tables import write_csv
@@ -74,6 +78,10 @@ def main(
     if bisect:
         work = out / "bisects"
         write_csv(pd.concat([bisecting.forests(work), bisecting.arrays(work)], ignore_index=True), out / "bisects.csv")
+    if exercise:
+        write_csv(exercises.do_all(out), out / "exercises.csv")
+    if record:
+        records.add(out)
     if compare:
         wanted = {"scalesim": scalesim.compare, "zigzag": zigzag.compare}
         found = [wanted[trial.name](out / "environments")[0] for trial in chosen if trial.name in wanted]

@@ -1,7 +1,7 @@
 """What do measurements by others say of a tool's predictions? Error and rank order from the rows, in the place of what authors report.
 
-A tool is here when its predictions were recorded beside measurements that its authors did not choose for it: whoever changes a measurement
-changes the evidence, and with it the grade.
+A tool is here when its predictions were recorded beside measurements by others and the comparison is not its authors' own: Calculon's
+published validation is not. Whoever changes a measurement changes the evidence, and with it the grade.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ FILES: dict[str, str] = {
     "GenZ": "data/recorded/aiconfigurator/genz_llm_0.0.16.csv",
     "MLSys-im": "data/recorded/aiconfigurator/mlsysim_0.3.0.csv",
     "llm-analysis": "data/mtap/llm_analysis_megatron.csv",
-    "Calculon": "data/published/megatron_a100_calculon.csv",
     "ASTRA-sim": "data/recorded/astra-sim/astra_hgx8_vs_nccl_h200.csv",
 }
 """Where each tool's recorded predictions are."""
@@ -62,15 +61,12 @@ def pairs(tool: str, root: Path = DATA) -> pd.DataFrame:
         Columns `measured` and `predicted`, one row a case.
     """
     path = root / FILES[tool].removeprefix("data/")
-    if tool in ("llm-analysis", "Calculon", "ASTRA-sim"):
+    if tool in ("llm-analysis", "ASTRA-sim"):
         frame = read_csv(path)
         names = {
             "llm-analysis": ("measured_s", "predicted_s"),
-            "Calculon": ("measured", "calculon_predicted"),
             "ASTRA-sim": ("nccl_us", "astra_us"),
         }[tool]
-        if tool == "Calculon":
-            frame = frame[frame["metric"] == "batch_time_s"]
         return frame[list(names)].set_axis(["measured", "predicted"], axis=1).reset_index(drop=True)
     points = read_csv(root / "measured_suite" / "serving_points.csv.gz").drop_duplicates("id")
     flags = read_csv(root / "recorded" / "aiconfigurator" / "row_flags.csv.gz").drop_duplicates("id")

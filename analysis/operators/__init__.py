@@ -5,5 +5,4 @@
 - `networks`: latency of whole networks from their operators: few-shot transfer to new devices, fusion detection, sums.
 - `blocks`: throughput of basic blocks on CPU cores. `schedules`: which schedule of a fused kernel to try first.
 - `active_learning`: which operators should be measured next?
-- `pickle_trial`: why a stored scikit-learn forest does not load.
 """

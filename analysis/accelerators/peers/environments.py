@@ -89,7 +89,7 @@ def run(command: list[str], peer: str, step: str, folder: Path, timeout_s: float
         output.write_text(printed, encoding="utf-8")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    errors = [line for line in said if "Error: " in line] or said
+    errors = [line for line in said if "error: " in line.lower()] or said
     return Step(peer, step, time.perf_counter() - start, status, "" if status == 0 or not errors else errors[-1].strip(), cpu_s)
 
 

@@ -6,10 +6,12 @@ It runs in the tool's environment, never in ours.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from analysis.accelerators.peers.scalesim import CONFIG, HEADERS
+from analysis.accelerators.peers.zigzag import DESIGNS, DRIVER
 from analysis.errors import InputError
 from analysis.paths import ROOT
 
@@ -23,6 +25,7 @@ class Cure:
         reason: why.
         source: where that is known from.
         files: files that it needs, too; first: the first prediction as it then has to be asked for, where that changes.
+        python: minor version of another interpreter, with which everything is installed again.
     """
 
     requirements: tuple[str, ...]
@@ -30,10 +33,13 @@ class Cure:
     source: str
     files: Mapping[str, str] = field(default_factory=dict)
     first: str = ""
+    python: str = ""
 
     @property
     def step(self) -> str:
         """What is done, in words."""
+        if self.python:
+            return f"everything again with Python {self.python}"
         return f"pip install {' '.join(self.requirements)}" if self.requirements else f"by hand: {self.reason}"
 
 
@@ -76,6 +82,7 @@ def _printed(program: str, quantity: str, unit: str) -> str:
     return program.strip("\n") + "\n" + tail.replace("{{", "{").replace("}}", "}")
 
 
+LAYER = {"B": 1, "K": 64, "C": 256, "OY": 56, "OX": 56, "FY": 1, "FX": 1}
 SCALE_RUN = """
 import csv, subprocess, sys
 if subprocess.call([sys.executable, "-m", "scalesim.scale", "-c", "design.cfg", "-t", "layers.csv", "-p", "out"]):
@@ -164,21 +171,13 @@ value = predictor.predict(graph, model_type="nnmeter-ir")
         documented_install="pip install zigzag-dse",
         instructions="https://kuleuven-micas.github.io/zigzag/installation.html",
         prediction="https://kuleuven-micas.github.io/zigzag/getting-started.html",
-        predicts="cycles of AlexNet on a TPU-like design, both from its own inputs",
+        predicts="cycles of one ResNet-50 layer on the TPU-like design that it ships (whole networks take longer than the limit here)",
         first=_printed(
-            """
-import logging
-from importlib.resources import files
-from zigzag.api import get_hardware_performance_zigzag
-logging.disable(logging.CRITICAL)
-inputs = files("zigzag") / "inputs"
-energy, value, found = get_hardware_performance_zigzag(
-    str(inputs / "workload/alexnet.onnx"), str(inputs / "hardware/tpu_like.yaml"), str(inputs / "mapping/tpu_like.yaml"),
-    opt="latency", dump_folder="out", loma_show_progress_bar=False)
-""",
+            DRIVER + 'value = json.load(open("answer.json"))["latency_total2_cycles"]',
             "latency",
             "cycles",
         ),
+        files={"case.json": json.dumps({"design": "tpu_like", "layer": LAYER, "stride": 1, "spatial": DESIGNS["tpu_like"]})},
         cures=(Cure(("six",), "imported but not declared", "https://pypi.org/project/zigzag-dse/"),),
     ),
     Trial(
@@ -205,8 +204,8 @@ value = answers[0][0].latency
         ),
         cures=(
             Cure(
-                ("zigzag-dse==2.5.2", "numpy<2"),
-                "imports zigzag.classes, which zigzag-dse 3 no longer has",
+                ("zigzag-dse==2.5.2", "numpy<2", "pandas<3", "plotly"),
+                "imports zigzag.classes, which zigzag-dse 3 no longer has, and plotly, which it does not declare",
                 "https://pypi.org/project/stream-dse/",
             ),
         ),
@@ -228,6 +227,14 @@ value = sum(results.latency()) if hasattr(results.latency(), "__iter__") else re
 """,
             "latency",
             "s",
+        ),
+        cures=(
+            Cure(
+                (),
+                "declares Python 3.8 or newer; packages that it requires are only for 3.12 or newer",
+                "https://pypi.org/project/hwcomponents/",
+                python="3.12",
+            ),
         ),
     ),
     Trial(

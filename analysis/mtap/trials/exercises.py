@@ -1,12 +1,13 @@
 """What does it take to add an accelerator and a workload that a tool does not know? The same for every tool, in its own environment.
 
 The accelerator has 500 TFLOP/s in 16 bits, 64 GB at 2 TB/s and links of 300 GB/s; for tools of spatial arrays it is an array of 24 x 24
-(576 multipliers where they are counted). The workload is a transformer of 20 layers, 2560 wide; for those tools a product
-of 96 x 160 x 224.
+(576 multipliers where they are counted; 16 x 16 for ZigZag, whose sizes must divide those of the layer). The workload is
+a transformer of 20 layers, 2560 wide; for those tools a product of 96 x 160 x 224.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import pandas as pd
 
 from analysis.accelerators.peers.environments import run
 from analysis.accelerators.peers.scalesim import CONFIG, HEADERS
+from analysis.accelerators.peers.zigzag import DRIVER
+from analysis.mtap.trials.catalogue import LAYER
 from analysis.mtap.trials.running import answer, scrub
 
 
@@ -158,7 +161,27 @@ memory = known.memory.model_copy(update={"capacity": Q_("64 GB"), "bandwidth": Q
 device = known.model_copy(update={"name": "ours", "compute": compute, "memory": memory})
 found = SystemEvaluator.evaluate(scenario_name="ours", model_obj=mlsysim.Models.Language.Llama3_8B, hardware_obj=device, batch_size=32,
                                  precision="fp16", efficiency=0.45)
-value = found.performance.latency.to("ms").magnitude if hasattr(found, "performance") and hasattr(found.performance, "latency") else found
+value = found.performance.metrics["latency"]
+""",
+            "ms",
+        ),
+    ),
+    Exercise(
+        "MLSys-im",
+        "mlsysim",
+        "workload",
+        "custom",
+        2,
+        _said(
+            """
+import mlsysim
+from mlsysim.core.units import Q_
+from mlsysim.engine.evaluation import SystemEvaluator
+known = mlsysim.Models.Language.Llama3_8B
+model = known.model_copy(update={"name": "ours", "layers": 20, "hidden_dim": 2560, "heads": 20, "parameters": Q_("1.7e9 count")})
+found = SystemEvaluator.evaluate(scenario_name="ours", model_obj=model, hardware_obj=mlsysim.Hardware.Cloud.H100, batch_size=32,
+                                 precision="fp16", efficiency=0.45)
+value = found.performance.metrics["latency"]
 """,
             "ms",
         ),
@@ -194,7 +217,8 @@ value = dict(zip((name.strip() for name in rows[0]), rows[1]))["Total Cycles"]
         _said(
             """
 import csv, subprocess, sys
-if subprocess.call([sys.executable, "-m", "scalesim.scale", "-c", "design.cfg", "-t", "layers.csv", "-p", "out", "-l", "layout.csv", "-i", "gemm"]):
+arguments = ["-c", "design.cfg", "-t", "layers.csv", "-p", "out", "-l", "layout.csv", "-i", "gemm"]
+if subprocess.call([sys.executable, "-m", "scalesim.scale", *arguments]):
     sys.exit(1)
 rows = list(csv.reader(open("out/trial/COMPUTE_REPORT.csv"), skipinitialspace=True))
 value = dict(zip((name.strip() for name in rows[0]), rows[1]))["Total Cycles"]
@@ -215,22 +239,17 @@ value = dict(zip((name.strip() for name in rows[0]), rows[1]))["Total Cycles"]
         2,
         _said(
             """
-import logging, yaml
+import yaml
 from importlib.resources import files
-from zigzag.api import get_hardware_performance_zigzag
-logging.disable(logging.CRITICAL)
-inputs = files("zigzag") / "inputs"
-device = yaml.safe_load((inputs / "hardware/tpu_like.yaml").read_text())
-device["name"], device["operational_array"]["sizes"] = "ours", [24, 24]
-yaml.safe_dump(device, open("device.yaml", "w"))
-links = {"O": "O", "W": "I2", "I": "I1"}
-mapping = [{"name": "default", "spatial_mapping": {"D1": ["K, 24"], "D2": ["C, 24"]}, "memory_operand_links": links}]
-yaml.safe_dump(mapping, open("mapping.yaml", "w"))
-energy, value, found = get_hardware_performance_zigzag(str(inputs / "workload/alexnet.onnx"), "device.yaml", "mapping.yaml", opt="latency",
-                                                       dump_folder="out", loma_show_progress_bar=False)
-""",
+device = yaml.safe_load((files("zigzag") / "inputs/hardware/tpu_like.yaml").read_text())
+device["name"], device["operational_array"]["sizes"] = "ours", [16, 16]
+yaml.safe_dump(device, open("device.yaml", "w"), sort_keys=False)
+"""
+            + DRIVER.replace('design = str(files("zigzag") / "inputs" / "hardware" / (case["design"] + ".yaml"))', 'design = "device.yaml"')
+            + 'value = json.load(open("answer.json"))["latency_total2_cycles"]',
             "cycles",
         ),
+        {"case.json": json.dumps({"design": "ours", "layer": LAYER, "stride": 1, "spatial": {"D1": ["K, 16"], "D2": ["C, 16"]}})},
     ),
     Exercise(
         "ZigZag",
@@ -240,7 +259,7 @@ energy, value, found = get_hardware_performance_zigzag(str(inputs / "workload/al
         6,
         _said(
             """
-import logging, onnx
+import logging, onnx, yaml
 from onnx import TensorProto, helper
 from importlib.resources import files
 from zigzag.api import get_hardware_performance_zigzag
@@ -250,9 +269,10 @@ b = helper.make_tensor_value_info("b", TensorProto.FLOAT, [224, 160])
 c = helper.make_tensor_value_info("c", TensorProto.FLOAT, [96, 160])
 node = helper.make_node("MatMul", ["a", "b"], ["c"], name="product")
 onnx.save(helper.make_model(helper.make_graph([node], "ours", [a, b], [c])), "ours.onnx")
-inputs = files("zigzag") / "inputs"
+links = {"O": "O", "W": "I2", "I": "I1"}
+yaml.safe_dump([{"name": "default", "memory_operand_links": links}], open("mapping.yaml", "w"))
 energy, value, found = get_hardware_performance_zigzag(
-    "ours.onnx", str(inputs / "hardware/tpu_like.yaml"), str(inputs / "mapping/default.yaml"),
+    "ours.onnx", str(files("zigzag") / "inputs/hardware/tpu_like.yaml"), "mapping.yaml",
     opt="latency", dump_folder="out", loma_show_progress_bar=False)
 """,
             "cycles",

@@ -8,7 +8,7 @@ import pandas as pd
 
 from analysis.mtap.evidence import Evidence, unknown_again
 from analysis.paths import DATA
-from analysis.tables import read_csv
+from analysis.tables import read_csv, write_csv
 
 RECORDS = DATA / "trials"
 WORKS = ("runs", "runs with cures")
@@ -22,6 +22,22 @@ def recorded(table: str, folder: Path = RECORDS) -> pd.DataFrame:
         folder: data/trials.
     """
     return read_csv(folder / f"{table}.csv", keep_default_na=False, na_values={c: [""] for c in ("value", "first_prediction_s", "cures")})
+
+
+def add(out: Path, folder: Path = RECORDS) -> None:
+    """Add a run to the record: a row of the same tool and date is replaced, older dates are kept.
+
+    Args:
+        out: folder of the run, with outcomes, steps and pins.
+        folder: data/trials.
+    """
+    for table in ("outcomes", "steps", "pins"):
+        new = read_csv(out / f"{table}.csv", keep_default_na=False)
+        done = set(zip(new["tool"], new["date"], strict=True))
+        if (folder / f"{table}.csv").exists():
+            old = read_csv(folder / f"{table}.csv", keep_default_na=False)
+            new = pd.concat([old[[(t, d) not in done for t, d in zip(old["tool"], old["date"], strict=True)]], new], ignore_index=True)
+        write_csv(new, folder / f"{table}.csv")
 
 
 def last(outcomes: pd.DataFrame) -> pd.DataFrame:
@@ -109,7 +125,7 @@ def with_trial(evidence: Evidence, outcomes: pd.DataFrame) -> Evidence:
         return evidence
     row, source = mine.iloc[0], "data/trials/outcomes.csv"
     works = row["outcome"] in WORKS
-    said = {
+    said: dict[str, dict[str, object]] = {
         "D1": {"works": works},
         "D3": {"temporal_stability": "stable" if row["outcome"] == "runs" else "needs_pins" if works else "broken"},
         "D4": {

@@ -162,6 +162,9 @@ def attempt(trial: Trial, folder: Path) -> dict[str, pd.DataFrame]:
         for name, text in {**cure.files, **({"first.py": cure.first} if cure.first else {})}.items():
             (place / name).write_text(text, encoding="utf-8")
         command = [*pip, "--report", str(more), *cure.requirements] if cure.requirements else [str(python), "-c", "pass"]
+        if cure.python:
+            steps.append(run([interpreter(cure.python), "-m", "venv", "--clear", str(home)], trial.tool, f"cure: {cure.step}", folder))
+            command = [*pip, "--report", str(more), *trial.arguments()]
         steps.append(run(command, trial.tool, f"cure: {cure.step}", place, INSTALL_LIMIT_S))
         newer = {package.name: package for package in packages(more)}
         pins = sorted([p for p in pins if p.name not in newer] + list(newer.values()), key=lambda package: package.name)
