@@ -23,7 +23,7 @@ help:
 	@echo "make fuzz     damaged files for every reader; MINUTES=60 or as many as wanted         (what breaks one is kept in _build/fuzz)"
 	@echo "make full     every notebook with full parameters; freezes results under data/frozen  (hours; may be stopped and resumed)"
 	@echo "make data     fetch other people's datasets, pinned and verified, into data/datasets  (network)"
-	@echo "make trials   install other tools live and compare them with ours                     (network; minutes a tool)"
+	@echo "make trials   install other tools live and time the way to a first prediction         (network; minutes a tool)"
 	@echo "make measure  time operators and whole models on this machine, into _build/measured   $(call took,measure)"
 	@echo "make paper    the article and the artifact appendix as PDF, set by Typst                $(call took,paper)"
 	@echo "make pdf      one PDF of the book (needs Chromium)                                    $(call took,pdf)"
