@@ -231,7 +231,7 @@ value = sum(results.latency()) if hasattr(results.latency(), "__iter__") else re
         cures=(
             Cure(
                 (),
-                "declares Python 3.8 or newer; packages that it requires are only for 3.12 or newer",
+                "declares Python 3.8 or newer; packages that it requires are only for 3.12 or newer; its mapper calls Graphviz",
                 "https://pypi.org/project/hwcomponents/",
                 python="3.12",
             ),
