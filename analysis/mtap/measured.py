@@ -79,14 +79,14 @@ def pairs(tool: str, root: Path = DATA) -> pd.DataFrame:
     good = good[(good["clean_no_deepseek"] == 1) & (good["mode"] == "agg")]
     answers = read_csv(path)
     if tool == OWN:
-        answers = answers[answers["split"] == "architecture"].assign(status="ok", tpot=answers["tpot_ms"])
+        answers = answers[answers["split"] == "architecture"].assign(status="ok")
     answers = answers[answers["status"] == "ok"]
     if tool == "AIConfigurator":
         answers = answers[answers["database_mode"] == "SILICON"].sort_values("widths").drop_duplicates("id", keep="last")
         wrong = set(flags.loc[flags["width_squared"] == 1, "id"])
         answers = answers[(answers["widths"] == "corrected") | ~answers["id"].isin(wrong)]
-        answers = answers.rename(columns={"tpot_ms": "tpot"}).sort_values("id")
         # "as shipped" sorts before "corrected": the corrected answer is kept where there is one
+    answers = answers.rename(columns={"tpot_ms": "tpot"})
     both = good[["id", "silicon_tpot_ms"]].merge(answers[["id", "tpot"]], on="id").sort_values("id")
     return both[["silicon_tpot_ms", "tpot"]].set_axis(["measured", "predicted"], axis=1).reset_index(drop=True)
 
