@@ -26,7 +26,9 @@ PATH = DATA / "models" / "serving_points.yaml"
 TERMS = {"tpot": ("tpot_s",), "ttft": ("ttft_s", "one", "stream_s", "tpot_s")}
 LEVELS = {"tpot": ((), ("engine",)), "ttft": ((), ("engine",), ("engine", "origin"))}
 """Groups with coefficients of their own, from coarse to fine; an origin decides how requests arrive, which moves the first token alone."""
-PULL = {"tpot": 100.0, "ttft": 400.0}
+PULL = {"tpot": 100.0, "ttft": 50.0}
+CALIBRATED_BY = ("mode", "origin")
+"""Groups with interval ends of their own: published settings bring answers closer than inferred ones, one worker closer than two kinds."""
 
 
 class Constants(Strict):
@@ -37,8 +39,14 @@ class Constants(Strict):
 
 
 class Interval(Strict):
-    """5th and 95th percentile of log(measured / answer): of all rows, and of groups with enough of them."""
+    """A conformal 90 % interval: answer x exp(end x difficulty), difficulty = sqrt(spread^2 + doubt^2).
 
+    Attributes:
+        spread: robust standard deviation of log(measured / answer) on rows that the answers were not fitted on.
+        pooled, groups: 5th and 95th percentile of log(measured / answer) / difficulty, of all rows and of each `CALIBRATED_BY`.
+    """
+
+    spread: float
     pooled: tuple[float, float]
     groups: dict[str, tuple[float, float]]
 
@@ -116,43 +124,41 @@ def parts(frame: pd.DataFrame, constants: Constants) -> Floats:
     return np.asarray(chosen * frame[list(constants.terms)].to_numpy(dtype=np.float64))
 
 
-def interval(frame: pd.DataFrame, log_error: Floats, least: int = 60, families: int = 3) -> Interval:
-    """Conformal 90 %: quantiles of log(measured / answer) on rows that the answers were not fitted on; each model family weighs the same.
+def interval(frame: pd.DataFrame, log_error: Floats) -> Interval:
+    """Quantiles of log(measured / answer) / difficulty; every cluster (model family, GPU) weighs the same.
+
+    A group's quantiles are those of its own clusters and, with the weight of one cluster, of all others': a group of few clusters leans on
+    them, a group of many does not.
 
     Args:
-        frame: features with `family`; log_error: shape (rows,).
-        least, families: rows and model families that a group needs for quantiles of its own.
+        frame: features with `family`, `device`, `doubt`; log_error: of answers that the row was not fitted on, shape (rows,).
     """
-
-    def ends(rows: NDArray[np.bool_]) -> tuple[float, float]:
-        values, names = log_error[rows], frame["family"].astype(str).to_numpy()[rows]
-        weight = 1 / pd.Series(names).map(pd.Series(names).value_counts()).to_numpy(dtype=np.float64)
-        order = np.argsort(values)
-        ordered = values[order]
-        share = np.cumsum(weight[order]) / weight.sum()
-        low, high = ordered[int(np.searchsorted(share, 0.05))], ordered[min(int(np.searchsorted(share, 0.95)), values.size - 1)]
-        return float(min(low, -0.01)), float(max(high, 0.01))
-
     good = np.isfinite(log_error)
-    groups = {}
-    for columns in LEVELS["ttft"][1:]:
-        names = group(frame, columns)
-        for name in sorted(set(names[good])):
-            rows = good & (names == name).to_numpy()
-            if rows.sum() >= least and frame["family"][rows].nunique() >= families:
-                groups[name] = ends(np.asarray(rows))
-    return Interval(pooled=ends(good), groups=groups)
+    error, frame = log_error[good], frame[good]
+    spread = float(1.4826 * np.median(np.abs(error - np.median(error))))
+    score = error / np.hypot(spread, frame["doubt"].to_numpy(dtype=np.float64))
+    cluster = group(frame, ("family", "device"))
+    even = 1 / cluster.map(cluster.value_counts()).to_numpy(dtype=np.float64)
+    order = np.argsort(score)
+
+    def ends(weight: Floats) -> tuple[float, float]:
+        share = np.cumsum(weight[order]) - 0.5 * weight[order]
+        low, high = np.interp((0.05, 0.95), share / weight.sum(), score[order])
+        return float(min(low, -0.05)), float(max(high, 0.05))
+
+    names, groups = group(frame, CALIBRATED_BY), {}
+    for name in sorted(set(names)):
+        own = (names == name).to_numpy()
+        rest = even[~own].sum()
+        groups[name] = ends(np.where(own, even, even / rest if rest else 0.0))
+    return Interval(spread=spread, pooled=ends(even), groups=groups)
 
 
 def bounds(frame: pd.DataFrame, answer_s: Floats, found: Interval) -> tuple[Floats, Floats]:
-    """Ends of the interval around answers, by the finest group that has its own."""
-    ends = np.tile(np.array(found.pooled), (len(frame), 1))
-    for columns in LEVELS["ttft"][1:]:
-        names = group(frame, columns)
-        for name, values in found.groups.items():
-            if name.count("|") == len(columns) - 1:
-                ends[(names == name).to_numpy()] = values
-    return answer_s * np.exp(ends[:, 0]), answer_s * np.exp(ends[:, 1])
+    """Ends of the interval around answers; a row of no known group has those of all rows."""
+    ends = np.array([found.groups.get(name, found.pooled) for name in group(frame, CALIBRATED_BY)]).reshape(-1, 2)
+    difficulty = np.hypot(found.spread, frame["doubt"].to_numpy(dtype=np.float64))
+    return answer_s * np.exp(ends[:, 0] * difficulty), answer_s * np.exp(ends[:, 1] * difficulty)
 
 
 def fit_all(frame: pd.DataFrame, ttft_s: Floats, tpot_s: Floats, fitted_on: str) -> Parameters:

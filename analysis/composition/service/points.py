@@ -172,6 +172,7 @@ def points(cases: list[Case | None], library: Any, hide: str = "none", host: dic
 def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
     """What the constants may depend on, one row a case."""
     rows: list[dict[str, Any]] = []
+    doubts = [table.doubt for table in raw.tables]
     for i, case in enumerate(cases):
         if case is None:
             rows.append({})
@@ -189,6 +190,7 @@ def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
                 "clients": case.clients,
                 "ttft_s": r[0],
                 "tpot_s": r[2],
+                "doubt": doubts[raw.table_of[i]],
                 "one": 1.0,
                 "stream_s": (settings.of(case).stream_interval - 1) * r[2],
             }

@@ -43,6 +43,14 @@ class StepTable:
         """Seconds of all parts on a grid, in its shape."""
         return np.asarray(self.seconds[grid].sum(axis=0).reshape(tuple(axis.size for axis in GRIDS[grid])))
 
+    @property
+    def doubt(self) -> float:
+        """Standard deviation of the logarithm of a decode step (32 sequences of 4,096 tokens): its parts err independently."""
+        if not self.seconds:
+            return float("nan")
+        parts = on_grid(self, 32.0, 4096.0)
+        return float(np.sqrt(sum((s * self.log_sd.get(part, 0.0)) ** 2 for part, s in zip(PARTS, parts, strict=True))) / parts.sum())
+
 
 REPLAYED = ("gemm", "moe")
 """Kernels whose own framework's table holds more than the kernel: see `_answer`."""
