@@ -105,7 +105,7 @@ def read_requests(path: str | Path) -> Requests:
             numbers = np.where(frame[name].isna(), -1 if name == "prefix_id" else 0, numbers)
         fits = np.isfinite(numbers)
         if name != "arrived_at":
-            fits &= numbers == np.floor(numbers)
+            fits &= (numbers == np.floor(numbers)) & (np.abs(numbers) < 2**53)  # beyond, a double holds no whole numbers, nor an int64
         if not fits.all():
             line = int(np.flatnonzero(~fits)[0])
             expected = "a number" if name == "arrived_at" else "a whole number"
