@@ -19,6 +19,7 @@ from analysis.composition.service.constants import apply, fit
 from analysis.composition.service.operators import BATCH, BEFORE, CACHED, PROMPT, SEQUENCES, TOKENS
 from analysis.composition.service.points import usable_bytes
 from analysis.composition.service.request_answers import kv_blocks, read_meta
+from analysis.composition.service.request_loop import PREPARE_S
 from analysis.composition.service.request_profile import all_reduce_s, captured
 from analysis.errors import InputError
 
@@ -198,7 +199,7 @@ def test_requests_command_one_request_by_hand(tmp_path):
     assert run.exit_code == 0, run.output
     out = pd.read_csv(tmp_path / "o.csv").iloc[0]
     prompt = 32 * 1000e-6 + 2e-6 + 32 * 5e-6 * 1000 / 2048
-    assert out["first_token_s"] == pytest.approx(1 + prompt, rel=1e-3)
+    assert out["first_token_s"] == pytest.approx(1 + PREPARE_S + prompt, rel=1e-3)
     assert out["last_token_s"] - out["first_token_s"] == pytest.approx(2 * (32e-6 + 2e-6 + 32 * 3e-6 / 128), rel=0.05)
 
 
@@ -238,8 +239,8 @@ def test_decodes_beside_several_prompts_are_slowed_once():
     attention[1:, :, 1, :] += 7e-6  # what decodes lose beside a prompt
     none = np.zeros((0, 0, 0))
     axes = [np.array(x, dtype=float) for x in ((0, 16, 2048), (0, 2048), (0, 128), (0, 8192))]
-    p = StepProfile(np.zeros(4000), np.zeros(200), attention, *axes, none, np.zeros(0), np.zeros(0), np.zeros((0, 0)), np.zeros(0), np.zeros(0))
-    decodes = 128
+    empty, decodes = np.zeros(0), 128
+    p = StepProfile(np.zeros(4000), np.zeros(200), attention, *axes, none, empty, empty, np.zeros((0, 0)), empty, empty)
 
     def step(prompts):
         chunk = np.array([1] * decodes + prompts)

@@ -120,7 +120,8 @@ def step_s(p: StepProfile, chunk: Any, before: Any, decoding: Any, ends: int, sh
 @njit(cache=True)
 def run(
     p: StepProfile, arrived: Any, inputs: Any, outputs: Any, replicas: int, together: bool, ahead: int, max_running: int,
-    budget_tokens: int, blocks: int, experts: float, top_k: float, ranks: float, first_token: Any, last_token: Any, shares: Any, prepare_s: float,
+    budget_tokens: int, blocks: int, experts: float, top_k: float, ranks: float, first_token: Any, last_token: Any,
+    shares: Any, prepare_s: float,
 ) -> int:  # fmt: skip
     """Run all requests; arrays by arrival. Writes the times of each one's first and last token; returns the steps made, -1 if stuck.
 
