@@ -19,7 +19,7 @@ help:
 	@echo "make quick    the kick-the-tyres run: every notebook with small parameters            $(call took,quick)"
 	@echo "make test     unit, property, pipeline and page tests; adds test tools to .venv       $(call took,test)"
 	@echo "make check    claims, requirements and data descriptions against the results          $(call took,check)"
-	@echo "make bench    promised speeds, measured here beside their targets                     $(call took,bench)"
+	@echo "make bench    target speeds, compared with what is measured here                    $(call took,bench)"
 	@echo "make fuzz     damaged files for every reader; MINUTES=60 or as many as wanted         (what breaks one is kept in _build/fuzz)"
 	@echo "make full     every notebook with full parameters; freezes results under data/frozen  (hours; may be stopped and resumed)"
 	@echo "make data     fetch other people's datasets, pinned and verified, into data/datasets  (network)"

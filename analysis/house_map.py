@@ -74,7 +74,7 @@ def question(room: str) -> str:
 def picture() -> str:
     """The map as text: levels from the top down; a room imports only rooms that stand below it."""
     graph = edges()
-    lines = [f"{' and '.join(f'{room}/' for room in ENTRANCES)}: the ways in; they may call every room below", ""]
+    lines = [f"{' and '.join(f'{room}/' for room in ENTRANCES)}: the ways in; they may call every subpackage below", ""]
     for number, level in reversed(list(enumerate(levels(graph)))):
         lines.append(f"level {number} " + "─" * 100)
         for room in level:

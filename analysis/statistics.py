@@ -61,7 +61,7 @@ def mape(truth: ArrayLike, predicted: ArrayLike) -> float:
 
 
 def max_ape(truth: ArrayLike, predicted: ArrayLike) -> float:
-    """Largest absolute percentage error, in percent (MTAP D1 sets it beside the mean)."""
+    """Largest absolute percentage error, in percent (MTAP D1 reports it with the mean)."""
     return float(absolute_percentage_errors(truth, predicted).max())
 
 

@@ -1,1 +1,1 @@
-"""Benchmarks, one file a room; `make bench` prints each figure beside its target."""
+"""Benchmarks, one file a subpackage; `make bench` prints each figure and its target."""

@@ -63,7 +63,7 @@ def million_instructions_per_cpu_second_to_disk() -> float:
 
 
 def benchmarks() -> list[Benchmark]:
-    """The promised figures of this room."""
+    """The benchmarks of this subpackage, with their targets."""
     return [
         Benchmark("tracing in memory", million_instructions_per_cpu_second, "MIPS", 100, "min", "18 programs, compilation apart"),
         Benchmark("peak memory, streamed by epoch", stream_peak_of_a_fresh_process, "GiB", 1, "max", "the whole process"),

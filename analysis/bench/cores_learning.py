@@ -82,7 +82,7 @@ def our_network_kips() -> float:
 
 
 def benchmarks() -> list[Benchmark]:
-    """The promised figures of this room."""
+    """The benchmarks of this subpackage, with their targets."""
     return [
         Benchmark("paper's network, one core", share_of_sgemm, "% of SGEMM", 50, "min", "both measured in one run, CPU-seconds"),
         Benchmark("paper's network, one core", paper_network_kips, "thousand instructions/CPU-s", 20, "min", "2.14 MFLOP an instruction"),

@@ -77,7 +77,7 @@ def bytecode_operations_per_cpu_second() -> float:
 
 
 def benchmarks() -> list[Benchmark]:
-    """The room's benchmarks."""
+    """The benchmarks of this subpackage, with their targets."""
     note = "Llama-2-7B training step, 32 blocks written out"
     return [
         Benchmark("StableHLO: lowering", lowering_seconds, "CPU s", 5.0, "max", note),

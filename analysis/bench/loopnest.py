@@ -1,4 +1,4 @@
-"""Promises of the loop-nest model and the mapper."""
+"""Target speeds of the loop-nest model and the mapper."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def trace_milliseconds(events: bool, repeats: int = 20) -> float:
 
 
 def benchmarks() -> list[Benchmark]:
-    """The promised figures of this room."""
+    """The benchmarks of this subpackage, with their targets."""
     tool = "ASTRA-sim: 0.32 s"
     return [
         Benchmark(

@@ -1,4 +1,4 @@
-"""Benchmarks: what each room promises, measured in CPU-seconds on this machine, beside its target."""
+"""Benchmarks: target speeds of each subpackage, compared with CPU-seconds measured on this machine."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class Benchmark:
     note: str = ""
 
 
-def rooms() -> list[str]:
-    """Names of the rooms that have benchmarks."""
+def subpackages() -> list[str]:
+    """Names of the subpackages that have benchmarks."""
     return sorted(module.name for module in pkgutil.iter_modules(analysis.bench.__path__) if module.name != "report")
 
 
 def report(only: str | None = None) -> int:
-    """Run the benchmarks of all rooms, or of one, print each figure beside its target, return how many missed it."""
+    """Run the benchmarks of all subpackages, or of one, print each figure and its target, return how many missed it."""
     missed = 0
-    for room in rooms():
+    for room in subpackages():
         if only and room != only:
             continue
         for benchmark in importlib.import_module(f"analysis.bench.{room}").benchmarks():

@@ -105,7 +105,7 @@ def first_answer(warm: bool) -> float:
 
 
 def benchmarks() -> list[Benchmark]:
-    """The promised figures of this room."""
+    """The benchmarks of this subpackage, with their targets."""
     apart = "CSV and compilation apart (below); VIDUR: 830-1,240"
     rate = [
         Benchmark(f"Table 7 workload, {name}", partial(requests_per_cpu_second, name), "requests/CPU-s", 200_000, "min", apart)

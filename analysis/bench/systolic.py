@@ -35,7 +35,7 @@ def layers_per_cpu_second(quirks: Quirks, layers: int = 2_000_000, chunk: int = 
 
 
 def benchmarks() -> list[Benchmark]:
-    """The promised figures of this room."""
+    """The benchmarks of this subpackage, with their targets."""
     note = "SCALE-Sim 3.0.0: 0.1 to 0.2 layers a second"
     return [
         Benchmark("systolic layers, SCALE-Sim's numbers", lambda: layers_per_cpu_second(SCALE_SIM_3), "layers/CPU-s", 1e6, "min", note),

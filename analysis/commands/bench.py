@@ -1,4 +1,4 @@
-"""Measure the promised speeds and print each beside its target."""
+"""Measure the target speeds and print each with its target."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ app = typer.Typer(help=__doc__, add_completion=False)
 
 
 @app.command()
-def main(room: Annotated[str | None, typer.Argument(help="only this room (networks, serving, ...)")] = None) -> None:
+def main(room: Annotated[str | None, typer.Argument(help="only this subpackage (networks, serving, ...)")] = None) -> None:
     """Run the benchmarks; exits 1 when a figure misses its target."""
     from analysis.bench.report import report
 

@@ -1,4 +1,4 @@
-"""How long does work take on a device at least, and what bounds it? The one roofline that every room uses.
+"""How long does work take on a device at least, and what bounds it? The one roofline of the whole package.
 
 Work is operations of one type and bytes; a device is the rates that it sustains for them, peak times share. What follows:
 

@@ -1,4 +1,4 @@
-"""The printed deployment table beside what was timed here."""
+"""The printed deployment table, compared with what was timed here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from analysis.mtap import scoring
 
 
 def deployment_table(printed: scoring.Printed, trials: pd.DataFrame) -> pd.DataFrame:
-    """The printed deployment table beside what we timed."""
+    """The printed deployment table, compared with what we timed."""
     ours = trials.set_index("tool")
     rows = []
     for tool, row in printed.deployment.items():

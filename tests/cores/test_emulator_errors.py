@@ -1,4 +1,4 @@
-"""What is wrong with a program or a trace is told in one line, and nothing half-written is left."""
+"""What is wrong with a program or a trace is reported in one line, and nothing half-written is left."""
 
 from __future__ import annotations
 

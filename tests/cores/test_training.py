@@ -1,4 +1,4 @@
-"""Both networks learn small traces, beat the trivial guesses, keep their sums, and survive their files."""
+"""Both networks learn small traces, beat the trivial baselines, keep their sums, and survive their files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Runs SCALE-Sim on cases of ours and sets its numbers beside our model's."""
+"""Runs SCALE-Sim on cases of ours and compares its numbers with our model's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs ZigZag on recorded layers and sets its numbers beside the recorded ones and the bounds that our models give."""
+"""Runs ZigZag on recorded layers and compares its numbers with the recorded ones and the bounds that our models give."""
 
 from __future__ import annotations
 

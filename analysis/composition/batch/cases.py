@@ -20,7 +20,7 @@ class Hardware:
     """A device as the benchmark used it.
 
     Attributes:
-        device: of the hardware room; platform: whose software stack runs on it.
+        device: of `analysis.hardware`; platform: whose software stack runs on it.
         dies: parts that a program sees as devices of their own (MI250: two; Max 1550: two stacks).
         link_bytes_per_s: one way, to the other devices of the node.
     """

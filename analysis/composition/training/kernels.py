@@ -117,6 +117,6 @@ def kernels_of(device: str, hide: Hide = "none") -> Kernels:
     """The kernels of a device.
 
     Args:
-        device: as the hardware room names it; hide: none, device or architecture, as of the kernel library.
+        device: as `analysis.hardware` names it; hide: none, device or architecture, as of the kernel library.
     """
     return Kernels(devices.load(device), hide)

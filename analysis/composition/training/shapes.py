@@ -162,7 +162,7 @@ class ModelFile(Strict):
 
 
 def from_transformer(model: transformers.Transformer) -> Shape:
-    """The same model as the older rooms describe it."""
+    """The same model as `analysis.training` describes it."""
     mixture = model.experts > 1
     return Shape(
         hidden=model.hidden,

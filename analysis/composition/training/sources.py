@@ -92,7 +92,7 @@ def megatron_bridge(llama3: bool) -> Runs:
 
 
 def _older(source: str, older: list) -> Runs:  # type: ignore[type-arg]
-    """Cases of the older training room."""
+    """Cases of `analysis.training`."""
     from analysis.hardware import systems
 
     rows, steps = [], []
@@ -119,7 +119,7 @@ def _older(source: str, older: list) -> Runs:  # type: ignore[type-arg]
 
 
 def megatron_sc21() -> Runs:
-    """Narayanan et al., SC 2021, Tables 1 and 2 (PTD); where no microbatch is printed, the older room's rule chose it."""
+    """Narayanan et al., SC 2021, Tables 1 and 2 (PTD); where no microbatch is printed, the rule of `analysis.training` chose it."""
     from analysis.training.kernel_time import efficiencies_of
     from analysis.training.published import sc21_cases
 

@@ -65,7 +65,7 @@ def size(programs: Sequence[Program], name: str, setting: PaperSetting, seed: in
 def across(programs: Sequence[Program], which: int, setting: PaperSetting, seed: int = 0) -> dict[str, pd.DataFrame]:
     """Train the paper's network on one program for one design, test it on every program: table `across`.
 
-    Beside each figure stands the guess that knows the tested program: its most frequent training latency, its mean.
+    Each figure is compared with the baseline that knows the tested program: its most frequent training latency, its mean.
     """
     parts = split(programs)
     model = train_paper([programs[which]], [parts[which]], DESIGN, setting, seed).model

@@ -43,7 +43,7 @@ def evaluate(
     windows: int,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Accuracy of the fp32 network, of its integer variants, and of the majority guess, on the same test windows of each program.
+    """Accuracy of the fp32 network, of its integer variants, and of the majority baseline, on the same test windows of each program.
 
     Steps are calibrated on as many training windows of the programs; the test windows take no part in that.
 

@@ -1,5 +1,5 @@
 """Event-driven simulation of collectives and traces: the system, workload and network layers of ASTRA-sim, one event at a time.
-The reference path of this room: it follows the tool's order of events (chunks, queues of each dimension, endpoint delays, reductions,
+The reference path of this subpackage: it follows the tool's order of events (chunks, queues of each dimension, endpoint delays, reductions,
 store-and-forward links, hardware slots), so that ties fall as they fall there. The closed forms of `closed_forms` are tested against it.
 
 State is held in plain arrays because numba compiles functions over named tuples of arrays, and caches the result.

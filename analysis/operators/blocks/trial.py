@@ -1,4 +1,4 @@
-"""Predictors of basic blocks on held-out blocks and on blocks with instructions never seen, each beside trivial ones and other tools."""
+"""Predictors of basic blocks on held-out blocks and on blocks with instructions never seen, each compared with trivial ones and other tools."""
 
 from __future__ import annotations
 

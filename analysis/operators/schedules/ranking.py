@@ -1,4 +1,4 @@
-"""Which schedule to try first: a cost model trained to rank, beside orders that need no training.
+"""Which schedule to try first: a cost model trained to rank, compared with orders that need no training.
 
 score = f(problem, configuration, GPU); loss = -log(sum over near-best exp(score) / sum over all exp(score)), a ranking objective in
 the spirit of AutoTVM's: only the order within a problem counts, never the time itself.
@@ -105,7 +105,7 @@ def popularity(sweeps: Sweeps, others: list[int]) -> Floats:
 def train_scores(sweeps: Sweeps, target: int, others: list[int], settings: RankingSettings, seed: int, with_elsewhere: bool) -> Floats:
     """Scores on the target GPU from a model trained on the others.
 
-    With `with_elsewhere` a training GPU is told about the training GPUs besides itself, as the target is told about all of them.
+    With `with_elsewhere` a training GPU gets features of the training GPUs besides itself, as the target gets those of all of them.
 
     Args:
         sweeps: of all GPUs; the target's near-best lists are not read.

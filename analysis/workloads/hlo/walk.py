@@ -334,7 +334,7 @@ class Walker:
         return found
 
     def table(self, name: str, operands: list[Any], scope: int, size: float = 0) -> None:
-        """What hands over several values: XLA counts the eight bytes of each one's address."""
+        """What returns several values: XLA counts the eight bytes of each one's address."""
         if len(operands) > 1 or size:
             self.add(
                 {"name": name, "class": "control", "bytes": (8.0 * len(operands) if len(operands) > 1 else 0) + size, "unknown": None},
