@@ -1,4 +1,4 @@
-"""Predictors of basic blocks on held-out blocks and on blocks with instructions never seen, each compared with trivial ones and other tools."""
+"""Predictors of basic blocks on held-out blocks and on blocks with instructions never seen; trivial ones and other tools on the same."""
 
 from __future__ import annotations
 
