@@ -273,10 +273,11 @@ def _cell(value: Any, decimals: int | None = None, figures: int = 3) -> str:
     return f"{number:.{figures}g}" if 1e-4 <= abs(number) < 1e15 else f"{number:.1e}"
 
 
-def _html_cell(text: str) -> str:
+def _html_cell(text: str, whole: bool) -> str:
     if text.startswith(("http://", "https://")) and " " not in text:
         return f'<a href="{html.escape(text)}" rel="noreferrer">{_breakable(text)}</a>'
-    return _breakable(text)
+    inside = _breakable(text)
+    return f"<span>{inside}</span>" if whole and "<" in inside else inside  # on a card, what stands beside the title is one element
 
 
 def _breakable(text: str) -> str:
@@ -398,7 +399,7 @@ def _html_table(frame: pd.DataFrame, about: dict[str, str], identifier: str) -> 
     for row, texts in zip(frame.itertuples(index=False, name=None), cells(frame), strict=True):
         names = ["n" if _is_number(value) else "prose" if long else "" for value, long in zip(row, prose, strict=True)]
         fields = (
-            f'<td class="{name}"{label}>{_html_cell(text)}</td>' if name else f"<td{label}>{_html_cell(text)}</td>"
+            f'<td class="{name}"{label}>{_html_cell(text, cards)}</td>' if name else f"<td{label}>{_html_cell(text, cards)}</td>"
             for name, text, label in zip(names, texts, labels, strict=True)
         )
         lines.append("<tr>" + "".join(fields) + "</tr>")
