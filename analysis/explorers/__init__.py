@@ -11,5 +11,5 @@ is one file with the same four names, and knows nothing of browsers:
 - `catalogue`: which explorers there are.
 - `bundle`: at build time, the script that carries the models into the pages, and the explorer as first drawn, by CPython.
 - `page`: in the browser, ties native controls, address bar and drawing together.
-- `stand_ins`: what replaces numpy, numba, pydantic and files in the page, as far as these models need them.
+- `stand_ins`: what replaces numpy, compilation, pydantic and files in the page, as far as these models need them.
 """

@@ -19,7 +19,8 @@ from analysis.explorers.controls import Choice, defaults, form_html
 from analysis.paths import ROOT
 
 HERE = Path(__file__).parent
-STAND_INS = {name: HERE / "stand_ins" / f"{name.replace('.', '_')}.py" for name in ("numpy", "numpy.typing", "numba", "pydantic")} | {
+STAND_INS = {name: HERE / "stand_ins" / f"{name.replace('.', '_')}.py" for name in ("numpy", "numpy.typing", "pydantic")} | {
+    "analysis.compiled": HERE / "stand_ins" / "compiled.py",
     "analysis.configs": HERE / "stand_ins" / "files.py",
     "analysis.paths": HERE / "stand_ins" / "files.py",
     "analysis.errors": HERE / "stand_ins" / "errors.py",

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
-from numba import njit
+from analysis import compiled
 
-# inner functions are called from compiled ones only: without wrappers for Python they compile in half the time
-_BARE: dict[str, Any] = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-_INNER: dict[str, Any] = {**_BARE, "no_cpython_wrapper": True}
-inner: Any = njit(**_INNER)
-outer: Any = njit(**_BARE)
-# the same for functions that allocate nothing: without reference counts they run in less than half the time
-light: Any = njit(**{**_INNER, "_nrt": False})
-light_outer: Any = njit(**{**_BARE, "_nrt": False})
+inner, outer = partial(compiled.inner, error_model="numpy"), partial(compiled.outer, error_model="numpy")
+# the same for functions that allocate nothing: without reference counts they compile in less than half the time
+light, light_outer = partial(inner, _nrt=False), partial(outer, _nrt=False)
 
 ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL = range(4)
 RING, DIRECT, HALVING_DOUBLING, DOUBLE_BINARY_TREE = range(4)

@@ -18,6 +18,9 @@ from analysis.networks.codes import COLLECTIVES, NODE_COLLECTIVE
 from analysis.networks.events.simulation import SimulatedSystem, TraceNodes
 from analysis.networks.simulate import Run, simulate
 
+PLAIN_CASES = 200
+"""So many cases are answered in plain Python sooner than compiled code is read from disk."""
+
 
 @dataclass(frozen=True)
 class CollectiveResult:
@@ -93,7 +96,8 @@ def closed_forms(cases: Sequence[CollectiveCase]) -> np.ndarray:
     short = [k for k, case in enumerate(cases) if len(case.network.topology) <= MOST_DIMENSIONS]
     if short:
         part = np.empty(len(short), np.int64)
-        closed_form_cycles(case_arrays([cases[k] for k in short]), part)
+        answer = closed_form_cycles if len(short) > PLAIN_CASES else closed_form_cycles.plain
+        answer(case_arrays([cases[k] for k in short]), part)
         result[short] = part
     return result
 

@@ -23,6 +23,9 @@ from analysis.networks.replay_fast import replay_known
 from analysis.networks.simulate import simulate
 from analysis.networks.trace import Node, work_of
 
+PLAIN_NODES = 2000
+"""So many nodes are replayed in plain Python sooner than compiled code is read from disk."""
+
 
 @dataclass(frozen=True)
 class Replay:
@@ -107,7 +110,8 @@ def run_known(prepared: Prepared) -> tuple[np.ndarray, np.ndarray, np.ndarray, n
         return None
     started, ended = np.zeros(len(work.kind), np.int64), np.zeros(len(work.kind), np.int64)
     cycles, totals = np.zeros(machine.npus, np.int64), np.zeros((machine.npus, 3), np.int64)
-    if not replay_known(machine, prepared.arrays, work, prepared.most_collectives, started, ended, cycles, totals):
+    replayed = replay_known if len(work.kind) > PLAIN_NODES else replay_known.plain
+    if not replayed(machine, prepared.arrays, work, prepared.most_collectives, started, ended, cycles, totals):
         return None
     return started, ended, cycles, totals[:, 0]
 

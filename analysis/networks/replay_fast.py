@@ -47,9 +47,6 @@ class ReplayState(NamedTuple):
     first_row: np.ndarray
 
 
-Desk = ReplayState  # what caches compiled before 22 November 2026 call it; numba reads those before it discards them
-
-
 @inner
 def collective_duration(machine, arrays, work, row):
     """(cycles, wait after its last registered piece of work) of a collective node; -1: no formula, or links that others share."""

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from analysis.compiled import outer
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -75,7 +76,7 @@ class Trees:
         )
 
 
-@njit(cache=True)
+@outer
 def _evaluate(features, first, feature, threshold, left, right, value, base):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     out = np.empty(features.shape[0])
     for row in range(features.shape[0]):

@@ -7,7 +7,6 @@ import fcntl
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any, TextIO
 from analysis.errors import InputError
 from analysis.paths import BUILD, NOTEBOOKS, ROOT
 from analysis.publishing import plan
+from analysis.publishing.warm import Workers
 from analysis.tables import write_atomic
 
 COSTS = NOTEBOOKS / "costs.csv"
@@ -31,7 +31,6 @@ class Job:
     """A notebook that is being run."""
 
     notebook: plan.Notebook
-    process: subprocess.Popen[bytes]
     work: Path
     files: Path
     began: float
@@ -91,7 +90,7 @@ def environment() -> dict[str, str]:
     return {**os.environ, **fixed}
 
 
-def start(notebook: plan.Notebook, tier: str) -> Job:
+def start(notebook: plan.Notebook, tier: str, workers: Workers) -> Job:
     """Start one notebook in a process of its own, writing into a hidden folder beside its results."""
     results = plan.folder(tier)
     work = results / f".{notebook.name}"
@@ -108,15 +107,8 @@ def start(notebook: plan.Notebook, tier: str) -> Job:
         "cwd": str(ROOT),
     }
     (files / "job.json").write_text(json.dumps(job), encoding="utf-8")
-    log = (files / "log.txt").open("wb")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "analysis.publishing.execute", str(files / "job.json")],
-        cwd=ROOT,
-        env=environment(),
-        stdout=log,
-        stderr=subprocess.STDOUT,
-    )
-    return Job(notebook, process, work, files, time.monotonic())
+    workers.submit(files / "job.json")
+    return Job(notebook, work, files, time.monotonic())
 
 
 def finish(job: Job, tier: str) -> dict[str, Any]:
@@ -130,8 +122,9 @@ def finish(job: Job, tier: str) -> dict[str, Any]:
     try:
         report = json.loads((job.files / "report.json").read_text(encoding="utf-8"))
     except (FileNotFoundError, json.JSONDecodeError):
-        tail = (job.files / "log.txt").read_text(encoding="utf-8", errors="replace").strip().splitlines()[-3:]
-        report = {"failure": {"cell": None, "error": " | ".join(tail) or f"exit status {job.process.returncode}", "source": ""}}
+        log = job.files / "log.txt"
+        tail = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-3:] if log.exists() else []
+        report = {"failure": {"cell": None, "error": " | ".join(tail) or "its process ended early", "source": ""}}
     if report["failure"]:
         shutil.rmtree(job.work, ignore_errors=True)
         keep = BUILD / "failed" / f"{name}.ipynb"
@@ -186,6 +179,7 @@ def run(tier: str, only: list[str] | None = None, jobs: int | None = None) -> li
     if first:
         estimate = sum(costs.get(name, 10.0) for name in first) / min(jobs, len(first))
         print(f"{len(first)} of {len(waiting)} notebooks to run, {jobs} at once, about {estimate:.0f} s", flush=True)
+    workers = Workers(environment()) if first else None
     while (waiting and not failures) or running:
         for name in sorted(waiting, key=lambda name: -weight[name]) if not failures else []:
             if len(running) >= jobs:
@@ -196,10 +190,11 @@ def run(tier: str, only: list[str] | None = None, jobs: int | None = None) -> li
             if plan.reason_to_run(books[name], tier) is None:
                 settled.add(name)
             else:
-                running[name] = start(books[name], tier)
+                workers = workers or Workers(environment())
+                running[name] = start(books[name], tier, workers)
         if not running:
             continue
-        ended = [name for name, job in running.items() if job.process.poll() is not None]
+        ended = [name for name, job in running.items() if workers and workers.status(job.files / "job.json") is not None]
         if not ended:
             time.sleep(0.05)
         for name in ended:
@@ -218,6 +213,8 @@ def run(tier: str, only: list[str] | None = None, jobs: int | None = None) -> li
             elapsed = time.monotonic() - began
             note = f"{cost['wall_s']:6.1f} s {cost['peak_mib']:5d} MiB"
             print(f"  [{elapsed:5.0f} s, about {remaining:3.0f} s left] {name:<28} {note}", flush=True)
+    if workers:
+        workers.close()
     if ran:
         total = sum(cost["cpu_s"] for cost in ran.values())
         peak = max(cost["peak_mib"] for cost in ran.values())

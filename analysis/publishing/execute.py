@@ -83,6 +83,8 @@ def execute(job: dict[str, Any]) -> dict[str, Any]:
     import nbformat
     import papermill
 
+    from analysis.publishing.warm import ForkingManager
+
     notebook = nbformat.read(job["notebook"], as_version=4)
     notebook.cells.insert(0, nbformat.v4.new_code_cell(BEGIN))
     notebook.cells.append(nbformat.v4.new_code_cell(END.format(path=job["trace"])))
@@ -102,6 +104,8 @@ def execute(job: dict[str, Any]) -> dict[str, Any]:
             kernel_name="python3",
             language="python",
             cwd=job["cwd"],
+            request_save_on_cell_execute=False,
+            kernel_manager_class=ForkingManager,
         )
     except papermill.PapermillExecutionError as error:
         failure = {"cell": error.exec_count, "error": f"{error.ename}: {error.evalue}", "source": error.source}

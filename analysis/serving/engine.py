@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from analysis.serving.compiled import follow_sources, inlined
+from analysis.compiled import inner, outer
 from analysis.serving.memory import leave_prefix, release
 from analysis.serving.schedulers.dispatch import FASTER_TRANSFORMER, schedule
 from analysis.serving.state import NONE, Replica, put_last
@@ -29,7 +28,7 @@ ROUTINGS = {
 """The one list of routings, with how the loop does each: as assigned before the run, or by the state of the replicas."""
 
 
-@inlined
+@inner(error_model="numpy")
 def finish(replica: Replica) -> None:
     """The running batch ends: its requests have processed their tokens; the complete ones leave."""
     state, requests, limits = replica.state, replica.requests, replica.limits
@@ -69,7 +68,7 @@ def finish(replica: Replica) -> None:
             release(replica, i)
 
 
-@inlined
+@inner(error_model="numpy")
 def start(replica: Replica, size: int, steps: Steps, number: int, log: Any, members: Any, member_tokens: Any, cursor: Any) -> bool:
     """Start a batch of `size` requests; returns False if there is no recorded time left for it."""
     state, requests, limits = replica.state, replica.requests, replica.limits
@@ -111,13 +110,13 @@ def start(replica: Replica, size: int, steps: Steps, number: int, log: Any, memb
     return True
 
 
-@inlined
+@inner(error_model="numpy")
 def is_due(state: Any, until: float) -> bool:
     """Does anything happen in the replica before `until`?"""
     return state.end < until if state.size > 0 else state.first != NONE and state.clock < until
 
 
-@njit(error_model="numpy")
+@inner(error_model="numpy")
 def advance(replica: Replica, until: float, steps: Steps, number: int, log: Any, members: Any, member_tokens: Any, cursor: Any) -> None:
     """Run a replica to just before `until`; a batch that ends at `until` is still running then."""
     state = replica.state
@@ -134,7 +133,7 @@ def advance(replica: Replica, until: float, steps: Steps, number: int, log: Any,
             return
 
 
-@inlined
+@inner(error_model="numpy")
 def arrive(replica: Replica, i: int, number: int) -> None:
     """A request reaches a replica."""
     state, request = replica.state, replica.requests[i]
@@ -146,7 +145,7 @@ def arrive(replica: Replica, i: int, number: int) -> None:
     put_last(replica, i)
 
 
-@njit(cache=True)
+@outer
 def run(
     states: Any,
     requests: Any,
@@ -200,6 +199,3 @@ def run(
     for r in range(count):
         here = Replica(states[r], requests, running[r], prefixes[r], batches[r], tokens[r], limits[0])
         advance(here, np.inf, steps, r, log, members, member_tokens, cursor)
-
-
-follow_sources(run)

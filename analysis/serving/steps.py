@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.compiled import inner
 from analysis.errors import InputError
-from analysis.serving.compiled import inlined
 from analysis.serving.state import Replica
 from analysis.tables import read_csv
 
@@ -175,7 +175,7 @@ def read_recorded(path: str | Path) -> StepTime:
     return StepTime(recorded=seconds)
 
 
-@inlined
+@inner(error_model="numpy")
 def on_grid(x_axis: Any, y_axis: Any, values: Any, x: float, y: float) -> float:
     """Bilinear interpolation, continued beyond the axes."""
     i = min(max(np.searchsorted(x_axis, x) - 1, 0), x_axis.size - 2)
@@ -187,7 +187,7 @@ def on_grid(x_axis: Any, y_axis: Any, values: Any, x: float, y: float) -> float:
     return low + v * (high - low)
 
 
-@inlined
+@inner(error_model="numpy")
 def on_table(table: Any, count: int) -> float:
     """Entry of a table, continued beyond its end along its last slope."""
     last = table.size - 1
@@ -196,7 +196,7 @@ def on_table(table: Any, count: int) -> float:
     return table[last] + (count - last) * (table[last] - table[last - 1])
 
 
-@inlined
+@inner(error_model="numpy")
 def step_time(steps: Steps, replica: Replica, size: int) -> float:
     """Seconds that a batch of `size` requests takes."""
     total, decodes, cached, context = 0, 0, 0, 0

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 from hypothesis import HealthCheck, given, settings
-from numba import njit
 
+from analysis.compiled import outer
 from analysis.serving import engine
 from analysis.serving.limits import record
 from analysis.serving.schedulers.names import SCHEDULERS
@@ -86,7 +86,7 @@ def test_the_same_holds_on_several_replicas(case: Case) -> None:
         assert_nothing_is_held(case, result)
 
 
-@njit
+@outer
 def one_step(
     states: Any, rows: Any, room: Any, prefixes: Any, limits: Any, steps: Any, log: Any, members: Any, cursor: Any, until: float, new: int
 ) -> None:
@@ -157,9 +157,3 @@ def test_blocks_are_conserved_after_every_batch(case: Case) -> None:
     assert (rows["generated"] == rows["total"] - case.requests.prefill_tokens[np.argsort(case.requests.arrived_at_s, kind="stable")]).all()
     audited, plain = rows["completed_at"], run(case).records["completed_at"]
     assert (audited == plain).all()
-
-
-def test_the_kept_loop_lapses_with_any_of_its_sources() -> None:
-    """Numba looks at the loop's own file only; `compiled.follow_sources` adds the schedulers and the rest."""
-    stamped = {name for name, *_ in engine.run._cache._cache_file._source_stamp}
-    assert {f"{scheduler}.py" for scheduler in SCHEDULERS} | {"engine.py", "memory.py", "state.py", "steps.py"} <= stamped

@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from analysis.accelerators.loopnest.lanes import distinct_tiles, linked_lanes
 from analysis.accelerators.loopnest.tables import Array, Tables
+from analysis.compiled import inner, outer
 
 READS, FILLS, UPDATES, TILE, PARTITION = range(5)
 
@@ -62,9 +62,6 @@ class TilingWork(NamedTuple):
     found: Array
 
 
-Work = TilingWork  # what caches compiled before 22 November 2026 call it; numba reads those before it discards them
-
-
 def new_work(tab: Tables) -> TilingWork:
     """Work arrays for a problem and a design."""
     levels, tensors = tab.keeps.shape
@@ -96,7 +93,7 @@ def new_work(tab: Tables) -> TilingWork:
     )
 
 
-@njit(cache=True, error_model="numpy")
+@outer(error_model="numpy")
 def measure(tab: Tables, temporal: Array, spatial: Array, work: TilingWork, counts: Array) -> tuple[int, int]:
     """Fill `work`, and tile and partition words of `counts`.
 
@@ -166,7 +163,7 @@ def measure(tab: Tables, temporal: Array, spatial: Array, work: TilingWork, coun
     return cycles, overflows
 
 
-@njit(cache=True, error_model="numpy", inline="always")
+@inner(error_model="numpy")
 def line_up(temporal: Array, order: Array, work: TilingWork) -> None:
     """List the loops in time above 1, innermost first."""
     n = 0
@@ -186,7 +183,7 @@ def line_up(temporal: Array, order: Array, work: TilingWork) -> None:
         work.loop_outer[i] = work.loop_outer[i + 1] * work.loop_bound[i]
 
 
-@njit(cache=True, error_model="numpy", inline="always")
+@inner(error_model="numpy")
 def within(moved: Array, spread: Array) -> bool:
     """Whether tiles of two lanes can lie that far apart."""
     inside = True
@@ -195,7 +192,7 @@ def within(moved: Array, spread: Array) -> bool:
     return inside
 
 
-@njit(cache=True, error_model="numpy", inline="always")
+@inner(error_model="numpy")
 def inter_level_traffic(tab: Tables, t: int, level: int, spatial: Array, lane_order: Array, work: TilingWork) -> None:
     """Words that one instance of `level` reads for its children, delivers to them, and that they pass on, into `work.found[level]`."""
     words, groups, lanes = work.words[level + 1, t], work.groups[level, t], work.lanes[level]
@@ -278,7 +275,7 @@ def inter_level_traffic(tab: Tables, t: int, level: int, spatial: Array, lane_or
     found[2] += linked + fresh * alike * fed
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def accumulate_accesses(tab: Tables, t: int, cycles: int, work: TilingWork, counts: Array, ports: Array) -> float:
     """Turn traffic between neighbouring levels into accesses of the levels that keep tensor t; returns joules, adds to `ports` [L, 2]."""
     levels = tab.keeps.shape[0]
@@ -322,7 +319,7 @@ def accumulate_accesses(tab: Tables, t: int, cycles: int, work: TilingWork, coun
     return energy
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def slow_down(tab: Tables, cycles: int, ports: Array) -> int:
     """Cycles with the bandwidths' limits."""
     slowest = 1.0
@@ -337,7 +334,7 @@ def slow_down(tab: Tables, cycles: int, ports: Array) -> int:
     return int(np.ceil(cycles / slowest)) if slowest < 1.0 else cycles
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def price(
     tab: Tables,
     macs: int,
@@ -367,7 +364,7 @@ def price(
     return energy, slow_down(tab, cycles, ports)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@outer(nogil=True, error_model="numpy")
 def count_many(
     tab: Tables,
     macs: int,

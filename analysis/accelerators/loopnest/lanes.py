@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from analysis.accelerators.loopnest.tables import Array, Tables
+from analysis.compiled import inner
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def distinct_tiles(tab: Tables, t: int, level: int, spatial: Array, stride_lane: Array, tile: Array, spread: Array) -> tuple[int, int]:
     """Different tiles among the lanes below a level (product over ranks of the different offsets), and the words of their common box.
 
@@ -44,7 +44,7 @@ def distinct_tiles(tab: Tables, t: int, level: int, spatial: Array, stride_lane:
     return groups, union
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def _steps_apart(tab: Tables, t: int, first: int, last: int, spatial: Array, lane_order: Array, stride_lane: Array, moved: Array) -> bool:
     """Whether tiles of some two lanes next to each other in one row lie `moved` apart; they differ as an odometer's readings do."""
     ranks = moved.size
@@ -62,8 +62,8 @@ def _steps_apart(tab: Tables, t: int, first: int, last: int, spatial: Array, lan
                         apart = tab.step_of[t, d] * stride_lane[axis, d]
                     for inner_axis in range(axis, last):
                         until = position if inner_axis == axis else spatial.shape[1]
-                        for inner in range(until):
-                            e = lane_order[inner_axis, inner]
+                        for nested in range(until):
+                            e = lane_order[inner_axis, nested]
                             if tab.rank_of[t, e] == r:
                                 apart -= tab.step_of[t, e] * stride_lane[inner_axis, e] * (spatial[inner_axis, e] - 1)
                     if sign * apart != moved[r]:
@@ -74,7 +74,7 @@ def _steps_apart(tab: Tables, t: int, first: int, last: int, spatial: Array, lan
     return False
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def linked_lanes(
     tab: Tables, t: int, level: int, spatial: Array, lane_order: Array, stride_lane: Array, lanes: int, moved: Array
 ) -> tuple[int, int]:

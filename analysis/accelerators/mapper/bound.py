@@ -13,17 +13,16 @@ already found can go.
 
 from __future__ import annotations
 
-from numba import njit
-
 from analysis.accelerators.loopnest.fast import TilingWork, accumulate_accesses, slow_down
 from analysis.accelerators.loopnest.lanes import linked_lanes
 from analysis.accelerators.loopnest.tables import Array, Tables
+from analysis.compiled import inner
 
 MOST = 16
 CLEAN, COINCIDES, LINKS = range(3)
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def loops_of_rank(tab: Tables, t: int, r: int, level: int, temporal: Array, work: TilingWork, bounds: Array, moves: Array) -> int:
     """Bounds of the loops in time down to `level` that move a tensor in rank r, and how far; returns how many there are."""
     n = 0
@@ -37,7 +36,7 @@ def loops_of_rank(tab: Tables, t: int, r: int, level: int, temporal: Array, work
     return n
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def may_coincide(n: int, moves: Array, i: int, j: int) -> bool:
     """Whether an outer loop i of the same rank can, in some order, move the tile as loop j does, or not at all."""
     if moves[i] < moves[j]:
@@ -54,7 +53,7 @@ def may_coincide(n: int, moves: Array, i: int, j: int) -> bool:
     return False
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def may_link(
     tab: Tables, t: int, level: int, temporal: Array, spatial: Array, lane_order: Array, work: TilingWork, bounds: Array, moves: Array
 ) -> bool:
@@ -105,7 +104,7 @@ def may_link(
     return False
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def gap_bound(
     tab: Tables, t: int, level: int, temporal: Array, spatial: Array, lane_order: Array, work: TilingWork, bounds: Array, moves: Array
 ) -> int:
@@ -158,7 +157,7 @@ def gap_bound(
     return state
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def least_cost(
     tab: Tables,
     macs: int,

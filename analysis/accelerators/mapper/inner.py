@@ -13,15 +13,15 @@ there. So the least cost is the least over which tensors the innermost loop move
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from analysis.accelerators.loopnest.fast import PARTITION, TilingWork
 from analysis.accelerators.loopnest.lanes import linked_lanes
 from analysis.accelerators.loopnest.tables import Array, Tables
 from analysis.accelerators.mapper.bound import may_coincide
+from analysis.compiled import inner
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def linear_energy(tab: Tables, t: int, work: TilingWork, counts: Array, found: Array) -> float:
     """`fast.settle` without rounding up and one word short of every count, on traffic [L, 2] given as reals."""
     levels = tab.keeps.shape[0]
@@ -47,7 +47,7 @@ def linear_energy(tab: Tables, t: int, work: TilingWork, counts: Array, found: A
     return energy
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def links_matter(tab: Tables, t: int, level: int, spatial: Array, lane_order: Array, work: TilingWork) -> bool:
     """Whether tiles that neighbours pass on can change what is counted at a gap, for some loops outside it."""
     lanes, groups = work.lanes[level], work.groups[level, t]
@@ -80,7 +80,7 @@ def links_matter(tab: Tables, t: int, level: int, spatial: Array, lane_order: Ar
     return False
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def coefficients(
     tab: Tables,
     t: int,
@@ -132,7 +132,7 @@ def coefficients(
     out[2] -= out[0]
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def _kept_away(tab: Tables, t: int, d: int, level: int, above: int, work: TilingWork) -> float:
     """Part of a child's tile that is new when a loop over d at level `above` advances alone."""
     for r in range(tab.rank_terms.shape[1]):
@@ -143,7 +143,7 @@ def _kept_away(tab: Tables, t: int, d: int, level: int, above: int, work: Tiling
     return 1.0
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def window_share(
     tab: Tables, t: int, first: int, last: int, temporal: Array, extent: Array, stride: Array, bounds: Array, moves: Array
 ) -> float:
@@ -175,7 +175,7 @@ def window_share(
     return least
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def share_outside(tab: Tables, t: int, left_over: Array, extent: Array, stride: Array) -> float:
     """`window_share` for any split of what is left over between the two outermost levels."""
     least = 1.0
@@ -191,7 +191,7 @@ def share_outside(tab: Tables, t: int, left_over: Array, extent: Array, stride: 
     return least
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def least_over_types(
     coefficient: Array,
     moves: Array,

@@ -8,12 +8,12 @@ sliding tensor has met loops of two ranks (no coincidence reaches past the secon
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from analysis.accelerators.loopnest.tables import Array, Tables
+from analysis.compiled import inner
 
 
-@njit(cache=True)
+@inner
 def is_settled(tab: Tables, level: int, active: Array, n: int, chosen: Array, depth: int, every: bool) -> bool:
     """Whether the loops outside the first `depth` chosen ones may come in any order."""
     if depth == n:
@@ -22,8 +22,8 @@ def is_settled(tab: Tables, level: int, active: Array, n: int, chosen: Array, de
         return False
     for t in range(tab.relevant.shape[0]):
         inward = False
-        for inner in range(level + 1, tab.keeps.shape[0]):
-            inward |= tab.keeps[inner, t]
+        for nested in range(level + 1, tab.keeps.shape[0]):
+            inward |= tab.keeps[nested, t]
         if not inward:
             continue
         first, second, left = -1, False, False
@@ -43,7 +43,7 @@ def is_settled(tab: Tables, level: int, active: Array, n: int, chosen: Array, de
     return True
 
 
-@njit(cache=True)
+@inner
 def list_orders(tab: Tables, level: int, bounds: Array, forced: Array, every: bool, out: Array) -> int:
     """Orders of the loops above 1 at a level, innermost first, into `out` [most, D]; returns how many, or -1 when they do not fit.
 
@@ -106,7 +106,7 @@ def list_orders(tab: Tables, level: int, bounds: Array, forced: Array, every: bo
             used[chosen[depth]] = False
 
 
-@njit(cache=True)
+@inner
 def keep_best_orders(tab: Tables, level: int, bounds: Array, orders: Array, count: int, features: Array) -> int:
     """Drop orders that another order matches or beats in every count; only for tilings without coincidences or links.
 

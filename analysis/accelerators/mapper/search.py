@@ -10,13 +10,13 @@ matches or beats in every count (`orders`).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from analysis.accelerators.loopnest.fast import TilingWork, measure, price
 from analysis.accelerators.loopnest.tables import Array, Tables
 from analysis.accelerators.mapper.bound import CLEAN, LINKS, MOST, least_cost
 from analysis.accelerators.mapper.inner import coefficients, least_over_types, share_outside, window_share
 from analysis.accelerators.mapper.orders import keep_best_orders, list_orders
+from analysis.compiled import inner, outer
 
 LATENCY, ENERGY, EDP = range(3)
 # Rows of the statistics that a search keeps.
@@ -24,14 +24,14 @@ SPLITS, OVERFLOWED, BOUNDED, OPENED, PRICED, UNPROVEN = range(6)
 MOST_ORDERS = 5040
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def objective_value(objective: int, energy: float, cycles: int, cycle_s: float) -> float:
     """Seconds, joules, or joule-seconds."""
     seconds = cycles * cycle_s
     return seconds if objective == LATENCY else energy if objective == ENERGY else energy * seconds
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@outer(nogil=True, error_model="numpy")
 def bound_configurations(
     tab: Tables,
     macs: int,
@@ -121,7 +121,7 @@ def bound_configurations(
     return n
 
 
-@njit(cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def _least_share(tab: Tables, t: int, split: int, left_over: Array, work: TilingWork) -> float:
     """Least window share over the gaps whose tile only outer loops move."""
     least = 1.0
@@ -131,7 +131,7 @@ def _least_share(tab: Tables, t: int, split: int, left_over: Array, work: Tiling
     return least
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@outer(nogil=True, error_model="numpy")
 def open_configurations(
     tab: Tables,
     macs: int,

@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from analysis.compiled import inner, outer
 
 ENGINE = np.dtype(
     [
@@ -58,7 +59,7 @@ class Tables(NamedTuple):
     before_axis: Any
 
 
-@njit(cache=True)
+@inner
 def _place(axis: Any, x: float) -> tuple[int, float]:
     """Interval of a value on an axis and its share of it; beyond the ends the line continues."""
     low, high = 0, axis.size - 1
@@ -71,13 +72,13 @@ def _place(axis: Any, x: float) -> tuple[int, float]:
     return low, (x - axis[low]) / (axis[low + 1] - axis[low])
 
 
-@njit(cache=True)
+@inner
 def _line(axis: Any, values: Any, x: float) -> float:
     i, f = _place(axis, max(x, axis[0]))
     return values[i] + f * (values[i + 1] - values[i])
 
 
-@njit(cache=True)
+@inner
 def _surface(first: Any, second: Any, values: Any, x: float, y: float) -> float:
     i, f = _place(first, max(x, first[0]))
     j, g = _place(second, max(y, second[0]))
@@ -86,7 +87,7 @@ def _surface(first: Any, second: Any, values: Any, x: float, y: float) -> float:
     return low + f * (high - low)
 
 
-@njit(cache=True)
+@inner
 def _push(heap: Any, size: int, key: int, value: int) -> int:
     i = size
     while i > 0 and heap[(i - 1) // 2, 0] > key:
@@ -96,7 +97,7 @@ def _push(heap: Any, size: int, key: int, value: int) -> int:
     return size + 1
 
 
-@njit(cache=True)
+@inner
 def _pop(heap: Any, size: int) -> int:
     last = size - 1
     key, value = heap[last, 0], heap[last, 1]
@@ -115,7 +116,7 @@ def _pop(heap: Any, size: int) -> int:
     return last
 
 
-@njit(cache=True)
+@inner
 def _lengths(count: int, low: int, high: int, seed: int) -> Any:
     """Whole numbers evenly spread over low to high, in random order."""
     np.random.seed(seed)
@@ -128,7 +129,7 @@ def _lengths(count: int, low: int, high: int, seed: int) -> Any:
     return out
 
 
-@njit(cache=True)
+@inner
 def one(engine: Any, tables: Tables, out: Any) -> None:
     """One serving point; writes `RESULT` into `out`."""
     n, c, k = engine.requests, engine.clients, engine.table
@@ -310,7 +311,7 @@ def one(engine: Any, tables: Tables, out: Any) -> None:
     out[9] = n / clock
 
 
-@njit(cache=True)
+@outer
 def _all(engines: Any, tables: Tables, out: Any) -> None:
     for i in range(engines.size):
         one(engines[i], tables, out[i])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from analysis.compiled import inner, outer
 
 GLOBAL_BITS = 12
 LOCAL_BITS = 10
@@ -14,13 +15,13 @@ NAMES = ("bias_wrong", "global_wrong", "local_wrong", "either_wrong", "target_wr
 CONDITIONAL, JUMP, CALL, INDIRECT_JUMP, INDIRECT_CALL, RETURN = 15, 16, 17, 18, 19, 20
 
 
-@njit(cache=True)
+@inner
 def _slot(row: np.int64, history: np.int64) -> np.int64:
     mixed = np.uint64(row) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(history) * np.uint64(0xC2B2AE3D27D4EB4F)
     return np.int64((mixed ^ (mixed >> np.uint64(29))) >> np.uint64(64 - TABLE_BITS - 16)) & ((1 << TABLE_BITS) - 1)
 
 
-@njit(cache=True)
+@inner
 def _step(table: NDArray[np.int8], slot: np.int64, taken: bool) -> bool:
     """Predict with a two-bit counter and train it; true where it was right."""
     right = (table[slot] >= 2) == taken
@@ -31,7 +32,7 @@ def _step(table: NDArray[np.int8], slot: np.int64, taken: bool) -> bool:
     return right
 
 
-@njit(cache=True)
+@outer
 def surprises(
     row: NDArray[np.uint32], rows: int, opclass: NDArray[np.uint8], taken: NDArray[np.bool_], next_row: NDArray[np.int64]
 ) -> NDArray[np.uint8]:

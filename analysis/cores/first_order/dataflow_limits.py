@@ -7,8 +7,9 @@ an abstract machine starts every instruction once its operands are there; three 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from analysis.compiled import outer
 
 # Generic latencies by operation class (analysis.cores.riscv.trace.OpClass), cycles: short for integers, longer for multiplication, long
 # for division and roots. Loads have their own, by reuse distance.
@@ -30,7 +31,7 @@ def load_latencies(distance: NDArray[np.int32]) -> NDArray[np.int64]:
     return np.where(distance < 0, COLD_LATENCY, np.minimum(far, COLD_LATENCY)).astype(np.int64)
 
 
-@njit(cache=True)
+@outer
 def limits(
     latency: NDArray[np.int64],
     sources: NDArray[np.uint8],

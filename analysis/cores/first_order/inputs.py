@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from analysis.compiled import outer
 from analysis.cores.first_order.reuse import set_distances
 from analysis.cores.riscv.trace import LOADS, STORES, Trace
 from analysis.cores.timing.designs import Cache, Design
@@ -20,7 +20,7 @@ RIGHT, WRONG_AT_EXECUTION, WRONG_AT_DECODE = 0, 1, 2  # RIGHT: or no branch
 HIT, NEXT_LEVEL, MEMORY = 0, 1, 2
 
 
-@njit(cache=True)
+@outer
 def store_before(
     words: NDArray[np.int64], positions: NDArray[np.int64], stores: NDArray[np.bool_], kinds: int, n: int
 ) -> NDArray[np.int64]:
@@ -42,7 +42,7 @@ def store_before(
     return result
 
 
-@njit(cache=True)
+@outer
 def wrong_branches(
     p: Record, pc: NDArray[np.int64], length: NDArray[np.int64], opclass: NDArray[np.int64], following: NDArray[np.int64]
 ) -> NDArray[np.uint8]:

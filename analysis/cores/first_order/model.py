@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from analysis.compiled import inner, outer
 from analysis.cores.first_order.inputs import HIT, MEMORY, NEXT_LEVEL, WRONG_AT_DECODE, WRONG_AT_EXECUTION, FirstOrderInputs, levels
 from analysis.cores.riscv.trace import ATOMIC, FLOAT_MEM_READ, FLOAT_MEM_WRITE, MEM_READ, MEM_WRITE
 from analysis.cores.timing.designs import Design
@@ -99,7 +99,7 @@ def sizes(design: Design) -> Sizes:
     )
 
 
-@njit(cache=True)
+@inner
 def take(used: NDArray, cycle_of: NDArray, cycle: int, most: int) -> int:
     """First cycle, not before `cycle`, in which fewer than `most` uses were taken; takes one.
 
@@ -117,7 +117,7 @@ def take(used: NDArray, cycle_of: NDArray, cycle: int, most: int) -> int:
         cycle += 1
 
 
-@njit(cache=True)
+@inner
 def replace_least(heap: NDArray, value: int) -> None:
     """Put `value` in the place of the least of a binary heap."""
     n = len(heap)
@@ -135,7 +135,7 @@ def replace_least(heap: NDArray, value: int) -> None:
     heap[at] = value
 
 
-@njit(cache=True)
+@inner
 def unblocked(cycle: int, begin: NDArray, end: NDArray) -> int:
     """First cycle from `cycle` on in which a miss slot is free: with none, the cache takes nothing."""
     first = end[0]
@@ -146,7 +146,7 @@ def unblocked(cycle: int, begin: NDArray, end: NDArray) -> int:
     return first
 
 
-@njit(cache=True)
+@inner
 def memory_cycles(z: Sizes, line: int, cycle: int, open_row: NDArray, channel: NDArray) -> int:
     """Cycles of a line from DRAM: more where its row is not open or the channel is busy."""
     above = line >> z.row_bits
@@ -162,7 +162,7 @@ def memory_cycles(z: Sizes, line: int, cycle: int, open_row: NDArray, channel: N
     return cycles
 
 
-@njit(cache=True)
+@inner
 def miss(
     z: Sizes,
     far: bool,
@@ -183,7 +183,7 @@ def miss(
     return end[slot]
 
 
-@njit(cache=True)
+@inner
 def join(group: NDArray, load: int, store: int) -> None:
     """Put the rows of a load and a store into one store set."""
     a, b = group[load], group[store]
@@ -196,7 +196,7 @@ def join(group: NDArray, load: int, store: int) -> None:
     group[load] = group[store] = min(a, b)
 
 
-@njit(cache=True)
+@outer
 def walk(
     z: Sizes,
     unit_of: NDArray,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from analysis.compiled import outer
 
 COLD = -1
 """Distance of a line that was never touched before."""
 
 
-@njit(cache=True)
+@outer
 def stack_distances(lines: NDArray[np.int64], kinds: int) -> NDArray[np.int32]:
     """Distinct other lines touched since the last touch of the same line; `COLD` at the first touch.
 
@@ -51,7 +52,7 @@ def stack_distances(lines: NDArray[np.int64], kinds: int) -> NDArray[np.int32]:
     return result
 
 
-@njit(cache=True)
+@outer
 def set_distances(line_addresses: NDArray[np.int64], set_bits: int, deepest: int) -> NDArray[np.uint8]:
     """Distinct other lines of the same set touched since the last touch, for 2^set_bits sets; `deepest` if more, or never touched.
 
@@ -79,7 +80,7 @@ def set_distances(line_addresses: NDArray[np.int64], set_bits: int, deepest: int
     return result
 
 
-@njit(cache=True)
+@outer
 def touches_since(lines: NDArray[np.int64], positions: NDArray[np.int64], kinds: int) -> NDArray[np.int64]:
     """Instructions since the same line was touched before; `COLD` at the first touch.
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from analysis.compiled import outer
 from analysis.cores.first_order import branch_history, dataflow_limits
 from analysis.cores.first_order.branch_history import surprises
 from analysis.cores.first_order.dataflow_limits import CLASS_LATENCY, limits, load_latencies
@@ -79,7 +79,7 @@ def _log(values: NDArray, scale: float) -> NDArray[np.float32]:
     return found
 
 
-@njit(cache=True)
+@outer
 def _producers(sources: NDArray[np.uint8], destination: NDArray[np.uint8]) -> NDArray[np.int64]:
     n = len(destination)
     last = np.full(256, np.int64(-1))
@@ -94,7 +94,7 @@ def _producers(sources: NDArray[np.uint8], destination: NDArray[np.uint8]) -> ND
     return result
 
 
-@njit(cache=True)
+@outer
 def _strides(row: NDArray[np.uint32], rows: int, address: NDArray[np.int64], positions: NDArray[np.int64]) -> tuple[NDArray, NDArray]:
     before = np.full(rows, np.int64(-1))
     stride = np.zeros(rows, np.int64)

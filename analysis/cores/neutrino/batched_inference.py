@@ -11,8 +11,9 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from analysis.compiled import inner, outer
 
 Floats = NDArray[np.float32]
 
@@ -46,7 +47,7 @@ def fuse(parameters: dict[str, Floats]) -> list[FusedLayer]:
     return layers
 
 
-@njit(cache=True, fastmath=True)
+@inner(fastmath=True)
 def _fast_tanh(v: np.float32) -> np.float32:
     """tanh by a rational function, at most 4e-7 off (the form of Eigen's and XLA's float32 tanh)."""
     x = min(max(v, np.float32(-7.90531110763549805)), np.float32(7.90531110763549805))
@@ -65,7 +66,7 @@ def _fast_tanh(v: np.float32) -> np.float32:
     return x * p / q
 
 
-@njit(cache=True, fastmath=True)
+@outer(fastmath=True)
 def _gates(products: Floats, bias: Floats, cell: Floats, state: Floats) -> None:
     """c = f c + i g and h = o tanh(c) in place, from products of shape (batch, 4 hidden)."""
     batch, hidden = cell.shape

@@ -11,9 +11,9 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from analysis.compiled import outer
 from analysis.cores.neutrino.compiler import Compiled
 from analysis.cores.neutrino.machine import STAGE, Instruction, NeutrinoMachine
 from analysis.errors import InputError
@@ -44,7 +44,7 @@ class Cycles:
         return self.macs / (self.lanes * self.total)
 
 
-@njit(cache=True)
+@outer
 def _run(
     cycles: Integers, slot: Integers, stage: NDArray[np.bool_], bytes_staged: Integers, slots: int, port: float, waits: NDArray[np.float64]
 ) -> float:

@@ -6,9 +6,9 @@ A row of `code` is an instruction slot of two bytes: two 64-bit words, the packe
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from analysis.compiled import inner, outer
 from analysis.cores.riscv import operations as op
 from analysis.cores.riscv.emulator_float import arithmetic, control_register, other
 from analysis.cores.riscv.exact_float import BOX
@@ -50,17 +50,17 @@ _EXPONENT_64 = 0x7FF
 _EXPONENT_32 = 0xFF
 
 
-@njit(cache=True)
+@inner
 def _below(a: Word, b: Word) -> Word:
     return np.uint64(a) < np.uint64(b)
 
 
-@njit(cache=True)
+@inner
 def _word(value: Word) -> Word:
     return (value << 32) >> 32
 
 
-@njit(cache=True)
+@inner
 def _divide(a: Word, b: Word) -> Word:
     if b == 0:
         return np.int64(-1)
@@ -70,24 +70,24 @@ def _divide(a: Word, b: Word) -> Word:
     return quotient + 1 if quotient < 0 and quotient * b != a else quotient
 
 
-@njit(cache=True)
+@inner
 def _remainder(a: Word, b: Word) -> Word:
     if b == 0:
         return a
     return a - _divide(a, b) * b
 
 
-@njit(cache=True)
+@inner
 def _divide_unsigned(a: Word, b: Word) -> Word:
     return np.int64(-1) if b == 0 else np.int64(np.uint64(a) // np.uint64(b))
 
 
-@njit(cache=True)
+@inner
 def _remainder_unsigned(a: Word, b: Word) -> Word:
     return a if b == 0 else np.int64(np.uint64(a) % np.uint64(b))
 
 
-@njit(cache=True)
+@inner
 def _integer_rare(operation: Word, a: Word, b: Word) -> Word:
     """Division and remainder: by zero and overflow as the M extension defines them, without a trap."""
     if operation == op.DIV:
@@ -107,7 +107,7 @@ def _integer_rare(operation: Word, a: Word, b: Word) -> Word:
     return _word(_remainder_unsigned(a & _LOW_32, b & _LOW_32))
 
 
-@njit(cache=True)
+@inner
 def _atomic(extra: Word, old: Word, operand: Word) -> Word:
     """New memory value of a read-modify-write."""
     kind = extra & 31
@@ -132,13 +132,13 @@ def _atomic(extra: Word, old: Word, operand: Word) -> Word:
     return operand
 
 
-@njit(cache=True)
+@inner
 def _single(value: Word) -> Word:
     """Single-precision bits of a register, or -1 when it is not NaN-boxed."""
     return value & _LOW_32 if value >> 32 == -1 else np.int64(-1)
 
 
-@njit(cache=True, error_model="numpy", boundscheck=False)
+@outer(error_model="numpy", boundscheck=False)
 def execute(
     code: NDArray[np.int64],
     registers: NDArray[np.int64],

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from analysis.compiled import outer
 from analysis.errors import InputError
 
 
@@ -73,7 +73,7 @@ class Collected:
         return self.cycles / (self.cycles - self.stall_cycles) if self.cycles > self.stall_cycles else float("inf")
 
 
-@njit(cache=True)
+@outer
 def _collect(
     retired: NDArray[np.int64], traced: NDArray[np.bool_], entries: int, per_entry: int, entry_bytes: float, drain: float
 ) -> tuple[int, int, int, int, float]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from analysis.compiled import outer
 from analysis.cores.riscv.trace import OpClass, Trace
 
 BITS_PER_SHORT_PACKET = 6
@@ -40,7 +40,7 @@ class Packets:
         return self.bytes / self.instructions
 
 
-@njit(cache=True)
+@outer
 def _packets(opclass: NDArray[np.uint8], behind: NDArray[np.uint64], target: NDArray[np.uint64], depth: int) -> tuple[int, int, int]:
     stack = np.zeros(depth, np.uint64)
     top = held = 0

@@ -7,9 +7,9 @@ cycles later; a load may pass older stores whose address is unknown and is squas
 
 from __future__ import annotations
 
-from numba import njit
 from numpy.typing import NDArray
 
+from analysis.compiled import inner
 from analysis.cores.timing.execute import execute, to_writeback
 from analysis.cores.timing.memory import L1D, REFUSED, access
 from analysis.cores.timing.state import (
@@ -43,7 +43,7 @@ from analysis.cores.timing.state import (
 )
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def make_ready(s: Record, seq: int) -> None:
     """Put instruction number `seq` into the ready list, oldest first (inst_queue.cc: addIfReady)."""
     at = s.ready_n
@@ -54,7 +54,7 @@ def make_ready(s: Record, seq: int) -> None:
     s.ready[at] = seq
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def load_answered(s: Record, seq: int, cycle: int) -> None:
     """Load number `seq` has its data: it takes a write-back port from `cycle` on (lsq_unit.cc: writeback)."""
     e = s.window[seq & WINDOW_MASK]
@@ -63,7 +63,7 @@ def load_answered(s: Record, seq: int, cycle: int) -> None:
         to_writeback(s, seq & WINDOW_MASK, cycle)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def store_answered(s: Record, position: int) -> None:
     """The cache has done the store at `position`: finished stores at the head leave the store queue (lsq_unit.cc: completeStore)."""
     s.sq_done[position & LSQ_MASK] = 1
@@ -73,7 +73,7 @@ def store_answered(s: Record, position: int) -> None:
         s.lsq_changed = 1
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def send_store(s: Record, m: Record, cycle: int) -> bool:
     """Send the oldest committed store to the data cache; whether the cache took it (lsq_unit.cc: writebackStores, storePostSend)."""
     e = s.window[s.sq[s.sq_send & LSQ_MASK] & WINDOW_MASK]
@@ -92,7 +92,7 @@ def send_store(s: Record, m: Record, cycle: int) -> bool:
     return True
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def cache_unblocked(s: Record, m: Record, cycle: int) -> None:
     """The data cache takes requests again: the store that it refused goes at once, refused loads issue again (lsq.cc: recvReqRetry)."""
     s.cache_blocked = 0
@@ -104,7 +104,7 @@ def cache_unblocked(s: Record, m: Record, cycle: int) -> None:
         send_store(s, m, cycle)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def count_dispatched(s: Record, e: Record, nxt: int) -> None:
     """Tell rename, in the signals' row `nxt`, that one instruction it sent has arrived (iew.cc: dispatched, dispatchedToLQ, -SQ)."""
     s.signal[nxt, DISPATCHED] += 1
@@ -114,7 +114,7 @@ def count_dispatched(s: Record, e: Record, nxt: int) -> None:
         s.signal[nxt, DISPATCHED_STORES] += 1
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def keep_older(queue: NDArray, n: int, seq: int) -> int:
     """Drop the instructions younger than `seq` from the first `n` of a queue, in place; how many are left."""
     kept = 0
@@ -125,7 +125,7 @@ def keep_older(queue: NDArray, n: int, seq: int) -> int:
     return kept
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def drop_younger(s: Record, code: Record, seq: int) -> None:
     """Squash in the issue, load and store queues."""
     at = s.next_seq - 1
@@ -154,7 +154,7 @@ def drop_younger(s: Record, code: Record, seq: int) -> None:
     s.replay_loads_n = keep_older(s.replay_loads, s.replay_loads_n, seq)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def depend_on_store(s: Record, e: Record, slot: int, pc: int) -> None:
     """Store sets: a load or store waits for the last store of its set in flight; every store counts towards the next clearing.
 
@@ -182,7 +182,7 @@ def depend_on_store(s: Record, e: Record, slot: int, pc: int) -> None:
             s.lfst[group] = e.seq
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def insert(s: Record, code: Record, e: Record, slot: int) -> None:
     """Put an instruction into the issue queue (and the load or store queue)."""
     if e.is_load:
@@ -224,7 +224,7 @@ def insert(s: Record, code: Record, e: Record, slot: int) -> None:
         make_ready(s, e.seq)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def dispatch_some(s: Record, code: Record, queue: NDArray, n: int, nxt: int) -> int:
     """Dispatch from the first `n` of a queue as far as width and free places allow; how many were taken (iew.cc: dispatchInsts)."""
     taken = 0
@@ -242,7 +242,7 @@ def dispatch_some(s: Record, code: Record, queue: NDArray, n: int, nxt: int) -> 
     return taken
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def dispatch_block(s: Record, nxt: int, came: NDArray, n: int) -> None:
     """Keep the `n` instructions that came and tell rename to stop (iew.cc: block)."""
     if s.dispatch_status != BLOCKED and s.dispatch_status != UNBLOCKING:
@@ -254,7 +254,7 @@ def dispatch_block(s: Record, nxt: int, came: NDArray, n: int) -> None:
     s.dispatch_status = BLOCKED
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def dispatch(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
     """Signals and dispatch of one cycle."""
     came = s.to_dispatch[(cycle - 2) & 7]
@@ -315,7 +315,7 @@ def dispatch(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
             s.dispatch_status = RUNNING
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def wake(s: Record, e: Record) -> None:
     """Results are there: count down what waits for them."""
     edge = e.waiters
@@ -338,7 +338,7 @@ def wake(s: Record, e: Record) -> None:
     e.memory_waiters = -1
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def write_back_results(s: Record, cycle: int) -> None:
     """What writes back in `cycle` wakes its dependents; loads and stores leave the issue queue (iew.cc: writebackInsts)."""
     now = cycle & WRITEBACK_MASK
@@ -356,7 +356,7 @@ def write_back_results(s: Record, cycle: int) -> None:
         wake(s, e)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def issue(s: Record, code: Record, cycle: int) -> None:
     """Issue ready instructions, oldest first, as far as units and width allow."""
     s.execute_long = s.execute_n[(cycle + 1) & EXECUTE_MASK]
@@ -410,7 +410,7 @@ def issue(s: Record, code: Record, cycle: int) -> None:
     s.ready_n = kept
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def back_end(s: Record, code: Record, m: Record, cycle: int, cur: int, nxt: int) -> None:
     """One cycle of dispatch, execution, write-back and issue.
 

@@ -6,9 +6,9 @@ reach its head and leave it for free; nothing retires while it is being squashed
 
 from __future__ import annotations
 
-from numba import njit
 from numpy.typing import NDArray
 
+from analysis.compiled import inner
 from analysis.cores.timing.frontend import mark_squashed
 from analysis.cores.timing.state import (
     DONE_SEQ,
@@ -38,7 +38,7 @@ from analysis.cores.timing.state import (
 )
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def rob_squash_some(s: Record) -> None:
     """Squash `squash_width` instructions from the tail of the ROB towards the head; those may leave it."""
     for _ in range(s.squash_width):
@@ -51,7 +51,7 @@ def rob_squash_some(s: Record) -> None:
         s.squash_at = -1
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def start_squash(s: Record, cur: int, nxt: int) -> None:
     """A redirect from execution: squash everything younger and tell the other stages."""
     seq = s.signal[cur, REDIRECT_SEQ]
@@ -77,7 +77,7 @@ def start_squash(s: Record, cur: int, nxt: int) -> None:
         s.branch_mispredictions += 1
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def commit_some(s: Record, retire: NDArray, cycle: int, nxt: int) -> None:
     """Retire finished instructions from the head of the ROB; squashed ones leave for free."""
     committed = 0
@@ -105,7 +105,7 @@ def commit_some(s: Record, retire: NDArray, cycle: int, nxt: int) -> None:
         s.active = 1
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def commit(s: Record, retire: NDArray, cycle: int, cur: int, nxt: int) -> None:
     """One cycle of commit."""
     s.committed_stores = 0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from numba import njit
 from numpy.typing import NDArray
 
+from analysis.compiled import inner, outer
 from analysis.cores.timing.backend import back_end, cache_unblocked, load_answered, store_answered
 from analysis.cores.timing.commit import commit
 from analysis.cores.timing.dram import send_to_memory, step
@@ -37,7 +37,7 @@ IDLE_CYCLES = 8
 """Cycles without activity after which all eight rows of the pipeline registers have been written anew."""
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def take_events(s: Record, m: Record, cycle: int) -> None:
     """Answers of the memory system that arrive before this cycle starts."""
     node = m.event_head[cycle & (EVENT_HORIZON - 1)]
@@ -87,7 +87,7 @@ def take_events(s: Record, m: Record, cycle: int) -> None:
             s.fetch_status = RUNNING
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def next_event(m: Record, cycle: int) -> int:
     """First cycle after `cycle` with an event, -1 when there is none."""
     if m.events == 0:
@@ -98,7 +98,7 @@ def next_event(m: Record, cycle: int) -> int:
     return -1
 
 
-@njit(cache=True)
+@outer(_nrt=False)
 def run(s: Record, code: Record, index: NDArray, addresses: NDArray, m: Record, p: Record, retire: NDArray, cycle: int) -> int:
     """Simulate until every instruction of the trace has retired; returns the cycles, or -1 when nothing can move any more."""
     total = len(index)

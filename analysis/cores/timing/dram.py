@@ -8,8 +8,7 @@ the queue. Times are in ps.
 
 from __future__ import annotations
 
-from numba import njit
-
+from analysis.compiled import inner
 from analysis.cores.timing.memory import L2, drop_miss, drop_write, next_to_send, schedule, schedule_send, send_again
 from analysis.cores.timing.state import EVENT_DRAM_NEXT, EVENT_L2_FILL, MAX_REQUESTS, QUEUED, SERVED, Record
 
@@ -17,14 +16,14 @@ NEVER = 1 << 62
 IDLE, SERVING, RESTING = 0, 1, 2
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def bank_and_row(m: Record, line: int) -> tuple[int, int]:
     """Columns are the lowest bits of a line number, then the bank, then the row (RoRaBaCoCh)."""
     above = line >> m.row_bits
     return above & ((1 << m.bank_bits) - 1), above >> m.bank_bits
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def refresh(m: Record, now: int, served: bool) -> None:
     """Close the banks of a rank whose refresh is due, and let it rest; the next one is due an interval less a precharge later, as in gem5.
 
@@ -52,7 +51,7 @@ def refresh(m: Record, now: int, served: bool) -> None:
             m.next_refresh[rank] += m.t_refi - m.t_rp
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def is_waiting(m: Record, place: int, writes: int, now: int) -> bool:
     """Whether a place of a queue holds a request whose rank does not rest."""
     if not writes and m.request_state[place] != QUEUED:
@@ -61,13 +60,13 @@ def is_waiting(m: Record, place: int, writes: int, now: int) -> bool:
     return now >= m.rank_rests[bank // m.banks_per_rank]
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def column_at(m: Record, bank: int, writes: int) -> int:
     """When a bank may read or write next."""
     return m.write_at[bank] if writes else m.read_at[bank]
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def choose(m: Record, now: int, writes: int, gap: int) -> int:
     """The request to serve, by its place in the queue; -1 when none waits.
 
@@ -122,7 +121,7 @@ def choose(m: Record, now: int, writes: int, gap: int) -> int:
     return best_first if best_first >= 0 and (hidden or best_hit < 0) else best_hit
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def close_row(m: Record, bank: int, now: int) -> None:
     """Precharge a bank."""
     m.open_row[bank] = -1
@@ -132,7 +131,7 @@ def close_row(m: Record, bank: int, now: int) -> None:
     m.rank_closed[rank] = max(m.rank_closed[rank], closed)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def open_row(m: Record, bank: int, row: int, now: int) -> None:
     """Activate a row; the banks of a rank are activated some time after one another, and a few at most in a window."""
     activate = max(now, m.activate_at[bank])
@@ -154,7 +153,7 @@ def open_row(m: Record, bank: int, row: int, now: int) -> None:
         m.activate_at[other] = max(m.activate_at[other], earliest)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def burst(m: Record, line: int, place: int, writes: int, now: int) -> int:
     """Read or write a line: open its row if needed, and close it when only conflicts wait for the bank.
 
@@ -198,7 +197,7 @@ def burst(m: Record, line: int, place: int, writes: int, now: int) -> int:
     return command
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def respond(m: Record, request: int, ready: int) -> None:
     """The answer to a read crosses the controller and the memory bus; the request's time on the bus is paid for here."""
     answer = ready + m.request_header[request]
@@ -208,7 +207,7 @@ def respond(m: Record, request: int, ready: int) -> None:
     schedule(m, (arrives + m.cycle_ps - 1) // m.cycle_ps, EVENT_L2_FILL, request)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def serve(m: Record, now: int, cycle: int, served: bool) -> int:
     """Serve one read or write, and choose the direction of the next.
 
@@ -261,7 +260,7 @@ def serve(m: Record, now: int, cycle: int, served: bool) -> int:
     return max(now, m.channel_at - m.t_rp - m.t_rcd)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def first_rested(m: Record, now: int) -> int:
     """When the first of the ranks that rest has rested."""
     first = NEVER
@@ -271,7 +270,7 @@ def first_rested(m: Record, now: int) -> int:
     return first
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def step(m: Record, now: int, cycle: int) -> None:
     """Serve what waits, one after the other, each when the channel can be prepared for it or its rank has rested."""
     if (now + m.cycle_ps - 1) // m.cycle_ps != cycle:  # it was looked at earlier, for a request that came while others waited for rest
@@ -291,7 +290,7 @@ def step(m: Record, now: int, cycle: int) -> None:
     schedule(m, following, EVENT_DRAM_NEXT, 0)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def send_to_memory(m: Record, cycle: int) -> None:
     """L2 sends one packet over the memory bus, when the bus is free and, for a write, the controller has room for it."""
     if m.send_at[L2] != cycle:  # it looked earlier than this
@@ -332,7 +331,7 @@ def send_to_memory(m: Record, cycle: int) -> None:
         step(m, now, cycle)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def take_read(m: Record, request: int, now: int, header: int) -> bool:
     """A miss of L2 reaches the controller.
 

@@ -5,8 +5,7 @@ The rules are those of gem5's O3 model (src/cpu/o3: iew.cc, lsq_unit.cc, store_s
 
 from __future__ import annotations
 
-from numba import njit
-
+from analysis.compiled import inner
 from analysis.cores.timing.memory import L1D, REFUSED, access, schedule
 from analysis.cores.timing.state import (
     EVENT_LOAD,
@@ -25,7 +24,7 @@ from analysis.cores.timing.state import (
 )
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def to_writeback(s: Record, slot: int, cycle: int) -> None:
     """Take the next free write-back port; it is kept how many cycles ahead that is until the stage starts again (iew.cc: wbCycle)."""
     at = cycle + s.writeback_ahead
@@ -36,7 +35,7 @@ def to_writeback(s: Record, slot: int, cycle: int) -> None:
     s.writeback_ahead = at - cycle
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def redirect(s: Record, e: Record, nxt: int, pc: int, trace: int, branch: int, taken: int) -> None:
     """Tell commit to squash behind (a branch) or from (a memory order violation) an instruction; the oldest of a cycle wins."""
     if s.signal[nxt, REDIRECT] and s.signal[nxt, REDIRECT_SEQ] < e.seq:
@@ -50,7 +49,7 @@ def redirect(s: Record, e: Record, nxt: int, pc: int, trace: int, branch: int, t
     s.signal[nxt, REDIRECT_INCLUDE] = not branch
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def execute_load(s: Record, m: Record, e: Record, cycle: int) -> None:
     """Look for the data in older stores, then in the cache."""
     e.address_valid = 1
@@ -79,7 +78,7 @@ def execute_load(s: Record, m: Record, e: Record, cycle: int) -> None:
         s.blocked_loads_n += 1
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def find_violation(s: Record, e: Record) -> int:
     """Oldest younger load that read the block of `e`, a store, too early; -1 when there is none."""
     first = e.address >> s.dependence_shift
@@ -95,7 +94,7 @@ def find_violation(s: Record, e: Record) -> int:
     return -1
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def join_store_set(s: Record, store_pc: int, load_pc: int) -> None:
     """A violation puts the store and the load into one store set."""
     at_load = (load_pc >> 2) & 1023
@@ -114,7 +113,7 @@ def join_store_set(s: Record, store_pc: int, load_pc: int) -> None:
         s.ssit[at_load] = s.ssit[at_store]
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def execute(s: Record, code: Record, m: Record, cycle: int, nxt: int) -> None:
     """Execute what was issued for this cycle: what takes one cycle first, then longer operations, the last issued first.
 

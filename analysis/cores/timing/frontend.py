@@ -6,9 +6,9 @@ buffer and tells the stage before it one cycle later; fetch reads one aligned bl
 
 from __future__ import annotations
 
-from numba import njit
 from numpy.typing import NDArray
 
+from analysis.compiled import inner
 from analysis.cores.riscv.trace import ATOMIC, FLOAT_MEM_READ, FLOAT_MEM_WRITE, MEM_READ, MEM_WRITE
 from analysis.cores.timing.memory import L1I, REFUSED, access
 from analysis.cores.timing.predictor import BRANCH, CALL, JUMP, correct, learn, predict, squash_after
@@ -44,7 +44,7 @@ from analysis.cores.timing.state import (
 )
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def start(s: Record, code: Record, row: int, address: int, trace: int) -> Record:
     """Give an instruction a sequence number and a row of the window."""
     seq = s.next_seq
@@ -80,7 +80,7 @@ def start(s: Record, code: Record, row: int, address: int, trace: int) -> Record
     return e
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def redirect_fetch(s: Record, pc: int, trace: int) -> None:
     """Start again at `pc`: what is queued or on its way from the cache is dropped."""
     s.fetch_pc = pc
@@ -91,7 +91,7 @@ def redirect_fetch(s: Record, pc: int, trace: int) -> None:
     s.fetch_queue_head = s.fetch_queue_tail
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def mark_squashed(s: Record, seq: int) -> None:
     """Everything younger than `seq` will not commit."""
     at = s.next_seq - 1
@@ -104,7 +104,7 @@ def mark_squashed(s: Record, seq: int) -> None:
         at -= 1
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def ask_for_block(s: Record, m: Record, pc: int, cycle: int) -> None:
     """Read the aligned block that holds `pc` from L1I."""
     s.buffer_pc = pc & ~(s.fetch_bytes - 1)
@@ -116,7 +116,7 @@ def ask_for_block(s: Record, m: Record, pc: int, cycle: int) -> None:
         s.fetch_status = WAIT_CACHE
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def fetch_signals(s: Record, p: Record, cur: int) -> None:
     """What decode and commit said a cycle ago."""
     if s.signal[cur, DECODE_BLOCK]:
@@ -147,7 +147,7 @@ def fetch_signals(s: Record, p: Record, cur: int) -> None:
         s.active = 1
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def fetch(s: Record, code: Record, index: NDArray, addresses: NDArray, m: Record, p: Record, cycle: int, cur: int) -> None:
     """One cycle of fetch."""
     fetch_signals(s, p, cur)
@@ -244,7 +244,7 @@ def fetch(s: Record, code: Record, index: NDArray, addresses: NDArray, m: Record
         s.active = 1
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def resume(s: Record, nxt: int, status: int, skid: int, unblock: int) -> int:
     """Status of a stage that nothing holds up any more: it empties its skid buffer first, or says at once that it goes on.
 
@@ -262,7 +262,7 @@ def resume(s: Record, nxt: int, status: int, skid: int, unblock: int) -> int:
     return status
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def decode_block(s: Record, nxt: int, came: NDArray, n: int) -> None:
     """Keep what came in the skid buffer and tell fetch to wait, or not to go on after all."""
     for k in range(n):
@@ -277,7 +277,7 @@ def decode_block(s: Record, nxt: int, came: NDArray, n: int) -> None:
             s.signal[nxt, DECODE_BLOCK] = 1
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def decode_some(s: Record, code: Record, queue: NDArray, n: int, cycle: int, nxt: int) -> int:
     """Decode from a queue; returns how many were taken from it, -1 when a wrong target empties everything."""
     sent = 0
@@ -309,7 +309,7 @@ def decode_some(s: Record, code: Record, queue: NDArray, n: int, cycle: int, nxt
     return taken
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def decode(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
     """One cycle of decode."""
     now = cycle & 7

@@ -13,8 +13,7 @@ coherent_xbar.cc), restated:
 
 from __future__ import annotations
 
-from numba import njit
-
+from analysis.compiled import inner
 from analysis.cores.timing.state import (
     EVENT_CODE_FILL,
     EVENT_CODE_RETRY,
@@ -35,7 +34,7 @@ L1I, L1D, L2 = 0, 1, 2
 REFUSED = -1
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def schedule(m: Record, cycle: int, kind: int, argument: int) -> None:
     """Put an event into the calendar at `cycle` (events of a cycle are read last in, first out: `take_events` turns them round)."""
     node = m.event_free
@@ -48,7 +47,7 @@ def schedule(m: Record, cycle: int, kind: int, argument: int) -> None:
     m.events += 1
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def find_line(m: Record, cache: int, line: int) -> int:
     """Index into `lines` of the line with number `line`, or -1."""
     first = m.first_line[cache] + (line & (m.sets[cache] - 1)) * m.ways[cache]
@@ -58,7 +57,7 @@ def find_line(m: Record, cache: int, line: int) -> int:
     return -1
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def victim(m: Record, cache: int, line: int) -> int:
     """Index of the line to replace: an invalid one, else the least recently used."""
     first = m.first_line[cache] + (line & (m.sets[cache] - 1)) * m.ways[cache]
@@ -71,7 +70,7 @@ def victim(m: Record, cache: int, line: int) -> int:
     return best
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def schedule_send(m: Record, cache: int, cycle: int) -> None:
     """Let a cache look at `cycle` for something to send, unless it will look earlier or waits for its turn."""
     if m.waiting[cache] == 0 and (m.send_at[cache] < 0 or cycle < m.send_at[cache]):
@@ -79,7 +78,7 @@ def schedule_send(m: Record, cache: int, cycle: int) -> None:
         schedule(m, cycle, EVENT_L2_SEND if cache == L2 else EVENT_L1_SEND, cache)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def queue_miss(m: Record, cache: int, slot: int, ready: int) -> None:
     """A miss is to be sent to the next level from cycle `ready` on."""
     m.miss_queue[cache, m.miss_n[cache]] = slot
@@ -88,7 +87,7 @@ def queue_miss(m: Record, cache: int, slot: int, ready: int) -> None:
     schedule_send(m, cache, ready)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def queue_write(m: Record, cache: int, line: int, dirty: int, ready: int) -> None:
     """An evicted line is to be sent to the next level from cycle `ready` on; a full write buffer blocks the cache."""
     at = m.write_n[cache]
@@ -107,7 +106,7 @@ def queue_write(m: Record, cache: int, line: int, dirty: int, ready: int) -> Non
     schedule_send(m, cache, ready)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def find_write(m: Record, cache: int, line: int) -> int:
     """Place of a line in the write buffer, or -1."""
     for at in range(m.write_n[cache]):
@@ -116,7 +115,7 @@ def find_write(m: Record, cache: int, line: int) -> int:
     return -1
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def next_to_send(m: Record, cache: int, cycle: int) -> int:
     """What a cache sends now: 0 for the first miss, 1 + place for an evicted line, -1 for nothing."""
     miss = m.miss_n[cache] > 0 and m.miss_ready[cache, 0] <= cycle
@@ -130,7 +129,7 @@ def next_to_send(m: Record, cache: int, cycle: int) -> int:
     return 1 + find_write(m, cache, line)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def drop_miss(m: Record, cache: int) -> None:
     """The first miss was sent."""
     m.miss_n[cache] -= 1
@@ -139,7 +138,7 @@ def drop_miss(m: Record, cache: int) -> None:
         m.miss_ready[cache, at] = m.miss_ready[cache, at + 1]
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def drop_write(m: Record, cache: int, place: int, cycle: int) -> None:
     """An evicted line was sent: its write buffer is free."""
     m.write_n[cache] -= 1
@@ -150,7 +149,7 @@ def drop_write(m: Record, cache: int, place: int, cycle: int) -> None:
     unblock(m, cache, cycle)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def send_again(m: Record, cache: int, cycle: int) -> None:
     """Look for something to send when the next of both queues is ready, not before `cycle`."""
     ready = -1
@@ -162,7 +161,7 @@ def send_again(m: Record, cache: int, cycle: int) -> None:
         schedule_send(m, cache, max(ready, cycle))
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def unblock(m: Record, cache: int, cycle: int) -> None:
     """Take requests again when MSHRs, their targets and write buffers allow; whoever was refused tries again a cycle later."""
     if not m.blocked[cache] or m.write_n[cache] >= m.write_buffers[cache]:
@@ -188,7 +187,7 @@ def unblock(m: Record, cache: int, cycle: int) -> None:
             schedule(m, cycle + 1, EVENT_RETRY if cache == L1D else EVENT_CODE_RETRY, 0)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def send_to_l2(m: Record, cache: int, cycle: int) -> None:
     """An L1 cache sends one packet over the bus to L2, when the bus is free and L2 takes it."""
     if m.send_at[cache] != cycle:  # it looked earlier than this
@@ -219,20 +218,20 @@ def send_to_l2(m: Record, cache: int, cycle: int) -> None:
     send_again(m, cache, m.l2_bus_free)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def l2_bus_payload(m: Record) -> int:
     """Cycles of a line's data on the bus between L1 and L2."""
     return ((1 << m.line_bits) + m.l2_bus_bytes - 1) // m.l2_bus_bytes
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def in_l1(m: Record, line: int) -> bool:
     """Whether an L1 cache or its write buffer has a line."""
     in_lines = find_line(m, L1D, line) >= 0 or find_line(m, L1I, line) >= 0
     return in_lines or find_write(m, L1D, line) >= 0 or find_write(m, L1I, line) >= 0
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def l2_insert(m: Record, line: int, cycle: int, evicted_ready: int) -> int:
     """Take a line into L2 in place of the least recently used of its set, which leaves; a clean one is not announced while L1 has it."""
     way = victim(m, L2, line)
@@ -246,7 +245,7 @@ def l2_insert(m: Record, line: int, cycle: int, evicted_ready: int) -> int:
     return way
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def find_request(m: Record, line: int) -> int:
     """Miss of L2 in flight for a line, or -1."""
     if m.requests_used > 0:
@@ -256,7 +255,7 @@ def find_request(m: Record, line: int) -> int:
     return -1
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def l2_take(m: Record, line: int, dirty: int, cycle: int) -> None:
     """A line that left L1 reaches L2: modified ones are written, in place of another line if need be; clean ones only count as a use."""
     way = find_line(m, L2, line)
@@ -275,7 +274,7 @@ def l2_take(m: Record, line: int, dirty: int, cycle: int) -> None:
     m.lines[way].ready = arrives + m.data_cycles[L2] + max(m.tag_cycles[L2], l2_bus_payload(m))
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def l2_read(m: Record, line: int, waiter: int, cycle: int) -> None:
     """Ask L2 for a line.
 
@@ -318,7 +317,7 @@ def l2_read(m: Record, line: int, waiter: int, cycle: int) -> None:
         m.request_waiters[request] += 1
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def l2_answer(m: Record, waiter: int, cycle: int) -> None:
     """L2 sends a line to L1: in order, one a cycle, when the bus to that L1 is free; it is busy a cycle and those of the data."""
     cache = waiter // MAX_MSHR
@@ -328,7 +327,7 @@ def l2_answer(m: Record, waiter: int, cycle: int) -> None:
     schedule(m, sent + m.l2_bus_response, EVENT_DATA_FILL if cache == L1D else EVENT_CODE_FILL, waiter % MAX_MSHR)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def fill_l2(m: Record, request: int, cycle: int) -> None:
     """A line comes from DRAM: L2 takes it in and passes it on to the L1 caches that wait."""
     payload = ((1 << m.line_bits) // m.bus_bytes * m.bus_ps + m.cycle_ps - 1) // m.cycle_ps
@@ -344,7 +343,7 @@ def fill_l2(m: Record, request: int, cycle: int) -> None:
     unblock(m, L2, cycle)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def add_target(m: Record, cache: int, slot: int, kind: int, argument: int, offset: int, write: int) -> None:
     """An access joins the miss in an MSHR."""
     node = m.target_free
@@ -358,7 +357,7 @@ def add_target(m: Record, cache: int, slot: int, kind: int, argument: int, offse
     m.mshr_targets[cache, slot] += 1
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def answer(m: Record, cache: int, kind: int, argument: int, cycle: int) -> None:
     """Answer an access: the first of a cycle in time, the others of that cycle are seen one later."""
     if m.answered[cache, cycle & 63] == cycle:
@@ -368,7 +367,7 @@ def answer(m: Record, cache: int, kind: int, argument: int, cycle: int) -> None:
         schedule(m, cycle, kind, argument)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def access(m: Record, cache: int, address: int, write: int, kind: int, argument: int, cycle: int) -> int:
     """Ask an L1 cache for an address; the answer comes as an event of the given kind.
 
@@ -422,7 +421,7 @@ def access(m: Record, cache: int, address: int, write: int, kind: int, argument:
     return 0
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def fill(m: Record, cache: int, slot: int, cycle: int) -> None:
     """A line arrives: replace a line, answer the accesses that wait for it, free the MSHR, take requests again."""
     line = m.mshr_line[cache, slot]

@@ -7,9 +7,9 @@ histories move at prediction and are repaired at a squash; counters and the targ
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from analysis.compiled import inner
 from analysis.cores.timing.state import HISTORY, Record
 from analysis.cores.timing.tage import tage_learn, tage_lookup, tage_push, tage_rewind
 
@@ -30,7 +30,7 @@ def random_state() -> NDArray[np.uint32]:
     return np.roll(np.array(state, np.uint32), -(313 % 31))
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def random_number(p: Record) -> int:
     """Next number of rand(): the sum of the states 3 and 31 steps ago, without its lowest bit."""
     at = p.random_at
@@ -39,25 +39,25 @@ def random_number(p: Record) -> int:
     return int(p.random[at]) >> 1
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def btb_word(p: Record, pc: int) -> int:
     """What the target buffer knows of an address: index and tag bits of its word."""
     return (pc >> 2) & (((p.btb_mask + 1) << BTB_TAG_BITS) - 1)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def is_call(kind: int) -> bool:
     """Whether a kind of branch pushes a return address."""
     return kind in (CALL, INDIRECT_CALL)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def is_indirect(kind: int) -> bool:
     """Whether the indirect predictor knows a kind of branch: its target is in a register, and it is no return."""
     return kind in (INDIRECT_JUMP, INDIRECT_CALL)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def ras_push(p: Record, h: Record, address: int) -> None:
     """A call writes the address behind it over the oldest of the return stack."""
     h.ras_action = RAS_PUSHED
@@ -67,7 +67,7 @@ def ras_push(p: Record, h: Record, address: int) -> None:
     p.ras[p.ras_top] = address
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def ras_pop(p: Record, h: Record) -> int:
     """A return takes the newest address of the return stack; 0 where none was ever written."""
     h.ras_action = RAS_POPPED
@@ -77,7 +77,7 @@ def ras_pop(p: Record, h: Record) -> int:
     return h.ras_entry
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def ras_restore(p: Record, h: Record) -> None:
     """Take back what a branch did to the return stack; an address that a push wrote over stays lost."""
     if h.ras_action == RAS_PUSHED:
@@ -88,7 +88,7 @@ def ras_restore(p: Record, h: Record) -> None:
     h.ras_action = RAS_NONE
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def indirect_index(p: Record, pc: int) -> int:
     """Set of the indirect target cache: PC, 13 bits of outcomes and the last three indirect targets."""
     mixed = (pc >> 2) ^ p.indirect_history
@@ -100,7 +100,7 @@ def indirect_index(p: Record, pc: int) -> int:
     return mixed & 255
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def shift_history(p: Record, h: Record, conditional: int, taken: int) -> None:
     """A predicted outcome enters the histories: every branch the global one, conditional ones their own as well."""
     p.global_history = ((p.global_history << 1) | taken) & 0xFFFFF
@@ -110,7 +110,7 @@ def shift_history(p: Record, h: Record, conditional: int, taken: int) -> None:
         p.local_history[h.local_index] = (p.local_history[h.local_index] << 1) | taken
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def indirect_update(p: Record, kind: int, taken: int, target: int) -> None:
     """Every outcome enters the indirect predictor's history, every indirect target its path."""
     if is_indirect(kind):
@@ -119,7 +119,7 @@ def indirect_update(p: Record, kind: int, taken: int, target: int) -> None:
     p.indirect_history = ((p.indirect_history << 1) | taken) & 0x1FFF
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def tournament_lookup(p: Record, h: Record, pc: int) -> int:
     """Predict by local or by global history, as the choice counter of the global history says."""
     h.local_index = (pc >> 2) & p.local_history_mask
@@ -131,7 +131,7 @@ def tournament_lookup(p: Record, h: Record, pc: int) -> int:
     return h.local_taken
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def predict(p: Record, seq: int, pc: int, length: int, kind: int) -> tuple[int, int]:
     """Predict the branch at `pc`: returns (taken, next PC) and opens an entry in the history of branches in flight."""
     h = p.history[p.tail & (HISTORY - 1)]
@@ -181,7 +181,7 @@ def predict(p: Record, seq: int, pc: int, length: int, kind: int) -> tuple[int, 
     return taken, target
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def forget(p: Record, h: Record) -> None:
     """Undo what a squashed branch did to the histories and the return stack."""
     ras_restore(p, h)
@@ -193,7 +193,7 @@ def forget(p: Record, h: Record) -> None:
         p.local_history[h.local_index] = h.local_history
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def squash_after(p: Record, seq: int) -> None:
     """Forget every branch younger than `seq`."""
     while p.tail > p.head and p.history[(p.tail - 1) & (HISTORY - 1)].seq > seq:
@@ -203,7 +203,7 @@ def squash_after(p: Record, seq: int) -> None:
             tage_rewind(p.tage[0], p.history[p.tail & (HISTORY - 1)].position)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def correct(p: Record, seq: int, taken: int, target: int) -> None:
     """A branch in flight turns out otherwise: repair the histories and remember its outcome for commit."""
     squash_after(p, seq)
@@ -239,7 +239,7 @@ def correct(p: Record, seq: int, taken: int, target: int) -> None:
         ras_restore(p, h)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def tournament_learn(p: Record, h: Record) -> None:
     """Counters of a branch that retires: the choice between both when they disagreed, then each for itself."""
     index = h.global_history & p.global_mask
@@ -263,7 +263,7 @@ def tournament_learn(p: Record, h: Record) -> None:
         p.global_counter[index] -= 1
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def learn(p: Record, seq: int) -> None:
     """Commit every branch up to `seq`: counters and target buffer learn."""
     while p.tail > p.head and p.history[p.head & (HISTORY - 1)].seq <= seq:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from analysis.compiled import outer
 from analysis.cores.riscv.compressed import expand
 from analysis.cores.riscv.decode import decode
 from analysis.cores.riscv.elf import Program
@@ -110,7 +110,7 @@ def static_code(trace: Trace, program: Program | None = None) -> tuple[NDArray, 
     return table, index, base
 
 
-@njit(cache=True)
+@outer
 def _place(address: NDArray[np.int64], known: NDArray[np.int64]) -> None:
     """Turn addresses into physical ones, in place; `known` holds the pages of the executable in the order of physical memory."""
     numbers = {page: place for place, page in enumerate(known)}

@@ -6,9 +6,9 @@ what it has sent and not yet seen arrive.
 
 from __future__ import annotations
 
-from numba import njit
 from numpy.typing import NDArray
 
+from analysis.compiled import inner
 from analysis.cores.timing.state import (
     BLOCKED,
     DISPATCHED,
@@ -38,7 +38,7 @@ from analysis.cores.timing.state import (
 )
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def rename_block(s: Record, nxt: int, came: NDArray, n: int) -> None:
     """Keep the `n` instructions that came in the skid buffer and tell decode, in the signals' row `nxt`, to stop (rename.cc: block)."""
     for k in range(n):
@@ -52,7 +52,7 @@ def rename_block(s: Record, nxt: int, came: NDArray, n: int) -> None:
         s.rename_status = BLOCKED
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def undo_renames(s: Record, seq: int) -> None:
     """Give the register map back the producers that squashed instructions replaced."""
     at = s.next_seq - 1
@@ -69,7 +69,7 @@ def undo_renames(s: Record, seq: int) -> None:
         at -= 1
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def rename_some(s: Record, code: Record, queue: NDArray, n: int, cycle: int, cur: int) -> tuple[int, bool]:
     """Rename from a queue; returns (how many were taken from it, whether the stage must block)."""
     waiting = s.in_progress - s.signal[cur, DISPATCHED]
@@ -129,7 +129,7 @@ def rename_some(s: Record, code: Record, queue: NDArray, n: int, cycle: int, cur
     return taken, block
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def rename_stalls(s: Record, cur: int) -> bool:
     """Whether rename stops: dispatch blocks, or ROB, issue queue, load and store queue, or registers are full (checkStall)."""
     waiting = s.in_progress - s.signal[cur, DISPATCHED]
@@ -146,7 +146,7 @@ def rename_stalls(s: Record, cur: int) -> bool:
     )
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def rename(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
     """One cycle of rename."""
     s.to_dispatch_n[cycle & 7] = 0
@@ -206,7 +206,7 @@ def rename(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
     s.stores_in_progress -= s.signal[cur, DISPATCHED_STORES]
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def rename_work(s: Record, code: Record, came: NDArray, n: int, cycle: int, cur: int, nxt: int) -> None:
     """Rename what came, or the skid buffer first (rename.cc: rename, renameInsts).
 

@@ -8,8 +8,7 @@ longer history. The outcomes in flight are in the history; a squash takes them b
 
 from __future__ import annotations
 
-from numba import njit
-
+from analysis.compiled import inner
 from analysis.cores.timing.designs import Tage
 from analysis.cores.timing.state import HISTORY, TAGE_BITS, Record
 
@@ -38,7 +37,7 @@ def set_up(t: Record, design: Tage) -> None:
     t["base"] = -1
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def fold(value: int, entering: int, leaving: int, length: int, bits: int) -> int:
     """A history of `length` outcomes folded to `bits` by exclusive or, one outcome later."""
     value = (value << 1) | entering
@@ -47,7 +46,7 @@ def fold(value: int, entering: int, leaving: int, length: int, bits: int) -> int
     return value & ((1 << bits) - 1)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def tage_push(t: Record, taken: int) -> None:
     """An outcome enters the history."""
     for k in range(t.tables):
@@ -59,7 +58,7 @@ def tage_push(t: Record, taken: int) -> None:
     t.position += 1
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def tage_rewind(t: Record, position: int) -> None:
     """Take the history back to what it was at `position`: fold it anew."""
     if position == t.position:
@@ -74,7 +73,7 @@ def tage_rewind(t: Record, position: int) -> None:
     t.position = position
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def tage_lookup(t: Record, place: int, pc: int) -> int:
     """Predict the conditional branch at `pc`; `place` (of those in flight) keeps what learning needs."""
     f = t.flight[place & (HISTORY - 1)]
@@ -102,13 +101,13 @@ def tage_lookup(t: Record, place: int, pc: int) -> int:
     return f.taken
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def count(counter: int, up: int) -> int:
     """A saturating counter a step further."""
     return min(counter + 1, COUNTER_MAX) if up else max(counter - 1, -COUNTER_MAX - 1)
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def tage_learn(t: Record, place: int, taken: int) -> None:
     """The conditional branch at `place` of those in flight retires."""
     f = t.flight[place & (HISTORY - 1)]
@@ -139,7 +138,7 @@ def tage_learn(t: Record, place: int, taken: int) -> None:
                 t.useful[k, at] &= keep
 
 
-@njit(cache=True)
+@inner(_nrt=False)
 def allocate(t: Record, f: Record, taken: int) -> None:
     """Take one entry that is not useful, in a table with longer history than the provider's; without one, all become less useful."""
     first = f.provider + 1

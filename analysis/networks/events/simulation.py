@@ -66,12 +66,6 @@ class TraceNodes(NamedTuple):
     group_member: np.ndarray
 
 
-Machine, Work = (
-    SimulatedSystem,
-    TraceNodes,
-)  # what caches compiled before 22 November 2026 call them; numba reads those before it discards them
-
-
 class State(NamedTuple):
     """Everything that changes during a run."""
 

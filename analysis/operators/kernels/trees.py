@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from analysis.compiled import outer
 from analysis.operators.kernels.work import Floats
 
 LEAF = 255
@@ -28,7 +28,7 @@ class Forest(NamedTuple):
     constant: float
 
 
-@njit(cache=True)
+@outer
 def _sum(values: Any, feature: Any, number: Any, right: Any, start: Any, out: Any) -> None:
     rows = values.shape[0]
     for tree in range(len(start)):

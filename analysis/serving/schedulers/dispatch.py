@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.serving.compiled import inlined
+from analysis.compiled import inner
 from analysis.serving.schedulers import faster_transformer, lightllm, orca, sarathi, vllm, vllm_v1
 from analysis.serving.schedulers.names import SCHEDULERS
 from analysis.serving.state import Replica
@@ -14,7 +14,7 @@ _faster_transformer, _orca, _vllm = faster_transformer.schedule, orca.schedule, 
 _sarathi, _lightllm, _vllm_v1 = sarathi.schedule, lightllm.schedule, vllm_v1.schedule
 
 
-@inlined
+@inner(error_model="numpy")
 def schedule(replica: Replica) -> int:
     """Let the replica's scheduler fill the next batch; returns how many requests are in it."""
     scheduler = replica.limits.scheduler

@@ -9,12 +9,12 @@ Source: VIDUR 7d47513 as recorded in data/recorded/vidur.
 
 from __future__ import annotations
 
-from analysis.serving.compiled import inlined
+from analysis.compiled import inner
 from analysis.serving.memory import admit_whole
 from analysis.serving.state import Replica
 
 
-@inlined
+@inner(error_model="numpy")
 def schedule(replica: Replica) -> int:
     """Fill the next batch; returns how many requests are in it."""
     state = replica.state

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from analysis.serving.compiled import inlined
+from analysis.compiled import inner
 from analysis.serving.memory import admit, take
 from analysis.serving.state import NONE, Replica, take_first
 
 
-@inlined
+@inner(error_model="numpy")
 def insert(left: Any, held: Any, count: int, tokens_left: int, tokens_held: int) -> None:
     """Insert a request into the lists sorted by tokens left, longest first."""
     k = count
@@ -28,7 +28,7 @@ def insert(left: Any, held: Any, count: int, tokens_left: int, tokens_held: int)
     left[k], held[k] = tokens_left, tokens_held
 
 
-@inlined
+@inner(error_model="numpy")
 def peak_need(left: Any, held: Any, count: int) -> int:
     """Most tokens the listed requests will ever hold together."""
     need, total = 0, 0
@@ -38,7 +38,7 @@ def peak_need(left: Any, held: Any, count: int) -> int:
     return need
 
 
-@inlined
+@inner(error_model="numpy")
 def prefill_batch(replica: Replica) -> int:
     """Fill a batch with prompts; returns how many."""
     state, requests, limits = replica.state, replica.requests, replica.limits
@@ -65,7 +65,7 @@ def prefill_batch(replica: Replica) -> int:
     return size
 
 
-@inlined
+@inner(error_model="numpy")
 def schedule(replica: Replica) -> int:
     """Fill the next batch; returns how many requests are in it."""
     state, limits = replica.state, replica.limits

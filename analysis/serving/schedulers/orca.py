@@ -7,12 +7,12 @@ Source: Yu et al., OSDI 2022, algorithm 1; VIDUR 7d47513 as recorded in data/rec
 
 from __future__ import annotations
 
-from analysis.serving.compiled import inlined
+from analysis.compiled import inner
 from analysis.serving.memory import admit_whole
 from analysis.serving.state import Replica, keep_running, next_tokens
 
 
-@inlined
+@inner(error_model="numpy")
 def schedule(replica: Replica) -> int:
     """Fill the next batch; returns how many requests are in it."""
     state, requests = replica.state, replica.requests

@@ -8,12 +8,12 @@ Source: Agrawal et al., OSDI 2024, algorithm 3; VIDUR 7d47513 as recorded in dat
 
 from __future__ import annotations
 
-from analysis.serving.compiled import inlined
+from analysis.compiled import inner
 from analysis.serving.memory import admit, blocks_for, fits, grow, make_room, resume_swapped
 from analysis.serving.state import NONE, Replica, next_tokens, sort_running, take_first
 
 
-@inlined
+@inner(error_model="numpy")
 def schedule(replica: Replica) -> int:
     """Fill the next batch; returns how many requests are in it."""
     state, requests, limits = replica.state, replica.requests, replica.limits

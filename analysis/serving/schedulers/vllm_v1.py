@@ -9,12 +9,12 @@ Source: vLLM's documentation of the v1 engine and its `Scheduler.schedule` (0.8 
 
 from __future__ import annotations
 
-from analysis.serving.compiled import inlined
+from analysis.compiled import inner
 from analysis.serving.memory import admit, available, blocks_for, fits, preempt, resume_swapped, sharable, take
 from analysis.serving.state import NONE, Replica, next_tokens, take_first
 
 
-@inlined
+@inner(error_model="numpy")
 def sort_by_admission(replica: Replica) -> None:
     """Sort the running list by admission."""
     running, requests = replica.running, replica.requests
@@ -27,7 +27,7 @@ def sort_by_admission(replica: Replica) -> None:
         running[j + 1] = i
 
 
-@inlined
+@inner(error_model="numpy")
 def schedule(replica: Replica) -> int:
     """Fill the next batch; returns how many requests are in it."""
     state, requests, limits, running = replica.state, replica.requests, replica.limits, replica.running

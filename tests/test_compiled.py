@@ -1,0 +1,108 @@
+"""Functions compiled once, known by their content, and the same in plain Python."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import compiled
+from analysis.networks.case_table import parse_case
+from analysis.networks.cases import outside_model
+from analysis.networks.closed_forms import MOST_DIMENSIONS, case_arrays, closed_form_cycles
+from analysis.paths import DATA, ROOT
+from analysis.tables import read_csv
+
+OFFSET = 3
+
+
+@compiled.inner
+def deeper(values: np.ndarray, k: int) -> int:
+    if values[k] < 0:
+        raise ValueError("negative")
+    return int(values[k]) + OFFSET
+
+
+@compiled.inner
+def deep(values: np.ndarray, k: int) -> int:
+    return deeper(values, k) * 2
+
+
+@compiled.outer
+def total(values: np.ndarray) -> int:
+    found = 0
+    for k in range(len(values)):
+        found += deep(values, k)
+    return found
+
+
+PROGRAM = """
+import sys, numpy as np
+from analysis.compiled import inner, outer
+from pathlib import Path
+@inner
+def add(a, b):
+    if b > 100:
+        raise ValueError("too much")
+    return a + b
+@outer
+def run(n):
+    s = 0
+    for k in range(n):
+        s = add(s, k)
+    return s
+if __name__ == "__main__":
+    print(run(10), sum(run._cache_misses.values()))
+    try:
+        run(1000)
+    except ValueError as error:
+        print(error)
+"""
+
+
+def test_compiled_plain_and_called_from_python_are_the_same() -> None:
+    values = np.arange(10)
+    assert total(values) == total.plain(values) == sum(2 * (k + 3) for k in range(10))
+    assert deep(values, 4) == 14  # an inner function on its own
+    for call in (total, total.plain):
+        with pytest.raises(ValueError, match="negative"):
+            call(np.array([1, -1]))
+
+
+def test_content_counts_what_is_called_and_its_constants(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = compiled.content(total)
+    assert before == compiled.content(total)
+    monkeypatch.setattr(sys.modules[__name__], "OFFSET", 4)
+    assert compiled.content(total) != before
+
+
+def test_two_processes_at_once_compile_once(tmp_path: Path) -> None:
+    """The second waits and reads; an error raised two calls deep arrives in both, from compiled code and from the cache."""
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    both = [
+        subprocess.Popen(
+            [sys.executable, tmp_path / "program.py"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    said = sorted(process.communicate()[0] for process in both)
+    assert said == ["45 0\ntoo much\n", "45 1\ntoo much\n"]
+
+
+@pytest.fixture(scope="module")
+def recorded() -> pd.DataFrame:
+    return read_csv(DATA / "recorded" / "astra-sim" / "collectives.csv", dtype=str, keep_default_na=False)
+
+
+def test_closed_forms_in_plain_python(recorded: pd.DataFrame) -> None:
+    """Small case files are answered without compiled code: the same cycles for every tenth recorded run of ASTRA-sim."""
+    cases = [parse_case(row) for row in recorded.iloc[::10].to_dict("records")]
+    cases = [case for case in cases if len(case.network.topology) <= MOST_DIMENSIONS and not outside_model(case)]
+    results = [np.empty(len(cases), np.int64) for _ in range(2)]
+    closed_form_cycles(case_arrays(cases), results[0])
+    closed_form_cycles.plain(case_arrays(cases), results[1])
+    assert len(cases) > 200 and (results[0] == results[1]).all()
