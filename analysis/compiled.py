@@ -12,7 +12,8 @@ import fcntl
 import hashlib
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -68,6 +69,8 @@ class _LowerOuter(NativeLowering):  # type: ignore[misc]
     _name = "lower_outer"
 
     def run_pass(self, state: Any) -> bool:
+        state.library = JITCodeLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
         done = bool(super().run_pass(state))
         codegen = state.targetctx.codegen()
         for variable in state.library._final_module.global_variables:
@@ -87,8 +90,23 @@ class _InnerCompiler(CompilerBase):  # type: ignore[misc]
         return [passes]
 
 
+@contextmanager
+def _libraries(codegen: Any, kind: type) -> Iterator[None]:
+    """Let new code be of one kind of library: what numba itself compiles below an outer function needs no machine code either."""
+    before = codegen._library_class
+    codegen._library_class = kind
+    try:
+        yield
+    finally:
+        codegen._library_class = before
+
+
 class _OuterCompiler(_InnerCompiler):
     lowering = _LowerOuter
+
+    def _compile_core(self) -> Any:
+        with _libraries(self.state.targetctx.codegen(), _Unemitted):
+            return super()._compile_core()
 
 
 def _names(code: CodeType) -> set[str]:
@@ -194,7 +212,8 @@ class _Outer(CPUDispatcher):  # type: ignore[misc]
     def compile(self, sig: Any) -> Any:
         """Compile for a signature, or read it from the cache; a terminal is told what takes long."""
         try:
-            return super().compile(sig)
+            with _libraries(self.targetctx.codegen(), JITCodeLibrary):
+                return super().compile(sig)
         finally:
             if isinstance(self._cache, _Cache):
                 self._cache.release()

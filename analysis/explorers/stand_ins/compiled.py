@@ -8,4 +8,9 @@ def inner(function=None, **options):
     return function if function is not None else lambda given: given
 
 
-outer = inner
+def outer(function=None, **options):
+    """The function as it is, which is also its plain form."""
+    if function is None:
+        return outer
+    function.plain = function
+    return function
