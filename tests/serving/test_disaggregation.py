@@ -15,7 +15,7 @@ from analysis.serving.requests import make_requests
 from analysis.serving.simulate import simulate
 from analysis.serving.steps import StepTime
 from tests.serving.cases import PREEMPTING, Case, cases
-from tests.serving.test_laws import check_replicas, check_run
+from tests.serving.test_laws import assert_nothing_is_held, assert_run_is_lawful
 
 SECOND = StepTime(fixed_s=1.0)
 
@@ -27,8 +27,8 @@ def test_the_laws_hold_on_both_sides(case: Case, latency_s: float) -> None:
     case = dataclasses.replace(case, limits=roomy)
     transfer = Transfer(latency_s, 0.001)
     result = simulate_disaggregated(case.requests, case.scheduler, case.steps, roomy, 2, 2, transfer, record_batches=True)
-    check_run(case, result)
-    check_replicas(case, result)
+    assert_run_is_lawful(case, result)
+    assert_nothing_is_held(case, result)
     decoding = case.requests.decode_tokens > 1
     gap = (result.e2e_s - result.ttft_s)[decoding]
     assert (gap >= latency_s + 0.001 * case.requests.prefill_tokens[decoding]).all()
