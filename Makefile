@@ -8,7 +8,7 @@ TEST_READY := $(VENV)/.tester
 MINUTES ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help book quick full data measure trials test fuzz check bench pdf paper clean lock
+.PHONY: help book quick full data measure trials test fuzz faults check bench pdf paper clean lock
 .DELETE_ON_ERROR:
 
 # Seconds that a target took on a fresh clone; the numbers stand in notebooks/make_costs.csv and nowhere else.
@@ -21,6 +21,7 @@ help:
 	@echo "make check    claims, requirements and data descriptions against the results          $(call took,check)"
 	@echo "make bench    target speeds, compared with what is measured here                    $(call took,bench)"
 	@echo "make fuzz     damaged files for every reader; MINUTES=60 or as many as wanted         (what breaks one is kept in _build/fuzz)"
+	@echo "make faults   a small build killed, on a full disk, read-only, as another user: what is lost  (minutes; root for some)"
 	@echo "make full     every notebook with full parameters; freezes results under data/frozen  (hours; may be stopped and resumed)"
 	@echo "make data     fetch other people's datasets, pinned and verified, into data/datasets  (network)"
 	@echo "make trials   install other tools live and time the way to a first prediction         (network; minutes a tool)"
@@ -65,6 +66,9 @@ check: $(READY)
 
 fuzz: $(TEST_READY)
 	@PYTHONPATH=.:tests $(VENV)/bin/python -m tests.fuzz.run --minutes $(MINUTES)
+
+faults: $(TEST_READY)
+	@PYTHONPATH=.:tests $(VENV)/bin/python -m tests.faults
 
 bench: $(READY)
 	@$(RUN) bench

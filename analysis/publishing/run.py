@@ -136,7 +136,7 @@ class Run:
         return self._write(f"{name}.csv", to_csv_bytes(frame))
 
     def figure(self, fig: Figure, name: str, caption: str, made: str) -> None:
-        """Write a figure as PNG, SVG and PDF.
+        """Write a figure as PNG, SVG and PDF; in a quick run as PNG alone.
 
         Args:
             fig: the matplotlib figure; closed afterwards, so that the notebook shows the file once.
@@ -151,7 +151,7 @@ class Run:
             "svg": {"Date": None, "Creator": None},
             "pdf": {"CreationDate": None, "ModDate": None, "Creator": None, "Producer": None},
         }
-        for ending in ("png", "svg", "pdf"):
+        for ending in ("png",) if self.tier == "quick" else ("png", "svg", "pdf"):
             buffer = io.BytesIO()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)

@@ -1,0 +1,226 @@
+"""Break a build from outside and see what is lost: `make faults`. One row a fault; exits 1 where something was.
+
+Each fault meets a copy of the code with two small notebooks. A first build's results must be whole afterwards (the old ones or the new
+ones, no half), what is said must be one line, and the next build must give the same bytes as a build that nothing disturbed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.publishing.notebook_files import write
+
+ROOT = Path(__file__).resolve().parent.parent
+NOBODY = 65534
+SMALL = ("64k", "512k", "1500k")
+MOMENTS_S = (0.5, 3.0, 6.0)
+
+
+class Skipped(Exception):
+    """A fault that this machine or user cannot make; says why."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a disturbed build ended: its exit status and what it said last."""
+
+    status: int
+    said: str
+
+
+def tree(place: Path) -> Path:
+    """A copy of the code with two small notebooks, of which one reads the other."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in ("analysis", "bib"):
+        shutil.copytree(ROOT / name, place / name, ignore=ignored)
+    shutil.copy(ROOT / "requirements.txt", place)
+    (place / "data").mkdir()
+    (place / "notebooks").mkdir()
+    (place / "notebooks" / "parameters.yaml").write_text("{}\n", encoding="utf-8")
+    table = 'run.table(pd.DataFrame({"x": [value] * 2000}), "t", {"x": "a value (1)"}, title="T")\nprint(run.out)'
+    write(place / "notebooks", "alpha", "value = 1.5", table)
+    write(place / "notebooks", "beta", 'value = float(run.read("alpha", "t").x[0]) * 2', table)
+    return place
+
+
+def environment(place: Path, **extra: str) -> dict[str, str]:
+    """Of a build there: nothing of this process but its path."""
+    return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "PYTHONPATH": str(place), "HOME": str(place), "NO_COLOR": "1", **extra}
+
+
+def begin(place: Path, **options: Any) -> subprocess.Popen[str]:
+    """Start a build."""
+    options.setdefault("env", environment(place))
+    command = [*options.pop("before", []), sys.executable, "-m", "analysis", "build"]
+    return subprocess.Popen(command, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+
+
+def build(place: Path, **options: Any) -> Ended:
+    """Build and wait."""
+    process = begin(place, **options)
+    said = process.communicate(timeout=300)[0].strip().splitlines()
+    return Ended(process.returncode, said[-1] if said else "")
+
+
+def results(place: Path) -> dict[str, str]:
+    """Digest of every file of the results, hidden ones (of an interrupted run) left out."""
+    folder = place / "data" / "results"
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.relative_to(folder).parts[0].startswith("."))
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+@contextmanager
+def mounted(where: Path, *options: str) -> Iterator[None]:
+    """A file system over a folder, as root."""
+    if os.geteuid() != 0:
+        raise Skipped("needs root, to mount")
+    made = subprocess.run(["mount", *options, str(where)], capture_output=True, text=True)
+    if made.returncode:
+        raise Skipped(f"mount: {made.stderr.strip()}")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(where)], check=True)
+
+
+def killed(place: Path, after_s: float) -> Ended:
+    """Kill -9 the build some seconds after it began."""
+    process = begin(place)
+    time.sleep(after_s)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    time.sleep(1)
+    return Ended(process.returncode, "")
+
+
+def full(place: Path, size: str, folder: str) -> Ended:
+    """The folder lies on a disk of some size."""
+    where = place / folder
+    where.mkdir(parents=True, exist_ok=True)
+    with mounted(where, "-t", "tmpfs", "-o", f"size={size}", "tmpfs"):
+        return build(place)
+
+
+def read_only(place: Path) -> Ended:
+    """The whole tree can be read and not written."""
+    with mounted(place, "--bind", str(place)):
+        if subprocess.run(["mount", "-o", "remount,bind,ro", str(place)], capture_output=True).returncode:
+            raise Skipped("mount: cannot remount")
+        return build(place)
+
+
+def twice(place: Path) -> Ended:
+    """Two builds at once."""
+    both = [begin(place), begin(place)]
+    said = [process.communicate()[0].strip().splitlines()[-1] for process in both]
+    return Ended(max(process.returncode for process in both), said[1])
+
+
+def other_times(place: Path, when: float) -> Ended:
+    """Every file is of another time, as after a change of the clock."""
+    for path in place.rglob("*"):
+        os.utime(path, (when, when), follow_symlinks=False)
+    return build(place)
+
+
+def other_user(place: Path) -> Ended:
+    """Another user's tree, built by that user, without a home."""
+    if os.geteuid() != 0:
+        raise Skipped("needs root, to become another user")
+    for path in [place, *place.parents]:
+        if path != Path("/tmp") and str(path).startswith(tempfile.gettempdir()):
+            path.chmod(0o755)
+    subprocess.run(["chown", "-R", f"{NOBODY}:{NOBODY}", str(place)], check=True)
+    reach = subprocess.run([sys.executable, "-c", ""], user=NOBODY, group=NOBODY, capture_output=True)
+    if reach.returncode:
+        raise Skipped("the environment cannot be read by another user")
+    return build(place, user=NOBODY, group=NOBODY, extra_groups=[], env=environment(place, HOME="/nonexistent"))
+
+
+FAULTS: list[tuple[str, str, Callable[[Path], Ended]]] = [
+    *((f"killed after {s:g} s", "plain", lambda place, s=s: killed(place, s)) for s in MOMENTS_S),
+    *((f"{size} of disk for the results", "plain", lambda place, size=size: full(place, size, "data/results")) for size in SMALL),
+    ("64k of disk for _build", "plain", lambda place: full(place, "64k", "_build")),
+    ("read-only tree", "plain", read_only),
+    ("two builds at once", "plain", twice),
+    ("files of 1999", "plain", lambda place: other_times(place, 915_148_800.0)),
+    ("files of 2036", "plain", lambda place: other_times(place, 2_082_758_400.0)),
+    ("path with spaces and letters beyond ASCII", "größe 日本", build),
+    ("home that is not there", "plain", lambda place: build(place, env=environment(place, HOME="/nonexistent/home"))),
+    ("another user, without a home", "plain", other_user),
+    (
+        "another locale and time zone",
+        "plain",
+        lambda place: build(place, env=environment(place, LC_ALL="tr_TR.UTF-8", LANG="tr_TR.UTF-8", TZ="Asia/Kathmandu")),
+    ),
+    ("one core", "plain", lambda place: build(place, before=["taskset", "-c", "0"] if shutil.which("taskset") else [])),
+]
+"""What is done, in a folder of which name, and how."""
+
+
+def tried(name: str, folder: str, fault: Callable[[Path], Ended], expected: dict[str, str]) -> dict[str, str]:
+    """One row of the table: what happened, and whether anything was lost.
+
+    Args:
+        name, folder, fault: an entry of `FAULTS`.
+        expected: digests of the results of an undisturbed build.
+    """
+    with tempfile.TemporaryDirectory(prefix="faults-") as temporary:
+        place = tree(Path(temporary) / folder)
+        try:
+            ended = fault(place)
+        except Skipped as reason:
+            return {"fault": name, "status": "", "said": f"skipped: {reason}", "lost": "", "same_after": ""}
+        left = results(place)
+        wrong = [path for path, digest in left.items() if expected.get(path) != digest]
+        again = build(place)
+        same = again.status == 0 and results(place) == expected
+        return {
+            "fault": name,
+            "status": str(ended.status),
+            "said": ended.said.replace(str(place), "TREE")[:200],
+            "lost": "; ".join(wrong) or "nothing",
+            "same_after": "yes" if same else f"no: {again.said[:120]}",
+        }
+
+
+def main(arguments: list[str]) -> int:
+    """Try all, print the table, and write it as CSV where asked; 1 when something was lost."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser.add_argument("--out", type=Path, help="CSV file for the table")
+    chosen = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="faults-") as temporary:
+        place = tree(Path(temporary) / "plain")
+        first = build(place)
+        if first.status:
+            print(f"error: the undisturbed build fails: {first.said}", file=sys.stderr)
+            return 2
+        expected = results(place)
+    rows = []
+    for name, folder, fault in FAULTS:
+        rows.append(tried(name, folder, fault, expected))
+        print(" | ".join(rows[-1].values()), flush=True)
+    if chosen.out:
+        with chosen.out.open("w", newline="", encoding="utf-8") as stream:
+            writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+    return int(any(row["lost"] not in ("", "nothing") or row["same_after"].startswith("no") for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
