@@ -212,16 +212,17 @@ class _Outer(CPUDispatcher):  # type: ignore[misc]
     def compile(self, sig: Any) -> Any:
         """Compile for a signature, or read it from the cache; a terminal is told what takes long."""
         try:
-            with _libraries(self.targetctx.codegen(), JITCodeLibrary):
+            context: Any = self.targetctx
+            with _libraries(context.codegen(), JITCodeLibrary):
                 return super().compile(sig)
         finally:
             if isinstance(self._cache, _Cache):
                 self._cache.release()
 
 
-def _wide(given: Any) -> Any:
+def _wide(found: Any) -> Any:
     """The type for which an inner function is compiled: constants and short integers count as integers of 64 bits."""
-    given = types.unliteral(given)
+    given: Any = types.unliteral(found)
     return types.int64 if isinstance(given, types.Integer) and given.signed else given
 
 

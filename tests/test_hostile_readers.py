@@ -304,3 +304,13 @@ def test_levels_that_are_none(tmp_path: Path) -> None:
     path = tmp_path / "s.yaml"
     path.write_text("systems:\n  a:\n    device: h100\n    levels:\n")
     assert refused(lambda: read_yaml(path, SystemFile), r"s\.yaml:")
+
+
+def test_long_numbers_in_files_of_kernel_cases() -> None:
+    """pandas raises OverflowError at a whole number of 400 digits."""
+    from analysis.composition.case_files import numbers
+    from analysis.operators.fp32_kernels.answers import _dimensions
+
+    cells = pd.Series(["2", "9" * 400, "many"])
+    for found in (_dimensions(pd.DataFrame({"B": cells}))["B"], numbers(cells)):
+        assert found[0] == 2 and np.isinf(found[1]) and np.isnan(found[2])

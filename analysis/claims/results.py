@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.errors import InputError
-from analysis.tables import read_csv
+from analysis.tables import numeric, read_csv
 
 
 class ResultMissing(InputError):
@@ -104,7 +104,7 @@ def one_cell(frame: pd.DataFrame, where: Mapping[str, Any], column: str, path: P
         elif isinstance(wanted, (bool, str)):
             rows = rows[values.astype(str) == str(wanted)]
         else:
-            rows = rows[pd.to_numeric(values, errors="coerce") == wanted]
+            rows = rows[numeric(values) == wanted]
     if len(rows) != 1:
         told = ", ".join(f"{key}={value}" for key, value in where.items()) or "no condition"
         raise ResultMissing(f"expected one row where {told}, found {len(rows)}", path=path)

@@ -12,7 +12,7 @@ import pandas as pd
 
 from analysis.errors import InputError
 from analysis.sweeps import sweep
-from analysis.tables import check_output, read_csv, write_csv
+from analysis.tables import check_output, numeric, read_csv, write_csv
 
 ROWS_A_TASK = 2000
 
@@ -101,4 +101,4 @@ def read_rows(frame: pd.DataFrame, case: Callable[[dict[str, str]], Case]) -> tu
 
 def numbers(column: pd.Series) -> np.ndarray:
     """Text cells as numbers; empty, `n/a` and unreadable ones as NaN."""
-    return pd.to_numeric(column.replace({"n/a": "", "N/A": "", "-": ""}), errors="coerce").to_numpy(dtype=float)
+    return numeric(column.replace({"n/a": "", "N/A": "", "-": ""})).to_numpy(dtype=float)

@@ -86,7 +86,7 @@ class _Forked:
 class _Provisioner(LocalProvisioner):
     """Starts a kernel as a fork of this process."""
 
-    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> dict[str, Any]:
+    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> Any:
         """Fork; `cmd` is the command line that a kernel of its own would have (python -m ipykernel_launcher ARGUMENTS)."""
         sys.stdout.flush()
         sys.stderr.flush()

@@ -15,7 +15,7 @@ from analysis.composition.service.points import usable_bytes
 from analysis.composition.service.request_profile import read_profile
 from analysis.errors import InputError
 from analysis.hardware import devices
-from analysis.tables import read_csv
+from analysis.tables import numeric, read_csv
 
 LINK_BANDWIDTH, LINK_LATENCY = 15.92e9, 6.6e-6
 """Two RTX PRO 6000 of that machine, NCCL in a CUDA graph (LLMServingSim, profiler/perf/RTXPRO6000/hardware.yaml, commit e08dc38)."""
@@ -118,7 +118,7 @@ def answer(
         raise InputError("has no requests", path=requests, line=2)
     columns = {}
     for key in ("input_tokens", "output_tokens", "arrived_s"):
-        values = pd.to_numeric(frame[key], errors="coerce").to_numpy(dtype=np.float64)
+        values = numeric(frame[key]).to_numpy(dtype=np.float64)
         wrong = ~np.isfinite(values) | (values < (0 if key == "arrived_s" else 1)) | (values > 1e9)
         if wrong.any():
             line = int(np.flatnonzero(wrong)[0])

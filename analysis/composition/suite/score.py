@@ -13,7 +13,7 @@ from analysis.datasets import DatasetMissing
 from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.statistics import cluster_bootstrap
-from analysis.tables import read_csv
+from analysis.tables import numeric, read_csv
 
 LEAST = 5
 FROZEN = tuple(DATA / "frozen" / "measured_suite" / f"{part}_predictions.csv" for part in ("training", "batch"))
@@ -67,7 +67,7 @@ def grade(predictions: pd.DataFrame) -> pd.DataFrame:
         table = table.merge(ours, on="row_id", how="left")
     out = []
     for (source, metric), group in table.groupby(["source", "metric"], sort=True):
-        answered = group[pd.to_numeric(group["predicted"], errors="coerce").notna() & (group["value"] > 0)]
+        answered = group[numeric(group["predicted"]).notna() & (group["value"] > 0)]
         error = (answered["predicted"].astype(float) / answered["value"] - 1).to_numpy()
         line: dict[str, object] = {"source": source, "metric": metric, "rows": len(group), "answered": len(answered)}
         if len(answered):
@@ -112,7 +112,7 @@ def grade_file(path: str | Path) -> pd.DataFrame:
         raise InputError(f"row_id {frame['row_id'][twice].iloc[0]!r} is given twice", path=path, line=line, key="row_id")
     for name in ("predicted", "lower", "upper"):
         if name in frame:
-            values = pd.to_numeric(frame[name], errors="coerce")
+            values = numeric(frame[name])
             wrong = (values.isna() & frame[name].notna()) | (values <= 0) | np.isinf(values)
             if wrong.any():
                 line = int(np.flatnonzero(wrong)[0]) + 2

@@ -14,7 +14,7 @@ from analysis.errors import InputError
 from analysis.operators.fp32_kernels import devices as kernel_devices
 from analysis.operators.fp32_kernels.cases import BOUNDS, CODE, DIMENSIONS, OPS, Floats, KernelPredictor, Operators
 from analysis.operators.fp32_kernels.devices import Gpu
-from analysis.tables import write_atomic
+from analysis.tables import numeric, write_atomic
 
 NEEDED = ("op", "device")
 ADDED = ("latency_ms", "lower_ms", "upper_ms", "bound", "reason")
@@ -35,7 +35,7 @@ class Answers:
 def _dimensions(frame: pd.DataFrame) -> dict[str, Floats]:
     found: dict[str, Floats] = {}
     for name in ("B", "M", "N", "K", "H"):
-        values = pd.to_numeric(frame[name], errors="coerce") if name in frame else pd.Series(np.nan, index=frame.index)
+        values = numeric(frame[name]) if name in frame else pd.Series(np.nan, index=frame.index)
         found[name] = np.asarray(values, dtype=np.float64)
     return found
 

@@ -18,7 +18,7 @@ from analysis.operators.fp32_kernels.conformal import coverage_of
 from analysis.operators.fp32_kernels.residual import Hybrid, group_of
 from analysis.operators.fp32_kernels.selection import Ensemble, Selection, candidates
 from analysis.statistics import absolute_percentage_errors, spearman
-from analysis.tables import read_csv
+from analysis.tables import numeric, read_csv
 
 OLDER = ("Tesla P4", "Tesla P100-PCIE-16GB", "Tesla V100-PCIE-32GB", "Tesla T4", "NVIDIA A100-PCIE-40GB")
 SPLITS = ("leave-one-device-out", "old-to-new", "unseen-shapes", "new-operators", "random")
@@ -216,7 +216,7 @@ def evaluate_file(path: Path, split: str, seed: int = 0) -> pd.DataFrame:
     unknown = sorted(set(frame["op"].astype(str)) - set(CODE))
     if unknown:
         raise InputError(f"operators that are not covered: {', '.join(unknown)}", path=path, key="op")
-    bad = np.flatnonzero(~(pd.to_numeric(frame["latency_ms"], errors="coerce") > 0))
+    bad = np.flatnonzero(~(numeric(frame["latency_ms"]) > 0))
     if len(bad):
         raise InputError("expected a latency above zero", path=path, line=int(bad[0]) + 2, key="latency_ms")
     for name in sorted(set(frame["device"].astype(str))):
@@ -244,7 +244,7 @@ def score_file(path: Path, split: str) -> pd.DataFrame:
     truth = truth[blind & truth["op"].map(GROUP).isin(set(theirs["op"].map(GROUP))).to_numpy()]
     for frame in (truth, theirs):
         for key in keys[2:]:
-            frame[key] = pd.to_numeric(frame[key], errors="coerce").fillna(1.0) if key in frame else 1.0
+            frame[key] = numeric(frame[key]).fillna(1.0) if key in frame else 1.0
     keep = [*keys, "latency_ms"] + [name for name in ("lower_ms", "upper_ms") if name in theirs]
     joined = truth[[*keys, "latency_ms"]].merge(
         theirs[keep].drop_duplicates(keys), on=keys, how="left", suffixes=("_measured", "_predicted")

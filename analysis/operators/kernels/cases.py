@@ -17,7 +17,7 @@ from analysis.operators.kernels.collectives import COLLECTIVES
 from analysis.operators.kernels.latency import Latency
 from analysis.operators.kernels.library import KernelLibrary, Kernels
 from analysis.operators.kernels.work import Floats
-from analysis.tables import write_csv
+from analysis.tables import numeric, write_csv
 
 SIZES = {
     "gemm": ("M", "N", "K"),
@@ -91,7 +91,7 @@ def answer(frame: pd.DataFrame, own: dict[str, Device] | None = None, library: K
         c: frame[c].fillna("").astype(str).str.strip() if c in frame else pd.Series("", index=frame.index) for c in GROUP
     })  # fmt: skip
     names = {c for sizes in SIZES.values() for c in sizes} | {"window", "tensor_parallel", "expert_parallel"}
-    numbers = {c: pd.to_numeric(frame[c], errors="coerce").to_numpy(np.float64) if c in frame else np.full(n, np.nan) for c in names}
+    numbers = {c: numeric(frame[c]).to_numpy(np.float64) if c in frame else np.full(n, np.nan) for c in names}
     for key, places in words.groupby(list(GROUP), sort=False).indices.items():
         at, group = np.asarray(places), dict(zip(GROUP, [str(k) for k in list(key)], strict=True))  # type: ignore[call-overload]
         op = group["op"]
