@@ -223,7 +223,7 @@ class _Outer(CPUDispatcher):  # type: ignore[misc]
 def _wide(found: Any) -> Any:
     """The type for which an inner function is compiled: constants and short integers count as integers of 64 bits."""
     given: Any = types.unliteral(found)
-    return types.int64 if isinstance(given, types.Integer) and given.signed else given
+    return types.int64 if getattr(given, "signed", False) else given
 
 
 class _Inner(CPUDispatcher):  # type: ignore[misc]
