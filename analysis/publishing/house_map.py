@@ -1,4 +1,4 @@
-"""Which room imports which? The picture in CONTRIBUTING.md, written from the imports: `python -m analysis.house_map`."""
+"""Which room imports which? The picture in CONTRIBUTING.md, written from the imports: `python -m analysis.publishing.house_map`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from analysis.paths import ROOT
 
 PACKAGE = ROOT / "analysis"
 PAGE = ROOT / "CONTRIBUTING.md"
-BEGIN, END = "<!-- map: written by python -m analysis.house_map -->\n```text\n", "```\n<!-- end of map -->\n"
+BEGIN, END = "<!-- map: written by python -m analysis.publishing.house_map -->\n```text\n", "```\n<!-- end of map -->\n"
 SHARED = ("analysis.publishing.theme",)
 """Modules inside a room that every room may use: the look of figures."""
 ENTRANCES = ("bench", "commands")
