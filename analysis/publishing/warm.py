@@ -145,6 +145,8 @@ def _job(path: str) -> None:
         status = execute.main(path)
         sys.stdout.flush()
         sys.stderr.flush()
+    except OSError as error:  # a full disk
+        print(f"error: {error}", file=sys.stderr)
     except BaseException:
         sys.excepthook(*sys.exc_info())
         sys.stderr.flush()
