@@ -50,7 +50,7 @@ ROOMS = {
     ),
     "accelerators/loopnest": Room(
         "accelerators/loopnest/evaluation accelerators/loopnest/mapping accelerators/loopnest/problem accelerators/loopnest/reuse",
-        "accelerators/test_loopnest_brute_force.py accelerators/test_loopnest_recorded.py",
+        "accelerators/test_loopnest_brute_force.py accelerators/test_loopnest_by_hand.py accelerators/test_loopnest_recorded.py",
     ),
     "serving/schedulers": Room(
         "serving/schedulers/dispatch serving/schedulers/faster_transformer serving/schedulers/lightllm serving/schedulers/orca "
