@@ -9,11 +9,14 @@ import tempfile
 import warnings
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from analysis.errors import InputError
 
@@ -31,13 +34,21 @@ def write_atomic(path: str | Path, content: bytes) -> Path:
     Raises:
         InputError: it cannot be written.
     """
+    with atomic(path) as stream:
+        stream.write(content)
+    return Path(path)
+
+
+@contextmanager
+def atomic(path: str | Path) -> Iterator[IO[bytes]]:
+    """A stream whose bytes become the file when the block ends well, and are gone when it does not; as for `write_atomic`."""
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as stream:
-                stream.write(content)
+                yield stream
             os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, path)
         except BaseException:
@@ -45,7 +56,6 @@ def write_atomic(path: str | Path, content: bytes) -> Path:
             raise
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", path=path) from error
-    return path
 
 
 def _umask() -> int:
@@ -57,6 +67,13 @@ def _umask() -> int:
 
 def numeric(cells: pd.Series) -> pd.Series:
     """Cells of text as floats, NaN where one holds no number; a number of any length is read, beyond 1.8e308 as infinity."""
+    if isinstance(cells.dtype, pd.StringDtype):
+        try:
+            text = pa.array(cells, pa.large_string(), from_pandas=True)
+            found = pc.cast(pc.if_else(pc.equal(text, ""), None, text), pa.float64())
+            return pd.Series(found.to_numpy(zero_copy_only=False), index=cells.index)
+        except pa.ArrowInvalid:
+            pass  # a cell that is no number, or one in a form that pandas alone reads
     try:
         return pd.to_numeric(cells, errors="coerce").astype(float)
     except OverflowError:  # a whole number that no float holds

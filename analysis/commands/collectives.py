@@ -15,6 +15,7 @@ COLUMNS = (
     "preferred_dataset_splits, scheduling_policy (LIFO), active_chunks_per_dim, queues_per_dim, endpoint_delay (ns), local_mem_bw_GBps, "
     "collective_optimization (localBWAware)"
 )
+Scheduler = Annotated[str, typer.Option(help="address of a dask scheduler over whose workers the rows are spread")]
 app = typer.Typer(help=__doc__, add_completion=False)
 
 
@@ -22,13 +23,13 @@ app = typer.Typer(help=__doc__, add_completion=False)
 def main(
     cases: Annotated[Path, typer.Argument(help=COLUMNS)],
     out: Annotated[Path, typer.Option(help="CSV to write: the cases with cycles_max and reason added")],
+    scheduler: Scheduler = "",
 ) -> None:
     """Answer each case; one outside the model has an empty cycles_max and its reason."""
-    from analysis.networks.case_table import answer_cases
-    from analysis.tables import read_csv, write_csv
+    from functools import partial
 
-    frame = read_csv(cases, dtype=str, keep_default_na=False)
-    result = answer_cases(frame, cases)
-    write_csv(result, out)
-    unanswered = int(result["cycles_max"].isna().sum())
-    typer.echo(f"{len(result) - unanswered} cases answered, {unanswered} not, in {out}")
+    from analysis.composition.case_files import answer_file
+    from analysis.networks.case_table import answer_cases
+
+    done, not_done = answer_file(cases, out, partial(answer_cases, path=cases), scheduler, beside=False)
+    typer.echo(f"{done} cases answered, {not_done} not, in {out}")

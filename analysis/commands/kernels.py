@@ -21,15 +21,21 @@ def predict(
     cases: Annotated[Path, typer.Argument(help=CASES)],
     out: Annotated[Path, typer.Option(help="CSV to write: the cases with latency_ms, lower_ms, upper_ms, bound and reason added")],
     device_spec: Annotated[Path | None, typer.Option(help=SPEC)] = None,
+    scheduler: Annotated[str, typer.Option(help="address of a dask scheduler over whose workers the rows are spread")] = "",
 ) -> None:
     """Predict each case with a 90 % interval; one not covered has an empty result and a reason; status 2 where none is covered."""
+    from functools import partial
+
+    from analysis.composition import case_files
     from analysis.operators.fp32_kernels import devices as kernel_devices
     from analysis.operators.fp32_kernels import model as kernel_model
     from analysis.operators.fp32_kernels.answers import answer_file
     from analysis.operators.kernels import cases as today
 
     if today.for_today(cases):
-        done, not_done = today.answer_file(cases, out, today.read_devices(device_spec) if device_spec else None, device_spec)
+        own_today = today.read_devices(device_spec) if device_spec else None
+        model = partial(today.answers, own=own_today, device_spec=device_spec, path=cases)
+        done, not_done = case_files.answer_file(cases, out, model, scheduler, beside=False)
     else:
         own = kernel_devices.read_spec(device_spec) if device_spec else None
         done, not_done = answer_file(cases, out, kernel_model.load(), own)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+Scheduler = Annotated[str, typer.Option(help="address of a dask scheduler over whose workers the rows are spread")]
 app = typer.Typer(help=__doc__, add_completion=False)
 
 
@@ -16,19 +17,23 @@ def main(
     out: Annotated[Path, typer.Option(help="CSV to write: the cases and their counts")],
     config: Annotated[Path | None, typer.Option(help="SCALE-Sim's .cfg; CASES is then its topology CSV, as it is")] = None,
     quirks: Annotated[bool, typer.Option(help="apply SCALE-Sim 3.0.0's departures; --no-quirks describes the array itself")] = True,
+    scheduler: Scheduler = "",
 ) -> None:
     """Count cycles and SRAM accesses of each case; a case without an answer has empty results and a reason."""
+    from functools import partial
+
     from analysis.accelerators.systolic.array import NO_QUIRKS, SCALE_SIM_3
-    from analysis.accelerators.systolic.cases import INPUTS, predict_cases
+    from analysis.accelerators.systolic.cases import predict_cases
     from analysis.accelerators.systolic.files import cases as scale_sim_cases
-    from analysis.tables import read_csv, write_csv
+    from analysis.composition.case_files import answer_file
+    from analysis.tables import write_csv
 
     switches = SCALE_SIM_3 if quirks else NO_QUIRKS
     if config is not None:
-        frame = scale_sim_cases(cases, config, switches)
+        result = predict_cases(scale_sim_cases(cases, config, switches), switches)
+        write_csv(result, out)
+        done = int((result["reason"] == "").sum())
+        not_done = len(result) - done
     else:
-        frame = read_csv(cases, required=[*INPUTS, "dataflow"], dtype=str, keep_default_na=False)
-    result = predict_cases(frame, switches)
-    write_csv(result, out)
-    unanswered = int((result["reason"] != "").sum())
-    typer.echo(f"{len(result) - unanswered} cases answered, {unanswered} not, in {out}")
+        done, not_done = answer_file(cases, out, partial(predict_cases, quirks=switches, path=cases), scheduler, beside=False)
+    typer.echo(f"{done} cases answered, {not_done} not, in {out}")

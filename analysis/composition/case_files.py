@@ -1,56 +1,190 @@
-"""How does a file of cases become a file of answers? One row in, one row out, order and columns kept, on this machine or a cluster."""
+"""How does a file of cases become a file of answers? One row in, one row out, order and columns kept, on this machine or a cluster.
+
+Rows are read, answered and written a part at a time (CSV or Parquet, by the name), so that a million rows need the memory of one part.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv, parquet
 
 from analysis.errors import InputError
 from analysis.sweeps import sweep
-from analysis.tables import check_output, numeric, read_csv, write_csv
+from analysis.tables import atomic, check_output, numeric, read_csv
 
 ROWS_A_TASK = 2000
+PART_BYTES = 4 << 20
+PARQUET = (".parquet", ".pq")
 
 Case = TypeVar("Case")
 
 Answer = Callable[[pd.DataFrame], pd.DataFrame]
-"""Cases (every cell as text) -> answers: as many rows, in the same order, with a `status` that is empty where the case was answered."""
+"""Cases (every cell as text) -> answers: as many rows, in the same order, with a `status` (or `reason`) that is empty where the case was
+answered. The index of the cases counts rows from the top of the file."""
 
 
-def answer_file(cases: str | Path, out: str | Path, answer: Answer, scheduler: str = "") -> tuple[int, int]:
+def answer_file(cases: str | Path, out: str | Path, answer: Answer, scheduler: str = "", beside: bool = True) -> tuple[int, int]:
     """Answer every row of a file; returns how many were answered and how many not.
 
     Args:
-        cases: CSV; out: CSV to write: the cases as they are, with the answer's columns behind them; one whose name the cases have already
-            is called `predicted_` and that name.
+        cases: CSV or Parquet; out: likewise, to write: the cases as they are, with the answer's columns behind them; one whose name the
+            cases have already is called `predicted_` and that name.
         answer: see `Answer`; importable by name on every worker.
         scheduler: address of a dask scheduler over whose workers the rows are spread; empty: this process.
+        beside: the answer has its own columns alone; False: it has those of the cases too, as they are to be written.
     Raises:
         InputError: an unreadable table, one without rows, or one that has a column and its `predicted_` name.
     """
+    cases, out = Path(cases), Path(out)
     check_output(out, cases)
-    frame = read_csv(cases, dtype=str, keep_default_na=False)
-    if frame.empty:
-        raise InputError("has no rows", path=cases, line=2)
+    try:
+        return _answer(parts(cases), cases, out, answer, scheduler, beside)
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+        if cases.suffix in PARQUET:
+            raise InputError(f"is not a Parquet table: {str(error).splitlines()[0]}", path=cases) from None
+        whole = read_csv(cases, dtype=str, keep_default_na=False)  # reads short rows, and says what is wrong with a line
+        return _answer([whole], cases, out, answer, scheduler, beside)
+
+
+def _answer(frames: Iterable[pd.DataFrame], cases: Path, out: Path, answer: Answer, scheduler: str, beside: bool) -> tuple[int, int]:
     if scheduler:
-        parts = [frame.iloc[start : start + ROWS_A_TASK] for start in range(0, len(frame), ROWS_A_TASK)]
-        answers = pd.concat(sweep(answer, parts, scheduler=scheduler))
+        tasks = [frame.iloc[start : start + ROWS_A_TASK] for frame in frames for start in range(0, len(frame), ROWS_A_TASK)]
+        pairs: Iterable[tuple[pd.DataFrame, pd.DataFrame]] = zip(tasks, sweep(answer, tasks, scheduler=scheduler), strict=True)
     else:
-        answers = answer(frame)
-    done = int((answers["status"] == "").sum())
+        pairs = ((frame, answer(frame)) for frame in frames)
+    done = rows = 0
+    with atomic(out) as stream:
+        write = _parquet_writer(stream) if out.suffix in PARQUET else _csv_writer(stream)
+        for frame, answers in pairs:
+            rows += len(frame)
+            done += int((answers["status" if "status" in answers else "reason"] == "").sum())
+            write(_beside(frame, answers, cases) if beside else answers)
+        if not rows:
+            raise InputError("has no rows", path=cases, line=2)
+        write(None)
+    return done, rows - done
+
+
+def _beside(frame: pd.DataFrame, answers: pd.DataFrame, cases: Path) -> pd.DataFrame:
     answers = answers.rename(columns={name: f"predicted_{name}" for name in answers.columns if name in frame.columns})
     for name in answers.columns:
         if name in frame.columns:
             raise InputError(
                 f"has the columns {name} and {name.removeprefix('predicted_')}: no name is left for the answer", path=cases, line=1
             )
-    write_csv(pd.concat([frame.reset_index(drop=True), answers.reset_index(drop=True)], axis=1), out)
-    return done, len(frame) - done
+    return pd.concat([frame.reset_index(drop=True), answers.reset_index(drop=True)], axis=1)
+
+
+def parts(path: Path) -> Iterator[pd.DataFrame]:
+    """The rows of a table, every cell as text, a part at a time.
+
+    Args:
+        path: CSV (plain or compressed) or Parquet.
+    Raises:
+        pyarrow.ArrowInvalid: not such a table, or one that pyarrow's reader is too strict for.
+        InputError: no such file, or not a regular one.
+    """
+    if not path.is_file():
+        read_csv(path)  # says why
+    start = 0
+    if path.suffix in PARQUET:
+        names = None
+        batches: Any = parquet.ParquetFile(path).iter_batches()
+    else:
+        reading, parsing = csv.ReadOptions(block_size=PART_BYTES), csv.ParseOptions(newlines_in_values=True)
+        names = csv.open_csv(path, reading, parsing).schema.names
+        if len(set(names)) < len(names):
+            raise pa.ArrowInvalid("a column name twice")
+        text = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
+        batches = csv.open_csv(path, reading, parsing, text)
+    for batch in batches:
+        columns = {name: pc.fill_null(pc.cast(batch.column(name), pa.string()), "") for name in batch.schema.names}
+        frame = pa.table(columns).to_pandas()
+        frame.index = pd.RangeIndex(start, start + len(frame))
+        start += len(frame)
+        yield frame
+
+
+def _parquet_writer(stream: IO[bytes]) -> Callable[[pd.DataFrame | None], None]:
+    writer: Any = None
+
+    def write(frame: pd.DataFrame | None) -> None:
+        nonlocal writer
+        if frame is None:
+            writer.close()
+            return
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        if writer is None:
+            fields = [field.with_type(pa.string()) if pa.types.is_null(field.type) else field for field in table.schema]
+            writer = parquet.ParquetWriter(stream, pa.schema(fields))
+        writer.write_table(table.cast(writer.schema))
+
+    return write
+
+
+def _csv_writer(stream: IO[bytes]) -> Callable[[pd.DataFrame | None], None]:
+    first = True
+
+    def write(frame: pd.DataFrame | None) -> None:
+        nonlocal first
+        if frame is None:
+            return
+        if first:
+            stream.write(_lines([_text(pa.array([str(name)], pa.large_string())) for name in frame.columns]))
+            first = False
+        if len(frame):
+            stream.write(_lines([_cells(frame[name]) for name in frame.columns]))
+
+    return write
+
+
+def _lines(columns: list[pa.Array]) -> bytes:
+    rows = _joined(_joined(*columns, between=","), "\n")
+    return bytes(rows.buffers()[2])[: pc.sum(pc.binary_length(rows)).as_py()]  # the texts lie there one behind the other
+
+
+def _joined(*pieces: pa.Array | str, between: str = "") -> pa.Array:
+    made = [pa.scalar(piece, pa.large_string()) if isinstance(piece, str) else piece for piece in (*pieces, between)]
+    return pc.binary_join_element_wise(*made)
+
+
+_FORMULA = r"^[\t\r]*(?:[=@]|[+-]+\s*(?:[A-Za-z]+\w*\s*[(!|]|[A-Za-z]{1,3}\d|\(|[\d.]+\s*[+*/^-].*[(!|]))"
+"""As in `analysis.tables`, where it is said what it is for; Arrow's expressions know no more than this."""
+
+
+def _cells(column: pd.Series) -> pa.Array:
+    """A column as the text of CSV cells: empty where there is no value, floats in the shortest form that reads back to the same value."""
+    if column.dtype.kind in "iufb" or str(column.dtype) in ("Int64", "Float64"):
+        found = pa.array(column, from_pandas=True)
+        if pa.types.is_boolean(found.type):
+            return pc.if_else(found, pa.scalar("True", pa.large_string()), pa.scalar("False", pa.large_string()))
+        text = pc.cast(found, pa.large_string())
+        if pa.types.is_floating(found.type):
+            whole = pc.and_(pc.equal(found, pc.floor(found)), pc.less(pc.abs(found), 1e15))
+            text = pc.if_else(whole, _joined(text, ".0"), text) if pc.any(whole).as_py() else text
+        return pc.fill_null(text, "")
+    try:
+        found = pa.array(column, pa.large_string(), from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        found = pa.array([None if cell is None or cell != cell else str(cell) for cell in column], pa.large_string())
+    found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    coded = pc.fill_null(found, "").dictionary_encode()
+    return _text(coded.dictionary).take(coded.indices)
+
+
+def _text(cells: pa.Array) -> pa.Array:
+    formula = pc.match_substring_regex(cells, _FORMULA)
+    cells = pc.if_else(formula, _joined("'", cells), cells)
+    quoted = _joined('"', pc.replace_substring(cells, '"', '""'), '"')
+    return pc.if_else(pc.match_substring_regex(cells, '[",\r\n]'), quoted, cells)
 
 
 def number(row: dict[str, str], key: str) -> float | None:

@@ -111,7 +111,7 @@ def answer_cases(frame: pd.DataFrame, path: str | Path | None = None) -> pd.Data
     given = [column for column in ("npus", *COLUMNS, *RECORDED_AS.values()) if column in here]
     numbers, first = _distinct(frame, given)
     rows = frame.iloc[first][given].to_dict("records")
-    cases = [parse_case({**DEFAULTS, **row}, path=path, line=int(number) + 2) for number, row in zip(first, rows, strict=True)]
+    cases = [parse_case({**DEFAULTS, **row}, path=path, line=int(frame.index[number]) + 2) for number, row in zip(first, rows, strict=True)]
     said = [outside_model(case) for case in cases]
     distinct = list(dict.fromkeys(case for case, reason in zip(cases, said, strict=True) if not reason))
     known = dict(zip(distinct, closed_forms(distinct).tolist(), strict=True))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 
 from analysis.accelerators.systolic.array import DATAFLOWS, SCALE_SIM_3, Quirks, count, fits
+from analysis.errors import InputError
 from analysis.tables import numeric
 
 INPUTS = ("M", "N", "K", "array_rows", "array_cols")
 OUTPUTS = ("demand_rows", "mapping_eff_pct", "compute_util_pct", "ifmap_sram_reads", "filter_sram_reads", "ofmap_sram_writes")
 
 
-def predict_cases(cases: pd.DataFrame, quirks: Quirks = SCALE_SIM_3) -> pd.DataFrame:
+def predict_cases(cases: pd.DataFrame, quirks: Quirks = SCALE_SIM_3, path: str | Path | None = None) -> pd.DataFrame:
     """The cases with their counts beside them: same rows, same order, same columns, then `OUTPUTS` and `reason`.
 
     A row that has no answer (a dimension that is not a whole number of at least 1, an unknown dataflow, counts beyond 63 bits)
@@ -21,21 +24,32 @@ def predict_cases(cases: pd.DataFrame, quirks: Quirks = SCALE_SIM_3) -> pd.DataF
     Args:
         cases: columns M, N, K, array_rows, array_cols (count), dataflow (os, ws or is).
         quirks: SCALE-Sim's departures, all on unless told otherwise.
+        path: the file they came from, for messages.
+    Raises:
+        InputError: a missing column.
     """
+    missing = [column for column in (*INPUTS, "dataflow") if column not in cases]
+    if missing:
+        raise InputError(f"missing column; expected {', '.join((*INPUTS, 'dataflow'))}", path=path, line=1, key=", ".join(missing))
     result = cases.copy()
-    reason = pd.Series("", index=cases.index, dtype=object)
+    reason = np.full(len(cases), "", dtype=object)
+    good = np.ones(len(cases), dtype=bool)
+
+    def refuse(rows: np.ndarray, why: str) -> None:
+        nonlocal good
+        reason[rows & good] = why
+        good &= ~rows
+
     numbers: dict[str, np.ndarray] = {}
     for column in INPUTS:
         value = numeric(cases[column]).to_numpy(np.float64)
         whole = np.isfinite(value) & (value >= 1) & (value == np.floor(value)) & (value < 2.0**53)
-        reason[~whole & (reason == "").to_numpy()] = f"{column} must be a whole number of at least 1"
+        refuse(~whole, f"{column} must be a whole number of at least 1")
         numbers[column] = np.where(whole, value, 1).astype(np.int64)
     dataflow = cases["dataflow"].astype(str).str.strip().str.lower()
-    reason[~dataflow.isin(DATAFLOWS) & (reason == "")] = "dataflow must be one of os, ws, is"
-    small = fits(*(numbers[column] for column in INPUTS))
-    reason[~small & (reason == "").to_numpy()] = "the counts exceed 63 bits"
+    refuse(~dataflow.isin(DATAFLOWS).to_numpy(), "dataflow must be one of os, ws, is")
+    refuse(~fits(*(numbers[column] for column in INPUTS)), "the counts exceed 63 bits")
 
-    good = (reason == "").to_numpy()
     m, n, k, rows, columns = (numbers[column][good] for column in INPUTS)
     counts = count(m, n, k, rows, columns, dataflow.to_numpy(str)[good], quirks)
     answers = {
@@ -51,5 +65,5 @@ def predict_cases(cases: pd.DataFrame, quirks: Quirks = SCALE_SIM_3) -> pd.DataF
         filled = pd.Series(pd.NA, index=cases.index, dtype=kind)
         filled[good] = answers[column]
         result[column] = filled
-    result["reason"] = reason.to_numpy()
+    result["reason"] = reason
     return result

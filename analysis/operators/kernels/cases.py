@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from analysis.operators.kernels.collectives import COLLECTIVES
 from analysis.operators.kernels.latency import Latency
 from analysis.operators.kernels.library import KernelLibrary, Kernels
 from analysis.operators.kernels.work import Floats
-from analysis.tables import numeric, write_csv
+from analysis.tables import numeric
 
 SIZES = {
     "gemm": ("M", "N", "K"),
@@ -87,13 +86,12 @@ def answer(frame: pd.DataFrame, own: dict[str, Device] | None = None, library: K
     library = library or KernelLibrary.load()
     n = len(frame)
     out = Answers(np.full(n, np.nan), np.full(n, np.nan), np.full(n, np.nan), np.full(n, "", dtype=object), np.full(n, "", dtype=object))
-    words = pd.DataFrame({
-        c: frame[c].fillna("").astype(str).str.strip() if c in frame else pd.Series("", index=frame.index) for c in GROUP
-    })  # fmt: skip
+    given = [c for c in GROUP if c in frame]
+    words = frame[given].fillna("").astype("category")
     names = {c for sizes in SIZES.values() for c in sizes} | {"window", "tensor_parallel", "expert_parallel"}
     numbers = {c: numeric(frame[c]).to_numpy(np.float64) if c in frame else np.full(n, np.nan) for c in names}
-    for key, places in words.groupby(list(GROUP), sort=False).indices.items():
-        at, group = np.asarray(places), dict(zip(GROUP, [str(k) for k in list(key)], strict=True))  # type: ignore[call-overload]
+    for key, places in words.groupby(given, sort=False, observed=True).indices.items():
+        at, group = np.asarray(places), dict.fromkeys(GROUP, "") | {c: str(k).strip() for c, k in zip(given, key, strict=True)}  # type: ignore[call-overload]
         op = group["op"]
         if op not in SIZES:
             out.status[at] = f"operator {op!r} is not covered; expected one of {', '.join(SIZES)}"
@@ -129,25 +127,14 @@ def answer(frame: pd.DataFrame, own: dict[str, Device] | None = None, library: K
     return out
 
 
-def read_cases(path: Path) -> pd.DataFrame:
-    """A CSV of cases, every column as text.
-
-    Raises:
-        InputError: unreadable, empty, without op or device, or with a column of the answer.
-    """
-    try:
-        frame = pd.read_csv(io.BytesIO(path.read_bytes()), dtype=str, keep_default_na=False)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", path=path) from None
-    except (ValueError, pd.errors.ParserError) as error:
-        raise InputError(f"is not a CSV table: {str(error).splitlines()[0]}", path=path) from None
+def check_columns(frame: pd.DataFrame, path: Path | None = None) -> None:
+    """Refuse cases without op or device, or with a column of the answer."""
     for needed in ("op", "device"):
         if needed not in frame:
             raise InputError("missing column; expected op, device, dtype and the sizes of the operators", path=path, line=1, key=needed)
     clash = [c for c in ADDED[1:] if c in frame]
     if clash:
         raise InputError("the cases have a column of the answer already", path=path, line=1, key=", ".join(clash))
-    return frame
 
 
 def read_devices(path: Path) -> dict[str, Device]:
@@ -161,7 +148,9 @@ def read_devices(path: Path) -> dict[str, Device]:
 def for_today(path: Path) -> bool:
     """Whether a file of cases names an operator or a number type of these models, or is no CSV of cases at all."""
     try:
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+        if path.suffix in (".parquet", ".pq"):
+            return True
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False, usecols=lambda name: name in ("op", "dtype"))
     except (OSError, ValueError):
         return False
     return "op" in frame and ("dtype" in frame or bool(is_new(frame).any()))
@@ -177,17 +166,17 @@ def _answer_fp32(frame: pd.DataFrame, device_spec: Path | None) -> Answers:
     return Answers(got.latency_s, got.lower_s, got.upper_s, source, got.reason)
 
 
-def answer_file(cases: Path, out: Path, own: dict[str, Device] | None = None, device_spec: Path | None = None) -> tuple[int, int]:
-    """Answer a file of cases and write it with latency_ms, lower_ms, upper_ms, source and status added.
+def answers(
+    frame: pd.DataFrame, own: dict[str, Device] | None = None, device_spec: Path | None = None, path: Path | None = None
+) -> pd.DataFrame:
+    """The cases with latency_ms, lower_ms, upper_ms, source and status added; a latency_ms of theirs becomes measured_latency_ms.
 
     Rows of the older fp32 operators that name no other number type go to the fp32 models; one that names another is refused.
 
     Args:
-        own: devices of the user's own by name; device_spec: their file, for the fp32 models.
-    Returns:
-        cases answered and not answered.
+        own: devices of the user's own by name; device_spec: their file, for the fp32 models; path: the file of the cases, for messages.
     """
-    frame = read_cases(cases)
+    check_columns(frame, path)
     new = is_new(frame)
     kind = frame["dtype"].str.strip().str.lower() if "dtype" in frame else pd.Series("", index=frame.index)
     old = ~new & kind.isin(["", "fp32", "float32"]).to_numpy()
@@ -198,12 +187,19 @@ def answer_file(cases: Path, out: Path, own: dict[str, Device] | None = None, de
         if got is None:
             continue
         for name, values in zip(ADDED[:3], (got.latency_s, got.lower_s, got.upper_s), strict=True):
-            numbers[name][rows] = [float(f"{v:.9g}") for v in 1e3 * values]
+            numbers[name][rows] = _nine_digits(1e3 * values)
         words["source"][rows], words["status"][rows] = got.source, got.status
     typed = ~new & ~old
     words["status"][typed] = [
         f"operator {op!r} is covered in fp32 only, not in {d}" for op, d in zip(frame["op"][typed], kind[typed], strict=True)
     ]
-    done = int(np.isfinite(numbers["latency_ms"]).sum())
-    write_csv(frame.rename(columns={"latency_ms": "measured_latency_ms"}).assign(**numbers, **words), out)
-    return done, n - done
+    return frame.rename(columns={"latency_ms": "measured_latency_ms"}).assign(**numbers, **words)
+
+
+def _nine_digits(values: Floats) -> Floats:
+    """Rounded to nine significant digits, so that the shortest decimal form has no more."""
+    with np.errstate(all="ignore"):
+        places = 8 - np.floor(np.log10(np.abs(values)))
+        scale = 10.0 ** np.abs(places)
+        rounded = np.where(places >= 0, np.round(values * scale) / scale, np.round(values / scale) * scale)
+    return np.where(np.isfinite(rounded), rounded, values)
