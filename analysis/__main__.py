@@ -47,9 +47,9 @@ def example(name: str, into: str | None = None) -> int:
         from analysis.errors import InputError
         from analysis.tables import write_atomic
 
-        there = [path.name for path in files if (Path(into) / path.name).exists()]
-        if there:
-            raise InputError(f"is there already: {', '.join(there)}", path=into)
+        kept = [path.name for path in files if (Path(into) / path.name).exists()]
+        if kept:
+            raise InputError(f"is there already: {', '.join(kept)}", path=into)
         for path in files:
             write_atomic(Path(into) / path.name, path.read_bytes())
         print(f"{len(files)} files in {into}; there:")

@@ -14,6 +14,7 @@ from analysis.cores.timing.designs import load_design
 from analysis.networks.case_table import DEFAULTS, parse_case
 from analysis.networks.network_file import read_network
 from analysis.networks.trace import read_nodes, spread
+from analysis.paths import DATA
 from analysis.serving.configuration import read_configuration
 from analysis.tables import read_csv
 from analysis.training.plan import Training, check
@@ -62,3 +63,21 @@ def test_program_and_design() -> None:
     record = read((EXAMPLES / "hlo" / "step.mlir").read_bytes(), None)
     assert "error" not in record and sum(work["flops"] for work in record["works"]) == 2 * 64 * 1024 * 4096
     assert load_design(EXAMPLES / "core" / "design.yaml") == load_design("8w")
+
+
+def test_scenarios_fill_the_survey_s_categories_and_each_command_has_its_rows() -> None:
+    """T1 to T4 have 4, 3, 2 and 6 scenarios, I1 to I5 5, 4, 3, 2 and 4, D1 3 (data/published/survey_public_repository.md)."""
+    listed = read_csv(EXAMPLES / "predict" / "scenarios.csv", dtype=str, keep_default_na=False)
+    sizes = listed["scenario"].str.split(".").str[0].value_counts().to_dict()
+    assert sizes == {"T1": 4, "T2": 3, "T3": 2, "T4": 6, "I1": 5, "I2": 4, "I3": 3, "I4": 2, "I5": 4, "D1": 3}
+    spelled = set(read_csv(DATA / "published" / "scenarios.csv")["id"])
+    assert set(listed[listed["defined"] == "survey"]["scenario"]) == spelled
+    for name in ("training", "batch"):
+        asked = set(listed[listed["command"].str.contains(f"scenarios_{name}.csv")]["scenario"])
+        assert asked == set(read_csv(EXAMPLES / "predict" / f"scenarios_{name}.csv")["scenario"])
+    assert all(row["answer"].startswith("no: ") for row in listed.to_dict("records") if not row["command"])
+
+
+def test_benchmarks_of_a_room_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "foo"]) == 2
+    assert "no benchmarks of 'foo'" in capsys.readouterr().err

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import analysis.bench
+from analysis.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,13 @@ def subpackages() -> list[str]:
 
 
 def report(only: str | None = None) -> int:
-    """Run the benchmarks of all subpackages, or of one, print each figure and its target, return how many missed it."""
+    """Run the benchmarks of all subpackages, or of one, print each figure and its target, return how many missed it.
+
+    Raises:
+        InputError: there are no benchmarks of that subpackage.
+    """
+    if only is not None and only not in subpackages():
+        raise InputError(f"no benchmarks of {only!r}; there are: {', '.join(subpackages())}", key="room")
     missed = 0
     for room in subpackages():
         if only and room != only:

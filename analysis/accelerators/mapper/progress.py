@@ -1,4 +1,4 @@
-"""How far a search is, on standard error: a bar on a terminal, a line every ten seconds elsewhere."""
+"""How far a search is, on standard error: a bar on a terminal, elsewhere a line after ten seconds, and then each time after twice as long."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Progress:
     """Called by a search with how much is done and in all; a thread of its own writes, so that no stage of the search is silent.
 
     Args:
-        every_s: seconds between lines where there is no terminal.
+        every_s: seconds to the first line where there is no terminal; the wait doubles with each.
         stream: where to write; standard error when left out.
     """
 
@@ -44,7 +44,9 @@ class Progress:
         return f"{seconds}: {counted}"
 
     def _run(self) -> None:
-        while not self._stop.wait(self.every_s):
+        wait_s = self.every_s
+        while not self._stop.wait(wait_s):
+            wait_s *= 1 if self.terminal else 2
             self.stream.write(f"\r{self.text()}\x1b[K" if self.terminal else f"{self.text()}\n")
             self.stream.flush()
 
