@@ -64,7 +64,11 @@ def test_pins_have_names_versions_and_hashes_and_no_address(tmp_path: Path) -> N
 def test_a_tool_that_cannot_be_installed_is_a_failure_on_record(tmp_path: Path) -> None:
     missing = str(tmp_path / "missing.whl")
     trial = Trial("Broken", "broken", "broken", "pip install broken", "https://example.org", "https://example.org", "-", "pass", (missing,))
+    stale = tmp_path / "runs" / "broken" / "answer.json"
+    stale.parent.mkdir(parents=True)
+    stale.write_text("1")
     tables = attempt(trial, tmp_path)
+    assert not stale.exists()
     assert tables["outcome"]["outcome"].tolist() == ["fails"] and tables["outcome"]["classes"].tolist() == ["F1"]
     assert not tables["steps"]["message"].str.contains(str(tmp_path)).any()
 

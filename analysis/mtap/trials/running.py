@@ -120,10 +120,10 @@ def attempt(trial: Trial, folder: Path) -> dict[str, pd.DataFrame]:
         InputError: the interpreter that the trial asks for is not on this machine.
     """
     home, place = folder.resolve() / "environments" / trial.name, folder.resolve() / "runs" / trial.name
+    shutil.rmtree(place, ignore_errors=True)  # what an earlier run left must not pass for an answer
     place.mkdir(parents=True, exist_ok=True)
     (folder / "environments").mkdir(parents=True, exist_ok=True)
     python, report = home / "bin" / "python", place / "report.json"
-    report.unlink(missing_ok=True)
     for name, text in {"first.py": trial.first, **trial.files}.items():
         (place / name).write_text(text, encoding="utf-8")
     steps = [run([sys.executable, "-m", "venv", "--clear", str(home)], trial.tool, "new environment", folder)]
