@@ -67,17 +67,12 @@ class Version:
 OLD = ("numpy<1.24", "scipy<1.11")
 FORESTS = (
     Version("0.23.1", "3.8", OLD),
-    Version("0.24.2", "3.8", OLD),
     Version("1.0.2", "3.8", OLD),
-    Version("1.1.3", "3.8", OLD),
     Version("1.2.2", "3.8", OLD),
     Version("1.3.2", "3.8", OLD),
-    Version("1.2.2", "3.11", ("numpy<2", "scipy<1.14")),
-    Version("1.3.2", "3.11", ("numpy<2", "scipy<1.14")),
-    Version("1.5.2", "3.11"),
     Version("1.9.1", "3.11"),
 )
-ARRAYS = tuple(Version(number, "3.11") for number in ("1.26.4", "2.0.2", "2.1.3", "2.2.6", "2.3.5", "2.4.0"))
+ARRAYS = tuple(Version(number, "3.11") for number in ("1.26.4", "2.2.6", "2.3.5", "2.4.6"))
 
 
 def _said(step: Step, output: Path) -> str:
