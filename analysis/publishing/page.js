@@ -23,18 +23,10 @@ window.addEventListener('load', function () {
       Object.keys(d._fullLayout).forEach(function (k) {
         if (/^[xy]axis[0-9]*$/.test(k)) { change[k + '.gridcolor'] = grid; change[k + '.zerolinecolor'] = grid; change[k + '.linecolor'] = ink; }
       });
-      var legend = d._fullLayout.showlegend && d._fullLayout.legend, beside = legend && (legend.x === undefined || legend.x >= 1);
       if (d.clientWidth < 560) {
         change['margin.l'] = Math.min(58, d._fullLayout.margin.l); change['margin.r'] = 8;
+        if (d._fullLayout.showlegend) { change['legend.orientation'] = 'h'; change['legend.x'] = 0; change['legend.y'] = -0.28; change['legend.xanchor'] = 'left'; change['legend.yanchor'] = 'top'; }
         if (d._fullLayout.height < 460) change.height = 460;
-      }
-      if (!d.dataset.laid && (beside || (legend && d.clientWidth < 560))) {
-        d.dataset.laid = 'yes';
-        var rows = Math.ceil(d.querySelectorAll('.legend .traces').length / Math.max(1, Math.floor(d.clientWidth / 190)));
-        change['legend.orientation'] = 'h'; change['legend.x'] = 0; change['legend.xanchor'] = 'left';
-        change['legend.yref'] = 'container'; change['legend.y'] = 0; change['legend.yanchor'] = 'bottom';
-        change['margin.b'] = Math.max(d._fullLayout.margin.b, 64) + 20 * rows;
-        change.height = (change.height || d._fullLayout.height) + 20 * rows;
       }
       window.Plotly.relayout(d, change);
     });
