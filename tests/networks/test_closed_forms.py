@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -152,3 +153,31 @@ def test_arrays_hold_names_as_numbers() -> None:
     )
     assert arrays.npus[0].tolist() == [2, 4, 1, 1]
     np.testing.assert_allclose(arrays.bytes_per_ns[0, :2], [1.073741824, 2.147483648])  # GiB/s, 2**30
+
+
+@pytest.mark.parametrize(
+    ("collective", "changes"),
+    [
+        ("all_reduce", {"preferred_dataset_splits": 5, "active_chunks_per_dim": 2}),  # five chunks, two in flight: the last goes alone
+        ("reduce_scatter", {"preferred_dataset_splits": 7, "active_chunks_per_dim": 3, "endpoint_delay": 40}),
+        ("reduce_scatter", {"topology": ("Ring", "Switch"), "npus_per_dim": (4, 2), "backend": UNAWARE, "local_mem_bw_GBps": 2.0}),
+        ("all_reduce", {"topology": ("Switch", "Ring"), "npus_per_dim": (2, 4), "backend": UNAWARE, "local_mem_bw_GBps": 2.0}),
+        ("all_reduce", {"topology": ("Switch",), "algorithm_per_dim": ("direct",), "npus_per_dim": (2,)}),
+        ("all_to_all", {"topology": ("Switch",), "algorithm_per_dim": ("direct",), "npus_per_dim": (5,)}),
+        ("all_gather", {"topology": ("FullyConnected",), "algorithm_per_dim": ("direct",), "npus_per_dim": (4,)}),
+    ],
+)
+def test_chosen_cases_equal_the_simulation(collective: str, changes: dict[str, object]) -> None:
+    """Cases in which a term of the formula is seen that is small or absent in most: a last chunk alone, a slow memory, a switch of two."""
+    count = len(changes.get("topology", ("Ring",)))  # type: ignore[arg-type]
+    settings_ = {
+        "backend": AWARE,
+        "topology": ("Ring",),
+        "npus_per_dim": (4,),
+        "bandwidth_gib_per_s": (50.0, 25.0)[:count],
+        "latency_ns": (500.0, 700.0)[:count],
+        "algorithm_per_dim": ("ring",) * count,
+    } | changes
+    case = CollectiveCase(collective, 1 << 18, Network(**settings_))  # type: ignore[arg-type]
+    formula = int(closed_forms([case])[0])
+    assert formula > 0 and set(simulate_collective(case).cycles.tolist()) == {formula}
