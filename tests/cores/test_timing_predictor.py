@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.cores.riscv.trace import NO_REGISTER, OpClass, Trace, trace_of
@@ -97,6 +97,7 @@ def test_history_lengths_are_geometric() -> None:
     assert history_lengths(7, 5, 130) == [5, 9, 15, 25, 44, 76, 130]
 
 
+@settings(deadline=None)  # the first call compiles
 @given(st.lists(st.integers(0, 1), min_size=1, max_size=300), st.integers(1, 130), st.integers(3, 12))
 def test_folded_history_forgets_what_left_it(outcomes: list[int], length: int, bits: int) -> None:
     """Folded step by step, or from its last `length` outcomes alone: the same."""
