@@ -194,3 +194,10 @@ def test_intervals_are_wider_the_fewer_sources_taught_them() -> None:
     """Student's t: 2.132 at 95 % and 4 degrees of freedom, times sqrt(1 + 1/5), over 1.645."""
     assert interval.few(5) == pytest.approx(2.1318 * np.sqrt(1.2) / 1.6449, rel=1e-3)
     assert interval.few(2) > interval.few(3) > interval.few(30) > 1
+
+
+@pytest.mark.parametrize("device", ["V100", "A100", "H100", "GH200", "L40S", "B200", "GB300"])
+def test_every_generation_is_answered(device: str) -> None:
+    row = {**LLAMA_H100, "system": device, "precision": "FP16", "model": "llama-3-8b", "pipeline_parallel": "4", "virtual_pipeline": "1"}
+    answer = one(row)
+    assert answer["status"] == "" and 0 < answer["lower_s"] < answer["step_time_s"] < answer["upper_s"] < np.inf

@@ -67,6 +67,8 @@ def answers(frame: pd.DataFrame) -> pd.DataFrame:
     seconds = predict(cases)
     for name in ("step_time_s", "lower_s", "upper_s"):
         out.loc[rows, name] = seconds[name].to_numpy()
+    lost = [row for row, value in zip(rows, seconds["step_time_s"], strict=True) if not np.isfinite(value)]
+    out.loc[lost, "status"] = "the kernel models have no answer for this device and number type"
     tokens = np.array([item.global_batch * item.sequence / item.gpus for item in cases])
     out.loc[rows, "tokens_per_s_per_gpu"] = tokens / seconds["step_time_s"].to_numpy()
     held = [memory(item, item.recompute) for item in cases]

@@ -46,10 +46,16 @@ class Kernels:
         self.peak = device.peak_flop_per_s("bf16" if "bf16" in device.peak else "fp16")
         if not self.by_shape:
             m, n, k = (values.ravel() for values in np.meshgrid(LARGE, LARGE, LARGE))
-            self.product_rate = float(np.median(2 * m * n * k / self._product(m, n, k, "bf16")))
             tokens = np.array(LARGE)
+            products = self._product(m, n, k, "bf16")
             prompts = self._attention(np.ones(3), np.full(3, 32.0), np.full(3, 8.0), np.full(3, 128.0), tokens, np.full(3, 128.0))
+            self.product_rate = float(np.median(2 * m * n * k / products))
             self.attention_rate = float(np.median(2 * 32 * tokens**2 * 128 / prompts))
+            if not np.isfinite(self.product_rate):  # Volta, of which no table is: the shares of the peak that an A100 reaches
+                known = kernels_of("A100-SXM4-80GB")
+                self.product_rate, self.attention_rate = (
+                    rate / known.peak * self.peak for rate in (known.product_rate, known.attention_rate)
+                )
 
     def _product(self, m: Floats, n: Floats, k: Floats, dtype: str) -> Floats:
         return np.asarray(
