@@ -15,7 +15,7 @@ from analysis.commands.predict import app
 from analysis.composition.service import cases, models, settings, waterfall
 from analysis.composition.service.answers import COLUMNS, answers
 from analysis.composition.service.closed_loop import ENGINE, Tables, simulate
-from analysis.composition.service.constants import apply, fit
+from analysis.composition.service.constants import apply, bounds, fit, interval
 from analysis.composition.service.operators import BATCH, BEFORE, CACHED, PROMPT, SEQUENCES, TOKENS
 from analysis.composition.service.points import usable_bytes
 from analysis.composition.service.request_answers import kv_blocks, read_meta
@@ -143,6 +143,45 @@ def test_constants_recover_what_made_the_rows():
     frame = pd.DataFrame({"tpot_s": generator.uniform(5e-3, 50e-3, 400), "origin": "benchmark", "engine": ["vllm", "sglang"] * 200})
     measured = np.where(frame["engine"] == "vllm", 0.9, 1.1) * frame["tpot_s"].to_numpy()
     assert np.abs(apply(frame, fit(frame, measured, "tpot")) / measured - 1).max() < 0.06
+
+
+@pytest.mark.parametrize(
+    ("model", "types"),
+    [
+        ("minimax-m2.5", ("fp8", "fp8_block", "fp8_block", "fp8_block")),
+        ("llama-3.1-70b", ("fp8", "fp8", "fp8", "fp8")),
+        ("gpt-oss-120b", ("fp4", "bf16", "bf16", "mxfp4")),
+    ],
+)
+def test_types_are_the_published_checkpoints(model, types):
+    """weight_block_size [128, 128] in MiniMaxAI/MiniMax-M2.5's config.json; one scale a tensor in nvidia/Llama-3.1-70B-Instruct-FP8."""
+    assert cases.types(models.find(model), "fp8", "fp8", "fp8", "") == types
+
+
+def test_a_product_takes_its_kernel_not_its_call():
+    """vLLM's table of block-scaled FP8 on a B200 takes over 100 us at any size; SGLang's times the same DeepGEMM kernel below 20 us."""
+    from analysis.composition.service.step_table import _answer
+    from analysis.operators.kernels.library import KernelLibrary
+
+    handles = [KernelLibrary.load().on("b200_sxm", framework=name) for name in ("vllm", "sglang", "trtllm")]
+    shape = {"m": np.array([8.0]), "n": np.array([1024.0]), "k": np.array([3072.0])}
+    own = handles[0].gemm(**shape, dtype="fp8_block")
+    assert own.s[0] > 1e-4 and _answer(handles, "gemm", shape, {"dtype": "fp8_block"}).s[0] < 2e-5
+
+
+def test_intervals_cover_and_grow_with_the_kernels_doubt():
+    generator = np.random.default_rng(0)
+    count = 2000
+    same = {"device": "a", "mode": "agg", "origin": "benchmark"}
+    frame = pd.DataFrame({"family": generator.integers(0, 8, count), **same, "doubt": generator.choice([0.05, 0.4], count)})
+    error = generator.normal(0, np.hypot(0.1, frame["doubt"]))
+    found = interval(frame, error)
+    low, high = bounds(frame, np.ones(count), found)
+    inside = (np.exp(error) >= low) & (np.exp(error) <= high)
+    sure = frame["doubt"] == 0.05
+    assert 0.87 < inside.mean() < 0.93
+    assert np.median((high / low)[~sure]) > 1.5 * np.median((high / low)[sure])
+    assert bounds(frame.assign(origin="unknown"), np.ones(count), found)[0] == pytest.approx(low, rel=0.01)
 
 
 def test_graphs_are_replayed_at_their_captured_sizes():

@@ -4,8 +4,8 @@ Physics first: kernels, settings and the closed loop give TTFT and TPOT with not
     measured = sum of c_j x term_j,  c_j >= 0,
 with the terms of `TERMS`: the simulated time, a constant (front end, launch), the stream's delay, the steps a request waits for. Errors
 are relative and absolute (iterated weights).
-Coefficients are fitted for all rows, then for each engine, pulled towards those, then for each engine and origin, pulled towards its
-engine's: a group of `PULL` rows is moved half way.
+Coefficients are fitted for all rows, then for each engine, pulled towards those, and for the time to first token for each engine and
+origin, pulled towards its engine's: a group of `PULL` rows is moved half way.
 """
 
 from __future__ import annotations
