@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from analysis.errors import InputError
 from analysis.hardware.devices import Device, DeviceFile
+from analysis.operators.kernels import gpus
 from analysis.operators.kernels.collectives import COLLECTIVES
 from analysis.operators.kernels.latency import Latency
 from analysis.operators.kernels.library import KernelLibrary, Kernels
@@ -29,6 +30,10 @@ SIZES = {
     **dict.fromkeys(COLLECTIVES, ("bytes", "devices")),
 }
 OPTIONAL = {"query_heads": "kv_heads", "kv_heads": "query_heads", "kv_tokens": "query_tokens"}  # an empty one takes the other's value
+MODELS = {  # operators that a framework's version could change, and the name of their models
+    "gemm": "gemm", "attention_prefill": "attention_prefill", "attention_decode": "attention_decode", "moe": "moe",
+    "latent_attention_prefill": "latent_prefill", "latent_attention_decode": "latent_decode",
+}  # fmt: skip
 NO_TYPE = {"memory_bound", *COLLECTIVES}  # bytes say all
 ADDED = ("latency_ms", "lower_ms", "upper_ms", "source", "status")
 GROUP = ("op", "device", "dtype", "kv_dtype", "framework", "version", "distribution", "implementation")
@@ -122,6 +127,10 @@ def answer(frame: pd.DataFrame, own: dict[str, Device] | None = None, library: K
         for array, values in ((out.latency_s, got.s), (out.lower_s, got.s / half), (out.upper_s, got.s * half)):
             array[at[good]] = values[good]
         out.source[at[good]] = got.source
+        if group["version"] and op in MODELS:
+            timed = kernels.timed_version(MODELS[op], gpus.kernel_type(group["dtype"]) if op in ("gemm", "moe") else "")
+            if timed.split(" ")[-1] != group["version"]:  # versions are not told apart: the newest timed one answers, and is named
+                out.source[at[good]] = f"{got.source}, as timed with {timed or 'all frameworks'}"
         refused = ~bad & ~good
         out.status[at[refused]] = got.status[refused]
     return out

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import minimize
 
-from analysis.operators.kernels import fit, gpus, splits, store, trees, work
+from analysis.operators.kernels import fit, gpus, laws, splits, store, trees, work
 from analysis.operators.kernels.gpus import ARCHITECTURES
 from analysis.operators.kernels.splits import Cell
 from analysis.operators.kernels.work import Floats, Work
@@ -94,6 +94,7 @@ def score(wheel: Path, operator: str, folder: Path | None = None, seed: int = 0)
         store.read(f"measured_{operator}", folder),
         store.read(f"pooled_{operator}", folder),
     )
+    carried = laws.read(folder)
     place = {cell.key: splits.bucket(cell.sizes) for cell in cells}
     each = max(200, 4 * BASELINE_ROWS // len(cells))
     base_rows = {cell.key: rng.permutation(np.flatnonzero(place[cell.key] > 1))[:each] for cell in cells}
@@ -129,6 +130,8 @@ def score(wheel: Path, operator: str, folder: Path | None = None, seed: int = 0)
             hidden = pooled.get(f"{architecture}/{dtype}") or pooled.get(architecture)
             if hidden and others:
                 got, model = fit.features(cell, rows, levels[architecture]), hidden
+                if operator in carried:
+                    got = fit.lawful(cell, rows, got, carried[operator][architecture], levels[architecture])
                 frame["hidden_s"] = got.base_s * np.exp(trees.predict(model.forest, got.values))
                 frame["hidden_log_sd"] = model.log_sd[np.digitize(got.base_s, model.edges)]
                 frame["hidden_roofline_s"] = roofline(cell, rows, shares[architecture])
@@ -172,6 +175,59 @@ def accuracy(rows: pd.DataFrame, operator: str) -> pd.DataFrame:
     return pd.DataFrame(out)
 
 
+def score_siblings(wheel: Path, operator: str, rows_of_a_cell: int = 300, seed: int = 0) -> pd.DataFrame:
+    """Held-out rows of the GPUs that have a timed sibling, answered by the sibling's forests: one line a GPU, type and over all.
+
+    Returns:
+        columns operator, gpus, dtype, rows, median_error, p90_error, bias, coverage_90, interval_factor.
+    """
+    from analysis.operators.kernels.library import SIBLING_SD
+
+    rng, models, levels, parts = np.random.default_rng(seed), store.read(f"measured_{operator}"), store.read_sustained()["none"], []
+    for cell in splits.cells(wheel, operator):
+        for distance, sibling in gpus.siblings(gpus.load(cell.system)):
+            model = models.get(f"{sibling}/{cell.framework}/{cell.dtype}")
+            if model:
+                rows = rng.permutation(np.flatnonzero(splits.bucket(cell.sizes) == 0))[:rows_of_a_cell]
+                got = fit.features(cell, rows, levels)
+                part = pd.DataFrame({"system": cell.system, "dtype": cell.dtype or "all", "seconds": cell.seconds[rows]})
+                part["ours_s"] = got.base_s * np.exp(trees.predict(model.forest, got.values))
+                part["log_sd"] = np.hypot(model.log_sd[np.digitize(got.base_s, model.edges)], SIBLING_SD[operator] * (1 + distance))
+                parts.append(part)
+                break
+    every = pd.concat(parts, ignore_index=True)
+    lines = [{"operator": operator, "gpus": "all", "dtype": "all"} | _line(every, "ours_s", "log_sd", {})]
+    for (system, dtype), part in every.groupby(["system", "dtype"]):
+        lines.append({"operator": operator, "gpus": system, "dtype": dtype} | _line(part, "ours_s", "log_sd", {}))
+    return pd.DataFrame(lines).drop(columns="mean_error")
+
+
+def doublings(wheel: Path, pairs_of_a_cell: int = 3_000, seed: int = 0) -> pd.DataFrame:
+    """Doublings of one dimension of a GEMM where both shapes were measured: how often the longer one is faster, measured and answered.
+
+    Returns:
+        columns system, framework, dtype, pairs, measured_faster, answered_faster (shares by more than 5 %), answered_alone (by more than
+        5 % where the measurement is not faster at all), answered_alone_worst (largest gain among those).
+    """
+    rng, models, levels, out = np.random.default_rng(seed), store.read("measured_gemm"), store.read_sustained()["none"], []
+    for cell in splits.cells(wheel, "gemm"):
+        frame = pd.DataFrame(cell.sizes).assign(row=np.arange(len(cell.seconds)))
+        found = [frame.assign(**{axis: 2 * frame[axis]}).merge(frame, on=["m", "n", "k"])[["row_x", "row_y"]] for axis in "mnk"]
+        pairs = pd.concat(found).to_numpy()
+        pairs = pairs[rng.permutation(len(pairs))[:pairs_of_a_cell]]
+        answered = []
+        for side in (0, 1):
+            got = fit.features(cell, pairs[:, side], levels)
+            answered.append(got.base_s * np.exp(trees.predict(models[cell.key].forest, got.values)))
+        measured = 1 - cell.seconds[pairs[:, 1]] / cell.seconds[pairs[:, 0]]
+        gain = 1 - answered[1] / answered[0]
+        alone = (gain > 0.05) & (measured <= 0)
+        line = {"system": cell.system, "framework": cell.framework, "dtype": cell.dtype, "pairs": len(pairs)}
+        line |= {"measured_faster": float((measured > 0.05).mean()), "answered_faster": float((gain > 0.05).mean())}
+        out.append(line | {"answered_alone": float(alone.mean()), "answered_alone_worst": float(gain[alone].max(initial=0.0))})
+    return pd.DataFrame(out)
+
+
 def cluster_interval(rows: pd.DataFrame, answer: str, baseline: str, draws: int = 2000, seed: int = 0) -> tuple[float, float, float]:
     """Median over architectures of the baseline's median error less ours, and its 95 % interval over resampled architectures."""
     have = rows[rows[answer].notna()]
@@ -185,7 +241,7 @@ def cluster_interval(rows: pd.DataFrame, answer: str, baseline: str, draws: int 
 
 
 def freeze(wheel: Path, operators: tuple[str, ...], place: Path) -> None:
-    """Score some operators and renew their rows of `accuracy.csv` and `gains.csv`."""
+    """Score some operators and renew their rows of `accuracy.csv`, `gains.csv` and `siblings.csv`; with GEMM, `doublings.csv`."""
     for operator in operators:
         found = score(wheel, operator)
         gains = []
@@ -197,7 +253,10 @@ def freeze(wheel: Path, operators: tuple[str, ...], place: Path) -> None:
             gain, low, high = cluster_interval(found, a, b)
             count = int(found[found[a].notna()]["architecture"].nunique())
             gains.append({"operator": operator, "baseline": name, "gain": gain, "low": low, "high": high, "architectures": count})
-        for name, new in (("accuracy", accuracy(found, operator)), ("gains", pd.DataFrame(gains))):
+        siblings = score_siblings(wheel, operator)
+        if operator == "gemm":
+            write_csv(doublings(wheel), place / "doublings.csv")
+        for name, new in (("accuracy", accuracy(found, operator)), ("gains", pd.DataFrame(gains)), ("siblings", siblings)):
             path = place / f"{name}.csv"
             old = read_csv(path) if path.is_file() else new[:0]
             write_csv(pd.concat([old[old["operator"] != operator], new], ignore_index=True).sort_values("operator", kind="stable"), path)

@@ -9,17 +9,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
-from analysis.operators.kernels import gpus, physics, splits, store, trees, work
+from analysis.operators.kernels import gpus, laws, physics, splits, store, trees, work
 from analysis.operators.kernels.gpus import ARCHITECTURES
 from analysis.operators.kernels.physics import Features, Sustained
 from analysis.operators.kernels.splits import Cell
 from analysis.operators.kernels.work import Floats
 
 MEASURED = {"trees": 100, "leaves": 31, "rate": 0.2}
-POOLED = {"trees": 150, "leaves": 15, "rate": 0.08, "minimum": 40}
+POOLED = {"trees": 100, "leaves": 15, "rate": 0.1, "minimum": 40}
+LAW_ROWS = 400  # of a cell and variant, to fit its law
 ROWS_OF_A_CELL = 30_000  # at most, drawn; fitting takes about 2 CPU-seconds a cell
-POOLED_ROWS_OF_A_CELL = 2_000
+POOLED_ROWS_OF_A_CELL = 1_000
 BINS = 4  # of the first time, in which intervals are set apart
 
 
@@ -29,6 +31,7 @@ def features(cell: Cell, rows: NDArray[Any], sustained: Sustained) -> Features:
     variant, op = cell.variant[rows], cell.operator
     base: Floats = np.empty(len(variant))
     values: NDArray[np.int16] | None = None
+    parts: Floats | None = None
     for one in np.unique(variant):
         at = variant == one
         z = {k: v[at] for k, v in s.items()}
@@ -52,11 +55,12 @@ def features(cell: Cell, rows: NDArray[Any], sustained: Sustained) -> Features:
             else:
                 d = work.LATENT + work.ROPE if latent else z["head_dim"]
                 got = physics.attention_decode(b, h, g, d, z["step"] + 1, w, dtype, kv, cell.framework, gpu, sustained, latent)
-        if values is None:
+        if values is None or parts is None:
             values = np.empty((len(variant), got.values.shape[1]), dtype=np.int16)
-        base[at], values[at] = got.base_s, got.values
-    assert values is not None
-    return Features(base, values)
+            parts = np.empty((len(got.parts), len(variant)))
+        base[at], values[at], parts[:, at] = got.base_s, got.values, got.parts
+    assert values is not None and parts is not None
+    return Features(base, values, parts)
 
 
 def sustained_levels(gemm_cells: list[Cell], hidden: str) -> Sustained:
@@ -103,45 +107,98 @@ def fit_measured(cell: Cell, sustained: Sustained, seed: int = 0) -> store.Fitte
     return store.Fitted(forest, edges, spread(held.base_s, residual, edges), np.stack([logs.min(1), logs.max(1)]), cell.version)
 
 
-def fit_pooled(cells: list[Cell], levels: dict[str, Sustained], seed: int = 0) -> dict[str, store.Fitted]:
-    """A forest for each number type and architecture left out, and of all (`none/<type>`); intervals from the others' residuals."""
-    rng = np.random.default_rng(seed)
-    out = {}
-    for dtype in sorted({cell.dtype for cell in cells}):
-        of_type = [cell for cell in cells if cell.dtype == dtype]
-        chosen = {cell.key: rng.permutation(np.flatnonzero(splits.bucket(cell.sizes) > 0))[:POOLED_ROWS_OF_A_CELL] for cell in of_type}
-        residuals: dict[str, tuple[Floats, Floats]] = {}
-        forests: dict[str, trees.Forest] = {}
-        for hidden in (*ARCHITECTURES, "none"):
-            xs, ys, ws, xt, yt, bt = [], [], [], [], [], []
-            for cell in of_type:
-                got = features(cell, chosen[cell.key], levels[hidden])
-                target = np.log(cell.seconds[chosen[cell.key]] / got.base_s)
-                architecture = gpus.load(cell.system).architecture
-                if architecture == hidden:
-                    xt.append(got.values)
-                    yt.append(target)
-                    bt.append(got.base_s)
-                else:
-                    members = len({c.system for c in of_type if gpus.load(c.system).architecture == architecture})
-                    xs.append(got.values)
-                    ys.append(target)
-                    ws.append(np.full(len(target), 1 / np.sqrt(members)))
-            if not xs:
-                continue
-            forests[hidden] = trees.fit(np.concatenate(xs), np.concatenate(ys), weight=np.concatenate(ws), **POOLED)  # type: ignore[arg-type]
-            if xt:
-                residuals[hidden] = (np.concatenate(bt), np.concatenate(yt) - trees.predict(forests[hidden], np.concatenate(xt)))
-        for hidden, forest in forests.items():
-            others = [residuals[a] for a in residuals if a != hidden] or list(residuals.values())
-            if others:
-                base, residual = np.concatenate([o[0] for o in others]), np.concatenate([o[1] for o in others])
-                edges = np.quantile(base, np.arange(1, BINS) / BINS)
-                sd = spread(base, residual, edges)
-            else:  # one architecture only: nothing says how far it carries
-                edges, sd = np.array([1e-5, 1e-4, 1e-3]), np.full(BINS, 0.5)
-            out[f"{hidden}/{dtype}"] = store.Fitted(forest, edges, sd, np.zeros((2, 0)), "")
+def spread_elsewhere(residuals: list[tuple[Floats, Floats]], edges: Floats) -> Floats:
+    """Standard deviation of log latency on an architecture that was not seen, by bin of the first time: architectures are what is drawn.
+
+    Within: the mean over architectures of the spread about their medians. Between: the variance of these medians, ``1 + 1 / n`` times,
+    with Student's quantile of n - 1 degrees of freedom in place of the normal one.
+    """
+    out = np.empty(len(edges) + 1)
+    for i in range(len(out)):
+        parts = [residual[np.digitize(base, edges) == i] for base, residual in residuals]
+        parts = [part if len(part) >= 40 else residual for part, (_, residual) in zip(parts, residuals, strict=True)]
+        medians = np.array([np.median(part) for part in parts])
+        within = np.mean([np.quantile(np.abs(part - m), 0.9) / 1.6449 for part, m in zip(parts, medians, strict=True)])
+        n = len(medians)
+        between = np.std(medians, ddof=1) * np.sqrt(1 + 1 / n) * stats.t.ppf(0.95, n - 1) / 1.6449 if n > 2 else 0.3
+        out[i] = np.hypot(within, between)
     return out
+
+
+def known(cells: list[Cell], rows: dict[str, NDArray[Any]], seen: dict[str, Features]) -> list[laws.Known]:
+    """Parameters of the law of each cell and variant, on some rows of it."""
+    out = []
+    for cell in cells:
+        gpu, variant = gpus.load(cell.system), cell.variant[rows[cell.key]]
+        for one in np.unique(variant):
+            at = np.flatnonzero(variant == one)[:LAW_ROWS]
+            if len(at) >= 60:
+                theta = laws.fit(cell.operator, seen[cell.key].parts[:, at], cell.seconds[rows[cell.key][at]])
+                out.append(laws.Known(gpu, cell.framework, cell.dtype, str(one), theta, 1 / len(ARCHITECTURES[gpu.architecture])))
+    return out
+
+
+def lawful(cell: Cell, rows: NDArray[Any], got: Features, law: laws.Transfer, sustained: Sustained) -> Features:
+    """The features of some rows of a cell with the law's time as the first, its parameters carried to the GPU from the data sheet."""
+    variant, gpu = cell.variant[rows], gpus.load(cell.system)
+    base, values = np.empty(len(rows)), None
+    for one in np.unique(variant):
+        at = variant == one
+        part = laws.widen(
+            Features(got.base_s[at], got.values[at], got.parts[:, at]), law.log_theta(gpu, cell.framework, cell.dtype, str(one), sustained)
+        )
+        values = np.empty((len(rows), part.values.shape[1]), dtype=np.int16) if values is None else values
+        base[at], values[at] = part.base_s, part.values
+    assert values is not None
+    return Features(base, values, got.parts)
+
+
+def fit_pooled(cells: list[Cell], levels: dict[str, Sustained], seed: int = 0) -> tuple[dict[str, store.Fitted], dict[str, laws.Transfer]]:
+    """A forest for each number type and architecture left out, and of all (`none/<type>`), on the law's time where there is a law.
+
+    Intervals come from the other architectures' residuals, each predicted with itself left out.
+    """
+    rng, operator = np.random.default_rng(seed), cells[0].operator
+    bucket = {cell.key: splits.bucket(cell.sizes) for cell in cells}
+    rows = {cell.key: rng.permutation(np.flatnonzero(bucket[cell.key] > 0))[:POOLED_ROWS_OF_A_CELL] for cell in cells}
+    architecture = {cell.key: gpus.load(cell.system).architecture for cell in cells}
+    types = sorted({cell.dtype for cell in cells})
+    forests: dict[str, trees.Forest] = {}
+    carried: dict[str, laws.Transfer] = {}
+    residuals: dict[str, dict[str, tuple[Floats, Floats]]] = {dtype: {} for dtype in types}
+    for hidden in (*ARCHITECTURES, "none"):
+        seen = {cell.key: features(cell, rows[cell.key], levels[hidden]) for cell in cells}
+        if operator in laws.START:
+            others = [cell for cell in cells if architecture[cell.key] != hidden]
+            carried[hidden] = laws.transfer(operator, known(others, rows, seen), levels[hidden])
+            seen = {cell.key: lawful(cell, rows[cell.key], seen[cell.key], carried[hidden], levels[hidden]) for cell in cells}
+        for dtype in types:
+            of_type = [cell for cell in cells if cell.dtype == dtype]
+            target = {cell.key: np.log(cell.seconds[rows[cell.key]] / seen[cell.key].base_s) for cell in of_type}
+            train = [cell.key for cell in of_type if architecture[cell.key] != hidden]
+            test = [cell.key for cell in of_type if architecture[cell.key] == hidden]
+            if not train:
+                continue
+            members = {a: len({c.system for c in of_type if architecture[c.key] == a}) for a in ARCHITECTURES}
+            x, y = np.concatenate([seen[key].values for key in train]), np.concatenate([target[key] for key in train])
+            weight = np.concatenate([np.full(len(target[key]), 1 / np.sqrt(members[architecture[key]])) for key in train])
+            forest = trees.fit(x, y, weight=weight, **POOLED)  # type: ignore[arg-type]
+            forests[f"{hidden}/{dtype}"] = forest
+            if test:
+                values = np.concatenate([seen[key].values for key in test])
+                base, truth = np.concatenate([seen[key].base_s for key in test]), np.concatenate([target[key] for key in test])
+                residuals[dtype][hidden] = (base, truth - trees.predict(forest, values))
+    out = {}
+    for key, forest in forests.items():
+        hidden, dtype = key.split("/")
+        elsewhere = [found for a, found in residuals[dtype].items() if a != hidden] or list(residuals[dtype].values())
+        if elsewhere:
+            edges = np.quantile(np.concatenate([base for base, _ in elsewhere]), np.arange(1, BINS) / BINS)
+            sd = spread_elsewhere(elsewhere, edges)
+        else:  # one architecture only: nothing says how far it carries
+            edges, sd = np.array([1e-5, 1e-4, 1e-3]), np.full(BINS, 0.5)
+        out[key] = store.Fitted(forest, edges, sd, np.zeros((2, 0)), "")
+    return out, carried
 
 
 def fit_all(wheel: Path, operators: tuple[str, ...] = tuple(splits.SIZES), folder: Path | None = None, pooled_only: bool = False) -> None:
@@ -153,7 +210,10 @@ def fit_all(wheel: Path, operators: tuple[str, ...] = tuple(splits.SIZES), folde
         began = time.process_time()
         found = gemm if operator == "gemm" else list(splits.cells(wheel, operator))
         print(operator, len(found), "cells", round(time.process_time() - began, 1), "CPU-s to read", file=sys.stderr, flush=True)
-        store.write(f"pooled_{operator}", fit_pooled(found, levels), folder)
+        pooled, carried = fit_pooled(found, levels)
+        store.write(f"pooled_{operator}", pooled, folder)
+        if carried:
+            laws.write({operator: carried}, folder)
         if not pooled_only:
             store.write(f"measured_{operator}", {cell.key: fit_measured(cell, levels["none"]) for cell in found}, folder)
         print(operator, round(time.process_time() - began, 1), "CPU-s", file=sys.stderr, flush=True)

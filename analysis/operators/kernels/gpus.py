@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 
@@ -141,6 +142,28 @@ def load(name: str) -> Gpu:
     return from_device(devices.load(name))
 
 
+def siblings(gpu: Gpu) -> list[tuple[float, str]]:
+    """Other timed GPUs of the same architecture, nearest first: distance and name in the tables.
+
+    The distance is the sum of the absolute logarithms of the ratios of bf16 rate, bandwidth and multiprocessors; from 1 on (H20: a
+    seventh of H100's rate) a card is not a sibling.
+    """
+
+    def distance(other: Gpu) -> float:
+        rates = (gpu.peak_flop_per_s.get("bf16", 1.0), gpu.bandwidth_bytes_per_s, gpu.sms)
+        theirs = (other.peak_flop_per_s["bf16"], other.bandwidth_bytes_per_s, other.sms)
+        return sum(abs(math.log(a / b)) for a, b in zip(rates, theirs, strict=True))
+
+    found = sorted((distance(load(name)), name) for name in ARCHITECTURES.get(gpu.architecture, ()) if name != gpu.system)
+    return [(d, name) for d, name in found if d < 1.0]
+
+
 def number_type(dtype: str) -> str:
     """The plain name of a number type: `bfloat16` is `bf16`, `int4` is `int4_wo` (weights only)."""
     return SAME_TYPE.get(dtype.lower(), dtype.lower())
+
+
+def kernel_type(dtype: str) -> str:
+    """The type whose timings answer: fp16 takes bf16's."""
+    plain = number_type(dtype)
+    return "bf16" if plain == "fp16" else plain

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
 from analysis.hardware.devices import Device
-from analysis.operators.kernels import collectives, gpus, physics, splits, store, trees, work
+from analysis.operators.kernels import collectives, gpus, laws, physics, splits, store, trees, work
 from analysis.operators.kernels.collectives import COLLECTIVES
 from analysis.operators.kernels.gpus import Gpu
 from analysis.operators.kernels.latency import Latency
@@ -63,13 +63,13 @@ def _pooled(operator: str) -> dict[str, store.Fitted]:
 
 
 @cache
+def _laws() -> dict[str, dict[str, laws.Transfer]]:
+    return laws.read()
+
+
+@cache
 def _sustained() -> dict[str, Sustained]:
     return store.read_sustained()
-
-
-def _kernel_type(dtype: str) -> str:
-    plain = gpus.number_type(dtype)
-    return "bf16" if plain == "fp16" else plain
 
 
 def _window(keys: Floats) -> Floats:
@@ -90,6 +90,11 @@ class Kernels:
     version: str | None = None
     hide: Hide = "none"
 
+    def timed_version(self, operator: str, dtype: str) -> str:
+        """Version of the framework whose timings answer, such as "vllm 0.24.0"; empty where no single one does."""
+        fitted, framework, source, _ = self._model(operator, dtype)
+        return f"{framework} {fitted.version}" if fitted and fitted.version and source != "none" else ""
+
     def _refuse(self, shape: tuple[int, ...], reason: str) -> Latency:
         return Latency(np.full(shape, np.nan), np.full(shape, np.nan), "none", np.full(shape, reason, dtype=object))
 
@@ -100,8 +105,9 @@ class Kernels:
     def measured_by(self, operator: str, dtype: str) -> tuple[str, ...]:
         """Frameworks whose tables of an operator and number type may be used here: this GPU's, or where it has none, any other's."""
         keys = [key.split("/") for key in _measured(operator)]
-        own = tuple(f for system, f, t in keys if t == _kernel_type(dtype) and system == self.gpu.system and self.hide == "none")
-        seen = [k for k in keys if k[2] == _kernel_type(dtype) and gpus.load(k[0]).architecture != self._hidden]
+        own = tuple(f for system, f, t in keys if t == gpus.kernel_type(dtype) and system == self.gpu.system and self.hide == "none")
+        near = {name for _, name in gpus.siblings(self.gpu)} if self.hide != "architecture" else set()
+        seen = [k for k in keys if k[2] == gpus.kernel_type(dtype) and (k[0] in near or gpus.load(k[0]).architecture != self._hidden)]
         return own or tuple(f for f in FRAMEWORKS if any(k[1] == f for k in seen))
 
     def _model(self, operator: str, dtype: str) -> tuple[store.Fitted | None, str, str, str]:
@@ -113,6 +119,13 @@ class Kernels:
                 found = measured.get(f"{self.gpu.system}/{framework}/{dtype}")
                 if found:
                     return found, framework, "measured gpu", ""
+        if self.hide != "architecture":
+            for framework in wanted:
+                for distance, sibling in gpus.siblings(self.gpu):
+                    found = measured.get(f"{sibling}/{framework}/{dtype}")
+                    if found:
+                        wider = np.hypot(found.log_sd, SIBLING_SD[operator] * (1 + distance))
+                        return found._replace(log_sd=wider), framework, "unmeasured gpu", ""
         known = {
             key.split("/")[2] for key in measured if self._hidden == "none" or gpus.load(key.split("/")[0]).architecture != self._hidden
         }
@@ -144,8 +157,11 @@ class Kernels:
         for values in flat:
             valid &= np.isfinite(values) & (values >= 1) & (values < 1e9)
         safe = tuple(np.where(valid, values, 1.0) for values in flat)
-        # measured forests were fitted with the levels of all GPUs
-        got = build(safe, framework, _sustained()["none" if source == "measured gpu" else self._hidden])
+        one_gpus = bool(fitted.version)  # forests of one GPU, this or a sibling, were fitted with the levels of all GPUs
+        levels = _sustained()["none" if one_gpus else self._hidden]
+        got = build(safe, framework, levels)
+        if not one_gpus and operator in _laws():
+            got = laws.widen(got, _laws()[operator][self._hidden].log_theta(self.gpu, framework, cell_type, "", levels))
         seconds = got.base_s * np.exp(trees.predict(fitted.forest, got.values))
         log_sd = fitted.log_sd[np.digitize(got.base_s, fitted.edges)]
         if fitted.hull.shape[1]:
@@ -180,7 +196,7 @@ class Kernels:
 
     def gemm(self, m: ArrayLike, n: ArrayLike, k: ArrayLike, dtype: str) -> Latency:
         """C (m, n) = A (m, k) B (k, n); the answer includes the framework's quantisation of A where it quantises on the way."""
-        dtype = _kernel_type(dtype)
+        dtype = gpus.kernel_type(dtype)
         if dtype not in GEMM_TYPES:
             return self._refuse(
                 np.broadcast(m, n, k).shape, f"number type {dtype} of gemm is not covered; covered: {', '.join(GEMM_TYPES)}"
@@ -192,7 +208,7 @@ class Kernels:
         )  # fmt: skip
 
     def _attention_types(self, dtype: str, kv_dtype: str | None) -> tuple[str, str, str]:
-        dtype, kv = _kernel_type(dtype), _kernel_type(kv_dtype or dtype)
+        dtype, kv = gpus.kernel_type(dtype), gpus.kernel_type(kv_dtype or dtype)
         bad = [d for d in (dtype, kv) if d not in ("bf16", "fp8")]
         return dtype, kv, f"number type {bad[0]} of attention is not covered; covered: bf16, fp16, fp8" if bad else ""
 
@@ -296,7 +312,7 @@ class Kernels:
         Args:
             distribution: balanced, power_law_1.01 or power_law_1.2: how unevenly tokens choose experts.
         """
-        dtype = _kernel_type(dtype)
+        dtype = gpus.kernel_type(dtype)
         sizes = (tokens, experts, top_k, hidden, intermediate, tensor_parallel, expert_parallel)
         if dtype not in MOE_TYPES or distribution not in DISTRIBUTIONS:
             what = f"number type {dtype} of moe is not covered; covered: {', '.join(MOE_TYPES)}"
@@ -351,7 +367,8 @@ class KernelLibrary:
             device: name in the tables (`h100_sxm`), in `data/hardware`, or a data sheet of your own.
             framework: trtllm, vllm or sglang; None: the tables' mean.
             version: of the framework.
-            hide: "device" or "architecture": answer as if that GPU, or all of its architecture, had never been measured.
+            hide: "device" or "architecture": answer as if that GPU, or all of its architecture, had never been measured. A GPU that was
+                not measured, or is hidden, is answered by the forests of its nearest sibling (`gpus.siblings`), else by the pooled ones.
         Raises:
             InputError: no such device or framework, or not a GPU.
         """
@@ -367,6 +384,9 @@ class KernelLibrary:
 
 
 FRAMEWORKS = physics.FRAMEWORKS
+SIBLING_SD = {  # of log latency when a GPU is answered by a sibling's forest: from the six timed GPUs that have one, fitted shapes only
+    "gemm": 0.11, "attention_prefill": 0.16, "attention_decode": 0.09, "latent_prefill": 0.13, "latent_decode": 0.1, "moe": 0.11,
+}  # fmt: skip
 ORDER = ("vllm", "trtllm", "sglang")  # whose kernels answer where none is named
 GEMM_TYPES = splits.COVERED["gemm"]
 MOE_TYPES = splits.COVERED["moe"]

@@ -26,13 +26,20 @@ FLOOR_S = {
 MEMORY_SHARE = 0.87  # of the data sheet's bandwidth that a long copy reaches (0.85 to 0.91 on every measured GPU)
 SYNCHRONOUS = ("ampere", "ada", "blackwell workstation", "turing", "volta")  # the matrix unit is fed from registers, an instruction a warp
 FRAMEWORKS = ("sglang", "trtllm", "vllm")
+PLAIN = {"fp8_block": "fp8", "mxfp4": "nvfp4", "int8_wo": "bf16", "int4_wo": "bf16", "fp16": "bf16"}  # type at whose rate it multiplies
+WIDER = {"nvfp4": "fp8", "fp8": "bf16", "int8": "fp8"}
 
 
 class Features(NamedTuple):
-    """First time (s), shape (n,), and features, shape (n, p), in multiples of 1/1024."""
+    """First time (s), shape (n,), features, shape (n, p), in multiples of 1/1024, and the parts of the time, shape (q, n).
+
+    Parts are seconds at the data sheet's rates: launch (1 us), arithmetic in whole waves, memory, the longest chain, then what is
+    added (`laws`); operators without a law have none.
+    """
 
     base_s: Floats
     values: NDArray[np.int16]
+    parts: Floats
 
 
 class Sustained(NamedTuple):
@@ -54,17 +61,35 @@ class Sustained(NamedTuple):
                 return float(np.clip(np.exp(self.level[key] + self.exponent[int(synchronous)] * np.log(energy_pj)), 0.2, 0.97))
         return 0.7
 
+    def transferred(self, gpu: Gpu, dtype: str) -> float:
+        """The share where a law is carried to a GPU: a type without a level takes the next wider one's of the same kind of unit."""
+        synchronous = gpu.architecture in SYNCHRONOUS
+        level, energy_pj = self._level(PLAIN.get(dtype, dtype), synchronous), 1e12 * gpu.tdp_w / gpu.peak_flop_per_s[dtype]
+        return 0.7 if level is None else float(np.clip(np.exp(level + self.exponent[int(synchronous)] * np.log(energy_pj)), 0.2, 0.97))
+
+    def _level(self, dtype: str, synchronous: bool) -> float | None:
+        """A type's level; else that of the next wider type on the same kind of unit, for FP4 with the step from bf16 to FP8 once more."""
+        if (dtype, synchronous) in self.level:
+            return self.level[(dtype, synchronous)]
+        if dtype not in WIDER:
+            return self.level.get((dtype, not synchronous))
+        wider = self._level(WIDER[dtype], synchronous)
+        if wider is None or dtype != "nvfp4":
+            return wider
+        first = self._level("bf16", synchronous)
+        return wider if first is None else 2 * wider - first
+
 
 def _log(x: Floats) -> Floats:
     return np.log(np.maximum(x, 1e-30))
 
 
-def _pack(base: Floats, columns: list[Floats | float]) -> Features:
+def _pack(base: Floats, columns: list[Floats | float], parts: list[Floats | float] | None = None) -> Features:
     n = len(base)
     out = np.empty((n, len(columns)), dtype=np.int16)
     for i, column in enumerate(columns):
         out[:, i] = np.clip(np.rint(np.asarray(column) * SCALE), -32000, 32000)
-    return Features(base, out)
+    return Features(base, out, np.stack([np.broadcast_to(part, (n,)) for part in parts]) if parts else np.empty((0, n)))
 
 
 def cache_bandwidth(gpu: Gpu) -> float:
@@ -105,7 +130,10 @@ def gemm(m: ArrayLike, n: ArrayLike, k: ArrayLike, dtype: str, framework: str, g
     columns_ += [float(framework == f) for f in FRAMEWORKS] + [
         float(dtype == d) for d in ("fp8", "fp8_block", "nvfp4", "int8", "int8_wo", "int4_wo")
     ]
-    return _pack(base, columns_)
+    quantised = m * k * 3.0 * (ACTIVATION_BYTES[dtype] < 2)  # read in 16 bits, written in 8 or fewer
+    cast = (quantised / gpu.bandwidth_bytes_per_s, quantised / (gpu.sms * 10e9))
+    parts: list[Floats | float] = [1e-6, fastest * sustained.share(gpu, dtype), moved, k * 1e-9, *cast]
+    return _pack(base, columns_, parts)
 
 
 def attention_prefill(

@@ -61,3 +61,16 @@ def test_a_card_of_ones_own(tmp_path):
     got = pd.read_csv(out)
     assert got["source"][0] == "unmeasured gpu"
     assert got["latency_ms"][0] > 1e3 * 2 * 4096**3 / 500e12  # the data sheet's rate
+
+
+def test_a_version_that_was_not_timed_is_named(tmp_path):
+    """The tables' newest vLLM answers for any other version, and `source` says which it was."""
+    path, out = tmp_path / "cases.csv", tmp_path / "out.csv"
+    path.write_text(
+        "op,device,dtype,M,N,K,framework,version\n"
+        + "".join(f"gemm,h100_sxm,bf16,64,4096,4096,vllm,{v}\n" for v in ("0.9.1", "0.24.0", ""))
+    )
+    assert RUN.invoke(app, ["predict", str(path), "--out", str(out)]).exit_code == 0
+    got = pd.read_csv(out)
+    assert got["source"].tolist() == ["measured gpu, as timed with vllm 0.24.0", "measured gpu", "measured gpu"]
+    assert got["latency_ms"].nunique() == 1

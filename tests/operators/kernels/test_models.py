@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.operators.kernels import splits, trees, wheel, work
+from analysis.operators.kernels import gpus, laws, splits, trees, wheel, work
 from analysis.operators.kernels.library import KernelLibrary
 from analysis.operators.kernels.samples import recompute
 from analysis.paths import DATA
@@ -41,6 +41,34 @@ def test_the_answer_says_which_setting_it_is():
     assert LIBRARY.on("h100_sxm", hide="architecture").gemm(64, 4096, 4096, "bf16").source == "unmeasured gpu"
     assert LIBRARY.on("H20").gemm(64, 4096, 4096, "fp8").source == "unmeasured gpu"
     assert LIBRARY.on("MI300X").gemm(64, 4096, 4096, "bf16").source == "data sheet"
+
+
+def test_a_hidden_gpu_is_answered_by_its_sibling():
+    """H200 hidden is H100's forests on H200's data sheet; A100, alone in its architecture, is answered as if all of it were hidden."""
+    own, sibling = LIBRARY.on("h200_sxm").gemm(*SHAPES, "bf16"), LIBRARY.on("h200_sxm", hide="device").gemm(*SHAPES, "bf16")
+    assert sibling.source == "unmeasured gpu" and (sibling.log_sd > 0.1).all()
+    assert np.median(np.abs(sibling.s / own.s - 1)) < 0.08
+    alone = [LIBRARY.on("a100_sxm", hide=hide).gemm(*SHAPES, "bf16").s for hide in ("device", "architecture")]
+    assert (alone[0] == alone[1]).all()
+    assert [name for _, name in gpus.siblings(gpus.load("H800"))] and not gpus.siblings(gpus.load("H20"))
+
+
+def test_the_law_of_a_cell_is_found_again():
+    """Oracle: times made by the law itself with known parameters, 2 % of noise."""
+    parts = np.exp(RNG.uniform(-14, -8, (6, 400)))
+    parts[0] = 1e-6
+    truth = np.log([5.0, 1.6, 1.2, 0.6, 0.4, 0.7])
+    seconds = laws.time_s(parts, truth) * np.exp(RNG.normal(0, 0.02, 400))
+    found = laws.fit("gemm", parts, seconds)
+    assert np.median(np.abs(laws.time_s(parts, found) / laws.time_s(parts, truth) - 1)) < 0.02
+    assert (laws.time_s(2 * parts, found) >= laws.time_s(parts, found)).all()
+
+
+def test_answered_doublings_are_faster_where_measured_ones_are():
+    """Source: data/frozen/kernels_today/doublings.csv, pairs of the kernel tables: ours are rarer, and hardly any is ours alone."""
+    pairs = read_csv(DATA / "frozen" / "kernels_today" / "doublings.csv")
+    share = {name: np.average(pairs[name], weights=pairs["pairs"]) for name in ("measured_faster", "answered_faster", "answered_alone")}
+    assert share["answered_faster"] < 0.5 * share["measured_faster"] and share["answered_alone"] < 0.01
 
 
 def test_hidden_types_are_refused():
