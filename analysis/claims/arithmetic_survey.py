@@ -11,7 +11,6 @@ from analysis.statistics import PermutationTest, exact_permutation_test, fisher_
 TABLE5 = "claims/printed/survey_table5"
 SCHEMES = "claims/printed/survey_schemes"
 GRADES = ["d1", "d2", "d3", "d4", "d5"]
-LETTERS = {0: "F", 1: "L", 2: "M", 3: "H"}
 
 
 @checkable

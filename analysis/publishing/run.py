@@ -27,7 +27,6 @@ from analysis.tables import read_csv, to_csv_bytes, write_atomic
 
 Kind = Literal["computed", "measured", "recorded", "cited", "frozen"]
 KINDS = ("computed", "measured", "recorded", "cited", "frozen")
-PLOTLY_COLORS = ("#636efa", "#EF553B", "#00cc96", "#ab63fa", "#FFA15A", "#19d3f3", "#FF6692", "#B6E880")
 NAME = re.compile(r"[a-z0-9_]+")
 
 

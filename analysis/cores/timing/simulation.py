@@ -37,8 +37,6 @@ from analysis.cores.timing.state import (
 from analysis.cores.timing.tage import set_up
 from analysis.errors import InputError
 
-FLOAT_NAMES = ("float_add", "float_cmp", "float_cvt", "float_mult", "float_mult_acc", "float_div", "float_misc", "float_sqrt")
-
 
 @dataclass(frozen=True)
 class Timing:
