@@ -103,15 +103,21 @@ class Kernels:
     def experts_s(
         self, tokens: Floats, experts: Floats, per_token: Floats, hidden: Floats, width: Floats, over: Floats, dtype: str
     ) -> Floats:
-        """Routed experts of one GPU, forward, gated: `tokens` of each of the `over` GPUs that share the experts, dealt evenly."""
-        types = ("fp8", "fp8_block") if dtype == "fp8" else (dtype,)
+        """Routed experts of one GPU, forward, gated: `tokens` of each of the `over` GPUs that share the experts, dealt evenly.
 
-        def routed(tokens: Floats, experts: Floats, per_token: Floats, hidden: Floats, width: Floats, over: Floats) -> Floats:
-            sizes = (np.maximum(tokens, 1) * over, experts, per_token, hidden, width)
-            found = [table.moe(*sizes, kind, expert_parallel=over, distribution="balanced").s for table in self.tables for kind in types]
+        The tables hold 16,384 tokens of all GPUs together; a training step has as many on each. The same rows for the same local experts
+        are asked for on one GPU.
+        """
+        types = ("fp8", "fp8_block") if dtype == "fp8" else (dtype,)
+        local = np.maximum(experts / over, 1)
+        chosen = np.minimum(per_token, local)
+
+        def routed(tokens: Floats, experts: Floats, per_token: Floats, hidden: Floats, width: Floats) -> Floats:
+            sizes = (np.maximum(tokens, 1), experts, per_token, hidden, width)
+            found = [table.moe(*sizes, kind, distribution="balanced").s for table in self.tables for kind in types]
             return np.asarray(np.nanmin(found, axis=0))
 
-        return _once(routed, tokens, experts, per_token, hidden, width, over)
+        return _once(routed, tokens * per_token / chosen, local, chosen, hidden, width)
 
     def stream_s(self, size: Floats) -> Floats:
         """Bytes over 85 % of the bandwidth, and a launch."""
