@@ -50,8 +50,9 @@ def _costs() -> dict[str, dict[str, str]]:
     made = read_csv(ROOT / "notebooks" / "make_costs.csv")
     found = {f"make_{row.target}": f"{row.seconds:.0f} s" for row in made.itertuples()}
     ran = read_csv(ROOT / "notebooks" / "costs.csv")
-    for row in ran[ran["tier"] == "book"].itertuples():
-        found[row.notebook], found[f"{row.notebook}_memory"] = f"{row.cpu_s:.0f} s", f"{row.peak_mib / 1024:.1f} GiB"
+    for row in ran[ran["tier"] == "book"].to_dict("records"):
+        name = str(row["notebook"])
+        found[name], found[f"{name}_memory"] = f"{row['cpu_s']:.0f} s", f"{row['peak_mib'] / 1024:.1f} GiB"
     return {key: {"text": text, "kind": "measured"} for key, text in found.items()}
 
 
