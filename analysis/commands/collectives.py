@@ -12,8 +12,8 @@ COLUMNS = (
     "topology (Ring, Switch, FullyConnected), npus_per_dim, bandwidth_gib_per_s (of a link), latency_ns, "
     "algorithm_per_dim (ring, direct, halvingDoubling, doubleBinaryTree); several dimensions: names joined by +, numbers by x. "
     "May be left out (default): "
-    "preferred_dataset_splits, scheduling_policy (LIFO), active_chunks_per_dim, queues_per_dim, endpoint_delay (ns), local_mem_bw_GBps, "
-    "collective_optimization (localBWAware)"
+    "preferred_dataset_splits (4), scheduling_policy (LIFO), active_chunks_per_dim (1), queues_per_dim (1), endpoint_delay in ns (10), "
+    "local_mem_bw_GBps in 1e9 bytes/s (3350), collective_optimization (localBWAware)"
 )
 Scheduler = Annotated[str, typer.Option(help="address of a dask scheduler over whose workers the rows are spread")]
 app = typer.Typer(help=__doc__, add_completion=False)

@@ -14,7 +14,7 @@ app = typer.Typer(help=__doc__, add_completion=False)
 @app.command()
 def main(
     cases: Annotated[Path, typer.Argument(help="CSV with the columns M, N, K, array_rows, array_cols, dataflow (os, ws, is)")],
-    out: Annotated[Path, typer.Option(help="CSV to write: the cases and their counts")],
+    out: Annotated[Path, typer.Option(help="CSV to write: the cases and their counts; demand_rows are the cycles")],
     config: Annotated[Path | None, typer.Option(help="SCALE-Sim's .cfg; CASES is then its topology CSV, as it is")] = None,
     quirks: Annotated[bool, typer.Option(help="apply SCALE-Sim 3.0.0's departures; --no-quirks describes the array itself")] = True,
     scheduler: Scheduler = "",

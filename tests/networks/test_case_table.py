@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.commands.collectives import COLUMNS as told
 from analysis.networks import case_table
 from analysis.networks.cases import outside_model
 from analysis.paths import DATA
@@ -30,3 +31,7 @@ def test_every_row_gets_the_answer_of_its_own_case(monkeypatch: pytest.MonkeyPat
     assert asked == [len({case for case, reason in zip(cases, reasons, strict=True) if not reason})] and asked[0] < 400
     assert found.drop(columns=["cycles_max", "reason"]).rename(columns={"cycles_max_given": "cycles_max"}).equals(frame)
     assert case_table.answer_cases(frame.iloc[:0]).empty
+
+
+def test_the_help_names_every_default() -> None:
+    assert all(name in told and f"({value.removesuffix('.0')})" in told for name, value in case_table.DEFAULTS.items())
