@@ -198,7 +198,7 @@ def score_siblings(wheel: Path, operator: str, rows_of_a_cell: int = 300, seed: 
     every = pd.concat(parts, ignore_index=True)
     lines = [{"operator": operator, "gpus": "all", "dtype": "all"} | _line(every, "ours_s", "log_sd", {})]
     for (system, dtype), part in every.groupby(["system", "dtype"]):
-        lines.append({"operator": operator, "gpus": system, "dtype": dtype} | _line(part, "ours_s", "log_sd", {}))
+        lines.append({"operator": operator, "gpus": str(system), "dtype": str(dtype)} | _line(part, "ours_s", "log_sd", {}))
     return pd.DataFrame(lines).drop(columns="mean_error")
 
 
