@@ -34,8 +34,9 @@ class Hardware:
 PLATFORMS = ("NVIDIA", "AMD", "Intel", "Gaudi", "SambaNova")
 DIES = {"MI250": 2, "Max-1550": 2}
 """ROCm lists the two dies of an MI250 as devices (huggingface.co/docs/optimum/amd/amdgpu/perf_hardware), Level Zero the stacks of a
-Max 1550 (article "flattening-gpu-tile-hierarchy" of intel.com/content/www/us/en/developer): a program's device is one of them. Whether a
-model fits is asked of the card, for a row may count cards."""
+Max 1550 (intel.com/content/www/us/en/docs/oneapi/optimization-guide-gpu/2025-0/multi-stack-gpu-architecture.html, read in a stored copy:
+the most common mode is each stack as a device): a program's device is one of them. Whether a model fits is asked of the card, for a row
+may count cards."""
 FRAMEWORKS = ("vllm", "tensorrt-llm", "deepspeed-mii", "deepspeed", "llama.cpp", "sambaflow")
 FRAMEWORK_NAMES = {
     "vllm": "vllm",

@@ -103,7 +103,8 @@ class Table:
             sequences=each(lambda item: item.sequences),
             chunk=each(lambda item: min(item.batch, item.input_tokens)),
             chunked=np.array([item.framework == "llama.cpp" for item in cases]),
-            # a SambaNova program is one kernel a decoder whose exchange streams between sockets (arXiv:2405.07518)
+            # A decoder is fused into one kernel call on 8 and 16 sockets (abstract of the talk at 62dac.conference-program.com,
+            # SSSN027); that its communication streams inside that call is our inference from it.
             streamed=np.array([item.framework == "sambaflow" for item in cases]),
         )
 
