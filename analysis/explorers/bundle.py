@@ -128,6 +128,7 @@ def our_modules(roots: Iterable[str]) -> dict[str, list[Any]]:
 RETURNED = {
     "analysis.explorers.measured_points": ("all_reduces", "cpu_operators", "gpu_products"),
     "analysis.explorers.tool_records": ("tools",),
+    "analysis.explorers.asked_answers": ("answers", "refusals", "parts"),
 }
 """Modules of which the page has only what their functions return."""
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-NAMES = ("error_composition", "training_planner", "decode_knee", "all_reduce", "systolic_array", "roofline_achieved", "choose_tool")
+NAMES = (
+    "ask_predictor",
+    "error_composition",
+    "training_planner",
+    "decode_knee",
+    "all_reduce",
+    "systolic_array",
+    "roofline_achieved",
+    "choose_tool",
+)
 
 
 def explorer(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,7 +74,7 @@ def breakdown(index: int, case: Case, raw: Points, features: pd.DataFrame, param
     return frame[frame["ms"] != 0].reset_index(drop=True)
 
 
-def one(
+def question(
     model: str,
     device: str,
     gpus: int = 1,
@@ -83,24 +84,9 @@ def one(
     engine: str = "vllm",
     precision: str = "",
     expert_parallel: int = 1,
-    library: Any = None,
-) -> One:
-    """How fast does a served model answer?
-
-    >>> from analysis.composition.service.waterfall import one
-    >>> r = one("llama-3.1-70b", "h100_sxm", gpus=8, clients=32)
-    >>> r.answer["tpot_ms"], r.parts  # doctest: +SKIP
-
-    Args:
-        model, device: names as in data/workloads/served_models.yaml and data/hardware (or the kernel tables); gpus: tensor-parallel.
-        clients: requests in flight; input_tokens, output_tokens: of a request, drawn from 0.8 of them.
-        engine: vllm, sglang or trtllm; precision: bf16, fp8 or nvfp4 (empty: fp8 where the device has it).
-        expert_parallel: GPUs over which whole experts are spread.
-    Raises:
-        InputError: an unknown name, an impossible plan, or weights that do not fit.
-    """
+) -> tuple[Case, list[str]]:
+    """A question as a case, with sentences on what was not given; arguments and errors as of `one`."""
     from analysis.operators.kernels import gpus as gpu_names
-    from analysis.operators.kernels.library import KernelLibrary
 
     found = find(model)
     data_sheet = gpu_names.load(device)
@@ -133,6 +119,38 @@ def one(
     assumed.append(
         "a burst of all clients, then closed loop, 10 requests a client, lengths from 0.8 of the label; tensor parallel in one node"
     )
+    return case, assumed
+
+
+def one(
+    model: str,
+    device: str,
+    gpus: int = 1,
+    clients: int = 16,
+    input_tokens: int = 1024,
+    output_tokens: int = 1024,
+    engine: str = "vllm",
+    precision: str = "",
+    expert_parallel: int = 1,
+    library: Any = None,
+) -> One:
+    """How fast does a served model answer?
+
+    >>> from analysis.composition.service.waterfall import one
+    >>> r = one("llama-3.1-70b", "h100_sxm", gpus=8, clients=32)
+    >>> r.answer["tpot_ms"], r.parts  # doctest: +SKIP
+
+    Args:
+        model, device: names as in data/workloads/served_models.yaml and data/hardware (or the kernel tables); gpus: tensor-parallel.
+        clients: requests in flight; input_tokens, output_tokens: of a request, drawn from 0.8 of them.
+        engine: vllm, sglang or trtllm; precision: bf16, fp8 or nvfp4 (empty: fp8 where the device has it).
+        expert_parallel: GPUs over which whole experts are spread.
+    Raises:
+        InputError: an unknown name, an impossible plan, or weights that do not fit.
+    """
+    from analysis.operators.kernels.library import KernelLibrary
+
+    case, assumed = question(model, device, gpus, clients, input_tokens, output_tokens, engine, precision, expert_parallel)
     parameters = load()
     result = answer([case], parameters, library or KernelLibrary.load())
     if result.raw.status[0]:
@@ -143,6 +161,36 @@ def one(
     source = result.raw.tables[0].source
     assumed.append(f"kernel times: {source}; norms and element-wise kernels: one fit over all GPUs")
     return One(case, tuple(assumed), values, breakdown(0, case, result.raw, result.features, parameters))
+
+
+def grid(questions: Sequence[Mapping[str, Any]], library: Any = None) -> pd.DataFrame:
+    """Many questions at once: a row each with the arguments given, the answer, its intervals, the parts of a token's time and the status.
+
+    Args:
+        questions: arguments of `question`; a question that cannot be asked has its reason in `status`.
+    """
+    from analysis.operators.kernels.library import KernelLibrary
+
+    cases: list[Case | None] = []
+    refused: list[str] = []
+    for asked in questions:
+        try:
+            cases.append(question(**asked)[0])
+            refused.append("")
+        except InputError as error:
+            cases.append(None)
+            refused.append(str(error))
+    parameters = load()
+    result = answer(cases, parameters, library or KernelLibrary.load())
+    rows = []
+    for index, (asked, case, reason) in enumerate(zip(questions, cases, refused, strict=True)):
+        found = result.table.iloc[index]
+        row: dict[str, Any] = {**asked, **found.drop("status").to_dict(), "status": reason or found["status"]}
+        if case is not None and not row["status"]:
+            made = breakdown(index, case, result.raw, result.features, parameters)
+            row |= {part: size for target, part, size in zip(made["target"], made["part"], made["ms"], strict=True) if target == "tpot"}
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def draw(found: One, path: str) -> None:
