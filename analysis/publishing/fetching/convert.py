@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.publishing.fetching import convert_help, convert_neusight, convert_pmevo
+from analysis.publishing.fetching import convert_help, convert_measured, convert_neusight, convert_pmevo
 from analysis.tables import to_csv_bytes
 
 Originals = Mapping[str, Path]
@@ -41,6 +41,8 @@ def pipeweave_place(path: str) -> str | None:
         return f"collective/{parts[2]}_{parts[3]}.gz"
     if parts[0] == "dataset" and parts[1].startswith("gemm_fp8"):
         return f"{parts[1]}.gz"
+    if convert_measured.REAL_RUNS.fullmatch(path):
+        return "e2e_real_runs.csv"
     if parts[0] in ("e2e", "hardware", "workload"):
         return f"{parts[0]}/{parts[1]}"
     if "moe_dse" in parts and parts[-1].startswith("moe_dse_"):
@@ -49,10 +51,11 @@ def pipeweave_place(path: str) -> str | None:
 
 
 def pipeweave(originals: Originals) -> Tables:
-    """PipeWeave's files as they are, placed and compressed."""
+    """PipeWeave's files as they are, placed and compressed; the batches that were really served as one table."""
+    yield from convert_measured.pipeweave_runs(originals)
     for path, file in originals.items():
         place = pipeweave_place(path)
-        if place is not None:
+        if place is not None and place != "e2e_real_runs.csv":
             content = file.read_bytes()
             yield place, gzip.compress(content, mtime=0) if place.endswith(".gz") else content
 
@@ -62,4 +65,9 @@ CONVERTERS: dict[str, Converter] = {
     "neusight": Converter(convert_neusight.needed, lambda originals: packed(convert_neusight.tables(originals))),
     "help": Converter(convert_help.needed, lambda originals: packed(convert_help.tables(originals))),
     "pmevo": Converter(convert_pmevo.needed, lambda originals: packed(convert_pmevo.tables(originals))),
+    "vtrain": Converter(lambda path: path.startswith("data/ground_truth_"), convert_measured.vtrain),
+    "llm_inference_bench": Converter(lambda path: path.endswith("All_results.csv"), convert_measured.llm_inference_bench),
+    "llm_foundry": Converter(lambda path: path.endswith("benchmarking/README.md"), convert_measured.llm_foundry),
+    "megatron_bridge": Converter(lambda path: path in convert_measured.BRIDGE_PAGES, convert_measured.megatron_bridge),
+    "llmservingsim": Converter(lambda path: convert_measured.serving_place(path) is not None, convert_measured.llmservingsim),
 }
