@@ -185,7 +185,8 @@ def grid(questions: Sequence[Mapping[str, Any]], library: Any = None) -> pd.Data
     rows = []
     for index, (asked, case, reason) in enumerate(zip(questions, cases, refused, strict=True)):
         found = result.table.iloc[index]
-        row: dict[str, Any] = {**asked, **found.drop("status").to_dict(), "status": reason or found["status"]}
+        answered = {str(name): value for name, value in found.items()}
+        row: dict[str, Any] = {**asked, **answered, "status": reason or found["status"]}
         if case is not None and not row["status"]:
             made = breakdown(index, case, result.raw, result.features, parameters)
             row |= {part: size for target, part, size in zip(made["target"], made["part"], made["ms"], strict=True) if target == "tpot"}
