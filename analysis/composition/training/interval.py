@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,20 +28,29 @@ def group(item: Case) -> str:
     return "mixture" if item.shape.experts or item.shape.state_space else "dense"
 
 
-def doubt(parts: Parts, plans: Plans, shares: Floats) -> Floats:
-    """Standard deviation of log time from the shares' prior spreads: sqrt(sum (d log t / d log share x spread)^2 + floor^2).
+def doubt_of(quantity: Callable[[Floats], Floats], shares: Floats) -> Floats:
+    """Standard deviation of any quantity of the shares: sqrt(sum (d quantity / d log share x spread)^2 + floor^2).
 
     Args:
-        parts, plans: of the cases; shares: at which the derivative is taken.
+        quantity: from shares to one value a case, such as the logarithm of a time or of a ratio of two times, whose common doubt cancels.
+        shares: at which the derivative is taken.
     """
-    base = np.log(step(parts, plans, shares)["total"])
+    base = quantity(shares)
     total = np.full(len(base), FLOOR**2)
     for index in range(len(PRIOR)):
         moved = shares.copy()
         moved[index] *= 1.05
-        slope = (np.log(step(parts, plans, moved)["total"]) - base) / np.log(1.05)
-        total += (slope * SPREAD[index]) ** 2
+        total += ((quantity(moved) - base) / np.log(1.05) * SPREAD[index]) ** 2
     return np.asarray(np.sqrt(total))
+
+
+def doubt(parts: Parts, plans: Plans, shares: Floats) -> Floats:
+    """Standard deviation of log time from the shares' prior spreads: `doubt_of` the logarithm of the step.
+
+    Args:
+        parts, plans: of the cases; shares: at which the derivative is taken.
+    """
+    return doubt_of(lambda at: np.asarray(np.log(step(parts, plans, at)["total"])), shares)
 
 
 def few(count: int, level: float = LEVEL) -> float:
