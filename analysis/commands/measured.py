@@ -25,6 +25,29 @@ def rows(
 
 
 @app.command()
+def package(folder: Annotated[Path, typer.Argument(help="folder to write: a CSV a part, and datapackage.json")]) -> None:
+    """Write the suite as a Frictionless data package: every part whose originals are here."""
+    import json
+
+    from analysis.composition.suite import rows as suite
+    from analysis.datasets import DatasetMissing
+    from analysis.tables import write_atomic, write_csv
+
+    tables = {}
+    for part in suite.PARTS:
+        try:
+            tables[part] = suite.rows(part)
+        except DatasetMissing as error:
+            typer.echo(f"{part}: left out, {error}")
+    folder.mkdir(parents=True, exist_ok=True)
+    for part, table in tables.items():
+        write_csv(table, folder / f"{part}.csv")
+    content = json.dumps(suite.package(tables), indent=1, ensure_ascii=False) + "\n"
+    write_atomic(folder / "datapackage.json", content.encode())
+    typer.echo(f"{sum(map(len, tables.values()))} rows in {len(tables)} tables and datapackage.json in {folder}")
+
+
+@app.command()
 def score(
     predictions: Annotated[Path, typer.Argument(help="CSV: row_id, predicted (in the row's unit), and lower and upper if you have them")],
     out: Annotated[Path | None, typer.Option(help="CSV to write the grades to; without it, they are printed")] = None,

@@ -1,11 +1,17 @@
 """The measured suite: its schema, its flags against what was found independently, and grades."""
 
+import json
+from pathlib import Path
+
 import pandas as pd
 import pytest
+from frictionless import Package
+from typer.testing import CliRunner
 
 from analysis import datasets
+from analysis.commands.measured import app
 from analysis.composition.suite import clean
-from analysis.composition.suite.rows import SCHEMA, points, rows
+from analysis.composition.suite.rows import PARTS, SCHEMA, points, rows
 from analysis.composition.suite.score import grade_file
 from analysis.errors import InputError
 from analysis.tables import write_csv
@@ -30,6 +36,52 @@ def test_parts_of_others_datasets_have_the_schema() -> None:
             pytest.skip(f"{name}: set ANALYSIS_DATASETS or run make data")
         table = rows(part)
         assert tuple(table.columns) == SCHEMA and table["row_id"].is_unique and (table["value"] > 0).all()
+
+
+def _faults(folder: Path) -> list[list[object]]:
+    return Package(str(folder / "datapackage.json")).validate().flatten(["fieldName", "rowNumber", "type"])
+
+
+def test_the_suite_validates_as_a_frictionless_package(tmp_path: Path) -> None:
+    """Types, primary key, constraints and missing values of every part whose originals are here; serving and published always are."""
+    answer = CliRunner().invoke(app, ["package", str(tmp_path)])
+    assert answer.exit_code == 0, answer.output
+    written = {entry["name"].replace("-", "_") for entry in json.loads((tmp_path / "datapackage.json").read_text())["resources"]}
+    assert {"serving", "published"} <= written <= set(PARTS)
+    assert all(part in written or f"{part}: left out" in answer.output for part in PARTS)
+    assert _faults(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "fault"),
+    [
+        ("row_id", "published:1", "unique-error"),
+        ("value", "fast", "type-error"),
+        ("value", "-1", "constraint-error"),
+        ("unit", "", "constraint-error"),
+        ("devices", "2x8", "type-error"),
+        ("part", "else", "constraint-error"),
+    ],
+)
+def test_a_broken_row_makes_the_package_invalid(column: str, cell: str, fault: str, tmp_path: Path) -> None:
+    from analysis.composition.suite.rows import package
+
+    table = rows("published").iloc[:3].astype(object)
+    table.loc[0, column] = cell
+    write_csv(table, tmp_path / "published.csv")
+    (tmp_path / "datapackage.json").write_text(json.dumps(package({"published": table})))
+    assert [column, 2, fault] in _faults(tmp_path) or ["row_id", 3, fault] in _faults(tmp_path)
+
+
+def test_served_batches_carry_the_length_of_every_prompt() -> None:
+    if not datasets.available("pipeweave/e2e_real_runs"):
+        pytest.skip("pipeweave: set ANALYSIS_DATASETS or run make data")
+    table = rows("single_batch_serving")
+    words = table["workload"].str.extract(r"batch_size=(\d+) .*total_prefill_tokens=(\d+) .*prompt_tokens=([\d+]+)$")
+    tokens = words[2].str.split("+")
+    assert (tokens.str.len() == words[0].astype(int)).all()
+    assert [sum(map(int, row)) for row in tokens] == words[1].astype(int).to_list()
+    assert set(table["devices"]) == {1, 2, 4, 8} and not table["hardware"].str.startswith("tp").any()
 
 
 def _predictions(tmp_path, factor: float = 1.1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -15,11 +16,31 @@ from analysis.paths import DATA
 from analysis.tables import read_csv
 
 SUITE = DATA / "measured_suite"
-SCHEMA = (
-    "row_id", "part", "source", "licence", "hardware", "devices", "software", "version", "model", "plan", "workload", "metric", "value",
-    "unit", "repeats", "repeat_noise", "cluster", "flags",
-)  # fmt: skip
-"""Columns of the suite: `plan` and `workload` are `name=value` words; repeat_noise is the largest over the smallest repeat, less one."""
+FIELDS: dict[str, tuple[str, str]] = {
+    "row_id": ("string", "name of the row; predictions name it"),
+    "part": ("string", "part of the suite"),
+    "source": ("string", "where the measurement comes from"),
+    "licence": ("string", "licence of the source"),
+    "hardware": ("string", "device or machine, as the source names it"),
+    "devices": ("integer", "devices (count); empty where the source does not say"),
+    "software": ("string", "program that ran"),
+    "version": ("string", "its version, where the source says"),
+    "model": ("string", "model"),
+    "plan": ("string", "how it was divided, as name=value words, or the source's remark"),
+    "workload": ("string", "what was asked of it, as name=value words (tokens, sequences)"),
+    "metric": ("string", "what was measured"),
+    "value": ("number", "median of the repeats, in the row's unit"),
+    "unit": ("string", "unit of the value"),
+    "repeats": ("integer", "measurements behind the value (count)"),
+    "repeat_noise": ("number", "largest over smallest repeat, less one (1)"),
+    "cluster": ("string", "rows that are resampled together"),
+    "flags": ("string", "what is wrong with the row, by rule"),
+}
+"""Columns of the suite: type of the Table Schema, and meaning."""
+
+SCHEMA = tuple(FIELDS)
+REQUIRED = ("row_id", "part", "source", "licence", "hardware", "model", "metric", "value", "unit", "repeats", "repeat_noise", "cluster")
+LEAST = {"devices": 1, "value": 0, "repeats": 1, "repeat_noise": 0}
 
 PARTS = ("training", "batch", "serving", "single_batch_serving", "requests", "published")
 
@@ -151,7 +172,7 @@ def serving() -> pd.DataFrame:
                 source="silicon_sample",
                 licence=LICENCES["silicon_sample"],
                 hardware=frame["system"],
-                devices=(frame["tp_size"] * frame["attention_dp_size"].fillna(1)).fillna(0).astype(int),
+                devices=(frame["tp_size"] * frame["attention_dp_size"].replace(0, 1).fillna(1)).astype("Int64"),
                 software=frame["backend"],
                 version=frame["backend_version"].fillna(""),
                 model=frame["model_path"],
@@ -171,10 +192,15 @@ def single_batch_serving() -> pd.DataFrame:
     """PipeWeave's runs: one batch of known prompts served; median over repeats of prefill, decode step and total (s)."""
     frame = read_csv(find("pipeweave/e2e_real_runs"))
     key = ["hardware", "run_name", "batch_size", "input_len", "output_len", "total_prefill_tokens", "total_decode_tokens"]
+    lengths = {
+        name: "+".join(read_csv(find(f"pipeweave/workload/{name}"), ["num_prefill_tokens"])["num_prefill_tokens"].astype(str))
+        for name in frame["run_name"].str.rsplit("-", n=1).str[-1].unique()
+    }
     tables = []
     for metric, column in (("prefill", "prefill_latency"), ("decode_step", "median_decode_latency"), ("total", "total_latency")):
         merged = frame.groupby(key, sort=False)[column].agg(["median", "count", "max", "min"]).reset_index()
         model = merged["run_name"].str.replace(r"-[^-]*$", "", regex=True)
+        parallel = merged["hardware"].str.extract(r"^tp(\d+) ", expand=False).fillna("1")
         tables.append(
             _table(
                 merged,
@@ -184,9 +210,13 @@ def single_batch_serving() -> pd.DataFrame:
                 part="single_batch_serving",
                 source="pipeweave",
                 licence=LICENCES["pipeweave"],
-                hardware=merged["hardware"],
+                hardware=merged["hardware"].str.replace(r"^tp\d+ ", "", regex=True),
+                devices=parallel.astype(int),
                 model=model,
-                workload=_words(merged, ["run_name", *key[2:]]) + " prompts=pipeweave/workload",
+                plan="tensor=" + parallel,
+                workload=_words(merged, ["run_name", *key[2:]])
+                + " prompt_tokens="
+                + merged["run_name"].str.rsplit("-", n=1).str[-1].map(lengths),
                 metric=metric,
                 value=merged["median"],
                 unit="s",
@@ -239,6 +269,9 @@ def published() -> pd.DataFrame:
     other = read_csv(DATA / "published" / "gpu_tpu_workloads.csv").rename(columns={"chips": "gpus"})
     other = other[other["kind"].isin(["measured", "derived"])]
     frame = pd.concat([training_rows, other], ignore_index=True)
+    machine = frame["gpus"].astype(str)
+    count = pd.to_numeric(machine, errors="coerce").astype("Int64")
+    plan = frame["note"].fillna("").where(count.notna(), frame["note"].fillna("") + " machine: " + machine)
     return _table(
         frame,
         row_id=[f"published:{index}" for index in range(len(frame))],
@@ -246,9 +279,9 @@ def published() -> pd.DataFrame:
         source=frame["source"],
         licence=LICENCES["published"],
         hardware=frame["system"],
-        devices=frame["gpus"].astype(str),
+        devices=count,
         model=frame["model"],
-        plan=frame["note"].fillna("") if "note" in frame else "",
+        plan=plan.str.strip(),
         metric=frame["metric"],
         value=frame["value"],
         unit=frame["unit"],
@@ -277,3 +310,34 @@ def rows(part: str) -> pd.DataFrame:
     if part not in READERS:
         raise InputError(f"no part {part!r}; expected one of {', '.join(READERS)}", key="part")
     return READERS[part]()
+
+
+def package(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
+    """A Frictionless data package of parts of the suite, each in `<part>.csv`.
+
+    Args:
+        tables: rows by part.
+    Returns:
+        What `datapackage.json` holds.
+    """
+    fields = []
+    for name, (kind, meaning) in FIELDS.items():
+        constraints: dict[str, Any] = {"required": True} if name in REQUIRED else {}
+        constraints |= {"minimum": LEAST[name]} if name in LEAST else {}
+        constraints |= {"unique": True} if name == "row_id" else {"enum": list(PARTS)} if name == "part" else {}
+        fields.append({"name": name, "type": kind, "description": meaning, "constraints": constraints})
+    schema = {"fields": fields, "primaryKey": ["row_id"], "missingValues": [""]}
+    return {
+        "name": "measured-suite",
+        "title": "Measured systems of others, in one schema",
+        "resources": [
+            {
+                "name": part.replace("_", "-"),
+                "path": f"{part}.csv",
+                "title": (READERS[part].__doc__ or "").splitlines()[0],
+                "licenses": [{"name": name} for name in sorted(set(table["licence"]))],
+                "schema": schema,
+            }
+            for part, table in tables.items()
+        ],
+    }
