@@ -70,7 +70,8 @@ def answer(values: Mapping[str, Any]) -> dict[str, Any]:
 def _bar(got: list[float], y: float, scale: drawing.Scale, name: str, color: str, top: float) -> list[str]:
     middle, low, high = got
     return [
-        drawing.text(8, y - 8, f"{name}: {_ms(middle)} (90 %: {_ms(low)} to {_ms(high)})", bold=True),
+        drawing.text(8, y - 8, f"{name}: {_ms(middle)}", bold=True),
+        drawing.text(8, y + 33, f"90 % interval: {_ms(low)} to {_ms(high)}"),
         drawing.rect(8, y, scale(min(middle, top)) - 8, 18, color),
         drawing.line(scale(min(low, top)), y + 9, scale(min(high, top)), y + 9, drawing.INK, 2),
         drawing.line(scale(min(low, top)), y + 3, scale(min(low, top)), y + 15, drawing.INK, 2),
@@ -90,12 +91,12 @@ def draw(values: Mapping[str, Any], width: float) -> str:
     parts_drawn = []
     for y, name, color, times in (
         (26.0, "time per output token", drawing.BLUE, got["tpot"]),
-        (84.0, "time to first token", drawing.GREEN, got["ttft"]),
+        (92.0, "time to first token", drawing.GREEN, got["ttft"]),
     ):
         top = 1.05 * times[2]
         parts_drawn += _bar(times, y, drawing.Scale(0, top, 8, width - 16), name, color, top)
     shown = [(name, size, COLORS[k % len(COLORS)]) for k, (name, size) in enumerate(zip(parts(), got["parts"], strict=True)) if size]
-    y = 148.0
+    y = 164.0
     parts_drawn.append(drawing.text(8, y - 8, "what a token's time is made of", bold=True))
     starts, at = [], 0.0
     for _, size, _ in shown:
