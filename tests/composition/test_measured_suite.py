@@ -73,6 +73,15 @@ def test_a_broken_row_makes_the_package_invalid(column: str, cell: str, fault: s
     assert [column, 2, fault] in _faults(tmp_path) or ["row_id", 3, fault] in _faults(tmp_path)
 
 
+def test_torchtitan_is_quoted_whole() -> None:
+    """benchmarks/llama3_h100_202412_torchtitan.md: 18 configurations, throughput and peak memory of each; Table 3, last row."""
+    table = rows("published")
+    table = table[table["source"].str.contains("torchtitan")]
+    assert table["metric"].value_counts().to_dict() == {"tokens/s/GPU": 18, "peak memory": 18}
+    last = table[table["plan"].str.startswith("Table 3: FSDP + torch.compile + Float8")]
+    assert last["value"].to_list() == [8380, 61.8] and set(last["devices"]) == {128}
+
+
 def test_served_batches_carry_the_length_of_every_prompt() -> None:
     if not datasets.available("pipeweave/e2e_real_runs"):
         pytest.skip("pipeweave: set ANALYSIS_DATASETS or run make data")

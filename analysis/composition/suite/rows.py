@@ -263,10 +263,11 @@ def requests() -> pd.DataFrame:
 
 
 def published() -> pd.DataFrame:
-    """Every quoted training figure of data/published, scored elsewhere or not: Megatron, MT-NLG, Llama 3, MaxText, MLPerf, NeMo."""
+    """Every quoted training figure, scored elsewhere or not: Megatron, MT-NLG, Llama 3, MaxText, MLPerf, NeMo, torchtitan."""
     training_rows = read_csv(DATA / "published" / "distributed_training.csv")
     training_rows = training_rows[training_rows["metric"].isin(["iteration_time", "achieved_per_gpu", "time_for_300B_tokens"])]
-    other = read_csv(DATA / "published" / "gpu_tpu_workloads.csv").rename(columns={"chips": "gpus"})
+    quoted = [read_csv(DATA / "published" / "gpu_tpu_workloads.csv"), read_csv(SUITE / "torchtitan.csv")]
+    other = pd.concat(quoted, ignore_index=True).rename(columns={"chips": "gpus"})
     other = other[other["kind"].isin(["measured", "derived"])]
     frame = pd.concat([training_rows, other], ignore_index=True)
     machine = frame["gpus"].astype(str)
@@ -286,7 +287,7 @@ def published() -> pd.DataFrame:
         value=frame["value"],
         unit=frame["unit"],
         cluster=frame["source"].str.slice(0, 40),
-        flags=np.where(frame["source"].str.contains("NeMo long"), "not_scored", ""),
+        flags=np.where(frame["source"].str.contains("NeMo long|torchtitan"), "not_scored", ""),
     )
 
 
