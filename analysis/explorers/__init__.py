@@ -8,8 +8,30 @@ is one file with the same four names, and knows nothing of browsers:
     draw(values, width)      the picture as SVG or HTML text (`drawing`)
     tell(values)             the answer in one sentence, for screen readers and print
 
-- `catalogue`: which explorers there are.
+- `NAMES`: which explorers there are, in the order in which a reader meets them; `explorer(name)` is one of them.
 - `bundle`: at build time, the script that carries the models into the pages, and the explorer as first drawn, by CPython.
 - `page`: in the browser, ties native controls, address bar and drawing together.
 - `stand_ins`: what replaces numpy, compilation, pydantic and files in the page, as far as these models need them.
 """
+
+from __future__ import annotations
+
+from typing import Any
+
+NAMES = (
+    "ask_predictor",
+    "error_composition",
+    "training_planner",
+    "decode_knee",
+    "all_reduce",
+    "systolic_array",
+    "roofline_achieved",
+    "choose_tool",
+)
+
+
+def explorer(name: str) -> Any:
+    """An explorer by name: a module with TITLE, CONTROLS, answer, draw and tell."""
+    if name not in NAMES:
+        raise KeyError(f"no explorer {name!r}; expected one of {', '.join(NAMES)}")
+    return __import__(f"analysis.explorers.{name}", fromlist=["TITLE"])  # importlib would add half a megabyte to the page

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from analysis.explorers.catalogue import NAMES, explorer
+from analysis.explorers import NAMES, explorer
 from analysis.explorers.controls import Choice, defaults, form_html
 from analysis.paths import ROOT
 

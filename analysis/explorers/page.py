@@ -6,7 +6,7 @@ import json
 
 from browser import document, window
 
-from analysis.explorers.catalogue import explorer
+from analysis.explorers import explorer
 from analysis.explorers.controls import Slider, defaults, from_text, to_text
 
 started = {}

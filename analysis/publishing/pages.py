@@ -161,8 +161,7 @@ class Explorer(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """The explorer, or nothing and a warning."""
-        from analysis.explorers import bundle
-        from analysis.explorers.catalogue import NAMES
+        from analysis.explorers import NAMES, bundle
 
         if self.arguments[0] not in NAMES:
             logger.warning("unknown explorer %s", self.arguments[0], location=self.get_location())

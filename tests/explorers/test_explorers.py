@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from analysis.errors import InputError
-from analysis.explorers import all_reduce, controls
-from analysis.explorers.catalogue import NAMES, explorer
+from analysis.explorers import NAMES, all_reduce, controls, explorer
 from analysis.paths import BOOK
 from analysis.publishing.pdf import QUIET, browser
 
