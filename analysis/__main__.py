@@ -13,7 +13,7 @@ from pathlib import Path
 from analysis.paths import CHECKOUT, EXAMPLES
 
 COMMANDS = Path(__file__).parent / "commands"
-OF_THE_REPOSITORY = frozenset(("bench", "book", "build", "check", "claims", "environment", "notebook", "pdf", "trials"))
+OF_THE_REPOSITORY = frozenset(("bench", "book", "build", "check", "claims", "environment", "notebook", "paper", "pdf", "trials"))
 """Commands that work on the repository's own notebooks, pages, ledger and records: a wheel has none of these."""
 PROGRAM = "python -m analysis" if CHECKOUT else "howfast"
 
