@@ -21,6 +21,7 @@ Originals = Mapping[str, Path]
 Tables = Iterator[tuple[str, bytes]]
 
 KEPT_BACK = {
+    "pipeweave": "the expert schedules of L40 and RTX PRO 6000 S, and the FP8 products of its test split (not fetched at all)",
     "vtrain": "multi-node runs of the models of 18.4 and 175 billion parameters",
     "llm_inference_bench": "AMD MI300X and NVIDIA GH200",
     "megatron_bridge": "systems of GB300, and release 26.08",
