@@ -14,6 +14,7 @@ FACE = {
     "predict_batch": "analysis.composition.batch.answers.answers",
     "predict_serving": "analysis.composition.service.answers.answers",
     "predict_one": "analysis.composition.service.waterfall.one",
+    "recommend": "analysis.composition.recommend.choice.one",
     "predict_kernels": "analysis.operators.kernels.cases.answer",
     "predict_collectives": "analysis.networks.case_table.answer_cases",
     "predict_systolic": "analysis.accelerators.systolic.cases.predict_cases",

@@ -102,6 +102,55 @@ def one(
 
 
 @app.command()
+def recommend(
+    questions: Annotated[
+        Path | None, typer.Argument(help="CSV, a question a row, in columns named as these options; without it, one question")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="with a CSV: the questions, in their order, each with its plan behind")] = None,
+    scheduler: Scheduler = "",
+    model: Annotated[str, typer.Option(help="model, such as llama-3.1-70b (serving) or llama3-70b (training)")] = "",
+    devices: Annotated[str, typer.Option(help="GPUs to choose from, such as 'h100_sxm b200_sxm'")] = "",
+    max_gpus: Annotated[int, typer.Option(help="most GPUs: of a replica (8), or of the training run")] = 0,
+    engines: Annotated[str, typer.Option(help="serving frameworks to choose from; empty: vllm sglang trtllm")] = "",
+    precision: Annotated[str, typer.Option(help="bf16, fp8 or nvfp4; empty: as `one` and `training` assume")] = "",
+    input_tokens: Annotated[int, typer.Option(help="prompt length")] = 1024,
+    output_tokens: Annotated[int, typer.Option(help="answer length")] = 1024,
+    requests_per_s: Annotated[float, typer.Option(help="load to carry with as many replicas as that takes; 0: cost a token")] = 0.0,
+    ttft_target_ms: Annotated[float, typer.Option(help="most milliseconds to the first token")] = 0.0,
+    tpot_target_ms: Annotated[float, typer.Option(help="most milliseconds per output token")] = 0.0,
+    sequence_length: Annotated[int, typer.Option(help="training: tokens of a sequence")] = 0,
+    global_batch: Annotated[int, typer.Option(help="training: sequences of a step")] = 0,
+    step_target_s: Annotated[float, typer.Option(help="training: most seconds of a step")] = 0.0,
+    tokens: Annotated[float, typer.Option(help="training: tokens of the run")] = 0.0,
+    days_target: Annotated[float, typer.Option(help="training: most days of the run")] = 0.0,
+    prices: Annotated[str, typer.Option(help="price of a GPU hour, such as 'h100_sxm=2.5 b200_sxm=5'; empty: costs in GPU hours")] = "",
+    sure: Annotated[bool, typer.Option("--sure", help="the upper end of the 90 % interval has to meet the target")] = False,
+) -> None:
+    """The plan (GPU, count, framework, parallelism, clients) that meets a target at least cost; says whether its interval meets it too."""
+    from analysis.composition.recommend.choice import ROWS_A_TASK, answers, one, report
+    from analysis.errors import InputError
+
+    if questions is not None:
+        from analysis.composition.case_files import answer_file
+
+        if out is None:
+            raise InputError("a file of questions needs a file for their answers", key="--out")
+        done, not_done = answer_file(questions, out, answers, scheduler, rows_a_task=ROWS_A_TASK)
+        typer.echo(f"{done} questions answered, {not_done} not, in {out}")
+        return
+    typer.echo(
+        report(
+            one(
+                model=model, devices=devices, max_gpus=max_gpus, engines=engines, precision=precision, input_tokens=input_tokens,
+                output_tokens=output_tokens, requests_per_s=requests_per_s, ttft_target_ms=ttft_target_ms, tpot_target_ms=tpot_target_ms,
+                sequence_length=sequence_length, global_batch=global_batch, step_target_s=step_target_s, tokens=tokens,
+                days_target=days_target, prices=prices, sure=sure,
+            )
+        )
+    )  # fmt: skip
+
+
+@app.command()
 def calibrate(
     sample: Annotated[Path, typer.Argument(help="silicon_sample.csv of aiconfigurator-core 0.12.0")],
     recorded: Annotated[Path, typer.Option(help="folder with row_flags.csv.gz and predictions.csv.gz")] = Path(

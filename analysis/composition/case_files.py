@@ -31,7 +31,9 @@ Answer = Callable[[pd.DataFrame], pd.DataFrame]
 answered. The index of the cases counts rows from the top of the file."""
 
 
-def answer_file(cases: str | Path, out: str | Path, answer: Answer, scheduler: str = "", beside: bool = True) -> tuple[int, int]:
+def answer_file(
+    cases: str | Path, out: str | Path, answer: Answer, scheduler: str = "", beside: bool = True, rows_a_task: int = ROWS_A_TASK
+) -> tuple[int, int]:
     """Answer every row of a file; returns how many were answered and how many not.
 
     Args:
@@ -40,23 +42,26 @@ def answer_file(cases: str | Path, out: str | Path, answer: Answer, scheduler: s
         answer: see `Answer`; importable by name on every worker.
         scheduler: address of a dask scheduler over whose workers the rows are spread; empty: this process.
         beside: the answer has its own columns alone; False: it has those of the cases too, as they are to be written.
+        rows_a_task: rows that a worker of the cluster answers at once.
     Raises:
         InputError: an unreadable table, one without rows, or one that has a column and its `predicted_` name.
     """
     cases, out = Path(cases), Path(out)
     check_output(out, cases)
     try:
-        return _answer(parts(cases), cases, out, answer, scheduler, beside)
+        return _answer(parts(cases), cases, out, answer, scheduler, beside, rows_a_task)
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         if cases.suffix in PARQUET:
             raise InputError(f"is not a Parquet table: {str(error).splitlines()[0]}", path=cases) from None
         whole = read_csv(cases, dtype=str, keep_default_na=False)  # reads short rows, and says what is wrong with a line
-        return _answer([whole], cases, out, answer, scheduler, beside)
+        return _answer([whole], cases, out, answer, scheduler, beside, rows_a_task)
 
 
-def _answer(frames: Iterable[pd.DataFrame], cases: Path, out: Path, answer: Answer, scheduler: str, beside: bool) -> tuple[int, int]:
+def _answer(
+    frames: Iterable[pd.DataFrame], cases: Path, out: Path, answer: Answer, scheduler: str, beside: bool, rows_a_task: int
+) -> tuple[int, int]:
     if scheduler:
-        tasks = [frame.iloc[start : start + ROWS_A_TASK] for frame in frames for start in range(0, len(frame), ROWS_A_TASK)]
+        tasks = [frame.iloc[start : start + rows_a_task] for frame in frames for start in range(0, len(frame), rows_a_task)]
         pairs: Iterable[tuple[pd.DataFrame, pd.DataFrame]] = zip(tasks, sweep(answer, tasks, scheduler=scheduler), strict=True)
     else:
         pairs = ((frame, answer(frame)) for frame in frames)

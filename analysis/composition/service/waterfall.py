@@ -29,6 +29,15 @@ LABELS = {
 }
 
 
+MEAN_LENGTH = 0.9
+"""Mean length of a request over its label: drawn evenly from 0.8 of the label."""
+
+
+def output_tokens_per_s(clients: float, output_tokens: float, ttft_ms: float, tpot_ms: float) -> float:
+    """Output tokens per second of a replica in a closed loop: clients x tokens of a request / its latency (Little's law)."""
+    return 1e3 * clients * MEAN_LENGTH * output_tokens / (ttft_ms + tpot_ms * MEAN_LENGTH * output_tokens)
+
+
 @dataclass(frozen=True)
 class One:
     """One answered question.
@@ -156,8 +165,8 @@ def one(
     if result.raw.status[0]:
         raise InputError(result.raw.status[0], key="model")
     values = {str(name): float(value) for name, value in result.table.iloc[0].drop("status").items()}
-    request_s = 1e-3 * (values["ttft_ms"] + values["tpot_ms"] * 0.9 * output_tokens)
-    values["throughput_tokens_per_s_per_gpu"] = clients * 0.9 * output_tokens / request_s / gpus
+    flow = output_tokens_per_s(clients, output_tokens, values["ttft_ms"], values["tpot_ms"])
+    values["throughput_tokens_per_s_per_gpu"] = flow / gpus
     source = result.raw.tables[0].source
     assumed.append(f"kernel times: {source}; norms and element-wise kernels: one fit over all GPUs")
     return One(case, tuple(assumed), values, breakdown(0, case, result.raw, result.features, parameters))
