@@ -1,22 +1,33 @@
 // On every page: names for buttons that the theme leaves without one, charts in the page's colours, room for charts on phones.
 document.documentElement.classList.add('js-on');
+// What scrolls sideways can be reached by keyboard, and nothing else stops there.
+function reachable() {
+  document.querySelectorAll('.table-scroll, article table.table:not(.result), article .math, article pre, .interactive, figure').forEach(function (d) {
+    var scrolls = d.scrollWidth > d.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(d).overflowX);
+    if (!scrolls) { d.removeAttribute('tabindex'); return; }
+    d.setAttribute('tabindex', '0');
+    if (d.classList.contains('table-scroll')) { d.setAttribute('role', 'region'); d.setAttribute('aria-label', 'Table, scrolls sideways'); }
+  });
+}
 document.addEventListener('DOMContentLoaded', function () {
-  document.querySelectorAll('button.search-button, button.search-button__button, .search-button-field').forEach(function (b) { b.setAttribute('aria-label', 'Search'); });
+  document.querySelectorAll('button.search-button, button.search-button__button, .search-button-field').forEach(function (b) {
+    b.setAttribute('aria-label', b.innerText.replace(/\s+/g, ' ').trim() || 'Search');  // a name holds the words that are seen
+  });
   document.querySelectorAll('button.theme-switch-button').forEach(function (b) { b.setAttribute('aria-label', 'Light or dark'); });
   document.querySelectorAll('nav details > summary').forEach(function (m) {
     var link = m.parentElement.parentElement.querySelector(':scope > a');
     m.setAttribute('aria-label', 'Chapters within ' + (link ? link.textContent.trim() : 'this one'));
   });
-  document.querySelectorAll('nav.prev-next-area, nav[aria-label=pagination]').forEach(function (n) { n.setAttribute('aria-label', 'Previous and next chapter'); });
-  document.querySelectorAll('.table-scroll').forEach(function (d) {
-    if (d.scrollWidth <= d.clientWidth) d.removeAttribute('tabindex');
-    else { d.setAttribute('role', 'region'); d.setAttribute('aria-label', 'Table, scrolls sideways'); }
-  });
+  document.querySelectorAll('nav.prev-next-area').forEach(function (n) { n.setAttribute('aria-label', 'Previous and next chapter'); });
+  reachable();
+  window.addEventListener('resize', reachable);
 });
 window.addEventListener('load', function () {
   function paint() {
+    var dark = document.documentElement.dataset.theme === 'dark';
+    document.documentElement.classList.toggle('dark', dark);  // the sign that DataTables looks for
     if (!window.Plotly) return;
-    var dark = document.documentElement.dataset.theme === 'dark', ink = dark ? '#e6e6e6' : '#222', grid = dark ? '#454a50' : '#ddd';
+    var ink = dark ? '#e6e6e6' : '#222', grid = dark ? '#454a50' : '#ddd';
     document.querySelectorAll('.plotly-graph-div').forEach(function (d) {
       if (!d._fullLayout) return;
       var change = {paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', 'font.color': ink};
@@ -31,7 +42,8 @@ window.addEventListener('load', function () {
       window.Plotly.relayout(d, change);
     });
   }
-  paint();
+  paint(); reachable();
+  document.querySelectorAll('.dt-paging nav').forEach(function (n, k) { n.setAttribute('aria-label', 'Pages of table ' + (k + 1)); });
   new MutationObserver(paint).observe(document.documentElement, {attributes: true, attributeFilter: ['data-theme']});
 });
 window.addEventListener('beforeprint', function () {
