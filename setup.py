@@ -13,6 +13,7 @@ READ = (
     "networks",
     "published",
     "recorded",
+    "schemas",
     "sources",
     "survey",
     "workloads",

@@ -16,6 +16,16 @@ from analysis.documents import construct, parse_yaml, read_text
 from analysis.errors import LONGEST_VALUE, InputError, shown
 
 
+class AlsoWritten:
+    """Annotation of a field that a validator reads in other forms too: what its JSON Schema admits besides the field's own type."""
+
+    def __init__(self, *forms: dict[str, Any]) -> None:
+        self.forms = forms
+
+    def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
+        return {"anyOf": [*self.forms, handler(core_schema)]}
+
+
 class Strict(BaseModel):
     """A model that refuses unknown keys and cannot be changed once read."""
 

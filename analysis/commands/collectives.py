@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from analysis.commands.common.options import Plot, Scheduler, check_plot
+
 COLUMNS = (
     "CSV: backend (Congestion_Unaware, Congestion_Aware), collective (all_reduce, all_gather, reduce_scatter, all_to_all), size_bytes, "
     "topology (Ring, Switch, FullyConnected), npus_per_dim, bandwidth_gib_per_s (of a link), latency_ns, "
@@ -15,7 +17,6 @@ COLUMNS = (
     "preferred_dataset_splits (4), scheduling_policy (LIFO), active_chunks_per_dim (1), queues_per_dim (1), endpoint_delay in ns (10), "
     "local_mem_bw_GBps in 1e9 bytes/s (3350), collective_optimization (localBWAware)"
 )
-Scheduler = Annotated[str, typer.Option(help="address of a dask scheduler over whose workers the rows are spread")]
 app = typer.Typer(help=__doc__, add_completion=False)
 
 
@@ -24,12 +25,18 @@ def main(
     cases: Annotated[Path, typer.Argument(help=COLUMNS)],
     out: Annotated[Path, typer.Option(help="CSV to write: the cases with cycles_max and reason added")],
     scheduler: Scheduler = "",
+    plot: Plot = None,
 ) -> None:
     """Answer each case; one outside the model has an empty cycles_max and its reason."""
     from functools import partial
 
-    from analysis.composition.case_files import answer_file
+    from analysis.composition.case_files import answer_file, read_answers
     from analysis.networks.case_table import answer_cases
 
+    check_plot(plot, cases, out)
     done, not_done = answer_file(cases, out, partial(answer_cases, path=cases), scheduler, beside=False)
     typer.echo(f"{done} cases answered, {not_done} not, in {out}")
+    if plot is not None:
+        from analysis.commands.common import plots
+
+        plots.save(plots.bus_bandwidth(read_answers(out)), plot)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from analysis.commands.common.options import Plot, check_plot
+
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 
 
@@ -31,15 +33,21 @@ def trace(
 @app.command()
 def simulate(
     program: Annotated[Path, typer.Argument(help="static RV64 Linux ELF executable")],
-    design: Annotated[str, typer.Option(help="8w, 6w+ls, rob, lsq, 4w+mem, or the path of a design's YAML file")],
+    design: Annotated[str, typer.Option(help="8w, 6w+ls, rob, lsq, 4w+mem, or a design's YAML file (`data schema core_design`)")],
     out: Annotated[Path, typer.Option(help="CSV file to write: one row of counters")],
     limit: Annotated[int | None, typer.Option(min=1, help="only the first so many instructions")] = None,
     per_instruction: Annotated[Path | None, typer.Option(help=".npz file for the retire cycle of each instruction")] = None,
+    plot: Plot = None,
 ) -> None:
     """Time the program on an out-of-order core: instructions, cycles, IPC, mispredictions, misses."""
-    from analysis.cores.timing.simulate_command import simulate_to_file
+    from analysis.cores.timing.simulate_command import cpi_stack, simulate_to_file
 
+    check_plot(plot, program, design, out, per_instruction)  # type: ignore[arg-type]
     typer.echo(simulate_to_file(program, design, out, limit, per_instruction), err=True)
+    if plot is not None:
+        from analysis.commands.common import plots
+
+        plots.save(plots.cpi_stack({program.stem: cpi_stack(program, design, limit)}), plot)
 
 
 @app.command()

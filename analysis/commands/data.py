@@ -1,7 +1,8 @@
-"""Describe the data package; fetch other people's datasets (make data)."""
+"""Describe the data package; fetch other people's datasets (make data); print the JSON Schema of a configuration."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -34,3 +35,20 @@ def fetch(only: Annotated[list[str] | None, typer.Option(help="only this dataset
         fetch_datasets(others)
     for name in wheels:
         fetch_wheel(name)
+
+
+@app.command()
+def schema(
+    name: Annotated[str, typer.Argument(help="configuration; without it, all are listed")] = "",
+    out: Annotated[Path | None, typer.Option(help="folder to write all into, as NAME.schema.json (data/schemas is one such)")] = None,
+) -> None:
+    """Print the JSON Schema of a configuration: editors complete and check a YAML file by it."""
+    from analysis.commands.common import schemas
+
+    if out is not None:
+        typer.echo(f"{schemas.write(out)} schemas in {out}")
+    elif name:
+        typer.echo(schemas.text(name), nl=False)
+    else:
+        for each, (_, _, read_by) in schemas.MODELS.items():
+            typer.echo(f"{each:14} {read_by}")

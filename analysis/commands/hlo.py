@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from analysis.commands.common.options import Plot, check_plot
+
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 
 Program = Annotated[Path, typer.Argument(help="StableHLO: MLIR text, bytecode or portable artifact, packed with gzip or not")]
@@ -44,21 +46,33 @@ def predict(
     entry: Entry = "",
     part: Part = 0,
     seconds: Seconds = 60,
+    plot: Plot = None,
 ) -> None:
     """Time on a device, with what it is made of, as JSON."""
     import json
 
     from analysis.composition import predict_report, predict_trace
     from analysis.composition.predict import predictions
+    from analysis.errors import InputError
+    from analysis.hardware import devices
     from analysis.tables import write_csv
     from analysis.workloads.hlo.reader import read
 
+    check_plot(plot, file, out)
+    if plot is not None and device == "all":
+        raise InputError("a roofline is of one device, not of all", key="--plot")
     module = read(file, entry=entry or None, part=part, seconds=seconds)
     found = predictions(module, device, fidelity, system or None, f32, None if launch_us is None else launch_us * 1e-6)
     if out is not None:
         write_csv(predict_report.table(found), out)
     if trace is not None:
         predict_trace.write(module, found[0], trace, file.name.split(".")[0])
+    if plot is not None:
+        from analysis.commands.common import plots
+
+        chosen = devices.load(device)
+        peaks = {str(dtype): peak.value for dtype, peak in chosen.peak.items()}
+        plots.save(plots.roofline(predict_report.table(found), peaks, chosen.memory_bandwidth_bytes_per_s, chosen.name), plot)
     answers = [predict_report.as_json(each) for each in found]
     typer.echo(json.dumps(answers[0] if len(answers) == 1 else answers, indent=1))
 

@@ -7,13 +7,15 @@ from typing import Annotated
 
 import typer
 
+from analysis.commands.common.options import Scheduler
+
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 
 CASES = (
     "CSV: op, device, dtype and the sizes of the operator (gemm: M,N,K; attention_prefill, attention_decode, moe, all_reduce, ...; see the "
     "chapter), or op,B,M,N,K,H,device as NeuSight's tables have them for fp32 kernels"
 )
-SPEC = "YAML in the form of data/hardware/devices/*.yaml, for devices of your own"
+SPEC = "YAML in the form of data/hardware/devices/*.yaml, for devices of your own; `data schema devices` prints its keys"
 
 
 @app.command()
@@ -21,7 +23,7 @@ def predict(
     cases: Annotated[Path, typer.Argument(help=CASES)],
     out: Annotated[Path, typer.Option(help="CSV to write: the cases with latency_ms, lower_ms, upper_ms, bound and reason added")],
     device_spec: Annotated[Path | None, typer.Option(help=SPEC)] = None,
-    scheduler: Annotated[str, typer.Option(help="address of a dask scheduler over whose workers the rows are spread")] = "",
+    scheduler: Scheduler = "",
 ) -> None:
     """Predict each case with a 90 % interval; one not covered has an empty result and a reason; status 2 where none is covered."""
     from functools import partial

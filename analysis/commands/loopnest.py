@@ -12,9 +12,9 @@ app = typer.Typer(help=__doc__, add_completion=False)
 
 @app.command()
 def main(
-    arch: Annotated[Path, typer.Option(help="design: YAML as in data/recorded/timeloop/architecture.yaml, or Timeloop's own")],
-    layer: Annotated[Path, typer.Option(help="layer: YAML map of N, C, M, P, Q, R, S, stride, or Timeloop's own problem")],
-    mapping: Annotated[Path, typer.Option(help="loops: YAML as in data/recorded/timeloop/mappings/, or Timeloop's own mapping")],
+    arch: Annotated[Path, typer.Option(help="design: YAML (`data schema arch` prints its keys), or Timeloop's own")],
+    layer: Annotated[Path, typer.Option(help="layer: YAML of N, C, M, P, Q, R, S, stride (`data schema layer`), or Timeloop's own")],
+    mapping: Annotated[Path, typer.Option(help="loops: YAML (`data schema mapping` prints its keys), or Timeloop's own mapping")],
     out: Annotated[Path, typer.Option(help="JSON to write")],
     ert: Annotated[Path | None, typer.Option(help="Timeloop's energy reference table, for a design in its own format")] = None,
     every_step: Annotated[bool, typer.Option(help="walk every iteration, where Timeloop lets the second stand for the rest")] = False,

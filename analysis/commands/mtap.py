@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from analysis.commands.common.options import Plot, check_plot
 from analysis.paths import DATA
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
@@ -16,10 +17,11 @@ RUBRIC, WEIGHTS = DATA / "mtap" / "rubric.yaml", DATA / "mtap" / "weights.yaml"
 
 @app.command()
 def score(
-    files: Annotated[list[Path], typer.Argument(help="evidence files (YAML), one a tool")],
+    files: Annotated[list[Path], typer.Argument(help="evidence files (YAML), one a tool; `data schema evidence` prints their keys")],
     rubric: Annotated[Path, typer.Option(help="the rubric")] = RUBRIC,
     weights: Annotated[Path, typer.Option(help="the weight schemes")] = WEIGHTS,
     out: Annotated[Path | None, typer.Option(help="CSV to write, too")] = None,
+    plot: Plot = None,
 ) -> None:
     """Grade each tool by the rubric and print why; an unknown key, a missing source or an impossible value is refused."""
     import pandas as pd
@@ -27,15 +29,22 @@ def score(
     from analysis.mtap.evidence import read_evidence
     from analysis.mtap.grading import grade_tool
     from analysis.mtap.report import report_table, report_text
-    from analysis.mtap.rubric import read_rubric, read_weights
+    from analysis.mtap.rubric import GRADES, read_rubric, read_weights
     from analysis.tables import write_csv
 
+    check_plot(plot, out, *files)
     rules, schemes = read_rubric(rubric), read_weights(weights)
     read = [read_evidence(path) for path in files]
     graded = [(evidence, grade_tool(evidence, rules)) for evidence in read]
     typer.echo("\n\n".join(report_text(evidence, assessment, rules, schemes) for evidence, assessment in graded))
+    table = pd.concat([report_table(assessment, schemes) for _, assessment in graded], ignore_index=True)
     if out is not None:
-        write_csv(pd.concat([report_table(assessment, schemes) for _, assessment in graded], ignore_index=True), out)
+        write_csv(table, out)
+    if plot is not None:
+        from analysis.commands.common import plots
+
+        titles = {name: f"{name} {dimension.name}" for name, dimension in rules.dimensions.items()}
+        plots.save(plots.grades(table, titles, GRADES), plot)
 
 
 @app.command()

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
+from analysis.commands.common.options import Plot, Scheduler, check_plot
+
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 
 Out = Annotated[Path, typer.Option(help="CSV to write: the cases, in their order, with the answer behind each")]
-Scheduler = Annotated[str, typer.Option(help="address of a dask scheduler over whose workers the rows are spread")]
 
 
 @app.command()
@@ -89,15 +90,18 @@ def one(
     engine: Annotated[str, typer.Option(help="vllm, sglang or trtllm")] = "vllm",
     precision: Annotated[str, typer.Option(help="bf16, fp8 or nvfp4; empty: fp8 where the device has it")] = "",
     expert_parallel: Annotated[int, typer.Option(help="GPUs over which whole experts are spread")] = 1,
-    plot: Annotated[Path | None, typer.Option(help="image file for the waterfall")] = None,
+    plot: Plot = None,
 ) -> None:
     """One question: answer, 90 % interval, what it is made of, what was assumed."""
     from analysis.composition.service import waterfall
 
+    check_plot(plot)
     found = waterfall.one(model, device, gpus, clients, input_tokens, output_tokens, engine, precision, expert_parallel)
     typer.echo(waterfall.report(found))
     if plot is not None:
-        waterfall.draw(found, str(plot))
+        from analysis.commands.common import plots
+
+        plots.save(plots.one_answer(found.parts, found.answer), plot)
         typer.echo(f"waterfall in {plot}")
 
 

@@ -7,29 +7,36 @@ from typing import Annotated
 
 import typer
 
+from analysis.commands.common.options import Plot, check_plot
+
 app = typer.Typer(help=__doc__, add_completion=False)
 
 
 @app.command()
 def main(
     nodes: Annotated[Path, typer.Argument(help="trace: a CSV of nodes, or a Chakra file NAME.0.et with the other ranks beside it")],
-    network: Annotated[Path, typer.Option(help="YAML with the keys of the columns of collectives.csv, peak_TFLOPS and groups")],
+    network: Annotated[
+        Path,
+        typer.Option(help="YAML: columns of `collectives`, peak_TFLOPS and groups (`data schema network`)"),
+    ],
     out: Annotated[Path, typer.Option(help="CSV to write: rank, cycles, exposed_comm_cycles, gpu_cycles, comm_cycles")],
     timeline: Annotated[Path | None, typer.Option(help="CSV to write besides: start and end of every node")] = None,
     system: Annotated[Path | None, typer.Option(help="ASTRA-sim's system JSON; --network is then ASTRA-sim's own network YAML")] = None,
     groups: Annotated[Path | None, typer.Option(help="with --system: JSON of process groups")] = None,
     backend: Annotated[str, typer.Option(help="with --system: Congestion_Unaware or Congestion_Aware")] = "Congestion_Unaware",
     perfetto: Annotated[Path | None, typer.Option(help="JSON to write besides: the timeline, for ui.perfetto.dev")] = None,
+    plot: Plot = None,
 ) -> None:
     """Replay the trace; the answer is ASTRA-sim's to the cycle."""
     from analysis.networks.native import read_native
     from analysis.networks.network_file import read_network
     from analysis.networks.replay import prepare, replay
-    from analysis.networks.timeline import perfetto_bytes
+    from analysis.networks.timeline import gantt, perfetto_bytes
     from analysis.networks.trace import read_groups, read_nodes
     from analysis.tables import write_atomic, write_csv
     from analysis.workloads.chakra.traces import read_trace
 
+    check_plot(plot, nodes, network, out, timeline, perfetto)
     algorithms = None
     if system is None:
         net, peak, members = read_network(network)
@@ -43,4 +50,8 @@ def main(
         write_csv(result.timeline, timeline)
     if perfetto is not None:
         write_atomic(perfetto, perfetto_bytes(result.timeline))
+    if plot is not None:
+        from analysis.commands.common import plots
+
+        plots.save(plots.replayed(result.timeline, gantt), plot)
     typer.echo(f"{len(result.ranks)} ranks, {int(result.ranks['cycles'].max())} cycles ({result.method}), in {out}")

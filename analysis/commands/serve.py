@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from analysis.commands.common.options import Plot, check_plot
+
 app = typer.Typer(help=__doc__, add_completion=False)
 
 
@@ -39,20 +41,26 @@ def replay(
 
 @app.command()
 def simulate(
-    config: Annotated[Path, typer.Argument(help="YAML: requests, scheduler, limits, steps, replicas, routing; or VIDUR's own .json")],
+    config: Annotated[
+        Path,
+        typer.Argument(help="YAML: requests, scheduler, steps, ... (`data schema serve` prints all keys); or VIDUR's own .json"),
+    ],
     out: Annotated[Path, typer.Option(help="folder for requests.csv, batches.csv and summary.csv")],
     steps: Annotated[Path | None, typer.Option(help="with VIDUR's .json: recorded batches that give the step times")] = None,
     fit: Annotated[bool, typer.Option(help="fit a linear step time to --steps; --no-fit uses the recorded times in order")] = True,
+    plot: Plot = None,
 ) -> None:
     """Simulate what the configuration describes; writes requests, batches and a summary."""
     from analysis.errors import InputError
     from analysis.serving.configuration import read_configuration, summary_table
     from analysis.serving.step_time.linear import read_fit
     from analysis.serving.steps import read_recorded
+    from analysis.serving.tables import batches_table, requests_table
     from analysis.serving.vidur.config import read_vidur, simulate_vidur
     from analysis.serving.vidur.replay import write_run
     from analysis.tables import write_csv
 
+    check_plot(plot, config, steps)
     if (config.suffix == ".json") != (steps is not None):
         raise InputError("expected with VIDUR's .json, which has no step times, and with nothing else", key="--steps")
     if steps is not None:
@@ -63,6 +71,10 @@ def simulate(
     write_run(result, out)
     summary = summary_table(result, slo)
     write_csv(summary, out / "summary.csv")
+    if plot is not None:
+        from analysis.commands.common import plots
+
+        plots.save(plots.serving_run(requests_table(result), batches_table(result), slo), plot)
     typer.echo(f"{len(result.requests)} requests, {int(result.replicas['batches'].sum())} batches, in {out}")
     for name, value, unit in summary.itertuples(index=False):
         typer.echo(f"  {name:<22} {value:>14.6g} {unit}")
@@ -74,6 +86,7 @@ def capacity(
     slo: Annotated[list[str], typer.Option(help="bound, such as ttft_p99=0.5 or e2e_mean=2 (seconds); may be given several times")],
     tolerance: Annotated[float, typer.Option(help="relative width of the rates' bracket at which the search ends")] = 0.01,
     out: Annotated[Path | None, typer.Option(help="folder for capacity.csv, every rate tried")] = None,
+    plot: Plot = None,
 ) -> None:
     """Largest rate of requests that meets all bounds, by bisection on the same requests."""
     import pandas as pd
@@ -83,6 +96,7 @@ def capacity(
     from analysis.serving.configuration import read_configuration
     from analysis.tables import write_csv
 
+    check_plot(plot, config)
     bounds = [read_bound(text) for text in slo]
     configuration = read_configuration(config)
     requests = configuration.config.requests.draw(config.parent)
@@ -90,6 +104,10 @@ def capacity(
     tries = pd.DataFrame([{"rate_per_s": t.rate_per_s, "met": t.met, **{f"{n}_s": v for n, v in t.values_s.items()}} for t in found.tries])
     if out is not None:
         write_csv(tries, out / "capacity.csv")
+    if plot is not None:
+        from analysis.commands.common import plots
+
+        plots.save(plots.rates_tried(tries, {bound.name: bound.most_s for bound in bounds}), plot)
     for name, value in (("rate_per_s", found.rate_per_s), ("above_per_s", found.above_per_s)):
         typer.echo(f"  {name:<22} {value:>14.6g} 1/s")
     typer.echo(f"  {'bound_by':<22} {', '.join(found.bound_by) or 'nothing':>14}")

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-Scheduler = Annotated[str, typer.Option(help="address of a dask scheduler over whose workers the rows are spread")]
+from analysis.commands.common.options import Scheduler
+
 app = typer.Typer(help=__doc__, add_completion=False)
 
 

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 import typer.core
 
+from analysis.commands.common.options import Plot, check_plot
+
 
 class _ConfigFirst(typer.core.TyperGroup):
     """`train CONFIG.yaml` runs the step; `train search CLUSTER.yaml` the search."""
@@ -23,9 +25,10 @@ app = typer.Typer(help="Predict training steps of transformers.", cls=_ConfigFir
 
 @app.command()
 def step(
-    config: Annotated[Path, typer.Argument(help="model, system, plan and software (YAML)")],
+    config: Annotated[Path, typer.Argument(help="model, system, plan and software (YAML); `data schema train` prints its keys")],
     out: Annotated[Path | None, typer.Option(help="write the prediction as JSON")] = None,
     trace: Annotated[Path | None, typer.Option(help="write the pipeline schedule for Perfetto (JSON)")] = None,
+    plot: Plot = None,
 ) -> None:
     """Predict one training step (the word `step` may be left out)."""
     from analysis.configs import read_yaml
@@ -34,6 +37,7 @@ def step(
     from analysis.training.plan import Training
     from analysis.training.step import predict_training
 
+    check_plot(plot, config, out, trace)
     training = read_yaml(config, Training)
     prediction = predict_training(training)
     typer.echo(report.text(training, prediction))
@@ -41,11 +45,15 @@ def step(
         write_atomic(out, report.as_json(training, prediction).encode())
     if trace:
         write_atomic(trace, report.trace(training).encode())
+    if plot is not None:
+        from analysis.commands.common import plots
+
+        plots.save(plots.training_step(*report.pictured(training, prediction)), plot)
 
 
 @app.command()
 def search(
-    cluster: Annotated[Path, typer.Argument(help="model, system and what to try (YAML)")],
+    cluster: Annotated[Path, typer.Argument(help="model, system and what to try (YAML); `data schema train_search` prints its keys")],
     out: Annotated[Path, typer.Option(help="every plan, fastest first (CSV)")],
 ) -> None:
     """Time every plan of a cluster; those that cannot run keep their reason."""

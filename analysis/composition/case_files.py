@@ -88,6 +88,11 @@ def _beside(frame: pd.DataFrame, answers: pd.DataFrame, cases: Path) -> pd.DataF
     return pd.concat([frame.reset_index(drop=True), answers.reset_index(drop=True)], axis=1)
 
 
+def read_answers(out: str | Path) -> pd.DataFrame:
+    """The table that `answer_file` wrote."""
+    return pd.read_parquet(out) if Path(out).suffix in PARQUET else read_csv(out)
+
+
 def parts(path: Path) -> Iterator[pd.DataFrame]:
     """The rows of a table, every cell as text, a part at a time.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
@@ -45,6 +45,12 @@ class Links(Strict):
     ici: Link | None = None
 
 
+def _as_in_a_file(schema: dict[str, Any]) -> None:
+    """A file's key is the device's name, and its `source` is that of all numbers that name none."""
+    schema["properties"]["source"] = {"type": "string", "description": "of all numbers that name none"}
+    schema["required"].remove("name")
+
+
 class Device(Strict):
     """One accelerator; every number is a `Quantity` in SI base units, with plain-float properties beside it.
 
@@ -60,6 +66,8 @@ class Device(Strict):
         tdp: board power limit (W).
         links: see `Links`.
     """
+
+    model_config = ConfigDict(json_schema_extra=_as_in_a_file)
 
     name: str
     aliases: tuple[str, ...] = ()

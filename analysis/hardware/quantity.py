@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, model_validator
 
 from analysis import units
-from analysis.configs import Strict
+from analysis.configs import AlsoWritten, Strict
 
 
 class Quantity(Strict):
@@ -40,6 +40,19 @@ class Quantity(Strict):
         return (self.high - self.low) / self.value if self.value else 0.0
 
 
+_NUMBER = {"type": ["string", "number"]}
+AS_WRITTEN = AlsoWritten(
+    _NUMBER,
+    {
+        "type": "object",
+        "properties": {"value": _NUMBER, "low": _NUMBER, "high": _NUMBER, "source": {"type": "string"}, "note": {"type": "string"}},
+        "required": ["value"],
+        "additionalProperties": False,
+    },
+)
+"""A quantity in a file: `80 GB`, where the device names the source of all its numbers, or with a source of its own."""
+
+
 def _reader(dimension: str) -> Any:
     def read(raw: Any) -> Any:
         if isinstance(raw, Quantity):
@@ -58,12 +71,12 @@ def _reader(dimension: str) -> Any:
     return BeforeValidator(read)
 
 
-FlopRate = Annotated[Quantity, _reader("flop/s")]
-Bytes = Annotated[Quantity, _reader("bytes")]
-ByteRate = Annotated[Quantity, _reader("bytes/s")]
-Frequency = Annotated[Quantity, _reader("hz")]
-Power = Annotated[Quantity, _reader("w")]
-Count = Annotated[Quantity, _reader("1")]
+FlopRate = Annotated[Quantity, _reader("flop/s"), AS_WRITTEN]
+Bytes = Annotated[Quantity, _reader("bytes"), AS_WRITTEN]
+ByteRate = Annotated[Quantity, _reader("bytes/s"), AS_WRITTEN]
+Frequency = Annotated[Quantity, _reader("hz"), AS_WRITTEN]
+Power = Annotated[Quantity, _reader("w"), AS_WRITTEN]
+Count = Annotated[Quantity, _reader("1"), AS_WRITTEN]
 
 
 def with_default_source(raw: Any, source: str | None) -> Any:

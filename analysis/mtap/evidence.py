@@ -9,7 +9,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from analysis.configs import Strict, read_yaml
+from analysis.configs import AlsoWritten, Strict, read_yaml
 from analysis.paths import ROOT
 
 SOURCE_FORMS = "https://..., doi:..., document: <section>, run: <machine, date, command>, or a file under data/"
@@ -51,7 +51,7 @@ class Item(Sourced, Generic[Value]):
     where sources or cases differ; `kind` says how the value was come by.
     """
 
-    value: Annotated[Value | None, BeforeValidator(_known)]
+    value: Annotated[Value | None, BeforeValidator(_known), AlsoWritten({"const": "unknown"})]
     range: tuple[float, float] | None = None
     kind: Literal["measured", "cited", "inspected", "stated", "derived"] = "cited"
 

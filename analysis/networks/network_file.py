@@ -8,26 +8,31 @@ relative to the YAML file or to the current folder).
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
-from analysis.configs import Strict, read_yaml
+from analysis.configs import AlsoWritten, Strict, read_yaml
 from analysis.documents import is_file, read_text
 from analysis.errors import InputError
 from analysis.networks.cases import RECORDED_AS, Network, check_network
 from analysis.networks.trace import read_groups
+
+JOINED = AlsoWritten({"type": ["string", "number"]})
+"""One value, or several joined by `x` or `+`."""
 
 
 class NetworkFile(Strict):
     """What the file may say. Columns that describe a single collective or its result are accepted and not used: the trace says them."""
 
     backend: str
-    topology: tuple[str, ...]
-    npus_per_dim: tuple[int, ...]
-    bandwidth_gib_per_s: tuple[float, ...] = Field(validation_alias=AliasChoices("bandwidth_gib_per_s", "bandwidth_GBps"))
-    latency_ns: tuple[float, ...]
-    algorithm_per_dim: tuple[str, ...] = ()
+    topology: Annotated[tuple[str, ...], JOINED]
+    npus_per_dim: Annotated[tuple[int, ...], JOINED]
+    bandwidth_gib_per_s: Annotated[tuple[float, ...], JOINED] = Field(
+        validation_alias=AliasChoices("bandwidth_gib_per_s", "bandwidth_GBps")
+    )
+    latency_ns: Annotated[tuple[float, ...], JOINED]
+    algorithm_per_dim: Annotated[tuple[str, ...], JOINED] = ()
     npus: int | None = None
     preferred_dataset_splits: int = Network.preferred_dataset_splits
     scheduling_policy: str = Network.scheduling_policy

@@ -34,7 +34,7 @@ def text(training: Training, prediction: StepPrediction) -> str:
     memory = prediction.memory.as_dict()
     lines += ["", f"{'memory':<14}{'GiB':>12}{'share':>9}"]
     lines += [f"{name:<14}{value / 2**30:>12.3f}{value / memory['total']:>9.1%}" for name, value in memory.items() if name != "stage"]
-    room = training.machine().load_device().memory_bytes - RESERVE_BYTES
+    room = room_bytes(training)
     verdict = "fits" if memory["total"] <= room else "DOES NOT FIT"
     lines += ["", f"{verdict}: {memory['total'] / 2**30:.1f} GiB of {room / 2**30:.1f} GiB that a {training.machine().device} leaves"]
     return "\n".join(lines)
@@ -46,7 +46,7 @@ def as_json(training: Training, prediction: StepPrediction) -> str:
         "config": training.model_dump(),
         "time_s": prediction.time.as_dict(),
         "memory_bytes": prediction.memory.as_dict(),
-        "fits": prediction.memory.total <= training.machine().load_device().memory_bytes - RESERVE_BYTES,
+        "fits": prediction.memory.total <= room_bytes(training),
         "roofline_s": roofline_s(training.shape(), training.plan, training.software, training.machine()),
         "model_flop": prediction.model_flop,
         "mfu": prediction.mfu,
@@ -56,6 +56,18 @@ def as_json(training: Training, prediction: StepPrediction) -> str:
         "backward_s": prediction.backward_s,
     }
     return json.dumps(content, indent=1) + "\n"
+
+
+def room_bytes(training: Training) -> float:
+    """Memory that a device of the run's machine leaves (bytes)."""
+    return training.machine().load_device().memory_bytes - RESERVE_BYTES
+
+
+def pictured(training: Training, prediction: StepPrediction) -> tuple[dict[str, float], dict[str, float], float, list[schedule.Task]]:
+    """Parts of the time (s) and of the memory (bytes), each without the total, the room for them (bytes), and the schedule."""
+    time_s = {name: value for name, value in prediction.time.as_dict().items() if name != "total"}
+    memory = {name: value for name, value in prediction.memory.as_dict().items() if name not in ("total", "stage")}
+    return time_s, memory, room_bytes(training), tasks(training)
 
 
 def tasks(training: Training) -> list[schedule.Task]:

@@ -15,10 +15,10 @@ from analysis.accelerators.loopnest.evaluation import evaluate
 from analysis.accelerators.loopnest.mapping import Loop, Mapping, read_mapping
 from analysis.accelerators.loopnest.problem import convolution
 from analysis.accelerators.mapper.best_mapping import best_mapping
-from analysis.accelerators.mapper.progress import Progress
 from analysis.accelerators.timeloop.architecture import energy_table, read_design
 from analysis.accelerators.timeloop.files import read_constrained, read_mapped, read_problem
 from analysis.accelerators.timeloop.yaml_tree import File, is_native, split_name
+from analysis.commands.common.progress import Progress
 from analysis.errors import InputError
 from analysis.paths import DATA
 

@@ -3,5 +3,4 @@
 - `space`: the mappings that a design allows; `best_mapping`: the search as callers use it; `random_search`: random, annealing, genetic.
 - `search`: branch and bound, compiled, with `bound` (the least a tiling can cost), `inner` (everything inside the two outermost levels)
   and `orders` (loop orders that need to be visited).
-- `progress`: the bar on standard error.
 """

@@ -203,31 +203,6 @@ def grid(questions: Sequence[Mapping[str, Any]], library: Any = None) -> pd.Data
     return pd.DataFrame(rows)
 
 
-def draw(found: One, path: str) -> None:
-    """Waterfall of one answer's time per output token, with its interval, into an image file."""
-    import matplotlib.pyplot as plt
-
-    from analysis.publishing import theme
-
-    theme.apply()
-    fig, ax = theme.figure(width="full", height=3.0)
-    rows = found.parts[found.parts["target"] == "tpot"]
-    start = 0.0
-    for k, size in enumerate(rows["ms"]):
-        ax.barh(k, size, left=start, color=theme.COLORS[0 if size >= 0 else 1])
-        ax.text(start + max(size, 0.0), k, f" {size:+.2f}", va="center", fontsize=7)
-        start += size
-    count = len(rows)
-    low, high = found.answer["tpot_lower_ms"], found.answer["tpot_upper_ms"]
-    ax.barh(count, start, color=theme.COLORS[2])
-    ax.errorbar(start, count, xerr=[[start - low], [high - start]], color="black", capsize=3)
-    ax.set_yticks(range(count + 1), [*rows["part"], "answer, 90 % interval"])
-    ax.invert_yaxis()
-    ax.set_xlabel("time per output token (ms)")
-    fig.savefig(path)
-    plt.close(fig)
-
-
 def report(found: One) -> str:
     """The answer as text."""
     a = found.answer

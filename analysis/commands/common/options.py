@@ -1,0 +1,32 @@
+"""Options that mean the same in every command that has them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Scheduler = Annotated[str, typer.Option(help="address of a dask scheduler over whose workers the work is spread")]
+Plot = Annotated[Path | None, typer.Option(help="picture of the answer to write: .png, .svg or .pdf")]
+
+FORMATS = (".png", ".svg", ".pdf")
+
+
+def check_plot(plot: Path | None, *others: str | Path | None) -> None:
+    """Tell before the work begins what would keep its picture from being written.
+
+    Args:
+        plot: file to write; None: no picture is asked for.
+        others: files that the command reads or writes besides.
+    Raises:
+        InputError: another format, or a place that cannot be written.
+    """
+    from analysis.errors import InputError
+    from analysis.tables import check_output
+
+    if plot is None:
+        return
+    if plot.suffix.lower() not in FORMATS:
+        raise InputError(f"expected a name that ends in {', '.join(FORMATS)}, got {plot.name!r}", key="--plot")
+    check_output(plot, *(other for other in others if other is not None))

@@ -1,0 +1,306 @@
+"""Pictures of what a command answers: each function takes the answer as plain tables and gives a figure in the book's style."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis.errors import InputError
+from analysis.publishing import theme
+from analysis.tables import write_atomic
+
+MOST_SERIES = 8
+MOST_RANKS = 16
+METADATA: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+
+
+def save(figure: Figure, plot: Path) -> None:
+    """Write a figure, whole or not at all, in the format of its name; the same figure gives the same bytes."""
+    suffix, stream = plot.suffix.lower(), io.BytesIO()
+    figure.savefig(stream, format=suffix[1:], metadata=METADATA[suffix])
+    plt.close(figure)
+    write_atomic(plot, stream.getvalue())
+
+
+def _figure(height: float, rows: int = 1) -> tuple[Figure, Any]:
+    theme.apply()
+    return theme.figure("full", height, rows=rows)
+
+
+def waterfall(axes: Axes, parts: Mapping[str, float], whole: str, unit: str, interval: tuple[float, float] | None = None) -> None:
+    """Parts that add up, one below the other, and their sum.
+
+    Args:
+        axes: where to draw.
+        parts: size by name; negative ones go back.
+        whole: name of the sum.
+        unit: of all.
+        interval: of the sum.
+    """
+    start = 0.0
+    for k, size in enumerate(parts.values()):
+        axes.barh(k, size, left=start, color=theme.COLORS[0 if size >= 0 else 1])
+        axes.text(start + max(size, 0.0), k, f" {size:+.3g}", va="center", fontsize=7)
+        start += size
+    axes.barh(len(parts), start, color=theme.COLORS[2])
+    if interval is None:
+        axes.text(start, len(parts), f" {start:.4g}", va="center", fontsize=7)
+    else:
+        low, high = interval
+        axes.errorbar(start, len(parts), xerr=[[max(start - low, 0.0)], [max(high - start, 0.0)]], color="black", capsize=3)
+    axes.set_yticks(range(len(parts) + 1), [*parts, whole])
+    axes.invert_yaxis()
+    axes.margins(x=0.1)
+    axes.set_xlabel(unit)
+
+
+def one_answer(parts: pd.DataFrame, answer: Mapping[str, float]) -> Figure:
+    """Waterfall of one served model's time per output token and time to first token, with their 90 % intervals (ms).
+
+    Args:
+        parts: target (tpot, ttft), part, ms.
+        answer: tpot_lower_ms, tpot_upper_ms, ttft_lower_ms, ttft_upper_ms.
+    """
+    fig, axes = _figure(4.6, rows=2)
+    for axis, target, unit in zip(axes, ("tpot", "ttft"), ("time per output token (ms)", "time to first token (ms)"), strict=True):
+        rows = parts[parts["target"] == target]
+        interval = answer[f"{target}_lower_ms"], answer[f"{target}_upper_ms"]
+        waterfall(axis, dict(zip(rows["part"], rows["ms"], strict=True)), "answer, 90 % interval", unit, interval)
+    return fig
+
+
+def training_step(time_s: Mapping[str, float], memory_bytes: Mapping[str, float], room_bytes: float, tasks: Sequence[Any]) -> Figure:
+    """A training step: where its time goes, what fills the memory of a device, and the schedule of the pipeline.
+
+    Args:
+        time_s: parts of the step (s), without their total; parts of zero are left out.
+        memory_bytes: parts of the fullest stage's memory (bytes), without their total.
+        room_bytes: memory that a device leaves.
+        tasks: `training.schedule.Task`s.
+    """
+    stages = max(task.stage for task in tasks) + 1
+    theme.apply()
+    fig, axes = plt.subplots(3, 1, figsize=(theme.WIDTHS["full"], 4.6 + 0.22 * stages), height_ratios=[2.6, 0.9, 0.5 + 0.2 * stages])
+    waterfall(axes[0], {name: size for name, size in time_s.items() if size}, "step", "time (s)")
+    start = 0.0
+    for k, (name, size) in enumerate((name, size) for name, size in memory_bytes.items() if size):
+        axes[1].barh(0, size / 2**30, left=start, label=name, color=theme.COLORS[k % 8], hatch="//" if k > 7 else None)
+        start += size / 2**30
+    axes[1].axvline(room_bytes / 2**30, color="black", linestyle="--")
+    axes[1].text(room_bytes / 2**30, 0.45, " what the device leaves", va="bottom", ha="right", fontsize=7)
+    axes[1].set(yticks=[], xlabel="memory of the fullest device (GiB)")
+    axes[1].legend(ncols=6, loc="upper left", bbox_to_anchor=(0.0, 1.6), fontsize=7, handlelength=1.2, columnspacing=1.0)
+    for phase, color in (("forward", theme.COLORS[5]), ("backward", theme.COLORS[4])):
+        for stage in range(stages):
+            spans = [(task.start_s, task.end_s - task.start_s) for task in tasks if (task.stage, task.phase) == (stage, phase)]
+            label = phase if stage == 0 else None
+            axes[2].broken_barh(spans, (stage - 0.42, 0.84), facecolor=color, edgecolor="white", linewidth=0.3, label=label)
+    microbatches = 1 + max(task.microbatch for task in tasks)
+    axes[2].set(yticks=range(stages), ylabel="stage", xlabel=f"time of the pipeline (s), {microbatches} microbatches")
+    axes[2].invert_yaxis()
+    axes[2].legend(ncols=2, loc="lower left", bbox_to_anchor=(0.0, 1.0))
+    return fig
+
+
+def serving_run(requests: pd.DataFrame, batches: pd.DataFrame, bounds: Mapping[str, float]) -> Figure:
+    """A simulated run over time: requests that wait and run, time to first token, time per output token.
+
+    Args:
+        requests: `requests.csv` of a run; batches: its `batches.csv`.
+        bounds: ttft_s and tpot_s, where there are any; drawn as lines.
+    """
+    fig, axes = _figure(5.0, rows=3)
+    for name, column, color in (("waiting", "num_waiting", theme.COLORS[1]), ("in the batch", "size", theme.COLORS[0])):
+        wide = batches.pivot_table(index="t_sched", columns="replica", values=column, aggfunc="last").ffill().fillna(0.0)
+        axes[0].step(wide.index, wide.sum(axis=1), where="post", color=color, label=name, linewidth=1)
+    axes[0].set_ylabel("requests")
+    axes[0].legend(ncols=2, loc="lower left", bbox_to_anchor=(0.0, 1.0))
+    series = (("ttft", "ttft_s", "arrived_at", "time to first token (s)"), ("tpot_nm1", "tpot_s", "completed_at", "per output token (s)"))
+    for axis, (column, bound, at, label) in zip(axes[1:], series, strict=True):
+        axis.plot(requests[at], requests[column], ".", markersize=3, color=theme.COLORS[0])
+        if bound in bounds:
+            axis.axhline(bounds[bound], color=theme.COLORS[1], linestyle="--", label=f"bound {bounds[bound]:g} s")
+            axis.legend(loc="upper left")
+        axis.set_ylabel(label)
+        axis.set_ylim(bottom=0)
+        axis.set_xlabel("arrival (s)" if at == "arrived_at" else "completion (s)")
+    return fig
+
+
+def rates_tried(tries: pd.DataFrame, bounds: Mapping[str, float]) -> Figure:
+    """Every rate of a capacity search: each bounded latency over the rate, and the bound.
+
+    Args:
+        tries: rate_per_s, met, and a column NAME_s for each bound.
+        bounds: seconds by NAME.
+    """
+    fig, axis = _figure(3.0)
+    ordered = tries.sort_values("rate_per_s")
+    for k, (name, bound) in enumerate(bounds.items()):
+        axis.plot(ordered["rate_per_s"], ordered[f"{name}_s"] / bound, marker=theme.MARKERS[k % 8], label=f"{name}, bound {bound:g} s")
+    axis.axhline(1.0, color="black", linestyle="--", linewidth=1)
+    axis.set(xlabel="requests per second", ylabel="latency / its bound", xscale="log", yscale="log")
+    axis.legend()
+    return fig
+
+
+def bus_bandwidth(answers: pd.DataFrame) -> Figure:
+    """Bus bandwidth of collectives by size, as nccl-tests defines it, a line for each collective on each network.
+
+    `bus = size (n-1)/n / time`, twice that for an all-reduce; for an all-gather size is what all NPUs put in together.
+    Source: github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md.
+
+    Args:
+        answers: cases of `collectives` with `cycles_max` (ns); rows without an answer are left out.
+    Raises:
+        InputError: no row has an answer.
+    """
+    rows = answers[answers["cycles_max"].fillna(0).astype(float) > 0]
+    if rows.empty:
+        raise InputError("no case has an answer to draw", key="--plot")
+    npus = rows["npus_per_dim"].astype(str).map(lambda text: int(np.prod([int(part) for part in text.split("x")])))
+    size = rows["size_bytes"].astype(float)
+    gathered = rows["collective"].eq("all_gather")
+    moved = size * (npus - 1) / npus * np.where(gathered, npus, 1) * np.where(rows["collective"].eq("all_reduce"), 2, 1)
+    kinds = [c for c in ("collective", "topology", "npus_per_dim", "algorithm_per_dim", "backend") if c in rows]
+    no_setting = (*kinds, "size_bytes", "cycles_max", "cycles_max_given", "reason", "npus")
+    others = [c for c in rows if c not in no_setting and rows[c].nunique() > 1]
+    table = rows.assign(bus=moved / rows["cycles_max"].astype(float), x=size)
+    fig, axis = _figure(3.4)
+    groups = list(table.groupby([*kinds, *others], sort=False))
+    for k, (key, part) in enumerate(groups[:MOST_SERIES]):
+        part = part.sort_values("x")
+        axis.plot(part["x"], part["bus"], marker=theme.MARKERS[k], color=theme.COLORS[k], label=", ".join(str(cell) for cell in key))
+    axis.set(xscale="log", yscale="log", xlabel="size (bytes)", ylabel="bus bandwidth (1e9 bytes/s)")
+    more = f"and {len(groups) - MOST_SERIES} more, not drawn" if len(groups) > MOST_SERIES else None
+    axis.legend(title=more, loc="lower left", bbox_to_anchor=(0.0, 1.0), fontsize=7)
+    return fig
+
+
+def replayed(timeline: pd.DataFrame, gantt: Callable[..., None]) -> Figure:
+    """Gantt chart of a replayed trace, the first `MOST_RANKS` ranks.
+
+    Args:
+        timeline: of `networks.replay.Replay`.
+        gantt: `networks.timeline.gantt`.
+    """
+    ranks = sorted(timeline["rank"].unique().tolist())
+    drawn = ranks[:MOST_RANKS]
+    fig, axis = _figure(0.8 + 0.36 * len(drawn))
+    gantt(axis, timeline, drawn, (theme.COLORS[0], theme.COLORS[1]))
+    if len(ranks) > len(drawn):
+        axis.set_title(f"ranks {drawn[0]} to {drawn[-1]} of {len(ranks)}")
+    return fig
+
+
+def roofline(table: pd.DataFrame, peaks_flop_per_s: Mapping[str, float], bandwidth_bytes_per_s: float, device: str) -> Figure:
+    """Classes of operators or kernels under the roofs of a device; those without arithmetic are named below the legend.
+
+    Args:
+        table: rows of `predict_report.table` of one device: fidelity, class, seconds, flop, bytes.
+        peaks_flop_per_s: by data type; bandwidth_bytes_per_s: of its memory.
+        device: its name.
+    Raises:
+        InputError: no class has both arithmetic and time.
+    """
+    rows = table[~table["class"].isin(["all", "launch", "communication"])]
+    drawn = rows[(rows["flop"] > 0) & (rows["bytes"] > 0) & (rows["seconds"] > 0)]
+    if drawn.empty:
+        raise InputError("no class of operators has arithmetic, bytes and time to draw", key="--plot")
+    intensity, reached = drawn["flop"] / drawn["bytes"], drawn["flop"] / drawn["seconds"]
+    fig, axis = _figure(3.6)
+    ridge = max(peaks_flop_per_s.values()) / bandwidth_bytes_per_s
+    x = np.geomspace(min(intensity.min(), 1.0) / 2, max(intensity.max(), ridge) * 4, 200)
+    by_peak: dict[float, list[str]] = {}
+    for dtype, peak in peaks_flop_per_s.items():
+        by_peak.setdefault(peak, []).append(dtype)
+    for peak, dtypes in by_peak.items():
+        axis.plot(x, np.minimum(peak, x * bandwidth_bytes_per_s), color="#999999", linewidth=0.8)
+        axis.text(x[-1], peak, f"{', '.join(dtypes)} ", ha="right", va="bottom", fontsize=6, color="#555555")
+    classes = list(dict.fromkeys(drawn["class"]))
+    fidelities = list(dict.fromkeys(drawn["fidelity"]))
+    share = drawn["seconds"] / drawn.groupby("fidelity")["seconds"].transform("sum")
+    for fidelity, kind, a, b, part in zip(drawn["fidelity"], drawn["class"], intensity, reached, share, strict=True):
+        k, marker = classes.index(kind), theme.MARKERS[fidelities.index(fidelity) % 8]
+        label = f"{kind}{f', {fidelity}' if len(fidelities) > 1 else ''}: {part:.0%} of the time"
+        axis.plot(a, b, marker, color=theme.COLORS[k % 8], markersize=4 + 8 * part**0.5, label=label)
+    axis.set(xscale="log", yscale="log", xlabel="arithmetic intensity (FLOP/byte)", ylabel="FLOP/s", title=device)
+    idle = [kind for kind in dict.fromkeys(rows["class"]) if kind not in classes]
+    axis.legend(title=f"without arithmetic: {', '.join(idle)}" if idle else None, loc="lower right", fontsize=7, title_fontsize=7)
+    return fig
+
+
+def energy_by_level(energy_j: Mapping[str, float], cycles: int) -> Figure:
+    """Energy of a mapping by level of the design.
+
+    Args:
+        energy_j: by level, the arithmetic too.
+        cycles: that it takes.
+    """
+    fig, axis = _figure(0.9 + 0.3 * len(energy_j))
+    total = sum(energy_j.values())
+    axis.barh(range(len(energy_j)), [energy * 1e6 for energy in energy_j.values()], color=theme.COLORS[0])
+    for k, energy in enumerate(energy_j.values()):
+        axis.text(energy * 1e6, k, f" {energy / total:.1%}" if total else "", va="center", fontsize=7)
+    axis.set_yticks(range(len(energy_j)), list(energy_j))
+    axis.invert_yaxis()
+    axis.margins(x=0.1)
+    axis.set(xlabel="energy (uJ)", title=f"{total * 1e6:.4g} uJ, {cycles:,} cycles")
+    return fig
+
+
+def cpi_stack(stacks: Mapping[str, Mapping[str, float]]) -> Figure:
+    """Cycles per instruction and what they are made of, a bar for each program.
+
+    Args:
+        stacks: for each program, cycles per instruction by cause.
+    """
+    fig, axis = _figure(1.3 + 0.4 * len(stacks))
+    causes = list(dict.fromkeys(cause for stack in stacks.values() for cause in stack))
+    starts = np.zeros(len(stacks))
+    for k, cause in enumerate(causes):
+        sizes = np.array([stack.get(cause, 0.0) for stack in stacks.values()])
+        axis.barh(range(len(stacks)), sizes, left=starts, color=theme.COLORS[k % 8], label=cause)
+        starts += sizes
+    axis.set_yticks(range(len(stacks)), list(stacks))
+    axis.set_xlabel("cycles per instruction")
+    axis.legend(ncols=2, loc="lower left", bbox_to_anchor=(0.0, 1.0), fontsize=7)
+    return fig
+
+
+def grades(table: pd.DataFrame, dimensions: Mapping[str, str], names: Sequence[str]) -> Figure:
+    """Grades and scores of tools as bars; thin lines are what the ranges of the evidence leave open.
+
+    Args:
+        table: rows of `mtap.report.report_table` of all tools: tool, what, value, low, high.
+        dimensions: title by name of a dimension.
+        names: the grades 0, 1, 2, ...
+    """
+    theme.apply()
+    schemes = [what for what in dict.fromkeys(table["what"]) if what not in dimensions]
+    tools = list(dict.fromkeys(table["tool"]))
+    fig, axes = plt.subplots(1, 2, figsize=(theme.WIDTHS["full"], 1.4 + 0.16 * len(tools) * (len(dimensions) + 1)))
+    for axis, kinds, labels in ((axes[0], list(dimensions), list(dimensions.values())), (axes[1], schemes, schemes)):
+        for k, tool in enumerate(tools):
+            rows = table[table["tool"] == tool].set_index("what").loc[kinds]
+            places = np.arange(len(kinds)) + (k - (len(tools) - 1) / 2) * 0.8 / len(tools)
+            value = rows["value"].astype(float).to_numpy()
+            axis.barh(places, value, 0.8 / len(tools), color=theme.COLORS[k % 8], label=tool)
+            low, high = (rows[end].astype(float).to_numpy() for end in ("low", "high"))
+            spread = [np.maximum(value - low, 0.0), np.maximum(high - value, 0.0)]
+            axis.errorbar(value, places, xerr=spread, fmt="none", color="black", linewidth=0.8)
+        axis.set_yticks(range(len(kinds)), labels)
+        axis.invert_yaxis()
+    axes[0].set_xticks(range(len(names)), list(names))
+    axes[0].set_xlabel("grade")
+    axes[1].set(xlabel="score", xlim=(0, len(names) - 1))
+    axes[0].legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4)
+    return fig

@@ -1,0 +1,148 @@
+"""What `--plot` draws is what the command answers: lengths of bars and places of points, not only that there is a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+
+from analysis.__main__ import main
+from analysis.commands.common import plots
+from analysis.commands.common.options import check_plot
+from analysis.configs import read_yaml
+from analysis.errors import InputError
+from analysis.hardware import devices
+from analysis.networks.timeline import gantt
+from analysis.paths import EXAMPLES
+from analysis.training import report
+from analysis.training.plan import Training
+from analysis.training.step import predict_training
+
+
+def bars(axes: Axes) -> list[float]:
+    """Widths of the horizontal bars, in the order drawn."""
+    return [patch.get_width() for patch in axes.patches]
+
+
+def spans(axes: Axes, which: int) -> list[tuple[float, float]]:
+    """Start and end of each rectangle of a `broken_barh`."""
+    return [(path.vertices[:, 0].min(), path.vertices[:, 0].max()) for path in axes.collections[which].get_paths()]
+
+
+def test_a_waterfall_ends_at_the_sum_of_its_parts() -> None:
+    parts = pd.DataFrame({"target": ["tpot", "tpot", "ttft"], "part": ["kernels", "host", "queue"], "ms": [8.0, -2.0, 30.0]})
+    answer = {"tpot_lower_ms": 5.0, "tpot_upper_ms": 8.0, "ttft_lower_ms": 20.0, "ttft_upper_ms": 50.0}
+    tpot, ttft = plots.one_answer(parts, answer).axes
+    assert bars(tpot) == [8.0, -2.0, 6.0] and [patch.get_x() for patch in tpot.patches] == [0.0, 8.0, 0.0]
+    assert bars(ttft) == [30.0, 30.0]
+    assert [label.get_text() for label in tpot.get_yticklabels()] == ["kernels", "host", "answer, 90 % interval"]
+    assert tpot.containers[-1].lines[2][0].get_segments()[0][:, 0].tolist() == [5.0, 8.0]
+
+
+def test_a_training_step_shows_time_memory_and_every_pass() -> None:
+    training = read_yaml(EXAMPLES / "train" / "train.yaml", Training)
+    prediction = predict_training(training)
+    time, memory, pipeline = plots.training_step(*report.pictured(training, prediction)).axes
+    assert bars(time)[-1] == pytest.approx(prediction.time.total_s) and sum(bars(time)[:-1]) == pytest.approx(prediction.time.total_s)
+    assert sum(bars(memory)) == pytest.approx(prediction.memory.total / 2**30)
+    assert memory.lines[0].get_xdata()[0] == report.room_bytes(training) / 2**30
+    passes = [span for place in range(4) for span in spans(pipeline, place)]
+    assert len(passes) == 2 * 2 * training.plan.microbatches
+    assert max(end for _, end in passes) == pytest.approx(max(task.end_s for task in report.tasks(training)))
+
+
+def test_a_serving_run_adds_the_queues_of_its_replicas() -> None:
+    batches = pd.DataFrame({"t_sched": [0.0, 1.0, 2.0], "replica": [0, 1, 0], "size": [2, 5, 1], "num_waiting": [3, 4, 0]})
+    requests = pd.DataFrame({"arrived_at": [0.0, 1.0], "completed_at": [4.0, 5.0], "ttft": [0.2, 0.3], "tpot_nm1": [0.01, 0.02]})
+    queue, ttft, tpot = plots.serving_run(requests, batches, {"ttft_s": 0.25}).axes
+    assert [line.get_ydata().tolist() for line in queue.lines] == [[3.0, 7.0, 4.0], [2.0, 7.0, 6.0]]
+    assert ttft.lines[0].get_xydata().tolist() == [[0.0, 0.2], [1.0, 0.3]] and ttft.lines[1].get_ydata()[0] == 0.25
+    assert tpot.lines[0].get_xydata().tolist() == [[4.0, 0.01], [5.0, 0.02]] and len(tpot.lines) == 1
+
+
+def test_rates_are_drawn_against_their_bounds() -> None:
+    (axes,) = plots.rates_tried(
+        pd.DataFrame({"rate_per_s": [4.0, 2.0], "met": [False, True], "ttft_p99_s": [1.0, 0.25]}), {"ttft_p99": 0.5}
+    ).axes
+    assert axes.lines[0].get_xydata().tolist() == [[2.0, 0.5], [4.0, 2.0]]
+
+
+def test_bus_bandwidth_is_that_of_nccl_tests() -> None:
+    """All-reduce 2 (n-1)/n size / time; all-gather (n-1)/n of what all put in (NVIDIA/nccl-tests, doc/PERFORMANCE.md)."""
+    cases = pd.DataFrame(
+        {
+            "collective": ["all_reduce", "all_gather", "all_to_all", "all_to_all"],
+            "npus_per_dim": ["8", "2x4", "8", "8"],
+            "size_bytes": [8000, 1000, 8000, 1],
+            "cycles_max": [1000, 1000, 1000, None],
+        }
+    )
+    (axes,) = plots.bus_bandwidth(cases).axes
+    assert [line.get_xydata().tolist() for line in axes.lines] == [[[8000, 14.0]], [[1000, 7.0]], [[8000, 7.0]]]
+    with pytest.raises(InputError, match="no case has an answer"):
+        plots.bus_bandwidth(cases.assign(cycles_max=None))
+    many = pd.concat([cases.iloc[:1].assign(latency_ns=k) for k in range(10)])
+    assert plots.bus_bandwidth(many).axes[0].get_legend().get_title().get_text() == "and 2 more, not drawn"
+
+
+def test_a_replay_shows_the_first_ranks() -> None:
+    rows = [(rank, slot, 1e6 * k, 1e6 * (k + 1)) for rank in range(20) for k, slot in enumerate(("compute", "communication"))]
+    (axes,) = plots.replayed(pd.DataFrame(rows, columns=["rank", "slot", "start", "end"]), gantt).axes
+    assert len(axes.collections) == 2 * 16 and axes.get_title() == "ranks 0 to 15 of 20"
+    assert spans(axes, 0) == [(0.0, 1.0)] and spans(axes, 1) == [(1.0, 2.0)]
+
+
+def test_points_lie_under_the_roof_of_their_type() -> None:
+    rows = [("all", 3.0, 9.0, 9.0), ("matmul", 2.0, 8e14, 1e12), ("elementwise", 1.0, 1e12, 3e12), ("transpose", 0.5, 0.0, 1e9)]
+    table = pd.DataFrame(rows, columns=["class", "seconds", "flop", "bytes"]).assign(fidelity="fused")
+    h100 = devices.load("h100")
+    peak = h100.peak_flop_per_s("bf16")
+    (axes,) = plots.roofline(table, {"bf16": peak}, h100.memory_bandwidth_bytes_per_s, h100.name).axes
+    roof, product, sums = axes.lines
+    assert product.get_xydata().tolist() == [[800.0, 4e14]] and sums.get_xydata().tolist() == [[1 / 3, 1e12]]
+    x, y = roof.get_xydata().T
+    assert y.max() == peak and np.allclose(y, np.minimum(peak, x * 3.35e12), rtol=0.01)  # H100 SXM5: 3.35 TB/s (NVIDIA's data sheet)
+    assert axes.get_legend().get_title().get_text() == "without arithmetic: transpose"
+    assert axes.get_legend().get_texts()[0].get_text() == "matmul: 67% of the time"
+    with pytest.raises(InputError, match="no class of operators"):
+        plots.roofline(table.iloc[3:], {"bf16": peak}, 1.0, "h100")
+
+
+def test_energy_and_cycles_are_stacked() -> None:
+    (axes,) = plots.energy_by_level({"mac": 1e-6, "DRAM": 3e-6}, 1000).axes
+    assert bars(axes) == pytest.approx([1.0, 3.0]) and [text.get_text() for text in axes.texts] == [" 25.0%", " 75.0%"]
+    (axes,) = plots.cpi_stack({"one": {"base": 0.5, "data cache and memory": 0.25}, "two": {"base": 1.0}}).axes
+    assert bars(axes) == [0.5, 1.0, 0.25, 0.0] and [patch.get_x() for patch in axes.patches] == [0.0, 0.0, 0.5, 1.0]
+
+
+def test_grades_have_their_ranges() -> None:
+    rows = [("tool", "D1", 2, 1, 3), ("tool", "D2", 0, 0, 0), ("tool", "S uniform", 1.0, 0.5, 1.5)]
+    left, right = plots.grades(
+        pd.DataFrame(rows, columns=["tool", "what", "value", "low", "high"]), {"D1": "one", "D2": "two"}, "FLMH"
+    ).axes
+    assert bars(left) == [2.0, 0.0] and bars(right) == [1.0]
+    assert left.collections[0].get_segments()[0][:, 0].tolist() == [1.0, 3.0]
+    assert [label.get_text() for label in left.get_xticklabels()] == ["F", "L", "M", "H"]
+
+
+def test_the_place_is_checked_before_the_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = str(EXAMPLES / "train" / "train.yaml")
+    assert main(["train", config, "--plot", str(tmp_path / "step.jpg")]) == 2
+    printed = capsys.readouterr()
+    assert printed.err == "error: --plot: expected a name that ends in .png, .svg, .pdf, got 'step.jpg'\n" and printed.out == ""
+    with pytest.raises(InputError, match="same command uses this file"):
+        check_plot(tmp_path / "a.png", None, tmp_path / "a.png")
+
+
+def test_the_same_answer_is_the_same_picture(tmp_path: Path) -> None:
+    for name in ("one.svg", "two.svg"):
+        assert (
+            main(["train", str(EXAMPLES / "train" / "train.yaml"), "--out", str(tmp_path / "step.json"), "--plot", str(tmp_path / name)])
+            == 0
+        )
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
+    assert json.loads((tmp_path / "step.json").read_text())["time_s"]["total"] > 0
