@@ -11,6 +11,8 @@ import pytest
 from analysis import attempts
 from analysis.paths import DATA
 from analysis.tables import read_csv
+from analysis.training import calibrate, published
+from analysis.training.kernel_time import efficiencies_of
 from analysis.workloads.zoo import published_steps
 
 
@@ -45,7 +47,29 @@ def _announced() -> dict[tuple[str, str, str], float]:
     blocks = blocks[(blocks["method"] == "ports") & (blocks["split"] == "blocks") & (blocks["seed"] == 0)].groupby("arch")["mape"].mean()
     cycles = read_csv(frozen / "cores_model" / "cycles.csv").query("model == 'ours' and seed == 0")
     error = (100 * (cycles["predicted_cycles"] / cycles["true_cycles"] - 1).abs()).groupby(cycles["setting"]).mean()
+    tries = read_csv(frozen / "schedule_ranking" / "ranking.csv").groupby("method")["tries_median"].mean()
+    whole = read_csv(frozen / "neutrino" / "int8.csv").query("variant == 'fp32'")["exact"].mean()
+    batches = read_csv(frozen / "measured_suite" / "batch_scores.csv").query("framework == 'all'").set_index("device")["median_error"]
+    sources = read_csv(frozen / "measured_suite" / "training_scores.csv").set_index("source")["median_error"]
+    serving = read_csv(frozen / "predictor_serving" / "scores.csv").query("split == 'family' and rows_of == 'clean, peer answers'")
+    serving = serving.set_index("target")
+    answered = "2,246 clean rows that aiconfigurator answers, family left out"
+    a100 = np.abs(calibrate.errors(published.korthikanti_cases(), efficiencies_of("A100-SXM4-80GB"))).mean()
     return {
+        ("schedule_ranking", "the GPU left out, each in turn", "median tries to a schedule within 1 % of the best, mean over GPUs"): tries[
+            "ranked"
+        ],
+        ("neutrino_int8", "64 held-out windows a program", "exact in fp32, mean of programs"): whole,
+        ("measured_batches", "each device left out; value: H100, most: the worst device", "median |error|"): batches["H100-SXM5-80GB"],
+        (
+            "measured_training",
+            "each source left out; value: llm_foundry, most: the worst source of dense models",
+            "median |error|",
+        ): sources["llm_foundry"],
+        ("serving_tpot", answered, "median absolute error (%); test_max: mean (%)"): serving.loc["tpot", "median_percent"],
+        ("serving_ttft", answered, "median absolute error (%); test_max: mean (%)"): serving.loc["ttft", "median_percent"],
+        ("serving_intervals", answered, "coverage of TPOT (%); test_max: width (1)"): serving.loc["tpot", "coverage_percent"],
+        ("a100_step_time", "Korthikanti 2022, Table 5 (8)", "mean |error|"): a100,
         ("nccl_all_reduce", "one machine type left out", "median |error| over all measured rows"): nccl["machine", "protocols"],
         ("nccl_all_reduce", "one GPU count left out", "median |error| over all measured rows"): nccl["gpu_count", "protocols"],
         ("published_steps", "79 published training steps", "median absolute error (%)"): float(
@@ -66,5 +90,7 @@ def test_what_was_chosen_is_what_is_announced() -> None:
         keys = {"experiment": experiment, "tested_on": tested_on, "test_metric": metric}
         row = chosen[np.logical_and.reduce([chosen[name] == wanted for name, wanted in keys.items()])]
         assert len(row) == 1, (experiment, tested_on)
-        assert row["test_value"].iloc[0] == pytest.approx(value, rel=1e-3), (experiment, tested_on)
+        # rows by hand have two or three figures
+        by_hand = experiment.startswith(("measured_", "serving_"))
+        assert row["test_value"].iloc[0] == pytest.approx(value, rel=1e-2 if by_hand else 1e-3), (experiment, tested_on)
     assert not chosen["note"].fillna("").str.startswith("superseded").any()
