@@ -12,6 +12,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.datasets import load
+from analysis.paths import DATA
+from analysis.tables import write_csv
+
 HIDDEN, LAYERS, OUTPUTS = 512, 8, 3
 Floats = NDArray[np.float64]
 
@@ -69,3 +73,47 @@ def untrained_latency(kernels: pd.DataFrame, seed: int) -> Floats:
     intensity = (2.0 * padded / 1e9) / (4.0 * (k["M"] * k["N"] + k["N"] * k["K"] + k["M"] * k["K"]) / 2**30)
     attainable = np.minimum(k["SingleFLOPs"], intensity * k["Mem_Bw"])
     return np.maximum(waves * tile_ops * k["Num_Sm"] / (attainable * share), 0.0)
+
+
+KERNELS, SEEDS = 200, 10
+COLUMNS = ["B", "M", "N", "K", "tile_m", "tile_k", "Num_Sm", "SingleFLOPs", "Mem_Bw", "Dev_Mem", "L2Cache"]
+
+
+def sampled_kernels(measured: pd.DataFrame, devices: pd.DataFrame, number: int = KERNELS) -> pd.DataFrame:
+    """NeuSight's measured test kernels with the tile that each kernel's name gives and the data sheet of its GPU, a sample a GPU.
+
+    Args:
+        measured: table neusight/bmm_nvidia.
+        devices: table neusight/devices.
+        number: kernels a GPU at most; the sample is drawn with seed 0.
+    """
+    sheets = devices.drop_duplicates("Device")  # the H100 has a second one, of two GPUs taken together
+    kernels = measured[measured["split"] == "test"].merge(sheets, left_on="device", right_on="Device")
+    kernels = kernels.assign(SingleFLOPs=kernels["SingleFLOPs"].fillna(kernels["SingleFLOPsMM"]))
+    kernels[["tile_m", "tile_k"]] = kernels["kernel"].astype(str).str.extract(r"(\d+)x(\d+)").astype(float)
+    kernels = kernels.dropna(subset=["tile_m"])
+    return pd.concat([part.sample(min(number, len(part)), random_state=0) for _, part in kernels.groupby("device")], ignore_index=True)
+
+
+def errors(kernels: pd.DataFrame, seeds: int = SEEDS) -> pd.DataFrame:
+    """Error of the untrained network, a row a GPU and one for all.
+
+    Args:
+        kernels: as `sampled_kernels` gives them.
+        seeds: draws of the weights (count).
+    """
+    measured_s = kernels["latency_ms"].to_numpy(float) / 1e3
+    found = np.stack([100 * np.abs(untrained_latency(kernels[COLUMNS], seed) / measured_s - 1) for seed in range(seeds)])
+    rows = []
+    for name in [*sorted(kernels["device"].unique()), "all"]:
+        mine = found[:, np.ones(len(kernels), bool) if name == "all" else (kernels["device"] == name).to_numpy()]
+        medians = np.median(mine, axis=1)
+        sizes = {"device": name, "kernels": mine.shape[1], "seeds": seeds, "median_error_pct": round(float(np.median(medians)), 2)}
+        sizes |= {"lowest_seed_pct": round(float(medians.min()), 2), "highest_seed_pct": round(float(medians.max()), 2)}
+        rows.append(sizes | {"mean_error_pct": round(float(np.median(mine.mean(axis=1))), 1)})
+    return pd.DataFrame(rows)
+
+
+if __name__ == "__main__":
+    table = errors(sampled_kernels(load("neusight/bmm_nvidia"), load("neusight/devices")))
+    write_csv(table, DATA / "recorded" / "neusight" / "random_weights.csv")

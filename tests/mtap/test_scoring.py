@@ -13,9 +13,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import statistics
+from analysis import datasets, statistics
 from analysis.errors import InputError
-from analysis.mtap import scoring
+from analysis.mtap import random_weights, scoring
 from analysis.mtap.evidence import DIMENSIONS, evidence_files, facts, items, read_evidence
 from analysis.mtap.grading import grade_component, grade_tool
 from analysis.mtap.random_weights import random_outputs, untrained_latency, utilisation
@@ -266,6 +266,17 @@ def test_an_untrained_network_gives_a_kernel_of_one_wave_next_to_no_utilisation(
     assert untrained_latency(many, 0)[0] == pytest.approx(expected, rel=0.1)
     slow = untrained_latency(one, 0)[0]
     assert slow == 0.0 or slow > 5 * expected / 10
+
+
+@pytest.mark.skipif(not datasets.available("neusight/bmm_nvidia"), reason="NeuSight's kernels are not here: make data")
+def test_the_recorded_errors_of_random_weights_are_computed_again() -> None:
+    recorded = pd.read_csv(DATA / "recorded" / "neusight" / "random_weights.csv").set_index("device")
+    kernels = random_weights.sampled_kernels(datasets.load("neusight/bmm_nvidia"), datasets.load("neusight/devices"))
+    for row in random_weights.errors(kernels[kernels["device"] == "Tesla P4"]).to_dict("records"):
+        assert row["kernels"] == 72
+        assert row["median_error_pct"] == recorded.loc["Tesla P4", "median_error_pct"]
+        assert row["mean_error_pct"] == recorded.loc["Tesla P4", "mean_error_pct"]
+    assert len(kernels) == recorded.loc["all", "kernels"]
 
 
 def test_other_readings_change_what_they_say() -> None:
