@@ -17,11 +17,10 @@ def check(printed, verdict="consistent", **options):
     return Check(check=SOURCE, printed=printed, expect=options.pop("expect", printed), verdict=verdict, **options)
 
 
-@given(numbers, st.floats(0, 1e3), st.floats(-2, 2))
-def test_equal_means_within_the_tolerance(printed, tolerance, step):
-    got = printed + step * tolerance
-    slack = max(tolerance, 1e-12 * max(1.0, abs(printed)))
-    assert agrees(got, printed, check(printed, tolerance=tolerance)) == (abs(got - printed) <= slack)
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e3), st.floats(0, 2).filter(lambda step: abs(step - 1) > 1e-4), st.sampled_from([-1, 1]))
+def test_equal_means_within_the_tolerance_on_either_side(printed, tolerance, step, side):
+    assert agrees(printed + side * step * tolerance, printed, check(printed, tolerance=tolerance)) == (step < 1)
+    assert agrees(printed, printed, check(printed)) and not agrees(printed + side * step * tolerance + side, printed, check(printed))
 
 
 @given(numbers, numbers)
