@@ -91,7 +91,8 @@ def test_a_change_since_the_last_record_is_told() -> None:
 def test_the_catalogue_says_where_everything_is_documented() -> None:
     assert len(CATALOGUE) >= 12 and len({t.name for t in CATALOGUE}) == len(CATALOGUE)
     for trial in CATALOGUE:
-        assert trial.instructions.startswith("https://") and trial.prediction.startswith("https://")
+        for said in (trial.instructions, trial.prediction):
+            assert said.startswith("https://") or (trial.name == "ours" and (ROOT / said).is_file())
         assert all(cure.reason and cure.source.startswith("https://") for cure in trial.cures)
         compile(trial.first, trial.name, "exec")
     with pytest.raises(InputError, match="expected one of"):

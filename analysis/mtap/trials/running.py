@@ -18,7 +18,7 @@ from analysis.accelerators.peers.environments import Step, run
 from analysis.errors import InputError
 from analysis.mtap.trials.catalogue import Trial
 
-INSTALL_LIMIT_S = 900.0
+INSTALL_LIMIT_S = 1800.0
 FIRST_LIMIT_S = 300.0
 NETWORK = re.compile(
     r"ConnectionError|Max retries|Network is unreachable|Name or service|resolve|HTTPError|ProxyError|URLError|LocalEntryNotFound"
