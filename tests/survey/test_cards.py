@@ -60,6 +60,14 @@ def test_cards_of_the_repository(tools):
     assert table["address"].str.startswith("https://").all() and table["tool"].is_unique
 
 
+def test_every_added_tool_has_a_record_in_the_bibliography(tools):
+    works = {work.key: work for work in load_bibliography(ROOT / "bib" / "references.bib")}
+    for card in load_cards(SURVEY / "tools", tools, works):
+        if card.added is not None:
+            assert card.key in works, card.tool
+            assert works[card.key].url or works[card.key].doi or works[card.key].arxiv, card.tool
+
+
 def test_adding_a_tool_takes_one_file(tmp_path, tools):
     """A hybrid for edge devices fills a cell that no document fills (survey draft: no hybrid for the edge)."""
     write(tmp_path)
