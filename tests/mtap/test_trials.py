@@ -13,6 +13,7 @@ from analysis.errors import InputError
 from analysis.mtap.trials import bisecting, records
 from analysis.mtap.trials.catalogue import CATALOGUE, Trial, find
 from analysis.mtap.trials.running import answer, attempt, failure_class, machine_class, packages, scrub
+from analysis.paths import ROOT
 
 NOTHING = Trial("x", "x", "x", "pip install x", "https://example.org", "https://example.org", "nothing", "pass", documented_value=10.0)
 
