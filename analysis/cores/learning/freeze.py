@@ -10,7 +10,7 @@ import pandas as pd
 from analysis import attempts
 from analysis.cores.learning import study
 from analysis.cores.learning.corpus import Program
-from analysis.cores.learning.model_files import FOLDER, write_trunk
+from analysis.cores.learning.model_files import FOLDER, read_trunk, write_trunk
 from analysis.cores.learning.paper_training import PaperSetting
 from analysis.cores.learning.ranking import whole_program_order
 from analysis.cores.learning.sizes import CROSS, SIZES, across, size
@@ -41,7 +41,7 @@ TRIED_UNSEEN = (
     ("factor learned, half of what the network adds", 0.9139, 5.14),
     ("factor one: cycles of the first-order model, nothing that the network adds", 0.9131, 4.46),
 )
-TABLES = ("accuracy", "cycles", "pairs", "five_way", "blocks", "across", "sizes")
+TABLES = ("accuracy", "cycles", "pairs", "five_way", "blocks", "across", "sizes", "own")
 
 
 def plan(programs: Sequence[Program], models: Path = FOLDER) -> dict[str, Callable[[], dict[str, pd.DataFrame]]]:
@@ -61,6 +61,7 @@ def plan(programs: Sequence[Program], models: Path = FOLDER) -> dict[str, Callab
     for seed in SEEDS:
         pieces[f"ours_{seed}"] = lambda seed=seed: held_out(seed)  # type: ignore[misc]
     for k, one in enumerate(programs):
+        pieces[f"own_{one.name}"] = lambda name=one.name: study.shipped_own_cycles(name, read_trunk(models / "ours.safetensors"))  # type: ignore[misc]
         pieces[f"ours_unseen_{one.name}"] = lambda k=k: study.ours_on_unseen(programs, [k], UNSEEN, 0)  # type: ignore[misc]
     for name, setting in PAPER.items():
         for seed in SEEDS:

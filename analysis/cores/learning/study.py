@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from analysis.cores.learning.accuracy import accuracy, fit_pc_table, majority
 from analysis.cores.learning.corpus import BLOCK, TEST, TRAIN, Program, program, split_blocks
 from analysis.cores.learning.paper_training import PaperSetting, predict_paper, train_paper
+from analysis.cores.learning.program_features import ProgramFeatures, program_features
 from analysis.cores.learning.ranking import five_way, pair_orders
 from analysis.cores.learning.trunk_training import Schedule, Trained, Trunk, predict, train, without_memory
 from analysis.cores.riscv.emulator import trace_program
@@ -152,6 +153,44 @@ def score_ours(trunk: Trunk, one: Program, blocks: NDArray[np.int64], label: dic
     return score(one, blocks, Answer(got.likely, got.expected), label)
 
 
+def own_cycles(trunk: Trunk, features: ProgramFeatures, blocks: NDArray[np.int64], label: dict[str, object]) -> list[dict[str, object]]:
+    """Whose cycles are they? One row a design: the first-order model's, the same with the table of its errors, and the network's own.
+
+    Args:
+        trunk: our network.
+        features: of the whole trace.
+        blocks: whose cycles are added up.
+        label: columns that name the row: model, setting, seed, program.
+    """
+    got, said = predict(trunk, features, blocks), features.step[indices(blocks, len(features.opclass))]
+    sums = {
+        "first_order_cycles": said.sum(axis=0, dtype=float),
+        "with_table_cycles": got.expected.sum(axis=0, dtype=float),
+        "network_likely_cycles": got.likely.sum(axis=0, dtype=float),
+        "network_mean_cycles": got.own.sum(axis=0, dtype=float),
+    }
+    return [
+        {**label, "design": design} | {name: round(float(values[d]), 1) for name, values in sums.items()}
+        for d, design in enumerate(TABLE_4)
+    ]
+
+
+def shipped_own_cycles(name: str, trunk: Trunk) -> dict[str, pd.DataFrame]:
+    """`own_cycles` of the shipped weights on a program's held-out windows, with the memory of its code and without: table `own`.
+
+    Args:
+        name: of the program.
+        trunk: the shipped network.
+    """
+    trace, _ = trace_program(program_path(name), limit=INSTRUCTIONS)
+    features = program_features(trace, [load_design(design) for design in TABLE_4])
+    blocks = blocks_to_test(split_blocks(len(features.opclass), SPLIT_SEED))
+    rows = []
+    for model, one in (("ours", trunk), ("ours, memory erased", without_memory(trunk))):
+        rows += own_cycles(one, features, blocks, {"model": model, "setting": HELD_OUT, "seed": 0, "program": name})
+    return {"own": pd.DataFrame(rows)}
+
+
 def ours_on_held_out_windows(programs: Sequence[Program], schedule: Schedule, seed: int) -> tuple[Trained, dict[str, pd.DataFrame]]:
     """Train on all programs, test on their held-out windows; the same network with its memory erased beside it."""
     parts = split(programs)
@@ -170,7 +209,13 @@ def ours_on_unseen(programs: Sequence[Program], out: Sequence[int], schedule: Sc
     trained = train([programs[k] for k in rest], [parts[k] for k in rest], TABLE_4, schedule=schedule, seed=seed)
     trunk = without_memory(trained.trunk)
     label: dict[str, object] = {"model": "ours", "setting": UNSEEN, "seed": seed}
-    return merge([score_ours(trunk, programs[k], blocks_to_test(parts[k]), label) for k in out])
+    tested = {k: blocks_to_test(parts[k]) for k in out}
+    own = [
+        row
+        for k, blocks in tested.items()
+        for row in own_cycles(trunk, programs[k].features, blocks, {**label, "program": programs[k].name})
+    ]
+    return merge([score_ours(trunk, programs[k], blocks, label) for k, blocks in tested.items()]) | {"own": pd.DataFrame(own)}
 
 
 def paper(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from analysis.cores.learning.corpus import BLOCK, TRAIN, VALIDATION, Program, instructions_of
 from analysis.cores.learning.lstm import Parameters
 from analysis.cores.learning.program_features import CLASSES, NAMES, PLACES, ProgramFeatures
-from analysis.cores.learning.shared_trunk import TrunkShape, cross_entropy, logits, memory_width, starting_values
+from analysis.cores.learning.shared_trunk import TrunkShape, class_of, cross_entropy, logits, memory_width, starting_values
 
 WARM_UP = 64
 
@@ -76,10 +76,13 @@ class RetirePrediction:
     Attributes:
         likely: of the most likely class, whole cycles (of the class that the first-order model says: the first-order model's cycles).
         expected: the first-order model's cycles and the mean residual of the place; the sum is the predicted cycles of the run.
+        own: mean of the network's distribution over the classes, each at its mean in training (that of the first-order model at the
+            first-order model's cycles); what the network itself says of the cycles, and no part of `expected`.
     """
 
     likely: NDArray[np.int32]
     expected: NDArray[np.float32]
+    own: NDArray[np.float32]
 
 
 Batch = tuple[NDArray, ...]
@@ -250,8 +253,16 @@ def train(
 
 
 @partial(jax.jit, static_argnames="designs")
-def _most_likely(p: Parameters, numbers: jax.Array, opclass: jax.Array, remembered: jax.Array, step: jax.Array, designs: int) -> jax.Array:
-    return jnp.argmax(logits(p, numbers, opclass, remembered, step, designs), axis=-1)
+def _classes(
+    p: Parameters, means: jax.Array, numbers: jax.Array, opclass: jax.Array, remembered: jax.Array, step: jax.Array, designs: int
+) -> tuple[jax.Array, jax.Array]:
+    """The most likely class, and the mean of the distribution with the first-order model's class at its cycles."""
+    scores = logits(p, numbers, opclass, remembered, step, designs)
+    shares = jax.nn.softmax(scores, axis=-1)
+    said = class_of(step)
+    mean = (shares * means).sum(axis=-1)
+    correction = jnp.take_along_axis(shares, said[..., None], axis=-1)[..., 0] * (step - means[jnp.arange(designs), said])
+    return jnp.argmax(scores, axis=-1), mean + correction
 
 
 def predict(trunk: Trunk, features: ProgramFeatures, blocks: NDArray[np.int64] | None = None, batch: int = 32) -> RetirePrediction:
@@ -271,13 +282,14 @@ def predict(trunk: Trunk, features: ProgramFeatures, blocks: NDArray[np.int64] |
     lead = 4 * WARM_UP
     holder = [Program("", np.zeros(n, np.int64), np.zeros((0, 13), np.float32), features, np.zeros((0, 0), np.int64))]
     whole = np.rint(trunk.class_means).astype(np.int32)
-    likely, expected = [], []
+    likely, expected, own = [], [], []
     for first in range(0, len(blocks), batch):
         piece = blocks[first : first + batch]
         padded = np.concatenate([piece, np.full(batch - len(piece), piece[-1])]) if len(blocks) > batch else piece
         starts = padded * BLOCK - lead
         numbers, opclass, place, step, _ = _gather(holder, np.zeros(len(padded), np.int64), starts, lead + BLOCK, False)
-        best = np.asarray(_most_likely(trunk.parameters, numbers, opclass, trunk.memory[place], step, len(trunk.designs)))[lead:]
+        found = _classes(trunk.parameters, trunk.class_means, numbers, opclass, trunk.memory[place], step, len(trunk.designs))
+        best, mean = (np.asarray(part)[lead:] for part in found)
         for b, block in enumerate(piece.tolist()):
             length = min(BLOCK, n - block * BLOCK)
             here = slice(block * BLOCK, block * BLOCK + length)
@@ -285,7 +297,8 @@ def predict(trunk: Trunk, features: ProgramFeatures, blocks: NDArray[np.int64] |
             classes = np.take_along_axis(whole, best[:length, b].T, axis=1).T
             likely.append(np.where(best[:length, b] == CLASSES.of(said), said, classes).astype(np.int32))
             expected.append(said + trunk.residual[features.place[here]].astype(np.float32))
-    return RetirePrediction(np.concatenate(likely), np.concatenate(expected))
+            own.append(mean[:length, b].astype(np.float32))
+    return RetirePrediction(np.concatenate(likely), np.concatenate(expected), np.concatenate(own))
 
 
 def without_memory(trunk: Trunk) -> Trunk:

@@ -18,6 +18,7 @@ import numpy as np
 import optax
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 from analysis.freezing import origin
 from analysis.operators.schedules.data import CONFIGURATION, SPECS, Sweeps, cost
@@ -26,7 +27,8 @@ from analysis.tables import write_csv
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-METHODS = ("random", "roofline", "popular", "same problem elsewhere", "ranked", "ranked and elsewhere")
+METHODS = ("random", "roofline", "popular", "same problem elsewhere", "boosted trees", "ranked", "ranked and elsewhere")
+BOOSTED_ROWS = 200_000
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,31 @@ def train_scores(sweeps: Sweeps, target: int, others: list[int], settings: Ranki
     return np.concatenate([np.asarray(score(weights, jnp.asarray(part)), dtype=float) for part in np.array_split(wanted, 8)])
 
 
+def boosted_scores(sweeps: Sweeps, target: int, others: list[int], seed: int) -> Floats:
+    """Scores on the target GPU from gradient-boosted trees on the same features, trained on the others to tell near-best schedules.
+
+    This is the kind of cost model that AutoTVM and Ansor fit with XGBoost; scikit-learn's histogram trees stand in for it, with its
+    settings as they come and every near-best schedule beside a sample of the rest.
+
+    Args:
+        sweeps: of all GPUs; the target's near-best lists are not read.
+        target: number of the GPU to predict.
+        others: numbers of the GPUs to learn from.
+        seed: of the sample and the trees.
+    Returns:
+        Log-odds of being near-best, shape (problems, configurations).
+    """
+    x = np.concatenate([features(sweeps, gpu, None)[sweeps.measured[gpu]].astype(np.float32) for gpu in others])
+    y = np.concatenate([sweeps.near_best[gpu][sweeps.measured[gpu]] for gpu in others]).ravel()
+    rest = np.flatnonzero(~y)
+    drawn = np.random.default_rng(seed).choice(rest, min(BOOSTED_ROWS, len(rest)), replace=False)
+    kept = np.concatenate([np.flatnonzero(y), drawn])
+    trees = HistGradientBoostingClassifier(random_state=seed).fit(x.reshape(-1, x.shape[-1])[kept], y[kept])
+    wanted = features(sweeps, target, None).astype(np.float32)
+    found: Floats = trees.decision_function(wanted.reshape(-1, wanted.shape[-1])).reshape(wanted.shape[:2])
+    return found
+
+
 def orders(sweeps: Sweeps, target: int, settings: RankingSettings, seed: int) -> dict[str, Floats]:
     """Scores of each method on the target GPU, from the other GPUs only; random order is not among them, its figures are exact.
 
@@ -174,6 +201,7 @@ def orders(sweeps: Sweeps, target: int, settings: RankingSettings, seed: int) ->
         "roofline": roofline,
         "popular": np.broadcast_to(popular, terms.tiles.shape),
         "same problem elsewhere": share_elsewhere(sweeps, others) + 1e-3 * popular,
+        "boosted trees": boosted_scores(sweeps, target, others, seed),
         "ranked": train_scores(sweeps, target, others, settings, seed, with_elsewhere=False),
         "ranked and elsewhere": train_scores(sweeps, target, others, settings, seed, with_elsewhere=True),
     }
