@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analysis.__main__ import main as command
 from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.tables import read_csv
@@ -245,3 +246,35 @@ def test_the_command_writes_what_the_name_asks_for(tmp_path: Path) -> None:
         assert done.exit_code != 0 and says in str(done.exception), says
     assert "resnet50_train" in run(app, ["lower", "list"]).output
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(heads)
+
+
+OWN = """
+import jax.numpy as jnp
+
+def step(x, w):
+    return jnp.maximum(x @ w, 0)
+"""
+
+
+def test_a_function_of_one_s_own_is_lowered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "my_step.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    shapes = ["--arg", "bf16[8,32]", "--arg", "bf16[32, 16]"]
+    assert command(["hlo", "lower", "--jax", "my_step:step", *shapes, "--out", "step.mlir"]) == 0
+    work = [line for line in (tmp_path / "step.mlir").read_text().splitlines() if "dot_general" in line]
+    assert len(work) == 1 and "tensor<8x32xbf16>, tensor<32x16xbf16>" in work[0]
+    for arguments, said in (
+        (["--jax", "my_step:nothing", *shapes], "my_step has no function 'nothing'"),
+        (["--jax", "no_such_module:step", *shapes], "cannot import no_such_module"),
+        (["--jax", "my_step:step", "--arg", "bf16[8]", "--arg", "bf16[9]"], "step cannot be traced with these shapes: TypeError"),
+        (["--jax", "my_step:step", "--arg", "f99[8]"], "expected TYPE[SIZE,...]"),
+        (["--jax", "my_step:step", "--arg", "f32[8,,2]"], "expected whole numbers"),
+        (["--jax", "my_step"], "expected MODULE:FUNCTION"),
+        (["mlp", "--jax", "my_step:step"], "expected the name of a workload"),
+        (["--jax", "my_step:step", "--set", "batch=8"], "is for workloads of the zoo"),
+    ):
+        capsys.readouterr()
+        assert command(["hlo", "lower", *arguments, "--out", "other.mlir"]) == 2, arguments
+        printed = capsys.readouterr().err
+        assert said in printed and printed.count("\n") == 1
+    assert not (tmp_path / "other.mlir").exists()

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
+
+import jax
+import jax.numpy as jnp
 
 from analysis.errors import InputError
 from analysis.workloads.partition import partitioner as partition
 from analysis.workloads.zoo import catalogue as zoo
-from analysis.workloads.zoo.catalogue import Form
+from analysis.workloads.zoo.catalogue import Form, Program
 
 SUFFIXES: dict[str, Form] = {".mlir": "text", ".mlirbc": "bytecode", ".vhlo": "portable", ".stablehlo": "portable"}
 
@@ -49,10 +55,14 @@ def write(name: str, given: dict[str, str], path: Path, form: str = "", partitio
     Raises:
         InputError: an unknown workload, option or form, a folder that does not exist, or a program that is not split.
     """
+    return save(zoo.program(name, **given), path, form, partitioned)
+
+
+def save(program: Program, path: Path, form: str = "", partitioned: bool = False) -> int:
+    """Lower a program and write it; as for `write`."""
     chosen = form_of(path, form)
-    program = zoo.program(name, **given)
     if partitioned and not program.mesh:
-        raise InputError(f"{name} runs on one device with these options; expected a split over several", key="partitioned")
+        raise InputError("runs on one device with these options; expected a split over several", key="partitioned")
     if partitioned and chosen != "text":
         raise InputError("one device's module is written as text", key="form")
     if not path.parent.is_dir():
@@ -74,3 +84,57 @@ def write(name: str, given: dict[str, str], path: Path, form: str = "", partitio
     finally:
         partial.unlink(missing_ok=True)
     return len(content)
+
+
+_SHAPE = re.compile(r"(?P<type>[a-z]\w*)\[(?P<sizes>[\d,\s]*)\]")
+TYPES = {
+    "f32": "float32", "f16": "float16", "bf16": "bfloat16", "f8e4m3fn": "float8_e4m3fn", "f8e5m2": "float8_e5m2", "pred": "bool",
+    "s8": "int8", "s16": "int16", "s32": "int32", "u8": "uint8", "u16": "uint16", "u32": "uint32",
+}
+"""Element types as XLA prints them, and as JAX calls them; of 64 bits there are none, as JAX has none unless told."""
+
+
+def shape(text: str) -> Any:
+    """`f32[64,128]` as an array without values.
+
+    Raises:
+        InputError: it is none.
+    """
+    found = _SHAPE.fullmatch(text.strip())
+    if found is None or found["type"] not in TYPES:
+        raise InputError(f"expected TYPE[SIZE,...], such as f32[64,128], with a type of {', '.join(TYPES)}, got {text!r}", key="--arg")
+    sizes = [part.strip() for part in found["sizes"].split(",")] if found["sizes"].strip() else []
+    if not all(part.isdigit() for part in sizes):
+        raise InputError(f"expected whole numbers between commas, got {text!r}", key="--arg")
+    return jax.ShapeDtypeStruct(tuple(int(part) for part in sizes), jnp.dtype(TYPES[found["type"]]))
+
+
+def own(named: str, shapes: Sequence[str]) -> Program:
+    """A JAX function of the user's as a program: its module is imported, which runs the code in it.
+
+    Args:
+        named: MODULE:FUNCTION, looked for from the current folder on.
+        shapes: of its arguments, such as f32[64,128].
+    Raises:
+        InputError: no such module or function, or a shape that cannot be read.
+    """
+    module_name, _, name = named.partition(":")
+    if not module_name or not name:
+        raise InputError(f"expected MODULE:FUNCTION, got {named!r}", key="--jax")
+    arguments = tuple(shape(text) for text in shapes)
+    sys.path.insert(0, os.getcwd())
+    try:
+        module = importlib.import_module(module_name.removesuffix(".py"))
+    except Exception as error:
+        raise InputError(f"cannot import {module_name}: {type(error).__name__}: {error}", key="--jax") from None
+    finally:
+        sys.path.pop(0)
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise InputError(f"{module_name} has no function {name!r}", key="--jax")
+    try:
+        jax.eval_shape(function, *arguments)
+    except Exception as error:
+        told = (str(error).splitlines() or [""])[0]
+        raise InputError(f"{name} cannot be traced with these shapes: {type(error).__name__}: {told}", key="--arg") from None
+    return Program(function, arguments)
