@@ -31,16 +31,21 @@ help:
 	@echo "make lock     resolve requirements.in again (needs uv; for maintainers)"
 	@echo "make clean    remove what builds wrote; the environment and data/datasets stay"
 
+# pip's own log is kept; the terminal gets a line every twenty packages, and the end of the log when something fails.
+PIP := $(VENV)/bin/pip install --disable-pip-version-check --no-input --progress-bar off --require-hashes
+install = set -o pipefail; $(PIP) $(1) 2>&1 | tee $(VENV)/install.log | awk '/^(Collecting|Requirement already)/ {if (++n % 20 == 0) print "  " n " packages found"} \
+	/^Installing/ {print "  installing (a minute or two)"} {fflush()}' || { tail -n 5 $(VENV)/install.log >&2; echo "error: the whole log is $(VENV)/install.log" >&2; exit 1; }
+
 # The environment: pip alone, hash-locked, renewed when the lock changes. PYTHON=... picks another interpreter (3.11 or newer).
 $(READY): requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "error: Python 3.11 or newer is needed; found " + sys.version.split()[0] + " (PYTHON=... picks another)")'
 	@echo "creating the environment in $(VENV) (about 1.2 GB, needs the network, once)"
 	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-input --require-hashes -r requirements.txt
+	@$(call install,-r requirements.txt)
 	@touch $@
 
 $(TEST_READY): $(READY) requirements-dev.txt
-	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-input --require-hashes -r requirements.txt -r requirements-dev.txt
+	@$(call install,-r requirements.txt -r requirements-dev.txt)
 	@touch $@
 
 book: $(READY)

@@ -17,7 +17,7 @@ def _group() -> None:
 
 @app.command()
 def write() -> None:
-    """Write environment.yml."""
+    """Write environment.yml and THIRD_PARTY.md."""
     from analysis.publishing.environment import write as write_environment
 
     write_environment()

@@ -51,6 +51,16 @@ def lock() -> TextIO:
     return handle
 
 
+def slowdown(ran: dict[str, dict[str, Any]], costs: dict[str, float], doubt_s: float = 20.0) -> float:
+    """How much longer this run's notebooks take than was expected; `doubt_s` of the expectation count until there is more to go by.
+
+    Args:
+        ran: cost of each notebook that has ended; costs: seconds expected of each.
+    """
+    known = [name for name in ran if name in costs]
+    return (sum(ran[name]["wall_s"] for name in known) + doubt_s) / (sum(costs[name] for name in known) + doubt_s)
+
+
 def known_costs(tier: str) -> dict[str, float]:
     """Seconds that each notebook took when it last ran here, or else on the machine of `notebooks/costs.csv`."""
     costs: dict[str, float] = {}
@@ -207,7 +217,7 @@ def run(tier: str, only: list[str] | None = None, jobs: int | None = None) -> li
             settled.add(name)
             ran[name] = cost
             left = [other for other in first if other not in ran]
-            remaining = max(
+            remaining = slowdown(ran, costs) * max(
                 sum(costs.get(other, 10.0) for other in left) / jobs, max((costs.get(other, 10.0) for other in left), default=0.0)
             )
             elapsed = time.monotonic() - began

@@ -1,12 +1,15 @@
-"""What is made from the lock: the conda file (the same versions for those who prefer conda) and the bill of materials."""
+"""What is made from the lock: the conda file (the same versions through conda), the bill of materials, the licences."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
+from collections import Counter
+from importlib import metadata
+from typing import Any
 
-from analysis.paths import ROOT
+from analysis.paths import DATA, ROOT
 from analysis.tables import write_atomic
 
 PIN = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[^\]]+\])?)==([^\s;\\]+)\s*(?:;\s*([^\\]+?))?\s*\\?$")
@@ -43,8 +46,65 @@ def _quoted(pin: str) -> str:
 
 
 def write() -> None:
-    """Write `environment.yml`."""
+    """Write `environment.yml` and `THIRD_PARTY.md`."""
     write_atomic(ROOT / "environment.yml", text().encode("utf-8"))
+    write_atomic(ROOT / "THIRD_PARTY.md", licences().encode("utf-8"))
+
+
+NOT_HERE = "not installed on Linux with Python 3.11; see its page"
+
+
+def licence(name: str) -> str:
+    """Licence that an installed package states: its SPDX expression, else its classifiers, else the first line of its own field."""
+    try:
+        stated: Any = metadata.metadata(name)
+    except metadata.PackageNotFoundError:
+        return NOT_HERE
+    if stated.get("License-Expression"):
+        return str(stated["License-Expression"])
+    classified = [each.split(" :: ")[-1] for each in stated.get_all("Classifier", []) if each.startswith("License :: ")]
+    first = (stated.get("License") or "").strip().split("\n")[0]
+    if classified and classified != ["OSI Approved"]:
+        return ", ".join(sorted(set(classified)))
+    return first[:80] or "stated in its files only"
+
+
+def licences() -> str:
+    """The content of `THIRD_PARTY.md`: licence of every package of the lock as installed here, and of the data that is not ours."""
+    rows = []
+    for pin in pins():
+        name, _, version = pin.split(" ; ")[0].partition("==")
+        plain = name.split("[")[0]
+        rows.append(f"| [{plain}](https://pypi.org/project/{plain}/{version}/) | {version} | {licence(plain)} |")
+    described = json.loads((DATA / "datapackage.json").read_text(encoding="utf-8"))["resources"]
+    others = Counter(
+        (each["path"].rsplit("/", 1)[0], named["name"], source["title"])
+        for each in described
+        for named in each.get("licenses", [])
+        for source in each.get("sources", [])
+        if named["name"] != "CC-BY-4.0" and not each["path"].startswith("results")
+    )
+    lines = [
+        "# Licences of others",
+        "",
+        "Written by `python -m analysis environment write` from what each package of `requirements.txt` states in its own metadata,",
+        "and from `data/datapackage.json`. Ours: `LICENSE` (code, Apache-2.0), `LICENSE-TEXT` (text and data made here, CC BY 4.0).",
+        "None of these packages is part of this repository: `make book` installs them. Nor is the data that `make data` fetches",
+        "(`data/sources/README.md`).",
+        "",
+        "## Packages",
+        "",
+        "| package | version | licence as stated |",
+        "|---|---|---|",
+        *rows,
+        "",
+        "## Data of others in this repository",
+        "",
+        "| folder of `data/` | tables | licence | from |",
+        "|---|---|---|---|",
+        *(f"| {folder} | {count} | {named} | {source} |" for (folder, named, source), count in sorted(others.items())),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def bill_of_materials() -> str:
