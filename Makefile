@@ -81,7 +81,7 @@ bench: $(READY)
 test: $(TEST_READY)
 	@$(VENV)/bin/ruff check analysis tests
 	@$(VENV)/bin/mypy analysis
-	@$(VENV)/bin/python -m pytest
+	@$(VENV)/bin/python -m pytest -n 2 --dist loadgroup
 
 pdf: book
 	@$(RUN) pdf

@@ -17,6 +17,14 @@ from tests import browsers
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests that read the built book come first and stay with one worker, so that the other goes on while the book is built."""
+    items.sort(key=lambda item: "built_book" not in getattr(item, "fixturenames", ()))
+    for item in items:
+        if "built_book" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("book"))
+
+
 def run_analysis(*arguments: str, cwd: Path = ROOT, **options: object) -> subprocess.CompletedProcess[str]:
     """Run `python -m analysis ...` as a user would."""
     environment = {**os.environ, "PYTHONPATH": str(cwd), "NO_COLOR": "1"}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext
+    from playwright.sync_api import Browser, Page
 
 
 pytestmark = pytest.mark.browser
@@ -22,11 +22,20 @@ pytestmark = pytest.mark.browser
 def test_every_page_works_without_the_network(built_book: Path, chromium: Browser) -> None:
     """No request leaves the machine or fails, no console error; maths is set, interactive figures and filters are drawn."""
     context = chromium.new_context(offline=True)
+    page = context.new_page()  # one for all: the browser compiles Plotly and MathJax once, not once a page
+    seen: dict[str, Seen] = {}
+    page.on("request", lambda asked: None if asked.url.startswith(("file:", "data:", "blob:")) else _say(seen, f"asks for {asked.url}"))
+    page.on("requestfailed", lambda asked: None if asked.failure == _LEFT else _say(seen, f"failed {asked.url}: {asked.failure}"))
+    page.on("console", lambda message: _say(seen, message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: _say(seen, str(error)))
     pages = [path for path in _pages(built_book) if not _REDIRECT.search(path.read_text(encoding="utf-8"))]
     assert len(pages) > 20
-    found = [_open(context, path, str(path.relative_to(built_book))) for path in pages]
+    for path in pages:
+        seen[str(path.relative_to(built_book))] = one = Seen()
+        _open(page, path, one)
     context.close()
-    assert [problem for one in found for problem in one.problems] == []
+    found = seen.values()
+    assert [f"{name}: {problem}" for name, one in seen.items() for problem in one.problems] == []
     assert sum(one.drawn for one in found) and sum(one.maths for one in found) and sum(one.filtered for one in found)
 
 
@@ -56,24 +65,22 @@ class Seen:
     filtered: bool = False
 
 
-def _open(context: BrowserContext, path: Path, name: str) -> Seen:
-    seen = Seen()
+_LEFT = "net::ERR_ABORTED"  # what a request still under way says when the next page is opened; a file that is missing says otherwise
 
-    def say(what: str) -> None:
-        seen.problems.append(f"{name}: {what}")
 
-    page = context.new_page()
-    page.on("request", lambda request: None if request.url.startswith(("file:", "data:", "blob:")) else say(f"asks for {request.url}"))
-    page.on("requestfailed", lambda request: say(f"failed {request.url}"))
-    page.on("console", lambda message: say(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: say(str(error)))
+def _say(seen: dict[str, Seen], what: str) -> None:
+    """Note a problem of the page that is open, which is the last of those seen."""
+    seen[next(reversed(seen))].problems.append(what)
+
+
+def _open(page: Page, path: Path, seen: Seen) -> None:
     page.goto(path.as_uri(), wait_until="load")
     if page.locator(".math").count():
         page.evaluate("document.querySelectorAll('.math').forEach(one => one.closest('details')?.setAttribute('open', ''))")
         page.wait_for_selector("mjx-container", timeout=60_000)
         seen.maths = True
         if page.locator("mjx-merror, [data-mjx-error]").count():
-            say("maths with an error")
+            seen.problems.append("maths with an error")
     seen.drawn = page.locator(".interactive .plotly-graph-div").count()
     if seen.drawn:
         ready = f"document.querySelectorAll('.interactive .plotly-graph-div .main-svg').length >= {seen.drawn}"
@@ -82,9 +89,7 @@ def _open(context: BrowserContext, path: Path, name: str) -> Seen:
         page.wait_for_selector("table.dataTable", timeout=60_000)
         seen.filtered = True
     for source in page.evaluate("[...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)"):
-        say(f"broken image {source}")
-    page.close()
-    return seen
+        seen.problems.append(f"broken image {source}")
 
 
 def test_links_between_pages_lead_somewhere(built_book: Path) -> None:
