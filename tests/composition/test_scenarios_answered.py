@@ -42,7 +42,7 @@ def test_each_scenario_has_values_between_ends_or_a_reason(results: Path) -> Non
     assert ((scenarios["here"] == "yes") == answered).all() and ((scenarios["reason"] == "") == answered).all()
     assert (scenarios.loc[answered, "command"] != "").all()
     numbers = json.loads((results / "numbers.json").read_text())
-    assert numbers["answered"]["value"] == answered.sum() == 29 and numbers["not_answered"]["value"] == 7
+    assert numbers["answered"]["value"] == answered.sum() == 33 and numbers["not_answered"]["value"] == 3
     assert numbers["five_tools"]["value"] == 16  # syifan/ml-perf-survey@ad7cdaa
 
 
@@ -52,6 +52,12 @@ def test_a_bubble_is_near_its_closed_form_and_service_obeys_its_load(results: Pa
         ideal = 100 * (stages - 1) / (microbatches + stages - 1)  # of a step that is pipeline alone (arXiv:2104.04473, section 2.2)
         assert 0.85 * ideal < found.loc[(scenario, "pipeline bubble"), "value"] < ideal
     assert found.loc[("T2.2", "pipeline bubble"), "upper"] == 0
+    for scenario in ("I4.1", "I4.2"):
+        assert 1 <= found.loc[(scenario, "slowdown of each beside the other"), "value"] <= 2  # half the device is the worst
+    rounds = found.loc[("I5.1", "tokens a round")]
+    assert rounds["value"] == pytest.approx(sum(0.6**k for k in range(6))) and 1 < rounds["lower"] < rounds["upper"] < 6
+    gain = found.loc[("I5.3", "throughput a GPU over 16 bits on two")]
+    assert 1 < gain["value"] < 16 / 4.125 + 1  # bytes of the weights, and all-reduces that one GPU does not need
     assert found.loc[("I5.2", "prompt tokens found in the cache"), "value"] <= 80  # 1,024 of 1,280 are shared
     assert found.loc[("I2.3", "throughput"), "value"] <= found.loc[("I2.3", "throughput ceiling"), "value"]
 
