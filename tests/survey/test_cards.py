@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import subprocess
 
 import pytest
 import yaml
@@ -11,8 +12,10 @@ from analysis.errors import InputError
 from analysis.paths import DATA, ROOT
 from analysis.survey.bibliography import load_bibliography
 from analysis.survey.cards import added_tools, frame, load_cards, slug, stale
+from analysis.survey.changes import COLUMNS, history
 from analysis.survey.taxonomy import coverage
 from analysis.survey.tools import load_tools
+from analysis.tables import read_csv
 
 SURVEY = DATA / "survey"
 NEW = {
@@ -111,3 +114,38 @@ def test_a_card_in_another_file_is_refused(tmp_path, tools):
     write(tmp_path).rename(tmp_path / "other.yaml")
     with pytest.raises(InputError, match=r"belongs in a-new-tool\.yaml"):
         load_cards(tmp_path, tools)
+
+
+CHECK = """
+s000.one:
+  check: {{table: a/b, column: c}}
+  verdict: {first}
+s000.two:
+  check: {{table: a/b, column: c}}
+  verdict: cited (verified)
+"""
+
+
+def test_changes_are_read_off_the_history(tmp_path):
+    """Three commits: a tool and two claims come, a verdict changes, the tool's card changes; a claim that only came is no change."""
+
+    def commit(message: str, files: dict[str, str]) -> None:
+        for name, text in files.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text, encoding="utf-8")
+        for arguments in (["add", "-A"], ["-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", message]):
+            subprocess.run(["git", *arguments], cwd=tmp_path, check=True)
+
+    with pytest.raises(InputError, match="needs a git clone"):
+        history(tmp_path)
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    commit("first", {"data/survey/tools/a-b.yaml": "tool: A b\n", "data/claims/checks/x.yaml": CHECK.format(first="differs")})
+    commit("judged again", {"data/claims/checks/x.yaml": CHECK.format(first="consistent")})
+    commit("read again", {"data/survey/tools/a-b.yaml": "tool: A b\nkey: x\n"})
+    assert sorted(history(tmp_path)[["kind", "what", "change", "why"]].to_numpy().tolist()) == [
+        ["claim", "s000.one", "differs -> consistent", "judged again"],
+        ["tool", "A b", "added", "first"],
+        ["tool", "A b", "changed", "read again"],
+    ]
+    frozen = read_csv(DATA / "survey" / "changes.csv", required=COLUMNS)
+    assert set(frozen["kind"]) == {"tool", "claim", "evidence for a score"} and frozen["date"].is_monotonic_increasing
