@@ -1,5 +1,6 @@
 """Both networks learn small traces, beat the trivial baselines, keep their sums, and survive their files."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from analysis.cores.learning.model_files import model_path, read_trunk, write_tr
 from analysis.cores.learning.paper_training import PaperSetting, predict_paper, train_paper
 from analysis.cores.learning.ranking import whole_program_order
 from analysis.cores.learning.shared_trunk import TrunkShape
-from analysis.cores.learning.study import blocks_to_test, indices, left_out
+from analysis.cores.learning.study import blocks_to_test, indices, left_out, own_cycles
 from analysis.cores.learning.trunk_training import Schedule, Trained, predict, train, without_memory
 from analysis.cores.riscv.emulator import trace_program
 from analysis.cores.riscv.programs import program_path
@@ -58,6 +59,16 @@ def test_ours_beats_the_majority_and_keeps_the_sum(programs: list[Program], part
         assert np.abs(got.expected.sum(axis=0) / truth.sum(axis=0) - 1).max() < 0.1
         order = whole_program_order(truth.sum(axis=0), got.expected.sum(axis=0))
         assert order.right == order.clear_pairs == 1
+        rows = own_cycles(trunk, one.features, blocks, {"model": "ours"})
+        said = one.features.step[indices(blocks, len(one))].astype(float).sum(axis=0)
+        for d, row in enumerate(rows):  # whose cycles are whose: only the first two know nothing of the network
+            assert row["first_order_cycles"] == pytest.approx(said[d], abs=0.1)
+            assert row["with_table_cycles"] == pytest.approx(got.expected[:, d].sum(dtype=float), abs=0.1)
+            assert row["network_mean_cycles"] == pytest.approx(truth[:, d].sum(), rel=0.25)
+            assert row["network_likely_cycles"] == got.likely[:, d].sum()
+        turned = dataclasses.replace(trunk, parameters={**trunk.parameters, "heads.weight": -trunk.parameters["heads.weight"]})
+        again = predict(turned, one.features, blocks)
+        assert np.array_equal(again.expected, got.expected) and not np.array_equal(again.own, got.own)
 
 
 def test_training_is_repeatable_and_keeps_its_best_look(programs: list[Program], parts: list[np.ndarray], trained: Trained) -> None:
@@ -73,6 +84,7 @@ def test_blocks_are_predicted_alike_alone_and_together(programs: list[Program], 
     for k, block in enumerate((7, 3)):
         here = slice(block * BLOCK, (block + 1) * BLOCK)
         assert np.allclose(whole.expected[here], some.expected[k * BLOCK : (k + 1) * BLOCK], atol=1e-4)
+        assert np.allclose(whole.own[here], some.own[k * BLOCK : (k + 1) * BLOCK], atol=1e-2)
     assert len(whole.expected) == len(programs[0])
 
 

@@ -171,7 +171,7 @@ def own_cycles(trunk: Trunk, features: ProgramFeatures, blocks: NDArray[np.int64
     }
     return [
         {**label, "design": design} | {name: round(float(values[d]), 1) for name, values in sums.items()}
-        for d, design in enumerate(TABLE_4)
+        for d, design in enumerate(trunk.designs)
     ]
 
 
