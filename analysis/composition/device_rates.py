@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from functools import cache
 
 from analysis.hardware.devices import Device
 
@@ -37,6 +38,7 @@ class Rate:
     instead: bool = False
 
 
+@cache
 def family(dtype: str) -> str:
     """The kind of arithmetic of an element type: ``f8`` for all 8-bit floats, ``i8``, ``i4``, ``f32`` for a complex number's parts."""
     plain = re.sub(r"^complex<(.*)>$", r"\1", dtype)
