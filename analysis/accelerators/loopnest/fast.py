@@ -12,6 +12,7 @@ coincidence the sum is F (O - 1).
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +40,9 @@ class TilingWork(NamedTuple):
         extent: of the child's tile in each rank, [L, T, R].
         spread: how far apart the tiles of the lanes below a level lie in each rank, [L, T, R].
         moved, content, found: scratch, [R], [L], [L, 3].
+        seen, offsets, fed: scratch, [2, the longest rank], [lanes, R], [lanes].
+        line: scratch, [4, D + 1].
+        ports: scratch, [L, 2].
     """
 
     tile: Array
@@ -60,12 +64,21 @@ class TilingWork(NamedTuple):
     inside: Array
     content: Array
     found: Array
+    seen: Array
+    offsets: Array
+    fed: Array
+    line: Array
+    ports: Array
 
 
 def new_work(tab: Tables) -> TilingWork:
     """Work arrays for a problem and a design."""
     levels, tensors = tab.keeps.shape
     dimensions, ranks, axes = tab.sizes.size, tab.rank_terms.shape[1], tab.axis_size.size
+
+    used = np.arange(tab.rank_dimension.shape[2]) < tab.rank_terms[..., None]
+    longest = 1 + int((used * tab.rank_coefficient * (tab.sizes[tab.rank_dimension] - 1)).sum(axis=2).max(initial=0))
+    lanes = max(int(np.prod(tab.axis_size[first:last])) for first, last in itertools.pairwise(tab.axis_first))
 
     def integers(*shape: int) -> Array:
         return np.zeros(shape, dtype=np.int64)
@@ -90,10 +103,15 @@ def new_work(tab: Tables) -> TilingWork:
         integers(ranks),
         np.zeros(levels),
         integers(levels, 3),
+        np.zeros((2, longest), dtype=np.bool_),
+        integers(lanes, ranks),
+        np.zeros(lanes, dtype=np.bool_),
+        integers(4, dimensions + 1),
+        np.zeros((levels, 2)),
     )
 
 
-@outer(error_model="numpy")
+@outer(error_model="numpy", _nrt=False)
 def measure(tab: Tables, temporal: Array, spatial: Array, work: TilingWork, counts: Array) -> tuple[int, int]:
     """Fill `work`, and tile and partition words of `counts`.
 
@@ -154,7 +172,7 @@ def measure(tab: Tables, temporal: Array, spatial: Array, work: TilingWork, coun
         for level in range(levels):
             groups, union = 1, work.words[level + 1, t]
             if work.lanes[level] > 1:
-                groups, union = distinct_tiles(tab, t, level, spatial, work.stride_lane, work.tile, work.spread[level, t])
+                groups, union = distinct_tiles(tab, t, level, spatial, work.stride_lane, work.tile, work.spread[level, t], work.seen)
             work.groups[level, t] = groups
             if level + 1 < levels:
                 if union != work.words[level + 1, t]:
@@ -163,7 +181,7 @@ def measure(tab: Tables, temporal: Array, spatial: Array, work: TilingWork, coun
     return cycles, overflows
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def line_up(temporal: Array, order: Array, work: TilingWork) -> None:
     """List the loops in time above 1, innermost first."""
     n = 0
@@ -183,7 +201,7 @@ def line_up(temporal: Array, order: Array, work: TilingWork) -> None:
         work.loop_outer[i] = work.loop_outer[i + 1] * work.loop_bound[i]
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def within(moved: Array, spread: Array) -> bool:
     """Whether tiles of two lanes can lie that far apart."""
     inside = True
@@ -192,7 +210,7 @@ def within(moved: Array, spread: Array) -> bool:
     return inside
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def inter_level_traffic(tab: Tables, t: int, level: int, spatial: Array, lane_order: Array, work: TilingWork) -> None:
     """Words that one instance of `level` reads for its children, delivers to them, and that they pass on, into `work.found[level]`."""
     words, groups, lanes = work.words[level + 1, t], work.groups[level, t], work.lanes[level]
@@ -256,7 +274,7 @@ def inter_level_traffic(tab: Tables, t: int, level: int, spatial: Array, lane_or
             rounds_after_same += count
         fed, left = 0, groups
         if may_link and (same or fresh == words) and within(moved, spread):
-            fed, left = linked_lanes(tab, t, level, spatial, lane_order, work.stride_lane, lanes, moved)
+            fed, left = linked_lanes(tab, t, level, spatial, lane_order, work.stride_lane, lanes, moved, work.offsets, work.fed)
             if left >= groups:
                 fed, left = 0, groups
         reads += count * size * left
@@ -265,7 +283,7 @@ def inter_level_traffic(tab: Tables, t: int, level: int, spatial: Array, lane_or
     # Steps of the loop itself: after a fresh start, and after a step of an outer loop that went on the same way.
     fed, left = 0, groups
     if may_link and within(step, spread):
-        fed, left = linked_lanes(tab, t, level, spatial, lane_order, work.stride_lane, lanes, step)
+        fed, left = linked_lanes(tab, t, level, spatial, lane_order, work.stride_lane, lanes, step, work.offsets, work.fed)
         if left >= groups:
             fed, left = 0, groups
     alike = (bound - 1) * (outside - rounds_after_rest if fresh == words else rounds_after_same)
@@ -275,7 +293,7 @@ def inter_level_traffic(tab: Tables, t: int, level: int, spatial: Array, lane_or
     found[2] += linked + fresh * alike * fed
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def accumulate_accesses(tab: Tables, t: int, cycles: int, work: TilingWork, counts: Array, ports: Array) -> float:
     """Turn traffic between neighbouring levels into accesses of the levels that keep tensor t; returns joules, adds to `ports` [L, 2]."""
     levels = tab.keeps.shape[0]
@@ -319,7 +337,7 @@ def accumulate_accesses(tab: Tables, t: int, cycles: int, work: TilingWork, coun
     return energy
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def slow_down(tab: Tables, cycles: int, ports: Array) -> int:
     """Cycles with the bandwidths' limits."""
     slowest = 1.0
@@ -334,7 +352,7 @@ def slow_down(tab: Tables, cycles: int, ports: Array) -> int:
     return int(np.ceil(cycles / slowest)) if slowest < 1.0 else cycles
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def price(
     tab: Tables,
     macs: int,
@@ -350,7 +368,8 @@ def price(
     """Energy (joules) and cycles of one order of the loops, after `measure`; reads, fills and updates into `counts`."""
     levels = temporal.shape[0]
     energy = macs * tab.mac_energy
-    ports[:] = 0.0
+    for level in range(levels):
+        ports[level, 0] = ports[level, 1] = 0.0
     line_up(temporal, order, work)
     for t in range(tab.relevant.shape[0]):
         for level in range(levels - 1):
@@ -364,7 +383,7 @@ def price(
     return energy, slow_down(tab, cycles, ports)
 
 
-@outer(nogil=True, error_model="numpy")
+@outer(nogil=True, error_model="numpy", _nrt=False)
 def count_many(
     tab: Tables,
     macs: int,
@@ -387,7 +406,6 @@ def count_many(
         energy, cycles, overflows: results, [n]: joules, cycles, first level whose tiles do not fit or -1.
         counts: reads, fills, updates, tile and partition words of one instance, [n, L, T, 5].
     """
-    ports = np.zeros((temporal.shape[1], 2))
     for n in range(temporal.shape[0]):
         steps, overflows[n] = measure(tab, temporal[n], spatial[n], work, counts[n])
-        energy[n], cycles[n] = price(tab, macs, steps, temporal[n], order[n], spatial[n], lane_order[n], work, counts[n], ports)
+        energy[n], cycles[n] = price(tab, macs, steps, temporal[n], order[n], spatial[n], lane_order[n], work, counts[n], work.ports)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from analysis.accelerators.loopnest.tables import Array, Tables
 from analysis.compiled import inner
 
 
-@inner(error_model="numpy")
-def distinct_tiles(tab: Tables, t: int, level: int, spatial: Array, stride_lane: Array, tile: Array, spread: Array) -> tuple[int, int]:
+@inner(error_model="numpy", _nrt=False)
+def distinct_tiles(
+    tab: Tables, t: int, level: int, spatial: Array, stride_lane: Array, tile: Array, spread: Array, seen: Array
+) -> tuple[int, int]:
     """Different tiles among the lanes below a level (product over ranks of the different offsets), and the words of their common box.
 
-    `spread` [R] is filled with how far apart tiles lie in each rank.
+    `spread` [R] is filled with how far apart tiles lie in each rank; `seen` is scratch, [2, the longest rank].
     """
     groups, union = 1, 1
     for r in range(tab.rank_terms.shape[1]):
@@ -29,22 +29,26 @@ def distinct_tiles(tab: Tables, t: int, level: int, spatial: Array, stride_lane:
             extent += c * (size - 1)
         spread[r] = reach
         if terms > 1:
-            seen = np.zeros(reach + 1, dtype=np.bool_)
-            seen[0] = True
+            for offset in range(reach + 1):
+                seen[0, offset] = offset == 0
             for k in range(tab.rank_terms[t, r]):
                 d = tab.rank_dimension[t, r, k]
                 for axis in range(tab.axis_first[level], tab.axis_first[level + 1]):
                     step = tab.rank_coefficient[t, r, k] * stride_lane[axis, d]
-                    before = seen.copy()
+                    for offset in range(reach + 1):
+                        seen[1, offset] = seen[0, offset]
                     for i in range(1, spatial[axis, d]):
-                        seen[i * step :] |= before[: reach + 1 - i * step]
-            count = seen.sum()
+                        for offset in range(i * step, reach + 1):
+                            seen[0, offset] |= seen[1, offset - i * step]
+            count = 0
+            for offset in range(reach + 1):
+                count += seen[0, offset]
         groups *= count
         union *= extent
     return groups, union
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def _steps_apart(tab: Tables, t: int, first: int, last: int, spatial: Array, lane_order: Array, stride_lane: Array, moved: Array) -> bool:
     """Whether tiles of some two lanes next to each other in one row lie `moved` apart; they differ as an odometer's readings do."""
     ranks = moved.size
@@ -74,11 +78,24 @@ def _steps_apart(tab: Tables, t: int, first: int, last: int, spatial: Array, lan
     return False
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def linked_lanes(
-    tab: Tables, t: int, level: int, spatial: Array, lane_order: Array, stride_lane: Array, lanes: int, moved: Array
+    tab: Tables,
+    t: int,
+    level: int,
+    spatial: Array,
+    lane_order: Array,
+    stride_lane: Array,
+    lanes: int,
+    moved: Array,
+    offsets: Array,
+    fed: Array,
 ) -> tuple[int, int]:
-    """Lanes whose tile a neighbour had before all tiles moved by `moved`, and the different tiles that the other lanes hold."""
+    """Lanes whose tile a neighbour had before all tiles moved by `moved`, and the different tiles that the other lanes hold.
+
+    Args:
+        offsets, fed: scratch, [lanes, R] and [lanes].
+    """
     ranks, dimensions = tab.rank_terms.shape[1], spatial.shape[1]
     first, last = tab.axis_first[level], tab.axis_first[level + 1]
     width, height = tab.width[level], tab.height[level]
@@ -86,9 +103,11 @@ def linked_lanes(
         width, height = lanes, 1
     if (width == 1 or height == 1) and not _steps_apart(tab, t, first, last, spatial, lane_order, stride_lane, moved):
         return 0, 1 << 60
-    offsets = np.zeros((lanes, ranks), dtype=np.int64)
     for lane in range(lanes):
         rest = lane
+        fed[lane] = False
+        for r in range(ranks):
+            offsets[lane, r] = 0
         for axis in range(last - 1, first - 1, -1):
             for position in range(dimensions):
                 d = lane_order[axis, position]
@@ -99,7 +118,7 @@ def linked_lanes(
                         for k in range(tab.rank_terms[t, r]):
                             if tab.rank_dimension[t, r, k] == d:
                                 offsets[lane, r] += tab.rank_coefficient[t, r, k] * stride_lane[axis, d] * index
-    fed = np.zeros(lanes, dtype=np.bool_)
+    count = 0
     for lane in range(lanes):
         x, y = lane % width, lane // width
         for side in range(4):
@@ -114,6 +133,7 @@ def linked_lanes(
                         break
                 if same:
                     fed[lane] = True
+                    count += 1
                     break
     groups = 0
     for lane in range(lanes):
@@ -131,4 +151,4 @@ def linked_lanes(
                     fresh = False
                     break
         groups += fresh
-    return fed.sum(), groups
+    return count, groups

@@ -18,7 +18,7 @@ from analysis.accelerators.loopnest.mapping import Mapping
 from analysis.accelerators.loopnest.problem import Problem, Tensor
 from analysis.accelerators.loopnest.tables import Array, Layout, Tables, tables, to_mapping
 from analysis.accelerators.mapper.random_search import Sampler, annealing
-from analysis.accelerators.mapper.search import EDP, ENERGY, LATENCY, bound_configurations, open_configurations
+from analysis.accelerators.mapper.search import EDP, ENERGY, LATENCY, bound_configurations, new_search_work, open_configurations
 from analysis.accelerators.mapper.space import Space, build_space
 from analysis.errors import InputError
 
@@ -156,7 +156,8 @@ def best_mapping(
     for _ in range(workers):
         best = np.array([np.inf, 0.0, 0.0])
         loops = (np.ones((levels, dimensions), dtype=np.int64), np.zeros((levels, dimensions), dtype=np.int64))
-        state.append((best, *loops, np.ones((tab.axis_size.size, dimensions), dtype=np.int64), np.zeros(6, dtype=np.int64), new_work(tab)))
+        lanes, stats = np.ones((tab.axis_size.size, dimensions), dtype=np.int64), np.zeros(6, dtype=np.int64)
+        state.append((best, *loops, lanes, stats, new_work(tab), new_search_work(tab)))
     started = time.process_time()
     bounds = np.empty(space.inner_configurations)
     chosen = np.empty((space.inner_configurations, 1 + dimensions), dtype=np.int64)
@@ -174,6 +175,7 @@ def best_mapping(
         space.groups_first,
         lane_order,
         state[0][5],
+        state[0][6],
         bounds,
         chosen,
         state[0][4],
@@ -182,7 +184,7 @@ def best_mapping(
     bounds, chosen = bounds[rising], chosen[rising]
 
     def work_on(worker: int, first: int, last: int) -> None:
-        best, temporal, order, spatial, stats, work = state[worker]
+        best, temporal, order, spatial, stats, work, scratch = state[worker]
         mine = slice(first + worker, last, workers)
         open_configurations(
             tab,
@@ -197,6 +199,7 @@ def best_mapping(
             space.forced_inside,
             lane_order,
             work,
+            scratch,
             shared,
             best,
             temporal,
@@ -217,7 +220,7 @@ def best_mapping(
                 progress(min(first + batch, filled), filled)
     cpu_s = time.process_time() - started
     winner = min(range(workers), key=lambda worker: (state[worker][0][0], worker))
-    best, temporal, order, spatial, _, _ = state[winner]
+    best, temporal, order, spatial, *_ = state[winner]
     if not np.isfinite(best[0]):
         raise _why_nothing_fits(problem, architecture, tab, space)
     mapping = to_mapping(problem, architecture, Layout(temporal, order, spatial, lane_order))

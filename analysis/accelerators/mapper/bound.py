@@ -22,7 +22,7 @@ MOST = 16
 CLEAN, COINCIDES, LINKS = range(3)
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def loops_of_rank(tab: Tables, t: int, r: int, level: int, temporal: Array, work: TilingWork, bounds: Array, moves: Array) -> int:
     """Bounds of the loops in time down to `level` that move a tensor in rank r, and how far; returns how many there are."""
     n = 0
@@ -36,7 +36,7 @@ def loops_of_rank(tab: Tables, t: int, r: int, level: int, temporal: Array, work
     return n
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def may_coincide(n: int, moves: Array, i: int, j: int) -> bool:
     """Whether an outer loop i of the same rank can, in some order, move the tile as loop j does, or not at all."""
     if moves[i] < moves[j]:
@@ -53,7 +53,7 @@ def may_coincide(n: int, moves: Array, i: int, j: int) -> bool:
     return False
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def may_link(
     tab: Tables, t: int, level: int, temporal: Array, spatial: Array, lane_order: Array, work: TilingWork, bounds: Array, moves: Array
 ) -> bool:
@@ -98,13 +98,13 @@ def may_link(
                 for q in range(work.moved.size):
                     work.moved[q] = 0
                 work.moved[r] = moved
-                fed, left = linked_lanes(tab, t, level, spatial, lane_order, work.stride_lane, lanes, work.moved)
+                fed, left = linked_lanes(tab, t, level, spatial, lane_order, work.stride_lane, lanes, work.moved, work.offsets, work.fed)
                 if left < groups and (kept or left * lanes != groups * (lanes - fed)):
                     return True
     return False
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def gap_bound(
     tab: Tables, t: int, level: int, temporal: Array, spatial: Array, lane_order: Array, work: TilingWork, bounds: Array, moves: Array
 ) -> int:
@@ -157,7 +157,7 @@ def gap_bound(
     return state
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def least_cost(
     tab: Tables,
     macs: int,
@@ -176,7 +176,8 @@ def least_cost(
         loops: scratch, [2, MOST].
     """
     energy = macs * tab.mac_energy
-    ports[:] = 0.0
+    for level in range(temporal.shape[0]):
+        ports[level, 0] = ports[level, 1] = 0.0
     state = CLEAN
     for t in range(tab.relevant.shape[0]):
         for level in range(temporal.shape[0] - 1):

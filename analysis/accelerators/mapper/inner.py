@@ -21,7 +21,7 @@ from analysis.accelerators.mapper.bound import may_coincide
 from analysis.compiled import inner
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def linear_energy(tab: Tables, t: int, work: TilingWork, counts: Array, found: Array) -> float:
     """`fast.settle` without rounding up and one word short of every count, on traffic [L, 2] given as reals."""
     levels = tab.keeps.shape[0]
@@ -47,7 +47,7 @@ def linear_energy(tab: Tables, t: int, work: TilingWork, counts: Array, found: A
     return energy
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def links_matter(tab: Tables, t: int, level: int, spatial: Array, lane_order: Array, work: TilingWork) -> bool:
     """Whether tiles that neighbours pass on can change what is counted at a gap, for some loops outside it."""
     lanes, groups = work.lanes[level], work.groups[level, t]
@@ -74,13 +74,13 @@ def links_matter(tab: Tables, t: int, level: int, spatial: Array, lane_order: Ar
                 for q in range(work.moved.size):
                     work.moved[q] = 0
                 work.moved[r] = moved
-                fed, left = linked_lanes(tab, t, level, spatial, lane_order, work.stride_lane, lanes, work.moved)
+                fed, left = linked_lanes(tab, t, level, spatial, lane_order, work.stride_lane, lanes, work.moved, work.offsets, work.fed)
                 if left < groups and left * lanes != groups * (lanes - fed):
                     return True
     return False
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def coefficients(
     tab: Tables,
     t: int,
@@ -132,7 +132,7 @@ def coefficients(
     out[2] -= out[0]
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def _kept_away(tab: Tables, t: int, d: int, level: int, above: int, work: TilingWork) -> float:
     """Part of a child's tile that is new when a loop over d at level `above` advances alone."""
     for r in range(tab.rank_terms.shape[1]):
@@ -143,7 +143,7 @@ def _kept_away(tab: Tables, t: int, d: int, level: int, above: int, work: Tiling
     return 1.0
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def window_share(
     tab: Tables, t: int, first: int, last: int, temporal: Array, extent: Array, stride: Array, bounds: Array, moves: Array
 ) -> float:
@@ -175,7 +175,7 @@ def window_share(
     return least
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def share_outside(tab: Tables, t: int, left_over: Array, extent: Array, stride: Array) -> float:
     """`window_share` for any split of what is left over between the two outermost levels."""
     least = 1.0
@@ -191,7 +191,7 @@ def share_outside(tab: Tables, t: int, left_over: Array, extent: Array, stride: 
     return least
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def least_over_types(
     coefficient: Array,
     moves: Array,

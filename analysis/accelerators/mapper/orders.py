@@ -7,13 +7,11 @@ sliding tensor has met loops of two ranks (no coincidence reaches past the secon
 
 from __future__ import annotations
 
-import numpy as np
-
 from analysis.accelerators.loopnest.tables import Array, Tables
 from analysis.compiled import inner
 
 
-@inner
+@inner(_nrt=False)
 def is_settled(tab: Tables, level: int, active: Array, n: int, chosen: Array, depth: int, every: bool) -> bool:
     """Whether the loops outside the first `depth` chosen ones may come in any order."""
     if depth == n:
@@ -43,17 +41,20 @@ def is_settled(tab: Tables, level: int, active: Array, n: int, chosen: Array, de
     return True
 
 
-@inner
-def list_orders(tab: Tables, level: int, bounds: Array, forced: Array, every: bool, out: Array) -> int:
+@inner(_nrt=False)
+def list_orders(tab: Tables, level: int, bounds: Array, forced: Array, every: bool, line: Array, out: Array) -> int:
     """Orders of the loops above 1 at a level, innermost first, into `out` [most, D]; returns how many, or -1 when they do not fit.
 
     Args:
         bounds: of the loops at the level, [D].
         forced: 0 for a dimension that may stand anywhere, otherwise its rank among the innermost, [D] (see `Space.forced_inside`).
         every: all permutations, not one for each class.
+        line: scratch, [4, D + 1].
     """
     dimensions = bounds.size
-    active = np.empty(dimensions, dtype=np.int64)
+    active, chosen, pointer, used = line[0], line[1], line[2], line[3]
+    for d in range(dimensions + 1):
+        chosen[d], pointer[d], used[d] = -1, 0, 0
     n, inside = 0, 0
     for rank in range(1, dimensions + 1):
         for d in range(dimensions):
@@ -65,9 +66,6 @@ def list_orders(tab: Tables, level: int, bounds: Array, forced: Array, every: bo
         if bounds[d] > 1 and forced[d] == 0:
             active[n] = d
             n += 1
-    chosen = np.full(dimensions, -1, dtype=np.int64)
-    pointer = np.zeros(dimensions + 1, dtype=np.int64)
-    used = np.zeros(dimensions, dtype=np.bool_)
     depth, count = 0, 0
     while True:
         if pointer[depth] == 0 and is_settled(tab, level, active, n, chosen, depth, every):
@@ -77,7 +75,7 @@ def list_orders(tab: Tables, level: int, bounds: Array, forced: Array, every: bo
                 out[count, i] = chosen[i]
             position = depth
             for i in range(n):
-                if not used[active[i]]:
+                if used[active[i]] == 0:
                     out[count, position] = active[i]
                     position += 1
             for d in range(dimensions):
@@ -91,9 +89,9 @@ def list_orders(tab: Tables, level: int, bounds: Array, forced: Array, every: bo
             i = pointer[depth]
             pointer[depth] += 1
             # Position `depth` belongs to the rank of the loop that stands there when ranks are listed in order.
-            if used[active[i]] or (i < inside) != (depth < inside) or (depth < inside and forced[active[i]] != forced[active[depth]]):
+            if used[active[i]] != 0 or (i < inside) != (depth < inside) or (depth < inside and forced[active[i]] != forced[active[depth]]):
                 continue
-            used[active[i]] = True
+            used[active[i]] = 1
             chosen[depth] = active[i]
             depth += 1
             pointer[depth] = 0
@@ -103,10 +101,16 @@ def list_orders(tab: Tables, level: int, bounds: Array, forced: Array, every: bo
             if depth == 0:
                 return count
             depth -= 1
-            used[chosen[depth]] = False
+            used[chosen[depth]] = 0
 
 
-@inner
+@inner(_nrt=False)
+def _move(rows: Array, source: int, target: int) -> None:
+    for i in range(rows.shape[1]):
+        rows[target, i] = rows[source, i]
+
+
+@inner(_nrt=False)
 def keep_best_orders(tab: Tables, level: int, bounds: Array, orders: Array, count: int, features: Array) -> int:
     """Drop orders that another order matches or beats in every count; only for tilings without coincidences or links.
 
@@ -155,10 +159,10 @@ def keep_best_orders(tab: Tables, level: int, bounds: Array, orders: Array, coun
                     break
             if not beaten:
                 if front != k:
-                    orders[front] = orders[k]
-                    features[front] = features[k]
+                    _move(orders, k, front)
+                    _move(features, k, front)
                 front += 1
-        orders[front] = orders[o]
-        features[front] = features[o]
+        _move(orders, o, front)
+        _move(features, o, front)
         kept = front + 1
     return kept

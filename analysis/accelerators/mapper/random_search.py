@@ -99,8 +99,8 @@ class Sampler:
         lanes = self.space.lane_choices[[g.lanes for g in genomes]]
         spatial = self.space.spatial[lanes].transpose(0, 2, 1)
         order = self._permitted(np.stack([g.order for g in genomes]))
-        lane_order = np.broadcast_to(self.lane_order, spatial.shape)
-        return np.ascontiguousarray(temporal), order, np.ascontiguousarray(spatial), np.ascontiguousarray(lane_order)
+        lane_order = np.tile(self.lane_order, (len(genomes), 1, 1))  # a broadcast view is read-only: another type, compiled again
+        return np.ascontiguousarray(temporal), order, np.ascontiguousarray(spatial), lane_order
 
     def _permitted(self, order: Array) -> Array:
         """Orders with the loops that must come last moved there, the others in the order given, [n, L, D]."""

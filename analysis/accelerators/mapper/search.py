@@ -9,6 +9,8 @@ matches or beats in every count (`orders`).
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from analysis.accelerators.loopnest.fast import TilingWork, measure, price
@@ -24,14 +26,94 @@ SPLITS, OVERFLOWED, BOUNDED, OPENED, PRICED, UNPROVEN = range(6)
 MOST_ORDERS = 5040
 
 
-@inner(error_model="numpy")
+class SearchWork(NamedTuple):
+    """Scratch of a search, allocated by Python: functions that allocate nothing compile in half the time.
+
+    Attributes:
+        temporal, spatial, order, counts, ports: the mapping looked at, [L, D], [A, D], [L, D], and its accesses, [L, T, 5], [L, 2].
+        loops: see `bound`, [2, MOST].
+        orders, features, how_many, which: orders of each level, [L, MOST_ORDERS, D], [MOST_ORDERS, 2 T], [L], [L].
+        pointer, left_over, ones, inner_stride: by dimension, [D].
+        found, coefficient: see `inner`, [L, 2], [T, 3].
+        share, other_share, own_words, nowhere: by tensor, [T].
+        extent, strides, gap_extent: tiles and steps of the loops outside, [T, R], [L, D], [L, T, R].
+    """
+
+    temporal: Array
+    spatial: Array
+    order: Array
+    counts: Array
+    ports: Array
+    loops: Array
+    orders: Array
+    features: Array
+    how_many: Array
+    which: Array
+    pointer: Array
+    left_over: Array
+    ones: Array
+    inner_stride: Array
+    found: Array
+    coefficient: Array
+    share: Array
+    other_share: Array
+    own_words: Array
+    nowhere: Array
+    extent: Array
+    strides: Array
+    gap_extent: Array
+
+
+def new_search_work(tab: Tables) -> SearchWork:
+    """Scratch for a problem and a design."""
+    levels, tensors = tab.keeps.shape
+    dimensions, axes, ranks = tab.sizes.size, tab.axis_size.size, tab.rank_terms.shape[1]
+
+    def ones(*shape: int) -> Array:
+        return np.ones(shape, dtype=np.int64)
+
+    return SearchWork(
+        temporal=ones(levels, dimensions),
+        spatial=ones(axes, dimensions),
+        order=ones(levels, dimensions),
+        counts=ones(levels, tensors, 5),
+        ports=np.zeros((levels, 2)),
+        loops=ones(2, MOST),
+        orders=np.empty((levels, MOST_ORDERS, dimensions), dtype=np.int64),
+        features=np.empty((MOST_ORDERS, 2 * tensors), dtype=np.int64),
+        how_many=ones(levels),
+        which=ones(levels),
+        pointer=ones(dimensions),
+        left_over=ones(dimensions),
+        ones=ones(dimensions),
+        inner_stride=ones(dimensions),
+        found=np.zeros((levels, 2)),
+        coefficient=np.zeros((tensors, 3)),
+        share=np.ones(tensors),
+        other_share=np.ones(tensors),
+        own_words=np.zeros(tensors),
+        nowhere=np.zeros(tensors, dtype=np.bool_),
+        extent=ones(tensors, ranks),
+        strides=ones(levels, dimensions),
+        gap_extent=ones(levels, tensors, ranks),
+    )
+
+
+@inner(_nrt=False)
+def _copy(source: Array, target: Array) -> None:
+    for i in range(source.shape[0]):
+        for k in range(source.shape[1]):
+            target[i, k] = source[i, k]
+
+
+@inner(error_model="numpy", _nrt=False)
 def objective_value(objective: int, energy: float, cycles: int, cycle_s: float) -> float:
     """Seconds, joules, or joule-seconds."""
     seconds = cycles * cycle_s
     return seconds if objective == LATENCY else energy if objective == ENERGY else energy * seconds
 
 
-@outer(nogil=True, error_model="numpy")
+@outer(nogil=True, error_model="numpy", _nrt=False)
 def bound_configurations(
     tab: Tables,
     macs: int,
@@ -46,6 +128,7 @@ def bound_configurations(
     groups_first: Array,
     lane_order: Array,
     work: TilingWork,
+    scratch: SearchWork,
     bounds: Array,
     chosen: Array,
     stats: Array,
@@ -61,17 +144,11 @@ def bound_configurations(
     """
     levels, tensors = tab.keeps.shape
     dimensions, axes = tab.sizes.size, tab.axis_size.size
-    temporal = np.ones((levels, dimensions), dtype=np.int64)
-    spatial = np.ones((axes, dimensions), dtype=np.int64)
-    counts = np.zeros((levels, tensors, 5), dtype=np.int64)
-    found = np.zeros((levels, 2))
-    coefficient = np.zeros((tensors, 3))
-    share = np.ones(tensors)
-    ones = np.ones(dimensions, dtype=np.int64)
-    no_words = np.zeros(tensors)
-    nowhere = np.zeros(tensors, dtype=np.bool_)
-    left_over = np.ones(dimensions, dtype=np.int64)
-    pointer = np.zeros(dimensions, dtype=np.int64)
+    temporal, spatial, counts, found, coefficient = scratch.temporal, scratch.spatial, scratch.counts, scratch.found, scratch.coefficient
+    share, left_over, pointer = scratch.share, scratch.left_over, scratch.pointer
+    for d in range(dimensions):
+        for level in range(levels):
+            temporal[level, d] = 1
     n = 0
     for c in range(choices.shape[0]):
         for d in range(dimensions):
@@ -103,7 +180,9 @@ def bound_configurations(
                     share[t] = 1.0
                     if tab.slides[t] and split < levels - 1:
                         share[t] = _least_share(tab, t, split, left_over, work)
-                energy += least_over_types(coefficient, tab.relevant, left_over, ones, share, share, no_words, nowhere)
+                energy += least_over_types(
+                    coefficient, tab.relevant, left_over, scratch.ones, share, share, scratch.own_words, scratch.nowhere
+                )
                 bounds[n] = objective_value(objective, energy, cycles, cycle_s)
                 chosen[n, 0] = c
                 for d in range(dimensions):
@@ -121,7 +200,7 @@ def bound_configurations(
     return n
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def _least_share(tab: Tables, t: int, split: int, left_over: Array, work: TilingWork) -> float:
     """Least window share over the gaps whose tile only outer loops move."""
     least = 1.0
@@ -131,7 +210,7 @@ def _least_share(tab: Tables, t: int, split: int, left_over: Array, work: Tiling
     return least
 
 
-@outer(nogil=True, error_model="numpy")
+@outer(nogil=True, error_model="numpy", _nrt=False)
 def open_configurations(
     tab: Tables,
     macs: int,
@@ -147,6 +226,7 @@ def open_configurations(
     forced: Array,
     lane_order: Array,
     work: TilingWork,
+    scratch: SearchWork,
     shared: Array,
     best: Array,
     best_temporal: Array,
@@ -169,24 +249,16 @@ def open_configurations(
     """
     levels, tensors = tab.keeps.shape
     dimensions, axes = tab.sizes.size, tab.axis_size.size
-    temporal = np.ones((levels, dimensions), dtype=np.int64)
-    spatial = np.ones((axes, dimensions), dtype=np.int64)
-    order = np.empty((levels, dimensions), dtype=np.int64)
-    counts = np.zeros((levels, tensors, 5), dtype=np.int64)
-    ports = np.zeros((levels, 2))
-    loops = np.zeros((2, MOST), dtype=np.int64)
-    orders = np.empty((levels, MOST_ORDERS, dimensions), dtype=np.int64)
-    features = np.empty((MOST_ORDERS, 2 * tensors), dtype=np.int64)
-    how_many = np.zeros(levels, dtype=np.int64)
-    which = np.zeros(levels, dtype=np.int64)
-    pointer = np.zeros(dimensions, dtype=np.int64)
-    found = np.zeros((levels, 2))
-    coefficient = np.zeros((tensors, 3))
-    inner_share, outer_share, own_words = np.ones(tensors), np.ones(tensors), np.ones(tensors)
-    inner_stride = np.ones(dimensions, dtype=np.int64)
-    extent = np.ones((tensors, tab.rank_terms.shape[1]), dtype=np.int64)
-    strides = np.ones((levels, dimensions), dtype=np.int64)
-    gap_extent = np.ones((levels, tensors, tab.rank_terms.shape[1]), dtype=np.int64)
+    temporal, spatial, order, counts, ports = scratch.temporal, scratch.spatial, scratch.order, scratch.counts, scratch.ports
+    loops, orders, features, how_many, which = scratch.loops, scratch.orders, scratch.features, scratch.how_many, scratch.which
+    pointer, inner_stride, found, coefficient = scratch.pointer, scratch.inner_stride, scratch.found, scratch.coefficient
+    inner_share, outer_share, own_words = scratch.share, scratch.other_share, scratch.own_words
+    extent, strides, gap_extent = scratch.extent, scratch.strides, scratch.gap_extent
+    for t in range(tensors):
+        inner_share[t] = outer_share[t] = own_words[t] = 1.0
+    for d in range(dimensions):
+        for level in range(levels):
+            temporal[level, d] = 1
     for n in range(bounds.size):
         if bounds[n] >= best[0] or bounds[n] > shared[0]:
             return
@@ -211,17 +283,18 @@ def open_configurations(
         constant = macs * tab.mac_energy
         for t in range(tensors):
             coefficients(tab, t, cycles, split, temporal, spatial, lane_order, outside, work, counts, found, coefficient[t])
-        gap_extent[:] = work.extent
-        strides[:] = work.stride_time
-        inner_stride[:] = work.stride_time[split]
+        for level in range(levels):
+            _copy(work.extent[level], gap_extent[level])
+        _copy(work.stride_time, strides)
+        for d in range(dimensions):
+            inner_stride[d] = work.stride_time[split, d]
         while True:
             # One split of what is left over between the outermost level and the split level.
             for d in range(dimensions):
                 temporal[split, d] = temporal_options[pointer[d], split]
                 temporal[0, d] = temporal_options[pointer[d], 0]
-                strides[0, d] = inner_stride[d] * temporal[split, d]
-            for level in range(1, split):
-                strides[level] = strides[0]
+                for level in range(max(1, split)):
+                    strides[level, d] = inner_stride[d] * temporal[split, d]
             stats[SPLITS] += 1
             needed = 0
             for t in range(tensors):
@@ -260,10 +333,10 @@ def open_configurations(
                     _, _, state = least_cost(tab, macs, cycles, temporal, spatial, lane_order, work, counts, ports, loops)
                     total = 1.0
                     for level in range(levels):
-                        some = list_orders(tab, level, temporal[level], forced[level], state == LINKS, orders[level])
+                        some = list_orders(tab, level, temporal[level], forced[level], state == LINKS, work.line, orders[level])
                         if some < 0:
                             stats[UNPROVEN] += 1
-                            some = list_orders(tab, level, temporal[level], forced[level], False, orders[level])
+                            some = list_orders(tab, level, temporal[level], forced[level], False, work.line, orders[level])
                         if state == CLEAN:
                             some = keep_best_orders(tab, level, temporal[level], orders[level], some, features)
                         how_many[level] = some
@@ -272,19 +345,20 @@ def open_configurations(
                     if total > most_orders and state == LINKS:
                         stats[UNPROVEN] += 1
                         for level in range(levels):
-                            how_many[level] = list_orders(tab, level, temporal[level], forced[level], False, orders[level])
+                            how_many[level] = list_orders(tab, level, temporal[level], forced[level], False, work.line, orders[level])
                     running = True
                     while running:
                         for level in range(levels):
-                            order[level] = orders[level, which[level]]
+                            for position in range(dimensions):
+                                order[level, position] = orders[level, which[level], position]
                         joules, cycles_now = price(tab, macs, cycles, temporal, order, spatial, lane_order, work, counts, ports)
                         stats[PRICED] += 1
                         value = objective_value(objective, joules, cycles_now, cycle_s)
                         if value < best[0]:
                             best[0], best[1], best[2] = value, joules, cycles_now
-                            best_temporal[:] = temporal
-                            best_order[:] = order
-                            best_spatial[:] = spatial
+                            _copy(temporal, best_temporal)
+                            _copy(order, best_order)
+                            _copy(spatial, best_spatial)
                             shared[0] = min(shared[0], value)
                         running = False
                         for level in range(levels - 1, -1, -1):
