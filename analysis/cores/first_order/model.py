@@ -327,12 +327,7 @@ def walk(
         if is_store and group[here] >= 0:
             last_of_group[group[here]] = i
         leaves = finish if is_load else at + is_store
-        if i < z.waiting:
-            waiting[i] = leaves
-            if i == z.waiting - 1:
-                waiting.sort()
-        else:
-            replace_least(waiting, leaves)
+        replace_least(waiting, leaves)
         done[i] = finish
         if destination[i] < 64:
             ready[destination[i]] = finish
