@@ -195,7 +195,8 @@ class _Cache(FunctionCache):  # type: ignore[misc]
             found = super().load_overload(sig, target_context)
             self.began = time.monotonic()
             if found is None and sys.stderr.isatty():
-                print(f"compiling {self._py_func.__module__}.{self._py_func.__name__}, once after an installation ...", file=sys.stderr)
+                name = f"{self._py_func.__module__}.{self._py_func.__name__}"
+                print(f"compiling {name}, once after an installation; the largest take most of a minute ...", file=sys.stderr)
         return found
 
     def release(self) -> None:
