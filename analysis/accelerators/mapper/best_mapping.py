@@ -192,8 +192,8 @@ def best_mapping(
             architecture.cycle_s,
             CODES[objective],
             space.split_level,
-            bounds[mine],
-            chosen[mine],
+            np.ascontiguousarray(bounds[mine]),  # a view with gaps is another type: all would be compiled again for two workers
+            np.ascontiguousarray(chosen[mine]),
             space.lane_choices,
             *options,
             space.forced_inside,
