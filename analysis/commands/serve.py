@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.commands.common.options import Plot, check_plot
+from analysis.commands.common.options import Plot, Scheduler, check_plot
 
 app = typer.Typer(help=__doc__, add_completion=False)
 
@@ -111,3 +111,38 @@ def capacity(
     for name, value in (("rate_per_s", found.rate_per_s), ("above_per_s", found.above_per_s)):
         typer.echo(f"  {name:<22} {value:>14.6g} 1/s")
     typer.echo(f"  {'bound_by':<22} {', '.join(found.bound_by) or 'nothing':>14}")
+
+
+@app.command()
+def sweep(
+    config: Annotated[Path, typer.Argument(help="YAML, as for simulate; its requests are sped up or slowed down, their lengths stay")],
+    rate: Annotated[list[float], typer.Option(min=0.000001, help="requests per second; give one for each run")],
+    out: Annotated[Path, typer.Option(help="CSV to write: a row a rate, with the columns of simulate's summary")],
+    scheduler: Scheduler = "",
+) -> None:
+    """Simulate the same requests at several rates, here or on the workers of a cluster."""
+    from functools import partial
+
+    import pandas as pd
+
+    from analysis.commands.common.progress import Progress
+    from analysis.serving.capacity import summary_at
+    from analysis.serving.configuration import read_configuration
+    from analysis.sweeps import sweep as run
+    from analysis.tables import check_output, write_csv
+
+    check_output(out, config)
+    configuration = read_configuration(config)
+    requests = configuration.config.requests.draw(config.parent)
+    answer = partial(summary_at, configuration=configuration, requests=requests)
+    configuration.steps  # noqa: B018  read here, so that a worker needs none of its files
+    if scheduler:
+        rows = run(answer, rate, scheduler=scheduler)
+    else:
+        rows = []
+        with Progress() as progress:
+            for each in rate:
+                progress(len(rows), len(rate), "rates simulated")
+                rows.append(answer(each))
+    write_csv(pd.DataFrame(rows), out)
+    typer.echo(f"{len(rows)} rates, in {out}")

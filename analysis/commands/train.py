@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 import typer.core
 
-from analysis.commands.common.options import Plot, check_plot
+from analysis.commands.common.options import Plot, Scheduler, check_plot
 
 
 class _ConfigFirst(typer.core.TyperGroup):
@@ -55,14 +55,19 @@ def step(
 def search(
     cluster: Annotated[Path, typer.Argument(help="model, system and what to try (YAML); `data schema train_search` prints its keys")],
     out: Annotated[Path, typer.Option(help="every plan, fastest first (CSV)")],
+    scheduler: Scheduler = "",
 ) -> None:
     """Time every plan of a cluster; those that cannot run keep their reason."""
+    from analysis.commands.common.progress import Progress
     from analysis.configs import read_yaml
-    from analysis.tables import write_csv
+    from analysis.tables import check_output, write_csv
     from analysis.training import report
     from analysis.training.search import Cluster
     from analysis.training.search import search as find
 
-    table = find(read_yaml(cluster, Cluster))
+    check_output(out, cluster)
+    asked = read_yaml(cluster, Cluster)
+    with Progress() as progress:
+        table = find(asked, scheduler, progress)
     write_csv(table, out)
     typer.echo(report.search_text(table))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from analysis import units
 from analysis.configs import Strict
 from analysis.errors import InputError
 from analysis.hardware import systems
+from analysis.sweeps import sweep
 from analysis.training.kernel_time import efficiencies_of
 from analysis.training.memory import RESERVE_BYTES, memory
 from analysis.training.plan import Plan, Recompute, Software, check
@@ -129,19 +131,15 @@ PLAN_COLUMNS = [
 RESULT_COLUMNS = ["step_time_s", "mfu", "tokens_per_s", "bubble_s", "exposed_communication_s", "recompute_s"]
 
 
-def search(cluster: Cluster) -> pd.DataFrame:
-    """Every plan with its step time, or the reason why it is out, fastest first.
+PLANS_A_TASK = 200
 
-    Args:
-        cluster: what to search.
-    Returns:
-        `PLAN_COLUMNS`, `RESULT_COLUMNS` (s, 1, tokens/s; empty where infeasible), memory_gib (GiB) and reason: empty, `divisibility: ...`
-        or `memory: ...`.
-    """
+
+def timed(cluster: Cluster, chosen: list[Plan]) -> list[dict[str, object]]:
+    """Each plan as a row of `search`; nothing of one plan depends on another."""
     model, system, software = cluster.shape(), systems.load(cluster.system), cluster.software
     efficiencies, room = efficiencies_of(system.device, cluster.efficiencies), cluster.room_bytes()
     rows = []
-    for plan in plans(cluster):
+    for plan in chosen:
         row: dict[str, object] = {column: getattr(plan, column) for column in PLAN_COLUMNS}
         reasons = check(model, plan, system)
         if reasons:
@@ -166,9 +164,33 @@ def search(cluster: Cluster) -> pd.DataFrame:
                 "reason": "",
             }
         )
-    if not rows:
+    return rows
+
+
+def search(cluster: Cluster, scheduler: str = "", progress: Callable[[int, int, str], None] | None = None) -> pd.DataFrame:
+    """Every plan with its step time, or the reason why it is out, fastest first.
+
+    Args:
+        cluster: what to search.
+        scheduler: address of a dask scheduler over whose workers the plans are spread; empty: this process.
+        progress: called with the plans done, all of them, and what they are.
+    Returns:
+        `PLAN_COLUMNS`, `RESULT_COLUMNS` (s, 1, tokens/s; empty where infeasible), memory_gib (GiB) and reason: empty, `divisibility: ...`
+        or `memory: ...`.
+    """
+    chosen = list(plans(cluster))
+    if not chosen:
         raise InputError(f"no plan uses {cluster.gpus} GPUs with these choices", key="gpus")
-    frame = pd.DataFrame(rows, columns=[*PLAN_COLUMNS, *RESULT_COLUMNS, "memory_gib", "reason"])
+    tasks = [chosen[start : start + PLANS_A_TASK] for start in range(0, len(chosen), PLANS_A_TASK)]
+    if scheduler:
+        parts = sweep(partial(timed, cluster), tasks, scheduler=scheduler)
+    else:
+        parts = []
+        for task in tasks:
+            parts.append(timed(cluster, task))
+            if progress is not None:
+                progress(min(len(parts) * PLANS_A_TASK, len(chosen)), len(chosen), "plans timed")
+    frame = pd.DataFrame([row for part in parts for row in part], columns=[*PLAN_COLUMNS, *RESULT_COLUMNS, "memory_gib", "reason"])
     order = frame.assign(kind=frame["reason"].str.split(":").str[0])
     order = order.sort_values(["step_time_s", "kind", *PLAN_COLUMNS], na_position="last", kind="stable")
     return order.drop(columns="kind").reset_index(drop=True)

@@ -20,7 +20,7 @@ from analysis.accelerators.timeloop.files import read_constrained, read_mapped, 
 from analysis.accelerators.timeloop.yaml_tree import File, is_native, split_name
 from analysis.commands.common.progress import Progress
 from analysis.errors import InputError
-from analysis.paths import DATA
+from analysis.paths import DATA, EXAMPLES
 
 RECORDED = DATA / "recorded" / "timeloop"
 FILES = Path(__file__).parent / "files"
@@ -331,3 +331,12 @@ def test_progress_is_lines_where_there_is_no_terminal():
             time.sleep(0.005)
     lines = stream.getvalue().splitlines()
     assert len(lines) >= 2 and all(" s: " in line for line in lines)
+
+
+def test_layers_of_one_name_or_two_layers_in_one_picture_are_refused(tmp_path, capsys):
+    arch = str(EXAMPLES / "map" / "arch.yaml")
+    layers = [str(EXAMPLES / folder / "layer.yaml") for folder in ("map", "loopnest")]
+    twice = ["map", "--arch", arch, "--layer", layers[0], "--layer", layers[1]]
+    assert command(twice) == 2 and "two layers have one file name" in capsys.readouterr().err
+    assert command([*twice, "--plot", str(tmp_path / "energy.png")]) == 2 and "a picture is of one layer" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from analysis.__main__ import main
 from analysis.errors import InputError
-from analysis.paths import ROOT
+from analysis.paths import EXAMPLES, ROOT
 from analysis.sweeps import sweep
+from analysis.tables import read_csv
 
 SETTINGS = list(range(24))
 FOLDER = Path(__file__).parent
@@ -112,3 +114,16 @@ def test_cluster_goes_on_after_the_death(cluster: str) -> None:
 def test_own_error_is_passed_on(cluster: str) -> None:
     with pytest.raises(ValueError, match="three is not served"):
         sweep(fragile, SETTINGS[:6], scheduler=cluster, retries=1)
+
+
+def test_commands_give_the_same_bytes_here_and_on_a_cluster(cluster: str, tmp_path: Path) -> None:
+    plan = tmp_path / "cluster.yaml"
+    plan.write_text("model: llama-2-7b\nsystem: HGX-H100\ngpus: 8\nglobal_batch: 16\nsequence_length: 2048\n")
+    rates = [str(EXAMPLES / "serve" / "simulate.yaml"), "--rate", "1", "--rate", "4"]
+    for name, arguments in (("train", ["search", str(plan)]), ("serve", ["sweep", *rates])):
+        for where, more in (("here", []), ("there", ["--scheduler", cluster])):
+            assert main([name, *arguments, "--out", str(tmp_path / f"{name}_{where}.csv"), *more]) == 0
+        here, there = ((tmp_path / f"{name}_{where}.csv").read_bytes() for where in ("here", "there"))
+        assert here == there and here.count(b"\n") > 2
+    table = read_csv(tmp_path / "serve_here.csv")
+    assert table["rate_per_s"].tolist() == [1.0, 4.0] and table["makespan_s"].is_monotonic_decreasing

@@ -235,3 +235,8 @@ def best_mapping(
         statistics=dict(zip(COUNTERS, (filled, *map(int, stats)), strict=True)),
         cpu_s=cpu_s,
     )
+
+
+def best_of(asked: tuple[Problem, Architecture], objective: Objective, workers: int) -> Found:
+    """`best_mapping` of a layer and a design given as one, as `analysis.sweeps` calls it."""
+    return best_mapping(*asked, objective, workers=workers)

@@ -23,7 +23,7 @@ class Progress:
         self.stream = stream or sys.stderr
         self.terminal = self.stream.isatty()
         self.every_s = 0.5 if self.terminal else every_s
-        self.done, self.total, self.stage = 0, 0, "listing and bounding configurations"
+        self.done, self.total, self.stage = 0, 0, "preparing"
         self.started = time.monotonic()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
