@@ -10,8 +10,11 @@ is one file with the same four names, and knows nothing of browsers:
 
 - `NAMES`: which explorers there are, in the order in which a reader meets them; `explorer(name)` is one of them.
 - `bundle`: at build time, the script that carries the models into the pages, and the explorer as first drawn, by CPython.
-- `page`: in the browser, ties native controls, address bar and drawing together.
-- `stand_ins`: what replaces numpy, compilation, pydantic and files in the page, as far as these models need them.
+- `records`: what they show besides models: measurements, grades, answers computed in advance.
+- `stand_ins`: what runs in the page alone: `page` ties native controls, address bar and drawing together; the others replace numpy,
+  compilation, pydantic and files as far as these models need them.
+
+One that has PLAYS, the name of a slider, gets a button that moves it.
 """
 
 from __future__ import annotations
@@ -22,11 +25,15 @@ NAMES = (
     "ask_predictor",
     "error_composition",
     "training_planner",
+    "serving_player",
     "decode_knee",
     "all_reduce",
     "systolic_array",
+    "mapping_game",
     "roofline_achieved",
     "choose_tool",
+    "mtap_weights",
+    "claim_browser",
 )
 
 

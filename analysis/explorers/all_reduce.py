@@ -7,10 +7,11 @@ from typing import Any
 
 from analysis.explorers import drawing
 from analysis.explorers.controls import Choice, Slider, remembered
-from analysis.explorers.measured_points import all_reduces
+from analysis.explorers.records.measured_points import all_reduces
 from analysis.networks.measured_fabrics import model as measured
 
 TITLE = "How does an all-reduce move, and how long does it take?"
+PLAYS = "step"
 MACHINES = (("A100", "A100, NVLink"), ("H200", "H200, NVLink"), ("B200", "B200, NVLink"), ("RTX-PRO-6000", "RTX PRO 6000, PCIe"))
 POWERS = tuple(range(11, 35))
 CONTROLS = (

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from analysis.explorers import drawing
-from analysis.explorers.asked_answers import answers, parts, refusals
 from analysis.explorers.controls import Choice, Slider
+from analysis.explorers.records.asked_answers import answers, parts, refusals
 
 TITLE = "How fast will a served model answer?"
 OUTPUT_TOKENS = 1024

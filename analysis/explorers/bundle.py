@@ -25,8 +25,13 @@ STAND_INS = {name: HERE / "stand_ins" / f"{name.replace('.', '_')}.py" for name 
     "analysis.paths": HERE / "stand_ins" / "files.py",
     "analysis.errors": HERE / "stand_ins" / "errors.py",
     "analysis.checkable": HERE / "stand_ins" / "checkable.py",
-    "analysis.serving.steps": HERE / "stand_ins" / "serving_types.py",
+    "analysis.serving.simulate": HERE / "stand_ins" / "serving_types.py",
+    "analysis.serving.limits": HERE / "stand_ins" / "serving_types.py",
     "analysis.serving.requests": HERE / "stand_ins" / "serving_types.py",
+    "analysis.mtap.evidence": HERE / "stand_ins" / "mtap_types.py",
+    "analysis.mtap.rubric": HERE / "stand_ins" / "mtap_types.py",
+    "analysis.tables": HERE / "stand_ins" / "unused.py",
+    "yaml": HERE / "stand_ins" / "unused.py",
 }
 """Modules that the page has in another form."""
 PAGE_FILES = (
@@ -126,9 +131,12 @@ def our_modules(roots: Iterable[str]) -> dict[str, list[Any]]:
 
 
 RETURNED = {
-    "analysis.explorers.measured_points": ("all_reduces", "cpu_operators", "gpu_products"),
-    "analysis.explorers.tool_records": ("tools",),
-    "analysis.explorers.asked_answers": ("answers", "refusals", "parts"),
+    "analysis.explorers.records.measured_points": ("all_reduces", "cpu_operators", "gpu_products"),
+    "analysis.explorers.records.tools": ("tools",),
+    "analysis.explorers.records.asked_answers": ("answers", "refusals", "parts"),
+    "analysis.explorers.records.mtap_grades": ("grades", "schemes", "dimensions"),
+    "analysis.explorers.records.best_mappings": ("best",),
+    "analysis.explorers.records.claim_verdicts": ("claims", "documents", "verdicts"),
 }
 """Modules of which the page has only what their functions return."""
 
@@ -206,7 +214,7 @@ def page_files() -> dict[str, Any]:
 @cache
 def script() -> str:
     """JavaScript that holds the part of Brython's library and the models that the explorers use."""
-    roots = ["analysis.explorers.page", *(f"analysis.explorers.{name}" for name in NAMES)]
+    roots = ["analysis.explorers.stand_ins.page", *(f"analysis.explorers.{name}" for name in NAMES)]
     ours = our_modules(roots)
     if "analysis.configs" in ours or "analysis.paths" in ours:
         ours["analysis.explorers.page_data"] = [".py", f"FILES = {page_files()!r}\n", []]
@@ -229,7 +237,8 @@ START = (
     "<script>(function(){if(window.explorersWanted)return;window.explorersWanted=true;"
     "function add(name,then){var s=document.createElement('script');s.src='{{assets}}/'+name;s.onload=then;document.head.append(s);}"
     "window.addEventListener('load',function(){add('brython.js',function(){add('explorers.js',function(){"
-    "var s=document.createElement('script');s.type='text/python';s.id='explorers_start';s.textContent='import analysis.explorers.page';"
+    "var s=document.createElement('script');s.type='text/python';s.id='explorers_start';"
+    "s.textContent='import analysis.explorers.stand_ins.page';"
     "document.body.append(s);window.brython({ids:['explorers_start'],debug:0,indexedDB:false});});});});})();</script>"
 )
 
@@ -247,10 +256,11 @@ def section(name: str, live: bool = True) -> str:
             f'<div class="explorer"><p class="explorer-title">{html.escape(model.TITLE)}</p>'
             f'<div class="canvas">{model.draw(values, 700)}</div><p class="said">{html.escape(model.tell(values))}</p></div>'
         )
+    play = '<button type="button" class="play">Play</button>' if getattr(model, "PLAYS", "") else ""
     return (
         f'<section class="explorer" id="{name}" data-explorer="{name}" aria-label="{html.escape(model.TITLE)}">'
         f'<p class="explorer-title">{html.escape(model.TITLE)}</p>'
-        f'<form class="controls" onsubmit="return false">{form_html(name, model.CONTROLS)}'
+        f'<form class="controls" onsubmit="return false">{form_html(name, model.CONTROLS)}{play}'
         '<button type="button" class="reset">Start again</button></form>'
         f'<div class="canvas">{model.draw(values, 700)}</div>'
         f'<p class="said" aria-live="polite">{html.escape(model.tell(values))}</p></section>{START}'

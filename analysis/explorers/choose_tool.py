@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from analysis.explorers.controls import Choice
-from analysis.explorers.tool_records import tools
+from analysis.explorers.records.tools import tools
 
 TITLE = "What do you want to know, and what do you have?"
 QUESTIONS = (

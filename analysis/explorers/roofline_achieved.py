@@ -7,7 +7,7 @@ from typing import Any
 
 from analysis.explorers import drawing
 from analysis.explorers.controls import Choice, Slider, log_spaced, remembered
-from analysis.explorers.measured_points import cpu_operators, gpu_products
+from analysis.explorers.records.measured_points import cpu_operators, gpu_products
 from analysis.hardware import devices
 
 TITLE = "How far below its roofline does a device stay?"

@@ -10,6 +10,7 @@ from analysis.explorers import drawing
 from analysis.explorers.controls import Choice, Slider, remembered
 
 TITLE = "What keeps a systolic array busy?"
+PLAYS = "moment"
 SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 4096)
 CONTROLS = (
     Choice("dataflow", "What stays in the array", (("os", "partial sums"), ("ws", "weights"), ("is", "inputs")), "ws"),

@@ -143,7 +143,14 @@ class ndarray:
         return ndarray([cast(a) for a in self.values], self.shape)
 
 
-def asarray(values, dtype=None):
+class dtype:
+    """Records: the names of their fields."""
+
+    def __init__(self, fields, align=False):
+        self.names = [name for name, _ in fields]
+
+
+def asarray(values, dtype=None, order=None):
     """A number or a list as `ndarray`."""
     if not isinstance(values, ndarray):
         made = ndarray(list(values), (len(values),)) if isinstance(values, (list, tuple)) else ndarray([values], ())
@@ -173,6 +180,7 @@ def _each(function):
 
 
 exp, sqrt, log, ceil, floor = (_each(f) for f in (math.exp, math.sqrt, math.log, math.ceil, math.floor))
+isnan, isfinite = _each(math.isnan), _each(math.isfinite)
 
 
 def int64(value):  # noqa: F811 - a type that is called
@@ -197,9 +205,9 @@ def zeros_like(values):
     return ndarray([0.0] * len(made.values), made.shape)
 
 
-def arange(count):
+def arange(count, dtype=None):
     """0, 1, ... below `count`."""
-    return ndarray(list(range(count)), (count,))
+    return asarray(list(range(count)), dtype)
 
 
 def where(condition, yes, no):

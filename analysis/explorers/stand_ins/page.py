@@ -24,6 +24,9 @@ class Shown:
         for control in self.model.CONTROLS:
             self.field(control).bind("input", self.changed)
         box.select_one("button.reset").bind("click", self.reset)
+        self.timer = None
+        for button in box.select("button.play"):
+            button.bind("click", self.play)
         box.classList.add("live")
 
     def field(self, control):
@@ -37,6 +40,30 @@ class Shown:
             self.values[control.name] = control.values[int(field.value)] if isinstance(control, Slider) else field.value
         self.show()
         window.history.replaceState("", "", "#" + self.name + ":" + to_text(self.model.CONTROLS, self.values))
+
+    def play(self, event):
+        """Move the slider that PLAYS names, value by value, from where it is or from its beginning; a second click stops it."""
+        if self.timer is not None:
+            return self.stop()
+        slider = next(control for control in self.model.CONTROLS if control.name == self.model.PLAYS)
+        if self.values[slider.name] == slider.values[-1]:
+            self.field(slider).value = "0"
+        self.box.select_one("button.play").text = "Stop"
+        self.timer = window.setInterval(lambda: self.forward(slider), 250)
+
+    def forward(self, slider):
+        """One value further, or the end."""
+        place = int(self.field(slider).value) + 1
+        if place >= len(slider.values):
+            return self.stop()
+        self.field(slider).value = str(place)
+        self.changed(None)
+
+    def stop(self):
+        """The slider stays where it is."""
+        window.clearInterval(self.timer)
+        self.timer = None
+        self.box.select_one("button.play").text = "Play"
 
     def reset(self, event):
         """Back to the defaults."""
