@@ -2,7 +2,7 @@
 document.documentElement.classList.add('js-on');
 // What scrolls sideways can be reached by keyboard, and nothing else stops there.
 function reachable() {
-  document.querySelectorAll('.table-scroll, article table.table:not(.result), article .math, article pre, .interactive, figure').forEach(function (d) {
+  document.querySelectorAll('.table-scroll, article table.table:not(.result), article .math, article mjx-container, article pre, .interactive, figure').forEach(function (d) {
     var scrolls = d.scrollWidth > d.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(d).overflowX);
     if (!scrolls) { d.removeAttribute('tabindex'); return; }
     d.setAttribute('tabindex', '0');
@@ -43,6 +43,7 @@ window.addEventListener('load', function () {
     });
   }
   paint(); reachable();
+  if (window.MathJax && window.MathJax.startup) window.MathJax.startup.promise.then(reachable);
   document.querySelectorAll('.dt-paging nav').forEach(function (n, k) { n.setAttribute('aria-label', 'Pages of table ' + (k + 1)); });
   new MutationObserver(paint).observe(document.documentElement, {attributes: true, attributeFilter: ['data-theme']});
 });
