@@ -94,7 +94,8 @@ def draw(values: Mapping[str, Any], width: float) -> str:
     parts.append(drawing.line(mine[0], y(got["attainable"]), *mine, drawing.RED, 1.5, "3 3"))
     parts.append(f'<circle cx="{mine[0]:.1f}" cy="{mine[1]:.1f}" r="7" fill="none" stroke="{drawing.RED}" stroke-width="3"/>')
     parts.append(drawing.text(mine[0] + 11, mine[1] + 4, "your kernel", color=drawing.RED, bold=True))
-    return drawing.svg(width, height + 50, parts, tell(values))
+    rows = -(-len(got["median_share"]) // (2 if width < 480 else 4))
+    return drawing.svg(width, height + 10 + 20 * rows, parts, tell(values))
 
 
 def tell(values: Mapping[str, Any]) -> str:

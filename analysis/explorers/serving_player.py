@@ -1,11 +1,10 @@
-"""Ten requests through a scheduler, batch by batch: when each prompt is read and each token comes, and what that makes of TTFT and TPOT."""
+"""Eight requests through a scheduler, batch by batch: when is each prompt read, when comes each token, and what are TTFT and TPOT then?"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 from analysis.explorers import drawing
@@ -20,7 +19,7 @@ from analysis.workloads import transformers
 
 TITLE = "What does a scheduler make of the same requests?"
 PLAYS = "moment"
-COUNT = 10
+COUNT = 8
 SCHEDULERS = (
     ("faster_transformer", "static batches (FasterTransformer)"),
     ("orca", "join at every step, whole prompts (Orca)"),
@@ -28,18 +27,18 @@ SCHEDULERS = (
     ("sarathi", "prompts in chunks beside decoding (Sarathi)"),
     ("vllm_v1", "one token budget (vLLM v1)"),
 )
-MIXES = {"chat": (150, 600, 0), "documents": (2000, 6000, 0), "mixed": (150, 600, 3)}
+MIXES = {"chat": (150, 600, 0), "documents": (1500, 4000, 0), "mixed": (150, 600, 3)}
 """Shortest and longest prompt (tokens), and every which request brings a document instead; 0: none does."""
 CONTROLS = (
     Choice("scheduler", "Scheduler", SCHEDULERS, "vllm"),
     Choice(
         "mix",
         "Prompts",
-        (("chat", "150 to 600 tokens"), ("mixed", "every third one a document"), ("documents", "2,000 to 6,000 tokens")),
+        (("chat", "150 to 600 tokens"), ("mixed", "every third one a document"), ("documents", "1,500 to 4,000 tokens")),
         "mixed",
     ),
     Slider("rate", "Requests arriving each second", (2, 5, 10, 15, 20, 30, 40, 60, 80, 120), 30),
-    Slider("chunk", "Token budget of a step (Sarathi, vLLM v1)", (128, 256, 512, 1024, 2048), 512),
+    Slider("chunk", "Token budget of a step (Sarathi, vLLM v1)", (256, 512, 1024, 2048), 512),
     Slider("moment", "Moment", tuple(range(0, 101, 2)), 60, "%"),
 )
 MODEL, DEVICE = "llama-3-8b", "H100-SXM5-80GB"
@@ -48,7 +47,9 @@ MODEL, DEVICE = "llama-3-8b", "H100-SXM5-80GB"
 @cache
 def _steps() -> StepTime:
     shares = {"compute_share": 0.7, "memory_share": 0.7}
-    return roofline(Roofline(transformers.load(MODEL), devices.load(DEVICE), dtype="bf16", fixed_s=0.0005, **shares), most_tokens=1024)
+    return roofline(
+        Roofline(transformers.load(MODEL), devices.load(DEVICE), dtype="bf16", fixed_s=0.0005, **shares), most_tokens=384
+    )  # beyond its ridge, time is linear in tokens
 
 
 def spread(place: int, low: float, high: float, seed: float) -> float:
@@ -57,15 +58,15 @@ def spread(place: int, low: float, high: float, seed: float) -> float:
 
 
 def drawn(mix: str, rate: float) -> tuple[list[float], list[int], list[int]]:
-    """Arrivals (s), prompts and answers (tokens) of the ten requests; gaps between arrivals spread as exponential ones."""
+    """Arrivals (s), prompts and answers (tokens) of the eight requests; gaps between arrivals spread as exponential ones."""
     low, high, every = MIXES[mix]
     at, arrivals, prompts, answers = 0.0, [], [], []
     for k in range(COUNT):
         arrivals.append(at)
         document = every and k % every == 1
-        bounds = (2000, 6000) if document else (low, high)
+        bounds = MIXES["documents"][:2] if document else (low, high)
         prompts.append(int(spread(k, *bounds, 0.3)))
-        answers.append(int(spread(k, 6, 17, 0.7)))
+        answers.append(int(spread(k, 5, 13, 0.7)))
         at += -math.log(1.0 - spread(k, 0.02, 0.98, 0.1)) / rate
     return arrivals, prompts, answers
 
@@ -128,7 +129,7 @@ def answer(values: Mapping[str, Any]) -> dict[str, Any]:
     tokens = token_times(run)
     ttft = [first - arrived for first, arrived in zip(run["first_s"], run["arrived_s"], strict=True)]
     spans = [(row[-1] - row[0]) / (len(row) - 1) for row in tokens if len(row) > 1]
-    gaps = [b - a for row in tokens for a, b in pairwise(row)]
+    gaps = [row[k + 1] - row[k] for row in tokens for k in range(len(row) - 1)]
     end = max(run["completed_s"])
     now = end * values["moment"] / 100
     running = [batch for batch in run["batches"] if batch["start_s"] <= now < batch["end_s"]]

@@ -212,7 +212,7 @@ def chart_html(rows: Iterable[Measured]) -> str:
     return (
         '<table class="dots"><thead><tr><th scope="col">tool</th><td class="track" aria-hidden="true"></td>'
         '<th scope="col" class="said">claimed error</th><th scope="col" class="got">measured error</th></tr></thead>'
-        f'<tbody>{"".join(lines)}</tbody><tfoot aria-hidden="true"><tr><td></td><td class="track"><span>{ticks}</span></td>'
+        f'<tbody>{"".join(lines)}</tbody><tfoot><tr><th scope="row">scale</th><td class="track"><span>{ticks}</span></td>'
         "<td></td><td></td></tr></tfoot></table>"
     )
 

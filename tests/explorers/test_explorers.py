@@ -24,15 +24,17 @@ POINTS = 200
 
 
 def settings(name: str, count: int, seed: int = 0) -> list[dict[str, Any]]:
-    """Random values of every control."""
-    rng = random.Random(seed)
-    return [
-        {
+    """Random values of every control; of an explorer that plays, four moments of each."""
+    rng, model = random.Random(seed), explorer(name)
+    found: list[dict[str, Any]] = []
+    for k in range(count):
+        drawn = {
             control.name: rng.choice(control.values if isinstance(control, controls.Slider) else [key for key, _ in control.options])
-            for control in explorer(name).CONTROLS
+            for control in model.CONTROLS
         }
-        for _ in range(count)
-    ]
+        plays = getattr(model, "PLAYS", "")
+        found.append({**found[-1], plays: drawn[plays]} if plays and k % 4 else drawn)
+    return found
 
 
 @pytest.mark.parametrize("name", NAMES)
