@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 from analysis.explorers import drawing
@@ -30,13 +31,18 @@ def shares(values: Mapping[str, Any]) -> list[Fraction]:
     return [Fraction(one, sum(raw)) if sum(raw) else Fraction(1, 5) for one in raw]
 
 
+@cache
+def _base(reading: str) -> dict[str, Fraction]:
+    weights = [Fraction(one, 100) for one in schemes()["base"]]
+    return {tool: composite(vector, weights) for tool, vector in grades()[reading].items()}
+
+
 @remembered
 def answer(values: Mapping[str, Any]) -> dict[str, Any]:
     """Scores and ranks by `analysis.mtap.scoring`, and the order; the same under the draft's base weights, to compare."""
     weights, given = shares(values), grades()[values["reading"]]
-    base = [Fraction(one, 100) for one in schemes()["base"]]
     scores = {tool: composite(vector, weights) for tool, vector in given.items()}
-    before = {tool: composite(vector, base) for tool, vector in given.items()}
+    before = _base(values["reading"])
     return {
         "weights": [float(one) for one in weights],
         "scores": {tool: float(score) for tool, score in scores.items()},
