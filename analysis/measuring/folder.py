@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from analysis.documents import read_json
 from analysis.errors import InputError
 from analysis.measuring.campaign import TIMING
 from analysis.paths import DATA
@@ -39,15 +39,19 @@ def read_facts(folder: Path) -> dict[str, Any]:
     path = folder / "machine.json"
     if not folder.is_dir():
         raise InputError("no such folder; expected one that measure wrote", path=folder)
-    try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-    except OSError:
-        raise InputError("no such file; expected a folder that measure wrote", path=path) from None
-    except ValueError as error:
-        raise InputError(f"is not JSON: {error}", path=path) from None
+    if not path.exists():
+        raise InputError("no such file; expected a folder that measure wrote", path=path)
+    facts = read_json(path)
     for key in ("kit_version", "machine", "devices", "budget_s", "noise"):
         if not isinstance(facts, dict) or key not in facts:
             raise InputError("missing; expected machine.json as measure writes it", path=path, key=key)
+    for key in ("devices", "noise"):
+        if not isinstance(facts[key], dict) or not all(isinstance(each, dict) for each in facts[key].values()):
+            raise InputError("expected an object for each device", path=path, key=key)
+    for name in facts["devices"]:
+        control = facts["noise"].get(name, {}).get("control_arithmetic_s")
+        if isinstance(control, bool) or not isinstance(control, int | float) or not 0 < control < float("inf"):
+            raise InputError("expected the time of the control kernel", path=path, key=f"noise.{name}.control_arithmetic_s")
     return facts
 
 

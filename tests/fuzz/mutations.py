@@ -1,9 +1,14 @@
-"""Damaged copies of valid files: bits, bytes, lines, cells, brackets, numbers, and what has hurt readers before."""
+"""Damaged copies of valid files: bits, bytes, lines, cells, brackets, numbers, parts of its structure, and what has hurt readers before."""
 
 from __future__ import annotations
 
+import io
+import json
 import re
+import struct
+import zipfile
 from random import Random
+from typing import Any
 
 NASTY = [
     b"", b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b"\r", b"\n", b"\t", b"\x1b[31m", "\u202e".encode(), "\u00b2".encode(),
@@ -80,8 +85,126 @@ def once(content: bytes, random: Random, others: list[bytes]) -> bytes:
     return content[:at] + other[random.randrange(len(other) + 1) :]
 
 
+LARGEST = 2 << 20
+VALUES: list[Any] = [
+    None, True, False, 0, -1, 1, 2, 1e-9, 1e308, 2**31, 2**53 + 1, 2**63 - 1, 10**9, "", "x", "nan", [], {}, [[]], [1], {"a": 1}, "x" * 300,
+    "\ud7ff", [None], [0, 0], -0.5, "1", 10**6,
+]  # fmt: skip
+_WORDS = (0, 1, 0x7F, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 1 << 40, (1 << 63) - 1, (1 << 64) - 1)
+
+
+def _json(content: bytes, random: Random) -> bytes:
+    """JSON with one node changed, taken away, given twice or put elsewhere."""
+    tree = json.loads(content)
+    places: list[tuple[Any, Any]] = []
+    ahead = [tree]
+    while ahead:
+        node = ahead.pop()
+        keys = list(node) if isinstance(node, dict) else range(len(node))
+        places += [(node, key) for key in keys]
+        ahead += [node[key] for key in keys if isinstance(node[key], dict | list)]
+    if not places:
+        return json.dumps(random.choice(VALUES)).encode()
+    node, key = random.choice(places)
+    other, other_key = random.choice(places)
+    kind = random.randrange(5)
+    if kind == 0:
+        node[key] = random.choice(VALUES)
+    elif kind == 1:
+        del node[key]
+    elif kind == 2:
+        node[key] = json.loads(json.dumps(other[other_key]))
+    elif kind == 3 and isinstance(node[key], int | float):
+        node[key] = random.choice((-node[key], node[key] * 1000, node[key] + 0.5, str(node[key]), [node[key]]))
+    elif isinstance(node, dict):
+        node[f"{key}x"] = node.pop(key)
+    else:
+        node *= random.choice((0, 2, 50))
+    return json.dumps(tree).encode()
+
+
+def _block(lines: list[bytes], random: Random) -> tuple[int, int]:
+    """A line and the deeper lines that follow it: a node of YAML, an operation with its regions."""
+    first = random.randrange(len(lines))
+    deep = len(lines[first]) - len(lines[first].lstrip())
+    last = first + 1
+    while last < len(lines) and len(lines[last]) - len(lines[last].lstrip()) > deep:
+        last += 1
+    return first, last
+
+
+def _lines(content: bytes, random: Random) -> bytes:
+    """Text with one of its blocks taken away, given twice, or put in the place of another; or with the value of a key changed."""
+    lines = content.split(b"\n")
+    first, last = _block(lines, random)
+    block = lines[first:last]
+    kind = random.randrange(5)
+    if kind == 0:
+        del lines[first:last]
+    elif kind == 1:
+        lines[last:last] = block
+    elif kind == 2:
+        to, end = _block(lines, random)
+        shift = len(lines[to]) - len(lines[to].lstrip()) - (len(block[0]) - len(block[0].lstrip()))
+        lines[to:end] = [b" " * shift + line if shift > 0 else line[-shift:] for line in block]
+    else:
+        key, colon, _ = lines[first].partition(b": ")
+        if not colon:
+            key, colon = lines[first].rstrip(b": "), b": "
+        lines[first : last if kind == 3 else first + 1] = [key + colon + json.dumps(random.choice(VALUES)).encode()]
+    return b"\n".join(lines)
+
+
+def _zip(content: bytes, random: Random) -> bytes:
+    """An archive whose check sums hold, with one of its files damaged, taken away, renamed or given twice."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = [(each.filename, archive.read(each)) for each in archive.infolist()]
+    place = random.randrange(len(members))
+    name, inside = members[place]
+    kind = random.randrange(8)
+    if kind == 0:
+        del members[place]
+    elif kind == 1:
+        members[place] = (random.choice(members)[0], inside)
+    elif kind == 2:
+        members.append((name + "x", inside))
+    else:
+        change = _words if kind < 5 else once
+        members[place] = (name, change(inside, random, [inside]))
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", random.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))) as archive:
+        for name, inside in members:
+            archive.writestr(zipfile.ZipInfo(name), inside)
+    return stream.getvalue()
+
+
+def _words(content: bytes, random: Random, others: list[bytes]) -> bytes:
+    """Binary with a whole number of 1, 2, 4 or 8 bytes, most often one of its head, set to a border of its range or moved by a little."""
+    size, code = random.choice(((1, "<B"), (2, "<H"), (4, "<I"), (8, "<Q")))
+    if len(content) < size:
+        return content
+    place = random.randrange(min(len(content) - size + 1, random.choice((64, 256, len(content)))))
+    found = struct.unpack_from(code, content, place)[0]
+    value = random.choice((*_WORDS, found + 1, found - 1, found * 2, found ^ (1 << random.randrange(8 * size)))) % (1 << 8 * size)
+    return _replace(content, place, place + size, struct.pack(code, value))
+
+
+def structured(content: bytes, random: Random) -> bytes:
+    """One change that keeps the form of the file, as far as its form can be told; `content` itself where it cannot be kept."""
+    try:
+        if content[:2] == b"PK":
+            return _zip(content, random)
+        if content[:1] in (b"{", b"["):
+            return _json(content, random)
+        if b"\0" in content[:4096]:
+            return _words(content, random, [])
+    except (ValueError, TypeError, LookupError, RecursionError, zipfile.BadZipFile, struct.error, OSError, NotImplementedError):
+        return content
+    return _lines(content, random)
+
+
 def mutated(content: bytes, random: Random, others: list[bytes]) -> bytes:
-    """One to four changes, at most 1 MiB."""
+    """One to four changes, two in five of them to the structure; at most 2 MiB."""
     for _ in range(random.choice((1, 1, 1, 2, 4))):
-        content = once(content, random, others)
-    return content[: 1 << 20]
+        content = structured(content, random) if random.random() < 0.4 else once(content, random, others)
+    return content[:LARGEST]

@@ -1,12 +1,18 @@
-"""Every reader of files that a stranger may give, with valid files to begin with."""
+"""Every reader of files that a stranger may give, with valid files to begin with; and every command that takes a file, as a whole."""
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import io
 import pickle
+import re
+import shlex
+import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +21,7 @@ from analysis.paths import DATA
 ROOT = Path(__file__).resolve().parents[2]
 RECORDED = DATA / "recorded"
 FILES = ROOT / "tests" / "accelerators" / "files"
+EXAMPLE = ROOT / "examples" / "loopnest"
 
 SERVING = b"""requests:
   count: 50
@@ -58,11 +65,32 @@ SYSTEM = b"""{"scheduling-policy": "LIFO", "endpoint-delay": 10, "active-chunks-
 "all-to-all-implementation": ["ring"], "collective-optimization": "localBWAware", "local-mem-bw": 3350, "roofline-enabled": 1,
 "peak-perf": 989}"""
 LAYER = b"name: conv\nN: 1\nC: 64\nM: 64\nP: 56\nQ: 56\nR: 3\nS: 3\nstride: [2, 1]\ndilation: 1\n"
+CLUSTER = b"""model: llama-2-7b
+system: HGX-H100
+gpus: 8
+global_batch: 16
+sequence_length: 2048
+tensor_parallel: [1, 2]
+pipeline_parallel: [1, 2]
+microbatch: [1]
+zero: [0, 1]
+recompute: [none]
+"""
+META = b"""{"model": "meta-llama/Llama-3.1-8B-Instruct", "engine_kwargs": {"tensor_parallel_size": 2, "data_parallel_size": 1,
+"max_num_seqs": 128, "max_num_batched_tokens": 4096, "gpu_memory_utilization": 0.9, "block_size": 16}, "kv_cache": {"num_blocks": 2000}}"""
+FACTS = b"""{"kit_version": 2, "machine": {"cpu": "x"}, "devices": {"jax-1t-fp32": {"cores": [0]}}, "budget_s": 60,
+"noise": {"jax-1t-fp32": {"control_arithmetic_s": 0.001}}}"""
+STEPS = b"total_time_s,x\n0.01,1\n0.02,2\n0.0125,3\n"
 NATIVE_NETWORK = b"topology: [Ring]\nnpus_count: [4]\nbandwidth: [50.0]\nlatency: [500.0]\n"
 
 
 def _head(path: Path, lines: int) -> bytes:
     return b"".join(path.open("rb").readlines()[:lines])
+
+
+def _entries(path: Path, number: int) -> bytes:
+    """The first entries of a YAML mapping, whole."""
+    return b"\n".join(re.split(rb"\n(?=[^\s#])", path.read_bytes())[:number]) + b"\n"
 
 
 def _trace() -> bytes:
@@ -82,37 +110,157 @@ def _torch() -> bytes:
     return stream.getvalue()
 
 
-def readers() -> dict[str, tuple[list[bytes], Callable[[Path], Any]]]:
-    """Reader by name: valid contents, and what reads a file of that kind."""
+@dataclass(frozen=True)
+class Reader:
+    """What reads a file.
+
+    Args:
+        bases: valid contents.
+        read: takes the file's path; an `InputError` refuses it.
+        file: name that the file is given: some readers look at its ending.
+        starts: whether it may start processes, as the reader of StableHLO does.
+    """
+
+    bases: list[bytes]
+    read: Callable[[Path], Any]
+    file: str = "input.yaml"
+    starts: bool = False
+
+
+def programs() -> list[bytes]:
+    """Small StableHLO programs: the tests' own, which hold what is odd, and small ones that JAX wrote."""
+    import gzip
+
+    from workloads import hlo_texts as texts
+
+    odd = [
+        texts.COLLECTIVES, texts.MESH_AXES, texts.GSPMD, texts.COUNTED_LOOP, texts.COMPOSITE, texts.STRANGE, texts.DYNAMIC, texts.REFINED,
+        texts.QUANTISED, texts.CHECKED, texts.TOKENS, texts.EINSUM, texts.COMPLEX_CONSTANT,
+    ]  # fmt: skip
+    kept = DATA / "workloads" / "stablehlo"
+    return [text.encode() for text in odd] + [gzip.decompress((kept / f"{name}.mlir.gz").read_bytes()) for name in ("gemm", "moe_block")]
+
+
+def bytecode(text: bytes) -> bytes:
+    """The same program as bytecode; the text where the parser does not take it."""
+    from analysis.workloads.hlo import bindings
+
+    made = bindings.context()
+    try:
+        module = bindings.parse(text, made)
+    except bindings.ParseFailed:
+        return text
+    stream = io.BytesIO()
+    with made:
+        module.operation.write_bytecode(stream)
+    return stream.getvalue()
+
+
+SLOW = ("blocks.csv",)  # the fits of `blocks evaluate` take seconds; its reader is fed as `measured blocks`
+
+
+def scratch() -> Path:
+    """A folder for what else a reader needs, gone at the end."""
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def program(path: Path) -> Any:
+    """A StableHLO program, read as `hlo cost` reads it; the child process is forked, not started, which takes a twentieth of the time."""
+    from analysis.workloads.hlo import reader
+    from tests.fuzz.forked import record
+
+    return reader.graph(record(path), path.name)
+
+
+def commands() -> dict[str, Reader]:
+    """The examples of every command as it is run: one reader a command line and file that it names."""
+    from analysis.__main__ import _run
+    from analysis.errors import InputError
+
+    def told(stream: io.TextIOWrapper) -> str:
+        stream.seek(0)
+        return (stream.read().splitlines() or [""])[-1]
+
+    place = scratch()
+    found: dict[str, Reader] = {}
+    for listed in sorted((ROOT / "examples").glob("*/commands.txt")):
+        beside = place / listed.parent.name
+        shutil.copytree(listed.parent, beside)
+        for number, line in enumerate(listed.read_text(encoding="utf-8").splitlines()):
+            words = shlex.split(line)[1:]
+            outs = {at + 1 for at, word in enumerate(words) if word in ("--out", "--perfetto")}
+            for at, word in enumerate(words):
+                if at in outs or not (beside / word).is_file() or word in SLOW:
+                    continue
+
+                def run(path: Path, words: list[str] = words, outs: set[int] = outs, at: int = at, beside: Path = beside) -> None:
+                    folder = path.parent.parent / "out"
+                    given = [
+                        str(path) if i == at else str(folder / w) if i in outs else str(beside / w) if (beside / w).is_file() else w
+                        for i, w in enumerate(words)
+                    ]
+                    said, wrong = io.TextIOWrapper(io.BytesIO(), write_through=True), io.TextIOWrapper(io.BytesIO(), write_through=True)
+                    try:
+                        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(wrong):
+                            status = _run(given)
+                    finally:
+                        for left in folder.iterdir():
+                            shutil.rmtree(left) if left.is_dir() else left.unlink()
+                    if status == 2:
+                        raise InputError(told(wrong).replace(str(path), "FILE"))
+                    if status not in (0, 1):
+                        raise AssertionError(f"status {status}: {told(wrong)}")
+
+                name = f"{' '.join(word for word in words[:2] if re.fullmatch('[a-z]+', word))} {word}"
+                name = name if name not in found else f"{name} ({number + 1})"
+                found[name] = Reader([(beside / word).read_bytes()], run, word, starts=listed.parent.name == "hlo")
+    return found
+
+
+def readers() -> dict[str, Reader]:
+    """Reader by name."""
     import pandas as pd
 
     from analysis.accelerators.loopnest.architecture import read_architecture
     from analysis.accelerators.loopnest.layer import read_layer
     from analysis.accelerators.systolic.files import read_design, read_topology
     from analysis.accelerators.timeloop.architecture import read_design as read_timeloop_design
-    from analysis.accelerators.timeloop.files import read_problem
+    from analysis.accelerators.timeloop.files import read_mapped, read_problem
     from analysis.accelerators.timeloop.yaml_tree import File, is_native
     from analysis.claims.check_files import read_checks
+    from analysis.claims.findings import read_findings
     from analysis.claims.ledger import read_ledger
+    from analysis.claims.requirements import read_requirements
+    from analysis.composition.service.request_answers import read_meta
     from analysis.configs import read_yaml
+    from analysis.cores.learning.model_files import read_trunk
     from analysis.cores.riscv.elf import read_elf
     from analysis.cores.riscv.trace import read_trace
+    from analysis.cores.system.sealed import read_key, seal, unseal
     from analysis.cores.timing.designs import load_design
     from analysis.hardware.devices import DeviceFile
     from analysis.hardware.systems import SystemFile
+    from analysis.measuring.folder import read_facts
     from analysis.mtap.evidence import read_evidence
     from analysis.mtap.rubric import read_rubric, read_weights
     from analysis.networks.case_table import parse_case
     from analysis.networks.native import read_native
     from analysis.networks.network_file import read_network
     from analysis.networks.trace import read_groups, read_nodes
+    from analysis.operators.blocks import data as blocks_of
+    from analysis.operators.fp32_kernels.devices import read_spec
+    from analysis.operators.kernels.cases import read_devices
     from analysis.publishing.fetching.torch_file import read_torch
     from analysis.serving.configuration import read_configuration
     from analysis.serving.requests import read_requests
+    from analysis.serving.steps import read_recorded
     from analysis.serving.vidur.config import read_vidur
     from analysis.survey.bibliography import load_bibliography
     from analysis.tables import read_csv
     from analysis.training.plan import Training
+    from analysis.training.search import Cluster
     from analysis.workloads.chakra.traces import read_rank
     from analysis.workloads.transformers import TransformerFile
 
@@ -123,13 +271,26 @@ def readers() -> dict[str, tuple[list[bytes], Callable[[Path], Any]]]:
         frame = read_csv(path, dtype=str, keep_default_na=False)
         return [parse_case(_Row(row), path=path, line=2) for row in frame.to_dict("records")]
 
-    def system(path: Path) -> Any:
-        network = path.with_name("network.yml")
-        network.write_bytes(NATIVE_NETWORK)
-        try:
-            return read_native(network, path)
-        finally:
-            network.unlink()
+    place = scratch()
+    network_yaml = place / "network.yml"
+    network_yaml.write_bytes(NATIVE_NETWORK)
+    (place / "trace.npz").write_bytes(_trace())
+    seal(place / "trace.npz", place / "sealed", bytes(32))
+
+    def blocks(path: Path) -> Any:
+        frame = read_csv(path, required=blocks_of.REQUIRED)
+        return [blocks_of.from_table(frame, core, path) for core in dict.fromkeys(frame["arch"])]
+
+    def facts(path: Path) -> Any:
+        return read_facts(path.parent)
+
+    def mapping(path: Path) -> Any:
+        return read_mapped(EXAMPLE / "arch.yaml", EXAMPLE / "layer.yaml", path)
+
+    def timeloop_mapping(path: Path) -> Any:
+        return read_mapped(
+            FILES / "timeloop_eyeriss_v03.yaml", FILES / "timeloop_reference_layer.yaml", path, ert=FILES / "timeloop_eyeriss_ert.yaml"
+        )
 
     def serving(path: Path) -> Any:
         found = read_configuration(path)
@@ -140,7 +301,7 @@ def readers() -> dict[str, tuple[list[bytes], Callable[[Path], Any]]]:
     gpt = RECORDED / "astra-sim" / "gpt_tp4dp2"
     timeloop = [path.read_bytes() for path in sorted(FILES.glob("timeloop*.yaml"))]
     loopnest = [(RECORDED / "timeloop" / "architecture.yaml").read_bytes(), *timeloop]
-    return {
+    every = {
         "core design": ([path.read_bytes() for path in sorted((DATA / "cores" / "designs").glob("*.yaml"))], load_design),
         "serving": ([SERVING], serving),
         "VIDUR JSON": ([path.read_bytes() for path in sorted((RECORDED / "vidur" / "configs").glob("*.json"))], read_vidur),
@@ -152,10 +313,10 @@ def readers() -> dict[str, tuple[list[bytes], Callable[[Path], Any]]]:
         "MTAP evidence": ([path.read_bytes() for path in sorted((DATA / "mtap" / "evidence").glob("*.yaml"))], read_evidence),
         "MTAP rubric": ([(DATA / "mtap" / "rubric.yaml").read_bytes()], read_rubric),
         "MTAP weights": ([(DATA / "mtap" / "weights.yaml").read_bytes()], read_weights),
-        "claims checks": ([first_checks.read_bytes()], checks),
+        "claims checks": ([_entries(first_checks, 8)], checks),
         "claims ledger": ([_head(DATA / "claims" / "ledger.csv", 20)], read_ledger),
         "network": ([NETWORK], read_network),
-        "ASTRA-sim system": ([SYSTEM], system),
+        "ASTRA-sim system": ([SYSTEM], lambda path: read_native(network_yaml, path)),
         "process groups": ([(gpt / "comm_groups.json").read_bytes()], read_groups),
         "trace nodes": ([_head(gpt / "nodes.csv", 20)], read_nodes),
         "Chakra trace": ([(gpt / "gpt.0.et").read_bytes()], lambda path: read_rank(path, 0)),
@@ -175,7 +336,26 @@ def readers() -> dict[str, tuple[list[bytes], Callable[[Path], Any]]]:
             [_head(RECORDED / "astra-sim" / "collectives.csv", 5)],
             lambda path: pd.DataFrame(read_csv(path, required=["collective"])),
         ),
+        "mapping": ([(EXAMPLE / "mapping.yaml").read_bytes()], mapping),
+        "Timeloop mapping": ([(FILES / "timeloop_reference_mapping.yaml").read_bytes()], timeloop_mapping),
+        "findings": ([_entries(DATA / "claims" / "findings.yaml", 5)], read_findings),
+        "requirements": ([_head(DATA / "claims" / "requirements.csv", 12)], read_requirements),
+        "cluster of plans": ([CLUSTER], lambda path: read_yaml(path, Cluster)),
+        "engine settings": ([META], read_meta),
+        "kernel devices": ([path.read_bytes() for path in devices if path.stem in ("nvidia_ada", "nvidia_pascal_to_turing")], read_spec),
+        "devices of today": ([path.read_bytes() for path in devices[:3]], read_devices),
+        "recorded steps": ([STEPS], read_recorded),
+        "network weights": ([(DATA / "models" / "neuroscalar" / "ours.safetensors").read_bytes()], read_trunk),
+        "machine facts": ([FACTS], facts),
+        "key": ([b"0" * 64 + b"\n", bytes(range(32))], read_key),
+        "sealed trace": ([(place / "sealed").read_bytes()], lambda path: unseal(path, bytes(32))),
+        "measured blocks": ([(ROOT / "examples" / "blocks" / "blocks.csv").read_bytes()], blocks),
     }
+    files = {"machine facts": "machine.json", "core trace": "input.npz", "sealed trace": "input.sealed", "Chakra trace": "input.0.et"}
+    found = {name: Reader(bases, read, files.get(name, "input.yaml")) for name, (bases, read) in every.items()}
+    found["StableHLO text"] = Reader(programs(), program, "input.mlir", starts=True)
+    found["StableHLO bytecode"] = Reader([bytecode(text) for text in programs()], program, "input.mlirbc", starts=True)
+    return found
 
 
 class _Row(dict[str, str]):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 from random import Random
 
@@ -11,23 +13,24 @@ from hypothesis import strategies as st
 
 from analysis.errors import InputError
 from tests.fuzz.mutations import mutated
-from tests.fuzz.readers import readers
-from tests.fuzz.run import fault_of
+from tests.fuzz.readers import Reader, readers
+from tests.fuzz.run import FAULTS, Bench, outcome
 
 EVERY = readers()
-OTHERS = [content for bases, _ in EVERY.values() for content in bases]
-CASES = 25  # of each reader; all of them together take about ten CPU-seconds
+OTHERS = [content for reader in EVERY.values() for content in reader.bases if len(content) < 100_000]
+CASES = 15  # of each reader; all of them together take about ten CPU-seconds
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_valid_files_are_read(tmp_path: Path, name: str) -> None:
     """Damage teaches nothing where the undamaged file is refused, too."""
-    bases, read = EVERY[name]
+    reader = EVERY[name]
     accepted = 0
-    for content in bases:
-        (tmp_path / "input.yaml").write_bytes(content)
+    for content in reader.bases:
+        path = tmp_path / reader.file
+        path.write_bytes(content)
         try:
-            read(tmp_path / "input.yaml")
+            reader.read(path)
             accepted += 1
         except InputError:
             continue
@@ -36,8 +39,8 @@ def test_valid_files_are_read(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_damaged_files_are_read_or_refused_in_one_line(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
-    bases, read = EVERY[name]
-    folder = tmp_path_factory.mktemp("fuzz")
+    reader = EVERY[name]
+    bench = Bench(reader, tmp_path_factory.mktemp("fuzz"))
 
     @settings(
         max_examples=CASES, deadline=None, derandomize=True, database=None, phases=[Phase.generate],
@@ -46,17 +49,61 @@ def test_damaged_files_are_read_or_refused_in_one_line(tmp_path_factory: pytest.
     @given(st.integers(0, 2**32))
     def feed(seed: int) -> None:
         random = Random(seed)
-        fault = fault_of(read, mutated(random.choice(bases), random, OTHERS), folder)
-        assert not fault, f"{name}, seed {seed}: {fault}"
+        kind, what, _ = bench.feed(mutated(random.choice(reader.bases), random, OTHERS))
+        assert kind not in FAULTS, f"{name}, seed {seed}: {kind}: {what}"
 
-    feed()
+    try:
+        feed()
+    finally:
+        bench.close()
 
 
-@pytest.mark.parametrize("kind", ["traceback", "writes"])
-def test_the_harness_sees_faults(tmp_path: Path, kind: str) -> None:
-    def bad(path: Path) -> None:
-        if kind == "traceback":
-            raise KeyError("x")
-        path.with_name("other").touch()
+def _raises(path: Path) -> None:
+    raise KeyError("x")
 
-    assert {"traceback": "KeyError", "writes": "writes beside"}[kind] in fault_of(bad, b"", tmp_path)
+
+def _says_two_lines(path: Path) -> None:
+    raise ValueError("one\ntwo")
+
+
+def _writes(path: Path) -> None:
+    path.with_name("other").touch()
+
+
+def _writes_elsewhere(path: Path) -> None:
+    (path.parents[1] / "elsewhere").write_text("x")
+
+
+def _starts(path: Path) -> None:
+    try:
+        subprocess.run(["true"], check=True)
+    except BaseException:
+        return  # what is swallowed is seen all the same
+
+
+def _runs(path: Path) -> None:
+    exec(compile("x = 1", str(path), "exec"))
+
+
+@pytest.mark.parametrize(
+    ("read", "kind"),
+    [
+        (_raises, "traceback"), (_says_two_lines, "traceback"), (_writes, "outside"), (_writes_elsewhere, "outside"), (_starts, "run"),
+        (_runs, "run"),
+    ],
+)  # fmt: skip
+def test_the_harness_sees_faults(tmp_path: Path, read: object, kind: str) -> None:
+    bench = Bench(Reader([b"x"], read), tmp_path)  # type: ignore[arg-type]
+    try:
+        assert bench.feed(b"x")[0] == kind
+    finally:
+        bench.close()
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_the_output_folder_may_be_written(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    reader = Reader([b"x"], lambda path: (out / "x").write_text("x"))
+    assert outcome(reader, tmp_path / "x", out) == ("accepted", "")
+    assert os.listdir(out) == ["x"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ from analysis.composition.service import request_loop
 from analysis.composition.service.models import ServedModel, find
 from analysis.composition.service.points import usable_bytes
 from analysis.composition.service.request_profile import read_profile
+from analysis.documents import LARGEST_BYTES, read_json
 from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.tables import numeric, read_csv
@@ -45,10 +45,7 @@ def read_meta(path: str | Path) -> tuple[ServedModel, Settings, int | None]:
     Raises:
         InputError: not JSON, an unknown model, a setting that is no number or out of range.
     """
-    try:
-        content = json.loads(Path(path).read_text())
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"expected JSON: {error}", path=path) from None
+    content = read_json(path, LARGEST_BYTES)
     if not isinstance(content, dict):
         raise InputError("expected an object with engine settings", path=path)
     given = content.get("engine_kwargs", content)

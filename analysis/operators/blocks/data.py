@@ -19,6 +19,7 @@ Floats = NDArray[np.float64]
 REQUIRED = ["arch", "iseq", "cycles", "sum_singletons", "max_singletons"]
 TOOLS = ("pred_IACA", "pred_llvm-mca", "pred_Ithemal")
 SEPARATOR = " ; "
+MOST_COUNTS = 20_000_000  # blocks times instructions of a table
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,14 @@ class Blocks:
     tools: dict[str, Floats]
 
 
+def _numbers(part: pd.DataFrame, column: str, path: Path | None) -> Floats:
+    found = pd.to_numeric(part[column], errors="coerce")
+    wrong = part.index[(found.isna() & part[column].notna()).to_numpy()]
+    if len(wrong):
+        raise InputError(f"expected a number, got {part.loc[wrong[0], column]!r}", path=path, line=int(wrong[0]) + 2, key=column)
+    return found.to_numpy(dtype=float)
+
+
 def from_table(frame: pd.DataFrame, arch: str, path: Path | None = None) -> Blocks:
     """The blocks of one core.
 
@@ -56,28 +65,31 @@ def from_table(frame: pd.DataFrame, arch: str, path: Path | None = None) -> Bloc
     """
     part = frame[frame["arch"] == arch]
     if part.empty:
-        raise InputError(f"no such core; there are: {', '.join(sorted(frame['arch'].unique()))}", path=path, key=arch)
-    sequences = [text.split(SEPARATOR) for text in part["iseq"]]
+        raise InputError(f"no such core; there are: {', '.join(sorted(map(str, frame['arch'].unique())))}", path=path, key=arch)
+    sequences = [text.split(SEPARATOR) for text in part["iseq"].fillna("").astype(str)]
     for row, sequence in zip(part.index, sequences, strict=True):
         if not all(sequence):
             raise InputError("a block names an empty instruction", path=path, line=int(row) + 2, key="iseq")
-    cycles = part["cycles"].to_numpy(dtype=float)
+    cycles = _numbers(part, "cycles", path)
     if not (cycles > 0).all():
         raise InputError("are not positive", path=path, line=int(part.index[int(np.argmin(cycles > 0))]) + 2, key="cycles")
     instructions = tuple(sorted({name for sequence in sequences for name in sequence}))
     index = {name: number for number, name in enumerate(instructions)}
+    if len(sequences) * len(instructions) > MOST_COUNTS:
+        few = f"{len(sequences):,} blocks of {len(instructions):,} instructions are more than {MOST_COUNTS:,} counts"
+        raise InputError(few, path=path, key=arch)
     counts = np.zeros((len(sequences), len(instructions)))
     for row_number, sequence in enumerate(sequences):
         for name in sequence:
             counts[row_number, index[name]] += 1
-    tools = {tool: part[tool].to_numpy(dtype=float) for tool in TOOLS if tool in part and part[tool].notna().any()}
+    tools = {tool: _numbers(part, tool, path) for tool in TOOLS if tool in part and part[tool].notna().any()}
     return Blocks(
         arch,
         instructions,
         counts,
         cycles,
-        part["sum_singletons"].to_numpy(dtype=float),
-        part["max_singletons"].to_numpy(dtype=float),
+        _numbers(part, "sum_singletons", path),
+        _numbers(part, "max_singletons", path),
         tools,
     )
 
