@@ -15,11 +15,15 @@ import pandas as pd
 import pytest
 
 from analysis.accelerators.systolic.files import read_design, read_topology
+from analysis.composition.service.request_answers import read_meta
 from analysis.errors import InputError
+from analysis.hardware.quantity import Quantity
+from analysis.measuring.folder import read_facts
 from analysis.networks.case_table import answer_cases
 from analysis.networks.native import read_native
 from analysis.networks.network_file import read_network
 from analysis.networks.trace import read_groups, read_nodes
+from analysis.operators.blocks import data as blocks
 from analysis.paths import DATA
 from analysis.publishing import build
 from analysis.publishing.fetching.torch_file import read_torch
@@ -314,3 +318,50 @@ def test_long_numbers_in_files_of_kernel_cases() -> None:
     cells = pd.Series(["2", "9" * 400, "many"])
     for found in (_dimensions(pd.DataFrame({"B": cells}))["B"], numbers(cells)):
         assert found[0] == 2 and np.isinf(found[1]) and np.isnan(found[2])
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [("cycles", "1.0: [[]]", "expected a number"), ("max_singletons", "nan1", "expected a number"), ("iseq", "", "empty instruction")],
+)
+def test_tables_of_measured_blocks(tmp_path: Path, column: str, value: str, said: str) -> None:
+    cells = {"arch": "a", "iseq": "add ; sub", "cycles": "1.5", "sum_singletons": "2", "max_singletons": "1"}
+    damaged = {**cells, column: value}
+    path = tmp_path / "blocks.csv"
+    path.write_text("\n".join([",".join(cells), ",".join(cells.values()), ",".join(damaged.values())]) + "\n")
+    with pytest.raises(InputError, match=said) as error:
+        blocks.from_table(read_csv(path, required=blocks.REQUIRED), "a", path)
+    assert error.value.line == 3
+
+
+def test_measured_blocks_that_would_not_fit(tmp_path: Path) -> None:
+    names = [f"i{number}" for number in range(5000)]
+    frame = pd.DataFrame({"arch": "a", "iseq": names, "cycles": 1.0, "sum_singletons": 1.0, "max_singletons": 1.0})
+    with pytest.raises(InputError, match="more than 20,000,000 counts"):
+        blocks.from_table(frame, "a", tmp_path)
+
+
+def test_an_infinite_figure_of_a_device() -> None:
+    with pytest.raises(ValueError, match="must be finite"):
+        Quantity(value=float("inf"), source="x", low=1.0, high=float("inf"))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("noise", {}), ("noise", {"cpu": {"control_arithmetic_s": "x"}}), ("devices", ["cpu"]), ("noise", {"cpu": 1})]
+)
+def test_machine_facts(tmp_path: Path, key: str, value: object) -> None:
+    facts = {"kit_version": 1, "machine": {}, "devices": {"cpu": {}}, "budget_s": 1, "noise": {"cpu": {"control_arithmetic_s": 0.1}}}
+    path = tmp_path / "machine.json"
+    path.write_text(json.dumps(facts))
+    assert read_facts(tmp_path) == facts
+    path.write_text(json.dumps({**facts, key: value}))
+    with pytest.raises(InputError, match="expected"):
+        read_facts(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"{", b"\xff", b"[" * 100_000, b'{"max_num_seqs": 1' + b"0" * 5000 + b"}", b'{"model": NaN}'])
+def test_engine_settings(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "meta.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError):
+        read_meta(path)
