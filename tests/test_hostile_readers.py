@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import html
 import json
 import os
 import pickle
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from markdown_it import MarkdownIt
 
 from analysis.accelerators.systolic.files import read_design, read_topology
 from analysis.composition.service.request_answers import read_meta
@@ -27,6 +29,7 @@ from analysis.operators.blocks import data as blocks
 from analysis.paths import DATA
 from analysis.publishing import build
 from analysis.publishing.fetching.torch_file import read_torch
+from analysis.publishing.pages import without_tags
 from analysis.survey.bibliography import load_bibliography
 from analysis.tables import read_csv
 
@@ -365,3 +368,11 @@ def test_engine_settings(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(InputError):
         read_meta(path)
+
+
+@pytest.mark.parametrize("caption", ["a <script>alert(1)</script>", "<!-- x -->", "<img src=x onerror=y>", "x < 3 and <b>", "</p>"])
+def test_captions_write_no_html(caption: str) -> None:
+    """A caption may quote what a file says; CommonMark would pass its tags through."""
+    told = MarkdownIt().renderInline(without_tags(caption))
+    assert "<" not in told
+    assert html.unescape(told) == caption

@@ -109,6 +109,11 @@ class QuotedRole(SphinxRole):
         return [nodes.raw("", f'<span class="number cited" title="quoted: {html.escape(quotation.of)}">{text}</span>', format="html")], []
 
 
+def without_tags(text: str) -> str:
+    """Inline MyST in which what looks like an HTML tag is text: a caption may quote a file, and a file must not write the page."""
+    return re.sub(r"<(?=[A-Za-z/!?])", r"\\<", text)
+
+
 class ResultFigure(SphinxDirective):
     """A figure of a notebook with its caption, how it was made and where."""
 
@@ -138,10 +143,10 @@ class ResultFigure(SphinxDirective):
                 html=f'{script}<div class="interactive" role="group" aria-label="{html.escape(about["caption"])}">{fragment}</div>'
             )
             found.append(block)
-        caption, problems = self.parse_inline(about["caption"])
+        caption, problems = self.parse_inline(without_tags(about["caption"]))
         figure = nodes.figure("", image, ids=[nodes.make_id(f"{notebook}-{name}")], align="center")
         text = nodes.caption("", "", *caption)
-        made, more = self.parse_inline(f" {about['made']}")
+        made, more = self.parse_inline(without_tags(f" {about['made']}"))
         text += nodes.inline("", "", *made, classes=["made"])
         text += nodes.Text(" ")
         links = nodes.inline(classes=["made"])

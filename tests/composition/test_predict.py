@@ -60,6 +60,18 @@ def test_product_by_hand(programs: dict[str, Module]) -> None:
     assert share > 1
 
 
+def test_launches_are_timed_where_a_time_is_given(programs: dict[str, Module]) -> None:
+    a100 = devices.load("A100-SXM4-80GB")
+    for fidelity in ("roofline", "fused"):
+        without, launched = (predict(programs["gemm"], a100, fidelity, launch_s=each) for each in (None, 4e-6))
+        assert launched.launches == without.launches >= 1
+        assert launched.launch_s == pytest.approx(launched.launches * 4e-6)
+        assert launched.seconds == pytest.approx(without.seconds + launched.launch_s)
+        told = "launches are not in the sum"
+        assert any(told in note for note in without.notes)
+        assert not any(told in note for note in launched.notes)
+
+
 @pytest.mark.parametrize("device", [name for name in devices.all_devices() if efficiencies.covers(name)])
 def test_laws(device: str, programs: dict[str, Module]) -> None:
     chip = devices.load(device)
