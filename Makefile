@@ -6,6 +6,7 @@ RUN := $(VENV)/bin/python -m analysis
 READY := $(VENV)/.reader
 TEST_READY := $(VENV)/.tester
 MINUTES ?= 60
+SEED ?= 19
 
 .DEFAULT_GOAL := help
 .PHONY: help book quick full data measure trials test fuzz faults check bench pdf paper clean lock
@@ -20,7 +21,7 @@ help:
 	@echo "make test     unit, property, pipeline and page tests; adds test tools to .venv       $(call took,test)"
 	@echo "make check    claims, requirements and data descriptions against the results          $(call took,check)"
 	@echo "make bench    target speeds, compared with what is measured here                    $(call took,bench)"
-	@echo "make fuzz     damaged files for every reader; MINUTES=60 or as many as wanted         (what breaks one is kept in _build/fuzz)"
+	@echo "make fuzz     damaged files for every reader; MINUTES=60 of processor time, goes on   (counts and what breaks one: _build/fuzz)"
 	@echo "make faults   a small build killed, on a full disk, read-only, as another user: what is lost  (minutes; root for some)"
 	@echo "make full     every notebook with full parameters; freezes results under data/frozen  (hours; may be stopped and resumed)"
 	@echo "make data     fetch other people's datasets, pinned and verified, into data/datasets  (network)"
@@ -70,7 +71,7 @@ check: $(READY)
 	@$(RUN) check
 
 fuzz: $(TEST_READY)
-	@PYTHONPATH=.:tests $(VENV)/bin/python -m tests.fuzz.run --minutes $(MINUTES)
+	@PYTHONPATH=.:tests $(VENV)/bin/python -m tests.fuzz.run --minutes $(MINUTES) --seed $(SEED) --out _build/fuzz/counts.csv
 
 faults: $(TEST_READY)
 	@PYTHONPATH=.:tests $(VENV)/bin/python -m tests.faults

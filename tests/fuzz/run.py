@@ -251,6 +251,7 @@ def read_table(path: Path) -> dict[str, Count]:
 def write_table(path: Path, counts: dict[str, Count]) -> None:
     """The counts as CSV, readers first, then commands."""
     rows = [count.row() for count in sorted(counts.values(), key=lambda count: (count.kind != "reader", count.reader))]
+    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}")
     with partial.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
