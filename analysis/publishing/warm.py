@@ -154,6 +154,16 @@ def _job(path: str) -> None:
         os._exit(status)
 
 
+def _use_once() -> None:
+    """What a first compiled function and a first interactive figure load; otherwise half of the notebooks load it each for itself."""
+    import numba
+    import numpy
+    from plotly.graph_objects import Figure
+
+    numba.njit(lambda count: numpy.zeros(count).sum())(1)
+    Figure().add_scatter(x=[0], y=[0]).to_html(full_html=False, include_plotlyjs=False)
+
+
 def serve() -> None:
     """Import, then fork a process for each job that standard input names, until it ends."""
     from analysis.publishing.execute import end_with_parent
@@ -161,6 +171,7 @@ def serve() -> None:
     end_with_parent()
     for name in EARLY:
         importlib.import_module(name)
+    _use_once()
     gc.freeze()
     running: dict[int, str] = {}
     reading = True
