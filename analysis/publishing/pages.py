@@ -478,7 +478,7 @@ DATATABLES = """(function () {
   const ready = import(address);
   window.filterable = function (identifier, options) {
     ready.then(bundle => {
-      const table = document.getElementById(identifier), whole = table.cloneNode(true), rows = whole.tBodies[0].rows, most = 150;
+      const table = document.getElementById(identifier), whole = table.cloneNode(true), rows = whole.tBodies[0].rows, most = 200;
       whole.removeAttribute('id'); whole.classList.add('print-whole');
       const all = rows.length;
       while (rows.length > most) rows[most].remove();
