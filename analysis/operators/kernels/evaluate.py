@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
+import warnings
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.optimize import minimize
+from scipy.spatial import cKDTree
 
-from analysis.operators.kernels import fit, gpus, laws, splits, store, trees, work
+from analysis.operators.kernels import fit, gpus, laws, splits, store, trees, wheel, work
 from analysis.operators.kernels.gpus import ARCHITECTURES
+from analysis.operators.kernels.physics import FRAMEWORKS
 from analysis.operators.kernels.splits import Cell
 from analysis.operators.kernels.work import Floats, Work
 from analysis.paths import DATA
 from analysis.tables import read_csv, write_csv
 
 TEST_ROWS = 1500  # of a cell at most, drawn
-BASELINE_ROWS = 4000  # that the baselines are fitted on
+BASELINE_ROWS = 4000  # that the roofline is fitted on
+TREES_ROWS = 600  # of a cell, that the boosted trees of the baseline are fitted on
+BASELINES = {"roofline": "roofline", "nearest": "nearest shape", "trees": "boosted trees"}
+NOT_A_SHAPE = ("latency", "version", "device", "kernel_source", "op_name", "framework", "power", "power_limit")
+HOST_LAUNCH = 10.0  # times bf16's shortest kernel: no kernel of these sizes is that slow, its launch by the host was timed
 
 
 def least_work(cell: Cell, rows: np.ndarray) -> Work:
@@ -67,28 +76,91 @@ def roofline(cell: Cell, rows: np.ndarray, shares: Floats) -> Floats:
 
 
 def nearest(cell: Cell, known: np.ndarray, rows: np.ndarray) -> Floats:
-    """Time of the nearest fitted shape of the same cell and variant, scaled by the roofline's ratio (s)."""
-    from scipy.spatial import cKDTree
-
+    """Time of the nearest fitted shape of the same cell and variant (s)."""
     out = np.full(len(rows), np.nan)
-    logs = np.log(np.maximum(np.stack(list(cell.sizes.values()), axis=1), 0.5))
     for one in np.unique(cell.variant):
         have, want = known[cell.variant[known] == one], cell.variant[rows] == one
         if len(have) and want.any():
-            place = cKDTree(logs[have]).query(logs[rows[want]])[1]
-            out[want] = cell.seconds[have[place]]
+            out[want] = cell.seconds[have[cKDTree(_logs(cell, have)).query(_logs(cell, rows[want]))[1]]]
     return out
 
 
-def score(wheel: Path, operator: str, folder: Path | None = None, seed: int = 0) -> pd.DataFrame:
+def _logs(cell: Cell, rows: np.ndarray) -> Floats:
+    return np.log(np.maximum(np.stack([v[rows] for v in cell.sizes.values()], axis=1), 0.5))
+
+
+def nearest_elsewhere(cell: Cell, rows: np.ndarray, others: list[tuple[Cell, np.ndarray]], shares: Floats) -> Floats:
+    """Median of the times of the nearest shape on each other GPU, scaled by the rooflines' ratio; same framework if one has it (s)."""
+    chosen = [o for o in others if o[0].framework == cell.framework] or others
+    here, found = roofline(cell, rows, shares), []
+    for other, known in chosen:
+        answer = np.full(len(rows), np.nan)
+        for one in np.unique(cell.variant[rows]):
+            have, want = known[other.variant[known] == one], cell.variant[rows] == one
+            if len(have):
+                have = have[cKDTree(_logs(other, have)).query(_logs(cell, rows[want]))[1]]
+                answer[want] = other.seconds[have] * here[want] / roofline(other, have, shares)
+        found.append(answer)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a variant that no other GPU has stays without an answer
+        median: Floats = np.nanmedian(np.stack(found), axis=0)
+    return median
+
+
+def plain_columns(cell: Cell, rows: np.ndarray) -> Floats:
+    """Columns of the boosted trees that are a baseline: sizes, the roofline's times, data sheet, framework, variant; for GEMM, waves."""
+    gpu, (compute, memory) = gpus.load(cell.system), roofline_times(cell, rows)
+    names = sorted({"", "balanced", "power_law_1.01", "power_law_1.2", "bf16/bf16", "bf16/fp8", "fp8/bf16", "fp8/fp8"})
+    sheet = (gpu.sms, gpu.bandwidth_bytes_per_s, gpu.peak_flop_per_s[cell.dtype or "bf16"], gpu.l2_bytes, gpu.tdp_w)
+    columns = [_logs(cell, rows), np.log(np.stack([compute, memory, np.maximum(compute, memory)], axis=1))]
+    columns.append(np.tile([*np.log(sheet), float(FRAMEWORKS.index(cell.framework))], (len(rows), 1)))
+    columns.append(np.array([names.index(v) if v in names else -1 for v in cell.variant[rows]], dtype=np.float64)[:, None])
+    if cell.operator == "gemm":
+        m, n = cell.sizes["m"][rows], cell.sizes["n"][rows]
+        waves = [np.ceil(m / a) * np.ceil(n / b) / gpu.sms for a, b in ((256, 128), (128, 128), (64, 128), (64, 64))]
+        columns += [np.log(np.stack(waves, axis=1)), np.stack([np.ceil(w) / w for w in waves], axis=1)]
+    return np.concatenate(columns, axis=1)
+
+
+class Boosted(NamedTuple):
+    """The baseline of boosted trees: scikit-learn's, on the log of time over roofline."""
+
+    model: Any
+
+    def __call__(self, cell: Cell, rows: np.ndarray) -> Floats:
+        """Its answer (s)."""
+        return np.maximum(*roofline_times(cell, rows)) * np.exp(self.model.predict(plain_columns(cell, rows)))
+
+
+def fit_boosted(known: list[tuple[Cell, np.ndarray]]) -> Boosted:
+    """Boosted trees on some rows of some cells, as much machinery as ours and none of its physics."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    x = np.concatenate([plain_columns(cell, rows) for cell, rows in known])
+    y = np.concatenate([np.log(cell.seconds[rows] / np.maximum(*roofline_times(cell, rows))) for cell, rows in known])
+    settings: dict[str, Any] = {"max_iter": 150, "max_leaf_nodes": 31, "learning_rate": 0.1, "early_stopping": False, "random_state": 0}
+    return Boosted(HistGradientBoostingRegressor(**settings).fit(x, y))
+
+
+def timed_with_host(cells: list[Cell]) -> set[str]:
+    """Keys of GEMM cells whose shortest kernels take over `HOST_LAUNCH` times those of bf16 by the same framework on the same GPU."""
+    shortest = {cell.key: float(np.quantile(cell.seconds, 0.01)) for cell in cells}
+    return {
+        cell.key
+        for cell in cells
+        if cell.operator == "gemm" and shortest[cell.key] > HOST_LAUNCH * shortest.get(f"{cell.system}/{cell.framework}/bf16", np.inf)
+    }
+
+
+def score(cells: list[Cell], folder: Path | None = None, seed: int = 0) -> pd.DataFrame:
     """Every drawn test row of an operator: the measured time, ours in both settings with its spread, and the baselines'.
 
     Returns:
-        columns system, architecture, framework, dtype, variant, seconds, ours_s, log_sd, hidden_s, hidden_log_sd, roofline_s,
-        hidden_roofline_s, nearest_s.
+        columns system, architecture, framework, dtype, variant, host (its launch by the host was timed), seconds, ours_s, log_sd,
+        hidden_s, hidden_log_sd, and of each baseline (roofline, nearest, trees) its answer on the measured GPU and, with `hidden_` before
+        it, with the architecture left out.
     """
-    rng = np.random.default_rng(seed)
-    cells = list(splits.cells(wheel, operator))
+    rng, operator = np.random.default_rng(seed), cells[0].operator
     levels, measured, pooled = (
         store.read_sustained(folder),
         store.read(f"measured_{operator}", folder),
@@ -98,6 +170,9 @@ def score(wheel: Path, operator: str, folder: Path | None = None, seed: int = 0)
     place = {cell.key: splits.bucket(cell.sizes) for cell in cells}
     each = max(200, 4 * BASELINE_ROWS // len(cells))
     base_rows = {cell.key: rng.permutation(np.flatnonzero(place[cell.key] > 1))[:each] for cell in cells}
+    drawn = np.random.default_rng(seed + 1)
+    tree_rows = {cell.key: drawn.permutation(np.flatnonzero(place[cell.key] > 1))[:TREES_ROWS] for cell in cells}
+    host = timed_with_host(cells)
     parts = []
     for dtype in sorted({cell.dtype for cell in cells}):
         of_type = [cell for cell in cells if cell.dtype == dtype]
@@ -107,6 +182,10 @@ def score(wheel: Path, operator: str, folder: Path | None = None, seed: int = 0)
             rest = [known[c.key] for c in of_type if gpus.load(c.system).architecture != left_out]
             if rest:
                 shares[left_out] = fit_roofline(rest)
+        with_rows = [(c, tree_rows[c.key]) for c in of_type]
+        elsewhere = {a: [o for o in with_rows if gpus.load(o[0].system).architecture != a] for a in shares}
+        seen = {gpus.load(c.system).architecture for c in of_type} | {"none"}
+        boosted = {a: fit_boosted(elsewhere[a]) for a in shares if a in seen}
         for cell in of_type:
             rows = rng.permutation(np.flatnonzero(place[cell.key] == 0))[:TEST_ROWS]
             architecture = gpus.load(cell.system).architecture
@@ -121,11 +200,12 @@ def score(wheel: Path, operator: str, folder: Path | None = None, seed: int = 0)
                     "seconds": cell.seconds[rows],
                 }
             )
-            frame["variant"] = cell.variant[rows]
+            frame["variant"], frame["host"] = cell.variant[rows], cell.key in host
             frame["ours_s"] = got.base_s * np.exp(trees.predict(model.forest, got.values))
             frame["log_sd"] = model.log_sd[np.digitize(got.base_s, model.edges)]
             frame["roofline_s"] = roofline(cell, rows, shares["none"])
             frame["nearest_s"] = nearest(cell, np.flatnonzero(place[cell.key] > 1), rows)
+            frame["trees_s"] = boosted["none"](cell, rows)
             others = any(gpus.load(c.system).architecture != architecture for c in of_type)
             hidden = pooled.get(f"{architecture}/{dtype}") or pooled.get(architecture)
             if hidden and others:
@@ -135,6 +215,8 @@ def score(wheel: Path, operator: str, folder: Path | None = None, seed: int = 0)
                 frame["hidden_s"] = got.base_s * np.exp(trees.predict(model.forest, got.values))
                 frame["hidden_log_sd"] = model.log_sd[np.digitize(got.base_s, model.edges)]
                 frame["hidden_roofline_s"] = roofline(cell, rows, shares[architecture])
+                frame["hidden_nearest_s"] = nearest_elsewhere(cell, rows, elsewhere[architecture], shares[architecture])
+                frame["hidden_trees_s"] = boosted[architecture](cell, rows)
             parts.append(frame)
     return pd.concat(parts, ignore_index=True)
 
@@ -151,21 +233,26 @@ def _line(part: pd.DataFrame, answer: str, sd: str, baselines: dict[str, str]) -
         "coverage_90": float((np.abs(log) <= 1.6449 * part[sd]).mean()),
         "interval_factor": float(np.exp(1.6449 * part[sd].median())),
     }
-    return line | {name: float(np.median(np.abs(np.expm1(np.log(part[c] / part["seconds"]))))) for name, c in baselines.items()}
+    for name, c in baselines.items():
+        other = np.log(part[c] / part["seconds"]).dropna()
+        line[name] = float(np.median(np.abs(np.expm1(other)))) if len(other) else np.nan
+    return line
 
 
 def accuracy(rows: pd.DataFrame, operator: str) -> pd.DataFrame:
     """Medians by GPU and number type, and over all, of both settings; errors and shares as fractions."""
     out = []
     for setting, answer, sd, baselines in (
-        ("measured gpu", "ours_s", "log_sd", {"roofline_median_error": "roofline_s", "nearest_median_error": "nearest_s"}),
-        ("unmeasured architecture", "hidden_s", "hidden_log_sd", {"roofline_median_error": "hidden_roofline_s"}),
+        ("measured gpu", "ours_s", "log_sd", {f"{b}_median_error": f"{b}_s" for b in BASELINES}),
+        ("unmeasured architecture", "hidden_s", "hidden_log_sd", {f"{b}_median_error": f"hidden_{b}_s" for b in BASELINES}),
     ):
         if answer not in rows:
             continue
         have = rows[rows[answer].notna()]
-        for keys in (["system", "dtype"], ["system"], ["architecture"], ["dtype"], []):
-            for key, part in have.groupby(keys) if keys else [((), have)]:
+        kernels = have[~have["host"]].assign(dtype="all, kernels alone") if have["host"].any() else have[:0]
+        by_keys = [(have, keys) for keys in (["system", "dtype"], ["system"], ["architecture"], ["dtype"], [])]
+        for frame, keys in by_keys + [(kernels, keys) for keys in (["system", "dtype"], ["architecture", "dtype"], ["dtype"])]:
+            for key, part in frame.groupby(keys) if keys else [((), frame)]:
                 names = dict(zip(keys, key if isinstance(key, tuple) else (key,), strict=True))
                 if "dtype" in names and not names["dtype"]:
                     continue
@@ -175,7 +262,7 @@ def accuracy(rows: pd.DataFrame, operator: str) -> pd.DataFrame:
     return pd.DataFrame(out)
 
 
-def score_siblings(wheel: Path, operator: str, rows_of_a_cell: int = 300, seed: int = 0) -> pd.DataFrame:
+def score_siblings(cells: list[Cell], rows_of_a_cell: int = 300, seed: int = 0) -> pd.DataFrame:
     """Held-out rows of the GPUs that have a timed sibling, answered by the sibling's forests: one line a GPU, type and over all.
 
     Returns:
@@ -183,8 +270,9 @@ def score_siblings(wheel: Path, operator: str, rows_of_a_cell: int = 300, seed: 
     """
     from analysis.operators.kernels.library import SIBLING_SD
 
+    operator = cells[0].operator
     rng, models, levels, parts = np.random.default_rng(seed), store.read(f"measured_{operator}"), store.read_sustained()["none"], []
-    for cell in splits.cells(wheel, operator):
+    for cell in cells:
         for distance, sibling in gpus.siblings(gpus.load(cell.system)):
             model = models.get(f"{sibling}/{cell.framework}/{cell.dtype}")
             if model:
@@ -202,7 +290,7 @@ def score_siblings(wheel: Path, operator: str, rows_of_a_cell: int = 300, seed: 
     return pd.DataFrame(lines).drop(columns="mean_error")
 
 
-def doublings(wheel: Path, pairs_of_a_cell: int = 3_000, seed: int = 0) -> pd.DataFrame:
+def doublings(cells: list[Cell], pairs_of_a_cell: int = 3_000, seed: int = 0) -> pd.DataFrame:
     """Doublings of one dimension of a GEMM where both shapes were measured: how often the longer one is faster, measured and answered.
 
     Returns:
@@ -210,7 +298,7 @@ def doublings(wheel: Path, pairs_of_a_cell: int = 3_000, seed: int = 0) -> pd.Da
         5 % where the measurement is not faster at all), answered_alone_worst (largest gain among those).
     """
     rng, models, levels, out = np.random.default_rng(seed), store.read("measured_gemm"), store.read_sustained()["none"], []
-    for cell in splits.cells(wheel, "gemm"):
+    for cell in cells:
         frame = pd.DataFrame(cell.sizes).assign(row=np.arange(len(cell.seconds)))
         found = [frame.assign(**{axis: 2 * frame[axis]}).merge(frame, on=["m", "n", "k"])[["row_x", "row_y"]] for axis in "mnk"]
         pairs = pd.concat(found).to_numpy()
@@ -228,9 +316,77 @@ def doublings(wheel: Path, pairs_of_a_cell: int = 3_000, seed: int = 0) -> pd.Da
     return pd.DataFrame(out)
 
 
+def unevenness(cells: list[Cell], found: pd.DataFrame) -> pd.DataFrame:
+    """How even the timings of each GEMM cell are, beside our error on it: what no smooth model can follow.
+
+    Args:
+        found: rows of `score`.
+    Returns:
+        columns system, framework, dtype, shapes, median_error, roughness (median distance of a measured time from the line between its two
+        neighbours in M, in logarithms), small_roughness (of those below 5 us), other (the framework compared with: vLLM, TensorRT-LLM for
+        vLLM itself), difference (median absolute logarithm of its time over the other's of the same bf16 product; in other types the
+        frameworks run other programs).
+    """
+    out, bf16 = [], {}
+    error = np.abs(np.expm1(np.log(found["ours_s"] / found["seconds"])))
+    ours = error.groupby([found["system"], found["framework"], found["dtype"]]).median()
+    for cell in cells:
+        frame = pd.DataFrame({**cell.sizes, "log": np.log(cell.seconds)}).sort_values(["n", "k", "m"])
+        x, y, group = np.log(frame["m"].to_numpy()), frame["log"].to_numpy(), frame[["n", "k"]].to_numpy()
+        inner = (group[2:] == group[:-2]).all(axis=1)
+        part = (x[1:-1] - x[:-2]) / np.maximum(x[2:] - x[:-2], 1e-9)
+        distance = np.abs(y[1:-1] - (1 - part) * y[:-2] - part * y[2:])
+        small = inner & (y[1:-1] < np.log(5e-6))
+        if cell.dtype == "bf16":
+            bf16[cell.system, cell.framework] = frame.set_index(["m", "n", "k"])["log"]
+        line = {"system": cell.system, "framework": cell.framework, "dtype": cell.dtype, "shapes": len(y)}
+        line |= {"median_error": float(ours.loc[cell.system, cell.framework, cell.dtype]), "roughness": float(np.median(distance[inner]))}
+        out.append(line | {"small_roughness": float(np.median(distance[small])) if small.sum() >= 100 else np.nan})
+    for line in out:
+        other = "trtllm" if line["framework"] == "vllm" else "vllm"
+        if line["dtype"] == "bf16" and (line["system"], other) in bf16:
+            pair = pd.concat([bf16[line["system"], f] for f in (line["framework"], other)], axis=1, join="inner").to_numpy()
+            line |= {"other": other, "difference": float(np.median(np.abs(pair[:, 0] - pair[:, 1])))}
+    return pd.DataFrame(out).fillna({"other": ""})
+
+
+def releases(path: Path, operators: tuple[str, ...] = ("gemm", "attention_prefill", "attention_decode")) -> pd.DataFrame:
+    """Two releases of a framework timed on one GPU, the fastest kernel of each shape: how far the software alone moves a time.
+
+    Returns:
+        columns operator, system, framework, older, newer, shapes, ratio (median of newer over older), difference (median absolute logarithm
+        of it), p90_difference.
+    """
+    out = []
+    for operator in operators:
+        groups: dict[tuple[str, str], list[wheel.Table]] = {}
+        for table in wheel.tables(path):
+            if table.file == splits.FILES[operator] and table.system in gpus.SYSTEMS:
+                groups.setdefault((table.system, table.framework), []).append(table)
+        for (system, framework), found in sorted(groups.items()):
+            found.sort(key=lambda table: wheel.version_order(table.version))
+            for pair in itertools.pairwise(found):
+                frames = [wheel.read(path, table) for table in pair]
+                keys = [c for c in frames[0] if c in frames[1] and c not in NOT_A_SHAPE]
+                times = [f[f["latency"] > 0].astype(dict.fromkeys(keys, str)).groupby(keys)["latency"].min() for f in frames]
+                both = np.log(pd.concat(times, axis=1, join="inner").to_numpy())
+                if len(both):
+                    log = both[:, 1] - both[:, 0]
+                    line = {
+                        "operator": operator,
+                        "system": system,
+                        "framework": framework,
+                        "older": pair[0].version,
+                        "newer": pair[1].version,
+                    }
+                    line |= {"shapes": len(log), "ratio": float(np.exp(np.median(log))), "difference": float(np.median(np.abs(log)))}
+                    out.append(line | {"p90_difference": float(np.quantile(np.abs(log), 0.9))})
+    return pd.DataFrame(out)
+
+
 def cluster_interval(rows: pd.DataFrame, answer: str, baseline: str, draws: int = 2000, seed: int = 0) -> tuple[float, float, float]:
     """Median over architectures of the baseline's median error less ours, and its 95 % interval over resampled architectures."""
-    have = rows[rows[answer].notna()]
+    have = rows[rows[answer].notna() & rows[baseline].notna()]
     gain = []
     for _, part in have.groupby("architecture"):
         ours, theirs = (np.median(np.abs(np.expm1(np.log(part[c] / part["seconds"])))) for c in (answer, baseline))
@@ -240,26 +396,28 @@ def cluster_interval(rows: pd.DataFrame, answer: str, baseline: str, draws: int 
     return float(values.mean()), float(np.quantile(drawn, 0.025)), float(np.quantile(drawn, 0.975))
 
 
-def freeze(wheel: Path, operators: tuple[str, ...], place: Path) -> None:
-    """Score some operators and renew their rows of `accuracy.csv`, `gains.csv` and `siblings.csv`; with GEMM, `doublings.csv`."""
+def freeze(path: Path, operators: tuple[str, ...], place: Path) -> None:
+    """Score some operators and renew their rows of `accuracy.csv`, `gains.csv` and `siblings.csv`; with GEMM, `doublings.csv`,
+    `unevenness.csv` and `releases.csv`."""
     for operator in operators:
-        found = score(wheel, operator)
+        cells = list(splits.cells(path, operator))
+        found = score(cells)
         gains = []
-        for name, a, b in (
-            ("roofline, measured gpu", "ours_s", "roofline_s"),
-            ("nearest shape, measured gpu", "ours_s", "nearest_s"),
-            ("roofline, unmeasured architecture", "hidden_s", "hidden_roofline_s"),
-        ):
-            gain, low, high = cluster_interval(found, a, b)
-            count = int(found[found[a].notna()]["architecture"].nunique())
-            gains.append({"operator": operator, "baseline": name, "gain": gain, "low": low, "high": high, "architectures": count})
-        siblings = score_siblings(wheel, operator)
+        for setting, a, before in (("measured gpu", "ours_s", ""), ("unmeasured architecture", "hidden_s", "hidden_")):
+            for b, name in BASELINES.items():
+                gain, low, high = cluster_interval(found, a, f"{before}{b}_s")
+                count = int(found[found[a].notna() & found[f"{before}{b}_s"].notna()]["architecture"].nunique())
+                line = {"operator": operator, "baseline": f"{name}, {setting}", "gain": gain, "low": low, "high": high}
+                gains.append(line | {"architectures": count})
+        siblings = score_siblings(cells)
         if operator == "gemm":
-            write_csv(doublings(wheel), place / "doublings.csv")
+            write_csv(doublings(cells), place / "doublings.csv")
+            write_csv(unevenness(cells, found), place / "unevenness.csv")
+            write_csv(releases(path), place / "releases.csv")
         for name, new in (("accuracy", accuracy(found, operator)), ("gains", pd.DataFrame(gains)), ("siblings", siblings)):
-            path = place / f"{name}.csv"
-            old = read_csv(path) if path.is_file() else new[:0]
-            write_csv(pd.concat([old[old["operator"] != operator], new], ignore_index=True).sort_values("operator", kind="stable"), path)
+            file = place / f"{name}.csv"
+            old = read_csv(file) if file.is_file() else new[:0]
+            write_csv(pd.concat([old[old["operator"] != operator], new], ignore_index=True).sort_values("operator", kind="stable"), file)
 
 
 def blind_fp8() -> pd.DataFrame:
@@ -283,6 +441,4 @@ def blind_fp8() -> pd.DataFrame:
 if __name__ == "__main__":
     import sys
 
-    from analysis.operators.kernels import wheel as wheel_reader
-
-    freeze(wheel_reader.find(), tuple(sys.argv[1:]) or tuple(splits.SIZES), DATA / "frozen" / "kernels_today")
+    freeze(wheel.find(), tuple(sys.argv[1:]) or tuple(splits.SIZES), DATA / "frozen" / "kernels_today")

@@ -18,10 +18,11 @@ from analysis.operators.kernels.splits import Cell
 from analysis.operators.kernels.work import Floats
 
 MEASURED = {"trees": 100, "leaves": 31, "rate": 0.2}
-POOLED = {"trees": 100, "leaves": 15, "rate": 0.1, "minimum": 40}
+POOLED = {"trees": 100, "leaves": 15, "rate": 0.1, "minimum": 40}  # on a law
+POOLED_PLAIN = {"trees": 150, "leaves": 15, "rate": 0.08, "minimum": 40}  # on the first time of `physics`
 LAW_ROWS = 400  # of a cell and variant, to fit its law
 ROWS_OF_A_CELL = 30_000  # at most, drawn; fitting takes about 2 CPU-seconds a cell
-POOLED_ROWS_OF_A_CELL = 1_000
+POOLED_ROWS_OF_A_CELL = {True: 1_000, False: 2_000}  # with a law, and without
 BINS = 4  # of the first time, in which intervals are set apart
 
 
@@ -156,11 +157,14 @@ def lawful(cell: Cell, rows: NDArray[Any], got: Features, law: laws.Transfer, su
 def fit_pooled(cells: list[Cell], levels: dict[str, Sustained], seed: int = 0) -> tuple[dict[str, store.Fitted], dict[str, laws.Transfer]]:
     """A forest for each number type and architecture left out, and of all (`none/<type>`), on the law's time where there is a law.
 
-    Intervals come from the other architectures' residuals, each predicted with itself left out.
+    Intervals come from the other architectures' residuals, each predicted with itself left out: with a law by `spread_elsewhere`, without
+    by their quantiles. Without a law the residuals are so wide that the quantiles hold the architectures too, and Student's quantile
+    on top of them covers 98 % (log of attempts).
     """
     rng, operator = np.random.default_rng(seed), cells[0].operator
+    law = operator in laws.START
     bucket = {cell.key: splits.bucket(cell.sizes) for cell in cells}
-    rows = {cell.key: rng.permutation(np.flatnonzero(bucket[cell.key] > 0))[:POOLED_ROWS_OF_A_CELL] for cell in cells}
+    rows = {cell.key: rng.permutation(np.flatnonzero(bucket[cell.key] > 0))[: POOLED_ROWS_OF_A_CELL[law]] for cell in cells}
     architecture = {cell.key: gpus.load(cell.system).architecture for cell in cells}
     types = sorted({cell.dtype for cell in cells})
     forests: dict[str, trees.Forest] = {}
@@ -168,7 +172,7 @@ def fit_pooled(cells: list[Cell], levels: dict[str, Sustained], seed: int = 0) -
     residuals: dict[str, dict[str, tuple[Floats, Floats]]] = {dtype: {} for dtype in types}
     for hidden in (*ARCHITECTURES, "none"):
         seen = {cell.key: features(cell, rows[cell.key], levels[hidden]) for cell in cells}
-        if operator in laws.START:
+        if law:
             others = [cell for cell in cells if architecture[cell.key] != hidden]
             carried[hidden] = laws.transfer(operator, known(others, rows, seen), levels[hidden])
             seen = {cell.key: lawful(cell, rows[cell.key], seen[cell.key], carried[hidden], levels[hidden]) for cell in cells}
@@ -182,7 +186,7 @@ def fit_pooled(cells: list[Cell], levels: dict[str, Sustained], seed: int = 0) -
             members = {a: len({c.system for c in of_type if architecture[c.key] == a}) for a in ARCHITECTURES}
             x, y = np.concatenate([seen[key].values for key in train]), np.concatenate([target[key] for key in train])
             weight = np.concatenate([np.full(len(target[key]), 1 / np.sqrt(members[architecture[key]])) for key in train])
-            forest = trees.fit(x, y, weight=weight, **POOLED)  # type: ignore[arg-type]
+            forest = trees.fit(x, y, weight=weight, **(POOLED if law else POOLED_PLAIN))  # type: ignore[arg-type]
             forests[f"{hidden}/{dtype}"] = forest
             if test:
                 values = np.concatenate([seen[key].values for key in test])
@@ -193,8 +197,9 @@ def fit_pooled(cells: list[Cell], levels: dict[str, Sustained], seed: int = 0) -
         hidden, dtype = key.split("/")
         elsewhere = [found for a, found in residuals[dtype].items() if a != hidden] or list(residuals[dtype].values())
         if elsewhere:
-            edges = np.quantile(np.concatenate([base for base, _ in elsewhere]), np.arange(1, BINS) / BINS)
-            sd = spread_elsewhere(elsewhere, edges)
+            base, residual = (np.concatenate([one[i] for one in elsewhere]) for i in (0, 1))
+            edges = np.quantile(base, np.arange(1, BINS) / BINS)
+            sd = spread_elsewhere(elsewhere, edges) if law else spread(base, residual, edges)
         else:  # one architecture only: nothing says how far it carries
             edges, sd = np.array([1e-5, 1e-4, 1e-3]), np.full(BINS, 0.5)
         out[key] = store.Fitted(forest, edges, sd, np.zeros((2, 0)), "")

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.operators.kernels import gpus, laws, splits, trees, wheel, work
+from analysis.operators.kernels import evaluate, gpus, laws, splits, trees, wheel, work
 from analysis.operators.kernels.library import KernelLibrary
 from analysis.operators.kernels.samples import recompute
 from analysis.paths import DATA
@@ -69,6 +69,29 @@ def test_answered_doublings_are_faster_where_measured_ones_are():
     pairs = read_csv(DATA / "frozen" / "kernels_today" / "doublings.csv")
     share = {name: np.average(pairs[name], weights=pairs["pairs"]) for name in ("measured_faster", "answered_faster", "answered_alone")}
     assert share["answered_faster"] < 0.5 * share["measured_faster"] and share["answered_alone"] < 0.01
+
+
+def test_times_with_the_launch_by_the_host_are_found_by_rule():
+    """Oracle: kernels of 2 and 15 us, and a cell whose every time has 60 us of launch in it."""
+
+    def cell(dtype, seconds):
+        sizes = {name: np.full(400, 128.0) for name in "mnk"}
+        return splits.Cell("gemm", "h100_sxm", "vllm", "1", dtype, sizes, np.full(400, ""), np.linspace(seconds, 1e-3, 400))
+
+    cells = [cell("bf16", 2e-6), cell("int8_wo", 15e-6), cell("fp8_block", 60e-6)]
+    assert evaluate.timed_with_host(cells) == {"h100_sxm/vllm/fp8_block"}
+
+
+def test_unevenness_is_noise_and_not_growth():
+    """Oracle: times that grow with M to a power are even; 5 % of noise moves a point from its neighbours' line by 0.67 sqrt(1.5) of it."""
+    m, n = (v.ravel() for v in np.meshgrid(2.0 ** np.arange(0, 12, 0.5), np.arange(1, 101), indexing="ij"))
+    even = 1e-6 * m**0.8
+    for noise, expected in ((0.0, 0.0), (0.05, 0.05 * 0.6745 * np.sqrt(1.5))):
+        seconds = even * np.exp(RNG.normal(0, noise, len(m)))
+        cell = splits.Cell("gemm", "h100_sxm", "vllm", "1", "bf16", {"m": m, "n": n, "k": n}, np.full(len(m), ""), seconds)
+        found = pd.DataFrame({"system": ["h100_sxm"], "framework": ["vllm"], "dtype": ["bf16"], "ours_s": [1.1], "seconds": [1.0]})
+        line = evaluate.unevenness([cell], found).iloc[0]
+        assert line["roughness"] == pytest.approx(expected, rel=0.1, abs=1e-9) and line["median_error"] == pytest.approx(0.1)
 
 
 def test_hidden_types_are_refused():
