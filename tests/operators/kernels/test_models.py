@@ -76,7 +76,7 @@ def test_times_with_the_launch_by_the_host_are_found_by_rule():
 
     def cell(dtype, seconds):
         sizes = {name: np.full(400, 128.0) for name in "mnk"}
-        return splits.Cell("gemm", "h100_sxm", "vllm", "1", dtype, sizes, np.full(400, ""), np.linspace(seconds, 1e-3, 400))
+        return splits.Cell("gemm", "h100_sxm", "vllm", "1", dtype, sizes, np.full(400, ""), seconds * np.linspace(1, 100, 400))
 
     cells = [cell("bf16", 2e-6), cell("int8_wo", 15e-6), cell("fp8_block", 60e-6)]
     assert evaluate.timed_with_host(cells) == {"h100_sxm/vllm/fp8_block"}
