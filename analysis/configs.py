@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 from pydantic_core import ArgsKwargs
 
 from analysis.documents import construct, parse_yaml, read_text
-from analysis.errors import LONGEST_VALUE, InputError, shown
+from analysis.errors import LONGEST_VALUE, InputError, shown, together
 
 
 class AlsoWritten:
@@ -31,8 +31,6 @@ class Strict(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-
-MOST_TOLD = 6  # errors of one file
 
 Model = TypeVar("Model", bound=BaseModel)
 Made = TypeVar("Made")
@@ -121,12 +119,8 @@ def read_yaml(path: str | Path, model: type[Model]) -> Model:
     except ValidationError as error:
         # A misspelt key is both unknown and missing: the unknown one is what the reader must mend.
         found = sorted(error.errors(), key=lambda one: one["type"] not in UNKNOWN_KEY)
-        first, *others = dict.fromkeys(_told(one, node) for one in found)
-        line, key, message = first
-        more = [f"line {line_}: {key_}: {message_}" for line_, key_, message_ in others[: MOST_TOLD - 1]]
-        if len(others) >= MOST_TOLD:
-            more.append(f"and {len(others) - MOST_TOLD + 1} more")
-        raise InputError("; ".join([message, *more]), path=path, line=line, key=key) from None
+        told = dict.fromkeys(_told(one, node) for one in found)
+        raise together([InputError(message, path=path, line=line, key=key) for line, key, message in told]) from None
     except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
         raise InputError(f"a value is not of the type expected ({error})", path=path) from None
 

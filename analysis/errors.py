@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 LONGEST_VALUE = 200  # characters of a cell, key or path that an error repeats
@@ -17,6 +18,9 @@ def shown(text: str, longest: int = LONGEST_MESSAGE) -> str:
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)
+
+
+MOST_TOLD = 6  # errors of one file
 
 
 class InputError(ValueError):
@@ -35,3 +39,12 @@ class InputError(ValueError):
         where = "" if named is None else named if line is None else f"{named}:{line}"
         told = shown(_QUOTED.sub(lambda found: shown(found[0], LONGEST_VALUE), message)) if len(message) > LONGEST_VALUE else shown(message)
         super().__init__(": ".join(part for part in (where, shown(key, LONGEST_VALUE) if key else key, told) if part))
+
+
+def together(errors: Sequence[InputError]) -> InputError:
+    """Several errors of one file as one line: the first with its file, line and key, then the others, at most `MOST_TOLD` in all."""
+    first, *others = errors
+    more = [": ".join(part for part in (f"line {one.line}" if one.line else "", one.key or "", one.message) if part) for one in others]
+    if len(errors) > MOST_TOLD:
+        more[MOST_TOLD - 1 :] = [f"and {len(errors) - MOST_TOLD} more"]
+    return InputError("; ".join([first.message, *more]), path=first.path, line=first.line, key=first.key)

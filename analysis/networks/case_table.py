@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.documents import whole_number
-from analysis.errors import InputError
+from analysis.errors import InputError, together
 from analysis.networks.cases import COLUMNS, RECORDED_AS, CollectiveCase, Network, check_case, outside_model
 from analysis.networks.collectives import closed_forms, simulate_collective
 
@@ -111,7 +111,14 @@ def answer_cases(frame: pd.DataFrame, path: str | Path | None = None) -> pd.Data
     given = [column for column in ("npus", *COLUMNS, *RECORDED_AS.values()) if column in here]
     numbers, first = _distinct(frame, given)
     rows = frame.iloc[first][given].to_dict("records")
-    cases = [parse_case({**DEFAULTS, **row}, path=path, line=int(frame.index[number]) + 2) for number, row in zip(first, rows, strict=True)]
+    cases, wrong = [], []
+    for number, row in zip(first, rows, strict=True):
+        try:
+            cases.append(parse_case({**DEFAULTS, **row}, path=path, line=int(frame.index[number]) + 2))
+        except InputError as error:
+            wrong.append(error)
+    if wrong:
+        raise together(sorted(wrong, key=lambda error: error.line or 0))
     said = [outside_model(case) for case in cases]
     distinct = list(dict.fromkeys(case for case, reason in zip(cases, said, strict=True) if not reason))
     known = dict(zip(distinct, closed_forms(distinct).tolist(), strict=True))

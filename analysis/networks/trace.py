@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.documents import read_json, whole_number
-from analysis.errors import InputError
+from analysis.errors import InputError, together
 from analysis.networks.cases import Network
 from analysis.networks.codes import (
     COLLECTIVES,
@@ -77,7 +77,7 @@ def read_nodes(path: str | Path) -> list[Node]:
             raise InputError(f"expected at least 0, got {text}", path=path, line=row + 2, key=name)
         return value
 
-    for row in range(len(frame)):
+    def node(row: int) -> Node:
         waits: list[int] = []
         for name in ("data_deps", "ctrl_deps"):
             for word in columns[name][row].split():
@@ -88,26 +88,33 @@ def read_nodes(path: str | Path) -> list[Node]:
         if not columns["rank"][row].strip() or not columns["node_id"][row].strip():
             raise InputError("expected a rank and a node number", path=path, line=row + 2, key="node_id")
         group = columns["pg_name"][row].strip()
-        nodes.append(
-            Node(
-                rank=whole("rank", row),
-                node_id=whole("node_id", row),
-                name=columns["name"][row],
-                type=columns["type"][row],
-                duration_us=whole("duration_micros", row),
-                waits_for=tuple(dict.fromkeys(waits)),
-                operations=whole("num_ops", row),
-                tensor_bytes=whole("tensor_size", row),
-                comm_type=columns["comm_type"][row],
-                comm_bytes=whole("comm_size", row),
-                source=whole("comm_src", row),
-                destination=whole("comm_dst", row),
-                tag=whole("comm_tag", row),
-                group=group.removesuffix(".0"),
-                on_host=columns["is_cpu_op"][row].strip().lower() in ("1", "true"),
-                line=row + 2,
-            )
+        return Node(
+            rank=whole("rank", row),
+            node_id=whole("node_id", row),
+            name=columns["name"][row],
+            type=columns["type"][row],
+            duration_us=whole("duration_micros", row),
+            waits_for=tuple(dict.fromkeys(waits)),
+            operations=whole("num_ops", row),
+            tensor_bytes=whole("tensor_size", row),
+            comm_type=columns["comm_type"][row],
+            comm_bytes=whole("comm_size", row),
+            source=whole("comm_src", row),
+            destination=whole("comm_dst", row),
+            tag=whole("comm_tag", row),
+            group=group.removesuffix(".0"),
+            on_host=columns["is_cpu_op"][row].strip().lower() in ("1", "true"),
+            line=row + 2,
         )
+
+    wrong: list[InputError] = []
+    for row in range(len(frame)):
+        try:
+            nodes.append(node(row))
+        except InputError as error:
+            wrong.append(error)
+    if wrong:
+        raise together(wrong)
     return nodes
 
 

@@ -10,6 +10,7 @@ from analysis.errors import InputError
 from analysis.networks.case_table import answer_cases
 from analysis.networks.cases import COLUMNS, RECORDED_AS, CollectiveCase, Network, check_case, outside_model
 from analysis.networks.network_file import read_network
+from analysis.networks.trace import read_nodes
 from analysis.paths import DATA
 from analysis.tables import read_csv
 from analysis.workloads.chakra.traces import read_rank
@@ -120,3 +121,22 @@ def test_cut_off_chakra_file(tmp_path: Path) -> None:
     (tmp_path / "noise.0.et").write_bytes(b"\x05hello")
     with pytest.raises(InputError, match="not a Chakra trace"):
         read_rank(tmp_path / "noise.0.et", 0)
+
+
+def test_all_that_is_wrong_with_a_file_is_told_at_once(tmp_path: Path) -> None:
+    cases = read_csv(DATA / "recorded" / "astra-sim" / "collectives.csv", dtype=str, keep_default_na=False)
+    cases = cases[[RECORDED_AS.get(column, column) for column in COLUMNS]].iloc[:12].copy()
+    cases["size_bytes"] = [str(1000 + k) if k not in (1, 4) else "many" for k in range(12)]
+    with pytest.raises(
+        InputError, match=r"cases.csv:3: size_bytes: expected a whole number, got 'many'; line 6: size_bytes: expected"
+    ) as told:
+        answer_cases(cases, "cases.csv")
+    assert str(told.value).count("expected") == 2
+    cases["size_bytes"] = [f"x{k}" for k in range(12)]
+    with pytest.raises(InputError, match=r"cases.csv:2: .*; line 7: size_bytes: [^;]*; and 6 more$"):
+        answer_cases(cases, "cases.csv")
+    nodes = read_csv(GPT / "nodes.csv", dtype=str, keep_default_na=False).iloc[:4].copy()
+    nodes["rank"] = ["0", "-1", "zero", ""]
+    nodes.to_csv(tmp_path / "nodes.csv", index=False)
+    with pytest.raises(InputError, match=r"nodes.csv:3: rank: .*; line 4: rank: .*; line 5: node_id: "):
+        read_nodes(tmp_path / "nodes.csv")
