@@ -25,22 +25,7 @@ PAPER = {
     "NeuroScalar, one direction": PaperSetting(kind="lstm", width=64, layers=2, steps=300, rate=4e-3, dropout=0.0),
     "NeuroScalar, both directions": PaperSetting(kind="bilstm", width=64, layers=2, steps=300, rate=4e-3, dropout=0.0),
 }
-TRIED = (
-    ("program counters embedded, 96 wide, 120 updates", 0.8127, 20.51),
-    ("means remembered by place, 64 wide, deviance of window sums, 120 updates", 0.8557, 16.62),
-    ("the same, 500 updates", 0.8965, 4.55),
-    ("the same, calibrated by place", 0.8965, 3.47),
-    ("history and first-order model, cycles times a factor that the network learns and one by place, 800 updates", 0.9560, 2.64),
-    ("NeuroScalar, one direction, 64 wide, absolute error of the logarithm, 90 updates, 8w only", None, None),
-)
-TRIED_UNSEEN = (
-    ("history alone, three programs left out at a time, 250 updates", 0.7236, 26.01),
-    ("history and first-order model, cycles by the means of the latency classes, 250 updates", 0.9083, 7.83),
-    ("factor learned: history and first-order model, three left out at a time, 120 updates", 0.9134, 6.75),
-    ("factor learned, a quarter of the rate, four of the six parts only", 0.8997, 6.18),
-    ("factor learned, half of what the network adds", 0.9139, 5.14),
-    ("factor one: cycles of the first-order model, nothing that the network adds", 0.9131, 4.46),
-)
+WHOSE = "the cycles are those of the first-order model with its table, in which no weight of the network enters; its own: table `own`"
 TABLES = ("accuracy", "cycles", "pairs", "five_way", "blocks", "across", "sizes", "own")
 
 
@@ -135,56 +120,38 @@ def summary(accuracy: pd.DataFrame, cycles: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def record_attempts(
-    table: pd.DataFrame, tried: Sequence[tuple[str, float | None, float | None]], unseen: Sequence[tuple[str, float, float]]
-) -> None:
-    """Put the configurations tried into the log.
+def record_attempts(table: pd.DataFrame) -> None:
+    """Renew the log's rows of what the frozen tables hold; what was tried while developing, without a run that is kept, stays.
 
     Args:
         table: as `summary` gives.
-        tried: configuration, exact share and cycle error (%) on the validation programs' held-out windows, in the order tried.
-        unseen: the same on programs left out of the training.
     """
+    log = attempts.read("cores")
+    log = log[log["experiment"] == "neuroscalar"]
     base = {
         "room": "cores",
         "experiment": "neuroscalar",
-        "fitted_on": "training blocks of all programs",
         "selection_metric": "exact share, held-out windows",
-        "tested_on": "held-out windows",
         "test_metric": "mean error of whole-program cycles (%)",
     }
-    note = "while developing, 30 or 40 blocks a program; without figures: stopped, it said only the most frequent latency"
-    rows = [
-        {**base, "configuration": what, "selection_value": exact, "test_value": error, "test_max": None, "chosen": False, "note": note}
-        for what, exact, error in tried
-    ]
-    left_out = {"fitted_on": "training blocks of the other programs", "tested_on": "programs left out"}
-    seen = "the choice was made with these errors of the programs left out in view"
-    rows += [
-        {
-            **base,
-            **left_out,
-            "configuration": what,
-            "selection_value": exact,
-            "test_value": error,
-            "test_max": None,
-            "chosen": False,
-            "note": seen,
-        }
-        for what, exact, error in unseen
-    ]
+    rows = []
     for row in table.to_dict("records"):
-        if row["setting"] == study.HELD_OUT or row["model"] == "ours":
-            rows.append(
-                {
-                    **base,
-                    **(left_out if row["setting"] == study.UNSEEN else {}),
-                    "configuration": f"{row['model']}, seed {row['seed']}",
-                    "selection_value": row["exact"],
-                    "test_value": row["cycles_error_mean"],
-                    "test_max": row["cycles_error_worst"],
-                    "chosen": row["model"] == "ours" and row["seed"] == 0,
-                    "note": "",
-                }
-            )
-    attempts.record(pd.DataFrame([{"attempt": k + 1, **row} for k, row in enumerate(rows)]))
+        ours, left_out = str(row["model"]).startswith("ours"), row["setting"] == study.UNSEEN
+        if left_out and row["model"] != "ours":
+            continue
+        rows.append(
+            {
+                **base,
+                "fitted_on": "training blocks of the other programs" if left_out else "training blocks of all programs",
+                "tested_on": "programs left out" if left_out else "held-out windows",
+                "configuration": f"{row['model']}, seed {row['seed']}",
+                "selection_value": row["exact"],
+                "test_value": row["cycles_error_mean"],
+                "test_max": row["cycles_error_worst"],
+                "chosen": row["model"] == "ours" and row["seed"] == 0,
+                "note": WHOSE if ours else "",
+            }
+        )
+    earlier = log[~log["configuration"].isin([row["configuration"] for row in rows])]
+    renewed = pd.DataFrame(rows).assign(attempt=range(len(earlier) + 1, len(earlier) + len(rows) + 1))
+    attempts.record(pd.concat([earlier, renewed], ignore_index=True))
