@@ -11,6 +11,13 @@ class Strict(BaseModel):
     """The configurations' base class; checks nothing."""
 
 
+class AlsoWritten:
+    """A mark in a type for the schemas that commands print; not read."""
+
+    def __init__(self, *forms):
+        self.forms = forms
+
+
 class Path:
     """A path in the repository; as much of pathlib as the models use."""
 
