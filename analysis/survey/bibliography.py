@@ -15,7 +15,7 @@ from bibtexparser.model import DuplicateBlockKeyBlock, DuplicateFieldKeyBlock, E
 from analysis.documents import read_text
 from analysis.errors import InputError
 
-VERIFIED = ("primary", "secondary", "not found")
+VERIFIED = ("primary", "secondary", "partial", "not found")
 ROLES = ("surveyed", "foundational", "related", "context")
 REQUIRED = ("author", "title", "x-verified", "x-role", "x-category", "x-cited-in")
 WANTED = {

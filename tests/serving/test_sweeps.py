@@ -97,7 +97,7 @@ def cluster(tmp_path_factory):  # type: ignore[no-untyped-def]
     for process in reversed(processes):
         process.terminate()
     for process in processes:
-        process.wait(timeout=20)
+        process.wait(timeout=120)  # a loaded machine takes its time
 
 
 def test_on_a_cluster_with_a_worker_killed_in_mid_sweep(cluster: str, tmp_path: Path) -> None:
