@@ -133,7 +133,7 @@ class Boosted(NamedTuple):
 
 
 def fit_boosted(known: list[tuple[Cell, np.ndarray]]) -> Boosted:
-    """Boosted trees on some rows of some cells, as much machinery as ours and none of its physics."""
+    """Boosted trees on some rows of some cells, without the first time's physics."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     x = np.concatenate([plain_columns(cell, rows) for cell, rows in known])
@@ -234,7 +234,8 @@ def _line(part: pd.DataFrame, answer: str, sd: str, baselines: dict[str, str]) -
         "interval_factor": float(np.exp(1.6449 * part[sd].median())),
     }
     for name, c in baselines.items():
-        other = np.log(part[c] / part["seconds"]).dropna()
+        other = np.log(part[c].to_numpy(np.float64) / part["seconds"].to_numpy(np.float64))
+        other = other[np.isfinite(other)]
         line[name] = float(np.median(np.abs(np.expm1(other)))) if len(other) else np.nan
     return line
 
@@ -328,7 +329,7 @@ def unevenness(cells: list[Cell], found: pd.DataFrame) -> pd.DataFrame:
         frameworks run other programs).
     """
     out, bf16 = [], {}
-    error = np.abs(np.expm1(np.log(found["ours_s"] / found["seconds"])))
+    error = (found["ours_s"] / found["seconds"] - 1).abs()
     ours = error.groupby([found["system"], found["framework"], found["dtype"]]).median()
     for cell in cells:
         frame = pd.DataFrame({**cell.sizes, "log": np.log(cell.seconds)}).sort_values(["n", "k", "m"])
@@ -343,10 +344,11 @@ def unevenness(cells: list[Cell], found: pd.DataFrame) -> pd.DataFrame:
         line |= {"median_error": float(ours.loc[cell.system, cell.framework, cell.dtype]), "roughness": float(np.median(distance[inner]))}
         out.append(line | {"small_roughness": float(np.median(distance[small])) if small.sum() >= 100 else np.nan})
     for line in out:
-        other = "trtllm" if line["framework"] == "vllm" else "vllm"
-        if line["dtype"] == "bf16" and (line["system"], other) in bf16:
-            pair = pd.concat([bf16[line["system"], f] for f in (line["framework"], other)], axis=1, join="inner").to_numpy()
-            line |= {"other": other, "difference": float(np.median(np.abs(pair[:, 0] - pair[:, 1])))}
+        system, framework = str(line["system"]), str(line["framework"])
+        other = "trtllm" if framework == "vllm" else "vllm"
+        if line["dtype"] == "bf16" and (system, other) in bf16:
+            pair = pd.concat([bf16[system, framework].rename("one"), bf16[system, other].rename("other")], axis="columns", join="inner")
+            line |= {"other": other, "difference": float((pair["one"] - pair["other"]).abs().median())}
     return pd.DataFrame(out).fillna({"other": ""})
 
 
@@ -372,7 +374,7 @@ def releases(path: Path, operators: tuple[str, ...] = ("gemm", "attention_prefil
                 both = np.log(pd.concat(times, axis=1, join="inner").to_numpy())
                 if len(both):
                     log = both[:, 1] - both[:, 0]
-                    line = {
+                    line: dict[str, object] = {
                         "operator": operator,
                         "system": system,
                         "framework": framework,
