@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from analysis.commands.common.answers import answer_cases
 from analysis.commands.common.options import Plot, Scheduler, check_plot
 
 COLUMNS = (
@@ -30,12 +31,11 @@ def main(
     """Answer each case; one outside the model has an empty cycles_max and its reason."""
     from functools import partial
 
-    from analysis.composition.case_files import answer_file, read_answers
-    from analysis.networks.case_table import answer_cases
+    from analysis.composition.case_files import read_answers
+    from analysis.networks import case_table
 
     check_plot(plot, cases, out)
-    done, not_done = answer_file(cases, out, partial(answer_cases, path=cases), scheduler, beside=False)
-    typer.echo(f"{done} cases answered, {not_done} not, in {out}")
+    answer_cases(cases, out, partial(case_table.answer_cases, path=cases), scheduler, beside=False)
     if plot is not None:
         from analysis.commands.common import plots
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from analysis.commands.common.answers import answer_cases
 from analysis.commands.common.options import Plot, Scheduler, check_plot
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
@@ -21,11 +22,9 @@ def training(
     scheduler: Scheduler = "",
 ) -> None:
     """Time and memory of a training step, with a 90 % interval; a row that cannot be answered says why in `status`."""
-    from analysis.composition.case_files import answer_file
     from analysis.composition.training.answers import answers
 
-    done, not_done = answer_file(cases, out, answers, scheduler)
-    typer.echo(f"{done} cases answered, {not_done} not, in {out}")
+    answer_cases(cases, out, answers, scheduler)
 
 
 @app.command()
@@ -38,10 +37,8 @@ def batch(
 ) -> None:
     """Latency of an offline batch, with a 90 % interval; a row that cannot be answered says why in `status`."""
     from analysis.composition.batch.answers import answers
-    from analysis.composition.case_files import answer_file
 
-    done, not_done = answer_file(cases, out, answers, scheduler)
-    typer.echo(f"{done} cases answered, {not_done} not, in {out}")
+    answer_cases(cases, out, answers, scheduler)
 
 
 @app.command()
@@ -51,11 +48,9 @@ def serving(
     scheduler: Scheduler = "",
 ) -> None:
     """Time to first token and per output token of serving points, each with a 90 % interval; `status` says why a row has none."""
-    from analysis.composition.case_files import answer_file
     from analysis.composition.service.answers import answers
 
-    done, not_done = answer_file(cases, out, answers, scheduler)
-    typer.echo(f"{done} cases answered, {not_done} not, in {out}")
+    answer_cases(cases, out, answers, scheduler)
 
 
 @app.command()

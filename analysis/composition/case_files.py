@@ -32,7 +32,13 @@ answered. The index of the cases counts rows from the top of the file."""
 
 
 def answer_file(
-    cases: str | Path, out: str | Path, answer: Answer, scheduler: str = "", beside: bool = True, rows_a_task: int = ROWS_A_TASK
+    cases: str | Path,
+    out: str | Path,
+    answer: Answer,
+    scheduler: str = "",
+    beside: bool = True,
+    rows_a_task: int = ROWS_A_TASK,
+    progress: Callable[[int], None] = lambda rows: None,
 ) -> tuple[int, int]:
     """Answer every row of a file; returns how many were answered and how many not.
 
@@ -43,22 +49,30 @@ def answer_file(
         scheduler: address of a dask scheduler over whose workers the rows are spread; empty: this process.
         beside: the answer has its own columns alone; False: it has those of the cases too, as they are to be written.
         rows_a_task: rows that a worker of the cluster answers at once.
+        progress: called with the rows answered so far.
     Raises:
         InputError: an unreadable table, one without rows, or one that has a column and its `predicted_` name.
     """
     cases, out = Path(cases), Path(out)
     check_output(out, cases)
     try:
-        return _answer(parts(cases), cases, out, answer, scheduler, beside, rows_a_task)
+        return _answer(parts(cases), cases, out, answer, scheduler, beside, rows_a_task, progress)
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         if cases.suffix in PARQUET:
             raise InputError(f"is not a Parquet table: {str(error).splitlines()[0]}", path=cases) from None
         whole = read_csv(cases, dtype=str, keep_default_na=False)  # reads short rows, and says what is wrong with a line
-        return _answer([whole], cases, out, answer, scheduler, beside, rows_a_task)
+        return _answer([whole], cases, out, answer, scheduler, beside, rows_a_task, progress)
 
 
 def _answer(
-    frames: Iterable[pd.DataFrame], cases: Path, out: Path, answer: Answer, scheduler: str, beside: bool, rows_a_task: int
+    frames: Iterable[pd.DataFrame],
+    cases: Path,
+    out: Path,
+    answer: Answer,
+    scheduler: str,
+    beside: bool,
+    rows_a_task: int,
+    progress: Callable[[int], None],
 ) -> tuple[int, int]:
     if scheduler:
         tasks = [frame.iloc[start : start + rows_a_task] for frame in frames for start in range(0, len(frame), rows_a_task)]
@@ -70,6 +84,7 @@ def _answer(
         write = _parquet_writer(stream) if out.suffix in PARQUET else _csv_writer(stream)
         for frame, answers in pairs:
             rows += len(frame)
+            progress(rows)
             done += int((answers["status" if "status" in answers else "reason"] == "").sum())
             write(_beside(frame, answers, cases) if beside else answers)
         if not rows:
