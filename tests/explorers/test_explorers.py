@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -122,6 +124,34 @@ def test_chunks_shorten_the_longest_wait_between_tokens() -> None:
     values = {**controls.defaults(serving_player.CONTROLS), "mix": "mixed", "rate": 30}
     waits = {name: serving_player.answer({**values, "scheduler": name})["worst_gap_s"] for name in ("vllm", "sarathi")}
     assert waits["sarathi"] < 0.5 * waits["vllm"]
+
+
+IN_THE_PAGE = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from analysis.explorers import explorer
+asked = json.load(sys.stdin)
+print(json.dumps({name: [explorer(name).answer(values) for values in points] for name, points in asked.items()}))
+"""
+
+
+def test_the_modules_of_the_page_run_alone(tmp_path: Path) -> None:
+    """What the page carries, stand-ins for what it lacks, imported by a bare CPython: a missing name shows without a browser."""
+    from analysis.explorers import bundle
+
+    carried = bundle.our_modules(f"analysis.explorers.{name}" for name in NAMES)
+    carried["analysis.explorers.page_data"] = [".py", f"FILES = {bundle.page_files()!r}\n", []]
+    for name, entry in carried.items():
+        path = tmp_path.joinpath(*name.split("."))
+        path = path / "__init__.py" if len(entry) > 3 else path.with_suffix(".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(entry[1], encoding="utf-8")
+    asked = {name: settings(name, 4) for name in NAMES}
+    run = [sys.executable, "-I", "-S", "-c", IN_THE_PAGE, str(tmp_path)]
+    done = subprocess.run(run, input=json.dumps(asked), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    mine = json.loads(json.dumps({name: [explorer(name).answer(values) for values in points] for name, points in asked.items()}))
+    assert differences(mine, json.loads(done.stdout))[:5] == []
 
 
 @pytest.fixture(scope="module")
