@@ -42,7 +42,7 @@ def draw(values: Mapping[str, Any], width: float) -> str:
     across = 2 if narrow else 4
     parts = []
     for k, (name, color) in enumerate(zip(verdicts(), COLORS, strict=True)):
-        x, y = (k % across) * width / across, 6 + 18 * (k // across)
+        x, y = (k % across) * width / across, 6.0 + 18 * (k // across)
         parts += [drawing.rect(x, y, 11, 11, color), drawing.text(x + 15, y + 10, name, size=12)]
     y = 18.0 * -(-len(COLORS) // across) + 12
     for key, name in documents():

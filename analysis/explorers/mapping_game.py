@@ -50,8 +50,18 @@ def design(words: int) -> Architecture:
     for name, capacity, instances in (("DRAM", None, 1), ("buffer", words, 1), ("register", len(keeps), LANES)):
         price = ENERGIES_J[name]
         fanout = (Axis("spatial_lanes", LANES),) if name == "buffer" else ()
-        prices = {"read_energy_j": price, "write_energy_j": price, "update_energy_j": price}
-        levels.append(Level(name=name, keeps=keeps, instances=instances, capacity_words=capacity, fanout=fanout, **prices))
+        levels.append(
+            Level(
+                name=name,
+                keeps=keeps,
+                instances=instances,
+                capacity_words=capacity,
+                fanout=fanout,
+                read_energy_j=price,
+                write_energy_j=price,
+                update_energy_j=price,
+            )
+        )
     return Architecture("sixteen lanes", tuple(levels), LANES, 1e-12)
 
 

@@ -46,9 +46,9 @@ MODEL, DEVICE = "llama-3-8b", "H100-SXM5-80GB"
 
 @cache
 def _steps() -> StepTime:
-    shares = {"compute_share": 0.7, "memory_share": 0.7}
     return roofline(
-        Roofline(transformers.load(MODEL), devices.load(DEVICE), dtype="bf16", fixed_s=0.0005, **shares), most_tokens=384
+        Roofline(transformers.load(MODEL), devices.load(DEVICE), dtype="bf16", compute_share=0.7, memory_share=0.7, fixed_s=0.0005),
+        most_tokens=384,
     )  # beyond its ridge, time is linear in tokens
 
 
@@ -158,7 +158,7 @@ def draw(values: Mapping[str, Any], width: float) -> str:
     bottom = top + step * COUNT
     parts = [drawing.text(width, 14, "TTFT" if narrow else "TTFT, TPOT so far", "end", drawing.GREY, 12)]
     for k, (color, words) in enumerate(((drawing.FAINT, "waits"), (drawing.GOLD, "prompt is read"), (drawing.BLUE, "a token"))):
-        x = (0, 62, 172)[k]
+        x = (0.0, 62.0, 172.0)[k]
         parts += [drawing.rect(x, 5, 11, 11, color), drawing.text(x + 15, 15, words, size=12)]
     running = {i for i, _ in got["running"]}
     for i in range(COUNT):
