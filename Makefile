@@ -80,7 +80,7 @@ bench: $(READY)
 	@$(RUN) bench
 
 test: $(TEST_READY)
-	@$(VENV)/bin/ruff check analysis tests
+	@$(VENV)/bin/ruff check analysis tests notebooks
 	@$(VENV)/bin/mypy analysis
 	@$(VENV)/bin/python -m pytest -n 2 --dist loadgroup
 
