@@ -103,7 +103,6 @@ def astra_comparison() -> pd.DataFrame:
 def parameters_yaml(parameters: Parameters) -> str:
     """The parameters as the text of `data/models/nccl_allreduce.yaml`."""
     head = (
-        "# Fitted by analysis.networks.measured_fabrics.freeze.refit(); "
-        "the full tier of the notebook nccl_calibrated writes this file.\n"
+        "# Fitted by analysis.networks.measured_fabrics.freeze.refit(); the full tier of the notebook nccl_calibrated writes this file.\n"
     )
     return head + yaml.safe_dump(parameters.model_dump(), sort_keys=False, width=140)

@@ -88,8 +88,18 @@ def save(program: Program, path: Path, form: str = "", partitioned: bool = False
 
 _SHAPE = re.compile(r"(?P<type>[a-z]\w*)\[(?P<sizes>[\d,\s]*)\]")
 TYPES = {
-    "f32": "float32", "f16": "float16", "bf16": "bfloat16", "f8e4m3fn": "float8_e4m3fn", "f8e5m2": "float8_e5m2", "pred": "bool",
-    "s8": "int8", "s16": "int16", "s32": "int32", "u8": "uint8", "u16": "uint16", "u32": "uint32",
+    "f32": "float32",
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "f8e4m3fn": "float8_e4m3fn",
+    "f8e5m2": "float8_e5m2",
+    "pred": "bool",
+    "s8": "int8",
+    "s16": "int16",
+    "s32": "int32",
+    "u8": "uint8",
+    "u16": "uint16",
+    "u32": "uint32",
 }
 """Element types as XLA prints them, and as JAX calls them; of 64 bits there are none, as JAX has none unless told."""
 
