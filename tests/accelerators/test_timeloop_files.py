@@ -321,10 +321,11 @@ def test_map_says_when_nothing_is_proven_and_keeps_timeloops_order_in_the_seeded
     assert held == sorted(held, key="PQN".index) and outer[len(outer) - len(held) :] == held
 
 
+@pytest.mark.timeout(60)
 def test_progress_is_lines_where_there_is_no_terminal():
     stream = io.StringIO()
     with Progress(every_s=0.01, stream=stream) as progress:
-        while "bounding" not in stream.getvalue():
+        while "preparing" not in stream.getvalue():
             time.sleep(0.005)
         progress(1500, 3000)
         while "1,500 of 3,000 configurations expanded" not in stream.getvalue():
