@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -75,7 +76,7 @@ def test_examples_outside_the_checkout(installed: Path, tmp_path: Path, name: st
     lines = [line for owner, line in LINES if owner == name]
     assert all(line in done.stdout for line in lines)
     for line in lines:
-        program, *arguments = line.split()
+        program, *arguments = shlex.split(line)
         done = _run(installed, *arguments, cwd=tmp_path)
         assert program == "howfast" and done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
         outputs = [arguments[place + 1] for place, word in enumerate(arguments) if word == "--out"]

@@ -103,7 +103,7 @@ def test_comparison_of_equal_conditions(tmp_path: Path) -> None:
         ("machine.caches.L3", lambda facts: facts["machine"]["caches"].update(L3="1K")),
         ("machine.versions.jax", lambda facts: facts["machine"]["versions"].update(jax="0.0.1")),
         ("budget_s", lambda facts: facts.update(budget_s=1)),
-        ("devices", lambda facts: facts.update(devices={"numpy-1t-fp32": {}})),
+        ("devices", lambda facts: [facts[kind].update({"numpy-1t-fp32": facts[kind].pop("jax-1t-fp32")}) for kind in ("devices", "noise")]),
         ("devices.jax-1t-fp32.cores", lambda facts: facts["devices"]["jax-1t-fp32"].update(cores=[0, 1])),
         ("noise.jax-1t-fp32.control_arithmetic_s", lambda facts: facts["noise"]["jax-1t-fp32"].update(control_arithmetic_s=6e-5)),
         ("kit_version", lambda facts: facts.update(kit_version=0)),
