@@ -2,7 +2,7 @@
 
 A sample of places (seeded) is changed one at a time, in the syntax tree of a module: operators, comparisons, constants, conditions,
 min and max. Each change runs the room's tests in a child of this process that imports the changed module; the first failure, a crash or
-a run past the limit of processor time kills the mutant. Rooms with compiled functions run with numba switched off. `--write` puts the
+a run past the limit of processor time kills the mutant. In rooms with compiled functions these run as plain Python. `--write` puts the
 counts into data/evaluation/mutation.csv.
 """
 
@@ -22,8 +22,10 @@ from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,7 +35,7 @@ SAMPLE = 60
 
 @dataclass(frozen=True)
 class Room:
-    """Modules that are changed, tests that should notice, whether numba is off, and examples of a property."""
+    """Modules that are changed, tests that should notice, whether compiled functions run as plain Python, and examples of a property."""
 
     modules: str
     tests: str
@@ -115,6 +117,61 @@ def change(node: Any) -> str:
     else:
         node.op = SWAPS[type(node.op)]()
     return f"{before}  ->  {ast.unparse(node.test if isinstance(node, ast.If) else node)}"
+
+
+class Row:
+    """A record whose fields are attributes, as compiled code has it."""
+
+    __slots__ = ("row",)
+
+    def __init__(self, row: Any) -> None:
+        object.__setattr__(self, "row", row)
+
+    def __getattr__(self, name: str) -> Any:
+        return self.row[name].item()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.row[name] = value
+
+
+class Rows:
+    """A structured array that gives such records."""
+
+    def __init__(self, array: Any) -> None:
+        self.array, self.shape, self.size = array, array.shape, array.size
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self.array[index]
+        return Rows(found) if isinstance(found, np.ndarray) else Row(found)
+
+
+def plain_functions() -> ModuleType:
+    """Stands for `analysis.compiled`: functions stay plain Python."""
+
+    def inner(function: Any = None, **_: Any) -> Any:
+        return function if function is not None else lambda given: given
+
+    def outer(function: Any = None, **_: Any) -> Any:
+        if function is None:
+            return outer
+
+        def called(*arguments: Any) -> Any:
+            return function(*(Rows(one) if isinstance(one, np.ndarray) and one.dtype.names else one for one in arguments))
+
+        called.plain = called  # type: ignore[attr-defined]
+        return called
+
+    module = ModuleType("analysis.compiled")
+    module.inner, module.outer = inner, outer  # type: ignore[attr-defined]
+    return module
+
+
+def forget(interpreted: bool) -> None:
+    """Let the package and its tests be imported anew, with compiled functions or plain ones."""
+    for name in [name for name in sys.modules if name.split(".")[0] in ("analysis", "tests", "conftest") and name != "tests.mutation"]:
+        del sys.modules[name]
+    if interpreted:
+        sys.modules["analysis.compiled"] = plain_functions()
 
 
 class Changed(importlib.machinery.SourceFileLoader):
@@ -202,10 +259,7 @@ def survives(room: Room, module: str, index: int, seconds: dict[str, float], lim
             sink = os.open(os.devnull, os.O_WRONLY)
             os.dup2(sink, 1)
             os.dup2(sink, 2)
-            for name in [
-                name for name in sys.modules if name.split(".")[0] in ("analysis", "tests", "conftest") and name != "tests.mutation"
-            ]:
-                del sys.modules[name]
+            forget(room.interpreted)
             sys.meta_path.insert(0, Finder("analysis." + module.replace("/", "."), path, tree))  # type: ignore[arg-type]
             status = run_tests(room, Quickest(seconds, limit), match)
         finally:
@@ -230,9 +284,8 @@ def main() -> None:
         print("\n".join(ROOMS))
         return
     room = ROOMS[chosen.room]
-    if room.interpreted and os.environ.get("NUMBA_DISABLE_JIT") != "1":
-        os.execve(sys.executable, [sys.executable, "-m", "tests.mutation", *sys.argv[1:]], {**os.environ, "NUMBA_DISABLE_JIT": "1"})
     everything = Quickest({}, 1e9)
+    forget(room.interpreted)
     began = time.process_time()
     if run_tests(room, everything, chosen.match) != 0:
         raise SystemExit("the tests fail without any change")

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from analysis import attempts
 from analysis.paths import RESULTS
 from analysis.tables import read_csv
+
+# chosen rows whose result a notebook computes in every build: experiment -> its number there, in percent of what the log has
+NUMBERS = {
+    "a100_step_time": "training_validation.ours_mean",
+    "step_time_H100-SXM5-80GB": "training_validation.llama3_h100_mean",
+    "step_time_TPU-v6e": "training_validation.v6e_mean",
+    "step_time_V100-SXM3-32GB": "training_validation.v100_mean",
+    "linear_step_time": "serving_replay.held_out_error",
+    "step_time": "serving_steps.profile_run",
+    "network_fusion": "network_fusion.prefill_fused_removed",
+}
 
 
 def test_every_try_is_on_the_page(built_book: Path) -> None:
@@ -15,3 +30,24 @@ def test_every_try_is_on_the_page(built_book: Path) -> None:
     assert len(shown) == len(log) and set(shown["experiment"]) == set(log["experiment"])
     text = (built_book / "evaluation_log.html").read_text(encoding="utf-8").replace("<wbr>", "")
     assert all(experiment in text for experiment in set(log["experiment"]))
+
+
+def number(name: str) -> Any:
+    notebook, _, key = name.partition(".")
+    return json.loads((RESULTS / notebook / "numbers.json").read_text(encoding="utf-8"))[key]["value"]
+
+
+def test_what_was_chosen_is_what_the_build_gives(built_book: Path) -> None:
+    """With tests/test_attempts.py, which compares the frozen ones, every chosen row that announces a result."""
+    log = attempts.read()
+    chosen = log[log["chosen"]].set_index("experiment")
+    for experiment, name in NUMBERS.items():
+        assert 100 * chosen.loc[experiment, "test_value"] == pytest.approx(number(name), rel=1e-2), experiment
+    found = read_csv(RESULTS / "mapping_search" / "searches.csv").groupby("method")["median"].max()
+    for row in chosen.loc["mapping_search"].itertuples():
+        assert row.test_value == pytest.approx(found[row.configuration.partition(":")[0]], rel=1e-3), row.configuration
+    fits = read_csv(RESULTS / "mapping_search" / "surrogate.csv").set_index(["model", "settings", "seed", "trained_on"])["rmse_log"]
+    for row in chosen.loc["mapping_surrogate"].itertuples():
+        model, settings, seed = row.configuration.split(", ")
+        key = (model, settings, int(seed.removeprefix("split seed ")), int(row.fitted_on.split(" ")[0]))
+        assert row.test_value == pytest.approx(fits[key], rel=2e-2), row.configuration

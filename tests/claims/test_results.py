@@ -3,11 +3,12 @@
 import hashlib
 import json
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from analysis.claims.check import check_all, to_frame
-from analysis.claims.check_files import read_checks
+from analysis.claims.check import check_all, describe, plain, show, show_criterion, show_reference, to_frame
+from analysis.claims.check_files import Check, Source, read_checks
 from analysis.claims.findings import read_findings
 from analysis.claims.ledger import COLUMNS, read_ledger
 from analysis.claims.results import Results
@@ -203,3 +204,41 @@ def test_the_table_says_what_a_claim_waits_for_and_how_it_is_tested(place):
     assert (table.loc["one", "printed"], table.loc["one", "got"], table.loc["one", "difference"]) == ("2.1", "2.1", "0")
     assert (table.loc["two", "printed"], table.loc["two", "difference"]) == ("0.4", "")
     assert dict(table["verdict"]) == {"one": "consistent", "two": "consistent", "three": "not yet run"}
+
+
+def test_what_a_reader_is_shown():
+    cell = Source(table="mtap/scores", where={"tool": ["VIDUR", "nn-Meter"], "scheme": "base"}, column="score")
+    total = Source(function="analysis.claims.arithmetic:total", args={"terms": [1, 2]})
+    assert describe(cell) == "mtap/scores.csv [tool=VIDUR; nn-Meter, scheme=base] score"
+    assert describe(total) == "claims.arithmetic:total(terms=[1, 2])" and describe(None) == ""
+    shown = {None: "", True: "true", 7: "7", 2.0: "2.0", 1000.0: "1000", 999.0: "999.0", 1e9: "1e+09", 0.123456789: "0.123457", "a": "a"}
+    assert {value: show(value) for value in shown} == shown
+    assert show([1, 2.5, "x"]) == "1; 2.5; x" and show(2.0, like=3) == "2" and show(2.5, like=3) == "2.5"
+    assert plain(np.array([1.5, 2.5])) == [1.5, 2.5] and plain((np.int64(3), "a")) == [3, "a"] and plain("a") == "a"
+
+
+def test_the_test_that_a_claim_passes_is_told():
+    def entry(**options):
+        source = Source(function="analysis.claims.arithmetic:total", args={"terms": [1]})
+        return Check(check=source, expect=2.1, verdict="consistent", note="why", **options)
+
+    assert show_criterion(entry(printed=2.1)) == show_criterion(entry(printed=2.1, tolerance=0)) == "exact"
+    assert show_criterion(entry(printed=2.1, tolerance=0.05, relative=0.01)) == "equal within 0.05 or 1 %"
+    assert show_criterion(entry(criterion=2, relation="at least")) == "ours: at least 2"
+    assert show_criterion(entry(criterion=2.5)) == "ours: equal to 2.5"
+    assert show_criterion(None) == show_criterion(Check(verdict="not reproducible", note="why")) == ""
+    assert (
+        show_reference(entry(printed=2.1)) == "printed 2.1"
+        and show_reference(entry(criterion=2, relation="at most")) == "criterion at most 2"
+    )
+
+
+def test_the_note_of_a_check_takes_the_place_of_the_ledgers(place):
+    ledger, checks = place / "claims" / "ledger.csv", place / "claims" / "checks" / "mtap.yaml"
+    lines = [line + "of the ledger" if line.endswith(",,") else line for line in ledger.read_text().splitlines()]
+    ledger.write_text("\n".join(lines) + "\n")
+    checks.write_text(CHECKS.replace("  verdict: consistent\n", "  verdict: consistent\n  note: of the check\n", 1))
+    table = to_frame(check_all(place / "results", place / "claims")).set_index("claim")
+    assert dict(table["note"]) == {"one": "of the check", "two": "of the ledger", "three": "of the ledger"}
+    assert table.loc["one", "check"] == "mtap/scores.csv [tool=VIDUR] score" and table.loc["three", "check"] == ""
+    assert dict(table["as_expected"]) == {"one": "yes", "two": "yes", "three": "yes"}

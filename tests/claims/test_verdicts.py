@@ -101,3 +101,32 @@ def test_expected_value_may_be_written_to_eight_digits_but_not_be_another():
 )
 def test_difference_in_words(got, printed, words):
     assert difference(got, printed) == words
+
+
+@pytest.mark.parametrize(
+    ("got", "printed", "words"),
+    [
+        (1 + 1e-13, 1.0, "0"),
+        (1e6 + 1e-7, 1e6, "0"),
+        (1e6 - 1e-5, 1e6, "-1e-05 (-0.0 %)"),
+        (1.5e-12, 0, "+1.5e-12"),
+        (-4, -2, "-2 (+100.0 %)"),
+    ],
+)
+def test_a_difference_of_rounding_is_none(got, printed, words):
+    assert difference(got, printed) == words
+
+
+@pytest.mark.parametrize("printed", [-200.0, 200.0])
+def test_a_relative_tolerance_is_a_share_of_the_printed_value_and_the_wider_bound_counts(printed):
+    share = check(printed, relative=0.01)
+    assert agrees(printed + 1.9, printed, share) and not agrees(printed + 2.1, printed, share)
+    both = check(printed, relative=0.01, tolerance=0.5)
+    assert agrees(printed - 1.9, printed, both) and not agrees(printed - 2.1, printed, both)
+    assert agrees(printed + 2.9, printed, check(printed, relative=0.01, tolerance=3.0))
+
+
+def test_what_is_expected_is_held_to_the_checks_own_tolerance_where_that_is_wider():
+    assert as_expected(10.04, check(9.0, expect=10.0, relative=0.005, verdict="differs"))
+    assert not as_expected(10.06, check(9.0, expect=10.0, relative=0.005, verdict="differs"))
+    assert as_expected(10.4, check(9.0, expect=10.0, tolerance=0.5, verdict="differs"))

@@ -22,7 +22,7 @@ from analysis.operators.fp32_kernels.cases import BOUNDS, CODE, OPS, Measurement
 from analysis.operators.fp32_kernels.conformal import Band, calibrate, clustered_interval, coverage_of, weighted_quantile
 from analysis.operators.fp32_kernels.evaluation import evaluate_frame, folds
 from analysis.operators.fp32_kernels.features import GEMM_COMMON, GEMM_OWN, PLAIN, VECTOR, gemm_features, plain_features, vector_features
-from analysis.operators.fp32_kernels.physics import LAUNCH_S, Physics, choose_tiles, physical_latency_s, roofline, work
+from analysis.operators.fp32_kernels.physics import LAUNCH_S, Physics, bound_by, choose_tiles, physical_latency_s, roofline, work
 from analysis.operators.fp32_kernels.selection import error_of
 from analysis.operators.networks.kernel_lists import NETWORKS, operators
 from analysis.operators.tiles import as_waves, kernel_latency, kernel_latency_as_printed
@@ -66,6 +66,55 @@ def test_work_by_hand() -> None:
     todo = work(cases(("bmm", 2, 3, 5, 7, 1), ("linear", 1, 3, 5, 7, 1), ("add", 4, 1, 1, 1, 6), ("relu", 4, 1, 1, 1, 6)))
     assert todo.flop.tolist() == [420, 210, 24, 24]
     assert todo.bytes_moved.tolist() == [568, 312, 288, 192]
+
+
+def test_work_of_row_wise_and_costly_kernels_by_hand() -> None:
+    # 4 rows of 6: softmax 5 operations an element, layer norm 8, a power, GELU or tanh 10, all with two streams of 96 bytes
+    todo = work(cases(*((op, 4, 1, 1, 1, 6) for op in ("softmax", "ln", "pow", "powu", "gelu", "tanh", "div"))))
+    assert todo.flop.tolist() == [120, 192, 240, 240, 240, 240, 24]
+    assert todo.bytes_moved.tolist() == [192, 192, 288, 192, 192, 192, 288]
+
+
+def test_sustained_rate_by_hand() -> None:
+    """Shares multiply: power, 0.8 for 128 lanes a multiprocessor, and the given share where address arithmetic takes fp32 slots."""
+    v100, t4, p4, l4 = (kernel_devices.load(name) for name in ("Tesla V100-PCIE-32GB", "Tesla T4", "Tesla P4", "NVIDIA L4"))
+    assert (Physics().power_gain, Physics().wide_sm, Physics().shared_issue) == (1.6, 0.8, 1.0)
+    unlimited = Physics(power_gain=float("inf"), wide_sm=0.8, shared_issue=0.5)
+    assert unlimited.sustained_flop_per_s(v100) == v100.matrix_flop_per_s  # 64 lanes, integers of their own
+    assert unlimited.sustained_flop_per_s(l4) == pytest.approx(0.8 * l4.matrix_flop_per_s)
+    assert unlimited.sustained_flop_per_s(p4) == pytest.approx(0.8 * 0.5 * p4.matrix_flop_per_s)
+    assert Physics(power_gain=1.6).sustained_flop_per_s(t4) == pytest.approx(1.6 * 50 / 8.1 / (195 / 10.07) * 8.1e12, rel=1e-3)
+    mi210 = kernel_devices.load("AMD Instinct MI210")
+    assert [unlimited.sustained_flop_per_s(mi210, matrix=matrix) for matrix in (True, False)] == [45.3e12, 22.6e12]
+
+
+def test_tiles_are_chosen_to_the_last_percent() -> None:
+    """109 products of 160 x 128 on 20 multiprocessors: 109 waves of 32 x 32 cost 109 x 1024 x 2 = 223232, 11 of 128 x 128 cost
+    11 x 16384 x 1.25 = 225280; one product fewer saves no whole wave of the large ones, and with 17 for 16 they would win."""
+    shape = ("bmm", 109, 160, 64, 128, 1)
+    for tiles in (((32, 32), (128, 128)), ((128, 128), (32, 32))):
+        chosen = choose_tiles(cases(shape), replace(V100, sms=20, bmm_tiles=tiles))
+        assert (chosen.columns[0], chosen.tiles[0], chosen.waves[0]) == (32, 2180, 109.0)
+
+
+def test_waves_by_hand() -> None:
+    # 162 products of 100 x 100, 64 reduced, on 108 multiprocessors: one and a half waves take as long as two, and 5 us for the launch
+    o = cases(("bmm", 162, 100, 64, 100, 1), ("linear", 1, 100, 64, 100, 1))
+    flop = 162 * 2 * 100 * 64 * 100
+    assert choose_tiles(o, A100).waves[0] == 1.5
+    assert physical_latency_s(o, A100, PEAK, "waves")[0] == pytest.approx(flop / 19.5e12 * 2 / 1.5 + 5e-6)
+    assert physical_latency_s(o, A100, PEAK, "kernel")[0] == pytest.approx(max(flop / 19.5e12, roofline(o, A100).memory_s[0]) + 5e-6)
+    # element-wise kernels have no waves: memory, in every form
+    add = cases(("add", 4000, 1, 1, 1, 512))
+    expected = 3 * 4 * 4000 * 512 / A100.bandwidth_bytes_per_s + 5e-6
+    for form in ("kernel", "waves", "tiles"):
+        assert physical_latency_s(add, A100, PEAK, form)[0] == pytest.approx(expected)
+
+
+def test_what_binds_a_kernel_by_hand() -> None:
+    """An element alone is all launch, a long vector all memory, a large product all compute."""
+    o = cases(("relu", 1, 1, 1, 1, 1), ("add", 4000, 1, 1, 1, 4096), ("bmm", 1, 4096, 4096, 4096, 1))
+    assert [BOUNDS[code] for code in bound_by(o, A100, Physics())] == ["launch", "memory", "compute"]
 
 
 def test_data_sheets_of_the_devices_that_look_wrong_in_the_dataset() -> None:

@@ -1,4 +1,4 @@
-"""The rules of vLLM v0, Sarathi and vLLM v1 once more, slow and plain: lists of objects, every step of one second."""
+"""The rules of the schedulers once more, slow and plain: lists of objects, every step of one second."""
 
 from __future__ import annotations
 
@@ -38,9 +38,14 @@ class Server:
     waiting: list[Job] = field(default_factory=list)
     running: list[Job] = field(default_factory=list)
     preemptions: int = 0
+    decodes: int = 0
+
+    def capacity(self) -> int:
+        """Blocks; tokens where a block holds one."""
+        return self.limits.kv_blocks * (self.limits.block_size if self.scheduler == "lightllm" else 1)
 
     def free(self) -> int:
-        return self.limits.kv_blocks - sum(job.blocks for job in self.everyone)
+        return self.capacity() - sum(job.blocks for job in self.everyone)
 
     everyone: list[Job] = field(default_factory=list)
 
@@ -142,6 +147,52 @@ class Server:
             budget -= piece
         return batch
 
+    def reserve(self) -> list[tuple[Job, int]]:
+        """Prompts, whole, each with the cache of the longest request, while batch and cache allow."""
+        batch: list[tuple[Job, int]] = []
+        blocks = self.blocks(self.limits.max_request_tokens)
+        while self.waiting and len(self.running) + len(batch) < self.limits.max_batch and self.free() >= blocks:
+            job = self.waiting.pop(0)
+            job.blocks = blocks
+            batch.append((job, job.prompt))
+        return batch
+
+    def orca(self) -> list[tuple[Job, int]]:
+        batch = [(job, 1) for job in self.running] + self.reserve()
+        self.running = []
+        return batch
+
+    def faster_transformer(self) -> list[tuple[Job, int]]:
+        if not self.running:
+            return self.reserve()
+        batch = [(job, 1) for job in self.running]
+        self.running = []
+        return batch
+
+    def lightllm(self) -> list[tuple[Job, int]]:
+        batch: list[tuple[Job, int]] = []
+        if not self.running or self.decodes >= self.limits.max_waiting_batches:
+            self.decodes = 0
+            ahead = [(max(0, job.prompt + job.left - job.done - 1), job.done) for job in self.running]
+            while self.waiting and self.holding() < self.limits.max_batch:
+                job = self.waiting[0]
+                if sum(tokens for _, tokens in batch) + job.prompt > self.limits.max_batch_tokens:
+                    break
+                ahead = sorted([*ahead, (max(0, job.left - 2), job.prompt + 1)], reverse=True)
+                held = [sum(tokens for _, tokens in ahead[: k + 1]) for k in range(len(ahead))]
+                if max(left * (k + 1) + held[k] for k, (left, _) in enumerate(ahead)) >= self.capacity():
+                    break
+                self.waiting.pop(0)
+                job.blocks = job.prompt
+                batch.append((job, job.prompt))
+        if not batch and self.running:
+            self.decodes += 1
+            batch = [(job, 1) for job in self.running]
+            self.running = []
+            for job, _ in batch:
+                job.blocks += 1
+        return batch
+
 
 def reference(requests: Requests, scheduler: str, limits: Limits) -> tuple[list[tuple[float, list[int], list[int]]], list[Job], int]:
     """Batches as (start, members, tokens), the requests, and the number of preemptions; every batch takes one second."""
@@ -165,9 +216,12 @@ def reference(requests: Requests, scheduler: str, limits: Limits) -> tuple[list[
                 job.done += 1
                 job.first_token = now if job.first_token < 0 else job.first_token
             if job.done == job.prompt + job.left:
-                job.blocks, job.finished = 0, now
+                job.blocks, job.finished = 0 if scheduler != "faster_transformer" else job.blocks, now
             else:
                 again.append(job)
+        if scheduler == "faster_transformer" and not again:
+            for job in jobs:
+                job.blocks = 0
         server.running = again + server.running if scheduler == "vllm_v1" else server.running + again
         batch = getattr(server, scheduler)()
         end = now + 1.0 if batch else float("inf")

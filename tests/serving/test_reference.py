@@ -10,7 +10,7 @@ from analysis.serving.limits import Limits
 from analysis.serving.requests import make_requests
 from analysis.serving.simulate import simulate
 from analysis.serving.steps import StepTime
-from tests.serving.cases import PREEMPTING, Case, cases
+from tests.serving.cases import EVERY, PREEMPTING, Case, cases
 from tests.serving.reference import reference
 
 SECOND = StepTime(fixed_s=1.0)
@@ -33,7 +33,7 @@ def assert_same_batches(case: Case) -> int:
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(cases(schedulers=PREEMPTING, swap=False, prefixes=False, most=30))
+@given(cases(swap=False, prefixes=False, most=30))
 def test_same_batches_as_the_plain_rules(case: Case) -> None:
     assert_same_batches(case)
 
@@ -47,3 +47,22 @@ def test_same_batches_when_every_case_preempts(scheduler: str) -> None:
         case = Case(make_requests(np.cumsum(generator.integers(0, 12, 40) / 4), prompt, output), scheduler, limits)
         preemptions += assert_same_batches(case)
     assert preemptions > 200
+
+
+@pytest.mark.parametrize("scheduler", EVERY)
+def test_same_batches_when_cache_and_batch_are_always_short(scheduler: str) -> None:
+    generator = np.random.default_rng(3)
+    for kv_blocks, most, waiting in ((35, 4, 0), (35, 16, 2), (60, 3, 5), (90, 16, 10)):
+        limits = Limits(
+            block_size=4,
+            kv_blocks=kv_blocks,
+            watermark=0.0,
+            max_batch=most,
+            max_batch_tokens=64,
+            chunk=9,
+            max_request_tokens=120,
+            max_waiting_batches=waiting,
+        )
+        prompt, output = generator.integers(1, 60, 25), generator.integers(1, 60, 25)
+        output[:4] = (1, 2, 3, 1)
+        assert_same_batches(Case(make_requests(np.cumsum(generator.integers(0, 30, 25) / 4), prompt, output), scheduler, limits))
