@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from analysis.accelerators.peers.environments import Step
+from analysis.commands.trials import app
 from analysis.errors import InputError
-from analysis.mtap.trials import bisecting, records
+from analysis.mtap.trials import bisecting, records, running
 from analysis.mtap.trials.catalogue import CATALOGUE, Trial, find
 from analysis.mtap.trials.running import answer, attempt, failure_class, machine_class, packages, scrub
 from analysis.paths import ROOT
@@ -99,3 +101,28 @@ def test_the_catalogue_says_where_everything_is_documented() -> None:
     with pytest.raises(InputError, match="expected one of"):
         find("calculon")
     assert bisecting.FORESTS[0].number == "0.23.1" and bisecting.ARRAYS[-1].number.startswith("2.4")
+
+
+def test_a_killed_run_resumes_with_the_tool_that_it_was_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+
+    def tries(trial: Trial, out: Path) -> dict[str, pd.DataFrame]:
+        tried.append(trial.name)
+        if tried == ["genz", "kavier"]:
+            raise KeyboardInterrupt
+        row = {"tool": trial.tool, "outcome": "runs", "classes": "", "message": "", "value": 1.0}
+        return {
+            "outcome": pd.DataFrame([row]),
+            "steps": pd.DataFrame([{"tool": trial.tool, "step": "all", "seconds": 1.0}]),
+            "pins": pd.DataFrame([{"tool": trial.tool, "name": "x", "version": "1", "sha256": "ab"}]),
+        }
+
+    monkeypatch.setattr(running, "attempt", tries)
+    asked = ["--only", "genz", "--only", "kavier", "--only", "llm-analysis", "--out", str(tmp_path)]
+    assert CliRunner().invoke(app, asked).exit_code != 0 and not (tmp_path / "outcomes.csv").exists()
+    again = CliRunner().invoke(app, asked)
+    assert again.exit_code == 0 and "genz: done before" in again.output
+    assert tried == ["genz", "kavier", "kavier", "llm-analysis"]
+    assert pd.read_csv(tmp_path / "outcomes.csv")["tool"].tolist() == ["GenZ", "Kavier", "llm-analysis"]
+    CliRunner().invoke(app, [*asked, "--again"])
+    assert tried[4:] == ["genz", "kavier", "llm-analysis"]

@@ -32,7 +32,7 @@ def assert_same_batches(case: Case) -> int:
     return preemptions
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cases(swap=False, prefixes=False, most=30))
 def test_same_batches_as_the_plain_rules(case: Case) -> None:
     assert_same_batches(case)
