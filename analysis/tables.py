@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import lzma
+import gzip
+import io
 import os
 import re
 import tempfile
 import warnings
-import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +21,8 @@ import pyarrow.compute as pc
 from analysis.errors import InputError
 
 MOST_BYTES = 4 << 30  # of a table
+MOST_UNPACKED_BYTES = 256 << 20  # of one that is packed: a thousand times the size of its file, at worst
+_OTHER_PACKING = (b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")  # ZIP, bzip2, xz, zstandard
 # A formula, to a spreadsheet: = or @, or a sign, before a name, a bracket or a reference. Signed numbers are none.
 _FORMULA = re.compile(r"[\t\r]*(?:[=@]|[+-]+\s*(?:[A-Za-z]+\w*\s*[(!|]|[A-Za-z]{1,3}\d|\(|[\d.]+\s*[+*/^-].*[(!|]))")
 
@@ -136,11 +138,35 @@ def write_csv(frame: pd.DataFrame, path: str | Path) -> Path:
     return write_atomic(path, to_csv_bytes(frame))
 
 
+def unpacked(path: str | Path) -> io.BytesIO | None:
+    """What is packed in a file with gzip; `None` where the file is not packed.
+
+    Raises:
+        InputError: it cannot be read or unpacked, is packed otherwise, or would hold more than `MOST_UNPACKED_BYTES`.
+    """
+    try:
+        with Path(path).open("rb") as stream:
+            begins = stream.read(6)
+            if begins.startswith(_OTHER_PACKING):
+                raise InputError("is packed in a form that is not read; gzip is", path=path)
+            if not begins.startswith(b"\x1f\x8b"):
+                return None
+            stream.seek(0)
+            content = gzip.GzipFile(fileobj=stream).read(MOST_UNPACKED_BYTES + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"cannot be unpacked: {error}", path=path) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", path=path) from None
+    if len(content) > MOST_UNPACKED_BYTES:
+        raise InputError(f"holds more than {MOST_UNPACKED_BYTES:,} bytes when unpacked", path=path)
+    return io.BytesIO(content)
+
+
 def read_csv(path: str | Path, required: Sequence[str] = (), **options: Any) -> pd.DataFrame:
     """Read a CSV and make sure that it has the columns needed.
 
     Args:
-        path: the file, plain or gzip-compressed.
+        path: the file, plain or packed with gzip, whatever its name; unpacked it has at most `MOST_UNPACKED_BYTES`.
         required: columns that must be there.
         options: passed on to `pandas.read_csv`.
     Raises:
@@ -148,21 +174,18 @@ def read_csv(path: str | Path, required: Sequence[str] = (), **options: Any) -> 
     """
     options.setdefault("index_col", False)
     try:
-        if not Path(path).is_file() and Path(path).exists():
-            raise InputError("is not a regular file", path=path)
-        if Path(path).is_file() and Path(path).stat().st_size > MOST_BYTES:
+        if not Path(path).is_file():  # pandas would fetch what has the form of an address
+            raise InputError("is not a regular file" if Path(path).exists() else "no such file", path=path)
+        if Path(path).stat().st_size > MOST_BYTES:
             raise InputError(f"has {Path(path).stat().st_size:,} bytes; at most {MOST_BYTES:,} are read", path=path)
+        packed = unpacked(path)
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = pd.read_csv(path, **options)
+            frame = pd.read_csv(path if packed is None else packed, compression=None, **options)
     except InputError:
         raise
-    except FileNotFoundError:
-        raise InputError("no such file", path=path) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", path=path) from None
-    except (EOFError, zlib.error, zipfile.BadZipFile, lzma.LZMAError) as error:
-        raise InputError(f"cannot be unpacked: {error}", path=path) from None
     except pd.errors.EmptyDataError:
         raise InputError(f"is empty; expected a header with {', '.join(required) or 'column names'}", path=path, line=1) from None
     except UnicodeDecodeError as error:

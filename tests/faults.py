@@ -62,23 +62,23 @@ def environment(place: Path, **extra: str) -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "PYTHONPATH": str(place), "HOME": str(place), "NO_COLOR": "1", **extra}
 
 
-def begin(place: Path, **options: Any) -> subprocess.Popen[str]:
-    """Start a build."""
+def begin(place: Path, *arguments: str, **options: Any) -> subprocess.Popen[str]:
+    """Start a build, or the command that the arguments are."""
     options.setdefault("env", environment(place))
-    command = [*options.pop("before", []), sys.executable, "-m", "analysis", "build"]
+    command = [*options.pop("before", []), sys.executable, "-m", "analysis", *(arguments or ["build"])]
     return subprocess.Popen(command, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
 
 
-def build(place: Path, **options: Any) -> Ended:
-    """Build and wait."""
-    process = begin(place, **options)
-    said = process.communicate(timeout=300)[0].strip().splitlines()
+def build(place: Path, *arguments: str, **options: Any) -> Ended:
+    """Build, or run the command that the arguments are, and wait."""
+    process = begin(place, *arguments, **options)
+    said = process.communicate(timeout=600)[0].strip().splitlines()
     return Ended(process.returncode, said[-1] if said else "")
 
 
-def results(place: Path) -> dict[str, str]:
-    """Digest of every file of the results, hidden ones (of an interrupted run) left out."""
-    folder = place / "data" / "results"
+def results(place: Path, below: str = "data/results") -> dict[str, str]:
+    """Digest of every file of the results, or of another folder, hidden ones (of an interrupted run) left out."""
+    folder = place / below
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.relative_to(folder).parts[0].startswith("."))
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
@@ -137,8 +137,8 @@ def other_times(place: Path, when: float) -> Ended:
     return build(place)
 
 
-def other_user(place: Path) -> Ended:
-    """Another user's tree, built by that user, without a home."""
+def given_away(place: Path) -> dict[str, Any]:
+    """Give a tree to another user; what starts a process as that user."""
     if os.geteuid() != 0:
         raise Skipped("needs root, to become another user")
     for path in [place, *place.parents]:
@@ -149,7 +149,12 @@ def other_user(place: Path) -> Ended:
         subprocess.run([sys.executable, "-c", ""], user=NOBODY, group=NOBODY, check=True)
     except (PermissionError, subprocess.CalledProcessError):
         raise Skipped("the environment cannot be read by another user") from None
-    return build(place, user=NOBODY, group=NOBODY, extra_groups=[], env=environment(place, HOME="/nonexistent"))
+    return {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+
+
+def other_user(place: Path) -> Ended:
+    """Another user's tree, built by that user, without a home."""
+    return build(place, **given_away(place), env=environment(place, HOME="/nonexistent"))
 
 
 FAULTS: list[tuple[str, str, Callable[[Path], Ended]]] = [

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
 
+from analysis import tables
 from analysis.accelerators.systolic.files import read_design, read_topology
 from analysis.composition.service.request_answers import read_meta
 from analysis.errors import InputError
@@ -178,12 +179,27 @@ def test_torch_archives(tmp_path: Path) -> None:
 def test_packed_tables(tmp_path: Path) -> None:
     path = tmp_path / "t.csv.gz"
     packed = gzip.compress(b"a,b\n1,2\n" * 1000)
-    for content in (packed[:-20], packed[:30] + b"\xff" * 30 + packed[60:], b"a,b\n1,2\n"):
+    for content in (packed[:-20], packed[:30] + b"\xff" * 30 + packed[60:]):
         path.write_bytes(content)
         assert refused(lambda: read_csv(path), r"t\.csv\.gz: ")
-    path = tmp_path / "t.zip"
-    path.write_bytes(b"PK\x03\x04nothing")
-    assert refused(lambda: read_csv(path), r"t\.zip: ")
+    for begins in (b"PK\x03\x04", b"BZh91AY", b"\xfd7zXZ\x00"):
+        path.write_bytes(begins + b"nothing")
+        assert refused(lambda: read_csv(path), r"t\.csv\.gz: is packed in a form that is not read")
+
+
+def test_a_packed_table_that_would_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousandth of its size on disk: refused before more than the bound is unpacked, by whichever reader meets it."""
+    from analysis.operators.fp32_kernels import answers
+
+    monkeypatch.setattr(tables, "MOST_UNPACKED_BYTES", 1 << 20)
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"op,device\n" + b"0,0\n" * (1 << 18)))
+    for read in (read_csv, answers._read):
+        assert refused(lambda read=read: read(path), r"t\.csv\.gz: holds more than 1,048,576 bytes when unpacked")
+    path.write_bytes(gzip.compress(b"a,b\n1,2\n"))
+    assert len(read_csv(path)) == 1
+    path.write_bytes(b"a,b\n1,2\n")  # what is not packed is read as it is
+    assert len(read_csv(path)) == 1
 
 
 def test_a_checkout_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,11 +210,11 @@ def test_a_checkout_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.M
 
 def test_system_calls_with_lengths_beyond_memory() -> None:
     from analysis.cores.riscv import linux
-    from analysis.cores.riscv.operations import STATE_IMAGE_BASE, STATE_IMAGE_SIZE
+    from analysis.cores.riscv.operations import STATE_IMAGE_BASE, STATE_IMAGE_SIZE, STATE_PAGES_OFFSET
 
     state = np.zeros(64, np.int64)
-    state[STATE_IMAGE_BASE], state[STATE_IMAGE_SIZE] = 0x10000, 1 << 20
-    kernel = linux.Kernel(np.zeros(1 << 20, np.uint8), state, 0x20000, 0x80000, None, b"in")
+    state[STATE_IMAGE_BASE], state[STATE_IMAGE_SIZE], state[STATE_PAGES_OFFSET] = 0x10000, 1 << 20, 1 << 20
+    kernel = linux.Kernel(np.ones((1 << 20) + (1 << 8), np.uint8), state, 0x20000, 0x80000, None, b"in")
     for number in (63, 64, 66, 113, 160, 169, 214, 222, 278, 79, 80):  # read, write, writev, ... getrandom
         for size in (2**64 - 1, 2**63, 2**63 - 1, 2**40, 500 << 20):
             for address in (0x10000, 2**64 - 1, 0):
@@ -368,6 +384,51 @@ def test_engine_settings(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(InputError):
         read_meta(path)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"kv_cache": {"num_blocks": "COUNT"}}, "num_blocks: expected 1 to 1,000,000,000"),
+        ({"engine_kwargs": {"gpu_memory_utilization": "COUNT"}}, "gpu_memory_utilization: "),
+    ],
+)
+@pytest.mark.parametrize("count", ["1e400", "-1", "0"])
+def test_engine_settings_beyond_reason(tmp_path: Path, given: dict[str, object], said: str, count: str) -> None:
+    path = tmp_path / "meta.json"
+    path.write_text(json.dumps({"model": "meta-llama/Llama-3.1-8B-Instruct", **given}).replace('"COUNT"', count))
+    assert refused(lambda: read_meta(path), said)
+
+
+@pytest.mark.parametrize("figure", ["clock: {value: 2505 MHz, source: rtx6000ada}", "tdp: 300 W", "memory_bandwidth: 960 GB/s"])
+def test_a_figure_of_a_device_that_is_zero(tmp_path: Path, figure: str) -> None:
+    from analysis.operators.fp32_kernels.devices import read_spec
+
+    path = tmp_path / "d.yaml"
+    text = (DATA / "hardware" / "devices" / "nvidia_ada.yaml").read_text()
+    path.write_text(text)
+    assert read_spec(path)
+    path.write_text(text.replace(figure, re.sub(r"\d+", "0", figure, count=1)))
+    assert refused(lambda: read_spec(path), f"{figure.partition(':')[0]}: expected more than 0")
+
+
+def test_a_source_with_a_name_that_no_file_can_have(tmp_path: Path) -> None:
+    from analysis.mtap.evidence import read_evidence
+
+    path = tmp_path / "e.yaml"
+    text = sorted((DATA / "mtap" / "evidence").glob("*.yaml"))[0].read_text()
+    path.write_text(re.sub(r"source: [^,}\n]+", f"source: data/{'9' * 5000}", text, count=1))
+    assert refused(lambda: read_evidence(path), "no such file")
+
+
+def test_a_header_that_ends_in_the_middle_of_an_array(tmp_path: Path) -> None:
+    """numpy gives a header that is no literal to Python's tokenizer, which has errors of its own."""
+    from analysis.cores.riscv.trace import read_trace
+
+    path = tmp_path / "t.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("pc.npy", b"\x93NUMPY\x01\x00\x04\x00{(1\n" + b"\0" * 8)
+    assert refused(lambda: read_trace(path), "not a complete .npz trace")
 
 
 @pytest.mark.parametrize("caption", ["a <script>alert(1)</script>", "<!-- x -->", "<img src=x onerror=y>", "x < 3 and <b>", "</p>"])

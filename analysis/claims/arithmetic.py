@@ -11,6 +11,7 @@ import pandas as pd
 from analysis import statistics
 from analysis.checkable import TableName, Where, checkable
 from analysis.claims.results import one_cell
+from analysis.documents import is_file
 from analysis.errors import InputError
 from analysis.paths import DATA, ROOT
 from analysis.tables import read_csv
@@ -204,7 +205,7 @@ def yaml_lines(file: TableName, section: str | None = None) -> int:
         InputError: no such file or section.
     """
     path = ROOT / file
-    if not path.is_file():
+    if not is_file(path):
         raise InputError("no such file", path=file)
     count, inside = 0, False
     for line in path.read_text(encoding="utf-8").splitlines():

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from analysis.documents import is_file
 from analysis.errors import InputError
 from analysis.tables import read_csv
 
@@ -61,7 +62,7 @@ def problems(items: list[Requirement], root: str | Path) -> list[str]:
             named = [name.strip() for name in getattr(item, kind).split(";") if name.strip()]
             if item.status == "done" and not named:
                 found.append(f"requirement {item.number}: marked done but names no {kind}")
-            found += [f"requirement {item.number}: {kind} {name} does not exist" for name in named if not (Path(root) / name).is_file()]
+            found += [f"requirement {item.number}: {kind} {name} does not exist" for name in named if not is_file(Path(root) / name)]
         if item.status != "done" and not item.note.strip():
             found.append(f"requirement {item.number}: marked {item.status} but does not say what is missing")
     return found

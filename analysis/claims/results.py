@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.documents import is_file
 from analysis.errors import InputError
 from analysis.tables import numeric, read_csv
 
@@ -70,7 +71,7 @@ class Results:
 
     def _read(self, name: str) -> pd.DataFrame:
         path = self._path(name)
-        if not path.is_file():
+        if not is_file(path):
             raise ResultMissing("no such result; run `make book`", path=path)
         notebook = name.partition("/")[0]
         if notebook not in self._manifests:

@@ -24,6 +24,14 @@ def write() -> None:
 
 
 @app.command()
+def dates() -> None:
+    """Write when each version of the lock appeared (needs uv and the network; `make lock` does this)."""
+    from analysis.publishing.environment import write_dates
+
+    write_dates()
+
+
+@app.command()
 def sbom(out: Annotated[Path, typer.Option(help="JSON file to write")]) -> None:
     """Write a bill of materials (CycloneDX 1.5, JSON): every package of the lock with its version and the digests that pip accepts."""
     from analysis.publishing.environment import bill_of_materials

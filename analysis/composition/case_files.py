@@ -57,9 +57,9 @@ def answer_file(
     check_output(out, cases)
     try:
         return _answer(parts(cases), cases, out, answer, scheduler, beside, rows_a_task, progress)
-    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+    except pa.ArrowInvalid as error:
         if cases.suffix in PARQUET:
-            raise InputError(f"is not a Parquet table: {str(error).splitlines()[0]}", path=cases) from None
+            raise InputError(f"is not a Parquet table: {(str(error).splitlines() or ['it is damaged'])[0]}", path=cases) from None
         whole = read_csv(cases, dtype=str, keep_default_na=False)  # reads short rows, and says what is wrong with a line
         return _answer([whole], cases, out, answer, scheduler, beside, rows_a_task, progress)
 
@@ -119,6 +119,15 @@ def parts(path: Path) -> Iterator[pd.DataFrame]:
     """
     if not path.is_file():
         read_csv(path)  # says why
+    try:
+        yield from _parts(path)
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:  # damaged files bring out all three
+        raise pa.ArrowInvalid(str(error)) from None
+
+
+def _parts(path: Path) -> Iterator[pd.DataFrame]:
     start = 0
     if path.suffix in PARQUET:
         names = None

@@ -89,6 +89,14 @@ class Device(Strict):
     tdp: Power | None = None
     links: Links = Links()
 
+    @model_validator(mode="after")
+    def _no_figure_is_zero(self) -> Device:
+        for name, held in self:
+            figures = held.values() if isinstance(held, dict) else (held,)
+            if any(isinstance(each, Quantity) and each.value <= 0 for each in figures):
+                raise ValueError(f"{name}: expected more than 0")
+        return self
+
     def peak_flop_per_s(self, dtype: str) -> float:
         """Dense peak for a data type (FLOP/s).
 

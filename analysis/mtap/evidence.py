@@ -10,6 +10,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from analysis.configs import AlsoWritten, Strict, read_yaml
+from analysis.documents import is_file
 from analysis.paths import ROOT
 
 SOURCE_FORMS = "https://..., doi:..., document: <section>, run: <machine, date, command>, or a file under data/"
@@ -38,7 +39,7 @@ class Sourced(Strict):
             return text
         if text.startswith("data/") and ".." not in text:
             path = text.split("#")[0].split(" ")[0]
-            if (ROOT / path).is_file():
+            if is_file(ROOT / path):
                 return text
             raise ValueError(f"no such file: {path}")
         raise ValueError(f"expected a source: {SOURCE_FORMS}")

@@ -5,12 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import subprocess
+import tempfile
+import tomllib
 from collections import Counter
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
+from analysis.errors import InputError
 from analysis.paths import DATA, ROOT
-from analysis.tables import write_atomic
+from analysis.tables import read_csv, write_atomic, write_csv
 
 PIN = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[^\]]+\])?)==([^\s;\\]+)\s*(?:;\s*([^\\]+?))?\s*\\?$")
 
@@ -51,6 +58,35 @@ def write() -> None:
     write_atomic(ROOT / "THIRD_PARTY.md", licences().encode("utf-8"))
 
 
+DATES = DATA / "sources" / "lock_dates.csv"
+
+
+def write_dates() -> None:
+    """Write when each version of the lock appeared in the package index: the first of its files, as `uv lock` tells (network).
+
+    Raises:
+        InputError: uv is not installed, or fails.
+    """
+    listed = ",\n".join(f"  {json.dumps(pin)}" for pin in pins())
+    with tempfile.TemporaryDirectory() as folder:
+        project = f'[project]\nname = "lock-dates"\nversion = "0"\nrequires-python = ">=3.11"\ndependencies = [\n{listed}\n]\n'
+        (Path(folder) / "pyproject.toml").write_text(project, encoding="utf-8")
+        try:
+            subprocess.run(["uv", "lock", "--quiet"], cwd=folder, check=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise InputError(f"uv lock: {error}") from None
+        packages = tomllib.loads((Path(folder) / "uv.lock").read_text(encoding="utf-8"))["package"]
+    locked = {tuple(pin.split(" ; ")[0].split("==")) for pin in pins()}
+    locked = {(canonical(name.split("[")[0]), version) for name, version in locked}
+    rows = []
+    for package in packages:
+        files = [*package.get("wheels", []), *([package["sdist"]] if "sdist" in package else [])]
+        if (package["name"], package["version"]) in locked:
+            published = min(each["upload-time"] for each in files)[:10]
+            rows.append({"name": package["name"], "version": package["version"], "published": published})
+    write_csv(pd.DataFrame(rows).sort_values(["name", "version"]), DATES)
+
+
 NOT_HERE = "not installed on Linux with Python 3.11; see its page"
 
 
@@ -69,13 +105,20 @@ def licence(name: str) -> str:
     return first[:80] or "stated in its files only"
 
 
+def canonical(name: str) -> str:
+    """A package's name as the index compares names."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
 def licences() -> str:
     """The content of `THIRD_PARTY.md`: licence of every package of the lock as installed here, and of the data that is not ours."""
+    dates = {(row.name, row.version): row.published for row in read_csv(DATES, dtype=str).itertuples(index=False)}
     rows = []
     for pin in pins():
         name, _, version = pin.split(" ; ")[0].partition("==")
         plain = name.split("[")[0]
-        rows.append(f"| [{plain}](https://pypi.org/project/{plain}/{version}/) | {version} | {licence(plain)} |")
+        published = dates.get((canonical(plain), version), "")
+        rows.append(f"| [{plain}](https://pypi.org/project/{plain}/{version}/) | {version} | {published} | {licence(plain)} |")
     described = json.loads((DATA / "datapackage.json").read_text(encoding="utf-8"))["resources"]
     others = Counter(
         (each["path"].rsplit("/", 1)[0], named["name"], source["title"])
@@ -94,8 +137,8 @@ def licences() -> str:
         "",
         "## Packages",
         "",
-        "| package | version | licence as stated |",
-        "|---|---|---|",
+        "| package | version | published | licence as stated |",
+        "|---|---|---|---|",
         *rows,
         "",
         "## Data of others in this repository",
@@ -119,7 +162,7 @@ def bill_of_materials() -> str:
         if match is None:
             continue
         name, version, marker = match.groups()
-        plain = re.sub(r"[-_.]+", "-", name.split("[")[0]).lower()
+        plain = canonical(name.split("[")[0])
         properties = [{"name": "sha256", "value": digest} for digest in sorted(re.findall(r"--hash=sha256:([0-9a-f]{64})", entry))]
         if marker:
             properties.append({"name": "marker", "value": marker})

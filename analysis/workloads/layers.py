@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from analysis.documents import is_file
 from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.tables import read_csv
@@ -108,7 +109,7 @@ def read_layers(name: str | Path) -> tuple[Layer, ...]:
         InputError: an unknown name, a bad number, kind or operand, or a layer that reads one that comes later, with its line.
     """
     path = Path(name) if str(name).endswith(".csv") else DATA / "workloads" / f"{name}.csv"
-    if not path.exists():
+    if not is_file(path):
         raise InputError(f"no such layer list; expected one of {', '.join(networks())}", path=path)
     frame = read_csv(path, required=list(_COLUMNS), dtype=str, keep_default_na=False)
     layers: list[Layer] = []

@@ -23,6 +23,10 @@ ADDI_X1 = 0x00100093  # addi x1, x0, 1
 LOAD_FROM_ZERO = 0x00003083  # ld x1, 0(x0)
 JUMP_TO_ZERO = 0x00000067  # jalr x0, 0(x0)
 CYCLE_WRITE = 0xC0009073  # csrrw x0, cycle, x1
+TEXT_ADDRESS = 0x00000297  # auipc x5, 0
+STORE, ADD_IN_MEMORY = 0x0002B023, 0x0002B02F  # sd x0, 0(x5); amoadd.d x0, x0, (x5)
+LOAD_RESERVED = 0x1002B02F  # lr.d x0, (x5)
+EXIT = 0x05D00893  # addi x17, x0, 93
 
 
 def assert_told(path: Path, *parts: str) -> None:
@@ -48,6 +52,31 @@ def assert_told(path: Path, *parts: str) -> None:
 )
 def test_a_bad_instruction_is_told_with_its_pc(word: int, parts: tuple[str, ...], tmp_path: Path) -> None:
     assert_told(write_elf(tmp_path / "bad.elf", [ADDI_X1, word]), *parts)
+
+
+@pytest.mark.parametrize("word", [STORE, ADD_IN_MEMORY])
+def test_a_store_into_the_text_is_told_with_its_pc(word: int, tmp_path: Path) -> None:
+    """Linux maps a segment without PF_W so that a store into it ends the program with SIGSEGV."""
+    assert_told(
+        write_elf(tmp_path / "bad.elf", [TEXT_ADDRESS, LOAD_RESERVED, word]), "store to 0x10000, which may only be read", "PC 0x10008"
+    )
+
+
+def exit_code(path: Path, words: list[int]) -> int | None:
+    machine = load(read_elf(write_elf(path, [*words, EXIT, ECALL])))
+    for _ in epochs(machine, limit=100):
+        pass
+    return machine.exit_code
+
+
+def test_text_may_be_written_after_mprotect(tmp_path: Path) -> None:
+    protect = [0x00010537, 0x00100593, 0x00700613, 0x0E200893, ECALL]  # lui a0, 0x10; li a1, 1; li a2, 7; li a7, 226
+    assert exit_code(tmp_path / "a.elf", [*protect, TEXT_ADDRESS, STORE]) == 0
+
+
+def test_a_system_call_does_not_write_into_the_text(tmp_path: Path) -> None:
+    clock = [0x000105B7, 0x07100893, ECALL]  # lui a1, 0x10; li a7, 113 (clock_gettime)
+    assert exit_code(tmp_path / "a.elf", clock) == -14 & 255  # EFAULT
 
 
 def test_bad_executables_are_told(tmp_path: Path) -> None:

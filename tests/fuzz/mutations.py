@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import re
 import struct
 import zipfile
+import zlib
 from random import Random
 from typing import Any
 
@@ -189,11 +191,22 @@ def _words(content: bytes, random: Random, others: list[bytes]) -> bytes:
     return _replace(content, place, place + size, struct.pack(code, value))
 
 
+def _packed(content: bytes, random: Random) -> bytes:
+    """A gzip file whose check sum holds, with what it holds damaged; `content` itself where it cannot be unpacked."""
+    try:
+        inside = gzip.decompress(content)
+    except (OSError, EOFError, zlib.error):
+        return content
+    return gzip.compress(once(inside, random, [inside]), 1, mtime=0)
+
+
 def structured(content: bytes, random: Random) -> bytes:
     """One change that keeps the form of the file, as far as its form can be told; `content` itself where it cannot be kept."""
     try:
         if content[:2] == b"PK":
             return _zip(content, random)
+        if content[:2] == b"\x1f\x8b":
+            return _packed(content, random)
         if content[:1] in (b"{", b"["):
             return _json(content, random)
         if b"\0" in content[:4096]:

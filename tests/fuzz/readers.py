@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gzip
 import io
 import pickle
 import re
@@ -129,8 +130,6 @@ class Reader:
 
 def programs() -> list[bytes]:
     """Small StableHLO programs: the tests' own, which hold what is odd, and small ones that JAX wrote."""
-    import gzip
-
     from workloads import hlo_texts as texts
 
     odd = [
@@ -233,6 +232,7 @@ def readers() -> dict[str, Reader]:
     from analysis.claims.findings import read_findings
     from analysis.claims.ledger import read_ledger
     from analysis.claims.requirements import read_requirements
+    from analysis.composition.case_files import answer_file
     from analysis.composition.service.request_answers import read_meta
     from analysis.configs import read_yaml
     from analysis.cores.learning.model_files import read_trunk
@@ -266,6 +266,12 @@ def readers() -> dict[str, Reader]:
 
     def checks(path: Path) -> Any:
         return read_checks(path.parent)
+
+    def cases(path: Path) -> Any:
+        def answer(frame: pd.DataFrame) -> pd.DataFrame:
+            return pd.DataFrame({"status": [""] * len(frame)})
+
+        return answer_file(path, path.parent.parent / "out" / "answers.csv", answer)
 
     def collectives(path: Path) -> Any:
         frame = read_csv(path, dtype=str, keep_default_na=False)
@@ -353,6 +359,12 @@ def readers() -> dict[str, Reader]:
     }
     files = {"machine facts": "machine.json", "core trace": "input.npz", "sealed trace": "input.sealed", "Chakra trace": "input.0.et"}
     found = {name: Reader(bases, read, files.get(name, "input.yaml")) for name, (bases, read) in every.items()}
+    training = ROOT / "examples" / "predict" / "training.csv"
+    found["cases"] = Reader([training.read_bytes()], cases, "input.csv")
+    found["packed cases"] = Reader([gzip.compress(training.read_bytes(), mtime=0)], cases, "input.csv.gz")
+    parquet = [pd.read_csv(training).to_parquet(compression=packed) for packed in ("snappy", "zstd", None)]
+    found["Parquet cases"] = Reader(parquet, cases, "input.parquet")
+    found["packed table"] = Reader([gzip.compress(every["table"][0][0], mtime=0)], every["table"][1], "input.csv.gz")
     found["StableHLO text"] = Reader(programs(), program, "input.mlir", starts=True)
     found["StableHLO bytecode"] = Reader([bytecode(text) for text in programs()], program, "input.mlirbc", starts=True)
     return found

@@ -227,6 +227,8 @@ class Count:
             "cpu_s": round(self.cpu_s, 1),
             "longest_s": round(self.longest_s, 3),
             "peak_mib": round(self.peak_bytes / 2**20),
+            "limit_cpu_s": LONGEST_S,
+            "limit_mib": MOST_BYTES >> 20,
             "seed": self.seed,
             "date": self.date,
         }

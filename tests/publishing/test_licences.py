@@ -1,6 +1,7 @@
 """What a committee asks for: the table of licences lists the lock, the version is one, the estimate of a build learns from the run."""
 
 import json
+import re
 import tomllib
 
 import pytest
@@ -8,7 +9,8 @@ import yaml
 
 from analysis.paths import ROOT
 from analysis.publishing.build import slowdown
-from analysis.publishing.environment import NOT_HERE, licence, licences, pins
+from analysis.publishing.environment import NOT_HERE, canonical, licence, licences, pins
+from analysis.tables import read_csv
 
 
 def test_every_package_of_the_lock_has_its_row():
@@ -16,6 +18,10 @@ def test_every_package_of_the_lock_has_its_row():
     cells = [line.split("|") for line in kept.split("## Data of others")[0].splitlines() if "pypi.org" in line]
     rows = {f"{name.split(']')[0].strip(' [')}=={version.strip()}" for _, name, version, *_ in cells}
     assert rows == {pin.split(" ; ")[0].split("[")[0] for pin in pins()}, "python -m analysis environment write writes it again"
+    dated = read_csv(ROOT / "data" / "sources" / "lock_dates.csv", dtype=str)
+    known = {f"{row.name}=={row.version}" for row in dated.itertuples(index=False)}
+    assert {f"{canonical(row.partition('==')[0])}=={row.partition('==')[2]}" for row in rows} == known, "make lock brings the dates"
+    assert all(re.fullmatch(r" \d{4}-\d\d-\d\d ", cell[3]) for cell in cells)
     ours, theirs = kept.split("## Data of others")
     assert ours.count(NOT_HERE) < 12 and "stated in its files only" not in ours
     assert "| Apache-2.0 |" in theirs

@@ -192,3 +192,27 @@ def test_limits_and_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         read(path, entry="other")
     with pytest.raises(InputError, match="no such file"):
         read(tmp_path / "none.mlir")
+
+
+@pytest.mark.parametrize("wrong", [MemoryError(), SystemError("error return without exception set")])
+def test_memory_that_ends_in_the_parser_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: Exception) -> None:
+    """nanobind's calls may fail without an exception where no memory is left: seen under the limit of `make fuzz`."""
+
+    def raises(*_: object) -> None:
+        raise wrong
+
+    monkeypatch.setattr(hlo_child, "read", raises)
+    path = tmp_path / "p.mlir"
+    path.touch()
+    assert json.loads(hlo_child.answer(str(path), None, 0, 1 << 20)) == {"error": "needs more than 0.0 GiB of memory to read", "line": 0}
+
+
+def test_another_fault_of_the_parser_is_not_called_want_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def raises(*_: object) -> None:
+        raise SystemError("error return without exception set")
+
+    monkeypatch.setattr(hlo_child, "read", raises)
+    path = tmp_path / "p.mlir"
+    path.touch()
+    with pytest.raises(SystemError):
+        hlo_child.answer(str(path), None, 0, 1 << 50)

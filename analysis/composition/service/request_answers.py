@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from analysis.composition.service import request_loop
 from analysis.composition.service.models import ServedModel, find
@@ -21,6 +21,7 @@ LINK_BANDWIDTH, LINK_LATENCY = 15.92e9, 6.6e-6
 """Two RTX PRO 6000 of that machine, NCCL in a CUDA graph (LLMServingSim, profiler/perf/RTXPRO6000/hardware.yaml, commit e08dc38)."""
 GPUS = {"rtxpro6000": "RTX-PRO-6000-Server", "rtx4090": "RTX-4090"}
 MEMORY_SHARE = 0.9
+MOST_BLOCKS = 10**9
 OUTSIDE_BYTES = 1.5 * 2**30
 """Beside weights and KV cache: activations of a 2,048-token step, sampler, CUDA context and NCCL (an estimate)."""
 
@@ -34,8 +35,8 @@ class Settings(BaseModel):
     enable_expert_parallel: bool = False
     max_num_seqs: int = 256
     max_num_batched_tokens: int = 2048
-    gpu_memory_utilization: float = MEMORY_SHARE
-    block_size: int | None = 16
+    gpu_memory_utilization: float = Field(MEMORY_SHARE, gt=0, le=1)
+    block_size: int | None = Field(16, ge=1)
     async_scheduling: bool | None = True
 
 
@@ -64,8 +65,10 @@ def read_meta(path: str | Path) -> tuple[ServedModel, Settings, int | None]:
     for holder in (content, content.get("kv_cache")):
         if isinstance(holder, dict):
             for key in ("num_gpu_blocks", "num_blocks", "kv_blocks", "total_blocks"):
-                if isinstance(holder.get(key), (int, float)):
-                    blocks = int(holder[key])
+                if isinstance(count := holder.get(key), (int, float)):
+                    if not 1 <= count <= MOST_BLOCKS:
+                        raise InputError(f"expected 1 to {MOST_BLOCKS:,}, got {count}", path=path, key=key)
+                    blocks = int(count)
     return find(str(name)), settings, blocks
 
 

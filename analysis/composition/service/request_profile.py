@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.composition.service.models import ServedModel
+from analysis.documents import is_file
 from analysis.errors import InputError
 from analysis.tables import read_csv
 
@@ -56,13 +57,13 @@ class StepProfile(NamedTuple):
 def _read(prefix: str | Path, kind: str, required: list[str]) -> pd.DataFrame:
     for ending in (".csv.gz", ".csv"):
         path = Path(f"{prefix}_{kind}{ending}")
-        if path.exists():
+        if is_file(path):
             return read_csv(path, required=required)
     raise InputError(f"there is no {prefix}_{kind}.csv.gz", key="profile")
 
 
 def _optional(prefix: str | Path, kind: str, required: list[str]) -> pd.DataFrame | None:
-    exists = any(Path(f"{prefix}_{kind}{ending}").exists() for ending in (".csv.gz", ".csv"))
+    exists = any(is_file(f"{prefix}_{kind}{ending}") for ending in (".csv.gz", ".csv"))
     return _read(prefix, kind, required) if exists else None
 
 

@@ -14,6 +14,7 @@ from analysis.cores.learning.latency_target import LatencyClasses
 from analysis.cores.learning.program_features import NAMES, PLACES
 from analysis.cores.learning.shared_trunk import TrunkShape, memory_width, trunk_shapes
 from analysis.cores.learning.trunk_training import CLASSES, Trunk
+from analysis.documents import is_file
 from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.tables import write_atomic
@@ -29,10 +30,10 @@ def model_path(name: str) -> Path:
         InputError: no such model.
     """
     path = Path(name)
-    if path.suffix == ".safetensors" and path.exists():
+    if path.suffix == ".safetensors" and is_file(path):
         return path
     shipped = FOLDER / f"{name}.safetensors"
-    if not shipped.exists():
+    if not is_file(shipped):
         known = ", ".join(sorted(file.stem for file in FOLDER.glob("*.safetensors")))
         raise InputError(f"no such model; known: {known}, or the path of a .safetensors file", key=name)
     return shipped

@@ -38,12 +38,14 @@ class Segment:
         data: its bytes in the file.
         memory_bytes: its size in memory; what `data` does not cover is zero.
         executable: whether instructions may be fetched from it.
+        writable: whether the program may write into it.
     """
 
     address: int
     data: bytes
     memory_bytes: int
     executable: bool
+    writable: bool
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,8 @@ def read_elf(path: str | Path) -> Program:
         if start <= headers_offset < offset + file_bytes:
             headers_address = address + bias + headers_offset - offset
         begin = offset - start
-        segments.append(Segment(address + bias - begin, data[start : offset + file_bytes], memory_bytes + begin, bool(flags & 1)))
+        content = data[start : offset + file_bytes]
+        segments.append(Segment(address + bias - begin, content, memory_bytes + begin, bool(flags & 1), bool(flags & 2)))
     segments.sort(key=lambda segment: segment.address)
     entry += bias
     if not any(segment.executable and segment.address <= entry < segment.address + segment.memory_bytes for segment in segments):

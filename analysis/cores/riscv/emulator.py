@@ -20,7 +20,7 @@ from analysis.errors import InputError
 HEAP_BYTES = 512 << 20
 """Address space behind the program's image for brk and mmap; pages that nobody touches cost nothing."""
 
-_PAGE = 4096
+_PAGE = 1 << op.PAGE_BITS
 _SLACK = 64
 _DECODE_AHEAD = 64
 _MAXIMUM_CODE_SPAN = 256 << 20
@@ -86,15 +86,19 @@ def load(
     high = max(segment.address + segment.memory_bytes for segment in program.segments)
     heap = -(-high // _PAGE) * _PAGE
     image_bytes = heap + HEAP_BYTES - low
-    memory = np.zeros(image_bytes + _SLACK + STACK_BYTES + _SLACK, np.uint8)
+    pages_offset = image_bytes + _SLACK + STACK_BYTES + _SLACK
+    memory = np.zeros(pages_offset + image_bytes // _PAGE + 1, np.uint8)
+    writable = memory[pages_offset:]
+    writable[(heap - low) // _PAGE :] = 1
     for segment in program.segments:
         start = segment.address - low
         memory[start : start + len(segment.data)] = np.frombuffer(segment.data, np.uint8)
+        writable[start // _PAGE : -(-(start + segment.memory_bytes) // _PAGE)] = segment.writable
     state = np.zeros(op.STATES, np.int64)
     state[op.STATE_RESERVED] = -1
     state[op.STATE_IMAGE_BASE], state[op.STATE_IMAGE_SIZE] = low, image_bytes
     state[op.STATE_STACK_BASE], state[op.STATE_STACK_SIZE] = stack_top - STACK_BYTES, STACK_BYTES
-    state[op.STATE_STACK_OFFSET] = image_bytes + _SLACK
+    state[op.STATE_STACK_OFFSET], state[op.STATE_PAGES_OFFSET] = image_bytes + _SLACK, pages_offset
     stack = memory[image_bytes + _SLACK : image_bytes + _SLACK + STACK_BYTES]
     registers = np.zeros(op.REGISTERS, np.int64)
     registers[2] = build_stack(stack, stack_top, program, (program.path.name, *arguments), environment)
@@ -128,7 +132,7 @@ def run(machine: EmulatedMachine, index: NDArray[np.uint32], address: NDArray[np
         the number of instructions executed.
 
     Raises:
-        InputError: illegal instruction, ebreak, or access outside memory: one line with the PC.
+        InputError: illegal instruction, ebreak, access outside memory, or store into what may only be read: one line with the PC.
     """
     from analysis.cores.riscv.emulator_loop import execute
 
@@ -236,6 +240,7 @@ def _error(machine: EmulatedMachine, stop: int) -> InputError:
         op.STOP_EBREAK: "breakpoint (ebreak)",
         op.STOP_FETCH: "jump outside the executable segments",
         op.STOP_FAULT: f"access to {int(machine.state[op.STATE_FAULT]) & 0xFFFFFFFFFFFFFFFF:#x}, outside memory or misaligned atomic,",
+        op.STOP_READ_ONLY: f"store to {int(machine.state[op.STATE_FAULT]) & 0xFFFFFFFFFFFFFFFF:#x}, which may only be read,",
         op.STOP_CSR: "illegal instruction: control register that is not there or is read-only",
         op.STOP_ROUNDING: "illegal instruction: reserved rounding mode",
     }[stop]

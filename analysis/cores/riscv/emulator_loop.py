@@ -138,6 +138,13 @@ def _single(value: Word) -> Word:
     return value & _LOW_32 if value >> 32 == -1 else np.int64(-1)
 
 
+@inner
+def _writable(memory: NDArray[np.uint8], pages: Word, position: Word, size: Word) -> Word:
+    """Whether the program may write `size` bytes from `position` of the image on."""
+    first, last = memory[np.uint64(pages + (position >> op.PAGE_BITS))], memory[np.uint64(pages + ((position + size - 1) >> op.PAGE_BITS))]
+    return (first & last) != 0
+
+
 @outer(error_model="numpy", boundscheck=False)
 def execute(
     code: NDArray[np.int64],
@@ -154,7 +161,7 @@ def execute(
     Args:
         code: decoded slots, int64 (slots, 2).
         registers: x0-x31, f0-f31, and the one that writes to x0 go to.
-        memory: the image with its heap, then the stack.
+        memory: the image with its heap, then the stack, then a byte a page of the image: whether the program may write into it.
         state: see `operations`; STATE_NEXT holds the slot to execute and, at the end, the one that comes next.
         index, address: slot and memory address of each instruction, written from `first` on.
         first, last: bounds in these.
@@ -165,6 +172,7 @@ def execute(
     base = state[op.STATE_BASE]
     image_base, image_size = state[op.STATE_IMAGE_BASE], state[op.STATE_IMAGE_SIZE]
     stack_base, stack_size, stack_offset = state[op.STATE_STACK_BASE], state[op.STATE_STACK_SIZE], state[op.STATE_STACK_OFFSET]
+    pages = state[op.STATE_PAGES_OFFSET]
     slots = np.uint64(len(code))
     i = state[op.STATE_NEXT]
     quick = state[STATE_ROUNDING] == 0 and (state[STATE_FLAGS] & 1) == 1
@@ -194,6 +202,10 @@ def execute(
                     stop = op.STOP_FAULT
                     break
                 position += stack_offset
+            elif operation >= op.SB and not _writable(memory, pages, position, 1 << (operation - op.SB)):
+                state[op.STATE_FAULT] = where
+                stop = op.STOP_READ_ONLY
+                break
         address[np.uint64(n)] = where
         if operation == op.ADD:
             registers[rd] = a + (b + immediate)
@@ -395,6 +407,10 @@ def execute(
             else:
                 new = _atomic(extra, old, b)
             if write:
+                if np.uint64(a - image_base) < np.uint64(image_size) and not _writable(memory, pages, position, 1):
+                    state[op.STATE_FAULT] = a
+                    stop = op.STOP_READ_ONLY
+                    break
                 if wide:
                     store_64(memory, position, new)
                 else:

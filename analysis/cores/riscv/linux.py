@@ -17,6 +17,7 @@ from analysis.cores.riscv.elf import Program
 from analysis.cores.riscv.operations import (
     STATE_IMAGE_BASE,
     STATE_IMAGE_SIZE,
+    STATE_PAGES_OFFSET,
     STATE_RETIRED,
     STATE_STACK_BASE,
     STATE_STACK_OFFSET,
@@ -33,6 +34,7 @@ _NO_FILE, _BAD_DESCRIPTOR, _NO_MEMORY, _FAULT, _INVALID, _NOT_TTY, _NO_SEEK, _NO
 _AT_NULL, _AT_PHDR, _AT_PHENT, _AT_PHNUM, _AT_PAGESZ, _AT_ENTRY, _AT_UID = 0, 3, 4, 5, 6, 9, 11
 _AT_EUID, _AT_GID, _AT_EGID, _AT_HWCAP, _AT_CLKTCK, _AT_SECURE, _AT_RANDOM = 12, 13, 14, 16, 17, 23, 25
 _HWCAP = sum(1 << (ord(letter) - ord("a")) for letter in "imafdc")
+_WRITE = 2  # PROT_WRITE
 _ABORT, _NANOSECONDS = 6, 1_000_000_000
 
 
@@ -113,16 +115,21 @@ class Kernel:
         self.input = standard_input
         self.put_out = 0
 
-    def view(self, address: int, size: int) -> NDArray[np.uint8] | None:
-        """Bytes of memory at an address, or None when they are not all there."""
+    def view(self, address: int, size: int, write: bool = False) -> NDArray[np.uint8] | None:
+        """Bytes of memory at an address, or None when they are not all there, or `write` and the program may only read some."""
         start = address - int(self.state[STATE_IMAGE_BASE])
         if 0 <= start <= int(self.state[STATE_IMAGE_SIZE]) - size:
-            return self.memory[start : start + size]
+            return None if write and not self.writable(start, size).all() else self.memory[start : start + size]
         start = address - int(self.state[STATE_STACK_BASE])
         if 0 <= start <= int(self.state[STATE_STACK_SIZE]) - size:
             start += int(self.state[STATE_STACK_OFFSET])
             return self.memory[start : start + size]
         return None
+
+    def writable(self, start: int, size: int) -> NDArray[np.uint8]:
+        """A byte for each page that so many bytes from a place in the image on touch: whether the program may write into it."""
+        pages = int(self.state[STATE_PAGES_OFFSET])
+        return self.memory[pages + start // _PAGE : pages + -(-(start + size) // _PAGE)]
 
     def call(self, registers: NDArray[np.int64]) -> int | None:
         """Serve the call in a7 with the arguments in a0-a5, result in a0; returns the exit code when it ends the program."""
@@ -158,8 +165,10 @@ class Kernel:
         errors = {29: _NOT_TTY, 56: _NO_FILE, 62: _NO_SEEK, 78: _INVALID}  # ioctl, openat, lseek, readlinkat
         if number in errors:
             return errors[number]
-        # munmap, mprotect, madvise, sigaction, sigprocmask, robust list, close, futex, sched_yield, sigaltstack: nothing to do.
-        if number in (215, 226, 233, 134, 135, 99, 57, 98, 124, 132):
+        if number == 226:
+            return self._protect(a[0], a[1], a[2])
+        # munmap, madvise, sigaction, sigprocmask, robust list, close, futex, sched_yield, sigaltstack: nothing to do.
+        if number in (215, 233, 134, 135, 99, 57, 98, 124, 132):
             return 0
         if number in (96, 172, 178):  # set_tid_address, getpid, gettid
             return 1000
@@ -197,7 +206,7 @@ class Kernel:
         if descriptor != 0:
             return _BAD_DESCRIPTOR
         data, self.input = self.input[:size], self.input[size:]
-        target = self.view(address, len(data))
+        target = self.view(address, len(data), write=True)
         if target is None:
             return _FAULT
         target[:] = np.frombuffer(data, np.uint8)
@@ -205,7 +214,7 @@ class Kernel:
 
     def _status(self, descriptor: int, address: int) -> int:
         """fstat and newfstatat of the standard streams: pipes."""
-        target = self.view(address, 128)
+        target = self.view(address, 128, write=True)
         if descriptor not in (0, 1, 2):
             return _BAD_DESCRIPTOR
         if target is None:
@@ -230,15 +239,28 @@ class Kernel:
             if target is None:
                 return _NO_MEMORY
             target[:] = 0
+            self._protect(a[0], size, a[2])
             return a[0]
         if self.mapped - size < self.brk:
             return _NO_MEMORY
         self.mapped -= size
+        self._protect(self.mapped, size, a[2])
         return self.mapped
+
+    def _protect(self, address: int, size: int, protection: int) -> int:
+        """mprotect: the only right that is kept is that to write, into pages of the image and its heap."""
+        if address % _PAGE:
+            return _INVALID
+        if self.view(address, size) is None:
+            return _NO_MEMORY
+        start = address - int(self.state[STATE_IMAGE_BASE])
+        if 0 <= start < int(self.state[STATE_IMAGE_SIZE]):
+            self.writable(start, size)[:] = bool(protection & _WRITE)
+        return 0
 
     def _time(self, address: int, unit: int) -> int:
         """One nanosecond an instruction: the same at every run."""
-        target = self.view(address, 16)
+        target = self.view(address, 16, write=True)
         if target is None:
             return _FAULT
         now = int(self.state[STATE_RETIRED])
@@ -246,14 +268,14 @@ class Kernel:
         return 0
 
     def _random(self, address: int, size: int) -> int:
-        target = self.view(address, size)
+        target = self.view(address, size, write=True)
         if target is None:
             return _FAULT
         target[:] = np.resize(np.arange(256, dtype=np.uint8), size)
         return size
 
     def _system_name(self, address: int) -> int:
-        target = self.view(address, 6 * 65)
+        target = self.view(address, 6 * 65, write=True)
         if target is None:
             return _FAULT
         names = (b"Linux", b"localhost", b"6.1.0", b"#1", b"riscv64", b"(none)")

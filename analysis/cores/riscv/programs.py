@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from analysis.documents import is_file
 from analysis.errors import InputError
 from analysis.paths import DATA
 
@@ -37,7 +38,7 @@ def program_path(name: str) -> Path:
         InputError: no such program.
     """
     path = SOURCES / f"{name}.elf"
-    if not path.exists():
+    if not is_file(path):
         raise InputError(f"no such program; there are: {', '.join(program_names())}", key=name)
     return path
 

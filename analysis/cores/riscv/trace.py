@@ -5,6 +5,7 @@ from __future__ import annotations
 import lzma
 import math
 import os
+import tokenize
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -213,7 +214,10 @@ FILE_BYTES_PER_INSTRUCTION = sum(np.dtype(kind).itemsize for kind, _ in _FILE_TY
 
 
 MOST_BYTES = 8 << 30
-_UNREADABLE = (OSError, ValueError, EOFError, TypeError, MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
+_UNREADABLE = (
+    OSError, ValueError, EOFError, TypeError, MemoryError, RuntimeError, SyntaxError, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+    lzma.LZMAError,
+)  # fmt: skip
 """What numpy and zipfile raise on damaged, encrypted or made-up archives."""
 
 

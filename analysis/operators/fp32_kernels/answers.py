@@ -14,7 +14,7 @@ from analysis.errors import InputError
 from analysis.operators.fp32_kernels import devices as kernel_devices
 from analysis.operators.fp32_kernels.cases import BOUNDS, CODE, DIMENSIONS, OPS, Floats, KernelPredictor, Operators
 from analysis.operators.fp32_kernels.devices import Gpu
-from analysis.tables import numeric, write_atomic
+from analysis.tables import numeric, unpacked, write_atomic
 
 NEEDED = ("op", "device")
 ADDED = ("latency_ms", "lower_ms", "upper_ms", "bound", "reason")
@@ -89,17 +89,8 @@ def answer(frame: pd.DataFrame, predictor: KernelPredictor, own_devices: dict[st
 
 
 def _read(path: Path) -> tuple[bytes, pd.DataFrame]:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", path=path) from None
-    if path.suffix == ".gz":
-        import gzip
-
-        try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError) as error:
-            raise InputError(f"is not a gzip file: {error}", path=path) from None
+    packed = unpacked(path)
+    content = path.read_bytes() if packed is None else packed.getvalue()
     content = content.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
     try:
         header = pd.read_csv(io.BytesIO(content), nrows=0).columns

@@ -158,9 +158,9 @@ def from_device(device: devices.Device, name: str | None = None) -> Gpu:
         "sms": device.sm_count,
         "clock": device.clock_hz,
         "tdp": device.tdp_w,
-        "lanes_per_sm": device.lanes_per_sm,
+        "lanes_per_sm": device.lanes_per_sm and device.lanes_per_sm.value,
     }
-    missing = [key for key, value in needed.items() if value is None]
+    missing = [key for key, value in needed.items() if not value]
     if missing:
         raise InputError(f"{device.name} lacks {', '.join(missing)}, which a kernel prediction needs", key=missing[0])
     assert device.lanes_per_sm and device.l2_bytes and device.sm_count and device.clock_hz and device.tdp_w

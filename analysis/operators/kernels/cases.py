@@ -17,7 +17,7 @@ from analysis.operators.kernels.collectives import COLLECTIVES
 from analysis.operators.kernels.latency import Latency
 from analysis.operators.kernels.library import KernelLibrary, Kernels
 from analysis.operators.kernels.work import Floats
-from analysis.tables import numeric
+from analysis.tables import numeric, read_csv
 
 SIZES = {
     "gemm": ("M", "N", "K"),
@@ -159,8 +159,8 @@ def for_today(path: Path) -> bool:
     try:
         if path.suffix in (".parquet", ".pq"):
             return True
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False, usecols=lambda name: name in ("op", "dtype"))
-    except (OSError, ValueError):
+        frame = read_csv(path, dtype=str, keep_default_na=False, usecols=lambda name: name in ("op", "dtype"))
+    except InputError:
         return False
     return "op" in frame and ("dtype" in frame or bool(is_new(frame).any()))
 

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from analysis.documents import is_file
 from analysis.errors import InputError
 from analysis.paths import HOME
 from analysis.workloads.graph import Collective, Convolution, Matmul, Module, Operator, OperatorWork, Scope, Tensor
@@ -41,7 +42,7 @@ def read(path: str | Path, *, entry: str | None = None, part: int = 0, seconds: 
         InputError: no such file, not a program, no function to begin with, or a limit reached.
     """
     path = Path(path)
-    if not path.is_file():
+    if not is_file(path):
         raise InputError("no such file", path=path)
     return graph(_record(path, entry, part, seconds, memory_bytes), path.name)
 
