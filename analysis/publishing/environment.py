@@ -76,8 +76,8 @@ def write_dates() -> None:
         except (OSError, subprocess.CalledProcessError) as error:
             raise InputError(f"uv lock: {error}") from None
         packages = tomllib.loads((Path(folder) / "uv.lock").read_text(encoding="utf-8"))["package"]
-    locked = {tuple(pin.split(" ; ")[0].split("==")) for pin in pins()}
-    locked = {(canonical(name.split("[")[0]), version) for name, version in locked}
+    named = [pin.split(" ; ")[0].split("==") for pin in pins()]
+    locked = {(canonical(name.split("[")[0]), version) for name, version in named}
     rows = []
     for package in packages:
         files = [*package.get("wheels", []), *([package["sdist"]] if "sdist" in package else [])]
@@ -112,7 +112,7 @@ def canonical(name: str) -> str:
 
 def licences() -> str:
     """The content of `THIRD_PARTY.md`: licence of every package of the lock as installed here, and of the data that is not ours."""
-    dates = {(row.name, row.version): row.published for row in read_csv(DATES, dtype=str).itertuples(index=False)}
+    dates = {(row["name"], row["version"]): str(row["published"]) for row in read_csv(DATES, dtype=str).to_dict("records")}
     rows = []
     for pin in pins():
         name, _, version = pin.split(" ; ")[0].partition("==")
