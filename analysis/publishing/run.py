@@ -150,12 +150,11 @@ class Run:
             "svg": {"Date": None, "Creator": None},
             "pdf": {"CreationDate": None, "ModDate": None, "Creator": None, "Producer": None},
         }
-        for ending in ("png",) if self.tier == "quick" else ("png", "svg", "pdf"):
-            buffer = io.BytesIO()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)
-                fig.savefig(buffer, format=ending, metadata=metadata[ending])
-            self._write(f"figures/{name}.{ending}", buffer.getvalue())
+        endings = ("png",) if self.tier == "quick" else ("png", "svg", "pdf")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            for ending, content in _files(fig, {ending: metadata[ending] for ending in endings}).items():
+                self._write(f"figures/{name}.{ending}", content)
         plt.close(fig)
         try:
             from IPython.display import Image, display
@@ -229,6 +228,28 @@ class Run:
     def frozen(self, table: str) -> pd.DataFrame:
         """Read a committed result of `make full`: `data/frozen/<notebook>/<table>.csv`."""
         return read_csv(DATA / "frozen" / self.name / f"{table}.csv")
+
+
+def _files(fig: Figure, metadata: Mapping[str, Mapping[str, Any]]) -> dict[str, bytes]:
+    """A figure in several formats, arranged once for all of them (savefig alone arranges it anew for each).
+
+    Args:
+        fig: the figure; it is left without a layout engine.
+        metadata: of each format's file.
+    """
+    if isinstance(plt.rcParams["savefig.dpi"], (int, float)):
+        fig.set_dpi(plt.rcParams["savefig.dpi"])
+    if (engine := fig.get_layout_engine()) is not None:
+        engine.execute(fig)
+    files = {}
+    with plt.rc_context({"figure.constrained_layout.use": False, "figure.autolayout": False}):
+        fig.set_layout_engine(None)
+        edges = fig.get_tightbbox().padded(plt.rcParams["savefig.pad_inches"])
+        for ending, about in metadata.items():
+            buffer = io.BytesIO()
+            fig.savefig(buffer, format=ending, metadata=dict(about), bbox_inches=edges)
+            files[ending] = buffer.getvalue()
+    return files
 
 
 def _check_name(name: str) -> None:
