@@ -17,7 +17,7 @@ import numpy as np
 
 from analysis.errors import InputError
 from analysis.serving.configuration import Configuration, summary_table
-from analysis.serving.metrics import LATENCIES, latencies
+from analysis.serving.metrics import LATENCIES, latency_s
 from analysis.serving.requests import Requests
 from analysis.serving.simulate import Result
 
@@ -42,16 +42,16 @@ class Bound:
         """The statistic in a run, seconds; NaN without requests."""
         match = STATISTIC.match(self.name)
         assert match is not None
-        values = latencies(result)[match["latency"] + "_s"].dropna().to_numpy()
+        values = latency_s(result, match["latency"] + "_s")
         if not values.size:
             return float("nan")
         if match["statistic"] in ("mean", "max"):
             return float(getattr(values, match["statistic"])())
         return float(np.percentile(values, float(match["percent"])))
 
-    def met(self, result: Result) -> bool:
-        """Whether the run meets the bound; a statistic without values (no request has it) does."""
-        return not self.value(result) > self.most_s
+    def allows(self, value_s: float) -> bool:
+        """Whether such a statistic meets the bound; one without values (NaN: no request has it) does."""
+        return not value_s > self.most_s
 
 
 def read_bound(text: str) -> Bound:
@@ -136,7 +136,7 @@ def capacity(
     def good(rate_per_s: float) -> bool:
         result = serve(rate_per_s)
         values = {bound.name: bound.value(result) for bound in bounds}
-        tries.append(Try(rate_per_s, all(bound.met(result) for bound in bounds), values))
+        tries.append(Try(rate_per_s, all(bound.allows(values[bound.name]) for bound in bounds), values))
         return tries[-1].met
 
     low, high = 0.0, math.inf

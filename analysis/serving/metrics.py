@@ -6,18 +6,16 @@ the usual one is (E2E - TTFT) / (output tokens - 1), undefined for one token; VI
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 from analysis.errors import InputError
 from analysis.serving.requests import Floats
 from analysis.serving.simulate import Result
 
 PERCENTILES = (50, 90, 99)
-LATENCIES = ("ttft_s", "tpot_s", "tpot_vidur_s", "e2e_s", "queueing_s")
 
 
 def tpot_s(result: Result) -> Floats:
@@ -31,17 +29,20 @@ def tpot_vidur_s(result: Result) -> Floats:
     return np.asarray((result.e2e_s - result.ttft_s) / result.requests.decode_tokens)
 
 
-def latencies(result: Result) -> pd.DataFrame:
-    """All latencies of each request, seconds: one row a request in their order, columns `LATENCIES`."""
-    return pd.DataFrame(
-        {
-            "ttft_s": result.ttft_s,
-            "tpot_s": tpot_s(result),
-            "tpot_vidur_s": tpot_vidur_s(result),
-            "e2e_s": result.e2e_s,
-            "queueing_s": result.queueing_s,
-        }
-    )
+LATENCIES: dict[str, Callable[[Result], Floats]] = {
+    "ttft_s": lambda result: result.ttft_s,
+    "tpot_s": tpot_s,
+    "tpot_vidur_s": tpot_vidur_s,
+    "e2e_s": lambda result: result.e2e_s,
+    "queueing_s": lambda result: result.queueing_s,
+}
+"""By name, what gives the latency of each request (s), in their order; NaN where a request has none."""
+
+
+def latency_s(result: Result, name: str) -> Floats:
+    """One of `LATENCIES` of the requests that have it, seconds."""
+    values = LATENCIES[name](result)
+    return values[~np.isnan(values)]
 
 
 @dataclass(frozen=True)
@@ -106,14 +107,13 @@ def goodput(result: Result, slo: Mapping[str, float]) -> tuple[float, float]:
         result: a run.
         slo: bound in seconds by latency, such as {"ttft_s": 0.2, "tpot_s": 0.05}.
     """
-    frame = latencies(result)
-    unknown = [name for name in slo if name not in frame]
+    unknown = [name for name in slo if name not in LATENCIES]
     if unknown:
         raise InputError(f"expected one of {', '.join(LATENCIES)}", key=unknown[0])
-    good = np.ones(len(frame), dtype=bool)
+    good = np.ones(len(result.requests), dtype=bool)
     for name, bound in slo.items():
-        good &= ~(frame[name].to_numpy() > bound)
-    if not len(frame):
+        good &= ~(LATENCIES[name](result) > bound)
+    if not len(good):
         return 1.0, 0.0
     return float(good.mean()), float(good.sum() / result.makespan_s)
 
@@ -124,9 +124,9 @@ def summary(result: Result) -> dict[str, float]:
     Percentiles interpolate linearly between order statistics.
     """
     out: dict[str, float] = {}
-    for name, column in latencies(result).items():
-        values = column.dropna().to_numpy()
+    for name in LATENCIES:
+        values = latency_s(result, name)
         out[f"{name}_mean"] = float(values.mean()) if values.size else float("nan")
-        for percent in PERCENTILES:
-            out[f"{name}_p{percent}"] = float(np.percentile(values, percent)) if values.size else float("nan")
+        percentiles = np.percentile(values, PERCENTILES) if values.size else np.full(len(PERCENTILES), np.nan)
+        out |= {f"{name}_p{percent}": float(value) for percent, value in zip(PERCENTILES, percentiles, strict=True)}
     return out

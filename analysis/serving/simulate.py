@@ -119,7 +119,7 @@ def simulate(
     if steps.recorded is not None and replicas > 1:
         raise InputError("recorded steps are one replica's", key="replicas")
     by_arrival = np.argsort(requests.arrived_at_s, kind="stable")
-    compiled, settings = steps.compiled(), record(limits, scheduler)
+    compiled, settings = steps.compiled, record(limits, scheduler)
     assigned, mode = assign(len(requests), replicas, routing, seed)
 
     def once(log: Records, members: Ints, member_tokens: Ints) -> tuple[Records, Records]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -110,6 +111,7 @@ class StepTime:
         if self.recorded is not None and self.recorded.size == 0:
             raise InputError("there are no recorded steps")
 
+    @cached_property
     def compiled(self) -> Steps:
         """The same as one tuple of arrays and numbers, always of the same types."""
         none = np.zeros(0), np.zeros(0), np.zeros((0, 0))

@@ -48,9 +48,9 @@ def test_answer_meets_the_bound_and_its_neighbour_does_not(most_s: float, name: 
     bound = Bound(name, most_s)
     found = capacity(run, [bound], 0.02)
     if found.rate_per_s > 0:
-        assert bound.met(run(found.rate_per_s))
+        assert bound.allows(bound.value(run(found.rate_per_s)))
     if math.isfinite(found.above_per_s):
-        assert not bound.met(run(found.above_per_s))
+        assert not bound.allows(bound.value(run(found.above_per_s)))
     if found.rate_per_s > 0 and math.isfinite(found.above_per_s):
         assert found.rate_per_s < found.above_per_s <= 1.0201 * found.rate_per_s
 

@@ -136,7 +136,7 @@ def test_blocks_are_conserved_after_every_batch(case: Case) -> None:
     rows, count = initial_requests(case.requests, np.argsort(case.requests.arrived_at_s, kind="stable"))
     states, prefixes = initial_states(1, capacity), np.zeros(count, PREFIX)
     room = np.zeros((3, case.limits.max_batch + 1), np.int64)
-    log, members, cursor, steps = np.zeros(0, BATCH), np.zeros(0, np.int64), np.zeros(2, np.int64), case.steps.compiled()
+    log, members, cursor, steps = np.zeros(0, BATCH), np.zeros(0, np.int64), np.zeros(2, np.int64), case.steps.compiled
     static, clock = SCHEDULERS["faster_transformer"].code == settings_["scheduler"][0], 0.0
 
     def step(until: float, new: int = NONE) -> None:

@@ -78,7 +78,7 @@ def simulate(requests, scheduler, steps, limits, record_batches=True):
     none = np.ndarray([], (0,))
     running, batch, parts = room
     assigned = [0] * count
-    engine.run(states, rows, running, [none], batch, parts, settings, steps.compiled(), assigned, engine.ASSIGNED, log, members, tokens)
+    engine.run(states, rows, running, [none], batch, parts, settings, steps.compiled, assigned, engine.ASSIGNED, log, members, tokens)
     batches = list(log)[: states[0].batches]
     offsets = [0]
     for batch in batches:

@@ -23,14 +23,15 @@ class Search:
     routing: str = "round_robin"
     tolerance: float = 0.01
 
-    def serve(self, rate_per_s: float) -> Result:
-        """Run the same requests at a rate."""
-        requests = at_rate(draw(self.mix, 1.0, self.count, self.seed), rate_per_s)
-        return simulate(requests, self.scheduler, profile(), self.mix.limits, self.replicas, self.routing, self.seed)
-
     def run(self) -> Capacity:
         """The largest rate that meets the bounds."""
-        return capacity(self.serve, list(self.bounds), self.tolerance)
+        requests = draw(self.mix, 1.0, self.count, self.seed)
+
+        def serve(rate_per_s: float) -> Result:
+            given = at_rate(requests, rate_per_s)
+            return simulate(given, self.scheduler, profile(), self.mix.limits, self.replicas, self.routing, self.seed)
+
+        return capacity(serve, list(self.bounds), self.tolerance)
 
 
 def measure(search: Search) -> dict[str, float | str]:
