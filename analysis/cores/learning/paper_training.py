@@ -79,17 +79,12 @@ def _heads(parameters: Parameters, windows: jax.Array, left: int, target: int) -
     return heads(parameters, encode_any(parameters, windows)[:, left : left + target])
 
 
-@partial(jax.jit, static_argnames=("left", "target"))
-def _predict(parameters: Parameters, windows: jax.Array, left: int, target: int) -> jax.Array:
-    return predicted_target(*_heads(parameters, windows, left, target))
-
-
 @cache
 def _step(setting: PaperSetting) -> tuple[optax.GradientTransformation, Callable]:
     """Optimiser and one update, compiled once for all seeds and designs."""
     window = setting.window
     rates = optax.warmup_cosine_decay_schedule(0.0, setting.rate, max(1, setting.steps // 10), setting.steps + 1, setting.rate / 100)
-    optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(rates))
+    optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.flatten(optax.adam(rates)))  # one vector: half as much to compile
 
     def loss_of(p: Parameters, windows: jax.Array, target: jax.Array, long: jax.Array, key: jax.Array) -> jax.Array:
         encoded = encode_any(p, windows, setting.dropout, key)[:, window.left : window.left + window.target]
@@ -183,7 +178,8 @@ def predict_paper(model: PaperModel, raw: Floats, blocks: NDArray[np.int64] | No
     for first in range(0, len(starts), batch):
         piece = starts[first : first + batch]
         padded = np.append(piece, np.full(batch - len(piece), piece[-1]))
-        got = from_log_target(np.asarray(_predict(model.parameters, window.cut(inputs, padded), window.left, window.target)))
+        said = _heads(model.parameters, window.cut(inputs, padded), window.left, window.target)
+        got = from_log_target(np.asarray(predicted_target(*said)))
         for row, start in zip(got, piece, strict=False):
             result[max(start + window.left, 0) : start + window.left + window.target] = row[: n - start - window.left]
     mask = np.zeros(n, bool)
