@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,10 +28,15 @@ class EpochsNeeded:
     by_resampling: float
 
 
+@lru_cache(maxsize=4)
+def _picked(length: int, draws: int, epochs: int, seed: int) -> NDArray[np.int64]:
+    """Which epochs each draw holds; the same for all pairs of designs on a program."""
+    return np.random.default_rng(seed).integers(0, length, (draws, epochs))
+
+
 def right_share(differences: NDArray[np.float64], sign: float, epochs: int, draws: int, seed: int) -> float:
     """Share of draws of `epochs` epochs, with replacement, whose summed difference has the given sign."""
-    picked = np.random.default_rng(seed).integers(0, len(differences), (draws, epochs))
-    return float(np.mean(np.sign(differences[picked].sum(axis=1)) == sign))
+    return float(np.mean(np.sign(differences[_picked(len(differences), draws, epochs, seed)].sum(axis=1)) == sign))
 
 
 def epochs_needed(
