@@ -405,3 +405,24 @@ def test_rubric_and_weights_with_a_dimension_missing_are_refused(tmp_path: Path)
         path.write_text(yaml.safe_dump(data))
         with pytest.raises(InputError):
             read(path)
+
+
+def test_a_failure_cannot_lower_what_is_lowest_and_does_not_say_so() -> None:
+    neusight = read_evidence(MTAP / "evidence" / "neusight.yaml")
+    silent = tuple(f.model_copy(update={"disagreement_percent": 90.0}) if f.failure == "F3" else f for f in neusight.failures)
+    assert neusight.D1.error_percent is not None
+    for percent, grade, told in ((8.9, 1, True), (95.0, 0, False)):
+        error = neusight.D1.error_percent.model_copy(update={"value": percent, "range": None})
+        worse = neusight.D1.model_copy(update={"error_percent": error, "independent_error_percent": None})
+        graded = grade_tool(neusight.model_copy(update={"failures": silent, "D1": worse}), RUBRIC).grades[0]
+        assert graded.grade == grade and any(reason.startswith("lowered") for reason in graded.reasons) == told
+
+
+def test_a_range_may_be_one_point_and_holds_its_value() -> None:
+    item = read_evidence(MTAP / "evidence" / "neusight.yaml").D1.error_percent
+    assert item is not None
+    given = {"source": "run: a machine, a day, a command", "value": 5.0}
+    assert type(item).model_validate({**given, "range": (5.0, 5.0)}).range == (5.0, 5.0)
+    for bad in ((5.1, 4.9), (5.1, 6.0), (1.0, 4.9)):
+        with pytest.raises(ValueError, match="range"):
+            type(item).model_validate({**given, "range": bad})

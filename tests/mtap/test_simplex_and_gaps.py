@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.spatial import ConvexHull, HalfspaceIntersection
 
 from analysis.mtap import scoring
-from analysis.mtap.gaps import Gap, merge, rubric_gaps
-from analysis.mtap.rubric import read_rubric
+from analysis.mtap.gaps import Gap, component_gaps, merge, rubric_gaps
+from analysis.mtap.rubric import Component, read_rubric
 from analysis.mtap.simplex import cut, order_shares, place_shares, share_ahead, whole_simplex
 from analysis.paths import DATA
 
@@ -155,3 +155,62 @@ def test_merged_boxes_cover_the_same_cells_once(cells: set[tuple[int, int, int]]
     boxes = merge({tuple(frozenset({i}) for i in cell) for cell in cells})
     covered = [(a, b, c) for box in boxes for a in box[0] for b in box[1] for c in box[2]]
     assert sorted(covered) == sorted(cells)
+
+
+def gaps_of(dimension: str, *levels: dict[str, object]) -> list[tuple[str, str, str]]:
+    given = {"levels": [{"says": "", **level} for level in levels], "no_level": {"grade": 0, "reading": ""}}
+    return [(gap.kind, gap.where, gap.levels) for gap in component_gaps(dimension, "g", Component.model_validate(given))]
+
+
+def gamma(**test: float) -> dict[str, object]:
+    return {"item": "gamma", **test}
+
+
+def test_gaps_of_small_rubrics_by_hand() -> None:
+    undefined = "no threshold is given for these grades"
+    # High below 0.1, Medium at 0.2, Low from 0.2 on: nothing from 0.1 to 0.2, and Medium lies within Low
+    assert gaps_of(
+        "D2",
+        {"grade": 3, "when": gamma(below=0.1)},
+        {"grade": 2, "when": {"all": [gamma(at_most=0.2), gamma(at_least=0.2)]}},
+        {"grade": 1, "when": gamma(at_least=0.2)},
+    ) == [("no level", "gamma >= 0.1 and < 0.2", "-"), ("undefined", undefined, "F")]
+    # what is below 0.1 is below 0.2: High is Fail too
+    assert gaps_of("D2", {"grade": 3, "when": gamma(below=0.1)}, {"grade": 0, "when": gamma(below=0.2)}) == [
+        ("no level", "gamma >= 0.2", "-"),
+        ("contradiction", "whatever earns H earns F too", "H and F"),
+        ("undefined", undefined, "M, L"),
+    ]
+    # both between 0.1 and 0.2
+    assert gaps_of("D2", {"grade": 3, "when": gamma(below=0.2)}, {"grade": 1, "when": gamma(above=0.1)}) == [
+        ("two levels at once", "gamma > 0.1", "H and L"),
+        ("undefined", undefined, "M, F"),
+    ]
+    # there is no count between 0, 1 and 2; at most one patch is at most two; two levels of one grade that nothing beats are reachable
+    patches = "source_patches"
+    assert gaps_of(
+        "D4",
+        {"grade": 3, "when": {"item": patches, "at_most": 0}},
+        {"grade": 2, "when": {"any": [{"item": patches, "at_most": 2}, {"item": patches, "at_most": 1}]}},
+        {"grade": 0, "when": {"item": patches, "above": 2}},
+    ) == [("undefined", undefined, "L"), ("redundant", "clause 2 of 2 holds only where clause 1 holds too", "M")]
+    # Medium lies within High and is never the highest; asked first, Fail takes all that High has
+    assert gaps_of("D2", {"grade": 2, "when": gamma(below=0.1)}, {"grade": 3, "when": gamma(below=0.2)}) == [
+        ("no level", "gamma >= 0.2", "-"),
+        ("two levels at once", "gamma < 0.1", "H and M"),
+        ("unreachable", "whatever earns it earns a higher level too", "M"),
+        ("undefined", undefined, "L, F"),
+    ]
+    assert gaps_of("D2", {"grade": 3, "when": gamma(below=0.2)}, {"grade": 0, "first": True, "when": gamma(below=0.2)}) == [
+        ("no level", "gamma >= 0.2", "-"),
+        ("contradiction", "whatever earns H earns F too", "H and F"),
+        ("unreachable", "whatever earns it earns a higher level too", "H"),
+        ("undefined", undefined, "M, L"),
+    ]
+    # choices and flags
+    assert gaps_of(
+        "D4", {"grade": 3, "when": {"item": "container", "in": ["yes"]}}, {"grade": 0, "when": {"item": "ci_tested", "is": False}}
+    )[:2] == [
+        ("no level", "container: partial or no; ci_tested: yes", "-"),
+        ("two levels at once", "container: yes; ci_tested: no", "H and F"),
+    ]

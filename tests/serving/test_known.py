@@ -83,6 +83,30 @@ def test_v1_mixes_decodes_and_prompts_in_one_budget() -> None:
     assert batches(result) == [([0], [2]), ([0, 1], [1, 3]), ([0, 1], [1, 3]), ([0, 1], [1, 1])]
 
 
+def test_v1_gives_the_last_token_of_the_budget_to_a_new_prompt() -> None:
+    requests = make_requests(np.zeros(2), np.array([2, 5]), np.array([1, 1]))
+    result = simulate(requests, "vllm_v1", SECOND, Limits(max_batch_tokens=3), record_batches=True)
+    assert batches(result) == [([0, 1], [2, 1]), ([1], [3]), ([1], [1])]
+
+
+def test_v1_lets_those_wait_whom_the_budget_leaves_out() -> None:
+    """Three requests that come with their prompts done, two tokens a step: the third waits until the first two have all their tokens."""
+    requests = make_requests(np.zeros(3), np.full(3, 4), np.full(3, 3))
+    result = simulate(requests, "vllm_v1", SECOND, Limits(max_batch_tokens=2), record_batches=True, prefilled=True)
+    assert batches(result) == [([0, 1], [1, 1]), ([0, 1], [1, 1]), ([2], [1]), ([2], [1])]
+
+
+def test_a_prompt_begun_waits_when_decodes_take_the_whole_chunk() -> None:
+    """Seven blocks of one token, chunks of one. Two requests come with their prompts done, three blocks each; the second step leaves none
+    for request 1, which is recomputed, four tokens now, once request 0 has ended. It has one of them when request 2 comes with its prompt
+    done: the decode takes the chunk, twice, and request 1 goes on after that."""
+    requests = make_requests(np.array([0.0, 0.0, 3.5]), np.array([2, 2, 1]), np.array([4, 4, 3]))
+    limits = Limits(block_size=1, kv_blocks=7, watermark=0.0, chunk=1)
+    result = simulate(requests, "sarathi", SECOND, limits, record_batches=True, prefilled=True)
+    assert [members for members, _ in batches(result)] == [[0, 1], [0], [0], [1], [2], [2], [1], [1], [1], [1]]
+    assert all(tokens == [1] * len(members) for members, tokens in batches(result))
+
+
 @pytest.mark.parametrize("scheduler", ["vllm", "sarathi", "vllm_v1"])
 def test_a_shared_prefix_is_computed_once(scheduler: str) -> None:
     limits = Limits(block_size=4, kv_blocks=100, prefix_caching=True)
