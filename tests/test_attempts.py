@@ -84,7 +84,7 @@ def _announced() -> dict[tuple[str, str, str], float]:
     }
 
 
-BUILT = {*tests.test_evaluation_log.NUMBERS, "mapping_search", "mapping_surrogate"}
+BUILT = {*tests.test_evaluation_log.NUMBERS, "mapping_search", "mapping_surrogate"}  # the last two below
 WITHIN = {  # chosen on the way: no page or result gives the value of the row
     **{f"kernels_{group}": "selection within each fold, on a sample; announced is the frozen error of the whole" for group in GROUPS},
     **{f"kernels_{group}_exploration": "shaped features and constants; never tested" for group in GROUPS},
@@ -114,3 +114,21 @@ def test_what_was_chosen_is_what_is_announced() -> None:
         by_hand = experiment.startswith(("measured_", "serving_"))
         assert row["test_value"].iloc[0] == pytest.approx(value, rel=1e-2 if by_hand else 1e-3), (experiment, tested_on)
     assert not chosen["note"].fillna("").str.startswith("superseded").any()
+
+
+def test_searches_and_models_of_the_mapping_space_are_the_frozen_ones() -> None:
+    log = attempts.read()
+    chosen = log[log["chosen"]].set_index("experiment")
+    traces = read_csv(DATA / "frozen" / "mapping_search" / "traces.csv")
+    ends = traces[traces["evaluations"] == traces["evaluations"].max()].groupby(["layer", "method"])["edp_over_best"].median()
+    worst = ends.groupby("method").max()
+    assert len(chosen.loc["mapping_search"]) == len(worst) == 3
+    for row in chosen.loc["mapping_search"].itertuples():
+        assert row.test_value == pytest.approx(worst[row.configuration.partition(":")[0]], rel=1e-6), row.configuration
+    keys = ["model", "settings", "seed", "trained_on"]
+    fits = read_csv(DATA / "frozen" / "mapping_search" / "surrogate.csv").set_index(keys)["rmse_log"]
+    assert len(chosen.loc["mapping_surrogate"]) == 27
+    for row in chosen.loc["mapping_surrogate"].itertuples():
+        model, settings, seed = row.configuration.split(", ")
+        key = (model, settings, int(seed.removeprefix("split seed ")), int(row.fitted_on.split(" ")[0]))
+        assert row.test_value == pytest.approx(fits[key], rel=1e-6), row.configuration
