@@ -28,7 +28,7 @@ ROUTINGS = {
 """The one list of routings, with how the loop does each: as assigned before the run, or by the state of the replicas."""
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def finish(replica: Replica) -> None:
     """The running batch ends: its requests have processed their tokens; the complete ones leave."""
     state, requests, limits = replica.state, replica.requests, replica.limits
@@ -68,7 +68,7 @@ def finish(replica: Replica) -> None:
             release(replica, i)
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def start(replica: Replica, size: int, steps: Steps, number: int, log: Any, members: Any, member_tokens: Any, cursor: Any) -> bool:
     """Start a batch of `size` requests; returns False if there is no recorded time left for it."""
     state, requests, limits = replica.state, replica.requests, replica.limits
@@ -110,13 +110,13 @@ def start(replica: Replica, size: int, steps: Steps, number: int, log: Any, memb
     return True
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def is_due(state: Any, until: float) -> bool:
     """Does anything happen in the replica before `until`?"""
     return state.end < until if state.size > 0 else state.first != NONE and state.clock < until
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def advance(replica: Replica, until: float, steps: Steps, number: int, log: Any, members: Any, member_tokens: Any, cursor: Any) -> None:
     """Run a replica to just before `until`; a batch that ends at `until` is still running then."""
     state = replica.state
@@ -133,7 +133,7 @@ def advance(replica: Replica, until: float, steps: Steps, number: int, log: Any,
             return
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def arrive(replica: Replica, i: int, number: int) -> None:
     """A request reaches a replica."""
     state, request = replica.state, replica.requests[i]

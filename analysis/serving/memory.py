@@ -13,19 +13,19 @@ from analysis.compiled import inner
 from analysis.serving.state import NONE, Replica, next_tokens, put_first, take_first
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def blocks_for(tokens: int, block_size: int) -> int:
     """Blocks that hold so many tokens: ceil(tokens / block_size)."""
     return (tokens + block_size - 1) // block_size
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def available(replica: Replica) -> int:
     """Blocks that are free or can be made so without touching a request."""
     return replica.state.free + replica.state.evictable
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def sharable(replica: Replica, i: int) -> int:
     """Blocks of the request's prompt that lie in the prefix cache; its last token is always computed.
 
@@ -39,7 +39,7 @@ def sharable(replica: Replica, i: int) -> int:
     return min(wanted, resident) if wanted >= resident - 1 else 0
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def fits(replica: Replica, i: int, blocks: int, spare: int) -> bool:
     """Can a new request take `blocks` blocks, those it shares included, and leave `spare` of them free?"""
     shared = sharable(replica, i)
@@ -51,7 +51,7 @@ def fits(replica: Replica, i: int, blocks: int, spare: int) -> bool:
     return room - (blocks - shared) >= spare
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def take(replica: Replica, i: int, blocks: int) -> None:
     """Give the request more blocks; unused prefixes leave the cache if they must. There must be enough `available`."""
     state = replica.state
@@ -69,7 +69,7 @@ def take(replica: Replica, i: int, blocks: int) -> None:
     replica.requests[i].blocks += blocks
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def admit(replica: Replica, i: int, blocks: int) -> None:
     """Admit a waiting request with `blocks` blocks, of which it shares what lies in the prefix cache."""
     state, request = replica.state, replica.requests[i]
@@ -89,7 +89,7 @@ def admit(replica: Replica, i: int, blocks: int) -> None:
     state.admitted += 1
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def admit_whole(replica: Replica, size: int) -> int:
     """Admit waiting requests to a batch of `size`, prompts whole, each with the longest request's reservation, as limits and blocks allow.
 
@@ -105,7 +105,7 @@ def admit_whole(replica: Replica, size: int) -> int:
     return size
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def release(replica: Replica, i: int) -> None:
     """Give back all blocks of a request."""
     state, request = replica.state, replica.requests[i]
@@ -121,7 +121,7 @@ def release(replica: Replica, i: int) -> None:
     state.admitted -= 1
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def leave_prefix(replica: Replica, i: int) -> None:
     """The prompt is done: its prefix stays in the cache for others, unless it lies there already."""
     request = replica.requests[i]
@@ -135,7 +135,7 @@ def leave_prefix(replica: Replica, i: int) -> None:
         request.shared = blocks
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def preempt(replica: Replica, i: int) -> None:
     """Take the blocks of a running request away; it goes to the front of the waiting list.
 
@@ -155,7 +155,7 @@ def preempt(replica: Replica, i: int) -> None:
     put_first(replica, i)
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def resume_swapped(replica: Replica) -> None:
     """Bring requests whose blocks are elsewhere, at the front of the waiting list, into the cache while they fit.
 
@@ -179,7 +179,7 @@ def resume_swapped(replica: Replica) -> None:
         state.running += 1
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def make_room(replica: Replica, i: int, blocks: int, first: int, last: int) -> tuple[bool, int]:
     """Preempt running requests, the last first, until the request can have `blocks` more blocks.
 
@@ -197,7 +197,7 @@ def make_room(replica: Replica, i: int, blocks: int, first: int, last: int) -> t
     return True, last
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def grow(replica: Replica, i: int) -> None:
     """Give a decoding request a block for its newest token if it needs one."""
     request = replica.requests[i]

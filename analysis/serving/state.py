@@ -119,7 +119,7 @@ class Replica(NamedTuple):
     limits: Any  # LIMITS record
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def put_last(replica: Replica, i: int) -> None:
     """A request arrives: it goes to the end of the waiting list."""
     state, requests = replica.state, replica.requests
@@ -132,7 +132,7 @@ def put_last(replica: Replica, i: int) -> None:
     state.waiting += 1
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def put_first(replica: Replica, i: int) -> None:
     """A preempted request goes to the front of the waiting list."""
     state, requests = replica.state, replica.requests
@@ -143,7 +143,7 @@ def put_first(replica: Replica, i: int) -> None:
     state.waiting += 1
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def take_first(replica: Replica) -> int:
     """Remove the first request from the waiting list and return it."""
     state = replica.state
@@ -153,7 +153,7 @@ def take_first(replica: Replica) -> int:
     return i
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def keep_running(replica: Replica, first: int, last: int) -> None:
     """Of the running list, keep only positions first to last - 1."""
     running = replica.running
@@ -163,7 +163,7 @@ def keep_running(replica: Replica, first: int, last: int) -> None:
     replica.state.running = last - first
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def sort_running(replica: Replica) -> None:
     """Sort the running list by arrival; equals keep their order. Nearly sorted already, so insertion is cheap."""
     running, requests = replica.running, replica.requests
@@ -177,7 +177,7 @@ def sort_running(replica: Replica) -> None:
         running[j + 1] = i
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def next_tokens(request: Any) -> int:
     """Tokens the request could process next: all that is left of the prompt, or one."""
     return request.prefill - request.processed if request.processed < request.prefill else 1

@@ -177,7 +177,7 @@ def read_recorded(path: str | Path) -> StepTime:
     return StepTime(recorded=seconds)
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def on_grid(x_axis: Any, y_axis: Any, values: Any, x: float, y: float) -> float:
     """Bilinear interpolation, continued beyond the axes."""
     i = min(max(np.searchsorted(x_axis, x) - 1, 0), x_axis.size - 2)
@@ -189,7 +189,7 @@ def on_grid(x_axis: Any, y_axis: Any, values: Any, x: float, y: float) -> float:
     return low + v * (high - low)
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def on_table(table: Any, count: int) -> float:
     """Entry of a table, continued beyond its end along its last slope."""
     last = table.size - 1
@@ -198,7 +198,7 @@ def on_table(table: Any, count: int) -> float:
     return table[last] + (count - last) * (table[last] - table[last - 1])
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def step_time(steps: Steps, replica: Replica, size: int) -> float:
     """Seconds that a batch of `size` requests takes."""
     total, decodes, cached, context = 0, 0, 0, 0

@@ -14,7 +14,7 @@ _faster_transformer, _orca, _vllm = faster_transformer.schedule, orca.schedule, 
 _sarathi, _lightllm, _vllm_v1 = sarathi.schedule, lightllm.schedule, vllm_v1.schedule
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def schedule(replica: Replica) -> int:
     """Let the replica's scheduler fill the next batch; returns how many requests are in it."""
     scheduler = replica.limits.scheduler

@@ -18,7 +18,7 @@ from analysis.serving.memory import admit, take
 from analysis.serving.state import NONE, Replica, take_first
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def insert(left: Any, held: Any, count: int, tokens_left: int, tokens_held: int) -> None:
     """Insert a request into the lists sorted by tokens left, longest first."""
     k = count
@@ -28,7 +28,7 @@ def insert(left: Any, held: Any, count: int, tokens_left: int, tokens_held: int)
     left[k], held[k] = tokens_left, tokens_held
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def peak_need(left: Any, held: Any, count: int) -> int:
     """Most tokens the listed requests will ever hold together."""
     need, total = 0, 0
@@ -38,7 +38,7 @@ def peak_need(left: Any, held: Any, count: int) -> int:
     return need
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=True)
 def prefill_batch(replica: Replica) -> int:
     """Fill a batch with prompts; returns how many."""
     state, requests, limits = replica.state, replica.requests, replica.limits
@@ -65,7 +65,7 @@ def prefill_batch(replica: Replica) -> int:
     return size
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def schedule(replica: Replica) -> int:
     """Fill the next batch; returns how many requests are in it."""
     state, limits = replica.state, replica.limits

@@ -12,7 +12,7 @@ from analysis.serving.memory import admit_whole
 from analysis.serving.state import Replica, keep_running, next_tokens
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def schedule(replica: Replica) -> int:
     """Fill the next batch; returns how many requests are in it."""
     state, requests = replica.state, replica.requests

@@ -13,7 +13,7 @@ from analysis.serving.memory import admit, blocks_for, fits, grow, make_room, re
 from analysis.serving.state import NONE, Replica, next_tokens, sort_running, take_first
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def schedule(replica: Replica) -> int:
     """Fill the next batch; returns how many requests are in it."""
     state, requests, limits = replica.state, replica.requests, replica.limits

@@ -14,7 +14,7 @@ from analysis.serving.memory import admit, available, blocks_for, fits, preempt,
 from analysis.serving.state import NONE, Replica, next_tokens, take_first
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def sort_by_admission(replica: Replica) -> None:
     """Sort the running list by admission."""
     running, requests = replica.running, replica.requests
@@ -27,7 +27,7 @@ def sort_by_admission(replica: Replica) -> None:
         running[j + 1] = i
 
 
-@inner(error_model="numpy")
+@inner(error_model="numpy", _nrt=False)
 def schedule(replica: Replica) -> int:
     """Fill the next batch; returns how many requests are in it."""
     state, requests, limits, running = replica.state, replica.requests, replica.limits, replica.running
