@@ -15,13 +15,13 @@ NAMES = ("bias_wrong", "global_wrong", "local_wrong", "either_wrong", "target_wr
 CONDITIONAL, JUMP, CALL, INDIRECT_JUMP, INDIRECT_CALL, RETURN = 15, 16, 17, 18, 19, 20
 
 
-@inner
+@inner(_nrt=False)
 def _slot(row: np.int64, history: np.int64) -> np.int64:
     mixed = np.uint64(row) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(history) * np.uint64(0xC2B2AE3D27D4EB4F)
     return np.int64((mixed ^ (mixed >> np.uint64(29))) >> np.uint64(64 - TABLE_BITS - 16)) & ((1 << TABLE_BITS) - 1)
 
 
-@inner
+@inner(_nrt=False)
 def _step(table: NDArray[np.int8], slot: np.int64, taken: bool) -> bool:
     """Predict with a two-bit counter and train it; true where it was right."""
     right = (table[slot] >= 2) == taken

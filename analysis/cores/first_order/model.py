@@ -99,7 +99,7 @@ def sizes(design: Design) -> Sizes:
     )
 
 
-@inner
+@inner(_nrt=False)
 def take(used: NDArray, cycle_of: NDArray, cycle: int, most: int) -> int:
     """First cycle, not before `cycle`, in which fewer than `most` uses were taken; takes one.
 
@@ -117,7 +117,7 @@ def take(used: NDArray, cycle_of: NDArray, cycle: int, most: int) -> int:
         cycle += 1
 
 
-@inner
+@inner(_nrt=False)
 def replace_least(heap: NDArray, value: int) -> None:
     """Put `value` in the place of the least of a binary heap."""
     n = len(heap)
@@ -135,7 +135,7 @@ def replace_least(heap: NDArray, value: int) -> None:
     heap[at] = value
 
 
-@inner
+@inner(_nrt=False)
 def unblocked(cycle: int, begin: NDArray, end: NDArray) -> int:
     """First cycle from `cycle` on in which a miss slot is free: with none, the cache takes nothing."""
     first = end[0]
@@ -146,7 +146,7 @@ def unblocked(cycle: int, begin: NDArray, end: NDArray) -> int:
     return first
 
 
-@inner
+@inner(_nrt=False)
 def memory_cycles(z: Sizes, line: int, cycle: int, open_row: NDArray, channel: NDArray) -> int:
     """Cycles of a line from DRAM: more where its row is not open or the channel is busy."""
     above = line >> z.row_bits
@@ -162,7 +162,7 @@ def memory_cycles(z: Sizes, line: int, cycle: int, open_row: NDArray, channel: N
     return cycles
 
 
-@inner
+@inner(_nrt=False)
 def miss(
     z: Sizes,
     far: bool,
@@ -183,7 +183,7 @@ def miss(
     return end[slot]
 
 
-@inner
+@inner(_nrt=False)
 def join(group: NDArray, load: int, store: int) -> None:
     """Put the rows of a load and a store into one store set."""
     a, b = group[load], group[store]

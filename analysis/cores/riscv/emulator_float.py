@@ -65,7 +65,7 @@ _SIGN_32 = 1 << 31
 _LOW_32 = 0xFFFFFFFF
 
 
-@inner
+@inner(_nrt=False)
 def arithmetic(operation: Word, a: Word, b: Word, c: Word, extra: Word, rounding: Word, state: NDArray[np.int64]) -> Word:
     """Add, subtract, multiply, divide, root and fused multiply-add on registers, exactly."""
     double = FADD_D <= operation <= FMA_D
@@ -85,7 +85,7 @@ def arithmetic(operation: Word, a: Word, b: Word, c: Word, extra: Word, rounding
     return fused(a ^ (sign if extra & 1 else 0), b, c ^ (sign if extra & 2 else 0), double, rounding, state)
 
 
-@inner
+@inner(_nrt=False)
 def _magnitude_order(bits: Word, double: bool) -> Word:
     """An integer that orders as the numbers do (both zeros alike)."""
     if double:
@@ -93,7 +93,7 @@ def _magnitude_order(bits: Word, double: bool) -> Word:
     return bits & 0x7FFFFFFF if (bits & _SIGN_32) == 0 else -(bits & 0x7FFFFFFF)
 
 
-@inner
+@inner(_nrt=False)
 def _class(bits: Word, double: bool) -> Word:
     """fclass: one bit of ten."""
     sign, exponent, _, kind = unpack(bits, double)
@@ -110,7 +110,7 @@ def _class(bits: Word, double: bool) -> Word:
     return 1 << (1 if sign else 6)
 
 
-@inner
+@inner(_nrt=False)
 def _compare(kind: Word, a: Word, b: Word, double: bool, state: NDArray[np.int64]) -> Word:
     """feq, flt, fle, fmin, fmax."""
     kind_a, kind_b = unpack(a, double)[3], unpack(b, double)[3]
@@ -139,7 +139,7 @@ def _compare(kind: Word, a: Word, b: Word, double: bool, state: NDArray[np.int64
     return chosen if double else BOX | chosen
 
 
-@inner
+@inner(_nrt=False)
 def other(extra: Word, a: Word, b: Word, field: Word, rounding: Word, state: NDArray[np.int64]) -> Word:
     """Sign injection, comparison, classification, conversion, move.
 
@@ -178,7 +178,7 @@ def other(extra: Word, a: Word, b: Word, field: Word, rounding: Word, state: NDA
     return to_other_format(a, double, rounding, state)
 
 
-@inner
+@inner(_nrt=False)
 def control_register(extra: Word, number: Word, operand: Word, retired: Word, state: NDArray[np.int64]) -> tuple[Word, Word]:
     """CSR instruction: whether it is legal, and the old value.
 

@@ -50,17 +50,17 @@ _EXPONENT_64 = 0x7FF
 _EXPONENT_32 = 0xFF
 
 
-@inner
+@inner(_nrt=False)
 def _below(a: Word, b: Word) -> Word:
     return np.uint64(a) < np.uint64(b)
 
 
-@inner
+@inner(_nrt=False)
 def _word(value: Word) -> Word:
     return (value << 32) >> 32
 
 
-@inner
+@inner(_nrt=False)
 def _divide(a: Word, b: Word) -> Word:
     if b == 0:
         return np.int64(-1)
@@ -70,24 +70,24 @@ def _divide(a: Word, b: Word) -> Word:
     return quotient + 1 if quotient < 0 and quotient * b != a else quotient
 
 
-@inner
+@inner(_nrt=False)
 def _remainder(a: Word, b: Word) -> Word:
     if b == 0:
         return a
     return a - _divide(a, b) * b
 
 
-@inner
+@inner(_nrt=False)
 def _divide_unsigned(a: Word, b: Word) -> Word:
     return np.int64(-1) if b == 0 else np.int64(np.uint64(a) // np.uint64(b))
 
 
-@inner
+@inner(_nrt=False)
 def _remainder_unsigned(a: Word, b: Word) -> Word:
     return a if b == 0 else np.int64(np.uint64(a) % np.uint64(b))
 
 
-@inner
+@inner(_nrt=False)
 def _integer_rare(operation: Word, a: Word, b: Word) -> Word:
     """Division and remainder: by zero and overflow as the M extension defines them, without a trap."""
     if operation == op.DIV:
@@ -107,7 +107,7 @@ def _integer_rare(operation: Word, a: Word, b: Word) -> Word:
     return _word(_remainder_unsigned(a & _LOW_32, b & _LOW_32))
 
 
-@inner
+@inner(_nrt=False)
 def _atomic(extra: Word, old: Word, operand: Word) -> Word:
     """New memory value of a read-modify-write."""
     kind = extra & 31
@@ -132,20 +132,20 @@ def _atomic(extra: Word, old: Word, operand: Word) -> Word:
     return operand
 
 
-@inner
+@inner(_nrt=False)
 def _single(value: Word) -> Word:
     """Single-precision bits of a register, or -1 when it is not NaN-boxed."""
     return value & _LOW_32 if value >> 32 == -1 else np.int64(-1)
 
 
-@inner
+@inner(_nrt=False)
 def _writable(memory: NDArray[np.uint8], pages: Word, position: Word, size: Word) -> Word:
     """Whether the program may write `size` bytes from `position` of the image on."""
     first, last = memory[np.uint64(pages + (position >> op.PAGE_BITS))], memory[np.uint64(pages + ((position + size - 1) >> op.PAGE_BITS))]
     return (first & last) != 0
 
 
-@outer(error_model="numpy", boundscheck=False)
+@outer(error_model="numpy", boundscheck=False, _nrt=False)
 def execute(
     code: NDArray[np.int64],
     registers: NDArray[np.int64],

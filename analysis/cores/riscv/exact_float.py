@@ -38,13 +38,13 @@ _MINIMUM = -(1 << 63)
 State = NDArray[np.int64]
 
 
-@inner
+@inner(_nrt=False)
 def _shift(value: Word, count: Word) -> Word:
     """Logical right shift of a 64-bit pattern by 0 to 63."""
     return np.int64(np.uint64(value) >> np.uint64(count))
 
 
-@inner
+@inner(_nrt=False)
 def _shift_jam(value: Word, count: Word) -> Word:
     """Logical right shift that keeps, in the lowest bit, whether a one was shifted out."""
     if count <= 0:
@@ -54,13 +54,13 @@ def _shift_jam(value: Word, count: Word) -> Word:
     return _shift(value, count) | np.int64((value << (64 - count)) != 0)
 
 
-@inner
+@inner(_nrt=False)
 def _below(a: Word, b: Word) -> Word:
     """Unsigned comparison."""
     return (a ^ _MINIMUM) < (b ^ _MINIMUM)
 
 
-@inner
+@inner(_nrt=False)
 def unpack(bits: Word, double: bool) -> tuple[Word, Word, Word, Word]:
     """Sign, exponent, significand and kind of a number given by its bits (NaN-boxing undone)."""
     fraction_bits, top = (52, 2047) if double else (23, 255)
@@ -79,7 +79,7 @@ def unpack(bits: Word, double: bool) -> tuple[Word, Word, Word, Word]:
     return sign, exponent - (top >> 1), (fraction | (np.int64(1) << fraction_bits)) << (63 - fraction_bits), FINITE
 
 
-@inner
+@inner(_nrt=False)
 def _rounds_up(sign: Word, odd: Word, rest: Word, half: Word, rounding: Word) -> Word:
     """Whether the part below the last place (`rest`, `half` being one half) rounds the magnitude up."""
     if rest == 0:
@@ -91,7 +91,7 @@ def _rounds_up(sign: Word, odd: Word, rest: Word, half: Word, rounding: Word) ->
     return (rounding == ROUND_DOWN and sign == 1) or (rounding == ROUND_UP and sign == 0)
 
 
-@inner
+@inner(_nrt=False)
 def pack(sign: Word, exponent: Word, significand: Word, double: bool, rounding: Word, state: State) -> Word:
     """Round a normalized number to the format, set the flags, return its bits (single precision NaN-boxed)."""
     fraction_bits, top = (52, 2047) if double else (23, 255)
@@ -125,7 +125,7 @@ def pack(sign: Word, exponent: Word, significand: Word, double: bool, rounding: 
     return signed_bits(sign, bits, double)
 
 
-@inner
+@inner(_nrt=False)
 def signed_bits(sign: Word, bits: Word, double: bool) -> Word:
     """Put the sign before the magnitude's bits; NaN-box single precision."""
     if double:
@@ -133,17 +133,17 @@ def signed_bits(sign: Word, bits: Word, double: bool) -> Word:
     return BOX | bits | (np.int64(sign) << 31)
 
 
-@inner
+@inner(_nrt=False)
 def _infinity(sign: Word, double: bool) -> Word:
     return signed_bits(sign, np.int64(2047) << 52 if double else np.int64(255) << 23, double)
 
 
-@inner
+@inner(_nrt=False)
 def _zero(sign: Word, double: bool) -> Word:
     return signed_bits(sign, np.int64(0), double)
 
 
-@inner
+@inner(_nrt=False)
 def canonical_nan(double: bool, invalid: bool, state: State) -> Word:
     """The NaN that every operation gives; `invalid` raises the flag."""
     if invalid:
@@ -151,13 +151,13 @@ def canonical_nan(double: bool, invalid: bool, state: State) -> Word:
     return np.int64(NAN_64) if double else BOX | np.int64(NAN_32)
 
 
-@inner
+@inner(_nrt=False)
 def unbox(bits: Word) -> Word:
     """Single-precision bits of a register: the canonical NaN when it is not NaN-boxed."""
     return bits & _LOW_32 if bits >> 32 == -1 else np.int64(NAN_32)
 
 
-@inner
+@inner(_nrt=False)
 def add(a: Word, b: Word, double: bool, rounding: Word, state: State) -> Word:
     """a + b on bits."""
     sign_a, exponent_a, significand_a, kind_a = unpack(a, double)
@@ -179,7 +179,7 @@ def add(a: Word, b: Word, double: bool, rounding: Word, state: State) -> Word:
     )
 
 
-@inner
+@inner(_nrt=False)
 def _add_wide(
     sign_a: Word,
     exponent_a: Word,
@@ -230,7 +230,7 @@ def _add_wide(
     return pack(sign_a, exponent, high | np.int64(low != 0), double, rounding, state)
 
 
-@inner
+@inner(_nrt=False)
 def _product(exponent_a: Word, significand_a: Word, exponent_b: Word, significand_b: Word) -> tuple[Word, Word, Word]:
     """Exponent and significand, two words whose highest bit is set, of a product of finite numbers."""
     high, low = multiply_high_unsigned(significand_a, significand_b), significand_a * significand_b
@@ -239,7 +239,7 @@ def _product(exponent_a: Word, significand_a: Word, exponent_b: Word, significan
     return exponent_a + exponent_b, (high << 1) | _shift(low, 63), low << 1
 
 
-@inner
+@inner(_nrt=False)
 def multiply(a: Word, b: Word, double: bool, rounding: Word, state: State) -> Word:
     """a * b on bits."""
     sign_a, exponent_a, significand_a, kind_a = unpack(a, double)
@@ -255,7 +255,7 @@ def multiply(a: Word, b: Word, double: bool, rounding: Word, state: State) -> Wo
     return pack(sign, exponent, high | np.int64(low != 0), double, rounding, state)
 
 
-@inner
+@inner(_nrt=False)
 def fused(a: Word, b: Word, c: Word, double: bool, rounding: Word, state: State) -> Word:
     """a * b + c on bits, rounded once."""
     sign_a, exponent_a, significand_a, kind_a = unpack(a, double)
@@ -284,7 +284,7 @@ def fused(a: Word, b: Word, c: Word, double: bool, rounding: Word, state: State)
     return _add_wide(sign, exponent, high, low, sign_c, exponent_c, significand_c, np.int64(0), double, rounding, state)
 
 
-@inner
+@inner(_nrt=False)
 def divide(a: Word, b: Word, double: bool, rounding: Word, state: State) -> Word:
     """a / b on bits."""
     sign_a, exponent_a, significand_a, kind_a = unpack(a, double)
@@ -316,7 +316,7 @@ def divide(a: Word, b: Word, double: bool, rounding: Word, state: State) -> Word
     return pack(sign, exponent, (quotient << 1) | np.int64(rest != 0), double, rounding, state)
 
 
-@inner
+@inner(_nrt=False)
 def square_root(a: Word, double: bool, rounding: Word, state: State) -> Word:
     """Square root on bits."""
     sign, exponent, significand, kind = unpack(a, double)
@@ -342,7 +342,7 @@ def square_root(a: Word, double: bool, rounding: Word, state: State) -> Word:
     return pack(np.int64(0), exponent >> 1, (root << 4) | np.int64(rest != 0), double, rounding, state)
 
 
-@inner
+@inner(_nrt=False)
 def to_other_format(a: Word, double: bool, rounding: Word, state: State) -> Word:
     """Convert to the other format; `double` is the source's."""
     sign, exponent, significand, kind = unpack(a, double)
@@ -355,7 +355,7 @@ def to_other_format(a: Word, double: bool, rounding: Word, state: State) -> Word
     return pack(sign, exponent, significand, not double, rounding, state)
 
 
-@inner
+@inner(_nrt=False)
 def from_integer(value: Word, signed: bool, double: bool, rounding: Word, state: State) -> Word:
     """Convert a 64-bit integer."""
     if value == 0:
@@ -366,7 +366,7 @@ def from_integer(value: Word, signed: bool, double: bool, rounding: Word, state:
     return pack(sign, 63 - zeros, magnitude << zeros, double, rounding, state)
 
 
-@inner
+@inner(_nrt=False)
 def to_integer(a: Word, double: bool, signed: bool, bits: Word, rounding: Word, state: State) -> Word:
     """Convert to a 32- or 64-bit integer; what does not fit saturates and is invalid, NaN is the largest."""
     sign, exponent, significand, kind = unpack(a, double)
