@@ -2,10 +2,11 @@
 
 Physics first: kernels, settings and the closed loop give TTFT and TPOT with nothing fitted. Then, for each engine and origin of the row,
     measured = sum of c_j x term_j,  c_j >= 0,
-with the terms of `TERMS`: the simulated time, a constant (front end, launch), the stream's delay, the steps a request waits for. Errors
-are relative and absolute (iterated weights).
+with the terms of `TERMS`: the simulated time, host work of each sequence in a step (sampling, text, scheduling), a constant (front end,
+launch), the stream's delay, the steps a request waits for. Errors are relative and absolute (iterated weights).
 Coefficients are fitted for all rows, then for each engine, pulled towards those, and for the time to first token for each engine and
-origin, pulled towards its engine's: a group of `PULL` rows is moved half way.
+origin, and for each GPU of those that two families share (its hosts and network), each pulled towards the coarser one's: a group of `PULL`
+rows is moved half way.
 """
 
 from __future__ import annotations
@@ -23,12 +24,20 @@ from analysis.paths import DATA
 
 Floats = NDArray[np.float64]
 PATH = DATA / "models" / "serving_points.yaml"
-TERMS = {"tpot": ("tpot_s",), "ttft": ("ttft_s", "one", "stream_s", "tpot_s")}
-LEVELS = {"tpot": ((), ("engine",)), "ttft": ((), ("engine",), ("engine", "origin"))}
+TERMS = {"tpot": ("tpot_s", "host_s"), "ttft": ("ttft_s", "one", "stream_s", "tpot_s")}
+LEVELS = {"tpot": ((), ("engine",)), "ttft": ((), ("engine",), ("engine", "origin"), ("engine", "origin", "device"))}
 """Groups with coefficients of their own, from coarse to fine; an origin decides how requests arrive, which moves the first token alone."""
+FAMILIES = 2
+"""Model families that a group of one GPU needs: of one alone, what is the GPU's and what is the family's cannot be told apart."""
 PULL = {"tpot": 100.0, "ttft": 50.0}
 CALIBRATED_BY = ("mode", "origin")
 """Groups with interval ends of their own: published settings bring answers closer than inferred ones, one worker closer than two kinds."""
+RIDGE = {"tpot": 1.0, "ttft": 2.0}
+"""Strength with which the coefficients of the difficulty are held at none, in clusters."""
+UNSEEN = 1.5
+"""How attention ranks of an engine wait for each other only such rows tell: with none among those calibrated on, so much wider."""
+LOAD = 0.6
+"""Share of the KV cache that all clients' requests would fill, above which our estimate of its room decides whether they queue."""
 
 
 class Constants(Strict):
@@ -39,14 +48,23 @@ class Constants(Strict):
 
 
 class Interval(Strict):
-    """A conformal 90 % interval: answer x exp(end x difficulty), difficulty = sqrt(spread^2 + doubt^2).
+    """A conformal 90 % interval: answer x exp(end x difficulty).
 
     Attributes:
-        spread: robust standard deviation of log(measured / answer) on rows that the answers were not fitted on.
+        terms: what the difficulty depends on (`difficulty_terms`); centre, scale: their mean and standard deviation.
+        slope: of the logarithm of the difficulty; level: that logarithm at the centre.
+        doubt_seen: kernel doubt that calibrated rows have; what a case has beyond is added in quadrature (none: kernels do not matter).
+        seen: engines, with one or many attention ranks, that calibrated rows have.
         pooled, groups: 5th and 95th percentile of log(measured / answer) / difficulty, of all rows and of each `CALIBRATED_BY`.
     """
 
-    spread: float
+    terms: tuple[str, ...]
+    centre: tuple[float, ...]
+    scale: tuple[float, ...]
+    slope: tuple[float, ...]
+    level: float
+    doubt_seen: float | None
+    seen: tuple[str, ...]
     pooled: tuple[float, float]
     groups: dict[str, tuple[float, float]]
 
@@ -103,6 +121,8 @@ def fit(frame: pd.DataFrame, measured_s: Floats, target: str) -> Constants:
         names = group(frame, columns)
         for name in sorted(set(names[good])):
             rows = good & (names == name).to_numpy()
+            if "device" in columns and frame.loc[rows, "family"].nunique() < FAMILIES:
+                continue
             prior = None if level == 0 else np.array(found["|".join(name.split("|")[:-1])])
             found[name] = tuple(map(float, _coefficients(x[rows], measured_s[rows], prior, PULL[target])))
     return Constants(terms=terms, coefficients=found)
@@ -117,48 +137,117 @@ def parts(frame: pd.DataFrame, constants: Constants) -> Floats:
     """Coefficient x term, shape (rows, terms)."""
     chosen = np.zeros((len(frame), len(constants.terms)))
     for columns in LEVELS["ttft"]:
-        names = group(frame, columns)
-        for name, values in constants.coefficients.items():
-            if name.count("|") == max(0, len(columns) - 1) and bool(name) == bool(columns):
+        own = {n: c for n, c in constants.coefficients.items() if n.count("|") == max(0, len(columns) - 1) and bool(n) == bool(columns)}
+        if own:
+            names = group(frame, columns)
+            for name, values in own.items():
                 chosen[(names == name).to_numpy()] = values
     return np.asarray(chosen * frame[list(constants.terms)].to_numpy(dtype=np.float64))
 
 
-def interval(frame: pd.DataFrame, log_error: Floats) -> Interval:
-    """Quantiles of log(measured / answer) / difficulty; every cluster (model family, GPU) weighs the same.
+DIFFICULTY = {"tpot": ("vendor", "sglang", "trtllm", "apart", "crowded", "clients", "mixture"), "ttft": ()}
+DIFFICULTY["ttft"] = DIFFICULTY["tpot"][:5]
 
-    A group's quantiles are those of its own clusters and, with the weight of one cluster, of all others': a group of few clusters leans on
-    them, a group of many does not.
+
+def difficulty_terms(frame: pd.DataFrame) -> pd.DataFrame:
+    """What makes an answer more or less certain beside kernels: origin, engine, two kinds of workers, a full KV cache, clients, experts."""
+    return pd.DataFrame(
+        {
+            "vendor": (frame["origin"] == "vendor").astype(float),
+            "sglang": (frame["engine"] == "sglang").astype(float),
+            "trtllm": (frame["engine"] == "trtllm").astype(float),
+            "apart": (frame["mode"] == "disagg").astype(float),
+            "crowded": np.log(frame["load"].astype(float).clip(1e-3, 10) / LOAD).clip(0, 1.5),
+            "clients": np.log(frame["clients"].astype(float)),
+            "mixture": (frame["experts"] == "moe").astype(float),
+        }
+    )
+
+
+def _evenly(frame: pd.DataFrame) -> Floats:
+    """Weights by which every cluster (model family, GPU) weighs the same."""
+    cluster = group(frame, ("family", "device"))
+    return np.asarray(1 / cluster.map(cluster.value_counts()).to_numpy(dtype=np.float64))
+
+
+def interval(frame: pd.DataFrame, log_error: Floats, target: str) -> Interval:
+    """Difficulty and quantiles of log(measured / answer) / difficulty; every cluster (model family, GPU) weighs the same.
+
+    The difficulty is a ridge regression of the logarithm of the error's size. A group's quantiles are those of its own clusters and, with
+    the weight of one cluster, of all others': a group of few clusters leans on them, a group of many does not. Of the time to first token
+    (one kind of workers) they are taken of the error's size: which way a family is off, the few others do not tell.
 
     Args:
         frame: features with `family`, `device`, `doubt`; log_error: of answers that the row was not fitted on, shape (rows,).
+        target: `tpot` or `ttft`.
     """
     good = np.isfinite(log_error)
     error, frame = log_error[good], frame[good]
-    spread = float(1.4826 * np.median(np.abs(error - np.median(error))))
-    score = error / np.hypot(spread, frame["doubt"].to_numpy(dtype=np.float64))
-    cluster = group(frame, ("family", "device"))
-    even = 1 / cluster.map(cluster.value_counts()).to_numpy(dtype=np.float64)
-    order = np.argsort(score)
+    even = _evenly(frame)
+    terms = DIFFICULTY[target]
+    x = difficulty_terms(frame)[list(terms)].to_numpy()
+    size = np.log(np.hypot(error, 0.05))
+    centre, level = np.average(x, axis=0, weights=even), np.average(size, weights=even)
+    scale = np.sqrt(np.average((x - centre) ** 2, axis=0, weights=even)) + 1e-9
+    z = (x - centre) / scale
+    slope = np.linalg.solve((z * even[:, None]).T @ z + RIDGE[target] * np.eye(len(terms)), (z * even[:, None]).T @ (size - level))
+    found = Interval(
+        terms=terms,
+        centre=tuple(map(float, centre)),
+        scale=tuple(map(float, scale)),
+        slope=tuple(map(float, slope)),
+        level=float(level),
+        doubt_seen=float(np.quantile(frame["doubt"].to_numpy(dtype=np.float64), 0.95)) if target == "tpot" else None,
+        seen=tuple(sorted(set(_ranks(frame)))),
+        pooled=(-1.0, 1.0),
+        groups={},
+    )
+    score = error / _regressed(frame, found)
 
-    def ends(weight: Floats) -> tuple[float, float]:
-        share = np.cumsum(weight[order]) - 0.5 * weight[order]
-        low, high = np.interp((0.05, 0.95), share / weight.sum(), score[order])
+    def ends(weight: Floats, symmetric: bool) -> tuple[float, float]:
+        values = np.abs(score) if symmetric else score
+        order = np.argsort(values)
+        share = (np.cumsum(weight[order]) - 0.5 * weight[order]) / weight.sum()
+        low, high = np.interp((0.05, 0.95), share, values[order])
+        if symmetric:
+            high = np.interp(0.9, share, values[order])
+            low = -high
         return float(min(low, -0.05)), float(max(high, 0.05))
 
     names, groups = group(frame, CALIBRATED_BY), {}
     for name in sorted(set(names)):
         own = (names == name).to_numpy()
         rest = even[~own].sum()
-        groups[name] = ends(np.where(own, even, even / rest if rest else 0.0))
-    return Interval(spread=spread, pooled=ends(even), groups=groups)
+        groups[name] = ends(np.where(own, even, even / rest if rest else 0.0), target == "ttft" and name.startswith("agg"))
+    return found.model_copy(update={"pooled": ends(even, target == "ttft"), "groups": groups})
+
+
+def _ranks(frame: pd.DataFrame) -> pd.Series:
+    """Engine, and whether one or many attention ranks serve together."""
+    return frame["engine"].astype(str) + np.where(frame["ranks"] > 1, "|many", "|one")
+
+
+def _regressed(frame: pd.DataFrame, found: Interval) -> Floats:
+    z = (difficulty_terms(frame)[list(found.terms)].to_numpy() - np.array(found.centre)) / np.array(found.scale)
+    return np.asarray(np.exp(found.level + np.clip(z, -3, 3) @ np.array(found.slope)))
+
+
+def difficulty(frame: pd.DataFrame, found: Interval) -> Floats:
+    """How uncertain each answer is, in units of the interval's ends: regressed, wider for what was not calibrated on."""
+    size = _regressed(frame, found)
+    unseen = (frame["mode"] == "agg").to_numpy() & ~_ranks(frame).isin(found.seen).to_numpy()
+    size = np.where(unseen, UNSEEN, 1.0) * size
+    if found.doubt_seen is None:
+        return np.asarray(size)
+    beyond = np.maximum(0.0, frame["doubt"].to_numpy(dtype=np.float64) ** 2 - found.doubt_seen**2)
+    return np.asarray(np.sqrt(size**2 + beyond))
 
 
 def bounds(frame: pd.DataFrame, answer_s: Floats, found: Interval) -> tuple[Floats, Floats]:
     """Ends of the interval around answers; a row of no known group has those of all rows."""
     ends = np.array([found.groups.get(name, found.pooled) for name in group(frame, CALIBRATED_BY)]).reshape(-1, 2)
-    difficulty = np.hypot(found.spread, frame["doubt"].to_numpy(dtype=np.float64))
-    return answer_s * np.exp(ends[:, 0] * difficulty), answer_s * np.exp(ends[:, 1] * difficulty)
+    size = difficulty(frame, found)
+    return answer_s * np.exp(ends[:, 0] * size), answer_s * np.exp(ends[:, 1] * size)
 
 
 def fit_all(frame: pd.DataFrame, ttft_s: Floats, tpot_s: Floats, fitted_on: str) -> Parameters:
@@ -179,7 +268,7 @@ def fit_all(frame: pd.DataFrame, ttft_s: Floats, tpot_s: Floats, fitted_on: str)
             answer = apply(frame[away], fit(frame[~away], measured[~away], target))
             with np.errstate(divide="ignore", invalid="ignore"):
                 error[away] = np.log(measured[away] / answer)
-        out[target + "_interval"] = interval(frame, error)
+        out[target + "_interval"] = interval(frame, error, target)
     return Parameters(fitted_on=fitted_on, rows=len(frame), **out)  # type: ignore[arg-type]
 
 

@@ -19,11 +19,13 @@ from analysis.composition.service.study import (
     fitted_rows,
     gain,
     held_out,
+    rank_ceiling,
     read_sample,
     simulate_sample,
     summary,
 )
 from analysis.composition.serving_gap import gaps
+from analysis.composition.suite.clean import CONFIGURATION
 from analysis.paths import DATA
 from analysis.tables import write_atomic, write_csv
 
@@ -76,12 +78,23 @@ def freeze(sample_path: str | Path, recorded: str | Path = RECORDED) -> pd.DataF
     write_csv(named.round({name: 5 for name in named.columns if named[name].dtype == float and name != "kernels_s"}), GAP / "gap.csv")
     hidden = simulate_sample(sample, library, "architecture")
     scores, gains, groups, points = [], [], [], []
+    any_release = [name for name in CONFIGURATION if name != "backend_version"]
+    ceilings = {
+        (name, target): {
+            "tau_ceiling": rank_ceiling(sample.rows[rows], target, CONFIGURATION),
+            "tau_ceiling_releases": rank_ceiling(sample.rows[rows], target, any_release),
+        }
+        for name, rows in selections(sample, raw).items()
+        for target in TARGETS
+    }
     for split in SPLITS:
         table = held_out(sample, raw, split, library, hidden if split == "architecture" else None)
         for name, rows in selections(sample, raw).items():
             for target in TARGETS:
                 part, answers = sample.rows[rows], table[rows]
-                scores.append({"split": split, "rows_of": name, "target": target, **summary(part, answers, target)})
+                scores.append(
+                    {"split": split, "rows_of": name, "target": target, **summary(part, answers, target), **ceilings[name, target]}
+                )
                 if name == "clean, peer answers":
                     gains.append({"split": split, "target": target, **gain(part, answers, target)})
                     for key, one in part.groupby(["backend", "model_family", "system"]):

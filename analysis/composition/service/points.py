@@ -177,7 +177,7 @@ def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
         if case is None:
             rows.append({})
             continue
-        r = raw.result[i]
+        r, e = raw.result[i], raw.engines[i]
         rows.append(
             {
                 "engine": case.engine,
@@ -191,6 +191,10 @@ def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
                 "ttft_s": r[0],
                 "tpot_s": r[2],
                 "doubt": doubts[raw.table_of[i]],
+                "ranks": case.plan.attention_data,
+                # Tokens of all clients' requests, of mean length, over those that the KV cache holds.
+                "load": 0.9 * case.clients * (case.input_tokens + case.output_tokens) / max(1.0, e["cache_tokens"]),
+                "host_s": 1e-6 * r[RESULT.index("batch")],
                 "one": 1.0,
                 "stream_s": (settings.of(case).stream_interval - 1) * r[2],
             }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,17 @@ from scipy.stats import kendalltau
 from analysis.composition.service import cases as case_rows
 from analysis.composition.service.answers import answer
 from analysis.composition.service.cases import Case
-from analysis.composition.service.constants import Parameters, fit_all
+from analysis.composition.service.constants import Parameters, fit_all, group
 from analysis.composition.service.points import Points, features, points
+from analysis.composition.suite.clean import CONFIGURATION, TIMES
 from analysis.tables import read_csv
 
 Floats = NDArray[np.float64]
 HOPPER = ("h100_sxm", "h200_sxm")
 FITTED_ON = "clean rows of aiconfigurator-core 0.12.0 systems/silicon_sample.csv (without repeats and squared widths)"
 TARGETS = ("ttft", "tpot")
+SAME = 1e-3
+"""Relative difference of both times below which two rows of one configuration are one measurement (100 rows from 0.0005 to 0.002)."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +46,10 @@ def read_sample(sample: str | Path, recorded: str | Path) -> Sample:
     flags = read_csv(Path(recorded) / "row_flags.csv.gz")
     peer = read_csv(Path(recorded) / "predictions.csv.gz")
     cases, _ = case_rows.read(frame)
-    rows = flags.merge(frame[["id", "system", "backend", "mode", "silicon_ttft_ms", "silicon_tpot_ms"]], on="id", validate="1:1")
+    rows = flags.merge(frame[["id", *CONFIGURATION, *TIMES]], on="id", validate="1:1")
     for target in TARGETS:
         rows[f"{target}_s"] = rows[f"silicon_{target}_ms"].astype(float) * 1e-3
+    rows.loc[listed_twice(rows), ["clean", "clean_no_deepseek"]] = 0
     found = peer[(peer["status"] == "ok") & (peer["database_mode"] == "SILICON")].copy()
     # The peer at its best: corrected widths first, then the row's own quantisation.
     found["order"] = 2 * (found["widths"] != "corrected") + (found["quantisation"] != "csv_quant")
@@ -55,6 +60,21 @@ def read_sample(sample: str | Path, recorded: str | Path) -> Sample:
     for target in TARGETS:
         rows[f"roofline_{target}_s"] = rows["id"].map(sol[f"{target}_ms"]) * 1e-3
     return Sample(rows, cases)
+
+
+def listed_twice(rows: pd.DataFrame) -> NDArray[np.bool_]:
+    """Clean rows that are an earlier clean row with its two times rounded otherwise: the same configuration, both times within `SAME`."""
+    times = np.log(rows[[f"{target}_s" for target in TARGETS]].to_numpy())
+    found = np.zeros(len(rows), dtype=bool)
+    clean = np.flatnonzero(rows["clean"] == 1)
+    names = group(rows, CONFIGURATION).to_numpy()
+    for members in pd.Series(clean).groupby(names[clean]).agg(list):
+        kept: list[int] = []
+        for i in members:
+            found[i] = any(np.abs(times[i] - times[j]).max() <= SAME for j in kept)
+            if not found[i]:
+                kept.append(i)
+    return found
 
 
 def fitted_rows(sample: Sample, raw: Points) -> NDArray[np.bool_]:
@@ -147,6 +167,23 @@ def rank_agreement(rows: pd.DataFrame, answers: Floats, measured: Floats) -> flo
             total += float(kendalltau(answers[here], measured[here]).statistic) * n
             weight += n
     return total / weight if weight else np.nan
+
+
+def rank_ceiling(rows: pd.DataFrame, target: str, same: Sequence[str], draws: int = 10, seed: int = 0) -> float:
+    """Rank agreement of a predictor that knew each row's value without its noise: the noise is what repeats say.
+
+    Args:
+        same: columns that two rows share to count as repeats; the deviations of their logarithms from the mean are drawn anew for each row.
+    """
+    times = np.log(rows[f"{target}_s"])
+    names = group(rows, same)
+    count = names.map(names.value_counts())
+    noise = ((times - times.groupby(names).transform("mean")) * np.sqrt(count / (count - 1).clip(lower=1)))[count > 1].to_numpy()
+    if not noise.size:
+        return np.nan
+    measured = rows[f"{target}_s"].to_numpy()
+    generator = np.random.default_rng(seed)
+    return float(np.mean([rank_agreement(rows, measured * np.exp(generator.choice(noise, len(rows))), measured) for _ in range(draws)]))
 
 
 def gain(rows: pd.DataFrame, table: pd.DataFrame, target: str, draws: int = 2000, seed: int = 0) -> dict[str, float]:
