@@ -49,6 +49,11 @@ def last(outcomes: pd.DataFrame) -> pd.DataFrame:
     return outcomes.sort_values(["tool", "date"]).drop_duplicates("tool", keep="last").reset_index(drop=True)
 
 
+def _environment(pins: pd.DataFrame, tool: str) -> pd.DataFrame:
+    mine = pins[pins["tool"] == tool]
+    return mine[mine["date"] == mine["date"].max()] if "date" in mine else mine
+
+
 def changes(before: pd.DataFrame, now: pd.DataFrame, pins_before: pd.DataFrame, pins_now: pd.DataFrame) -> pd.DataFrame:
     """What has changed between two records of the same tools.
 
@@ -68,7 +73,7 @@ def changes(before: pd.DataFrame, now: pd.DataFrame, pins_before: pd.DataFrame, 
         was = old.loc[new["tool"]]
         versions = [
             dict(zip(p["name"], p["version"], strict=True))
-            for p in (pins_before[pins_before["tool"] == new["tool"]], pins_now[pins_now["tool"] == new["tool"]])
+            for p in (_environment(pins_before, new["tool"]), _environment(pins_now, new["tool"]))
         ]
         moved = sum(versions[0].get(name) != versions[1].get(name) for name in {*versions[0], *versions[1]})
         answered = pd.notna(was["value"]) and pd.notna(new["value"])
@@ -99,14 +104,14 @@ def changes(before: pd.DataFrame, now: pd.DataFrame, pins_before: pd.DataFrame, 
 
 
 def requirements(pins: pd.DataFrame, tool: str) -> str:
-    """The recorded environment of one tool, as `pip install --require-hashes -r` reads it.
+    """The environment of one tool as last recorded, as `pip install --require-hashes -r` reads it.
 
     Args:
         pins: recorded packages, all tools.
         tool: as in the records.
     """
-    mine = pins[pins["tool"] == tool]
-    return "".join(f"{row['name']}=={row['version']} --hash=sha256:{row['sha256']}\n" for row in mine.to_dict("records"))
+    rows = _environment(pins, tool).to_dict("records")
+    return "".join(f"{row['name']}=={row['version']} --hash=sha256:{row['sha256']}\n" for row in rows)
 
 
 def with_trial(evidence: Evidence, outcomes: pd.DataFrame) -> Evidence:
