@@ -421,6 +421,7 @@ def cluster_bootstrap(
     level: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
+    together: bool = False,
 ) -> ClusterInterval:
     """Interval of a statistic of observations that share a device, source or program: whole clusters are drawn with replacement.
 
@@ -433,6 +434,7 @@ def cluster_bootstrap(
         samples: arrays of shape (n,).
         level: coverage, 0..1.
         resamples: how many; seed: of the draws.
+        together: the statistic takes `axis` as numpy's do, and clusters are of one observation: all resamples are worked out at once.
     Raises:
         ValueError: unequal lengths, a single cluster, or a statistic that is never defined.
     Source: the expanded percentile interval of Hesterberg, The American Statistician 69, 2015
@@ -451,7 +453,10 @@ def cluster_bootstrap(
     else:
         members = [np.flatnonzero(label == k) for k in range(count)]
         rows = (np.concatenate([members[k] for k in draw]) for draw in draws)
-    values = np.array([statistic(*(array[index] for array in arrays)) for index in rows], dtype=float)
+    if together and count == len(label):
+        values = np.asarray(statistic(*(array[np.argsort(label)[draws]] for array in arrays), axis=1), dtype=float)
+    else:
+        values = np.array([statistic(*(array[index] for array in arrays)) for index in rows], dtype=float)
     kept = values[~np.isnan(values)]
     if kept.size == 0:
         raise ValueError("the statistic is undefined on every resample")

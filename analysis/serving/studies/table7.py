@@ -40,4 +40,4 @@ def advantage(baseline: ArrayLike, other: ArrayLike, level: float = 0.95, seed: 
         seed: of the resampling.
     """
     gains = 1.0 - np.asarray(other, dtype=float) / np.asarray(baseline, dtype=float)
-    return cluster_bootstrap(lambda values: float(values.mean()), np.arange(gains.size), gains, level=level, resamples=10_000, seed=seed)
+    return cluster_bootstrap(np.mean, np.arange(gains.size), gains, level=level, resamples=10_000, seed=seed, together=True)
