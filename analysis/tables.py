@@ -24,7 +24,7 @@ MOST_BYTES = 4 << 30  # of a table
 MOST_UNPACKED_BYTES = 256 << 20  # of one that is packed: a thousand times the size of its file, at worst
 _OTHER_PACKING = (b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")  # ZIP, bzip2, xz, zstandard
 # A formula, to a spreadsheet: = or @, or a sign, before a name, a bracket or a reference. Signed numbers are none.
-_FORMULA = re.compile(r"[\t\r]*(?:[=@]|[+-]+\s*(?:[A-Za-z]+\w*\s*[(!|]|[A-Za-z]{1,3}\d|\(|[\d.]+\s*[+*/^-].*[(!|]))")
+_FORMULA = re.compile(r"[\t\r]*(?:[=@]|[+-]+\s*(?:[A-Za-z]\w*\s*[(!|]|[A-Za-z]{1,3}\d|\(|[\d.]+\s*[+*/^-].*[(!|]))")
 
 
 def write_atomic(path: str | Path, content: bytes) -> Path:

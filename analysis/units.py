@@ -30,6 +30,8 @@ DIMENSIONS = frozenset(dimension for dimension, *_ in _SYMBOLS.values())
 _UNPREFIXED = {"min", "h"}
 _NUMBER = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S*)\s*$")
 
+LONGEST = 1000  # characters of a number with its unit
+
 
 def unit_factor(unit: str) -> tuple[str, float]:
     """Dimension and factor to base units of a unit such as ``"GiB"``: value in base units = number x factor.
@@ -67,7 +69,7 @@ def parse(text: str, dimension: str) -> float:
     Raises:
         ValueError: not a number, a unit missing or unknown, or a unit of another dimension.
     """
-    match = _NUMBER.match(text)
+    match = _NUMBER.match(text) if len(text) <= LONGEST else None  # the expression takes the square of its length
     if not match:
         raise ValueError(f"{text!r} is not a number with a unit")
     number, unit = float(match[1]), match[2]

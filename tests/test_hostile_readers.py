@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import html
 import json
 import os
 import pickle
 import re
+import tempfile
+import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +22,7 @@ from markdown_it import MarkdownIt
 
 from analysis import tables
 from analysis.accelerators.systolic.files import read_design, read_topology
+from analysis.accelerators.timeloop.yaml_tree import split_name
 from analysis.composition.service.request_answers import read_meta
 from analysis.errors import InputError
 from analysis.hardware.quantity import Quantity
@@ -27,12 +32,13 @@ from analysis.networks.native import read_native
 from analysis.networks.network_file import read_network
 from analysis.networks.trace import read_groups, read_nodes
 from analysis.operators.blocks import data as blocks
-from analysis.paths import DATA
+from analysis.paths import DATA, ROOT
 from analysis.publishing import build
 from analysis.publishing.fetching.torch_file import read_torch
 from analysis.publishing.pages import without_tags
-from analysis.survey.bibliography import load_bibliography
+from analysis.survey.bibliography import load_bibliography, printed_names
 from analysis.tables import read_csv
+from analysis.units import parse
 
 CFG = """[general]
 run_name = a
@@ -437,3 +443,32 @@ def test_captions_write_no_html(caption: str) -> None:
     told = MarkdownIt().renderInline(without_tags(caption))
     assert "<" not in told
     assert html.unescape(told) == caption
+
+
+def _factors_of(text: str) -> None:
+    from analysis.accelerators.timeloop.files import read_mapped
+
+    files = ROOT / "tests" / "accelerators" / "files"
+    mapping = (files / "timeloop_reference_mapping.yaml").read_text().replace("M8 C1 R1", text)
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write(mapping)
+        file.flush()
+        read_mapped(files / "timeloop_eyeriss_v03.yaml", files / "timeloop_reference_layer.yaml", Path(file.name))
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (_factors_of, "M" + "x" * 60_000),
+        (lambda text: parse(text, "bytes"), "9" * 60_000 + " a b"),
+        (lambda text: split_name(text), " " * 60_000 + "["),
+        (lambda text: tables.to_csv_bytes(pd.DataFrame({"a": [text]})), "+" + "a" * 60_000),
+        (lambda text: printed_names(f"A. One{text}B. Two"), " " * 60_000),
+    ],
+)
+def test_long_texts_do_not_take_the_square_of_their_length(read: Callable[[str], object], text: str) -> None:
+    """Found by `make fuzz`: 70,000 letters in the place of a factor took minutes of a regular expression."""
+    began = time.process_time()
+    with contextlib.suppress(ValueError):
+        read(text)
+    assert time.process_time() - began < 3

@@ -83,7 +83,7 @@ def load_bibliography(path: str | Path) -> tuple[Reference, ...]:
         if isinstance(block, DuplicateFieldKeyBlock):
             raise InputError(f"field given twice: {', '.join(sorted(block.duplicate_keys))}", path=path, line=line)
         raise InputError("not a BibTeX entry (unbalanced braces or a missing comma?)", path=path, line=line)
-    opened = len(re.findall(r"^\s*@\s*(?!comment|string|preamble)\w+\s*[{(]", text, flags=re.MULTILINE | re.IGNORECASE))
+    opened = len(re.findall(r"^[ \t]*@\s*(?!comment|string|preamble)\w+\s*[{(]", text, flags=re.MULTILINE | re.IGNORECASE))
     if opened != len(library.entries):
         raise InputError(f"{opened} entries begin but {len(library.entries)} can be read: an entry is not closed", path=path)
     references = tuple(_reference(entry, path) for entry in library.entries)
@@ -128,7 +128,7 @@ def _reference(entry: Entry, path: Path) -> Reference:
         key=entry.key,
         kind=entry.entry_type,
         title=_plain(fields["title"]),
-        authors=tuple(_plain(name) for name in re.split(r"\s+and\s+", fields["author"])),
+        authors=tuple(_plain(name) for name in " ".join(fields["author"].split()).split(" and ")),
         venue=_plain(fields.get("journal") or fields.get("booktitle") or fields.get("howpublished", "")),
         year=int(year) if year else None,
         pages=fields.get("pages", ""),
@@ -147,7 +147,7 @@ def _reference(entry: Entry, path: Path) -> Reference:
 
 
 def _plain(text: str) -> str:
-    return re.sub(r"\s+", " ", text.replace("{", "").replace("}", "").replace("\\&", "&")).strip()
+    return " ".join(text.replace("{", "").replace("}", "").replace("\\&", "&").split())
 
 
 def _refuse_twice(references: Iterable[Reference], path: Path) -> None:
@@ -187,8 +187,8 @@ def printed_names(text: str) -> tuple[str, ...]:
     Args:
         text: the list as printed.
     """
-    text = re.sub(r",?\s*et al\.?$", "", text.strip())
-    return tuple(part.strip() for part in re.split(r",\s*(?:and\s+)?|\s+and\s+", text) if part.strip())
+    text = re.sub(r",? ?et al\.?$", "", " ".join(text.split()))
+    return tuple(part.strip() for part in re.split(r", ?(?:and )?| and ", text) if part.strip())
 
 
 def frame(references: Iterable[Reference]) -> pd.DataFrame:

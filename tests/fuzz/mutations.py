@@ -192,12 +192,16 @@ def _words(content: bytes, random: Random, others: list[bytes]) -> bytes:
 
 
 def _packed(content: bytes, random: Random) -> bytes:
-    """A gzip file whose check sum holds, with what it holds damaged; `content` itself where it cannot be unpacked."""
-    try:
-        inside = gzip.decompress(content)
-    except (OSError, EOFError, zlib.error):
-        return content
+    """A gzip file whose check sum holds, with what it holds damaged."""
+    inside = gzip.decompress(content)
     return gzip.compress(once(inside, random, [inside]), 1, mtime=0)
+
+
+_NO_FORM_LEFT = (
+    ValueError, TypeError, LookupError, RecursionError, OSError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error,
+    struct.error,
+)  # fmt: skip
+"""What the parsers of a form raise at a file that earlier changes have damaged."""
 
 
 def structured(content: bytes, random: Random) -> bytes:
@@ -211,7 +215,7 @@ def structured(content: bytes, random: Random) -> bytes:
             return _json(content, random)
         if b"\0" in content[:4096]:
             return _words(content, random, [])
-    except (ValueError, TypeError, LookupError, RecursionError, zipfile.BadZipFile, struct.error, OSError, NotImplementedError):
+    except _NO_FORM_LEFT:
         return content
     return _lines(content, random)
 

@@ -55,9 +55,14 @@ class Directive:
     where: Tree
 
 
+LONGEST_NAMES = 1000  # characters of a list of factors
+
+
 def _factors(file: File, value: Any, problem: Problem, key: str, within: Tree) -> tuple[tuple[str, str, int], ...]:
     """`R=3 S=1`, `R3 S1`, `R=3,S=1`, or a list of such."""
     text = " ".join(map(str, value)) if isinstance(value, list) else str(value or "")
+    if len(text) > LONGEST_NAMES:  # the expressions below take the square of its length
+        raise file.error(f"expected factors such as `R=3 S=1`, not {len(text):,} characters", key, within)
     left = re.sub(r"([A-Za-z]+)\s*(<=|=)?\s*(\d+)(?![\d,]*\d)", "", text)
     if re.sub(r"[\s,]", "", left):
         raise file.error(f"expected factors such as `R=3 S=1`; imperfect factors are not modelled (got {text!r})", key, within)

@@ -198,7 +198,10 @@ def is_native(path: str | Path) -> bool:
     return isinstance(root, Tree) and bool(NATIVE & set(root))
 
 
+LONGEST_NAME = 1000  # characters of one with a range: the expression takes the square of its length
+
+
 def split_name(name: str) -> tuple[str, int]:
     """A component's name and how many a range makes of it: `PE[0..167]` is 168 of PE."""
-    found = re.fullmatch(r"(.*?)\s*\[\s*(\d{1,9})\s*\.\.\s*(\d{1,9})\s*\]", name)
+    found = re.fullmatch(r"(.*?)\s*\[\s*(\d{1,9})\s*\.\.\s*(\d{1,9})\s*\]", name) if len(name) <= LONGEST_NAME else None
     return (name, 1) if found is None else (found[1], int(found[3]) - int(found[2]) + 1)
