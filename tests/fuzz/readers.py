@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import gzip
 import io
 import pickle
@@ -207,6 +208,7 @@ def commands() -> dict[str, Reader]:
                     finally:
                         for left in folder.iterdir():
                             shutil.rmtree(left) if left.is_dir() else left.unlink()
+                        gc.collect()  # a command is its process's only one: what it leaves in cycles would otherwise add up
                     if status == 2:
                         raise InputError(told(wrong).replace(str(path), "FILE"))
                     if status not in (0, 1):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from analysis.__main__ import main
 from analysis.errors import InputError
 from analysis.workloads.graph import element_bits
+from analysis.workloads.hlo import bindings
 from analysis.workloads.hlo import child as hlo_child
 from analysis.workloads.hlo.cost import valid_positions
 from analysis.workloads.hlo.loops import linear_trips
@@ -216,3 +217,11 @@ def test_another_fault_of_the_parser_is_not_called_want_of_memory(tmp_path: Path
     path.touch()
     with pytest.raises(SystemError):
         hlo_child.answer(str(path), None, 0, 1 << 50)
+
+
+def test_the_parser_s_own_want_of_memory_is_no_fault_of_the_program() -> None:
+    """Seen with 100 MiB for a program of sixty thousand products: "is not a StableHLO program: std::bad_alloc"."""
+    for told in (MemoryError(), RuntimeError("std::bad_alloc")):
+        with pytest.raises(MemoryError):
+            bindings._failure(told)
+    assert str(bindings._failure(RuntimeError("error: no bad_alloc"))) == "no bad_alloc"

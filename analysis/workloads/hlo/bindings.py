@@ -128,8 +128,15 @@ def _checked(match: re.Match[bytes]) -> bytes:
     return b'"%s"(%s) : (%s) -> ()' % (match.group(1), b", ".join(operands), b", ".join((kinds * len(operands))[: len(operands)]))
 
 
+def _raise_for_memory(error: Exception) -> None:
+    """Pass on that there is no memory left, which is no fault of the program: these bindings may tell it as any error."""
+    if isinstance(error, MemoryError) or str(error).strip() == "std::bad_alloc":
+        raise MemoryError from None
+
+
 def _failure(error: Exception) -> ParseFailed:
     text = str(error)
+    _raise_for_memory(error)
     diagnostics = getattr(error, "error_diagnostics", None) or []
     message, line = "", 0
     if diagnostics:
@@ -158,6 +165,7 @@ def parse(content: bytes, made: Any) -> Any:
         try:
             module = ir.Module.parse(content)
         except Exception as error:
+            _raise_for_memory(error)
             plainer = None if content.startswith(BYTECODE) else plain_text(content)
             if plainer is None:
                 raise _failure(error) from None
@@ -226,7 +234,8 @@ def simplify(module: Any, made: Any, content: bytes) -> bool:
             manager = passmanager.PassManager.parse(_steps(content))
             manager.enable_verifier(False)
             manager.run(module.operation)
-        except Exception:
+        except Exception as error:
+            _raise_for_memory(error)
             return False
         return True
 
@@ -238,7 +247,8 @@ def refine(module: Any, made: Any) -> bool:
             passmanager.PassManager.parse(
                 "builtin.module(stablehlo-refine-shapes,func.func(stablehlo-canonicalize-dynamism),stablehlo-refine-shapes)"
             ).run(module.operation)
-        except Exception:
+        except Exception as error:
+            _raise_for_memory(error)
             return False
         return True
 
