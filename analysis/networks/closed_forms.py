@@ -100,7 +100,7 @@ def case_arrays(cases: Sequence[CollectiveCase]) -> CaseArrays:
     )
 
 
-@inner(_nrt=False)
+@inner
 def message_cycles(aware, kind, nodes, distance, latency, speed, size):
     """Delay of a message to a node `distance` away: hops rounded down one by one where links store and forward, else all at once."""
     hops = 2 if kind == SWITCH else 1 if kind == FULLY_CONNECTED else min(distance, nodes - distance)
@@ -109,14 +109,14 @@ def message_cycles(aware, kind, nodes, distance, latency, speed, size):
     return np.int64(hops * latency + size / speed)
 
 
-@inner(_nrt=False)
+@inner
 def reduction_cycles(size, memory):
     """A write and two reads, each rounded down; the tool keeps the size in 32 bits."""
     wrapped = (size + 2147483648) % 4294967296 - 2147483648
     return 3 * np.int64(wrapped / memory) if wrapped > 0 else np.int64(0)
 
 
-@inner(_nrt=False)
+@inner
 def halving_doubling_cycles(aware, collective, kind, nodes, latency, speed, endpoint, memory, size):
     """One chunk by halving-doubling: halves outward while reducing, doubles back."""
     rounds = 0
@@ -138,7 +138,7 @@ def halving_doubling_cycles(aware, collective, kind, nodes, latency, speed, endp
     return total
 
 
-@inner(_nrt=False)
+@inner
 def phase_cycles(aware, collective, algorithm, kind, nodes, latency, speed, endpoint, memory, size):
     """One chunk alone through one phase; -1: no formula."""
     if algorithm == HALVING_DOUBLING:
@@ -167,7 +167,7 @@ def phase_cycles(aware, collective, algorithm, kind, nodes, latency, speed, endp
     return farthest + 2 * endpoint + (reduction if collective == REDUCE_SCATTER else 0)
 
 
-@inner(_nrt=False)
+@inner
 def chunking(collective, size, splits, npus):
     """(bytes of a chunk, chunks): a chunk is never smaller than one byte an NPU, except for an all-gather."""
     chunk = size // splits
@@ -176,7 +176,7 @@ def chunking(collective, size, splits, npus):
     return chunk, (size + chunk - 1) // chunk
 
 
-@inner(_nrt=False)
+@inner
 def ring_in_flight_cycles(collective, kind, nodes, latency, speed, endpoint, memory, chunk, chunks, flight):
     """Several chunks in flight on congestion-aware links, ring algorithm: each follows the one before by one serialisation.
 
@@ -193,7 +193,7 @@ def ring_in_flight_cycles(collective, kind, nodes, latency, speed, endpoint, mem
     return (chunks // flight + 1) * alone + (chunks % flight - 1) * serial
 
 
-@inner(_nrt=False)
+@inner
 def one_dimension_cycles(
     aware, collective, algorithm, kind, nodes, latency, speed, endpoint, memory, size, splits, active, queues, baseline, everyone
 ):
@@ -213,7 +213,7 @@ def one_dimension_cycles(
     return (fullest + limit - 1) // limit * alone
 
 
-@inner(_nrt=False)
+@inner
 def plan_dimensions(collective, baseline, dimensions, npus, order, step):
     """Phases of a chunk: fills the dimension and the collective of each, returns how many."""
     count = 0

@@ -47,7 +47,7 @@ class ReplayState(NamedTuple):
     first_row: np.ndarray
 
 
-@inner(_nrt=False)
+@inner
 def collective_duration(machine, arrays, work, row):
     """(cycles, wait after its last registered piece of work) of a collective node; -1: no formula, or links that others share."""
     collective, size, group = work.collective[row], work.bytes[row], work.group[row]
@@ -89,7 +89,7 @@ def collective_duration(machine, arrays, work, row):
     return cycles, wait
 
 
-@inner(_nrt=False)
+@inner
 def issue(machine, arrays, work, state, rank, now):
     """Try a rank's ready nodes in ascending order; returns False when only the full simulation can go on."""
     kept = 0

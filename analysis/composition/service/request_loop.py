@@ -26,7 +26,7 @@ together; `first_token_s` - `scheduled_s` less the profiled time of the step, wh
 """
 
 
-@inner(_nrt=False)
+@inner
 def _between(axis: Any, x: float) -> tuple[int, float]:
     low, high = 0, axis.size - 1
     while high - low > 1:
@@ -39,7 +39,7 @@ def _between(axis: Any, x: float) -> tuple[int, float]:
     return low, max(0.0, share)
 
 
-@inner(_nrt=False)
+@inner
 def attention_s(p: StepProfile, chunk: float, before: float, decodes: float, cached: float) -> float:
     """Attention of all layers, linear in each of the four."""
     i, a = _between(p.chunk_axis, chunk)
@@ -60,7 +60,7 @@ def attention_s(p: StepProfile, chunk: float, before: float, decodes: float, cac
     return total
 
 
-@inner(_nrt=False)
+@inner
 def _nearest(axis: Any, x: float) -> int:
     best = 0
     for i in range(axis.size):
@@ -69,7 +69,7 @@ def _nearest(axis: Any, x: float) -> int:
     return best
 
 
-@inner(_nrt=False)
+@inner
 def experts_s(p: StepProfile, tokens: float, experts: float, top_k: float, ranks: float) -> float:
     """Expert layers of one rank: uniform routing, 1 / ranks of the pairs and of the weights."""
     active = experts * (1 - (1 - top_k / experts) ** tokens) / ranks
@@ -80,7 +80,7 @@ def experts_s(p: StepProfile, tokens: float, experts: float, top_k: float, ranks
     return low * (1 - a) + high * a
 
 
-@inner(_nrt=False)
+@inner
 def step_s(p: StepProfile, chunk: Any, before: Any, decoding: Any, ends: int, shares: Any) -> float:
     """Time of one replica's step without its experts: members' tokens, tokens before them, whether they decode; shapes (members,)."""
     tokens, decodes, cached, tallest, shortest, most, prompts, seen = 0, 0, 0, 0, 1 << 60, 0, 0, 0.0
@@ -269,7 +269,7 @@ def run(
     return steps
 
 
-@inner(_nrt=False)
+@inner
 def _within(members: Any, count: int, i: int) -> bool:
     for k in range(count):  # noqa: SIM110 (numba)
         if members[k] == i:
@@ -277,7 +277,7 @@ def _within(members: Any, count: int, i: int) -> bool:
     return False
 
 
-@inner(_nrt=False)
+@inner
 def _remove(running: Any, size: int, i: int) -> None:
     k = 0
     while running[k] != i:
@@ -286,7 +286,7 @@ def _remove(running: Any, size: int, i: int) -> None:
         running[j] = running[j + 1]
 
 
-@inner(_nrt=False)
+@inner
 def _put(
     i: int,
     want: int,
