@@ -14,6 +14,7 @@ import yaml
 
 from analysis.paths import BOOK, BUILD, RESULTS, ROOT
 from analysis.publishing import plan
+from analysis.publishing.build import cores
 from analysis.tables import write_atomic
 
 
@@ -129,7 +130,7 @@ def _sphinx(builder: str, out: Path, trees: Path) -> tuple[list[str], int]:
             warningiserror=True,
             keep_going=True,
             freshenv=True,
-            jobs=1,
+            jobs=cores(),
         )
     lines = [line for line in warned.getvalue().splitlines() if "WARNING" in line or "ERROR" in line]
     clean = [line.replace(str(ROOT) + "/", "") for line in dict.fromkeys(lines)]

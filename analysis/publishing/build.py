@@ -51,6 +51,11 @@ def lock() -> TextIO:
     return handle
 
 
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def slowdown(ran: dict[str, dict[str, Any]], costs: dict[str, float], doubt_s: float = 20.0) -> float:
     """How much longer this run's notebooks take than was expected; `doubt_s` of the expectation count until there is more to go by.
 
@@ -177,7 +182,7 @@ def run(tier: str, only: list[str] | None = None, jobs: int | None = None) -> li
     wanted = _closure(books, only) if only else set(books)
     _forget_removed(books, tier)
     costs = known_costs(tier)
-    jobs = jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or os.cpu_count() or 1
+    jobs = jobs or cores()
     waiting = [name for name in books if name in wanted]
     weight = _weights(books, costs)
     settled: set[str] = set(books) - wanted

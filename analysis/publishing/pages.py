@@ -506,6 +506,13 @@ def _mathjax(app: Sphinx, config: Any) -> None:
     config.mathjax_path = "../_assets/tex-svg.js"
 
 
+def _parallel(app: Sphinx, config: Any) -> None:
+    """Say of two extensions that do not say so that pages may be read side by side: one works when all are read, one is for LaTeX."""
+    for name in ("sphinx_multitoc_numbering", "sphinx_jupyterbook_latex"):
+        if name in app.extensions:
+            app.extensions[name].parallel_read_safe = True
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the role, the directives and the clean-up with Sphinx."""
     visitors: dict[str, Any] = {"html": (_visit_screen_only, None), "latex": (_skip, None), "text": (_skip, None)}
@@ -517,6 +524,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("explorer", Explorer)
     app.add_js_file(None, body=Path(__file__).with_name("page.js").read_text(encoding="utf-8"), priority=100)
     app.connect("config-inited", _mathjax)
+    app.connect("config-inited", _parallel)
     app.connect("html-page-context", _drop_network, priority=900)
     app.connect("html-page-context", _mend)
     app.connect("build-finished", _write_assets)
