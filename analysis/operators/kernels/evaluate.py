@@ -166,7 +166,7 @@ def score(cells: list[Cell], folder: Path | None = None, seed: int = 0) -> pd.Da
         store.read(f"measured_{operator}", folder),
         store.read(f"pooled_{operator}", folder),
     )
-    carried = laws.read(folder)
+    carried, families = laws.read(folder), store.read_families(folder).get(operator, {})
     place = {cell.key: splits.bucket(cell.sizes) for cell in cells}
     each = max(200, 4 * BASELINE_ROWS // len(cells))
     base_rows = {cell.key: rng.permutation(np.flatnonzero(place[cell.key] > 1))[:each] for cell in cells}
@@ -207,12 +207,12 @@ def score(cells: list[Cell], folder: Path | None = None, seed: int = 0) -> pd.Da
             frame["nearest_s"] = nearest(cell, np.flatnonzero(place[cell.key] > 1), rows)
             frame["trees_s"] = boosted["none"](cell, rows)
             others = any(gpus.load(c.system).architecture != architecture for c in of_type)
-            hidden = pooled.get(f"{architecture}/{dtype}") or pooled.get(architecture)
+            hidden = pooled.get(f"{architecture}/{dtype}") or pooled.get(f"{architecture}/")
             if hidden and others:
                 got, model = fit.features(cell, rows, levels[architecture]), hidden
                 if operator in carried:
                     got = fit.lawful(cell, rows, got, carried[operator][architecture], levels[architecture])
-                frame["hidden_s"] = got.base_s * np.exp(trees.predict(model.forest, got.values))
+                frame["hidden_s"] = np.exp(fit.elsewhere(cell, rows, got, model.forest, families, architecture))
                 frame["hidden_log_sd"] = model.log_sd[np.digitize(got.base_s, model.edges)]
                 frame["hidden_roofline_s"] = roofline(cell, rows, shares[architecture])
                 frame["hidden_nearest_s"] = nearest_elsewhere(cell, rows, elsewhere[architecture], shares[architecture])

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.operators.kernels import gpus, laws, physics, splits, store, trees, work
+from analysis.operators.kernels import wheel as wheel_reader
 from analysis.operators.kernels.gpus import ARCHITECTURES
 from analysis.operators.kernels.physics import Features, Sustained
 from analysis.operators.kernels.splits import Cell
@@ -22,7 +23,7 @@ POOLED = {"trees": 100, "leaves": 15, "rate": 0.1, "minimum": 40}  # on a law
 POOLED_PLAIN = {"trees": 150, "leaves": 15, "rate": 0.08, "minimum": 40}  # on the first time of `physics`
 LAW_ROWS = 400  # of a cell and variant, to fit its law
 ROWS_OF_A_CELL = 30_000  # at most, drawn; fitting takes about 2 CPU-seconds a cell
-POOLED_ROWS_OF_A_CELL = {True: 1_000, False: 2_000}  # with a law, and without
+POOLED_ROWS_OF_A_CELL = 2_000  # half as many with a law, and where kernels are apart
 BINS = 4  # of the first time, in which intervals are set apart
 
 
@@ -126,6 +127,21 @@ def spread_elsewhere(residuals: list[tuple[Floats, Floats]], edges: Floats) -> F
     return out
 
 
+def families(apart: list[Cell]) -> store.Families:
+    """Which families of kernels each framework calls on each architecture, in its newest release: names alone, no time."""
+    newest: dict[tuple[str, str, str], tuple[int, ...]] = {}
+    out: store.Families = {}
+    for cell in apart:
+        architecture, order = gpus.load(cell.system).architecture, wheel_reader.version_order(cell.version)
+        of = out.setdefault(cell.framework, {}).setdefault(architecture, {})
+        for one in np.unique(cell.variant).tolist():
+            best = newest.setdefault((cell.framework, architecture, one), order)
+            if order >= best:
+                of[one] = sorted({cell.kernel, *(of.get(one, []) if order == best else [])})
+                newest[cell.framework, architecture, one] = order
+    return out
+
+
 def known(cells: list[Cell], rows: dict[str, NDArray[Any]], seen: dict[str, Features]) -> list[laws.Known]:
     """Parameters of the law of each cell and variant, on some rows of it."""
     out = []
@@ -154,18 +170,25 @@ def lawful(cell: Cell, rows: NDArray[Any], got: Features, law: laws.Transfer, su
     return Features(base, values, got.parts)
 
 
-def fit_pooled(cells: list[Cell], levels: dict[str, Sustained], seed: int = 0) -> tuple[dict[str, store.Fitted], dict[str, laws.Transfer]]:
+def fit_pooled(
+    cells: list[Cell], levels: dict[str, Sustained], seed: int = 0, apart: list[Cell] | None = None
+) -> tuple[dict[str, store.Fitted], dict[str, laws.Transfer]]:
     """A forest for each number type and architecture left out, and of all (`none/<type>`), on the law's time where there is a law.
 
-    Intervals come from the other architectures' residuals, each predicted with itself left out: with a law by `spread_elsewhere`, without
-    by their quantiles. Without a law the residuals are so wide that the quantiles hold the architectures too, and Student's quantile
-    on top of them covers 98 % (log of attempts).
+    Intervals come from the other architectures' residuals, each predicted with itself left out: with a law and for latent attention by
+    `spread_elsewhere`, else by their quantiles. Without a law the residuals are so wide that the quantiles hold the architectures too,
+    and Student's quantile on top of them covers 98 % (log of attempts).
+
+    Args:
+        apart: cells of single families of kernels and all releases, to fit on in place of `cells`; those are answered by the fastest.
     """
     rng, operator = np.random.default_rng(seed), cells[0].operator
     law = operator in laws.START
-    bucket = {cell.key: splits.bucket(cell.sizes) for cell in cells}
-    rows = {cell.key: rng.permutation(np.flatnonzero(bucket[cell.key] > 0))[: POOLED_ROWS_OF_A_CELL[law]] for cell in cells}
-    architecture = {cell.key: gpus.load(cell.system).architecture for cell in cells}
+    most = POOLED_ROWS_OF_A_CELL // (2 if law or apart else 1)
+    bucket = {cell.key: splits.bucket(cell.sizes) for cell in [*cells, *(apart or [])]}
+    rows = {key: rng.permutation(np.flatnonzero(place > 0))[:most] for key, place in bucket.items()}
+    architecture = {cell.key: gpus.load(cell.system).architecture for cell in [*cells, *(apart or [])]}
+    known_families = families(apart) if apart else {}
     types = sorted({cell.dtype for cell in cells})
     forests: dict[str, trees.Forest] = {}
     carried: dict[str, laws.Transfer] = {}
@@ -178,44 +201,65 @@ def fit_pooled(cells: list[Cell], levels: dict[str, Sustained], seed: int = 0) -
             seen = {cell.key: lawful(cell, rows[cell.key], seen[cell.key], carried[hidden], levels[hidden]) for cell in cells}
         for dtype in types:
             of_type = [cell for cell in cells if cell.dtype == dtype]
-            target = {cell.key: np.log(cell.seconds[rows[cell.key]] / seen[cell.key].base_s) for cell in of_type}
-            train = [cell.key for cell in of_type if architecture[cell.key] != hidden]
-            test = [cell.key for cell in of_type if architecture[cell.key] == hidden]
+            train = [cell for cell in apart or of_type if architecture[cell.key] != hidden]
+            test = [cell for cell in of_type if architecture[cell.key] == hidden]
             if not train:
                 continue
             members = {a: len({c.system for c in of_type if architecture[c.key] == a}) for a in ARCHITECTURES}
-            x, y = np.concatenate([seen[key].values for key in train]), np.concatenate([target[key] for key in train])
-            weight = np.concatenate([np.full(len(target[key]), 1 / np.sqrt(members[architecture[key]])) for key in train])
-            forest = trees.fit(x, y, weight=weight, **(POOLED if law else POOLED_PLAIN))  # type: ignore[arg-type]
+            x, y, weight = [], [], []
+            for cell in train:
+                got = seen.get(cell.key) or features(cell, rows[cell.key], levels[hidden])
+                got = physics.mark(got, operator, cell.kernel, gpus.load(cell.system)) if apart else got
+                x.append(got.values)
+                y.append(np.log(cell.seconds[rows[cell.key]] / got.base_s))
+                weight.append(np.full(len(got.base_s), 1 / np.sqrt(members[architecture[cell.key]])))
+            settings: dict[str, Any] = POOLED if law else POOLED_PLAIN
+            forest = trees.fit(np.concatenate(x), np.concatenate(y), weight=np.concatenate(weight), **settings)
             forests[f"{hidden}/{dtype}"] = forest
             if test:
-                values = np.concatenate([seen[key].values for key in test])
-                base, truth = np.concatenate([seen[key].base_s for key in test]), np.concatenate([target[key] for key in test])
-                residuals[dtype][hidden] = (base, truth - trees.predict(forest, values))
+                base = np.concatenate([seen[cell.key].base_s for cell in test])
+                truth = np.concatenate([np.log(cell.seconds[rows[cell.key]]) for cell in test])
+                answer = np.concatenate([elsewhere(c, rows[c.key], seen[c.key], forest, known_families, hidden) for c in test])
+                residuals[dtype][hidden] = (base, truth - answer)
     out = {}
     for key, forest in forests.items():
         hidden, dtype = key.split("/")
-        elsewhere = [found for a, found in residuals[dtype].items() if a != hidden] or list(residuals[dtype].values())
-        if elsewhere:
-            base, residual = (np.concatenate([one[i] for one in elsewhere]) for i in (0, 1))
+        others_ = [found for a, found in residuals[dtype].items() if a != hidden] or list(residuals[dtype].values())
+        if others_:
+            base, residual = (np.concatenate([one[i] for one in others_]) for i in (0, 1))
             edges = np.quantile(base, np.arange(1, BINS) / BINS)
-            sd = spread_elsewhere(elsewhere, edges) if law else spread(base, residual, edges)
+            sd = spread_elsewhere(others_, edges) if law or operator.startswith("latent") else spread(base, residual, edges)
         else:  # one architecture only: nothing says how far it carries
             edges, sd = np.array([1e-5, 1e-4, 1e-3]), np.full(BINS, 0.5)
         out[key] = store.Fitted(forest, edges, sd, np.zeros((2, 0)), "")
     return out, carried
 
 
+def elsewhere(cell: Cell, rows: NDArray[Any], got: Features, forest: trees.Forest, found: store.Families, hidden: str) -> Floats:
+    """Logarithm of the answer (s) of a pooled forest for some rows of a cell."""
+    gpu, variant, out = gpus.load(cell.system), cell.variant[rows], np.empty(len(rows))
+    for one in np.unique(variant) if found else [""]:
+        at = variant == one if found else np.ones(len(rows), dtype=bool)
+        part = Features(got.base_s[at], got.values[at], got.parts[:, at])
+        names = laws.called(found, cell.framework, gpu.architecture, str(one), hidden) if found else []
+        out[at] = np.log(part.base_s) + laws.fastest(cell.operator, part, forest, gpu, names)
+    return out
+
+
 def fit_all(wheel: Path, operators: tuple[str, ...] = tuple(splits.SIZES), folder: Path | None = None, pooled_only: bool = False) -> None:
-    """Fit every operator and write `measured_<operator>.npz`, `pooled_<operator>.npz` and `sustained.json`."""
-    gemm = list(splits.cells(wheel, "gemm"))
-    levels = {hidden: sustained_levels(gemm, hidden) for hidden in ("none", *ARCHITECTURES)}
-    store.write_sustained(levels, folder)
+    """Fit some operators and write `measured_<operator>.npz` and `pooled_<operator>.npz`; with GEMM `sustained.json`, which all use."""
+    gemm = list(splits.cells(wheel, "gemm")) if "gemm" in operators else []
+    if gemm:
+        store.write_sustained({hidden: sustained_levels(gemm, hidden) for hidden in ("none", *ARCHITECTURES)}, folder)
+    levels = store.read_sustained(folder)
     for operator in operators:
         began = time.process_time()
         found = gemm if operator == "gemm" else list(splits.cells(wheel, operator))
         print(operator, len(found), "cells", round(time.process_time() - began, 1), "CPU-s to read", file=sys.stderr, flush=True)
-        pooled, carried = fit_pooled(found, levels)
+        apart = list(splits.cells(wheel, operator, apart=True)) if operator in splits.APART else None
+        if apart:
+            store.write_families({operator: families(apart)}, folder)
+        pooled, carried = fit_pooled(found, levels, apart=apart)
         store.write(f"pooled_{operator}", pooled, folder)
         if carried:
             laws.write({operator: carried}, folder)
@@ -225,7 +269,5 @@ def fit_all(wheel: Path, operators: tuple[str, ...] = tuple(splits.SIZES), folde
 
 
 if __name__ == "__main__":
-    from analysis.operators.kernels import wheel as wheel_reader
-
     arguments = [a for a in sys.argv[1:] if a != "--pooled-only"]
     fit_all(wheel_reader.find(), tuple(arguments) or tuple(splits.SIZES), pooled_only="--pooled-only" in sys.argv)

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from analysis.operators.kernels import physics
+from analysis.operators.kernels import physics, trees
 from analysis.operators.kernels.gpus import Gpu
 from analysis.operators.kernels.physics import Features, Sustained
-from analysis.operators.kernels.store import FOLDER
+from analysis.operators.kernels.store import FOLDER, Families
 from analysis.operators.kernels.work import Floats
 from analysis.tables import write_atomic
 
@@ -30,6 +30,7 @@ USES = {  # what each parameter may depend on besides framework and type: launch
 }
 RIDGE = {"=": 0.3, "cell": 0.2, "gpu": 0.3}  # of one framework or type; of both together; of a property of the GPU
 LARGE = 1e9
+STAND_IN = {"trtllm_gen": "trtllm", "flash_attention_3": "flash_attention_2"}  # of the same makers, on other architectures
 
 
 class Known(NamedTuple):
@@ -121,6 +122,26 @@ def widen(got: Features, log_theta: Floats) -> Features:
     shares = np.log(np.maximum(got.parts * np.exp(log_theta)[:, None] / base, 1e-6))
     more: NDArray[np.int16] = np.rint(np.vstack([shares, np.log(base * 1e6)]).T * physics.SCALE).clip(-32000, 32000).astype(np.int16)
     return Features(base, np.concatenate([got.values, more], axis=1), got.parts)
+
+
+def called(found: Families, framework: str, architecture: str, variant: str, hidden: str) -> list[str]:
+    """The families of kernels that a framework calls; a family that only the hidden architecture has takes its stand-in.
+
+    On an architecture that it was not timed on they are those of Ampere (Volta, Turing) or Blackwell, for types that it was not timed
+    with all of the architecture's.
+    """
+    by = found[framework]
+    of = by.get(architecture) or by["ampere" if architecture in ("volta", "turing") else "blackwell"]
+    names = of.get(variant) or sorted({family for every in of.values() for family in every})
+    seen = {f for every in found.values() for a, of_a in every.items() if a != hidden for fs in of_a.values() for f in fs}
+    return sorted({name if name in seen else STAND_IN[name] for name in names})
+
+
+def fastest(operator: str, got: Features, forest: trees.Forest, gpu: Gpu, names: list[str]) -> Floats:
+    """Logarithm of the answer of a pooled forest over the first time: the fastest of the families called; with no names, the forest's."""
+    if not names:
+        return trees.predict(forest, got.values)
+    return np.min([trees.predict(forest, physics.mark(got, operator, name, gpu).values) for name in names], axis=0)
 
 
 def write(laws: dict[str, dict[str, Transfer]], folder: Path | None = None) -> None:

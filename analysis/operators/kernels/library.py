@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
 from analysis.hardware.devices import Device
-from analysis.operators.kernels import collectives, gpus, laws, physics, splits, store, trees, work
+from analysis.operators.kernels import collectives, gpus, laws, physics, splits, store, work
 from analysis.operators.kernels.collectives import COLLECTIVES
 from analysis.operators.kernels.gpus import Gpu
 from analysis.operators.kernels.latency import Latency
@@ -65,6 +65,11 @@ def _pooled(operator: str) -> dict[str, store.Fitted]:
 @cache
 def _laws() -> dict[str, dict[str, laws.Transfer]]:
     return laws.read()
+
+
+@cache
+def _families() -> dict[str, store.Families]:
+    return store.read_families()
 
 
 @cache
@@ -133,7 +138,7 @@ class Kernels:
             return None, "", "none", f"{operator} in {dtype} was measured on no other GPU; covered: {', '.join(sorted(known))}"
         frameworks = [f for f in wanted if any(key.split("/")[1:] == [f, dtype] for key in measured)] or list(wanted)
         pooled = _pooled(operator)
-        return pooled.get(f"{self._hidden}/{dtype}") or pooled.get(self._hidden), frameworks[0], "unmeasured gpu", ""
+        return pooled.get(f"{self._hidden}/{dtype}") or pooled.get(f"{self._hidden}/"), frameworks[0], "unmeasured gpu", ""
 
     def _answer(
         self,
@@ -143,6 +148,7 @@ class Kernels:
         sizes: tuple[ArrayLike, ...],
         build: Callable[[Any, str, Sustained], Features],
         hull: Callable[[Any], list[Floats]],
+        variant: str = "",
     ) -> Latency:
         arrays = np.broadcast_arrays(*[np.asarray(v, dtype=np.float64) for v in sizes])
         shape, flat = arrays[0].shape, tuple(a.ravel() for a in arrays)
@@ -162,7 +168,9 @@ class Kernels:
         got = build(safe, framework, levels)
         if not one_gpus and operator in _laws():
             got = laws.widen(got, _laws()[operator][self._hidden].log_theta(self.gpu, framework, cell_type, "", levels))
-        seconds = got.base_s * np.exp(trees.predict(fitted.forest, got.values))
+        families = {} if one_gpus else _families().get(operator, {})
+        names = laws.called(families, framework, self.gpu.architecture, variant, self._hidden) if families else []
+        seconds = got.base_s * np.exp(laws.fastest(operator, got, fitted.forest, self.gpu, names))
         log_sd = fitted.log_sd[np.digitize(got.base_s, fitted.edges)]
         if fitted.hull.shape[1]:
             logs = np.stack(hull(safe))
@@ -241,6 +249,7 @@ class Kernels:
             lambda z, f, s: physics.attention_prefill(
                 z[0], z[1], z[2], z[3], z[4], z[5], z[6], _window(z[7]), dtype, kv, f, self.gpu, s, causal=causal),
             lambda z: [np.log(z[i]) for i in (0, 1, 2, 3, 6)] + [np.full(len(z[0]), np.log(0.5))],
+            f"{dtype}/{kv}",
         )  # fmt: skip
 
     def attention_decode(
@@ -263,6 +272,7 @@ class Kernels:
             "attention_decode", "", "bf16", sizes,
             lambda z, f, s: physics.attention_decode(z[0], z[1], z[2], z[3], z[4], _window(z[5]), "bf16", kv, f, self.gpu, s),
             lambda z: [np.log(z[i]) for i in (0, 1, 2, 3)] + [np.log(np.maximum(z[4] - 1, 0.5)), np.full(len(z[0]), np.log(0.5))],
+            f"bf16/{kv}",
         )  # fmt: skip
 
     def latent_attention_prefill(

@@ -27,6 +27,7 @@ MEMORY_SHARE = 0.87  # of the data sheet's bandwidth that a long copy reaches (0
 SYNCHRONOUS = ("ampere", "ada", "blackwell workstation", "turing", "volta")  # the matrix unit is fed from registers, an instruction a warp
 FRAMEWORKS = ("sglang", "trtllm", "vllm")
 PLAIN = {"fp8_block": "fp8", "mxfp4": "nvfp4", "int8_wo": "bf16", "int4_wo": "bf16", "fp16": "bf16"}  # type at whose rate it multiplies
+FAMILIES = ("flash_attention_2", "flash_attention_3", "flashinfer", "triton", "trtllm", "trtllm_gen")  # of attention kernels
 WIDER = {"nvfp4": "fp8", "fp8": "bf16", "int8": "fp8"}
 
 
@@ -90,6 +91,13 @@ def _pack(base: Floats, columns: list[Floats | float], parts: list[Floats | floa
     for i, column in enumerate(columns):
         out[:, i] = np.clip(np.rint(np.asarray(column) * SCALE), -32000, 32000)
     return Features(base, out, np.stack([np.broadcast_to(part, (n,)) for part in parts]) if parts else np.empty((0, n)))
+
+
+def mark(got: Features, operator: str, family: str, gpu: Gpu) -> Features:
+    """The features, which family of kernels runs and, for prompts, the bandwidth of a multiprocessor: for pooled forests."""
+    sheet = [np.log(gpu.bandwidth_bytes_per_s / gpu.sms / 2e10)] if operator == "attention_prefill" else []
+    mine = np.rint(SCALE * np.array([float(family == f) for f in FAMILIES] + sheet)).astype(np.int16)
+    return got._replace(values=np.concatenate([got.values, np.broadcast_to(mine, (len(got.values), len(mine)))], axis=1))
 
 
 def cache_bandwidth(gpu: Gpu) -> float:

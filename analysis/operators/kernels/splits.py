@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.operators.kernels import wheel
+from analysis.operators.kernels import gpus, wheel
 from analysis.operators.kernels.gpus import SYSTEMS
 from analysis.operators.kernels.work import Floats
 
@@ -37,6 +38,7 @@ FILES = {
     "latent_decode": "generation_mla_perf.parquet",
     "moe": "moe_perf.parquet",
 }
+APART = ("attention_prefill", "attention_decode")  # pooled over families of kernels, which no framework has on every architecture
 NOT_THIS_OPERATOR = ("moe_torch_flow_nongated",)  # two matrices an expert instead of three
 COVERED = {
     "gemm": ("bf16", "fp8", "fp8_block", "nvfp4", "int8", "int8_wo", "int4_wo"),
@@ -49,8 +51,8 @@ class Cell:
     """Timings of one operator on one GPU by one framework: the fastest kernel it measured for each shape, newest version.
 
     Args:
-        types: number type of each row, shape (n,); kv_types and distribution likewise, where the operator has them.
-        sizes: by column of `SIZES`, shape (n,); seconds: shape (n,).
+        sizes: by column of `SIZES`, shape (n,); variant: number types or distribution of each row, shape (n,); seconds: shape (n,).
+        kernel: family of the one kernel that was timed; empty: the fastest of all.
     """
 
     operator: str
@@ -61,11 +63,24 @@ class Cell:
     sizes: dict[str, Floats]
     variant: NDArray[np.str_]
     seconds: Floats
+    kernel: str = ""
 
     @property
     def key(self) -> str:
-        """`system/framework/type`, the type empty where one model has them all."""
-        return f"{self.system}/{self.framework}/{self.dtype}"
+        """`system/framework/type`, the type empty where one model has them all; with version and family for a single kernel."""
+        return f"{self.system}/{self.framework}/{self.dtype}" + (f"/{self.version}/{self.kernel}" if self.kernel else "")
+
+
+def family(framework: str, source: str, architecture: str) -> str:
+    """Family of an attention kernel, one of `physics.FAMILIES`, by the name that the tables give it."""
+    name = source.lower()
+    if "triton" in name:
+        return "triton"
+    if "flash_att" in name or name == "fa3":
+        return "flash_attention_3" if architecture == "hopper" else "flash_attention_2"
+    if "trtllm" in name:
+        return "trtllm_gen"
+    return "trtllm" if framework == "trtllm" and "flashinfer" not in name else "flashinfer"
 
 
 def bucket(sizes: dict[str, Floats]) -> NDArray[np.int64]:
@@ -80,8 +95,12 @@ def bucket(sizes: dict[str, Floats]) -> NDArray[np.int64]:
     return (state % np.uint64(10)).astype(np.int64)
 
 
-def cells(path: Path, operator: str) -> Iterator[Cell]:
-    """The cells of one operator, in alphabetical order; rows without a positive time are dropped."""
+def cells(path: Path, operator: str, apart: bool = False) -> Iterator[Cell]:
+    """The cells of one operator, in alphabetical order; rows without a positive time are dropped.
+
+    Args:
+        apart: a cell for each release and family of kernels, in place of the fastest kernel of the newest release.
+    """
     sizes, kinds = list(SIZES[operator]), {"gemm": "gemm_dtype", "moe": "moe_dtype"}
     chosen = [t for t in wheel.tables(path) if t.file == FILES[operator] and t.system in SYSTEMS]
     for system, framework in sorted({(t.system, t.framework) for t in chosen}):
@@ -91,17 +110,27 @@ def cells(path: Path, operator: str) -> Iterator[Cell]:
         ):
             frames.append(wheel.read(path, table).assign(version=table.version, order=len(frames)))
         frame = pd.concat(frames, ignore_index=True)
-        frame = frame[(frame["latency"] > 0) & ~frame["kernel_source"].astype(str).isin(NOT_THIS_OPERATOR)]
+        frame = frame[(frame["latency"] > 0) & ~frame["kernel_source"].isin(NOT_THIS_OPERATOR)]
         if "window_size" in sizes:
             frame["window_size"] = (frame["window_size"] if "window_size" in frame else pd.Series(0, index=frame.index)).fillna(0)
         if operator in kinds:
-            types = frame[kinds[operator]].astype(str).replace(TYPES)
-            variant = frame["distribution"].astype(str) if operator == "moe" else pd.Series("", index=frame.index)
+            types = _names(frame[kinds[operator]])
+            variant = _names(frame["distribution"]) if operator == "moe" else pd.Series("", index=frame.index)
         else:
             first = next(c for c in ("attn_dtype", "mla_dtype") if c in frame)
             types = pd.Series("", index=frame.index)
-            variant = frame[first].astype(str).replace(TYPES) + "/" + frame["kv_cache_dtype"].astype(str).replace(TYPES)
+            variant = _names(frame[first]) + "/" + _names(frame["kv_cache_dtype"])
         frame = frame.assign(type_=types, variant=variant)
+        if apart:
+            architecture = gpus.load(system).architecture
+            frame["kernel"] = frame["kernel_source"].map(
+                {s: family(framework, str(s), architecture) for s in frame["kernel_source"].unique()}
+            )
+            for (version, kernel), part in frame.groupby(["version", "kernel"]):
+                best = part.groupby([*sizes, "variant"], as_index=False)["latency"].min()
+                if len(best) >= 300:
+                    yield _cell(operator, system, framework, str(version), "", best, str(kernel))
+            continue
         for dtype, part in frame.groupby("type_"):
             if operator in COVERED and dtype not in COVERED[operator]:
                 continue
@@ -113,7 +142,15 @@ def cells(path: Path, operator: str) -> Iterator[Cell]:
             best = part.groupby([*sizes, "variant"], as_index=False)["latency"].min()
             if len(best) < 300:
                 continue
-            yield Cell(
-                operator, system, framework, str(part["version"].iloc[-1]), str(dtype), {c: best[c].to_numpy(np.float64) for c in sizes},
-                best["variant"].to_numpy(str), best["latency"].to_numpy(np.float64) * 1e-3,
-            )  # fmt: skip
+            yield _cell(operator, system, framework, str(part["version"].iloc[-1]), str(dtype), best)
+
+
+def _names(column: pd.Series[str]) -> pd.Series[str]:
+    codes, values = pd.factorize(column, use_na_sentinel=False)
+    return pd.Series(np.array([TYPES.get(str(v), str(v)) for v in values], dtype=object)[codes], index=column.index)
+
+
+def _cell(operator: str, system: str, framework: str, version: str, dtype: str, best: Any, kernel: str = "") -> Cell:
+    sizes = {c: best[c].to_numpy(np.float64) for c in SIZES[operator]}
+    seconds = best["latency"].to_numpy(np.float64) * 1e-3
+    return Cell(operator, system, framework, version, dtype, sizes, best["variant"].to_numpy(str), seconds, kernel)

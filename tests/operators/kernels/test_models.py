@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.operators.kernels import evaluate, gpus, laws, splits, trees, wheel, work
+from analysis.operators.kernels import evaluate, fit, gpus, laws, physics, splits, trees, wheel, work
 from analysis.operators.kernels.library import KernelLibrary
 from analysis.operators.kernels.samples import recompute
 from analysis.paths import DATA
@@ -160,3 +160,46 @@ def test_units_of_the_tables():
     """Milliseconds are the rule; a table with columns in microseconds has its `latency` in microseconds too."""
     assert wheel.latency_columns(pd.DataFrame(columns=["latency"])) == [("latency", 1e-3)]
     assert wheel.latency_columns(pd.DataFrame(columns=["transmit_us", "latency"])) == [("transmit_us", 1e-6), ("latency", 1e-6)]
+
+
+def test_a_pooled_forest_answers_with_the_fastest_family_that_is_called():
+    """Oracle: two leaves by hand, split on the mark of one family; a family of the hidden architecture alone takes its stand-in."""
+    got = physics.Features(np.full(3, 1e-5), np.zeros((3, 2), dtype=np.int16), np.empty((0, 3)))
+    column = 2 + physics.FAMILIES.index("triton")
+    forest = trees.Forest(
+        np.array([column, 255, 255], dtype=np.uint8), np.array([512, 8192, -8192], dtype=np.int16), np.array([2, 0, 0], dtype=np.uint8),
+        np.array([0], dtype=np.int32), 0.5,
+    )  # fmt: skip
+    gpu = gpus.load("h100_sxm")
+    for names, expected in ((["triton"], -0.5), (["flashinfer"], 1.5), (["flashinfer", "triton"], -0.5)):
+        assert laws.fastest("attention_decode", got, forest, gpu, names) == pytest.approx(expected)
+    found = {"vllm": {"hopper": {"bf16/bf16": ["flash_attention_3"]}, "blackwell": {"bf16/bf16": ["triton"], "bf16/fp8": ["flashinfer"]}}}
+    assert laws.called(found, "vllm", "hopper", "bf16/bf16", "none") == ["flash_attention_3"]
+    assert laws.called(found, "vllm", "hopper", "bf16/bf16", "hopper") == ["flash_attention_2"]
+    assert laws.called(found, "vllm", "rubin", "fp8/fp8", "none") == ["flashinfer", "triton"]
+
+
+def test_kernels_of_attention_are_told_by_their_names():
+    """Source: names in the kernel tables of aiconfigurator-core 0.12.0, and what FlashAttention and FlashInfer call their kernels."""
+    named = {
+        ("vllm", "vllm_flash_attn_fa2", "ada"): "flash_attention_2",
+        ("vllm", "vllm_flash_attn_fa4", "hopper"): "flash_attention_3",
+        ("sglang", "fa3", "hopper"): "flash_attention_3",
+        ("sglang", "trtllm_mha", "blackwell"): "trtllm_gen",
+        ("trtllm", "torch_flow", "hopper"): "trtllm",
+        ("trtllm", "torch_flow_flashinfer", "blackwell"): "flashinfer",
+        ("vllm", "vllm_triton_attn", "ada"): "triton",
+    }
+    assert {key: splits.family(*key) for key in named} == named
+    assert set(named.values()) == set(physics.FAMILIES)
+
+
+def test_families_are_those_of_the_newest_release():
+    """Oracle: a release that calls another kernel takes the older one's place; two kernels of one release stand together."""
+
+    def cell(version, kernel, variant="bf16/bf16"):
+        sizes = {"batch_size": np.ones(2)}
+        return splits.Cell("attention_decode", "b200_sxm", "vllm", version, "", sizes, np.array([variant] * 2), np.ones(2), kernel)
+
+    found = fit.families([cell("0.24.0", "triton"), cell("0.9.0", "flashinfer"), cell("0.24.0", "trtllm_gen")])
+    assert found == {"vllm": {"blackwell": {"bf16/bf16": ["triton", "trtllm_gen"]}}}
