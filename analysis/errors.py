@@ -38,7 +38,7 @@ class InputError(ValueError):
         named = None if path is None else shown(str(path), 2 * LONGEST_VALUE)
         where = "" if named is None else named if line is None else f"{named}:{line}"
         told = shown(_QUOTED.sub(lambda found: shown(found[0], LONGEST_VALUE), message)) if len(message) > LONGEST_VALUE else shown(message)
-        super().__init__(": ".join(part for part in (where, shown(key, LONGEST_VALUE) if key else key, told) if part))
+        super().__init__(": ".join(part for part in (where, shown(str(key), LONGEST_VALUE) if key else key, told) if part))
 
 
 def together(errors: Sequence[InputError]) -> InputError:

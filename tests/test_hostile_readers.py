@@ -366,6 +366,13 @@ def test_measured_blocks_that_would_not_fit(tmp_path: Path) -> None:
         blocks.from_table(frame, "a", tmp_path)
 
 
+def test_measured_blocks_of_no_core(tmp_path: Path) -> None:
+    """An empty cell is a number to pandas, and became the key of the error."""
+    frame = pd.DataFrame({"arch": [np.nan], "iseq": ["i"], "cycles": 1.0, "sum_singletons": 1.0, "max_singletons": 1.0})
+    for core in dict.fromkeys(frame["arch"]):
+        assert refused(lambda core=core: blocks.from_table(frame, core, tmp_path), "nan: no such core")
+
+
 def test_an_infinite_figure_of_a_device() -> None:
     with pytest.raises(ValueError, match="must be finite"):
         Quantity(value=float("inf"), source="x", low=1.0, high=float("inf"))
