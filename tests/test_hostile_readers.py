@@ -366,6 +366,18 @@ def test_measured_blocks_that_would_not_fit(tmp_path: Path) -> None:
         blocks.from_table(frame, "a", tmp_path)
 
 
+@pytest.mark.parametrize("changed", ["N: 9223372036854775807", "stride: 4611686018427387904"])
+def test_a_layer_whose_counts_no_whole_number_holds(tmp_path: Path, changed: str) -> None:
+    """`map` searched the factors of N for more than twenty seconds, with counts that had overflowed."""
+    from analysis.accelerators.loopnest.layer import read_layer
+
+    path = tmp_path / "l.yaml"
+    path.write_text("{N: 1, C: 8, M: 16, P: 14, Q: 14, R: 3, S: 3, stride: 1}\n")
+    assert read_layer(path).macs == 8 * 16 * 14 * 14 * 9
+    path.write_text(path.read_text().replace(f"{changed.partition(':')[0]}: 1", changed, 1))
+    assert refused(lambda: read_layer(path), r"l\.yaml: .*at most 2\^53")
+
+
 def test_measured_blocks_of_no_core(tmp_path: Path) -> None:
     """An empty cell is a number to pandas, and became the key of the error."""
     frame = pd.DataFrame({"arch": [np.nan], "iseq": ["i"], "cycles": 1.0, "sum_singletons": 1.0, "max_singletons": 1.0})

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from analysis.accelerators.loopnest.problem import Problem, batched_matmul, convolution, depthwise, matmul
 from analysis.configs import Strict, read_yaml
+from analysis.errors import InputError
 
 Steps = int | tuple[int, int]
 
@@ -91,4 +92,8 @@ def read_layer(path: str | Path) -> Problem:
     Raises:
         InputError: with file, line and key.
     """
-    return read_yaml(path, Layer).problem()
+    layer = read_yaml(path, Layer)
+    try:
+        return layer.problem()
+    except InputError as error:
+        raise InputError(error.message, path=path, key=error.key) from None

@@ -7,6 +7,8 @@ from functools import cached_property
 
 from analysis.errors import InputError
 
+LARGEST = 2**53  # multiply-accumulates, or words of a tensor
+
 
 @dataclass(frozen=True)
 class Tensor:
@@ -71,6 +73,8 @@ class Problem:
                         raise InputError(f"coefficient of {dimension} must be at least 1 (got {coefficient})", key=tensor.name)
         if sum(t.read_write for t in self.tensors) != 1:
             raise InputError("exactly one tensor is accumulated into (read_write)", key=self.name)
+        if max(self.macs, *(tensor.size(self.sizes) for tensor in self.tensors)) > LARGEST:
+            raise InputError("expected at most 2^53 multiply-accumulates, and words in a tensor: beyond these counts are not exact")
 
     @cached_property
     def sizes(self) -> dict[str, int]:
