@@ -225,3 +225,11 @@ def test_the_parser_s_own_want_of_memory_is_no_fault_of_the_program() -> None:
         with pytest.raises(MemoryError):
             bindings._failure(told)
     assert str(bindings._failure(RuntimeError("error: no bad_alloc"))) == "no bad_alloc"
+
+
+@pytest.mark.parametrize("place", ["module", "function"])
+def test_a_name_that_is_not_utf8_is_told(place: str) -> None:
+    """Bytes of a name that a damaged bytecode held; as text an escape writes them."""
+    module, function = ('@"\\FF"', "@main") if place == "module" else ("@m", '@"\\FF"')
+    text = f"module {module} {{ func.func public {function}(%a: tensor<2xf32>) -> tensor<2xf32> {{ return %a : tensor<2xf32> }} }}"
+    assert hlo_child.read(text.encode(), None) == {"error": "holds a name that is not UTF-8 text", "line": 0}

@@ -48,6 +48,7 @@ def _read(content: bytes, entry: str | None) -> dict[str, Any]:
     made = bindings.context()
     try:
         module = bindings.parse(content, made)
+        name = bindings.module_name(module)
         chosen = Walker(module).entry(entry)
         walker, notes = _walk(module, chosen, content, made)
         if walker.is_dynamic:
@@ -60,9 +61,13 @@ def _read(content: bytes, entry: str | None) -> dict[str, Any]:
         return {"error": str(error), "line": 0}
     except RecursionError:
         return {"error": "nests its regions too deep", "line": 0}
+    except RuntimeError as error:
+        if "conversion error" not in str(error):
+            raise
+        return {"error": "holds a name that is not UTF-8 text", "line": 0}
     record = walker.record()
     record["notes"] += notes
-    record["name"] = bindings.module_name(walker.module)
+    record["name"] = name
     record["entry"] = chosen
     return record
 
