@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from analysis import attempts
-from analysis.paths import RESULTS
+from analysis.paths import DATA, RESULTS, ROOT
 from analysis.tables import read_csv
 
 # chosen rows whose result a notebook computes in every build: experiment -> its number there, in percent of what the log has
@@ -43,3 +43,17 @@ def test_what_was_chosen_is_what_the_build_gives(built_book: Path) -> None:
     chosen = log[log["chosen"]].set_index("experiment")
     for experiment, name in NUMBERS.items():
         assert 100 * chosen.loc[experiment, "test_value"] == pytest.approx(number(name), rel=1e-2), experiment
+
+
+def test_what_was_mended_has_its_test() -> None:
+    for row in read_csv(DATA / "evaluation" / "mended.csv", required=["input", "test"]).itertuples():
+        path, _, name = row.test.partition("::")
+        assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), row.input
+
+
+def test_disturbed_builds_lost_nothing_and_strange_places_gave_the_same_bytes() -> None:
+    faults = read_csv(DATA / "evaluation" / "faults.csv", required=["fault", "said", "lost", "same_after"], keep_default_na=False)
+    tried = faults[~faults.said.str.startswith("skipped")]
+    assert len(tried) >= 14 and set(tried.lost) == {"nothing"} and set(tried.same_after) == {"yes"}
+    places = read_csv(DATA / "evaluation" / "environments.csv", required=["environment", "different"], keep_default_na=False)
+    assert len(places) >= 6 and set(places.different.astype(str)) == {"0"}

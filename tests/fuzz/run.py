@@ -71,7 +71,9 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
         if isinstance(path, str | bytes) and isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC):
             wrong = "" if _inside(path) else f"outside: opens {os.fsdecode(path)!r} for writing"
     elif event in CHANGED:
-        paths = [each for each in arguments[:2] if isinstance(each, str | bytes | os.PathLike)]
+        paths = [os.fsdecode(each) for each in arguments[:2] if isinstance(each, str | bytes | os.PathLike)]
+        if event in ("os.remove", "os.rmdir") and isinstance(arguments[-1], int) and arguments[-1] >= 0:  # named within an open folder
+            paths = [os.path.join(os.readlink(f"/proc/self/fd/{arguments[-1]}"), each) for each in paths]
         wrong = "" if all(_inside(each) for each in paths) else f"outside: {event} {paths}"
     elif (event in STARTED and not _watched["starts"]) or event in REACHED:
         wrong = f"runs: {event} {str(arguments)[:200]}"

@@ -12,8 +12,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from analysis.errors import InputError
+from analysis.paths import DATA
+from analysis.tables import read_csv
 from tests.fuzz.mutations import mutated
-from tests.fuzz.readers import Reader, readers
+from tests.fuzz.readers import Reader, commands, readers
 from tests.fuzz.run import FAULTS, Bench, outcome
 
 EVERY = readers()
@@ -107,3 +109,13 @@ def test_the_output_folder_may_be_written(tmp_path: Path) -> None:
     reader = Reader([b"x"], lambda path: (out / "x").write_text("x"))
     assert outcome(reader, tmp_path / "x", out) == ("accepted", "")
     assert os.listdir(out) == ["x"]
+
+
+def test_the_recorded_fuzz_run_is_of_every_reader_and_left_no_fault() -> None:
+    """Issue 19: at least a million cases, no traceback, hang, file outside the output folder, nor code run from data."""
+    recorded = read_csv(DATA / "evaluation" / "fuzz.csv", required=["reader", "kind", "cases"])
+    assert set(recorded.reader[recorded.kind == "reader"]) == set(EVERY)
+    assert set(recorded.reader[recorded.kind == "command"]) == set(commands())
+    assert recorded.cases[recorded.kind == "reader"].sum() >= 1_000_000
+    assert (recorded.cases == recorded.accepted + recorded.refused).all()
+    assert not recorded[[f"{kind}s" if kind != "memory" else kind for kind in FAULTS]].to_numpy().any()

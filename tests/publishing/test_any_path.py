@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -45,3 +46,10 @@ def test_the_page_is_the_same_in_a_strange_place_without_a_home(copy: Path, tmp_
         assert done.returncode == 0, done.stdout + done.stderr
         pages.append((checkout / "data" / "results" / "drawn" / "drawn.ipynb").read_bytes())
     assert pages[0] == pages[1] and b"nonexistent" not in pages[0]
+
+
+@pytest.mark.skipif(not os.environ.get("STRANGE_PLACES"), reason="six builds take minutes: set STRANGE_PLACES=1")
+def test_a_part_of_the_book_has_the_same_bytes_in_strange_places() -> None:
+    from tests import environments
+
+    assert environments.main(["--notebooks", "10"]) == 0
