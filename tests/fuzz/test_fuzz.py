@@ -29,7 +29,9 @@ def test_valid_files_are_read(tmp_path: Path, name: str) -> None:
     reader = EVERY[name]
     accepted = 0
     for content in reader.bases:
-        path = tmp_path / reader.file
+        for folder in ("in", "out"):  # as a reader has them in `Bench`
+            (tmp_path / folder).mkdir(exist_ok=True)
+        path = tmp_path / "in" / reader.file
         path.write_bytes(content)
         try:
             reader.read(path)
