@@ -51,7 +51,7 @@ def tree(place: Path) -> Path:
     (place / "data").mkdir()
     (place / "notebooks").mkdir()
     (place / "notebooks" / "parameters.yaml").write_text("{}\n", encoding="utf-8")
-    table = 'run.table(pd.DataFrame({"x": [value] * 2000}), "t", {"x": "a value (1)"}, title="T")\nprint(run.out)'
+    table = 'run.table(pd.DataFrame({"x": [value] * 2000}), "t", title="T", columns={"x": "a value (1)"})\nprint(run.out)'
     write(place / "notebooks", "alpha", "value = 1.5", table)
     write(place / "notebooks", "beta", 'value = float(run.read("alpha", "t").x[0]) * 2', table)
     return place

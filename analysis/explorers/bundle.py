@@ -141,6 +141,7 @@ RETURNED = {
 """Modules of which the page has only what their functions return."""
 
 
+@cache
 def _returned(module: str) -> str:
     """Such a module for the page: its functions return what they return here."""
     from importlib import import_module
@@ -211,11 +212,20 @@ def page_files() -> dict[str, Any]:
     return found
 
 
+ROOTS = ("analysis.explorers.stand_ins.page", *(f"analysis.explorers.{name}" for name in NAMES))
+
+
+def sources() -> list[Path]:
+    """The files of this project that the script is made of: models' modules, and what they read."""
+    modules = {_file_of(name) for name in our_modules(ROOTS)} - {None}
+    read = [file for name, *_ in PAGE_FILES for file in (sorted((ROOT / name).glob("*.yaml")) if (ROOT / name).is_dir() else [ROOT / name])]
+    return sorted({*filter(None, modules), *read})
+
+
 @cache
 def script() -> str:
     """JavaScript that holds the part of Brython's library and the models that the explorers use."""
-    roots = ["analysis.explorers.stand_ins.page", *(f"analysis.explorers.{name}" for name in NAMES)]
-    ours = our_modules(roots)
+    ours = our_modules(ROOTS)
     if "analysis.configs" in ours or "analysis.paths" in ours:
         ours["analysis.explorers.page_data"] = [".py", f"FILES = {page_files()!r}\n", []]
     needed = {need for entry in ours.values() for need in entry[2]}

@@ -42,8 +42,13 @@ def place(names: list[str]) -> None:
         shutil.copy(results / f"{name}.ipynb", BOOK / "notebooks" / f"{name}.ipynb")
 
 
-def fingerprint(names: list[str]) -> str:
-    """Digest of everything the pages are made of."""
+def fingerprint(names: list[str], explored: list[Path]) -> str:
+    """Digest of everything the pages are made of.
+
+    Args:
+        names: the notebooks.
+        explored: what the explorers' script was made of.
+    """
     chapters = [
         path
         for path in sorted(BOOK.rglob("*"))
@@ -55,7 +60,9 @@ def fingerprint(names: list[str]) -> str:
         *sorted((ROOT / "bib").glob("*.bib")),
         *sorted((ROOT / "analysis" / "publishing").glob("*.py")),
         ROOT / "analysis" / "publishing" / "page.js",
+        package.GLOSSARY,
         *sorted((ROOT / "analysis" / "explorers").rglob("*.py")),
+        *explored,
     ]
     results = [path for name in names for path in (RESULTS / name / "manifest.json", RESULTS / name / f"{name}.ipynb")]
     total = hashlib.sha256()
@@ -75,11 +82,17 @@ def build(builder: str = "html", force: bool = False) -> bool:
     """
     names = list(plan.notebooks("book"))
     mark = BUILD / f"{builder}.stamp"
-    now = fingerprint(names)
     out = BUILD / builder
-    if not force and mark.exists() and (out / "index.html").exists() and json.loads(mark.read_text(encoding="utf-8"))["inputs"] == now:
-        return False
+    if not force and mark.exists() and (out / "index.html").exists():
+        before = json.loads(mark.read_text(encoding="utf-8"))
+        explored = [ROOT / name for name in before.get("explored", ())]
+        if all(path.exists() for path in explored) and before["inputs"] == fingerprint(names, explored):
+            return False
+    from analysis.explorers.bundle import sources
+
     began = time.monotonic()
+    explored = sources()
+    now = fingerprint(names, explored)
     mark.unlink(missing_ok=True)
     place(names)
     partial = BUILD / f"{builder}.partial"
@@ -99,7 +112,7 @@ def build(builder: str = "html", force: bool = False) -> bool:
         out.rename(old)
     partial.rename(out)
     shutil.rmtree(old, ignore_errors=True)
-    write_atomic(mark, json.dumps({"inputs": now}).encode())
+    write_atomic(mark, json.dumps({"inputs": now, "explored": [str(path.relative_to(ROOT)) for path in explored]}).encode())
     print(f"pages built in {time.monotonic() - began:.0f} s: {(out / 'index.html').relative_to(ROOT)}", flush=True)
     return True
 

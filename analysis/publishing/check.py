@@ -31,6 +31,17 @@ def missing_results() -> list[str]:
     ]
 
 
+def column_names() -> list[str]:
+    """Names of `data/columns.yaml` that no table has, and descriptions in notebooks that only repeat it, a line each."""
+    known, unused, lines = package.glossary(), set(package.glossary()), []
+    for path in sorted(RESULTS.glob("*/manifest.json")):
+        for table, about in json.loads(path.read_text(encoding="utf-8"))["tables"].items():
+            unused -= set(package.header(path.parent / f"{table}.csv"))
+            again = [column for column, words in about["columns"].items() if known.get(column) == words]
+            lines += [f"notebooks/{path.parent.name}.ipynb, table {table}: data/columns.yaml says the same of {column}" for column in again]
+    return lines + [f"data/columns.yaml, {column}: no table has this column" for column in sorted(unused)]
+
+
 def claims() -> list[str]:
     """Claims whose value or verdict is not the expected one, a line each."""
     from analysis.claims.check import check_all
@@ -55,6 +66,7 @@ def prose() -> list[str]:
 CHECKS: dict[str, Callable[[], list[str]]] = {
     "notebooks have run": missing_results,
     "results are as written": altered_results,
+    "names of columns": column_names,
     "data package": package.differences,
     "requirements": requirements,
     "prose": prose,

@@ -7,10 +7,11 @@ import fnmatch
 import gzip
 import hashlib
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, RootModel
 
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
@@ -18,7 +19,12 @@ from analysis.paths import DATA, RESULTS
 from analysis.tables import write_atomic
 
 PACKAGE = DATA / "datapackage.json"
+GLOSSARY = DATA / "columns.yaml"
 SKIPPED = ("results", "datasets")
+
+
+class Glossary(RootModel[dict[str, str]]):
+    """`data/columns.yaml`."""
 
 
 class Resource(Strict):
@@ -99,18 +105,41 @@ def inputs() -> list[dict[str, Any]]:
     return [described[name] for name in sorted(described)]
 
 
+@cache
+def glossary() -> dict[str, str]:
+    """Description of a column by its name, for the tables that the notebooks write."""
+    return read_yaml(GLOSSARY, Glossary).root
+
+
+def manifest(path: Path) -> dict[str, Any]:
+    """A notebook's `manifest.json`, with the glossary's words for the columns that it does not describe itself.
+
+    Raises:
+        InputError: on a column that neither describes.
+    """
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    for name, about in found["tables"].items():
+        known = glossary() | about["columns"]
+        there = header(path.parent / f"{name}.csv")
+        missing = [column for column in there if column not in known]
+        if missing:
+            raise InputError(f"columns of {name} that data/columns.yaml does not describe: {', '.join(missing)}", path=path)
+        about["columns"] = {column: known[column] for column in there}
+    return found
+
+
 def results() -> list[dict[str, Any]]:
     """Descriptions of what `make book` writes, from the notebooks' manifests."""
     found = []
     for path in sorted(RESULTS.glob("[!.]*/manifest.json")):
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-        notebook = manifest["notebook"]
-        for name, about in sorted(manifest["tables"].items()):
+        ran = manifest(path)
+        notebook = ran["notebook"]
+        for name, about in sorted(ran["tables"].items()):
             source = about["source"] or f"{about['kind']} by notebooks/{notebook}.ipynb"
-            there = header(path.parent / f"{name}.csv")
-            columns = {column: about["columns"].get(column, "") for column in there}
             found.append(
-                _resource(f"results/{notebook}/{name}.csv", about["title"], columns, source, "CC-BY-4.0", f"notebooks/{notebook}.ipynb")
+                _resource(
+                    f"results/{notebook}/{name}.csv", about["title"], about["columns"], source, "CC-BY-4.0", f"notebooks/{notebook}.ipynb"
+                )
             )
     return found
 

@@ -23,6 +23,7 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from analysis.claims.prose import QUOTATIONS, quotations
 from analysis.paths import BOOK, RESULTS, ROOT
+from analysis.publishing import package
 from analysis.tables import read_csv
 
 logger = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ def manifest(notebook: str) -> dict[str, Any] | None:
     if notebook == "costs":
         return {"numbers": _costs()}
     try:
-        return json.loads((RESULTS / notebook / "manifest.json").read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+        return package.manifest(RESULTS / notebook / "manifest.json")
     except FileNotFoundError:
         return None
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import matplotlib.pyplot as plt
@@ -22,12 +23,14 @@ from matplotlib.figure import Figure
 
 from analysis.errors import InputError
 from analysis.paths import DATA, RESULTS
+from analysis.publishing.package import glossary
 from analysis.publishing.theme import COLORS
 from analysis.tables import read_csv, to_csv_bytes, write_atomic
 
 Kind = Literal["computed", "measured", "recorded", "cited", "frozen"]
 KINDS = ("computed", "measured", "recorded", "cited", "frozen")
 NAME = re.compile(r"[a-z0-9_]+")
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -105,8 +108,9 @@ class Run:
         self,
         frame: pd.DataFrame,
         name: str,
-        columns: Mapping[str, str],
+        *,
         title: str,
+        columns: Mapping[str, str] = NOTHING,
         kind: Kind = "computed",
         source: str = "",
         latex: bool = False,
@@ -116,8 +120,9 @@ class Run:
         Args:
             frame: one observation a row.
             name: file name without ending.
-            columns: description of every column, its unit in parentheses.
             title: one line.
+            columns: description, its unit in parentheses, of columns that `data/columns.yaml` does not describe or that mean something
+                else here.
             kind: computed, measured, recorded, cited or frozen.
             source: where the numbers come from, if not from this notebook.
             latex: write a booktabs table beside it.
@@ -125,7 +130,7 @@ class Run:
         _check_name(name)
         if kind not in KINDS:
             raise InputError(f"kind must be one of {', '.join(KINDS)}", key=name)
-        undescribed = [column for column in frame.columns if column not in columns]
+        undescribed = [column for column in frame.columns if column not in columns and column not in glossary()]
         unknown = [column for column in columns if column not in frame.columns]
         if undescribed or unknown:
             raise InputError(f"columns without a description: {undescribed}; descriptions without a column: {unknown}", key=name)

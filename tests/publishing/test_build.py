@@ -17,7 +17,7 @@ from publishing.notebook_files import write
 
 pytestmark = pytest.mark.build
 
-TABLE = 'run.table(pd.DataFrame({{"x": [{value}]}}), "t", {{"x": "a value (1)"}}, title="T")'
+TABLE = 'run.table(pd.DataFrame({{"x": [{value}]}}), "t", title="T", columns={{"x": "a value (1)"}})'
 FIGURE = """
 from analysis.publishing import theme
 theme.apply()

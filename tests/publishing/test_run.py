@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from analysis.errors import InputError
-from analysis.publishing import theme
+from analysis.publishing import package, theme
 from analysis.publishing.run import Choose, Run
 from analysis.tables import read_csv
 
@@ -18,26 +18,33 @@ from analysis.tables import read_csv
 def test_a_table_is_described_and_reads_back(tmp_path: Path) -> None:
     run = Run("probe", out=str(tmp_path))
     frame = pd.DataFrame({"share": [0.1 + 0.2, 1e-300], "name": ["a_b", "50 %"]})
-    run.table(frame, "t", {"share": "share (1)", "name": "name"}, title="A 10 % table", latex=True)
+    run.table(frame, "t", title="A 10 % table", columns={"share": "part of the whole (1)"}, latex=True)
     assert read_csv(tmp_path / "t.csv").equals(frame), "floats round-trip"
     manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert manifest["tables"]["t"]["columns"]["share"] == "share (1)" and set(manifest["files"]) == {"t.csv", "t.tex"}
+    assert manifest["tables"]["t"]["columns"] == {"share": "part of the whole (1)"} and set(manifest["files"]) == {"t.csv", "t.tex"}
+    described = package.manifest(tmp_path / "manifest.json")["tables"]["t"]["columns"]
+    assert described == {"share": "part of the whole (1)", "name": package.glossary()["name"]}, "the notebook's words, or the glossary's"
     latex = (tmp_path / "t.tex").read_text()
     assert r"\toprule" in latex and r"a\_b" in latex and r"50 \%" in latex
 
 
 def test_refusals(tmp_path: Path) -> None:
     run = Run("probe", out=str(tmp_path))
-    frame = pd.DataFrame({"x": [1]})
+    frame = pd.DataFrame({"undescribed": [1]})
     with pytest.raises(InputError, match="without a description"):
-        run.table(frame, "t", {}, title="T")
+        run.table(frame, "t", title="T")
     with pytest.raises(InputError, match="descriptions without a column"):
-        run.table(frame, "t", {"x": "x", "y": "y"}, title="T")
+        run.table(frame, "t", title="T", columns={"undescribed": "x", "y": "y"})
     with pytest.raises(InputError, match="lower-case"):
-        run.table(frame, "T t", {"x": "x"}, title="T")
-    run.table(frame, "t", {"x": "x"}, title="T")
+        run.table(frame, "T t", title="T", columns={"undescribed": "x"})
+    run.table(frame, "t", title="T", columns={"undescribed": "x"})
     with pytest.raises(InputError, match="written twice"):
-        run.table(frame, "t", {"x": "x"}, title="T")
+        run.table(frame, "t", title="T", columns={"undescribed": "x"})
+    undescribed = json.loads((tmp_path / "manifest.json").read_text())
+    undescribed["tables"]["t"]["columns"] = {}
+    (tmp_path / "manifest.json").write_text(json.dumps(undescribed))
+    with pytest.raises(InputError, match="does not describe: undescribed"):
+        package.manifest(tmp_path / "manifest.json")
     run.number("n", 1)
     with pytest.raises(InputError, match="set twice"):
         run.number("n", 2)
