@@ -17,6 +17,7 @@ from tests import browsers
 ROOT = Path(__file__).resolve().parent.parent
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The tests that read the built book come first and stay with one worker, so that the other goes on while the book is built."""
     items.sort(key=lambda item: "built_book" not in getattr(item, "fixturenames", ()))
