@@ -76,6 +76,21 @@ def bytecode_operations_per_cpu_second() -> float:
     return _operations_per_cpu_second("bytecode")
 
 
+def operators_fused_per_s() -> float:
+    """Operators of the program a CPU-second that the study's fusion rule takes in, reading apart."""
+    from analysis.composition import study_fusion
+    from analysis.workloads.hlo import reader
+    from analysis.workloads.zoo import catalogue as zoo
+
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "step.mlir"
+        path.write_text(zoo.text(zoo.lower(WORKLOAD)))
+        module = reader.read(path)
+    start = time.process_time()
+    study_fusion.kernels(module)
+    return len(module.operators) / (time.process_time() - start)
+
+
 def benchmarks() -> list[Benchmark]:
     """The benchmarks of this subpackage, with their targets."""
     note = "Llama-2-7B training step, 32 blocks written out"
@@ -83,4 +98,5 @@ def benchmarks() -> list[Benchmark]:
         Benchmark("StableHLO: lowering", lowering_seconds, "CPU s", 5.0, "max", note),
         Benchmark("StableHLO: text read and costed", text_operations_per_cpu_second, "operations/CPU-s", 100_000, "min", note),
         Benchmark("StableHLO: bytecode read and costed", bytecode_operations_per_cpu_second, "operations/CPU-s", 100_000, "min", note),
+        Benchmark("operators fused", operators_fused_per_s, "operators/CPU-s", 20_000, "min", note),
     ]
