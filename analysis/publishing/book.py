@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 
 from analysis.paths import BOOK, BUILD, RESULTS, ROOT
-from analysis.publishing import plan
+from analysis.publishing import package, plan
 from analysis.publishing.build import cores
 from analysis.tables import write_atomic
 
