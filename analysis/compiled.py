@@ -9,6 +9,7 @@ calls (numba looks at one file's time), and two processes that miss the same fun
 from __future__ import annotations
 
 import fcntl
+import gc
 import hashlib
 import sys
 import time
@@ -26,6 +27,7 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.environment import lookup_environment
 from numba.core.registry import CPUDispatcher
+from numba.core.targetconfig import TargetConfig
 from numba.core.typed_passes import NativeLowering
 from numba.extending import overload
 from numba.np import arrayobj
@@ -45,6 +47,22 @@ def _raise_shapes_differ(given: Any, expected: Any) -> Any:
 
 # numba's own error spells both shapes out: forty functions for text, in every program that assigns to a slice, 40 % of its compilation.
 arrayobj.raise_with_shape_context = _shapes_differ
+
+
+_slow_equal = TargetConfig.__eq__
+
+
+def _equal(self: TargetConfig, other: object) -> Any:
+    return True if type(other) is type(self) and other._values == self._values else _slow_equal(self, other)
+
+
+def _hash(self: TargetConfig) -> int:
+    return hash(type(self))
+
+
+# numba asks this of two sets of options hundreds of thousands of times, and works every option out: a tenth of its compilation.
+TargetConfig.__eq__ = _equal  # type: ignore[method-assign]
+TargetConfig.__hash__ = _hash  # type: ignore[method-assign]
 
 
 class _NoSymbols:
@@ -230,11 +248,15 @@ class _Outer(CPUDispatcher):  # type: ignore[misc]
 
     def compile(self, sig: Any) -> Any:
         """Compile for a signature, or read it from the cache; a terminal is told what takes long."""
+        collecting = gc.isenabled()
+        gc.disable()  # millions of objects, none of them garbage before the end: looking for it takes a tenth of the time
         try:
             context: Any = self.targetctx
             with _libraries(context.codegen(), JITCodeLibrary):
                 return super().compile(sig)
         finally:
+            if collecting:
+                gc.enable()
             if isinstance(self._cache, _Cache):
                 self._cache.release()
 

@@ -173,6 +173,7 @@ def serve() -> None:
         importlib.import_module(name)
     _use_once()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)  # a notebook is short: what it leaves behind goes with its process
     running: dict[int, str] = {}
     reading = True
     while reading or running:
