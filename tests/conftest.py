@@ -72,4 +72,5 @@ def copy(tmp_path: Path) -> Path:
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "data").mkdir()
     (tmp_path / "notebooks" / "parameters.yaml").write_text("{}\n")
+    (tmp_path / "data" / "columns.yaml").write_text("{}\n")
     return tmp_path

@@ -6,7 +6,7 @@ import ast
 import html
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -109,11 +109,12 @@ def _file_of(module: str) -> Path | None:
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py") if path.with_suffix(".py").exists() else None
 
 
-def our_modules(roots: Iterable[str]) -> dict[str, list[Any]]:
+def our_modules(roots: Iterable[str], returned: Mapping[str, object] | None = None) -> dict[str, list[Any]]:
     """The modules of this project that some modules need, in the form of Brython's file system: ending, source, imports, package or not.
 
     Args:
         roots: module names.
+        returned: modules of which the page has only what their functions return; without it `RETURNED`.
     """
     found: dict[str, list[Any]] = {}
     waiting = list(roots)
@@ -122,7 +123,7 @@ def our_modules(roots: Iterable[str]) -> dict[str, list[Any]]:
         path = _file_of(module)
         if path is None or module in found:
             continue
-        source = _returned(module) if module in RETURNED else path.read_text(encoding="utf-8")
+        source = _returned(module) if module in (RETURNED if returned is None else returned) else path.read_text(encoding="utf-8")
         needs = imports(source)
         found[module] = [".py", source, needs] + ([1] if path.name == "__init__.py" or module == "numpy" else [])
         parents = [module.rsplit(".", k)[0] for k in range(1, module.count(".") + 1)]
@@ -217,9 +218,9 @@ ROOTS = ("analysis.explorers.stand_ins.page", *(f"analysis.explorers.{name}" for
 
 def sources() -> list[Path]:
     """The files of this project that the script is made of: models' modules, and what they read."""
-    modules = {_file_of(name) for name in our_modules(ROOTS)} - {None}
+    modules = {_file_of(name) for name in our_modules(ROOTS, returned={})}
     read = [file for name, *_ in PAGE_FILES for file in (sorted((ROOT / name).glob("*.yaml")) if (ROOT / name).is_dir() else [ROOT / name])]
-    return sorted({*filter(None, modules), *read})
+    return sorted({path for path in (*modules, *read) if path is not None and path.exists()})
 
 
 @cache
