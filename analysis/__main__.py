@@ -34,7 +34,6 @@ def example(name: str, into: str | None = None) -> int:
     """Print the small inputs of a command and the lines that use them, or copy them into a folder; returns the exit status.
 
     Args:
-        name: of the command.
         into: folder for copies, made if needed; a file that is there already is not touched.
     """
     files = sorted(path for path in (EXAMPLES / name).glob("*") if path.is_file() and path.name != RUN)

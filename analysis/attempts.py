@@ -29,21 +29,13 @@ COLUMNS = [
 
 
 def read(room: str | None = None) -> pd.DataFrame:
-    """Rows of the log, all or one room's.
-
-    Args:
-        room: part of the project: training, networks, serving, accelerators.
-    """
+    """Rows of the log, all or one room's."""
     frame = read_csv(PATH, required=COLUMNS)
     return frame if room is None else frame[frame["room"] == room].reset_index(drop=True)
 
 
 def record(rows: pd.DataFrame) -> None:
-    """Put rows into the log in place of those of the same room and experiment; the others stay.
-
-    Args:
-        rows: columns as `COLUMNS`.
-    """
+    """Put rows into the log in place of those of the same room and experiment; the others stay."""
     old = read_csv(PATH, required=COLUMNS) if PATH.exists() else pd.DataFrame(columns=COLUMNS)
     renewed = set(zip(rows["room"], rows["experiment"], strict=True))
     kept = old[[key not in renewed for key in zip(old["room"], old["experiment"], strict=True)]]

@@ -41,11 +41,7 @@ def checkable(function: Function) -> Function:
 
 
 def call(name: str, arguments: dict[str, Any]) -> Any:
-    """Call the checkable function `analysis.module:name` with keyword arguments of the types that it declares.
-
-    Raises:
-        InputError: not a function for checks, wrong arguments, or the function refuses them.
-    """
+    """Call the checkable function `analysis.module:name` with keyword arguments of the types that it declares."""
     if name.partition(":")[0] in MODULES:
         importlib.import_module(name.partition(":")[0])
     function = _REGISTERED.get(name)

@@ -73,13 +73,7 @@ def configuration(cls: type[Made]) -> type[Made]:
 
 
 def read_yaml_text(path: str | Path) -> tuple[Any, yaml.Node | None]:
-    """Parse a YAML file into plain objects and its node tree (which knows the line of every key).
-
-    Args:
-        path: the file.
-    Raises:
-        InputError: the file is missing, is not YAML, gives a key twice, or is beyond a limit of `analysis.documents`.
-    """
+    """Parse a YAML file into plain objects and its node tree (which knows the line of every key)."""
     node = parse_yaml(read_text(path), path)
     return construct(node, path), node
 
@@ -105,9 +99,6 @@ def _line_of(node: yaml.Node | None, location: tuple[int | str, ...]) -> int | N
 def read_yaml(path: str | Path, model: type[Model]) -> Model:
     """Read a YAML file into a pydantic model.
 
-    Args:
-        path: the file.
-        model: a pydantic model class, best derived from `Strict`.
     Raises:
         InputError: everything wrong, in one line: the first with file, line and key, then the others (at most `MOST_TOLD`).
     """

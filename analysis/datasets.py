@@ -36,8 +36,6 @@ def find(name: str) -> Path:
 
     Args:
         name: `<dataset>/<file>`, with or without `.csv` or `.csv.gz`: "neusight/bmm_nvidia".
-    Raises:
-        DatasetMissing: not found; says how to get it.
     """
     for folder in folders():
         for suffix in ("", ".csv.gz", ".csv"):
@@ -58,11 +56,5 @@ def available(name: str) -> bool:
 
 
 def load(name: str) -> pd.DataFrame:
-    """Read one table of a dataset.
-
-    Args:
-        name: as for `find`.
-    Raises:
-        DatasetMissing: not found.
-    """
+    """Read one table of a dataset."""
     return read_csv(find(name))

@@ -30,7 +30,6 @@ def read_bytes(path: str | Path, largest: int = LARGEST_BYTES) -> bytes:
     """The content of a regular file.
 
     Args:
-        path: the file.
         largest: size from which on it is refused (bytes).
     Raises:
         InputError: no such file, not a regular file (a device may never end), too large, or unreadable.
@@ -175,9 +174,6 @@ def _check(text: str, path: Path) -> None:
 def parse_yaml(text: str, path: str | Path) -> yaml.Node | None:
     """The node tree of a YAML document, `None` for an empty one.
 
-    Args:
-        text: of the document.
-        path: what an error names.
     Raises:
         InputError: not YAML, or beyond a limit: depth, values through aliases, length of a number, a key that is not a scalar.
     """

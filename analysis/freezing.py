@@ -46,7 +46,6 @@ class Freeze:
 
         Args:
             pieces: what gives the tables of each; a table without rows is not written.
-            only: names of the pieces to run; default all.
         """
         for name, piece in pieces.items():
             if (only is not None and name not in only) or name in self.done():
@@ -81,11 +80,7 @@ def digests(files: Mapping[str, Path]) -> dict[str, str]:
 
 
 def origin(inputs: Iterable[str]) -> pd.DataFrame:
-    """Commit, digests of the inputs, machine, Python and date, as rows of `what` and `value`.
-
-    Args:
-        inputs: dataset tables, as for `datasets.find`.
-    """
+    """Commit, digests of the inputs, machine, Python and date, as rows of `what` and `value`."""
     rows = {"commit": commit() or "unknown", "date": datetime.datetime.now(datetime.UTC).date().isoformat()}
     rows |= {"machine": f"{platform.machine()} {platform.system()}", "python": platform.python_version()}
     rows |= {f"sha256 of {name}": digest for name, digest in digests({name: datasets.find(name) for name in inputs}).items()}

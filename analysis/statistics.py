@@ -38,9 +38,6 @@ def _pair(truth: ArrayLike, predicted: ArrayLike, least: int = 1) -> tuple[Float
 def absolute_percentage_errors(truth: ArrayLike, predicted: ArrayLike) -> Floats:
     """Absolute percentage error of each value: 100 |y - y_hat| / |y|.
 
-    Args:
-        truth: measured values, shape (n,), none zero.
-        predicted: predictions, same shape and unit.
     Raises:
         ValueError: different lengths, no values, or a true value of zero.
     """
@@ -53,8 +50,6 @@ def absolute_percentage_errors(truth: ArrayLike, predicted: ArrayLike) -> Floats
 def mape(truth: ArrayLike, predicted: ArrayLike) -> float:
     """Mean absolute percentage error, in percent: (100/n) sum |(y - y_hat)/y|.
 
-    Args:
-        truth, predicted: shape (n,), same unit; no true value zero.
     Source: earlier survey draft, equation 4.
     """
     return float(absolute_percentage_errors(truth, predicted).mean())
@@ -135,11 +130,7 @@ def coefficient_of_variation(values: ArrayLike) -> float:
 
 
 def average_ranks(values: ArrayLike) -> Floats:
-    """Ranks from 1 (smallest) to n; equal values share the mean of their ranks.
-
-    Args:
-        values: shape (n,).
-    """
+    """Ranks from 1 (smallest) to n; equal values share the mean of their ranks."""
     x = np.asarray(values, dtype=float).ravel()
     _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
@@ -196,10 +187,6 @@ def top_k(truth: ArrayLike, predicted: ArrayLike, k: int) -> float:
 
     Items tied with the k-th true value all count as right. Where the prediction ties across the k-th place the
     share is the mean over all ways to break that tie. k = 1 is the best-configuration match.
-
-    Args:
-        truth, predicted: shape (n,), lower is better.
-        k: 1..n.
     """
     y, y_hat = _pair(truth, predicted)
     if not 1 <= k <= y.size:
@@ -253,7 +240,6 @@ def exact_permutation_test(
 
     Args:
         x, y: shape (n,), n from 3 to 10; ties allowed.
-        statistic: which correlation to permute.
         alternative: `two-sided` compares absolute values.
     Raises:
         ValueError: n out of range, or a constant side (no order is more extreme than another).
@@ -316,8 +302,6 @@ def fisher_exact(table: ArrayLike) -> FisherTest:
 
     Args:
         table: [[a, b], [c, d]], counts of successes and failures in two groups.
-    Raises:
-        ValueError: not a 2x2 table of counts.
     """
     counts = np.asarray(table)
     if counts.shape != (2, 2) or (counts < 0).any() or not np.array_equal(counts, np.floor(counts)) or counts.sum() == 0:
@@ -343,7 +327,6 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike, levels: int, weights: Liter
 
     Args:
         first, second: grades 0..levels-1, shape (n,).
-        levels: number of grades.
         weights: `linear` counts a disagreement by its distance in grades.
     """
     a, b = (np.asarray(v, dtype=int).ravel() for v in (first, second))
@@ -377,10 +360,8 @@ def bootstrap_interval(
 
     Args:
         statistic: takes the samples, gives one number; NaN where it is undefined (such resamples are counted, then left out).
-        samples: arrays of the same length n.
         level: coverage, 0..1.
         resamples: how many; None enumerates all n^n of them, so that no seed is needed (n at most 6).
-        seed: of the resampling.
     Raises:
         ValueError: unequal lengths, n too large to enumerate, or a statistic that is never defined.
     """
@@ -431,7 +412,6 @@ def cluster_bootstrap(
     Args:
         statistic: takes the samples (the rows of the clusters drawn, one after the other) and gives one number; NaN where undefined.
         clusters: what each observation shares with others (its device, source or program), shape (n,).
-        samples: arrays of shape (n,).
         level: coverage, 0..1.
         resamples: how many; seed: of the draws.
         together: the statistic takes `axis` as numpy's do, and clusters are of one observation: all resamples are worked out at once.

@@ -29,7 +29,6 @@ def sweep(
 
     Args:
         function: importable by name on every worker (not a lambda); its answer depends on the setting alone.
-        settings: what it is called with.
         scheduler: address of a dask scheduler; None: processes of this machine, ended afterwards.
         workers: processes on this machine; 0 runs all in this process; None: one a core. Not with `scheduler`.
         retries: how often a setting is run again when its function fails; a worker's death is retried apart from that.

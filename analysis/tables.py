@@ -32,9 +32,6 @@ def write_atomic(path: str | Path, content: bytes) -> Path:
 
     Args:
         path: destination; its folder is made if needed.
-        content: the bytes.
-    Raises:
-        InputError: it cannot be written.
     """
     with atomic(path) as stream:
         stream.write(content)
@@ -92,9 +89,6 @@ def _float(cell: object) -> float:
 def check_output(path: str | Path, *inputs: str | Path) -> None:
     """Tell before the work begins what would keep its result from being written at the end.
 
-    Args:
-        path: destination.
-        inputs: files that the work reads or writes besides.
     Raises:
         InputError: there is no such folder, it cannot be written into, something other than a file has that name, or it is one of `inputs`.
     """
@@ -129,12 +123,7 @@ def _is_formula(cell: object) -> bool:
 
 
 def write_csv(frame: pd.DataFrame, path: str | Path) -> Path:
-    """Write a table as CSV, atomically.
-
-    Args:
-        frame: the table; its index is dropped.
-        path: destination.
-    """
+    """Write a table as CSV, atomically."""
     return write_atomic(path, to_csv_bytes(frame))
 
 
@@ -167,10 +156,6 @@ def read_csv(path: str | Path, required: Sequence[str] = (), **options: Any) -> 
 
     Args:
         path: the file, plain or packed with gzip, whatever its name; unpacked it has at most `MOST_UNPACKED_BYTES`.
-        required: columns that must be there.
-        options: passed on to `pandas.read_csv`.
-    Raises:
-        InputError: missing file, unreadable CSV, or a missing column (named).
     """
     options.setdefault("index_col", False)
     try:

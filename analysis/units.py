@@ -40,8 +40,6 @@ def unit_factor(unit: str) -> tuple[str, float]:
         unit: prefix and symbol, case-sensitive (``GB/s``, ``TFLOP/s``, ``us``, ``Gbit/s``).
     Returns:
         (dimension, factor); the dimension is one of `DIMENSIONS`, its base unit FLOP/s, FLOP, bytes/s, bytes, Hz, W, J or s.
-    Raises:
-        ValueError: no such unit.
     """
     for symbol, (dimension, base, small, binary) in _SYMBOLS.items():
         if not unit.endswith(symbol):
@@ -62,12 +60,7 @@ def parse(text: str, dimension: str) -> float:
     """Reads a number with its unit: value = number x prefix x base.
 
     Args:
-        text: such as ``"312 TFLOP/s"``; the space is optional.
         dimension: the expected one of `DIMENSIONS`, or ``"1"`` for a plain number.
-    Returns:
-        The value in the dimension's base unit.
-    Raises:
-        ValueError: not a number, a unit missing or unknown, or a unit of another dimension.
     """
     match = _NUMBER.match(text) if len(text) <= LONGEST else None  # the expression takes the square of its length
     if not match:

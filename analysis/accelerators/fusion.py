@@ -120,10 +120,6 @@ def group(layers: Sequence[Layer], first: int, last: int) -> Group:
     l .. h of its own result needs l stride - padding .. h stride - padding + window - 1 of its input, and all rows of the second
     operand of a product. A group with one product and element-wise layers around it needs no weights on chip: it runs tile by tile.
     Whole, the buffer is the largest sum of tensors alive at a time.
-
-    Args:
-        layers: the network.
-        first, last: positions (index, both inside).
     """
     layers = tuple(layers)
     return _group(layers, _graph(layers), first, last)
@@ -187,20 +183,12 @@ def _sum(layers: Layers, groups: Sequence[Group]) -> Traffic:
 
 
 def layer_by_layer(layers: Sequence[Layer]) -> Traffic:
-    """Every layer on its own: reads its inputs and weights, writes its result.
-
-    Args:
-        layers: the network.
-    """
+    """Every layer on its own: reads its inputs and weights, writes its result."""
     return _sum(tuple(layers), [group(layers, i, i) for i in range(len(layers))])
 
 
 def with_epilogues(layers: Sequence[Layer]) -> Traffic:
-    """Element-wise layers run with the layer just before them if they read it, as compilers do; everything else on its own.
-
-    Args:
-        layers: the network.
-    """
+    """Element-wise layers run with the layer just before them if they read it, as compilers do; everything else on its own."""
     groups: list[Group] = []
     first = 0
     for i in range(1, len(layers) + 1):
@@ -215,11 +203,6 @@ def fused(layers: Sequence[Layer], buffer_words: float, longest: int = 24) -> Tr
     """The cut of the network into consecutive groups that moves the fewest words, with every group inside the buffer.
 
     best(j) = min over i of best(i) + traffic(i .. j-1), over the groups that fit: exact over all cuts with groups up to `longest`.
-
-    Args:
-        layers: the network.
-        buffer_words: on-chip buffer (words).
-        longest: layers in a group, at most (count).
     """
     layers = tuple(layers)
     best: list[int] = [0]

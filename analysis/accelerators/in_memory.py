@@ -66,13 +66,7 @@ def product(macro: Macro, m: int, n: int, k: int, input_bits: int = 1, weight_bi
     converted once a slice, however few of its rows hold a weight.
 
     Args:
-        macro: the array.
-        m: vectors (count). n, k: columns and rows of the matrix (count).
-        input_bits, weight_bits: widths (bits).
         datapath: whether what lies behind the converters counts.
-
-    Raises:
-        InputError: a size or width below one.
 
     Source: dataflow of Jia et al., IEEE JSSC 55 (2020), https://doi.org/10.1109/JSSC.2020.2987714.
     """

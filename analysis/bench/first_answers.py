@@ -22,7 +22,6 @@ def cpu_seconds(example: str, number: int) -> float:
     """CPU-seconds of one line of an example in a process of its own, with an empty folder for compiled code.
 
     Args:
-        example: folder of `examples/`.
         number: which line of its `commands.txt`; those before it are run first, uncounted, since it may read what they write.
     """
     with tempfile.TemporaryDirectory() as folder:

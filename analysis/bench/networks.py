@@ -44,7 +44,6 @@ def trace_milliseconds(events: bool, repeats: int = 20) -> float:
 
     Args:
         events: event by event, or with known durations (the answer is the same).
-        repeats: how often.
     """
     prepared = _gpt()
     replay = run_events if events else run_known

@@ -39,11 +39,7 @@ def subpackages() -> list[str]:
 
 
 def report(only: str | None = None) -> int:
-    """Run the benchmarks of all subpackages, or of one, print each figure and its target, return how many missed it.
-
-    Raises:
-        InputError: there are no benchmarks of that subpackage.
-    """
+    """Run the benchmarks of all subpackages, or of one, print each figure and its target, return how many missed it."""
     if only is not None and only not in subpackages():
         raise InputError(f"no benchmarks of {only!r}; there are: {', '.join(subpackages())}", key="room")
     missed = 0

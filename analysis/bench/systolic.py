@@ -14,8 +14,6 @@ def layers_per_cpu_second(quirks: Quirks, layers: int = 2_000_000, chunk: int = 
     """Layers answered a CPU-second: different shapes, arrays and dataflows, every count of every layer.
 
     Args:
-        quirks: SCALE-Sim's departures on or off.
-        layers: how many.
         chunk: layers a call, small enough for the cache.
     """
     generator = np.random.default_rng(0)

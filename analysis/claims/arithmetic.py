@@ -23,11 +23,7 @@ def _read(name: str) -> pd.DataFrame:
 
 
 def printed_table(name: str) -> pd.DataFrame:
-    """A table under `data/` by its path without ending, such as `claims/printed/survey_table5`.
-
-    Raises:
-        InputError: no such table.
-    """
+    """A table under `data/` by its path without ending, such as `claims/printed/survey_table5`."""
     return _read(name).copy()
 
 
@@ -196,14 +192,7 @@ def _tidy(value: float) -> float:
 
 @checkable
 def yaml_lines(file: TableName, section: str | None = None) -> int:
-    """Lines of a YAML file, or of one top-level section with its own line, without blank lines and comments.
-
-    Args:
-        file: path from the root of the repository.
-        section: the top-level key; default the whole file.
-    Raises:
-        InputError: no such file or section.
-    """
+    """Lines of a YAML file, or of one top-level section with its own line, without blank lines and comments."""
     path = ROOT / file
     if not is_file(path):
         raise InputError("no such file", path=file)

@@ -19,13 +19,6 @@ def lstm_parameters(inputs: int = 13, hidden: int = 256, layers: SmallCount = 2,
     """Parameters of the model: projection, LSTM with two biases a layer, a 64-wide two-way classifier and two one-number heads.
 
     A layer and direction has 4 h (n + h + 2); a bidirectional layer hands 2 h on to the next layer and to the heads.
-
-    Args:
-        inputs: features of an instruction.
-        hidden: h, per direction.
-        layers: stacked layers.
-        bidirectional: forward and backward.
-        projection: width of the linear layer in front.
     """
     directions = 2 if bidirectional else 1
     width = projection
@@ -118,7 +111,6 @@ def energy_ratio(mips: float | None = None, watts: float | None = None, tiles: i
     Args:
         mips: rate of the GPU; default Table 2's RTX 4090.
         watts: power of the GPU; default the board power looked up.
-        tiles: Neutrino's tiles.
     """
     mips = gpu_mips("RTX 4090") if mips is None else mips
     watts = float(cell(LOOK_UPS, {"id": "rtx4090_power_w"}, "value")) if watts is None else watts

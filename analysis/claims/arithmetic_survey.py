@@ -18,7 +18,6 @@ def score(tool: str, scheme: str, changes: dict[str, int] | None = None) -> floa
     """Composite score S = sum_i w_i d_i from the printed grades and weights.
 
     Args:
-        tool: row of Table 5.
         scheme: base, uniform or deployment.
         changes: grades to replace first, such as {"d2": 2}.
     """
@@ -162,7 +161,6 @@ def smallest_mean_error(hit_rate: float, band: float) -> float:
     """Least mean error that fits a hit rate: a share 1 - h is off by more than the band, so the mean is above (1 - h) * band.
 
     Args:
-        hit_rate: share of predictions within the band, 0 to 1.
         band: half width of the band (%).
     """
     return (1.0 - hit_rate) * band

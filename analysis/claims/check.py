@@ -82,14 +82,7 @@ def judge(claim: Claim, entry: tuple[Check, Path] | None, results: Results) -> O
 
 
 def check_all(results: str | Path, claims_folder: str | Path = DATA / "claims") -> list[Outcome]:
-    """The verdict on every claim of the ledger.
-
-    Args:
-        results: folder of results, one folder a notebook.
-        claims_folder: holds `ledger.csv` and `checks/*.yaml`.
-    Raises:
-        InputError: a bad ledger or check file, or a check for a claim that the ledger does not have.
-    """
+    """The verdict on every claim of the ledger."""
     claims_folder = Path(claims_folder)
     claims = read_ledger(claims_folder / "ledger.csv")
     checks = read_checks(claims_folder / "checks")

@@ -128,8 +128,6 @@ class CheckFile(RootModel[dict[str, Check]]):
 def read_checks(folder: str | Path) -> dict[str, tuple[Check, Path]]:
     """Read every `*.yaml` of a folder.
 
-    Args:
-        folder: `data/claims/checks`.
     Returns:
         claim identifier -> (check, the file it stands in).
     Raises:

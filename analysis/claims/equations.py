@@ -51,11 +51,6 @@ def message_passing_example() -> list[float]:
 
 @checkable
 def tiles_printed_over_right(waves: SmallCount, tiles: SmallCount) -> float:
-    """Equation 8: kernel time as printed, max over waves of the sum over tiles, over the right one, sum over waves of the max.
-
-    Args:
-        waves: waves of equal tiles.
-        tiles: tiles in a wave.
-    """
+    """Equation 8: kernel time as printed, max over waves of the sum over tiles, over the right one, sum over waves of the max."""
     times = [[1.0] * tiles for _ in range(waves)]
     return kernel_latency_as_printed(times) / kernel_latency(times)

@@ -60,11 +60,7 @@ class FindingOutcome:
 
 
 def read_findings(path: str | Path) -> dict[str, Finding]:
-    """Read the findings.
-
-    Raises:
-        InputError: no such file, or a finding with anything wrong.
-    """
+    """Read the findings."""
     return read_yaml(path, FindingsFile).root
 
 
@@ -85,12 +81,7 @@ def judge_finding(finding_id: str, finding: Finding, results: Results) -> Findin
 
 
 def judge_findings(results: str | Path, path: str | Path) -> list[FindingOutcome]:
-    """The outcome of every finding.
-
-    Args:
-        results: folder of results, one folder a notebook.
-        path: `data/claims/findings.yaml`.
-    """
+    """The outcome of every finding."""
     store = Results(Path(results))
     return [judge_finding(name, finding, store) for name, finding in read_findings(path).items()]
 

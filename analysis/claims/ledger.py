@@ -55,8 +55,6 @@ class Claim:
 def read_ledger(path: str | Path) -> dict[str, Claim]:
     """Read the ledger, one row a claim.
 
-    Args:
-        path: `data/claims/ledger.csv`.
     Raises:
         InputError: a missing column, an identifier given twice or empty, a document that is none of the five.
     """

@@ -44,9 +44,6 @@ def known_numbers(results: str | Path) -> dict[str, str]:
     """Printed form, without unit and thousands separators -> `notebook.key`, for every number that notebooks give to the prose.
 
     Quotations (kind cited) are left out: a document's own figure may stand in a sentence about it.
-
-    Args:
-        results: folder of results, one folder a notebook, each with `numbers.json`.
     """
     found: dict[str, str] = {}
     for path in sorted(Path(results).glob("*/numbers.json")):
@@ -91,12 +88,7 @@ def prose_lines(path: str | Path) -> Iterator[tuple[int, str]]:
 
 
 def typed_numbers(book: str | Path, results: str | Path) -> list[str]:
-    """Numbers typed into chapters although a results file gives them, a line each with the role to write instead.
-
-    Args:
-        book: folder of chapters (`*.md`).
-        results: folder of results.
-    """
+    """Numbers typed into chapters although a results file gives them, a line each with the role to write instead."""
     known = known_numbers(results)
     lines = []
     for path in sorted(Path(book).glob("*.md")):

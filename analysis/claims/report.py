@@ -11,13 +11,7 @@ from analysis.claims.ledger import DOCUMENTS
 
 
 def counts(frame: pd.DataFrame, by: str = "document", order: tuple[str, ...] = tuple(DOCUMENTS)) -> pd.DataFrame:
-    """Claims by verdict (rows) and by `by` (columns), with totals.
-
-    Args:
-        frame: table of `analysis.claims.check.to_frame`.
-        by: column to count by.
-        order: order of the columns.
-    """
+    """Claims by verdict (rows) and by `by` (columns), with totals."""
     table = pd.crosstab(frame["verdict"], frame[by]).reindex(index=list(VERDICTS), columns=list(order), fill_value=0)
     table["all"] = table.sum(axis=1)
     table.loc["all"] = table.sum(axis=0)
@@ -36,12 +30,7 @@ def contradicted(outcomes: list[Outcome]) -> list[str]:
 
 
 def report(outcomes: list[Outcome], everything: bool = True) -> str:
-    """The text of `claims check`: what is contradicted, counts by verdict and document, then every claim that is not as expected.
-
-    Args:
-        outcomes: of `analysis.claims.check.check_all`.
-        everything: list the contradicted claims too.
-    """
+    """The text of `claims check`: what is contradicted, counts by verdict and document, then every claim that is not as expected."""
     lines = [*contradicted(outcomes), ""] if everything else []
     lines += [counts(to_frame(outcomes)).to_string(index=False), ""]
     changed = [one for one in outcomes if one.problem]
@@ -55,11 +44,7 @@ def report(outcomes: list[Outcome], everything: bool = True) -> str:
 
 
 def report_findings(outcomes: list[FindingOutcome]) -> str:
-    """One line on our own findings, and one for each that is not as expected.
-
-    Args:
-        outcomes: of `analysis.claims.findings.judge_findings`.
-    """
+    """One line on our own findings, and one for each that is not as expected."""
     changed = [one for one in outcomes if one.problem]
     tally = ", ".join(f"{sum(one.outcome == name for one in outcomes)} {name}" for name in OUTCOMES)
     lines = [f"{len(outcomes)} findings of ours: {tally}" + ("" if changed else "; all as expected")]

@@ -32,11 +32,7 @@ class Requirement:
 
 
 def read_requirements(path: str | Path) -> list[Requirement]:
-    """Read the table of requirements, numbered 1, 2, 3, ...
-
-    Raises:
-        InputError: a missing column, a number out of order, or an unknown status.
-    """
+    """Read the table of requirements, numbered 1, 2, 3, ..."""
     frame = read_csv(path, required=COLUMNS, dtype=str, keep_default_na=False)
     items = []
     for index, row in enumerate(frame[list(COLUMNS)].itertuples(index=False), start=1):

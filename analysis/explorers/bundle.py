@@ -47,11 +47,7 @@ PAGE_FILES = (
 
 
 def encode(value: Any) -> Any:
-    """A validated object as JSON that names its classes; `stand_ins.files.decode` makes it again.
-
-    Args:
-        value: pydantic models, mappings, sequences and plain values.
-    """
+    """A validated object as JSON that names its classes; `stand_ins.files.decode` makes it again."""
     if isinstance(value, BaseModel):
         fields = {name: encode(getattr(value, name)) for name in type(value).model_fields if getattr(value, name) is not None}
         missing = {name: None for name in type(value).model_fields if getattr(value, name) is None}
@@ -64,11 +60,7 @@ def encode(value: Any) -> Any:
 
 
 def imports(source: str) -> list[str]:
-    """Modules that a source imports, at its top or inside functions.
-
-    Args:
-        source: Python.
-    """
+    """Modules that a source imports, at its top or inside functions."""
     found = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -86,7 +78,6 @@ def library_imports(source: str, name: str, package: bool) -> list[str]:
 
     Args:
         source: the file as Brython packs it, which indents by one space and may use newer syntax than CPython here.
-        name, package: the module's name, and whether it is a package.
     """
     found = []
     home = name.split(".") if package else name.split(".")[:-1]
@@ -113,7 +104,6 @@ def our_modules(roots: Iterable[str], returned: Mapping[str, object] | None = No
     """The modules of this project that some modules need, in the form of Brython's file system: ending, source, imports, package or not.
 
     Args:
-        roots: module names.
         returned: modules of which the page has only what their functions return; without it `RETURNED`.
     """
     found: dict[str, list[Any]] = {}
@@ -235,11 +225,7 @@ def script() -> str:
 
 
 def write(folder: Path) -> None:
-    """Write the interpreter and the models beside the pages.
-
-    Args:
-        folder: `_assets` of the pages.
-    """
+    """Write the interpreter and the models beside the pages."""
     (folder / "brython.js").write_bytes((files("brython") / "data" / "brython.js").read_bytes())
     (folder / "explorers.js").write_text(script(), encoding="utf-8")
 

@@ -49,11 +49,7 @@ def _setting(values: Mapping[str, Any]) -> Roofline:
 
 
 def steps_s(setting: Roofline, batches: Sequence[float], context: float) -> list[float]:
-    """Decode steps (s): linear operators, reads of the cached keys and values, the output layer and a fixed half millisecond.
-
-    Args:
-        setting: model and devices; batches: requests decoded together (count); context: tokens that each has cached.
-    """
+    """Decode steps (s): linear operators, reads of the cached keys and values, the output layer and a fixed half millisecond."""
     cached = context * setting.model.kv_bytes_per_token(setting.bytes_per_value) / setting.memory_bytes_per_s
     always = output_layer_s(setting) + setting.fixed_s
     linear = tokens_s(setting, np.asarray(batches, dtype=float))

@@ -98,11 +98,7 @@ class Device(Strict):
         return self
 
     def peak_flop_per_s(self, dtype: str) -> float:
-        """Dense peak for a data type (FLOP/s).
-
-        Raises:
-            InputError: the device has no such rate.
-        """
+        """Dense peak for a data type (FLOP/s)."""
         if dtype not in self.peak:
             raise InputError(f"{self.name} has no {dtype} rate; expected one of {', '.join(self.peak)}", key="dtype")
         return self.peak[dtype].value  # type: ignore[index]
@@ -226,11 +222,7 @@ def sources() -> dict[str, Source]:
 
 @cache
 def all_devices() -> dict[str, Device]:
-    """Every device of `data/hardware/devices/`, by name, in alphabetical order.
-
-    Raises:
-        InputError: a malformed file, a name given twice, or a source that `sources.yaml` lacks.
-    """
+    """Every device of `data/hardware/devices/`, by name, in alphabetical order."""
     found: dict[str, Device] = {}
     for path in sorted((DATA / "hardware" / "devices").glob("*.yaml")):
         for name, device in read_yaml(path, DeviceFile).devices.items():
@@ -260,13 +252,7 @@ def _plain(name: str) -> str:
 
 
 def load(name: str) -> Device:
-    """One device by name or alias; case, spaces, hyphens and the vendor's name do not matter.
-
-    Args:
-        name: such as ``"A100-SXM4-80GB"``, ``"NVIDIA A100-SXM4-80GB"`` or ``"H100"``.
-    Raises:
-        InputError: no such device; the message lists those there are.
-    """
+    """One device by name or alias; case, spaces, hyphens and the vendor's name do not matter."""
     device = _by_any_name().get(_plain(name))
     if device is None:
         raise InputError(f"no device {name!r}; expected one of {', '.join(all_devices())}", key="device")

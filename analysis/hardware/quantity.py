@@ -86,7 +86,6 @@ def with_default_source(raw: Any, source: str | None) -> Any:
 
     Args:
         raw: the value of one key: a string or number (short form), or a mapping with `value` (long form), or a mapping of such.
-        source: the source used where none is named.
     """
     if isinstance(raw, dict):
         if "value" in raw:

@@ -69,9 +69,6 @@ class DeviceTime(Generic[Number]):
 def attainable_flop_per_s(rates: Rates[float], intensity_flop_per_byte: float) -> float:
     """Attainable rate: P = min(peak, bandwidth * I).
 
-    Args:
-        rates: of the device.
-        intensity_flop_per_byte: arithmetic intensity I, operations for each byte moved.
     Source: earlier survey draft, section 2.1.1; Williams, Waterman and Patterson, CACM 2009.
     """
     if intensity_flop_per_byte < 0:

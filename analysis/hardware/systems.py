@@ -87,11 +87,7 @@ class SystemFile(Strict):
 
 @cache
 def all_systems() -> dict[str, System]:
-    """Every system of `data/hardware/systems.yaml`, by name.
-
-    Raises:
-        InputError: a malformed file, an unknown device, or a source that `sources.yaml` lacks.
-    """
+    """Every system of `data/hardware/systems.yaml`, by name."""
     path = DATA / "hardware" / "systems.yaml"
     found = read_yaml(path, SystemFile).systems
     for name, system in found.items():
@@ -103,11 +99,7 @@ def all_systems() -> dict[str, System]:
 
 
 def load(name: str) -> System:
-    """One system by name.
-
-    Raises:
-        InputError: no such system; the message lists those there are.
-    """
+    """One system by name."""
     systems = all_systems()
     if name not in systems:
         raise InputError(f"no system {name!r}; expected one of {', '.join(systems)}", key="system")

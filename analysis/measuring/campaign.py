@@ -93,8 +93,6 @@ def distinct(graph: Graph) -> dict[MeasuredOperator, int]:
 def noise(measurements: pd.DataFrame) -> dict[str, Any]:
     """How noisy the measurements were.
 
-    Args:
-        measurements: with `spread`, `control_arithmetic_s`, `control_copy_s`; at least one row.
     Returns:
         Median and 95th percentile of the rows' relative spread, and for each control kernel its median time and its drift: (95th - 5th
         percentile) / median over the whole campaign.
@@ -120,16 +118,7 @@ def measure_suite(
     say: Callable[[str], None] = lambda line: None,
     start: Callable[[MeasuredDevice, tuple[int, ...]], Session] = Session,
 ) -> Campaign:
-    """Measure every operator and model on every device; the devices take turns operator by operator, so that drift hits all alike.
-
-    Args:
-        suite: what to measure; suite_name: kept with the result.
-        devices: where; cores: the cores to use.
-        say: told about progress.
-        start: starts a device's process.
-    Raises:
-        InputError: a process stopped.
-    """
+    """Measure every operator and model on every device; the devices take turns operator by operator, so that drift hits all alike."""
     began, started_s = moment(), time.monotonic()
     measured: list[dict[str, Any]] = []
     unsupported: list[dict[str, Any]] = []
@@ -215,11 +204,7 @@ TABLES = ("operators", "measurements", "models", "nodes", "peaks", "unsupported"
 
 
 def check_folder(out: Path) -> None:
-    """Make the output folder before hours are spent.
-
-    Raises:
-        InputError: it is a file, or cannot be made or written.
-    """
+    """Make the output folder before hours are spent."""
     if out.exists() and not out.is_dir():
         raise InputError("is a file; expected a folder to write to", path=out, key="--out")
     try:
@@ -238,12 +223,7 @@ def _rounded(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def write(campaign: Campaign, out: Path) -> None:
-    """Write the tables as CSV, those with no row left out, and the facts as machine.json.
-
-    Args:
-        campaign: what was measured.
-        out: folder.
-    """
+    """Write the tables as CSV, those with no row left out, and the facts as machine.json."""
     for name in TABLES:
         frame, path = getattr(campaign, name), out / f"{name}.csv"
         path.unlink(missing_ok=True) if frame.empty else write_csv(_rounded(frame), path)

@@ -20,9 +20,6 @@ def first_difference(before: dict[str, Any], after: dict[str, Any]) -> tuple[str
 
     Compared are the kit's version, the machine (CPU, caches, governor, memory, GPU, system), every library's version, the time budget, and
     for each device that both have its cores and accelerator, then its control kernel.
-
-    Args:
-        before, after: facts as in machine.json.
     """
 
     def walk(name: str, left: Any, right: Any) -> tuple[str, str] | None:
@@ -59,12 +56,8 @@ def compare(before: Path, after: Path) -> pd.DataFrame:
 
     An operator counts as changed when the ranges between its 10th and 90th percentiles do not overlap.
 
-    Args:
-        before, after: folders that measure wrote.
     Returns:
         device, operators (count), ratio (geometric mean, 1), lowest, highest, faster, slower (changed operators, count).
-    Raises:
-        InputError: a folder is not the kit's, or the conditions differ (the first difference is named).
     """
     first, second = read(before), read(after)
     difference = first_difference(first.facts, second.facts)

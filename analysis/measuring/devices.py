@@ -41,9 +41,6 @@ class MeasuredDevice:
 
         JAX sizes its pool by the cores that the process may use when it starts, which pinning has cut down; the variables keep OpenBLAS,
         OpenMP and numba to the same number.
-
-        Args:
-            cores: the cores it is pinned to.
         """
         count = str(self.threads)
         threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "NPROC"), count)
@@ -56,11 +53,7 @@ class MeasuredDevice:
 
 
 def parse(name: str) -> MeasuredDevice:
-    """A device by its name.
-
-    Raises:
-        InputError: not of the form runtime-THREADSt-dtype or jax-gpu-dtype with a runtime and data type that there are.
-    """
+    """A device by its name."""
     expected = "expected jax-1t-fp32, jax-2t-bf16, onnxruntime-1t-fp32, numpy-2t-fp32, jax-gpu-tf32 or the like"
     parts = name.split("-")
     if len(parts) == 3 and parts[0] == "jax" and parts[1] == "gpu" and parts[2] in GPU_DTYPES:
@@ -82,11 +75,7 @@ def available_cores() -> tuple[int, ...]:
 
 
 def choose_cores(devices: list[MeasuredDevice], cores: tuple[int, ...] | None = None) -> tuple[int, ...]:
-    """The cores to measure on: as many as the widest device has threads; the last ones, since core 0 serves most interrupts.
-
-    Raises:
-        InputError: fewer cores than threads.
-    """
+    """The cores to measure on: as many as the widest device has threads; the last ones, since core 0 serves most interrupts."""
     usable = available_cores()
     if cores is not None and not set(cores) <= set(usable):
         raise InputError(f"cores {', '.join(map(str, cores))}: this process may use {', '.join(map(str, usable))}", key="--cores")
@@ -98,11 +87,7 @@ def choose_cores(devices: list[MeasuredDevice], cores: tuple[int, ...] | None = 
 
 
 def default_devices(gpu: bool | None = None) -> list[MeasuredDevice]:
-    """Every CPU runtime with one thread, and with two where there are two cores, and JAX's data types of a GPU where there is one.
-
-    Args:
-        gpu: whether JAX has one; looked up when None.
-    """
+    """Every CPU runtime with one thread, and with two where there are two cores, and JAX's data types of a GPU where there is one."""
     counts = [count for count in (1, 2) if count <= len(available_cores())]
     found = [MeasuredDevice(runtime, count, dtype) for count in counts for runtime, dtypes in RUNTIMES.items() for dtype in dtypes]
     found = [device for device in found if device.dtype == "fp32" or device.threads == 1]

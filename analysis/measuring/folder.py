@@ -31,11 +31,7 @@ class Measured:
 
 
 def read_facts(folder: Path) -> dict[str, Any]:
-    """machine.json of a folder.
-
-    Raises:
-        InputError: no such folder, no or malformed machine.json.
-    """
+    """machine.json of a folder."""
     path = folder / "machine.json"
     if not folder.is_dir():
         raise InputError("no such folder; expected one that measure wrote", path=folder)
@@ -56,11 +52,7 @@ def read_facts(folder: Path) -> dict[str, Any]:
 
 
 def read(folder: Path) -> Measured:
-    """A folder that the kit wrote.
-
-    Raises:
-        InputError: as `read_facts`, or a table without its columns.
-    """
+    """A folder that the kit wrote."""
     facts = read_facts(folder)
     if not (folder / "measurements.csv").exists() and (folder / "models.csv").exists():
         frame = read_csv(folder / "models.csv", required=["device", "model", *TIMING])
@@ -69,9 +61,5 @@ def read(folder: Path) -> Measured:
 
 
 def quiet(measurements: pd.DataFrame, widest: float = WIDEST_SPREAD) -> pd.DataFrame:
-    """The rows whose spread does not exceed a limit.
-
-    Args:
-        measurements: with `spread`; widest: limit (1).
-    """
+    """The rows whose spread does not exceed a limit."""
     return measurements[measurements["spread"] <= widest].reset_index(drop=True)

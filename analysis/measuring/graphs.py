@@ -49,7 +49,6 @@ def resnet50(side: int = 224, batch: int = 1) -> Graph:
 
     Args:
         side: height and width of the image, a multiple of 32.
-        batch: images.
     Source: He et al. 2016, Table 1; torchvision's resnet50 for the place of the stride.
     """
     build = _Builder()
@@ -92,9 +91,6 @@ def _attention(build: _Builder, name: str, q: str, k: str, v: str, tokens: int, 
 def bert_base(tokens: int = 128, layers: int = 12) -> Graph:
     """The encoder of BERT-base, batch 1, from embeddings to the last hidden states.
 
-    Args:
-        tokens: sequence length.
-        layers: encoder layers.
     Source: Devlin et al. 2019, section 3: 12 layers, hidden size 768, 12 heads, inner size 3072.
     """
     hidden, heads, inner = 768, 12, 3072
@@ -130,9 +126,6 @@ def bert_base(tokens: int = 128, layers: int = 12) -> Graph:
 def llama_layer(tokens: int = 128, hidden: int = 4096, heads: int = 32, inner: int = 11008) -> Graph:
     """One decoder layer of Llama-2-7B reading a prompt, batch 1.
 
-    Args:
-        tokens: prompt length.
-        hidden, heads, inner: sizes of the layer.
     Source: Touvron et al. 2023, Table 1; config.json of Llama-2-7B: hidden 4096, 32 heads, inner 11008.
     """
     build = _Builder()

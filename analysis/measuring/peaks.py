@@ -34,7 +34,6 @@ def prepare_peak(what: str, threads: int) -> CALLS:
     """Calls of the kernel.
 
     Args:
-        what: product, triad or copy.
         threads: of numba's pool; OpenBLAS's are set by the process's environment.
     """
     amount(what)

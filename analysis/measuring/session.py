@@ -44,14 +44,7 @@ class Session:
         self.facts: dict[str, str] = self._answer("starting")["ready"]
 
     def ask(self, request: dict[str, Any], what: str) -> dict[str, Any]:
-        """Send a request and wait for its answer.
-
-        Args:
-            request: as `analysis.measuring.worker` describes.
-            what: named in the error when the worker stops.
-        Raises:
-            InputError: the worker stopped or wrote nonsense.
-        """
+        """Send a request and wait for its answer."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(request) + "\n")

@@ -164,8 +164,6 @@ def suite(name: str) -> Suite:
 
     Args:
         name: quick, full, or composition: whole models, their operators alone, and an operator that does next to nothing.
-    Raises:
-        KeyError: another name.
     """
     return {
         "quick": lambda: Suite(quick_operators(), QUICK_MODELS, 0.03, limit_s=270),

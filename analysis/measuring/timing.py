@@ -43,12 +43,7 @@ class Timing:
 
 
 def summarise(samples_s: Sequence[float], calls: int = 1) -> Timing:
-    """Median, median absolute deviation and percentiles (linear interpolation) of samples.
-
-    Args:
-        samples_s: seconds a call, one or more, above zero.
-        calls: calls behind each sample.
-    """
+    """Median, median absolute deviation and percentiles (linear interpolation) of samples."""
     values = np.asarray(samples_s, float)
     if values.size == 0 or not np.all(values > 0):
         raise ValueError("expected at least one sample, all above zero")
@@ -71,9 +66,7 @@ def measure(
     keeps the clock's resolution out of the result. A tenth of the budget is warm-up and is thrown away.
 
     Args:
-        run: runs so many calls.
         budget_s: wall time for the samples (s); at least `least` samples are taken whatever they cost, at most `most`.
-        clock: seconds, monotonic.
     """
     run(1)
     started = clock()

@@ -21,8 +21,6 @@ def log_times(measurements: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         measurements: device, operator, median_s.
-    Raises:
-        InputError: no operator is common to all devices.
     """
     table = measurements.pivot(index="operator", columns="device", values="median_s").dropna().apply(np.log)
     if table.empty:
@@ -53,8 +51,6 @@ def ridge(sources: Floats, target: Floats, picked: Indices, extra: Floats | None
 
     Args:
         sources: operators x devices; target: operators; picked: indices of the samples; extra: operators x features, such as the kind.
-    Returns:
-        Predicted logarithms for all operators.
     """
     middle = sources.mean(axis=1)
     blocks = [sources - middle[:, None], (middle - middle.mean())[:, None], *([] if extra is None else [extra])]
@@ -83,9 +79,6 @@ METHODS: dict[str, Callable[[Floats, Floats, Indices, Floats], Floats]] = {
 def evaluate(table: pd.DataFrame, kinds: pd.Series, samples: int, seeds: int, seed: int = 0) -> pd.DataFrame:
     """Error on the operators that were not sampled, for each target device, method and draw.
 
-    Args:
-        table: as `log_times` gives; kinds: kind of each operator, by its name.
-        samples: operators measured on the target (count); seeds: draws (count); seed: of the first.
     Returns:
         target, method, draw, mape (1), spearman (1), worst (largest error, 1), operators (count).
     """

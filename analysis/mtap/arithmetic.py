@@ -29,7 +29,6 @@ def holes(dimension: str, holding: str) -> int:
     """Kinds of evidence without a level in a dimension, counted where their description holds a text.
 
     Args:
-        dimension: D1..D5.
         holding: text that the description must contain; validated compositions only, for D2.
     """
     part = read_rubric(DATA / "mtap" / "rubric.yaml").dimensions[dimension]
@@ -43,7 +42,6 @@ def thresholds(dimension: str, grade: int) -> list[float]:
 
     Args:
         dimension: D1..D5; for D4 the times of all grades are given.
-        grade: 0..3.
     """
     part = read_rubric(DATA / "mtap" / "rubric.yaml").dimensions[dimension]
     numbers: list[float] = []

@@ -195,11 +195,7 @@ DIMENSIONS = ("D1", "D2", "D3", "D4", "D5")
 
 
 def read_evidence(path: str | Path) -> Evidence:
-    """Read and check one evidence file.
-
-    Raises:
-        InputError: an unknown key, a missing source, an impossible value: with file, line and key.
-    """
+    """Read and check one evidence file."""
     return read_yaml(path, Evidence)
 
 
@@ -220,8 +216,6 @@ def facts(evidence: Evidence, dimension: str, instead: Mapping[str, Any] | None 
     """What the rubric may ask of one dimension: item name -> value, None where unknown.
 
     Args:
-        evidence: of one tool.
-        dimension: D1..D5.
         instead: values to put in the place of those in the file (the ends of ranges).
 
     Three facts are derived: `error_percent` counts only where the reported figure is an error (a hit rate or a correlation is
@@ -246,11 +240,7 @@ def evidence_files(folder: Path) -> list[Path]:
 
 
 def unknown_again(node: Any) -> Any:
-    """A dump of evidence in the form of its file: `unknown` where an item has no value.
-
-    Args:
-        node: what `model_dump(exclude_none=True)` gives.
-    """
+    """A dump of evidence in the form of its file: `unknown` where an item has no value."""
     if isinstance(node, Mapping):
         filled = {key: unknown_again(value) for key, value in node.items()}
         is_item = "source" in filled and not {"failure", "setting"} & set(filled)

@@ -66,12 +66,7 @@ def _choices(dimension: str, item: str) -> tuple[str, ...]:
 
 
 def bins(dimension: str, component: Component) -> dict[str, list[Bin]]:
-    """For each item asked for, the values that the component can tell apart.
-
-    Args:
-        dimension: D1..D5, to look up the choices of an item.
-        component: levels with conditions.
-    """
+    """For each item asked for, the values that the component can tell apart."""
     found: dict[str, list[Bin]] = {}
     for item in dict.fromkeys(str(leaf.item) for leaf in _leaves(component)):
         tests = [leaf for leaf in _leaves(component) if leaf.item == item]
@@ -145,13 +140,7 @@ def _overlaps(label: str, cells: list[tuple[Box, frozenset[int]]], values: Mappi
 
 
 def component_gaps(dimension: str, name: str, component: Component) -> list[Gap]:
-    """Holes, overlaps, unreachable levels, undefined grades and redundant clauses of one component.
-
-    Args:
-        dimension: D1..D5.
-        name: the component's name.
-        component: its levels.
-    """
+    """Holes, overlaps, unreachable levels, undefined grades and redundant clauses of one component."""
     values = bins(dimension, component)
     label = f"{dimension} {name}" if name.startswith("g_") and dimension == "D1" else dimension
     holes: set[Box] = set()
@@ -187,11 +176,7 @@ def component_gaps(dimension: str, name: str, component: Component) -> list[Gap]
 
 
 def unread_items(rubric: Rubric) -> list[Gap]:
-    """Sub-measures that the protocol asks for (sections 6.1) but that no level reads.
-
-    Args:
-        rubric: the whole rubric.
-    """
+    """Sub-measures that the protocol asks for (sections 6.1) but that no level reads."""
     gaps = []
     for name, dimension in rubric.dimensions.items():
         asked = {item for leaf in _all_leaves(dimension) for item in (str(leaf.item), *DERIVED.get(str(leaf.item), ()))}
@@ -209,11 +194,7 @@ def _all_leaves(dimension: Dimension) -> Iterator[Condition]:
 
 
 def rubric_gaps(rubric: Rubric) -> list[Gap]:
-    """All gaps of a rubric, dimension by dimension.
-
-    Args:
-        rubric: the whole rubric.
-    """
+    """All gaps of a rubric, dimension by dimension."""
     gaps = [
         gap
         for name, dimension in rubric.dimensions.items()

@@ -56,10 +56,6 @@ def grade_component(component: Component, known: Mapping[str, Any]) -> tuple[int
     Levels are asked in order (those marked first, then from High down); the first that holds gives the grade. Where none
     is known to hold, the lowest level that is not ruled out gives it, at most the grade for "no level": what is
     not shown does not raise a grade. Where all are ruled out, the print has no level and the reading stands.
-
-    Args:
-        component: levels and the grade where none applies.
-        known: item -> value, None for unknown.
     """
     open_levels = []
     for level in component.in_order():
@@ -76,12 +72,7 @@ def grade_component(component: Component, known: Mapping[str, Any]) -> tuple[int
 
 
 def grade_dimension(dimension: Dimension, known: Mapping[str, Any]) -> tuple[int, list[str]]:
-    """Least grade of the components, under the cap; and the reasons, the deciding ones first.
-
-    Args:
-        dimension: its components and cap.
-        known: item -> value, None for unknown.
-    """
+    """Least grade of the components, under the cap; and the reasons, the deciding ones first."""
     graded = [(name, *grade_component(component, known)) for name, component in dimension.components.items()]
     grade = min(g for _, g, _ in graded)
     many = len(graded) > 1
@@ -125,12 +116,7 @@ def _asked(dimension: Dimension) -> set[str]:
 
 
 def grade_tool(evidence: Evidence, rubric: Rubric) -> Assessment:
-    """Grade one tool on all five dimensions.
-
-    Args:
-        evidence: what is known about it.
-        rubric: how that becomes grades.
-    """
+    """Grade one tool on all five dimensions."""
     grades = []
     for name in DIMENSIONS:
         dimension, known = rubric.dimensions[name], facts(evidence, name)

@@ -58,10 +58,6 @@ def pairs(tool: str, root: Path = DATA) -> pd.DataFrame:
     corrected width where the sample's is wrong; ours with the GPU's architecture left out of every fit. Training tools: Megatron's
     steps. ASTRA-sim: all-reduce on eight H200.
 
-    Args:
-        tool: a key of `FILES`.
-        root: folder data.
-
     Returns:
         Columns `measured` and `predicted`, one row a case.
     """
@@ -92,12 +88,7 @@ def pairs(tool: str, root: Path = DATA) -> pd.DataFrame:
 
 
 def measure(rows: pd.DataFrame, source: str = "") -> Measured:
-    """Error and rank order of predictions.
-
-    Args:
-        rows: `measured` and `predicted`, both positive.
-        source: file they come from.
-    """
+    """Error and rank order of predictions."""
     error = 100 * np.abs(rows["predicted"].to_numpy(float) / rows["measured"].to_numpy(float) - 1)
     return Measured(
         error_percent=float(error.mean()),
@@ -118,7 +109,6 @@ def with_measured(evidence: Evidence, measured: Mapping[str, Measured]) -> Evide
     """The evidence with what measurements say: error, rank order, largest error, and that somebody other than the authors compared.
 
     Args:
-        evidence: of one tool.
         measured: by tool; a tool that is not there keeps its evidence.
     """
     found = measured.get(evidence.tool)

@@ -27,7 +27,6 @@ def random_outputs(features: Floats, rng: np.random.Generator) -> Floats:
 
     Args:
         features: (kernels, 4).
-        rng: draws the weights.
     Returns:
         (kernels, 3).
     Source: neusight/Model/mlp_wave.py and scripts/asplos/data/predictor/configs/MLP_WAVE_BMM.json of the tool.
@@ -47,7 +46,6 @@ def utilisation(outputs: Floats, waves: Floats) -> Floats:
 
     Args:
         outputs: (kernels, 3).
-        waves: waves of tiles (count).
     """
     return 1.0 / (1.0 + np.exp(-outputs[:, 2])) - 1.0 / (1.0 + np.exp(-outputs[:, 0])) / waves
 
@@ -58,7 +56,6 @@ def untrained_latency(kernels: pd.DataFrame, seed: int) -> Floats:
     Args:
         kernels: batch `B`, sizes `M`, `N` (summed over) and `K`, tile `tile_m`, `tile_k`, and the device's `Num_Sm`, `SingleFLOPs`
             (GFLOP/s), `Mem_Bw` (GB/s), `Dev_Mem` (GB), `L2Cache` (MB).
-        seed: of the weights.
     Source: neusight/Model/mlp_wave_mm.py of the tool.
     """
     k = {name: kernels[name].to_numpy(float) for name in kernels.columns if name not in ("device", "kernel")}
@@ -96,12 +93,7 @@ def sampled_kernels(measured: pd.DataFrame, devices: pd.DataFrame, number: int =
 
 
 def errors(kernels: pd.DataFrame, seeds: int = SEEDS) -> pd.DataFrame:
-    """Error of the untrained network, a row a GPU and one for all.
-
-    Args:
-        kernels: as `sampled_kernels` gives them.
-        seeds: draws of the weights (count).
-    """
+    """Error of the untrained network, a row a GPU and one for all."""
     measured_s = kernels["latency_ms"].to_numpy(float) / 1e3
     found = np.stack([100 * np.abs(untrained_latency(kernels[COLUMNS], seed) / measured_s - 1) for seed in range(seeds)])
     rows = []

@@ -63,14 +63,7 @@ def _with_component(rubric: Rubric, dimension: str, name: str, component: Compon
 
 
 def apply_reading(rubric: Rubric, reading: Reading) -> Rubric:
-    """The rubric under one other reading.
-
-    Args:
-        rubric: as in the file.
-        reading: what to change.
-    Raises:
-        InputError: it names a level that the rubric does not have.
-    """
+    """The rubric under one other reading."""
     for change in reading.replace:
         component = _component(rubric, change.dimension, change.component)
         hit = [level for level in component.levels if level.grade == change.grade and not level.first]
@@ -87,13 +80,7 @@ def apply_reading(rubric: Rubric, reading: Reading) -> Rubric:
 
 
 def vector_under(evidence: Evidence, rubric: Rubric, reading: Reading) -> tuple[int, ...]:
-    """Grades of one tool under one other reading.
-
-    Args:
-        evidence: of the tool.
-        rubric: as in the file.
-        reading: what to change.
-    """
+    """Grades of one tool under one other reading."""
     if reading.no_output_fails_all and evidence.D1.works.value is False:
         return (0, 0, 0, 0, 0)
     return grade_tool(evidence, apply_reading(rubric, reading)).vector

@@ -11,27 +11,14 @@ from analysis.mtap.scoring import composite
 
 
 def score_range(assessment: Assessment, weights: Weights, scheme: str) -> tuple[float, float, float]:
-    """Score of a scheme, and the least and the greatest within the ranges of the evidence.
-
-    Args:
-        assessment: graded tool.
-        weights: the schemes.
-        scheme: which one.
-    """
+    """Score of a scheme, and the least and the greatest within the ranges of the evidence."""
     exact = weights.exact(scheme)
     low, high = [g.low for g in assessment.grades], [g.high for g in assessment.grades]
     return float(composite(assessment.vector, exact)), float(composite(low, exact)), float(composite(high, exact))
 
 
 def report_text(evidence: Evidence, assessment: Assessment, rubric: Rubric, weights: Weights) -> str:
-    """The assessment as lines of text: grades with reasons, scores, failures, and what the file leaves open.
-
-    Args:
-        evidence: of the tool.
-        assessment: its grades.
-        rubric: for the names of the dimensions.
-        weights: the schemes.
-    """
+    """The assessment as lines of text: grades with reasons, scores, failures, and what the file leaves open."""
     lines = [f"{evidence.tool} {evidence.version} ({evidence.domain}), evaluated {evidence.evaluated}", ""]
     for g in assessment.grades:
         width = "" if g.low == g.high else f"  [{GRADES[g.low]} to {GRADES[g.high]} within the ranges given]"

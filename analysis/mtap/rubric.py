@@ -55,9 +55,6 @@ class Condition(Strict):
 def holds(condition: Condition, known: Mapping[str, Any]) -> Truth:
     """Whether a condition holds, by Kleene's three-valued logic: None where that depends on what is not known.
 
-    Args:
-        condition: the test.
-        known: item name -> value, None for unknown.
     Raises:
         KeyError: the condition asks for an item that the evidence has no field for.
     """
@@ -155,11 +152,7 @@ class Rubric(Strict):
 
 
 def read_rubric(path: str | Path) -> Rubric:
-    """Read and check a rubric.
-
-    Raises:
-        InputError: with file, line and key.
-    """
+    """Read and check a rubric."""
     return read_yaml(path, Rubric)
 
 

@@ -20,9 +20,6 @@ Vector = Sequence[int]
 def composite(grades: Vector, weights: Sequence[Fraction]) -> Fraction:
     """MTAP's composite score: S = sum_i w_i d_i, exactly.
 
-    Args:
-        grades: d_1..d_5, each 0..3.
-        weights: w_1..w_5, summing to one.
     Source: survey draft, section 6.
     """
     return sum((w * d for w, d in zip(weights, grades, strict=True)), Fraction(0))
@@ -47,14 +44,7 @@ def spread(scores: Mapping[str, Fraction], tools: Sequence[str]) -> Fraction:
 
 
 def without(weights: Sequence[Fraction], dropped: int) -> tuple[Fraction, ...]:
-    """Weights with one dimension left out and the others scaled to sum to one.
-
-    Args:
-        weights: w_1..w_5.
-        dropped: index 0..4 of the dimension left out.
-    Raises:
-        ValueError: that dimension carries all the weight.
-    """
+    """Weights with one dimension left out and the others scaled to sum to one."""
     rest = 1 - weights[dropped]
     if rest == 0:
         raise ValueError("the dimension left out carries all the weight")
@@ -66,7 +56,6 @@ def highest_attainable(cap: Mapping[str, int], weights: Sequence[Fraction]) -> F
 
     Args:
         cap: dimension -> highest grade it can get; others get 3.
-        weights: w_1..w_5.
     """
     return composite([cap.get(d, 3) for d in DIMENSIONS], weights)
 
@@ -120,10 +109,6 @@ def consistency(tool: str, uniform: float, deployment_heavy: float) -> Mapped:
     """What a printed pair of scores asks of the grades.
 
     The two schemes differ by 0.1 (d4 - d3) exactly, so a pair asks for d4 - d3 = 10 (S_dep - S_uni).
-
-    Args:
-        tool: its name.
-        uniform, deployment_heavy: the two printed scores.
     """
     u, d = Fraction(str(uniform)), Fraction(str(deployment_heavy))
     return Mapped(tool, u, d, 10 * (d - u))

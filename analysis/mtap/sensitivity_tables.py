@@ -141,11 +141,7 @@ FISHER_QUESTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...], str]] = {
 
 
 def fisher_table(tools: tuple[str, ...]) -> pd.DataFrame:
-    """Docker against success, with Fisher's exact p and the smallest p that so few tools can give.
-
-    Args:
-        tools: all tools evaluated.
-    """
+    """Docker against success, with Fisher's exact p and the smallest p that so few tools can give."""
     rows = []
     for question, (docker, success, says) in FISHER_QUESTIONS.items():
         inside = [sum(t in docker and (t in success) == good for t in tools) for good in (True, False)]

@@ -36,9 +36,6 @@ def cut(cell: Cell, normal: Sequence[Fraction | int]) -> tuple[list[Cell], list[
     x = (f_p q - f_q p) / (f_p - f_q), f the value of normal . w. Replacing q by x keeps the share f_p / (f_p - f_q) of the
     volume, replacing p by x the rest; repeat until no edge crosses.
 
-    Args:
-        cell: the simplex.
-        normal: coefficients, one a dimension.
     Returns:
         pieces where normal . w >= 0, and pieces where it is <= 0.
     """
@@ -64,11 +61,7 @@ def cut(cell: Cell, normal: Sequence[Fraction | int]) -> tuple[list[Cell], list[
 
 
 def share_ahead(first: Sequence[int], second: Sequence[int]) -> Fraction:
-    """Share of all weightings in which the first tool scores higher than the second.
-
-    Args:
-        first, second: grades of the two tools.
-    """
+    """Share of all weightings in which the first tool scores higher than the second."""
     difference = [a - b for a, b in zip(first, second, strict=True)]
     if not any(difference):
         return Fraction(0)
@@ -80,8 +73,6 @@ def order_shares(grades: Mapping[str, Sequence[int]]) -> dict[tuple[str, ...], F
 
     Tools with equal grades tie everywhere and stand as one entry joined by ` = `.
 
-    Args:
-        grades: tool -> d_1..d_n.
     Raises:
         ValueError: more than seven tools with different grades.
     """

@@ -54,10 +54,6 @@ def parse_case(row: Mapping[Any, str], *, path: str | Path | None = None, line: 
 
     Args:
         row: text of each column in `COLUMNS`, and of `npus` if given.
-        path: file, for the message.
-        line: line in it.
-    Raises:
-        InputError: a cell that is no number, or a value that cannot be.
     """
 
     def many(key: str, kind: type) -> tuple:
@@ -95,12 +91,6 @@ def answer_cases(frame: pd.DataFrame, path: str | Path | None = None) -> pd.Data
 
     A case outside the model has an empty `cycles_max` and its `reason`. A `cycles_max` that was there already (a recorded one) is kept
     as `cycles_max_given`.
-
-    Args:
-        frame: text columns as in `data/recorded/astra-sim/collectives.csv`.
-        path: the file they came from, for messages.
-    Raises:
-        InputError: a missing column, a cell that is no number, or a value that cannot be.
     """
     here = set(frame.columns)
     missing = [column for column in COLUMNS if not here & {column, RECORDED_AS.get(column, column)} and column not in DEFAULTS]

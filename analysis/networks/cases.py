@@ -84,15 +84,7 @@ class CollectiveCase:
 
 
 def check_network(network: Network, *, path: str | Path | None = None, line: int | None = None) -> None:
-    """Refuse values that cannot be.
-
-    Args:
-        network: what to check.
-        path: file it came from, for the message.
-        line: line in that file.
-    Raises:
-        InputError: names the key and what was expected.
-    """
+    """Refuse values that cannot be."""
 
     def refuse(key: str, message: str) -> None:
         raise InputError(message, path=path, line=line, key=key)
@@ -183,7 +175,6 @@ def machine_of(network: Network, algorithms: Mapping[str, tuple[str, ...]] | Non
     """The network as the compiled functions take it.
 
     Args:
-        network: a checked network.
         algorithms: algorithm of each dimension for single collectives, where they differ from the network's.
     """
     sizes = np.array(network.npus_per_dim, np.int64)

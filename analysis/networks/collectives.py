@@ -105,10 +105,6 @@ def closed_forms(cases: Sequence[CollectiveCase]) -> np.ndarray:
 def collective_cycles(case: CollectiveCase) -> CollectiveResult:
     """Cycles of one collective.
 
-    Args:
-        case: what is asked.
-    Raises:
-        InputError: a value that cannot be, or a case outside the model (the message says why).
     Source: data/recorded/astra-sim/SEMANTICS.md.
     """
     check_case(case)

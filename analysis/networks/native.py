@@ -64,10 +64,7 @@ def read_native(
     Args:
         network_path: the tool's network YAML (topology, npus_count, bandwidth in GiB/s, latency in ns; a list each).
         system_path: the tool's system JSON.
-        backend: which of the two analytical backends; the tool chooses it by which program is run.
         queues_per_dim: the tool's command-line option `num-queues-per-dim`.
-    Raises:
-        InputError: a missing or impossible value, with file and key.
     """
     network_path, system_path = Path(network_path), Path(system_path)
     shape, _ = read_yaml_text(network_path)

@@ -78,13 +78,7 @@ class NetworkFile(Strict):
 
 
 def read_network(path: str | Path) -> tuple[Network, float | None, dict[str, tuple[int, ...]]]:
-    """Read a network file: (network, roofline peak in TFLOPS or None, process groups).
-
-    Args:
-        path: the YAML file.
-    Raises:
-        InputError: an unknown or impossible key (with its line), or a groups file that is not there.
-    """
+    """Read a network file: (network, roofline peak in TFLOPS or None, process groups)."""
     path = Path(path)
     content = read_yaml(path, NetworkFile)
     network = content.network()

@@ -63,14 +63,9 @@ def prepare(
     """Check a trace and a network and lay them out.
 
     Args:
-        nodes: the trace (see `trace.read_nodes`).
         network: the network; its algorithms serve all collectives.
-        groups: ranks of each process group.
         peak_tflops: roofline peak (1e12 flop/s); None: compute nodes take their durations.
         algorithms: algorithms for single collectives, where they differ.
-        path: trace file, for messages.
-    Raises:
-        InputError: anything wrong with either, or a network outside the model.
     """
     check_network(network)
     named = {name: replace(network, algorithm_per_dim=given) for name, given in (algorithms or {}).items()}
@@ -170,12 +165,7 @@ def summarise(prepared: Prepared, answer: tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def replay(prepared: Prepared, path: str | Path | None = None) -> Replay:
-    """Replay a prepared trace.
-
-    Args:
-        prepared: from `prepare`.
-        path: trace file, for messages.
-    """
+    """Replay a prepared trace."""
     answer = run_known(prepared)
     if answer is not None:
         return summarise(prepared, answer, "known durations")

@@ -106,12 +106,7 @@ def _state(machine: SimulatedSystem, work: TraceNodes, room: dict[int, int]) -> 
 
 
 def simulate(machine: SimulatedSystem, work: TraceNodes) -> Run:
-    """Simulate all ranks to the end.
-
-    Args:
-        machine: network and system settings.
-        work: the nodes of all ranks.
-    """
+    """Simulate all ranks to the end."""
     wide = max(machine.npus, 8)
     active = machine.npus * machine.dimensions * machine.queues * machine.running_limit
     fan = wide if (machine.algorithm == DIRECT).any() else 2

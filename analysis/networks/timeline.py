@@ -43,14 +43,7 @@ def perfetto_bytes(timeline: pd.DataFrame) -> bytes:
 
 
 def gantt(axes: Axes, timeline: pd.DataFrame, ranks: list[int], colors: tuple[str, str]) -> None:
-    """Draw the timeline: for each rank a bar of compute and below it one of communication; time in milliseconds.
-
-    Args:
-        axes: where to draw.
-        timeline: table of a replay.
-        ranks: which ranks, top to bottom.
-        colors: of compute and of communication.
-    """
+    """Draw the timeline: for each rank a bar of compute and below it one of communication; time in milliseconds."""
     colours = dict(zip(("compute", "communication"), colors, strict=True))
     labels: list[str] = []
     for position, rank in enumerate(ranks):

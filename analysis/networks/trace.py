@@ -49,13 +49,7 @@ TYPES = ("COMP_NODE", "COMM_COLL_NODE", "COMM_SEND_NODE", "COMM_RECV_NODE", "MET
 
 
 def read_nodes(path: str | Path) -> list[Node]:
-    """Read a trace from a CSV of nodes.
-
-    Args:
-        path: the file.
-    Raises:
-        InputError: a missing column, a cell that is no whole number, a negative size, an unknown type.
-    """
+    """Read a trace from a CSV of nodes."""
     frame = read_csv(path, required=REQUIRED, dtype=str, keep_default_na=False)
     columns = {name: frame[name].tolist() if name in frame else [""] * len(frame) for name in (*REQUIRED, *OPTIONAL)}
     nodes: list[Node] = []
@@ -136,10 +130,6 @@ def read_groups(path: str | Path) -> dict[str, tuple[int, ...]]:
 def spread(nodes: Sequence[Node], npus: int, path: str | Path | None = None) -> list[Node]:
     """Nodes of all ranks, in order of rank and number; a trace of rank 0 alone stands for every rank (one program, many data).
 
-    Args:
-        nodes: the trace.
-        npus: how many ranks the network has.
-        path: file, for the message.
     Raises:
         InputError: ranks beyond the network, missing ranks, or a node given twice.
     """
@@ -198,11 +188,8 @@ def work_of(
     node without bytes and without a duration is skipped, as the tool does; one that has a duration keeps it.
 
     Args:
-        nodes: the trace.
         network: the network, whose memory bandwidth the roofline uses.
-        groups: ranks of each process group.
         peak_tflops: peak of the roofline (1e12 flop/s).
-        path: file, for messages.
     Raises:
         InputError: an unknown node, type or group, a cycle, a size of 0, a receive without its send.
     """

@@ -19,7 +19,6 @@ def features(operators: pd.DataFrame, kinds: Sequence[str]) -> Array:
 
     Args:
         operators: with `kind`, `flop`, `traffic_elements` and columns of dimensions (count), empty where a kind has none.
-        kinds: all kinds there are.
     """
     words = ("operator", "kind", "variant")
     numbers = operators.drop(columns=[c for c in words if c in operators]).fillna(0).to_numpy(float)
@@ -39,12 +38,7 @@ def learn(x: Array, seconds: Array, test: NDArray[np.bool_], strategy: str, size
     (standard deviation of the logarithm); `distance` those farthest from all measured in standardised features; `chance` any.
 
     Args:
-        x: features, one row an operator.
-        seconds: measured times (s).
-        test: operators held out.
         strategy: chance, doubt or distance.
-        sizes: numbers of measurements at which the error is taken, ascending (count).
-        seed: of the draw and the forest.
 
     Returns:
         One row a size: measured (count), median_error (1).
@@ -80,12 +74,7 @@ def learn(x: Array, seconds: Array, test: NDArray[np.bool_], strategy: str, size
 
 
 def halving(curve: pd.DataFrame, start: int) -> float:
-    """Measurements at which the error is half of the one at `start`, interpolated between sizes in logarithms; infinite where it never is.
-
-    Args:
-        curve: `measured`, `median_error`, by size.
-        start: a size of the curve (count).
-    """
+    """Measurements at which the error is half of the one at `start`, interpolated in logarithms of the sizes; infinite where it never is."""
     error = curve.set_index("measured")["median_error"]
     goal = float(error.loc[start]) / 2
     sizes, errors = error.index.to_numpy(float), error.to_numpy(float)

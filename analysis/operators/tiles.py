@@ -9,12 +9,7 @@ Waves = Sequence[Sequence[float]]
 
 
 def as_waves(tile_s: Sequence[float], slots: int) -> list[list[float]]:
-    """Deal tiles out in launch order, `slots` at a time.
-
-    Args:
-        tile_s: time of each tile.
-        slots: tiles that the device runs at once.
-    """
+    """Deal tiles out in launch order, `slots` at a time."""
     if slots < 1:
         raise ValueError("a device runs at least one tile at a time")
     return [list(tile_s[i : i + slots]) for i in range(0, len(tile_s), slots)]
@@ -33,8 +28,6 @@ def kernel_latency_as_printed(waves: Waves) -> float:
 
     It has tiles of one wave, which run side by side, wait for each other, and waves, which follow each other, overlap.
 
-    Args:
-        waves: tile times (s), one list a wave.
     Source: earlier survey draft, equation 8.
     """
     return max(sum(wave) for wave in _checked(waves))
@@ -51,13 +44,7 @@ def kernel_latency(waves: Waves) -> float:
 
 
 def uniform_kernel_latency(tile_s: float, tiles: int, slots: int) -> float:
-    """Equal tiles: T = ceil(tiles / slots) * tile time.
-
-    Args:
-        tile_s: time of one tile.
-        tiles: number of tiles.
-        slots: tiles that the device runs at once.
-    """
+    """Equal tiles: T = ceil(tiles / slots) * tile time."""
     if tiles < 1 or slots < 1:
         raise ValueError("expected at least one tile and one slot")
     return math.ceil(tiles / slots) * tile_s
@@ -67,10 +54,6 @@ def greedy_kernel_latency(tile_s: Sequence[float], slots: int) -> float:
     """No waves at all: each slot takes the next tile as soon as it is free; the time at which the last one ends.
 
     Never more than `kernel_latency` of the same tiles in the same order: a wave adds the wait for its slowest tile.
-
-    Args:
-        tile_s: time of each tile, in launch order.
-        slots: tiles that the device runs at once.
     """
     if slots < 1 or not tile_s:
         raise ValueError("expected at least one tile and one slot")

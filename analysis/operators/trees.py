@@ -36,13 +36,7 @@ class Trees:
     base: float
 
     def predict(self, features: Floats) -> Floats:
-        """Evaluate: base + sum over trees of the value of the leaf that a case falls into.
-
-        Args:
-            features: shape (n, d).
-        Returns:
-            shape (n,).
-        """
+        """Evaluate: base + sum over trees of the value of the leaf that a case falls into."""
         return _evaluate(
             np.ascontiguousarray(features, dtype=np.float64),
             self.first,

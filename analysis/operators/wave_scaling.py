@@ -36,10 +36,6 @@ def wave_scaling(compute_s: float, memory_s: float, source: Rates, target: Rates
 def split_by_roofline(latency_s: float, flop: float, bytes_moved: float, source: Rates) -> tuple[float, float]:
     """Split a measured latency into a compute and a memory part, in the ratio of the two roofline terms.
 
-    Args:
-        latency_s: measured on the source.
-        flop, bytes_moved: work of the kernel.
-        source: peak rates of the device it was measured on.
     Returns:
         compute part, memory part (s), which add up to the latency.
     """

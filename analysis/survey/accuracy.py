@@ -70,9 +70,6 @@ COLUMNS = (
 def load_statements(path: str | Path, tools: Iterable[str]) -> tuple[Statement, ...]:
     """Read the accuracy statements and check every row.
 
-    Args:
-        path: data/survey/accuracy.csv.
-        tools: names that exist in the tool table.
     Raises:
         InputError: an unknown tool, document, metric or bound; a range upside down; an own-paper statement without address.
     """
@@ -124,22 +121,12 @@ def _first(statements: Sequence[Statement], tool: str, documents: Sequence[str])
 
 
 def headline(statements: Sequence[Statement], tool: str) -> Statement | None:
-    """The figure that the survey prints for a tool: its first statement in s000, else in s001, else in another document.
-
-    Args:
-        statements: all of them, in file order.
-        tool: name.
-    """
+    """The figure that the survey prints for a tool: its first statement in s000, else in s001, else in another document."""
     return _first(statements, tool, DOCUMENTS)
 
 
 def own(statements: Sequence[Statement], tool: str) -> Statement | None:
-    """What the tool's own paper, repository or documentation says, if it was seen.
-
-    Args:
-        statements: all of them, in file order.
-        tool: name.
-    """
+    """What the tool's own paper, repository or documentation says, if it was seen."""
     return _first(statements, tool, OWN)
 
 
@@ -148,9 +135,6 @@ def disagree(first: Statement, second: Statement) -> bool:
 
     An upper bound "< x" is read as the interval from 0 to x, "about x" as exactly x. Two statements agree when their
     intervals are equal; a single value that lies within the other's interval agrees too when both are of one metric.
-
-    Args:
-        first, second: statements about the same tool.
     """
     if first.high is None or second.high is None:
         return (first.high is None) != (second.high is None)
@@ -171,7 +155,6 @@ def tier(low: float | None, high: float | None, edges: Sequence[tuple[float, flo
 
     Args:
         low, high: percent; low None for an upper bound.
-        edges: (from, to) of each tier (percent).
     """
     if high is None:
         return "no figure"

@@ -63,8 +63,6 @@ class Reference:
 def load_bibliography(path: str | Path) -> tuple[Reference, ...]:
     """Read a BibTeX file and check that every record is whole and given once.
 
-    Args:
-        path: a .bib file in UTF-8.
     Raises:
         InputError: an entry that cannot be parsed, a key, field, title, DOI or arXiv number given twice, a missing or
             impossible value; with the line of the entry.
@@ -162,41 +160,25 @@ def _refuse_twice(references: Iterable[Reference], path: Path) -> None:
 
 
 def normal(text: str) -> str:
-    """Text reduced to what a comparison needs: no accents, case, spaces or punctuation.
-
-    Args:
-        text: any text.
-    """
+    """Text reduced to what a comparison needs: no accents, case, spaces or punctuation."""
     folded = unicodedata.normalize("NFKD", text.replace("ø", "o").replace("Ł", "L").replace("ł", "l").replace("ı", "i"))
     return re.sub(r"[^a-z0-9]", "", folded.encode("ascii", "ignore").decode().lower())
 
 
 def surnames(names: Iterable[str]) -> tuple[str, ...]:
-    """Last word of each name, reduced by `normal`; "others" and "et al." are dropped.
-
-    Args:
-        names: full names, given name first.
-    """
+    """Last word of each name, reduced by `normal`; "others" and "et al." are dropped."""
     words = [name.split()[-1] for name in names if name.split() and normal(name) not in ("others", "etal")]
     return tuple(normal(word) for word in words)
 
 
 def printed_names(text: str) -> tuple[str, ...]:
-    """Names of a printed author list such as "A. One, B. Two, and C. Three et al".
-
-    Args:
-        text: the list as printed.
-    """
+    """Names of a printed author list such as "A. One, B. Two, and C. Three et al"."""
     text = re.sub(r",? ?et al\.?$", "", " ".join(text.split()))
     return tuple(part.strip() for part in re.split(r", ?(?:and )?| and ", text) if part.strip())
 
 
 def frame(references: Iterable[Reference]) -> pd.DataFrame:
-    """The bibliography as a table, one row a work, sorted by key.
-
-    Args:
-        references: as `load_bibliography` gives them.
-    """
+    """The bibliography as a table, one row a work, sorted by key."""
     rows = [
         {
             "key": r.key,
@@ -225,11 +207,7 @@ def frame(references: Iterable[Reference]) -> pd.DataFrame:
 
 
 def venue_short(reference: Reference) -> str:
-    """Acronym of the venue: the last bracketed acronym of its name, the journal's name, or what a misc entry is.
-
-    Args:
-        reference: one work.
-    """
+    """Acronym of the venue: the last bracketed acronym of its name, the journal's name, or what a misc entry is."""
     found: list[str] = re.findall(r"\(([A-Z][A-Za-z ]{1,14}|NeurIPS|SBAC-PAD)\)", reference.venue)
     if found:
         return found[-1]
@@ -245,11 +223,7 @@ def venue_short(reference: Reference) -> str:
 
 
 def missing_fields(reference: Reference) -> tuple[str, ...]:
-    """Fields that a complete record of this kind would have and this one has not.
-
-    Args:
-        reference: one work.
-    """
+    """Fields that a complete record of this kind would have and this one has not."""
     values = {
         "journal": reference.venue,
         "booktitle": reference.venue,

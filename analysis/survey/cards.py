@@ -156,11 +156,7 @@ class Card(Strict):
 
 
 def slug(name: str) -> str:
-    """File name of a tool's card: lower case, words joined by hyphens.
-
-    Args:
-        name: the tool's name.
-    """
+    """File name of a tool's card: lower case, words joined by hyphens."""
     words = "".join(c if c.isalnum() else " " for c in name.lower()).split()
     return "-".join(words)
 
@@ -169,8 +165,6 @@ def load_cards(folder: str | Path, tools: Sequence[Tool], keys: Iterable[str] | 
     """Read every card and hold it against the tools that the documents name.
 
     Args:
-        folder: data/survey/tools.
-        tools: as `analysis.survey.tools.load_tools` gives them.
         keys: citation keys that exist; when given, an unknown key is an error.
     Raises:
         InputError: a card that is not valid, is in a file of another name, or is marked as added although a document names the tool.
@@ -192,12 +186,7 @@ def load_cards(folder: str | Path, tools: Sequence[Tool], keys: Iterable[str] | 
 
 
 def added_tools(cards: Iterable[Card], predictors: bool = True) -> tuple[Tool, ...]:
-    """The tools that the cards add, in the form of the documents' own table.
-
-    Args:
-        cards: as `load_cards` gives them.
-        predictors: only those that predict.
-    """
+    """The tools that the cards add, in the form of the documents' own table."""
     return tuple(
         Tool(
             name=card.tool,
@@ -223,22 +212,13 @@ def added_tools(cards: Iterable[Card], predictors: bool = True) -> tuple[Tool, .
 
 
 def missing(cards: Iterable[Card], tools: Iterable[Tool]) -> tuple[str, ...]:
-    """Names of tools that a document names and that have no card.
-
-    Args:
-        cards, tools: as loaded.
-    """
+    """Names of tools that a document names and that have no card."""
     have = {card.tool for card in cards}
     return tuple(tool.name for tool in tools if tool.name not in have)
 
 
 def frame(cards: Iterable[Card], tools: Iterable[Tool]) -> pd.DataFrame:
-    """The living table, one row a tool, by platform, then year, then name.
-
-    Args:
-        cards: as `load_cards` gives them.
-        tools: the documents' tools.
-    """
+    """The living table, one row a tool, by platform, then year, then name."""
     cards = tuple(cards)
     facts = {tool.name: tool for tool in (*tools, *added_tools(cards, predictors=False))}
     rows = []
@@ -274,11 +254,5 @@ def frame(cards: Iterable[Card], tools: Iterable[Tool]) -> pd.DataFrame:
 
 
 def stale(cards: Iterable[Card], today: datetime.date, days: int = 365) -> tuple[str, ...]:
-    """Names of the tools whose text was last read more than a year ago.
-
-    Args:
-        cards: as `load_cards` gives them.
-        today: the date to count from.
-        days: how old is stale (days).
-    """
+    """Names of the tools whose text was last read more than a year ago."""
     return tuple(card.tool for card in cards if (today - card.looked_at).days > days)

@@ -25,11 +25,7 @@ LISTED = 12
 
 
 def verdicts(text: str) -> dict[str, str]:
-    """Verdict of each claim in a check file, without reading it as YAML (older ones need not be valid today).
-
-    Args:
-        text: of the file.
-    """
+    """Verdict of each claim in a check file, without reading it as YAML (older ones need not be valid today)."""
     found, claim = {}, ""
     for line in text.splitlines():
         if name := re.match(r"([\w.\-]+):\s*$", line):
@@ -53,8 +49,6 @@ def history(root: Path) -> pd.DataFrame:
 
     A claim changes when its verdict does; a tool or a piece of evidence when its file does. The reason is the commit's own line.
 
-    Args:
-        root: of the repository.
     Raises:
         InputError: there is no history to read (an unpacked archive, or a clone without its past).
     """

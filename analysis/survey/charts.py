@@ -115,7 +115,6 @@ def workloads(frame: pd.DataFrame, order: Sequence[str]) -> Figure:
 
     Args:
         frame: columns period, workload, tools, known, share.
-        order: workloads from left to right.
     """
     fig, ax = theme.figure(height=2.9)
     periods = list(dict.fromkeys(frame["period"]))
@@ -144,7 +143,6 @@ def speed_against_error(frame: pd.DataFrame, domains: Sequence[str]) -> Figure:
     Args:
         frame: columns tool, domain, low, high (percent, low 0 for an upper bound), bound, is_error, fast_s, slow_s,
             shift (factor that spreads tools of one class), side (left or right, of the label).
-        domains: problem domains, one colour each.
     """
     fig, ax = theme.figure(height=4.6)
     colors = dict(zip(domains, [theme.COLORS[i] for i in (0, 1, 2, 3, 4, 5, 6)], strict=False))

@@ -55,11 +55,7 @@ class Measured:
 
 
 def load(path: str | Path) -> tuple[Measured, ...]:
-    """Read data/survey/claimed_measured.csv and check every row.
-
-    Raises:
-        InputError: a number that is not one, an unknown origin, a claim without its address.
-    """
+    """Read data/survey/claimed_measured.csv and check every row."""
     frame = read_csv(path, required=COLUMNS, dtype=str, keep_default_na=False)
     found = []
     for line, row in enumerate(frame.to_dict("records"), start=2):
@@ -175,11 +171,7 @@ def _share(value: float) -> float:
 
 
 def chart_html(rows: Iterable[Measured]) -> str:
-    """The chart as HTML that follows the width and the colours of its page: a table, each row with its claim, its measurements and a bar.
-
-    Args:
-        rows: as `load` gives them.
-    """
+    """The chart as HTML that follows width and colours of its page: a table, each row with its claim, its measurements and a bar."""
     lines = []
     for index, group in enumerate(by_tool(rows)):
         first = group[0]
@@ -218,12 +210,7 @@ def chart_html(rows: Iterable[Measured]) -> str:
 
 
 def chart(rows: Iterable[Measured], size: tuple[float, float] | None = None) -> Figure:
-    """The same chart for print: one line a tool, claim and measurements labelled where they stand.
-
-    Args:
-        rows: as `load` gives them.
-        size: width and height (inches); the book's full width when not given.
-    """
+    """The same chart for print: one line a tool, claim and measurements labelled where they stand."""
     groups = by_tool(rows)
     fig, ax = theme.figure(height=0.36 * len(groups) + 0.7)
     if size:

@@ -26,12 +26,7 @@ def box(ax: Axes, centre: tuple[float, float], text: str, width: float, height: 
     """A rounded box with text, in data coordinates.
 
     Args:
-        ax: axes.
-        centre: x and y of the middle.
-        text: may have line breaks.
-        width, height: of the box.
         color: of the edge; the face is a light tint of it.
-        size: font size (points).
     """
     x, y = centre
     ax.add_patch(
@@ -52,9 +47,6 @@ def arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], color:
     """An arrow between two points.
 
     Args:
-        ax: axes.
-        start, end: points in data coordinates.
-        color, style: of the line.
         bend: curvature; 0 is straight.
     """
     ax.add_patch(
@@ -156,7 +148,6 @@ def hierarchy(levels: pd.DataFrame, examples: Mapping[str, Sequence[str]]) -> Fi
 
     Args:
         levels: columns level, low_percent, high_percent, what; lowest level first.
-        examples: names of tools by level.
     """
     panels: Any
     fig, panels = theme.figure(height=3.4, columns=2)
@@ -183,13 +174,7 @@ def hierarchy(levels: pd.DataFrame, examples: Mapping[str, Sequence[str]]) -> Fi
 
 
 def three_columns(frame: pd.DataFrame, columns: Sequence[str], titles: Sequence[str]) -> Figure:
-    """Values of three columns as three stacks of boxes, with lines as thick as the number of tools they stand for.
-
-    Args:
-        frame: one row a tool.
-        columns: three column names.
-        titles: a title for each.
-    """
+    """Values of three columns as three stacks of boxes, with lines as thick as the number of tools they stand for."""
     fig, ax = theme.figure(height=4.2)
     _bare(ax, 10, 10.6)
     places: list[dict[str, tuple[float, float]]] = []

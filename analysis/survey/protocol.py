@@ -42,11 +42,5 @@ class Protocol(Strict):
 
 
 def load_protocol(path: str | Path) -> Protocol:
-    """Read the protocol.
-
-    Args:
-        path: data/survey/search_protocol.yaml.
-    Raises:
-        InputError: an unknown or missing key, with its line.
-    """
+    """Read the protocol."""
     return read_yaml(path, Protocol)

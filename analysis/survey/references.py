@@ -39,9 +39,6 @@ class Printed:
 def load_printed(path: str | Path, keys: Mapping[str, Reference]) -> tuple[Printed, ...]:
     """Read the printed reference lists.
 
-    Args:
-        path: data/survey/references_printed.csv.
-        keys: the bibliography by key.
     Raises:
         InputError: an unknown key, or a number given twice in one document.
     """
@@ -76,10 +73,6 @@ def differences(printed: Printed, record: Reference) -> tuple[str, ...]:
 
     Authors differ when the printed surnames are not the first surnames of the record, in order; "given names" stands for the
     right surnames with another first name. A field that is empty on either side is not compared.
-
-    Args:
-        printed: the entry as printed.
-        record: the work.
     """
     if not printed.title:
         return ("not printed",)
@@ -122,8 +115,6 @@ def _given_names_differ(own: Sequence[str], theirs: Sequence[str]) -> bool:
 def disagreements(printed: Sequence[Printed]) -> tuple[tuple[str, str, str, str], ...]:
     """Works that two documents print differently.
 
-    Args:
-        printed: all entries.
     Returns:
         (key, first document, second document, fields that differ, comma-separated).
     """

@@ -18,27 +18,19 @@ def coverage(tools: Iterable[Tool], platforms: Sequence[str] = CELL_PLATFORMS) -
 
     Args:
         tools: those to count; one without a methodology counts nowhere.
-        platforms: columns, keys of `PLATFORMS`.
     """
     found = Counter((tool.methodology, tool.platform) for tool in tools)
     return pd.DataFrame({p: [found[m, p] for m in METHODOLOGIES] for p in platforms}, index=list(METHODOLOGIES))
 
 
 def cell_members(tools: Iterable[Tool], methodology: str, platform: str) -> tuple[str, ...]:
-    """Names of the tools in one cell of the matrix.
-
-    Args:
-        tools: those to look through.
-        methodology, platform: keys of `METHODOLOGIES` and `PLATFORMS`.
-    """
+    """Names of the tools in one cell of the matrix."""
     return tuple(tool.name for tool in tools if (tool.methodology, tool.platform) == (methodology, platform))
 
 
 def compare(printed: pd.DataFrame, counted: pd.DataFrame) -> pd.DataFrame:
     """Printed and counted matrix cell by cell.
 
-    Args:
-        printed, counted: counts with the same rows and columns.
     Returns:
         One row a cell: methodology, platform, printed, counted, difference (counted - printed).
     """
@@ -58,12 +50,7 @@ def compare(printed: pd.DataFrame, counted: pd.DataFrame) -> pd.DataFrame:
 
 
 def gaps(tools: Iterable[Tool], platforms: Sequence[str] = CELL_PLATFORMS) -> tuple[tuple[str, str], ...]:
-    """Pairs (methodology, platform) that no tool covers.
-
-    Args:
-        tools: those to look through.
-        platforms: keys of `PLATFORMS`.
-    """
+    """Pairs (methodology, platform) that no tool covers."""
     counts = coverage(tools, platforms)
     return tuple((row, column) for row in counts.index for column in counts.columns if counts.loc[row, column] == 0)
 
@@ -71,9 +58,6 @@ def gaps(tools: Iterable[Tool], platforms: Sequence[str] = CELL_PLATFORMS) -> tu
 def reconstruction(printed: pd.DataFrame, tools: Sequence[Tool]) -> pd.DataFrame:
     """What the printed matrix holds beyond the survey's own table, and which tools named in the text could fill it.
 
-    Args:
-        printed: printed counts, rows `METHODOLOGIES`, columns platforms.
-        tools: the whole table.
     Returns:
         One row a cell that is not as counted or that has candidates: methodology, platform, missing (printed - counted in the
         survey's table), candidates (number), names, verdict (forced, a choice, too few, left out).

@@ -68,7 +68,6 @@ def load_tools(path: str | Path, keys: Iterable[str] | None = None) -> tuple[Too
     """Read the tool table and check every row.
 
     Args:
-        path: data/survey/tools.csv.
         keys: citation keys that exist; when given, an unknown key is an error.
     Raises:
         InputError: a name given twice, a value outside its list, a speed range that is no range, a missing source.
@@ -124,20 +123,12 @@ def load_tools(path: str | Path, keys: Iterable[str] | None = None) -> tuple[Too
 
 
 def surveyed(tools: Iterable[Tool]) -> tuple[Tool, ...]:
-    """The tools of the survey's own table (its Table 2).
-
-    Args:
-        tools: as `load_tools` gives them.
-    """
+    """The tools of the survey's own table (its Table 2)."""
     return tuple(tool for tool in tools if tool.group == "table 2")
 
 
 def frame(tools: Iterable[Tool]) -> pd.DataFrame:
-    """The tool table for readers, one row a tool.
-
-    Args:
-        tools: as `load_tools` gives them.
-    """
+    """The tool table for readers, one row a tool."""
     return pd.DataFrame(
         [
             {

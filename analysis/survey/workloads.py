@@ -43,14 +43,7 @@ class Validation:
 
 
 def load_validations(path: str | Path, tools: Iterable[str]) -> tuple[Validation, ...]:
-    """Read which tool was validated on what.
-
-    Args:
-        path: data/survey/workloads.csv.
-        tools: names that exist.
-    Raises:
-        InputError: an unknown tool or workload, a missing source, or a pair given twice.
-    """
+    """Read which tool was validated on what."""
     frame = read_csv(path, required=["tool", "workload", "evidence", "source"], dtype=str, keep_default_na=False)
     names = set(tools)
     seen: set[tuple[str, str]] = set()
@@ -76,10 +69,6 @@ def by_period(tools: Sequence[Tool], validations: Sequence[Validation], periods:
     """Number and share of tools validated on each workload, by period of publication.
 
     share = tools of the period with the workload / tools of the period with any known validation.
-
-    Args:
-        tools, validations: as loaded.
-        periods: (first year, last year), both included.
     """
     rows = []
     for first, last in periods:
@@ -101,24 +90,13 @@ def by_period(tools: Sequence[Tool], validations: Sequence[Validation], periods:
 
 
 def validated_on(validations: Iterable[Validation], workload: str, tools: Iterable[Tool] | None = None) -> tuple[str, ...]:
-    """Names of the tools validated on a workload.
-
-    Args:
-        validations: as loaded.
-        workload: an entry of `WORKLOADS`.
-        tools: when given, only these.
-    """
+    """Names of the tools validated on a workload."""
     allowed = None if tools is None else {tool.name for tool in tools}
     return tuple(v.tool for v in validations if v.workload == workload and (allowed is None or v.tool in allowed))
 
 
 def exclusively(tools: Iterable[Tool], validations: Sequence[Validation], allowed: Iterable[str]) -> tuple[str, ...]:
-    """Names of the tools whose known validations all lie within a set of workloads (and that have at least one).
-
-    Args:
-        tools, validations: as loaded.
-        allowed: entries of `WORKLOADS`.
-    """
+    """Names of the tools whose known validations all lie within a set of workloads (and that have at least one)."""
     inside = set(allowed)
     chosen = []
     for tool in tools:

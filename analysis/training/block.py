@@ -76,11 +76,7 @@ def _split(plan: Plan) -> int:
 
 
 def block_kernels(model: Transformer, plan: Plan, software: Software) -> Block:
-    """Kernels that one GPU runs for one block and one microbatch.
-
-    Args:
-        model, plan, software: see their classes.
-    """
+    """Kernels that one GPU runs for one block and one microbatch."""
     t, tokens, h = plan.tensor_parallel, plan.tokens, model.hidden
     unit = tokens * h / _split(plan)  # elements of a residual on this GPU
     heads, width, kv = model.heads / t, model.attention_width / t, max(model.kv_width / t, model.head_dim)
@@ -147,11 +143,7 @@ def _attention(
 
 
 def head_kernels(model: Transformer, plan: Plan, software: Software) -> tuple[tuple[Kernel, ...], tuple[Kernel, ...]]:
-    """Kernels of the output layer and the loss for one microbatch, (forward, backward): logits, then softmax and its gradient in fp32.
-
-    Args:
-        model, plan, software: see their classes.
-    """
+    """Kernels of the output layer and the loss for one microbatch, (forward, backward): logits, then softmax and its gradient in fp32."""
     tokens, h, vocab = plan.tokens, model.hidden, padded_vocab(model, plan) / plan.tensor_parallel
     forward = (Gemm("logits", tokens, vocab, h), Stream("loss", (BYTES + 3 * 4) * tokens * vocab, 4))
     backward = (

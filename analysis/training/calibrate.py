@@ -52,9 +52,6 @@ def fit(make: CaseMaker, wave_quantization: bool, without: str = "", rounds: int
 
     Args:
         make: cases, given the efficiencies with which they choose a microbatch that the source does not print; made anew each round.
-        wave_quantization: as in `Efficiencies`.
-        without: group to leave out.
-        rounds: of choosing and fitting.
     """
 
     def build(vector: np.ndarray) -> Efficiencies:

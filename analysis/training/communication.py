@@ -48,9 +48,6 @@ def group(system: System, gpus: int, stride: int, network_efficiency: float) -> 
 
     Between nodes a ring crosses each node's border once, so its members in a node share that node's adapters:
     min(inner bandwidth, members in a node x adapter x efficiency).
-
-    Args:
-        system: the machine; gpus, stride: counts; network_efficiency: share of the adapter's bandwidth (1).
     """
     inner = system.levels[0]
     if gpus * stride <= inner.size:
@@ -63,11 +60,7 @@ def group(system: System, gpus: int, stride: int, network_efficiency: float) -> 
 
 @lru_cache(maxsize=65536)
 def all_reduce_s(system: System, members: Group, size_bytes: float) -> float:
-    """All-reduce of `size_bytes` held by each member (s); an all-gather or reduce-scatter takes half the transfer.
-
-    Args:
-        system: the machine; members: the group; size_bytes: bytes.
-    """
+    """All-reduce of `size_bytes` held by each member (s); an all-gather or reduce-scatter takes half the transfer."""
     if members.gpus < 2 or size_bytes <= 0:
         return 0.0
     device = system.load_device()

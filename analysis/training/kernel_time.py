@@ -84,11 +84,7 @@ class KernelTime:
 
 
 def wave_share(gemm: Gemm, sms: int, tile_m: int = 128, tile_n: int = 256) -> float:
-    """Share of the tile slots that do useful work: tiles / (sms x ceil(tiles / sms)), times the filled part of the edge tiles.
-
-    Args:
-        gemm: the product; sms: streaming multiprocessors (count); tile_m, tile_n: output tile (elements).
-    """
+    """Share of the tile slots that do useful work: tiles / (sms x ceil(tiles / sms)), times the filled part of the edge tiles."""
     tiles_m, tiles_n = ceil(gemm.m / tile_m), ceil(gemm.n / tile_n)
     tiles = tiles_m * tiles_n * gemm.batch
     edge = gemm.m / (tiles_m * tile_m) * gemm.n / (tiles_n * tile_n)
@@ -96,11 +92,7 @@ def wave_share(gemm: Gemm, sms: int, tile_m: int = 128, tile_n: int = 256) -> fl
 
 
 def kernel_time(kernel: Kernel, device: Device, dtype: str, efficiencies: Efficiencies) -> KernelTime:
-    """Time of one kernel: max(FLOP / (gemm peak), bytes / (memory bandwidth)) + launches; filed under the larger of the two.
-
-    Args:
-        kernel: the kernel; device, dtype, efficiencies: what it runs on.
-    """
+    """Time of one kernel: max(FLOP / (gemm peak), bytes / (memory bandwidth)) + launches; filed under the larger of the two."""
     bandwidth = device.memory_bandwidth_bytes_per_s * efficiencies.memory
     if isinstance(kernel, Stream):
         return KernelTime(memory_s=kernel.bytes / bandwidth, launch_s=kernel.kernels * efficiencies.kernel_s)

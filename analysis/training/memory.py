@@ -47,9 +47,6 @@ def block_activation_bytes(model: Transformer, plan: Plan, software: Software) -
 
     For GPT without and with sequence parallelism these are s b h (10 + 24 / t + 5 a s / h t), s b h / t (34 + 5 a s / h), and the same
     without the last term; the input alone is 2 s b h.
-
-    Args:
-        model, plan, software: see their classes.
     """
     t, tokens, h = plan.tensor_parallel, plan.tokens, model.hidden
     split = t if plan.sequence_parallel else 1

@@ -148,11 +148,7 @@ def padded_vocab(model: transformers.Transformer, plan: Plan) -> int:
 
 
 def check(model: transformers.Transformer, plan: Plan, system: systems.System) -> list[str]:
-    """Why a plan cannot be laid out: every divisibility rule that it breaks, as short sentences; empty when it can.
-
-    Args:
-        model, plan, system: see their classes.
-    """
+    """Why a plan cannot be laid out: every divisibility rule that it breaks, as short sentences; empty when it can."""
     t, p, v, ep = plan.tensor_parallel, plan.pipeline_parallel, plan.interleave, plan.expert_parallel
     rules = [
         (plan.gpus <= system.device_count, f"{plan.gpus} GPUs, {system.name} has {system.device_count}"),

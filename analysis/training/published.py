@@ -64,7 +64,6 @@ def interleave_of(layers_a_stage: int, pipeline: int, rule: str) -> int:
     """Chunks a stage for runs whose interleave the source does not print.
 
     Args:
-        layers_a_stage: layers of one stage (count); pipeline: stages (count).
         rule: `one`; `two` (two, where it divides); `most` (one layer a chunk).
     """
     if pipeline == 1 or rule == "one":
@@ -82,7 +81,6 @@ def sc21_cases(efficiencies: Efficiencies, interleave: str = "one", scheme: str 
     Table 1 does not print the microbatch: the fastest that fits by this model is taken, as the paper's section 3.3 advises.
 
     Args:
-        efficiencies: with which the microbatch is chosen.
         interleave: rule of `interleave_of`; the paper says that the schedule is interleaved, not how much.
         scheme: PTD, or ZeRO-3 (which the fit never uses).
     """
@@ -203,11 +201,7 @@ SCALING_2020 = {"1.16B": "megatron2019-1.16b", "2.03B": "megatron2019-2.03b", "4
 
 
 def scaling_2020_cases(system: str = "DGX-A100") -> list[Case]:
-    """The 2020 scaling table of Megatron-LM (sequence 1,024): one node, and 128-way data-parallel.
-
-    Args:
-        system: as the table names it: DGX-A100 or DGX-2.
-    """
+    """The 2020 scaling table of Megatron-LM (sequence 1,024): one node, and 128-way data-parallel."""
     rows = read_csv(PUBLISHED / "distributed_training.csv")
     rows = rows[
         rows["source"].str.contains("images/tables.tex") & (rows["metric"] == "iteration_time") & rows["system"].str.startswith(system)

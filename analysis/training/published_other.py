@@ -17,12 +17,7 @@ MAXTEXT = Software(gradient_bytes=2)
 
 
 def mpt_cases(device: str, system: str) -> list[Case]:
-    """MosaicML's MPT-7B table: fully sharded data parallelism, one row a sequence length or GPU count.
-
-    Args:
-        device: as the table names it: H100 80GB, A100 80GB or A100 40GB.
-        system: name of the system that stands for it.
-    """
+    """MosaicML's MPT-7B table: fully sharded data parallelism, one row a sequence length or GPU count."""
     rows = read_csv(PUBLISHED / "gpu_tpu_workloads.csv")
     chosen = rows["source"].str.startswith("MosaicML") & (rows["system"] == device) & (rows["metric"] == "tokens/s/GPU")
     cases = []
@@ -74,11 +69,7 @@ V6E_MODELS = {"Llama3.1-8B-MaxText": "llama-3-8b", "Llama3.1-70B-MaxText": "llam
 
 
 def v6e_cases(label: str) -> list[Case]:
-    """MaxText on TPU v6e slices: step time and tokens/s give the batch of a device.
-
-    Args:
-        label: key of `V6E_MODELS`.
-    """
+    """MaxText on TPU v6e slices: step time and tokens/s give the batch of a device."""
     rows = read_csv(PUBLISHED / "gpu_tpu_workloads.csv")
     rows = rows[rows["source"].str.contains("tpu-recipes") & (rows["model"] == label) & rows["chips"].str.fullmatch(r"v6e-\d+")]
     wide = rows.pivot_table(index="chips", columns="metric", values="value").reset_index()

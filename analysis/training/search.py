@@ -171,9 +171,7 @@ def search(cluster: Cluster, scheduler: str = "", progress: Callable[[int, int, 
     """Every plan with its step time, or the reason why it is out, fastest first.
 
     Args:
-        cluster: what to search.
         scheduler: address of a dask scheduler over whose workers the plans are spread; empty: this process.
-        progress: called with the plans done, all of them, and what they are.
     Returns:
         `PLAN_COLUMNS`, `RESULT_COLUMNS` (s, 1, tokens/s; empty where infeasible), memory_gib (GiB) and reason: empty, `divisibility: ...`
         or `memory: ...`.
@@ -197,11 +195,7 @@ def search(cluster: Cluster, scheduler: str = "", progress: Callable[[int, int, 
 
 
 def best_plan(table: pd.DataFrame, cluster: Cluster) -> Plan:
-    """The fastest feasible plan of a search.
-
-    Raises:
-        InputError: none is feasible.
-    """
+    """The fastest feasible plan of a search."""
     feasible = table[table["reason"] == ""]
     if feasible.empty:
         raise InputError("no plan fits", key=str(Path(cluster.system)))

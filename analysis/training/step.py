@@ -307,11 +307,7 @@ def predict_training(training: Training) -> StepPrediction:
 
 
 def roofline_s(model: Transformer, plan: Plan, software: Software, system: System) -> float:
-    """A time that no plan can beat (s): linear arithmetic and the causal half of attention at the dense peak on every GPU.
-
-    Args:
-        model, plan, software, system: see their classes.
-    """
+    """A time that no plan can beat (s): linear arithmetic and the causal half of attention at the dense peak on every GPU."""
     causal = (plan.sequence_length + 1) / 2 if model.causal else plan.sequence_length
     flop = 3.0 * plan.global_batch * plan.sequence_length * model.forward_flop_per_token(causal)
     return flop / (plan.gpus * system.load_device().peak_flop_per_s(software.dtype))

@@ -167,10 +167,6 @@ class Transformer(Strict):
 
         For GPT this is 72 B s l h^2 (1 + s / 6h + V / 12 l h), the count with which Megatron states its figures.
 
-        Args:
-            sequences: sequences in the global batch (count).
-            sequence_length: tokens in each (count).
-
         Source: Korthikanti et al. 2022, appendix A; Narayanan et al. 2021, equation 3 (with a fourth pass for recomputation).
         """
         return 3.0 * sequences * sequence_length * self.forward_flop_per_token(sequence_length)
@@ -232,13 +228,7 @@ def _plain(name: str) -> str:
 
 
 def load(name: str) -> Transformer:
-    """One shape by name or alias; case, spaces and hyphens do not matter.
-
-    Args:
-        name: such as ``"llama-2-7b"`` or ``"meta-llama/Llama-2-7b-hf"``.
-    Raises:
-        InputError: no such model; the message lists those there are.
-    """
+    """One shape by name or alias; case, spaces and hyphens do not matter."""
     model = _by_any_name().get(_plain(name))
     if model is None:
         raise InputError(f"no transformer {name!r}; expected one of {', '.join(all_transformers())}", key="model")

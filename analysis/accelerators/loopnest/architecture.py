@@ -188,11 +188,6 @@ def read_architecture(path: str | Path) -> Architecture:
 
     One access moves `width_bits / word_bits` words; capacity is `depth` times as many.
     An axis is called `spatial_NAME` in mappings and constraints.
-
-    Args:
-        path: the YAML file.
-    Raises:
-        InputError: with file, line and key.
     """
     path = Path(path)
     design = read_yaml(path, _Design)

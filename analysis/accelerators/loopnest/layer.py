@@ -85,13 +85,7 @@ class Layer(Strict):
 
 
 def read_layer(path: str | Path) -> Problem:
-    """Read a layer.
-
-    Args:
-        path: YAML; see `Layer`.
-    Raises:
-        InputError: with file, line and key.
-    """
+    """Read a layer."""
     layer = read_yaml(path, Layer)
     try:
         return layer.problem()

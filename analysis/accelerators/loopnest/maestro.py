@@ -57,12 +57,6 @@ def directives(loops: Sequence[Loop]) -> list[Directive]:
 
     A loop over d holds size = product of the factors of d inside it, and moves by as much. A tensor that does not depend on d stays
     where it is under a temporal loop; under a spatial one an operand is multicast and the output is reduced.
-
-    Args:
-        loops: outermost first; loops with factor 1 are left out.
-
-    Raises:
-        ValueError: an unknown dimension or a factor below 1.
     """
     for loop in loops:
         if loop.dimension not in MAESTRO_NAMES or loop.factor < 1:
@@ -87,12 +81,7 @@ def directives(loops: Sequence[Loop]) -> list[Directive]:
 
 
 def text(name: str, loops: Sequence[Loop]) -> str:
-    """A mapping as MAESTRO would print it, with what each line reuses beside it.
-
-    Args:
-        name: of the layer.
-        loops: outermost first.
-    """
+    """A mapping as MAESTRO would print it, with what each line reuses beside it."""
     lines = directives(loops)
     spatial_left = [i for i, line in enumerate(lines) if line.loop.spatial]
     width = max((len(str(line)) for line in lines), default=0) + 1
@@ -109,11 +98,7 @@ def text(name: str, loops: Sequence[Loop]) -> str:
 
 
 def visits(loops: Sequence[Loop]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], dict[str, int]]]:
-    """Walk a description step by step: (time step, PE, index of every dimension), by offsets only.
-
-    Args:
-        loops: outermost first.
-    """
+    """Walk a description step by step: (time step, PE, index of every dimension), by offsets only."""
     lines = directives(loops)
     for steps in product(*(range(line.loop.factor) for line in lines)):
         index = dict.fromkeys(MAESTRO_NAMES, 0)
@@ -128,8 +113,6 @@ def systolic_loops(layer_bounds: Mapping[str, int], rows: int, columns: int, dat
     """The loop nest of a systolic array on a product (rows on P, columns on M, sum on C), folds outermost.
 
     Args:
-        layer_bounds: trip counts of M, P and C (count).
-        rows, columns: the array (count).
         dataflow: os, ws or is.
 
     Raises:

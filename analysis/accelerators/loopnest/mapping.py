@@ -110,9 +110,6 @@ class _Mapping(Strict):
 def read_mapping(path: str | Path, architecture: Architecture) -> Mapping:
     """Read a mapping: `loops`, outermost first, each with `at` (level or axis), `dim`, `bound`, and `spatial: AXIS` on an axis.
 
-    Args:
-        path: YAML as in `data/recorded/timeloop/mappings/`.
-        architecture: what its places are checked against.
     Raises:
         InputError: with file and key; also when loops are not in the hierarchy's order.
     """

@@ -110,9 +110,7 @@ def convolution(
     """A convolution with Timeloop's dimension names: `Out[n,m,q,p] += W[c,m,r,s] * In[n,c,stride*p+dilation*r,stride*q+dilation*s]`.
 
     Args:
-        c, m: input and output channels.
         p, q: output width and height; r, s: filter width and height (r slides along p, s along q).
-        n: batch.
         stride, dilation: one number, or a pair for (p, r) and (q, s).
     """
     (stride_p, stride_q), (dilation_r, dilation_s) = _pair(stride), _pair(dilation)

@@ -63,7 +63,6 @@ def place_lanes(tensor: Tensor, loops: tuple[Loop, ...], strides: tuple[int, ...
     """Lay out the children that spatial loops make.
 
     Args:
-        tensor: whose tiles they hold.
         loops: spatial loops, outermost first.
         strides: iterations of the dimension that one step of each loop skips.
         physical: width and height of the mesh.

@@ -127,14 +127,11 @@ def best_mapping(
     """Search the whole constrained space for the best mapping.
 
     Args:
-        problem: the layer.
-        architecture: the design, with its rules.
         objective: `latency`, `energy` or `edp` (energy times delay).
         workers: threads.
         most_configurations: inner configurations to bound; a larger space is searched by annealing instead, and nothing is proven.
         most_splits: splits to look at before the proof is given up (and the best so far is returned).
         most_orders: orders of one tiling to price, where neighbours pass tiles on and every permutation counts.
-        seed: of the annealing.
         progress: called with configurations expanded, and in all; while annealing with runs done, in all, and a word for it.
     Raises:
         InputError: there is no valid mapping; the message names the constraint or the level.

@@ -148,7 +148,6 @@ def annealing(sampler: Sampler, budget: int, seed: int, *, hot: float = 0.5, col
     """Simulated annealing on the logarithm of the cost: the best after each evaluation.
 
     Args:
-        objective: latency, energy or edp.
         hot, cold: first and last temperature, in logarithms of the product; it falls geometrically.
     """
     rng = np.random.default_rng(seed)

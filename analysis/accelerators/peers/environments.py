@@ -72,10 +72,6 @@ def run(command: list[str], peer: str, step: str, folder: Path, timeout_s: float
     """Run one command in a folder and keep what matters of it.
 
     Args:
-        command: program and arguments.
-        peer, step: for the record.
-        folder: working directory.
-        timeout_s: limit (s).
         output: file for all that it writes to its standard output.
     """
     start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -97,14 +93,7 @@ def install(peer: Peer, folder: Path) -> tuple[Path, list[Step]]:
     """An environment with the tool: first as its instructions say, then with the cures that it turns out to need.
 
     Args:
-        peer: the tool.
         folder: where environments live; `folder/name` is used, and kept if it works already.
-
-    Returns:
-        The environment's Python and the steps taken.
-
-    Raises:
-        InputError: the tool cannot be installed, with the last line of what failed.
     """
     home = folder.resolve() / peer.name
     python = home / "bin" / "python"

@@ -64,12 +64,6 @@ def parse_reports(folder: Path) -> dict[str, float]:
     """The first layer of COMPUTE_REPORT.csv and DETAILED_ACCESS_REPORT.csv, under our column names.
 
     demand_rows = printed compute cycles + 1 - stalls.
-
-    Args:
-        folder: the run's folder.
-
-    Raises:
-        InputError: a report is missing, or a column in it.
     """
     rows: dict[str, Any] = {}
     for name in ("COMPUTE_REPORT.csv", "DETAILED_ACCESS_REPORT.csv"):
@@ -98,9 +92,6 @@ def write_case(folder: Path, rows: int, columns: int, dataflow: str, layer: tupl
     """The files of one run: design.cfg, layers.csv, layout.csv.
 
     Args:
-        folder: where.
-        rows, columns: the array (count).
-        dataflow: os, ws or is.
         layer: three or seven numbers, see `CASES`.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -110,20 +101,13 @@ def write_case(folder: Path, rows: int, columns: int, dataflow: str, layer: tupl
 
 
 def predict_case(folder: Path) -> dict[str, float]:
-    """Our numbers for a run, from the very files that SCALE-Sim reads.
-
-    Args:
-        folder: written by `write_case`.
-    """
+    """Our numbers for a run, from the very files that SCALE-Sim reads."""
     answer = predict_cases(cases(folder / "layers.csv", folder / "design.cfg"))
     return {column: float(answer[column].iloc[0]) for column in OUTPUTS}
 
 
 def compare(folder: Path) -> tuple[pd.DataFrame, list[Step]]:
     """Install SCALE-Sim, run the cases through its command line, compare every number.
-
-    Args:
-        folder: where environments and runs live.
 
     Returns:
         One row for each case and number: ours, theirs, difference; and the steps taken.

@@ -47,9 +47,6 @@ json.dump({"energy_pJ": float(energy), "latency_total2_cycles": float(latency), 
 def compare(folder: Path) -> tuple[pd.DataFrame, list[Step]]:
     """Install ZigZag, run three recorded layers, compare with the recorded runs.
 
-    Args:
-        folder: where environments and runs live.
-
     Returns:
         One row for each layer and number: ours (recorded), theirs (now), difference; and the steps taken.
     """

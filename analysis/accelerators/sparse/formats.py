@@ -115,8 +115,6 @@ def encode(values: NDArray[np.int64], tile: Tile, form: str) -> tuple[Size, dict
 
     Args:
         values: shape (rows, columns).
-        tile: shape and widths.
-        form: one of `FORMATS`.
 
     Raises:
         ValueError: an unknown format, or more than N non-zeros in a block of M.
@@ -158,12 +156,7 @@ def encode(values: NDArray[np.int64], tile: Tile, form: str) -> tuple[Size, dict
 
 
 def decode(parts: dict[str, NDArray[np.int64]], tile: Tile, form: str) -> NDArray[np.int64]:
-    """The tensor back from what `encode` stored.
-
-    Args:
-        parts: from `encode`.
-        tile, form: the same as there.
-    """
+    """The tensor back from what `encode` stored."""
     flat = np.zeros(tile.elements, np.int64)
     if form == "dense":
         flat[:] = parts["values"]
@@ -190,7 +183,6 @@ def break_even_density(tile: Tile, form: str) -> float:
     Found by bisection: the size grows with the density. bitmap: 1 - 1 / b in closed form.
 
     Args:
-        tile: shape and widths.
         form: one of `FORMATS` whose size depends on the density; for n_of_m the answer is 1 or 0.
     """
     dense = expected_size(tile, "dense", 1.0).bits

@@ -78,14 +78,7 @@ class SystolicCounts:
 
 
 def dataflow_codes(dataflow: ArrayLike) -> NDArray[np.int8]:
-    """Dataflow names as codes: 0 for os, 1 for ws, 2 for is (codes pass through).
-
-    Args:
-        dataflow: a name, a code, or an array of either.
-
-    Raises:
-        ValueError: a name that is none of os, ws, is.
-    """
+    """Dataflow names as codes: 0 for os, 1 for ws, 2 for is (codes pass through)."""
     names = np.asarray(dataflow)
     if names.dtype.kind in "iu":
         if names.size and not (names.min() >= 0 and names.max() <= 2):
@@ -100,12 +93,7 @@ def dataflow_codes(dataflow: ArrayLike) -> NDArray[np.int8]:
 
 
 def spatial_dimensions(m: ArrayLike, n: ArrayLike, k: ArrayLike, dataflow: ArrayLike) -> tuple[Counts, Counts, Counts]:
-    """Rows S_r, columns S_c and time T of a product under a dataflow.
-
-    Args:
-        m, n, k: rows of the input, columns of the weights, and the common dimension (count).
-        dataflow: os, ws, is or their codes.
-    """
+    """Rows S_r, columns S_c and time T of a product under a dataflow."""
     code = dataflow_codes(dataflow)
     m, n, k = (np.asarray(x, np.int64) for x in (m, n, k))
     if code.ndim == 0:
@@ -177,11 +165,7 @@ def count(
 
 
 def fits(m: ArrayLike, n: ArrayLike, k: ArrayLike, rows: ArrayLike, columns: ArrayLike) -> NDArray[np.bool_]:
-    """Whether every count of `count` surely fits 63 bits: 4 (M + R + C)(N + R + C)(K + R + C) < 2^63.
-
-    Args:
-        m, n, k, rows, columns: as in `count`.
-    """
+    """Whether every count of `count` surely fits 63 bits: 4 (M + R + C)(N + R + C)(K + R + C) < 2^63."""
     m, n, k, rows, columns = (np.asarray(x, np.float64) for x in (m, n, k, rows, columns))
     edge = rows + columns
     return np.asarray(4.0 * (m + edge) * (n + edge) * (k + edge) < 2.0**63)
@@ -195,10 +179,6 @@ def convolution_output(size: ArrayLike, window: ArrayLike, stride: ArrayLike, qu
 
     Args:
         size: input size with its padding (elements).
-        window, stride: of the kernel (elements).
-
-    Raises:
-        ValueError: the window is larger than the input, or a stride is below 1.
     """
     size, window, stride = (np.asarray(x, np.int64) for x in (size, window, stride))
     if (stride < 1).any() or (window < 1).any() or (size < window).any():

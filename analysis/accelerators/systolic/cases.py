@@ -23,10 +23,6 @@ def predict_cases(cases: pd.DataFrame, quirks: Quirks = SCALE_SIM_3, path: str |
 
     Args:
         cases: columns M, N, K, array_rows, array_cols (count), dataflow (os, ws or is).
-        quirks: SCALE-Sim's departures, all on unless told otherwise.
-        path: the file they came from, for messages.
-    Raises:
-        InputError: a missing column.
     """
     missing = [column for column in (*INPUTS, "dataflow") if column not in cases]
     if missing:

@@ -69,14 +69,7 @@ class ScaleSimLayer:
 
 
 def read_design(path: str | Path) -> ScaleSimDesign:
-    """Read a SCALE-Sim 3 configuration file.
-
-    Args:
-        path: the .cfg.
-
-    Raises:
-        InputError: a missing section or key, or a value that is not what SCALE-Sim expects.
-    """
+    """Read a SCALE-Sim 3 configuration file."""
     parser = configparser.ConfigParser(interpolation=None)  # a % is a % and refers to nothing
     content = read_text(path)
     try:
@@ -133,12 +126,6 @@ def read_topology(path: str | Path) -> list[ScaleSimLayer]:
     The two are told apart by their header: a product file's second to fourth columns are M, N, K. The comma that ends a row may be
     missing; what comes after the last number (a sparsity ratio, a batch size, a remark) is left out. A convolution whose name
     contains DP is depthwise: one layer for each channel.
-
-    Args:
-        path: the CSV.
-
-    Raises:
-        InputError: a short row or a number that is none, with its line.
     """
     rows = read_text(path).splitlines()
     if not rows:
@@ -180,16 +167,7 @@ def read_topology(path: str | Path) -> list[ScaleSimLayer]:
 
 
 def cases(topology: str | Path, config: str | Path, quirks: Quirks = SCALE_SIM_3) -> pd.DataFrame:
-    """SCALE-Sim's two files as a table of cases: layer, M, N, K, array_rows, array_cols, dataflow.
-
-    Args:
-        topology: the network's CSV.
-        config: the design's .cfg.
-        quirks: whether convolutions round as SCALE-Sim does.
-
-    Raises:
-        InputError: from either file.
-    """
+    """SCALE-Sim's two files as a table of cases: layer, M, N, K, array_rows, array_cols, dataflow."""
     design = read_design(config)
     rows = [(layer.name, *layer.product(quirks), design.rows, design.columns, design.dataflow) for layer in read_topology(topology)]
     return pd.DataFrame(rows, columns=["layer", "M", "N", "K", "array_rows", "array_cols", "dataflow"])

@@ -158,12 +158,6 @@ def with_memory_tiled(
 
     Parts are cut from M (os, ws) or from N (is), into 1, 2, 4, ... of them; weights (inputs, for is) are fetched for each part again.
     One part is SCALE-Sim's order.
-
-    Args:
-        m, n, k, rows, columns, dataflow, memory, unique_inputs: as there.
-
-    Raises:
-        ValueError: an unknown dataflow.
     """
     streams_weights = int(dataflow_codes(dataflow)) == IS
     length = n if streams_weights else m

@@ -219,15 +219,9 @@ def scale_sim_memory(
     In every demand row the array waits for the slowest of the three buffers: stalls = sum of max(input, weight, output delay).
 
     Args:
-        m, n, k: dimensions of the product (count).
-        rows, columns: the array (count).
-        dataflow: os, ws or is.
         sram_bytes: of each operand; words are bytes (bytes).
         bandwidth: of each operand (words/cycle).
         version: 3.0.0 or 2.0.2.
-
-    Raises:
-        ValueError: an unknown dataflow or version.
     """
     if version not in ("3.0.0", "2.0.2"):
         raise ValueError(f"unknown version {version!r}, expected 3.0.0 or 2.0.2")
@@ -248,13 +242,7 @@ def scale_sim_drained(m: int, n: int, k: int, rows: int, columns: int, dataflow:
     """DRAM writes of a product in SCALE-Sim's CALC mode: the output buffer alone, one array row of words a cycle, never waiting (words).
 
     Args:
-        m, n, k: dimensions of the product (count).
-        rows, columns: the array (count).
-        dataflow: os, ws or is.
         sram_bytes: of the outputs; words are bytes (bytes).
-
-    Raises:
-        ValueError: an unknown dataflow.
     """
     outputs = _WriteBuffer(sram_bytes, columns)
     stalls = row = last = 0

@@ -45,8 +45,6 @@ def read_problem(path: str | Path) -> Problem:
 
     Args:
         path: YAML with a section `problem`; what else Timeloop puts into a file is left alone.
-    Raises:
-        InputError: naming file and key.
     """
     file = File(path)
     top = sections(file)
@@ -240,14 +238,7 @@ def read_timeloop_mapping(path: str | Path, architecture: Architecture, axes: Ax
     0 is the whole dimension; dimensions before `split` run along X, the others along Y (all along X when it is missing).
 
     Args:
-        path: YAML with a section `mapping`.
         architecture: the design; what its levels keep is changed as the mapping says.
-        axes: spatial targets.
-        problem: the layer.
-    Returns:
-        the design with what each level keeps, and the loops.
-    Raises:
-        InputError: naming file and key.
     """
     file = File(path)
     if "mapping" not in sections(file):
@@ -326,8 +317,6 @@ def read_mapped(
 
     Args:
         ert: Timeloop's energy reference table, when it is not in the file of the design.
-    Raises:
-        InputError: naming file and key.
     """
     problem, architecture, axes, _ = _read(arch, layer, ert, ())
     if is_native(mapping):
@@ -343,10 +332,7 @@ def read_constrained(
     A level of Timeloop's own design keeps what no constraint bypasses. (Timeloop's mapper also tries to bypass it.)
 
     Args:
-        ert: Timeloop's energy reference table, when it is not in the file of the design.
         constraints: files with Timeloop's constraints, besides those in the file of the design.
-    Raises:
-        InputError: naming file and key.
     """
     problem, architecture, axes, directives = _read(arch, layer, ert, constraints)
     return problem, _rules(directives, architecture, axes, problem)

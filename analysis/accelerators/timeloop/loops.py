@@ -95,11 +95,7 @@ def read_directive(file: File, tree: Tree, problem: Problem, key: str, *, target
     """One directive.
 
     Args:
-        file, tree, key: where it stands.
-        problem: for the names of dimensions and tensors.
         target, kind: when they are given by the place where the directive stands.
-    Raises:
-        InputError: with file, line and key.
     """
     for name in tree:
         if name in EMPTY:

@@ -14,14 +14,7 @@ FORMATS = (".png", ".svg", ".pdf")
 
 
 def check_plot(plot: Path | None, *others: str | Path | None) -> None:
-    """Tell before the work begins what would keep its picture from being written.
-
-    Args:
-        plot: file to write; None: no picture is asked for.
-        others: files that the command reads or writes besides.
-    Raises:
-        InputError: another format, or a place that cannot be written.
-    """
+    """Tell before the work begins what would keep its picture from being written."""
     from analysis.errors import InputError
     from analysis.tables import check_output
 

@@ -39,11 +39,7 @@ def waterfall(axes: Axes, parts: Mapping[str, float], whole: str, unit: str, int
     """Parts that add up, one below the other, and their sum.
 
     Args:
-        axes: where to draw.
         parts: size by name; negative ones go back.
-        whole: name of the sum.
-        unit: of all.
-        interval: of the sum.
     """
     start = 0.0
     for k, size in enumerate(parts.values()):
@@ -84,7 +80,6 @@ def training_step(time_s: Mapping[str, float], memory_bytes: Mapping[str, float]
         time_s: parts of the step (s), without their total; parts of zero are left out.
         memory_bytes: parts of the fullest stage's memory (bytes), without their total.
         room_bytes: memory that a device leaves.
-        tasks: `training.schedule.Task`s.
     """
     stages = max(task.stage for task in tasks) + 1
     theme.apply()
@@ -114,7 +109,6 @@ def serving_run(requests: pd.DataFrame, batches: pd.DataFrame, bounds: Mapping[s
     """A simulated run over time: requests that wait and run, time to first token, time per output token.
 
     Args:
-        requests: `requests.csv` of a run; batches: its `batches.csv`.
         bounds: ttft_s and tpot_s, where there are any; drawn as lines.
     """
     fig, axes = _figure(5.0, rows=3)
@@ -140,7 +134,6 @@ def rates_tried(tries: pd.DataFrame, bounds: Mapping[str, float]) -> Figure:
 
     Args:
         tries: rate_per_s, met, and a column NAME_s for each bound.
-        bounds: seconds by NAME.
     """
     fig, axis = _figure(3.0)
     ordered = tries.sort_values("rate_per_s")
@@ -160,8 +153,6 @@ def bus_bandwidth(answers: pd.DataFrame) -> Figure:
 
     Args:
         answers: cases of `collectives` with `cycles_max` (ns); rows without an answer are left out.
-    Raises:
-        InputError: no row has an answer.
     """
     rows = answers[answers["cycles_max"].fillna(0).astype(float) > 0]
     if rows.empty:
@@ -186,12 +177,7 @@ def bus_bandwidth(answers: pd.DataFrame) -> Figure:
 
 
 def replayed(timeline: pd.DataFrame, gantt: Callable[..., None]) -> Figure:
-    """Gantt chart of a replayed trace, the first `MOST_RANKS` ranks.
-
-    Args:
-        timeline: of `networks.replay.Replay`.
-        gantt: `networks.timeline.gantt`.
-    """
+    """Gantt chart of a replayed trace, the first `MOST_RANKS` ranks."""
     ranks = sorted(timeline["rank"].unique().tolist())
     drawn = ranks[:MOST_RANKS]
     fig, axis = _figure(0.8 + 0.36 * len(drawn))
@@ -206,8 +192,6 @@ def roofline(table: pd.DataFrame, peaks_flop_per_s: Mapping[str, float], bandwid
 
     Args:
         table: rows of `predict_report.table` of one device: fidelity, class, seconds, flop, bytes.
-        peaks_flop_per_s: by data type; bandwidth_bytes_per_s: of its memory.
-        device: its name.
     Raises:
         InputError: no class has both arithmetic and time.
     """
@@ -239,12 +223,7 @@ def roofline(table: pd.DataFrame, peaks_flop_per_s: Mapping[str, float], bandwid
 
 
 def energy_by_level(energy_j: Mapping[str, float], cycles: int) -> Figure:
-    """Energy of a mapping by level of the design.
-
-    Args:
-        energy_j: by level, the arithmetic too.
-        cycles: that it takes.
-    """
+    """Energy of a mapping by level of the design."""
     fig, axis = _figure(0.9 + 0.3 * len(energy_j))
     total = sum(energy_j.values())
     axis.barh(range(len(energy_j)), [energy * 1e6 for energy in energy_j.values()], color=theme.COLORS[0])
@@ -258,11 +237,7 @@ def energy_by_level(energy_j: Mapping[str, float], cycles: int) -> Figure:
 
 
 def cpi_stack(stacks: Mapping[str, Mapping[str, float]]) -> Figure:
-    """Cycles per instruction and what they are made of, a bar for each program.
-
-    Args:
-        stacks: for each program, cycles per instruction by cause.
-    """
+    """Cycles per instruction and what they are made of, a bar for each program."""
     fig, axis = _figure(1.3 + 0.4 * len(stacks))
     causes = list(dict.fromkeys(cause for stack in stacks.values() for cause in stack))
     starts = np.zeros(len(stacks))
@@ -281,8 +256,6 @@ def grades(table: pd.DataFrame, dimensions: Mapping[str, str], names: Sequence[s
 
     Args:
         table: rows of `mtap.report.report_table` of all tools: tool, what, value, low, high.
-        dimensions: title by name of a dimension.
-        names: the grades 0, 1, 2, ...
     """
     theme.apply()
     schemes = [what for what in dict.fromkeys(table["what"]) if what not in dimensions]

@@ -26,13 +26,7 @@ MODELS = {
 
 
 def schema(name: str) -> dict[str, Any]:
-    """JSON Schema (draft 2020-12) of a file that a command reads.
-
-    Args:
-        name: of `MODELS`.
-    Raises:
-        InputError: there is no such file.
-    """
+    """JSON Schema (draft 2020-12) of a file that a command reads."""
     if name not in MODELS:
         raise InputError(f"no schema {name!r}; there are: {', '.join(MODELS)}", key="name")
     module, kind, read_by = MODELS[name]

@@ -86,7 +86,6 @@ def run_layers(layers: list[FusedLayer], x: Floats) -> Floats:
     """States of the last layer.
 
     Args:
-        layers: as `fuse` gives.
         x: projected inputs, shape (length, batch, width).
     Returns:
         shape (length, batch, hidden).
@@ -112,9 +111,7 @@ def run_network(parameters: dict[str, Floats], windows: Floats, layers: list[Fus
     """The whole network: projection, layers, heads (as `lstm.encode` and `lstm.heads`).
 
     Args:
-        parameters: by name.
         windows: shape (length, batch, inputs), scaled.
-        layers: `fuse(parameters)`, if it is at hand.
     Returns:
         short (length, batch), long (length, batch), logits (length, batch, 2).
     """

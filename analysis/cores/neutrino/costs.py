@@ -70,7 +70,6 @@ def efficiency_ratio(rate: float, power_w: float, other_rate: float, other_power
     """Predictions a joule over those of another machine: (rate / power) / (other rate / other power).
 
     Args:
-        rate, other_rate: instructions a second.
         power_w, other_power_w: while predicting; for a GPU usually its board limit, which it may not reach.
     """
     return energy_j(other_power_w, other_rate) / energy_j(power_w, rate)

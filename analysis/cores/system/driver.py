@@ -58,11 +58,6 @@ def configuration_for(overhead: float, instructions_per_second: float, inference
 
     sample_every = ceil(inference_s / overhead * instructions_per_second / epoch_instructions)
 
-    Args:
-        overhead: 0 to 1.
-        instructions_per_second: of the processor that is sampled.
-        inference_s: time to infer one epoch.
-
     Source: NeuroScalar, section 4.2 (25 ms, 0.1 %, 3,000 MIPS: one epoch in 0.75 million).
     """
     if not 0 < overhead <= 1:
@@ -72,13 +67,7 @@ def configuration_for(overhead: float, instructions_per_second: float, inference
 
 
 def sampled_epochs(machine: EmulatedMachine, configuration: Configuration, limit: int | None = None) -> Iterator[tuple[int, Trace]]:
-    """Run a program; give number and trace of the epochs that the sampling rate picks.
-
-    Args:
-        machine: a loaded program.
-        configuration: the sampling rate.
-        limit: instructions at most.
-    """
+    """Run a program; give number and trace of the epochs that the sampling rate picks."""
     for number, trace in enumerate(epochs(machine, configuration.epoch_instructions, limit)):
         if number % configuration.sample_every == configuration.offset:
             yield number, trace
@@ -89,7 +78,6 @@ def schedule(arrivals_s: list[float], inference_s: float, configuration: Configu
 
     Args:
         arrivals_s: when each sampled epoch is complete in the buffer, ascending.
-        inference_s: time for one.
         configuration: for the room in the buffer (the epoch in work occupies its place until it is done).
         others_busy_until_s: foreground work keeps the accelerator until then; ours begins after it.
     """

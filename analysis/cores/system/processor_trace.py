@@ -86,7 +86,6 @@ def packets(trace: Trace, depth: int = CALL_STACK) -> Packets:
     it, as hardware without deferred targets does. Not counted: packets for synchronisation, time and context.
 
     Args:
-        trace: executed instructions.
         depth: calls remembered for the compression of returns; a return to anywhere else writes a target.
     Source: Intel SDM, volume 3C, sections 36.4.2.1 (TNT) and 36.4.2.2 (TIP, returns).
     """

@@ -31,7 +31,6 @@ def doubt(gap: float, setting: str = "unseen programs", model: str = "ours") -> 
     Args:
         gap: cycles of the slower design over those of the faster one, less one (1).
         setting: `unseen programs`: each left out of training in turn; `held-out windows`: of programs that were trained on.
-        model: as the frozen table names it.
     Source: data/frozen/cores_model/cycles.csv.
     """
     rows = read_csv(DATA / "frozen" / "cores_model" / "cycles.csv", required=["model", "setting", "program", "true_cycles"])
@@ -72,11 +71,7 @@ def rank(trace: Trace, trunk: Trunk, most_blocks: int = 256, seed: int = 0) -> R
 
     Args:
         trace: from the start of a program.
-        trunk: the model.
         most_blocks: blocks of 2048 instructions to look at, evenly spread; all when there are fewer.
-        seed: of the resampling.
-    Raises:
-        InputError: an empty trace.
     """
     n = len(trace)
     if n == 0:

@@ -68,11 +68,7 @@ def _check_name(name: str) -> str:
 
 
 def publish(repository: Path, name: str, version: int, design: str, arrays: dict[str, NDArray], private_key: Ed25519PrivateKey) -> Manifest:
-    """Add a version of a model; the signature is written last.
-
-    Raises:
-        InputError: bad name, version not a positive integer, or this version is there already.
-    """
+    """Add a version of a model; the signature is written last."""
     folder = repository / _check_name(name) / str(version)
     if version < 1:
         raise InputError(f"expected 1 or more, got {version}", key="version")
@@ -145,11 +141,7 @@ def fetch(repository: Path, name: str, public_key: Ed25519PublicKey, store: Path
     """Take a model from the repository: the signature, then the version, then the hash; only then are the arrays parsed.
 
     Args:
-        repository: its folder.
-        name: of the model.
-        public_key: the designer's.
         store: the reader's own folder, which remembers the versions accepted.
-        version: None for the newest published.
 
     Raises:
         InputError: none published, unsigned, changed, or older than one accepted before.

@@ -24,11 +24,7 @@ _CHUNK, _TAG, _PREFIX = 1 << 20, 16, 7
 
 
 def read_key(path: str | Path) -> bytes:
-    """Read a key of 32 bytes, raw or as 64 hexadecimal digits.
-
-    Raises:
-        InputError: no such file, or not a key.
-    """
+    """Read a key of 32 bytes, raw or as 64 hexadecimal digits."""
     path = Path(path)
     try:
         data = path.read_bytes()
@@ -59,16 +55,7 @@ def _nonce(prefix: bytes, chunk: int, last: bool) -> bytes:
 
 
 def seal(source: str | Path, target: str | Path, key: bytes) -> None:
-    """Encrypt a file; the target appears when it is complete.
-
-    Args:
-        source: any file.
-        target: the sealed one.
-        key: 32 bytes.
-
-    Raises:
-        InputError: the source cannot be read or the target not be written.
-    """
+    """Encrypt a file; the target appears when it is complete."""
     target = Path(target)
     check_output(target, source)
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
@@ -92,15 +79,7 @@ def seal(source: str | Path, target: str | Path, key: bytes) -> None:
 
 
 def unseal(path: str | Path, key: bytes) -> io.BytesIO:
-    """Decrypt a sealed file into memory; nothing of it is given unless all of it is genuine.
-
-    Args:
-        path: the sealed file.
-        key: 32 bytes.
-
-    Raises:
-        InputError: not sealed, another key, truncated or changed.
-    """
+    """Decrypt a sealed file into memory; nothing of it is given unless all of it is genuine."""
     path = Path(path)
     try:
         data = path.read_bytes()
@@ -122,10 +101,6 @@ def unseal(path: str | Path, key: bytes) -> io.BytesIO:
 
 
 def unseal_file(source: str | Path, target: str | Path, key: bytes) -> None:
-    """Decrypt a sealed file into another; the target appears when all of it is genuine.
-
-    Raises:
-        InputError: as `unseal`, or the target cannot be written.
-    """
+    """Decrypt a sealed file into another; the target appears when all of it is genuine."""
     check_output(target, source)
     write_atomic(target, unseal(source, key).getvalue())

@@ -76,7 +76,6 @@ def export(aggregates: Iterable[Aggregate], reader: MetricReader, consent: bool)
     default resource, which names host and process, is replaced by one that names the service alone.
 
     Args:
-        aggregates: of `aggregate`.
         reader: where they go; closing it is the caller's.
         consent: whether the user has opted in; without, nothing is created and nothing sent.
     """

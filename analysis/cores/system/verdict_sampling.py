@@ -53,10 +53,7 @@ def epochs_needed(
     Args:
         first, second: cycles of the same epochs on both designs, simulated or predicted, shape (epochs,).
         true_sign: right sign of the summed difference (-1, 0 or 1); default that of all these epochs.
-        confidence: share of draws that must be right.
         most: largest number of epochs tried; powers of two and the numbers in between are searched by bisection.
-        draws: of each size.
-        seed: of the draws.
     """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     gaps = b - a

@@ -29,11 +29,7 @@ def best() -> dict[str, dict[str, Any]]:
 
 
 def searched(layer: str, words: int) -> dict[str, Any]:
-    """One row of the file, by `analysis.accelerators.mapper`.
-
-    Raises:
-        ArithmeticError: the search ended without a proof.
-    """
+    """One row of the file, by `analysis.accelerators.mapper`."""
     from analysis.accelerators.mapper.best_mapping import best_mapping
     from analysis.explorers.mapping_game import design, problem
 

@@ -77,11 +77,7 @@ def _cudnn_attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
 
 
 def function(operator: MeasuredOperator, dtype: str = "fp32", gpu: bool = False) -> Callable[..., jax.Array]:
-    """The operator as a JAX function of its activations and weights; leading dimensions may be anything.
-
-    Raises:
-        Unsupported: the data type has no such operator.
-    """
+    """The operator as a JAX function of its activations and weights; leading dimensions may be anything."""
     kind, variant = operator.kind, operator.variant
     if dtype == "fp8" and kind not in ("gemm", "bmm"):
         raise Unsupported("fp8 is for products")

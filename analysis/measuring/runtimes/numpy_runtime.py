@@ -13,14 +13,7 @@ from analysis.measuring.timing import CALLS
 
 
 def evaluate(operator: MeasuredOperator, *a: np.ndarray) -> np.ndarray:
-    """The operator's result on given activations and weights; products in OpenBLAS, the rest in NumPy's loops.
-
-    Args:
-        operator: what to compute; convolution, pooling and fused attention are not natural in NumPy.
-        a: activations, then weights, of the operator's shapes.
-    Raises:
-        Unsupported: the operator is not natural in NumPy.
-    """
+    """The operator's result on given activations and weights; products in OpenBLAS, the rest in NumPy's loops."""
     kind, variant = operator.kind, operator.variant
     if kind == "gemm":
         return a[0] @ a[1] + a[2] if variant == "bias" else a[0] @ a[1]
@@ -53,11 +46,7 @@ def evaluate(operator: MeasuredOperator, *a: np.ndarray) -> np.ndarray:
 
 
 def prepare(operator: MeasuredOperator) -> CALLS:
-    """Calls that evaluate the operator on fixed values.
-
-    Raises:
-        Unsupported: as `evaluate`.
-    """
+    """Calls that evaluate the operator on fixed values."""
     arrays = [values(shape, index) for index, shape in enumerate((*operator.inputs(), *operator.parameters()))]
     evaluate(operator, *arrays)
 

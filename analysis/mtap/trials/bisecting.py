@@ -85,15 +85,7 @@ def _pip(python: Path) -> list[str]:
 
 
 def forests(folder: Path, versions: tuple[Version, ...] = FORESTS) -> pd.DataFrame:
-    """Save a forest with the first version and load it with each.
-
-    Args:
-        folder: environments and the forest go there.
-        versions: the first one saves.
-
-    Raises:
-        InputError: the first version cannot be installed.
-    """
+    """Save a forest with the first version and load it with each."""
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     forest, output, rows = folder / "forest.pkl", folder / "said.txt", []
@@ -117,12 +109,7 @@ def forests(folder: Path, versions: tuple[Version, ...] = FORESTS) -> pd.DataFra
 
 
 def arrays(folder: Path, versions: tuple[Version, ...] = ARRAYS) -> pd.DataFrame:
-    """Run SCALE-Sim's first prediction, the layout file in place, with each version of NumPy.
-
-    Args:
-        folder: environment and runs go there.
-        versions: of NumPy.
-    """
+    """Run SCALE-Sim's first prediction, the layout file in place, with each version of NumPy."""
     trial, home = find("scalesim"), folder.resolve() / "scalesim-numpy"
     home.parent.mkdir(parents=True, exist_ok=True)
     run([sys.executable, "-m", "venv", "--clear", str(home)], "", "", folder)

@@ -399,14 +399,7 @@ value = re.search(r"time per output token +([0-9.]+) ms", said).group(1)
 
 
 def find(name: str) -> Trial:
-    """A trial by its name.
-
-    Args:
-        name: as in `Trial.name`.
-
-    Raises:
-        InputError: there is none of that name.
-    """
+    """A trial by its name."""
     for trial in CATALOGUE:
         if trial.name == name:
             return trial

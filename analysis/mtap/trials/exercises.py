@@ -329,10 +329,6 @@ renames: {}
 def do(exercise: Exercise, folder: Path) -> dict[str, object]:
     """Run one exercise in the tool's environment, which a trial has made.
 
-    Args:
-        exercise: of the list.
-        folder: where the trials' environments are.
-
     Returns:
         One row: tool, adds, way, lines, seconds, cpu_s, worked, value, unit, said.
     """
@@ -359,10 +355,6 @@ def do(exercise: Exercise, folder: Path) -> dict[str, object]:
 
 
 def do_all(folder: Path) -> pd.DataFrame:
-    """Every exercise whose tool has an environment.
-
-    Args:
-        folder: where the trials' environments are.
-    """
+    """Every exercise whose tool has an environment."""
     there = [e for e in EXERCISES if (folder / "environments" / e.name / "bin" / "python").exists()]
     return pd.DataFrame([do(exercise, folder) for exercise in there])

@@ -19,18 +19,12 @@ def recorded(table: str, folder: Path = RECORDS) -> pd.DataFrame:
 
     Args:
         table: outcomes, steps, pins or bisects.
-        folder: data/trials.
     """
     return read_csv(folder / f"{table}.csv", keep_default_na=False, na_values={c: [""] for c in ("value", "first_prediction_s", "cures")})
 
 
 def add(out: Path, folder: Path = RECORDS) -> None:
-    """Add a run to the record: a row of the same tool and date is replaced, older dates are kept.
-
-    Args:
-        out: folder of the run, with outcomes, steps and pins.
-        folder: data/trials.
-    """
+    """Add a run to the record: a row of the same tool and date is replaced, older dates are kept."""
     for table in ("outcomes", "steps", "pins"):
         new = read_csv(out / f"{table}.csv", keep_default_na=False)
         done = set(zip(new["tool"], new["date"], strict=True))
@@ -41,11 +35,7 @@ def add(out: Path, folder: Path = RECORDS) -> None:
 
 
 def last(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """The newest record of each tool.
-
-    Args:
-        outcomes: with `tool` and `date`.
-    """
+    """The newest record of each tool."""
     return outcomes.sort_values(["tool", "date"]).drop_duplicates("tool", keep="last").reset_index(drop=True)
 
 
@@ -59,7 +49,6 @@ def changes(before: pd.DataFrame, now: pd.DataFrame, pins_before: pd.DataFrame, 
 
     Args:
         before, now: outcomes; of each tool the newest row counts.
-        pins_before, pins_now: packages of the environments.
 
     Returns:
         One row a tool in both: versions, outcomes, packages that changed version, relative change of the prediction, ratio of the
@@ -104,12 +93,7 @@ def changes(before: pd.DataFrame, now: pd.DataFrame, pins_before: pd.DataFrame, 
 
 
 def requirements(pins: pd.DataFrame, tool: str) -> str:
-    """The environment of one tool as last recorded, as `pip install --require-hashes -r` reads it.
-
-    Args:
-        pins: recorded packages, all tools.
-        tool: as in the records.
-    """
+    """The environment of one tool as last recorded, as `pip install --require-hashes -r` reads it."""
     rows = _environment(pins, tool).to_dict("records")
     return "".join(f"{row['name']}=={row['version']} --hash=sha256:{row['sha256']}\n" for row in rows)
 
@@ -119,10 +103,6 @@ def with_trial(evidence: Evidence, outcomes: pd.DataFrame) -> Evidence:
 
     A tool that runs as installed is stable, one that runs with cures needs pins, one that fails is broken; one that was blocked by an
     address outside the package index stays open. A failure that a cure resolved is listed as such.
-
-    Args:
-        evidence: of one tool.
-        outcomes: recorded, all tools.
     """
     mine = last(outcomes)
     mine = mine[mine["tool"] == evidence.tool]

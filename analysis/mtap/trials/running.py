@@ -43,11 +43,7 @@ def machine_class() -> str:
 
 
 def scrub(message: str) -> str:
-    """A message without what belongs to one machine: paths keep their last part, addresses go, long ones are cut.
-
-    Args:
-        message: last line of a program's output.
-    """
+    """A message without what belongs to one machine: paths keep their last part, addresses go, long ones are cut."""
     text = re.sub(r"\w+://\S+", "<address>", message)
     text = re.sub(r"(?<!\w)(?:/[\w.+@~-]+)+/([\w.+@-]+)", r"\1", text)
     text = re.sub(r"0x[0-9a-f]{6,}", "0x...", text)
@@ -55,11 +51,7 @@ def scrub(message: str) -> str:
 
 
 def packages(report: Path) -> list[Package]:
-    """What pip's installation report says was installed: name, version and hash of the file; no address.
-
-    Args:
-        report: written by `pip install --report`.
-    """
+    """What pip's installation report says was installed: name, version and hash of the file; no address."""
     if not report.exists():
         return []
     found = []
@@ -71,11 +63,7 @@ def packages(report: Path) -> list[Package]:
 
 
 def answer(output: str) -> dict[str, Any] | None:
-    """The prediction that a first program printed as its last line of JSON, or None where there is none.
-
-    Args:
-        output: what it wrote.
-    """
+    """The prediction that a first program printed as its last line of JSON, or None where there is none."""
     for line in reversed(output.splitlines()):
         if line.startswith('{"quantity"'):
             found: dict[str, Any] = json.loads(line)
@@ -89,11 +77,6 @@ def failure_class(step: Step, value: float | None, trial: Trial) -> str:
     F1: the installation fails. F2: it runs and ends with an error. F3: it ends well with an answer that cannot be (not finite,
     not positive, or away from the documented one by more than half). "blocked": what stops it is an address outside the package
     index, which says something of this machine and of where the tool keeps its files, not of its code.
-
-    Args:
-        step: installation or first prediction.
-        value: the answer, None where there is none.
-        trial: with the documented answer, where there is one.
     """
     if step.step.startswith("install"):
         return "F1" if step.status else ""
@@ -110,14 +93,10 @@ def attempt(trial: Trial, folder: Path) -> dict[str, pd.DataFrame]:
     """Run one trial in a fresh environment.
 
     Args:
-        trial: of the catalogue.
         folder: environments, programs and logs go below it.
 
     Returns:
         Tables: `steps` (one row a step), `outcome` (one row), `pins` (one row a package).
-
-    Raises:
-        InputError: the interpreter that the trial asks for is not on this machine.
     """
     home, place = folder.resolve() / "environments" / trial.name, folder.resolve() / "runs" / trial.name
     shutil.rmtree(place, ignore_errors=True)  # what an earlier run left must not pass for an answer
@@ -199,14 +178,7 @@ def attempt(trial: Trial, folder: Path) -> dict[str, pd.DataFrame]:
 
 
 def interpreter(version: str) -> str:
-    """A Python of one minor version on this machine.
-
-    Args:
-        version: such as 3.8.
-
-    Raises:
-        InputError: there is none.
-    """
+    """A Python of one minor version on this machine."""
     candidates = [shutil.which(f"python{version}"), *sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))]
     for candidate in candidates:
         if candidate is not None and run([str(candidate), "-c", "pass"], "", "", Path.cwd()).status == 0:

@@ -78,12 +78,7 @@ def _solve(rows: pd.DataFrame, form: str, left_out: frozenset[str] = frozenset()
 
 
 def fit(rows: pd.DataFrame, split: str = "", hashes: dict[str, str] | None = None) -> Parameters:
-    """Fits the protocol-aware model: robust least squares on log time, every series of equal weight, with the priors above.
-
-    Args:
-        rows: as of `measured_tables.half_octaves`.
-        split: words for what is in `rows`; hashes: SHA-256 of the inputs.
-    """
+    """Fits the protocol-aware model: robust least squares on log time, every series of equal weight, with the priors above."""
     vector, names = _solve(rows, "protocols")
     departures = vector[_COMMON:].reshape(3, -1)
     return Parameters(
@@ -119,11 +114,6 @@ def model(form: str, blind: bool = True) -> Callable[[pd.DataFrame, pd.DataFrame
 def interpolation(train: pd.DataFrame, test: pd.DataFrame) -> Floats:
     """Baseline: log-log interpolation in size, of the same machine's nearest GPU count, else of the mean log time of the other machines
     with the nearest GPU count.
-
-    Args:
-        train, test: as of `measured_tables.half_octaves`.
-    Returns:
-        (rows of test,) times (s).
     """
     result = np.empty(len(test))
     for (machine, gpus), part in test.groupby(["machine", "gpus"]):
@@ -160,7 +150,6 @@ def leave_one_out(
 
     Args:
         raw: as of `measured_tables.measured`; binned: `half_octaves` of it, which is what is fitted.
-        predictors: name -> (train, test) -> times (s).
     Returns:
         one row for each measured row, scheme and predictor: scheme, left_out, machine, gpus, size_bytes, model, absolute_error (1).
     """

@@ -159,11 +159,7 @@ def link_of(name: str, gpus: int, left_out: frozenset[str] = frozenset()) -> Lin
     """The bounding link and the algorithm of a group on a known machine.
 
     Args:
-        name: machine of `machines()`.
-        gpus: size of the group (count).
         left_out: series (`H100 x2`) whose measured times may not have told what is known of the machine.
-    Raises:
-        InputError: unknown machine, or a group it cannot hold.
     """
     if name not in machines():
         raise InputError(f"no machine {name!r}; expected one of {', '.join(machines())}", key="machine")
@@ -237,12 +233,7 @@ def all_reduce(size_bytes: ArrayLike, link: Link, parameters: Parameters | None 
     """Time of an all-reduce of `size_bytes` held by every GPU.
 
     Args:
-        size_bytes: (sizes,) bytes on each GPU.
-        link: the group.
-        parameters: default: the committed ones.
         machine: a machine of the fit, whose own departures then apply; default: the common parameters.
-    Returns:
-        times and their parts, each (sizes,) in seconds.
     """
     sizes = _sizes(size_bytes)
     return _time(sizes * link.traffic / link.bandwidth_bytes_per_s, link, parameters or fitted(), machine)

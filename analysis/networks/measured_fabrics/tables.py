@@ -23,11 +23,7 @@ COLUMNS = ["machine", "origin", "gpus", "size_bytes", "time_s"]
 
 
 def published_table() -> pd.DataFrame:
-    """The quoted bandwidth tables (ml-engineering), busbw turned into time: 2 (n - 1) / n s / busbw.
-
-    Returns:
-        columns `COLUMNS`: machine, origin, gpus (count), size_bytes (bytes), time_s (s).
-    """
+    """The quoted bandwidth tables (ml-engineering), busbw turned into time: 2 (n - 1) / n s / busbw."""
     path = DATA / "published" / "distributed_training.csv"
     rows = read_csv(path, required=["source", "system", "gpus", "model", "metric", "value"])
     rows = rows[rows["system"].isin(list(PUBLISHED)) & rows["model"].str.fullmatch(r"all-reduce \d+ B") & (rows["metric"] == "busbw")]
@@ -45,13 +41,7 @@ def published_table() -> pd.DataFrame:
 
 
 def pipeweave_table() -> pd.DataFrame:
-    """PipeWeave's tables: median of three repetitions.
-
-    Returns:
-        columns `COLUMNS`.
-    Raises:
-        analysis.datasets.DatasetMissing: the dataset is not on this machine.
-    """
+    """PipeWeave's tables: median of three repetitions."""
     parts = []
     for name, machine in PIPEWEAVE.items():
         rows = datasets.load(f"pipeweave/collective/{name}")
@@ -70,11 +60,7 @@ def pipeweave_table() -> pd.DataFrame:
 
 
 def measured() -> pd.DataFrame:
-    """Both tables together; rows whose first call is a warm-up (32 GPUs below 256 KiB, milliseconds) are left out.
-
-    Raises:
-        analysis.datasets.DatasetMissing: the dataset is not on this machine.
-    """
+    """Both tables together; rows whose first call is a warm-up (32 GPUs below 256 KiB, milliseconds) are left out."""
     rows = pd.concat([pipeweave_table(), published_table()], ignore_index=True)
     warm_up = (rows["machine"] == "B200-EFA") & (rows["size_bytes"] < 2**18)
     return rows[~warm_up].reset_index(drop=True)

@@ -54,15 +54,7 @@ def _numbers(part: pd.DataFrame, column: str, path: Path | None) -> Floats:
 
 
 def from_table(frame: pd.DataFrame, arch: str, path: Path | None = None) -> Blocks:
-    """The blocks of one core.
-
-    Args:
-        frame: columns as `REQUIRED`, and perhaps those of `TOOLS`.
-        arch: name of the core.
-        path: the file that the table comes from, named in errors.
-    Raises:
-        InputError: no such core, a block of no instructions, or cycles that are not positive.
-    """
+    """The blocks of one core."""
     part = frame[frame["arch"] == arch]
     if part.empty:
         raise InputError(f"no such core; there are: {', '.join(sorted(map(str, frame['arch'].unique())))}", path=path, key=arch)
@@ -95,11 +87,7 @@ def from_table(frame: pd.DataFrame, arch: str, path: Path | None = None) -> Bloc
 
 
 def load(arch: str) -> Blocks:
-    """Blocks of one core of the dataset.
-
-    Raises:
-        DatasetMissing: the dataset is not on this machine.
-    """
+    """Blocks of one core of the dataset."""
     path = datasets.find("pmevo/insn_multiset_cycles")
     frame = datasets.load("pmevo/insn_multiset_cycles")
     missing = [column for column in REQUIRED if column not in frame]
@@ -146,9 +134,6 @@ def traits(name: str) -> set[str]:
 def trait_matrix(instructions: Sequence[str], known: Sequence[str] | None = None) -> tuple[Floats, list[str]]:
     """Traits as columns: those of more than one instruction, or the ones asked for.
 
-    Args:
-        instructions: names.
-        known: traits wanted, in order.
     Returns:
         shape (instructions, traits), and the traits' names.
     """

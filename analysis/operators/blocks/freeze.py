@@ -151,8 +151,6 @@ def study(seeds: tuple[int, ...] = SEEDS) -> Study:
 
     Args:
         seeds: of the splits; selection looks only into the fitted blocks of the first.
-    Raises:
-        DatasetMissing: PMEvo's table is not on this machine.
     """
     every = {arch: load(arch) for arch in cores()}
     settings, selection = basic_block_trial.select([every[arch] for arch in SELECTED_ON if arch in every])
@@ -164,12 +162,7 @@ def study(seeds: tuple[int, ...] = SEEDS) -> Study:
 
 
 def write(found: Study, folder: Path) -> None:
-    """Keep what the pages show.
-
-    Args:
-        found: from `study`.
-        folder: where frozen tables go.
-    """
+    """Keep what the pages show."""
     write_csv(found.scores, folder / "scores.csv")
     write_csv(found.points, folder / "points.csv")
     write_csv(found.loads, folder / "loads.csv")

@@ -61,11 +61,9 @@ def apply(weights: dict[str, Any], members: Any, present: Any, traits: Any, roun
     """Cycles of blocks.
 
     Args:
-        weights: from `initial`, perhaps trained.
         members: instruction numbers by block and place, shape (blocks, places).
         present: how often the instruction at each place occurs, zero for padding; same shape.
         traits: shape (instructions, traits).
-        rounds: of messages.
     """
     state = (weights["own"] + traits @ weights["traits"])[members]
     for round_ in range(rounds):
@@ -92,11 +90,8 @@ def fit_predict(counts: Floats, cycles: Floats, traits: Floats, wanted: Floats, 
 
     Args:
         counts: shape (blocks, instructions).
-        cycles: measured.
         traits: shape (instructions, traits).
         wanted: counts of the blocks to predict.
-        settings: as above.
-        seed: of the start.
     """
     members, present = (jnp.asarray(values) for values in places(counts))
     y, t = jnp.asarray(cycles, jnp.float32), jnp.asarray(traits, jnp.float32)

@@ -66,7 +66,6 @@ def smooth_maximum(loads: Any, exponent: Any) -> Any:
 
     Args:
         loads: more than zero somewhere in each row, shape (n, resources).
-        exponent: p.
     """
     largest = loads.max(axis=-1, keepdims=True)
     return largest[..., 0] * ((loads / largest) ** exponent).sum(axis=-1) ** (1 / exponent)
@@ -84,8 +83,6 @@ def fit_member(counts: Floats, cycles: Floats, alone: Floats, traits: Floats, se
         cycles: measured, shape (blocks,).
         alone: cycles of each instruction by itself, shape (instructions,); NaN where that is not known.
         traits: shape (instructions, traits).
-        settings: as above.
-        seed: of the start.
     Returns:
         shape (instructions, resources).
     """

@@ -76,11 +76,7 @@ def predict(blocks: Blocks, split: Split, method: str, ports: basic_block_ports.
     """Cycles of the held-out blocks.
 
     Args:
-        blocks: of one core.
-        split: what may be used.
         method: one of `METHODS`, or the column of another tool.
-        ports: settings of the port model.
-        seed: of starts.
     """
     if method in blocks.tools:
         return blocks.tools[method][split.held_out]
@@ -130,14 +126,7 @@ def score(blocks: Blocks, split: Split, method: str, predicted: Floats) -> dict[
 def compare(
     blocks: Blocks, ports: basic_block_ports.PortSettings, seeds: Sequence[int] = (0,), methods: Sequence[str] = METHODS
 ) -> pd.DataFrame:
-    """Both splits, every method and every other tool's column; one row a split, seed and method.
-
-    Args:
-        blocks: of one core.
-        ports: settings of the port model.
-        seeds: of the splits.
-        methods: of `METHODS`.
-    """
+    """Both splits, every method and every other tool's column; one row a split, seed and method."""
     rows = []
     for seed in seeds:
         for split in (block_split(blocks, seed), instruction_split(blocks, seed)):
@@ -168,9 +157,6 @@ def select(
 ) -> tuple[basic_block_ports.PortSettings, pd.DataFrame]:
     """The settings with the lowest mean error over cores on blocks held out of the fitted part; the test blocks are not looked at.
 
-    Args:
-        cores: blocks by core.
-        variants: settings; default `grid`.
     Returns:
         the settings, with all members, and one row a variant and core.
     """

@@ -45,7 +45,6 @@ def answer(frame: pd.DataFrame, predictor: KernelPredictor, own_devices: dict[st
 
     Args:
         frame: columns op, device, and those of B, M, N, K, H that the operators need.
-        predictor: a fitted predictor.
         own_devices: GPUs by name that come before those of `data/hardware/devices`.
     """
     n = len(frame)
@@ -123,13 +122,8 @@ def answer_file(cases: Path, out: Path, predictor: KernelPredictor, own_devices:
 
     A `latency_ms` that the cases bring is kept under `KEPT_AS`. Latencies have nine significant digits.
 
-    Args:
-        cases: the file, plain or gzip-compressed.
-        out: CSV to write.
     Returns:
         cases answered and cases not answered.
-    Raises:
-        InputError: unreadable, or a column missing.
     """
     content, frame = _read(cases)
     lines = content.decode("utf-8").rstrip("\n").split("\n")

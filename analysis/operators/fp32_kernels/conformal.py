@@ -20,12 +20,7 @@ class Band:
 
 
 def weighted_quantile(values: Floats, weight: Floats, level: float) -> float:
-    """Least value whose cumulative weight reaches `level` of the total.
-
-    Args:
-        values, weight: shape (n,), weights above zero.
-        level: between 0 and 1.
-    """
+    """Least value whose cumulative weight reaches `level` of the total."""
     order = np.argsort(values, kind="stable")
     cumulative = np.cumsum(weight[order])
     return float(values[order][min(np.searchsorted(cumulative, level * cumulative[-1]), len(values) - 1)])
@@ -80,10 +75,6 @@ def clustered_interval(shares: Floats, level: float = 0.95) -> tuple[float, floa
     """Exact bootstrap interval of the mean of cluster shares: percentiles over all D^D equally likely resamples of the D clusters.
 
     The distribution of the sum is found by convolution over the multinomial counts, so no random draw is made; shares are rounded to 1e-3.
-
-    Args:
-        shares: coverage of each cluster, shape (D,).
-        level: of the interval.
     """
     units = np.round(np.asarray(shares) * 1_000).astype(int)
     single = np.zeros(1_001)
@@ -101,7 +92,6 @@ def coverage_of(inside: dict[str, NDArray[np.bool_]], ratio: Floats) -> Coverage
     """Coverage clustered by device.
 
     Args:
-        inside: whether each case of a device lies in its interval.
         ratio: upper / lower of all cases.
     """
     by_device = {device: float(values.mean()) for device, values in inside.items()}

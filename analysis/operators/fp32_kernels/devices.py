@@ -145,14 +145,7 @@ def _architecture(device: devices.Device, lanes: int) -> Architecture:
 
 
 def from_device(device: devices.Device, name: str | None = None) -> Gpu:
-    """What a predictor uses of a device entry.
-
-    Args:
-        device: an entry of `data/hardware/devices` or of a file of the same form.
-        name: the name under which the cases know it.
-    Raises:
-        InputError: a figure that the predictor needs is missing, or the architecture is unknown.
-    """
+    """What a predictor uses of a device entry."""
     needed = {
         "l2": device.l2_bytes,
         "sms": device.sm_count,
@@ -188,11 +181,7 @@ def load(name: str) -> Gpu:
 
 
 def read_spec(path: Path) -> dict[str, Gpu]:
-    """GPUs of a file in the form of `data/hardware/devices/*.yaml`, by name and alias.
-
-    Raises:
-        InputError: malformed, or a figure missing.
-    """
+    """GPUs of a file in the form of `data/hardware/devices/*.yaml`, by name and alias."""
     found = {}
     for device in read_yaml(path, devices.DeviceFile).devices.values():
         for name in (device.name, *device.aliases):

@@ -78,13 +78,7 @@ def _predict(ensemble: Ensemble, frame: pd.DataFrame, gpu: Gpu) -> pd.DataFrame:
 
 
 def leave_out(group: str, seed: int, kernels: pd.DataFrame, say: Say) -> Piece:
-    """Leave out each NVIDIA device in turn; a measured AMD device is predicted by NVIDIA's, another AMD device by the measured ones.
-
-    Args:
-        group: operator group.
-        seed: of the draws.
-        kernels: kernels of the whole networks, from `network_kernels`.
-    """
+    """Leave out each NVIDIA device in turn; a measured AMD device is predicted by NVIDIA's, another AMD device by the measured ones."""
     frame = measured_frame((group,))
     measured = Measurements.from_frame(frame)
     selection = Selection(measured, group, seed)
@@ -153,11 +147,7 @@ KEPT = ["op", "B", "M", "N", "K", "H", "device", "split", "latency_ms", "predict
 
 
 def run_groups(work: Path, seed: int, say: Say, groups: tuple[str, ...] = GROUPS) -> None:
-    """Leave-one-device-out for each group, into `work`; a group that is there is not done again.
-
-    Args:
-        work: folder for the pieces.
-    """
+    """Leave-one-device-out for each group, into `work`; a group that is there is not done again."""
     kernels = network_kernels(network_cases())
 
     def run(group: str) -> dict[str, pd.DataFrame]:

@@ -62,11 +62,7 @@ class KernelModel:
         return replace(self, parts=found)
 
     def predict(self, operators: Operators, device: Gpu) -> KernelPrediction:
-        """Predict each case on one device.
-
-        Raises:
-            ValueError: an operator group that the model was not fitted for.
-        """
+        """Predict each case on one device."""
         groups = group_of(operators)
         n = len(operators)
         latency, lower, upper, bound = np.empty(n), np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
@@ -83,11 +79,7 @@ class KernelModel:
 
 
 def save(model: KernelModel, folder: Path, about: dict[str, Any]) -> None:
-    """Write `arrays.npz` (trees) and `model.json` (settings, intervals, and what the fit was made on).
-
-    Args:
-        about: split and hashes of the data fitted on.
-    """
+    """Write `arrays.npz` (trees) and `model.json` (settings, intervals, and what the fit was made on)."""
     arrays: dict[str, NDArray[np.generic]] = {}
     ensembles = []
     for (vendor, group), ensemble in model.parts.items():
@@ -118,11 +110,7 @@ def save(model: KernelModel, folder: Path, about: dict[str, Any]) -> None:
 
 
 def load(folder: Path = FOLDER) -> KernelModel:
-    """Read a model that `save` wrote; nothing in the files is executed.
-
-    Raises:
-        InputError: missing or not such a model.
-    """
+    """Read a model that `save` wrote; nothing in the files is executed."""
     return _load(folder)
 
 

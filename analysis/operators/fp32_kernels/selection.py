@@ -118,11 +118,7 @@ class Selection:
         return {name: error_of(self.inner(name, unseen)) for name in candidates(self.group)}
 
     def choose(self, unseen: frozenset[str] = frozenset()) -> Choice:
-        """The candidate with the least inner error, the shift that lowers it most, and the inner residuals with that shift.
-
-        Args:
-            unseen: devices that must not be looked at.
-        """
+        """The candidate with the least inner error, the shift that lowers it most, and the inner residuals with that shift."""
         scores = self.scores(unseen)
         name = min(scores, key=lambda candidate: scores[candidate])
         inner = self.inner(name, unseen)

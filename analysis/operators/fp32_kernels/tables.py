@@ -24,8 +24,6 @@ AMD = "AMD"
 def predictions(work: Path, group: str) -> pd.DataFrame:
     """Measured kernels of a group and their predictions with the device left out, the intervals calibrated on the other devices.
 
-    Args:
-        work: folder that `freeze.run_groups` filled.
     Returns:
         the table's columns, measured_s, predicted_s, lower_s, upper_s and vendor.
     """

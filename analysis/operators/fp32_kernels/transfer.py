@@ -38,8 +38,6 @@ def features(kind: str, table: pd.DataFrame, devices: pd.DataFrame) -> tuple[Flo
     """Physical features that every kind of operator has, and the roofline (s).
 
     Args:
-        kind: conv, linear or bmm.
-        table: measured kernels.
         devices: data sheets by device: SingleFLOPs (Gflop/s) and Mem_Bw (GB/s).
     Returns:
         shape (n, 5), and shape (n,).
@@ -53,11 +51,7 @@ def features(kind: str, table: pd.DataFrame, devices: pd.DataFrame) -> tuple[Flo
 
 
 def study(seed: int = 0, rows: int = ROWS) -> pd.DataFrame:
-    """Train on each kind, test on each, kernels of the fit never in the test; one row a pair, with the scaled roofline beside.
-
-    Raises:
-        DatasetMissing: NeuSight's tables are not on this machine.
-    """
+    """Train on each kind, test on each, kernels of the fit never in the test; one row a pair, with the scaled roofline beside."""
     described = datasets.load("neusight/devices").drop_duplicates("Device", keep="first").set_index("Device")
     rng = np.random.default_rng(seed)
     parts = {}

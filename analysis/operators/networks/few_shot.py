@@ -62,10 +62,6 @@ def ridge(features: Floats, targets: Floats, penalty: float) -> tuple[Floats, fl
 
     min_w |y - b - X w|^2 + penalty |w|^2
 
-    Args:
-        features: shape (n, d).
-        targets: shape (n,).
-        penalty: more than zero.
     Returns:
         w, shape (d,), and b.
     """
@@ -85,7 +81,6 @@ def source_surfaces(features: Floats, latencies: list[tuple[Integers, Floats]], 
         features: all architectures, shape (n, d).
         latencies: for each source the architectures measured and their latencies.
         logarithmic: fit the logarithm; otherwise latency over its median.
-        penalty: of the ridge.
     Returns:
         shape (n, sources), each standardized.
     """
@@ -104,7 +99,6 @@ def prior(surfaces: Floats, features: Floats, settings: FewShotSettings) -> Prio
     Args:
         surfaces: standardized latencies of the sources, shape (n, sources).
         features: shape (n, d).
-        settings: weights of the parts.
     """
     mean = surfaces.mean(axis=1)
     mean = mean / mean.std()
@@ -126,8 +120,6 @@ def choose(known: Prior, count: int, pool: Integers, judged: Integers) -> Intege
     offset counts as one more direction. Needs no latency of the new device.
 
     Args:
-        known: what the sources say.
-        count: samples to choose.
         pool: architectures that may be measured.
         judged: architectures on which errors count.
     """
@@ -153,10 +145,7 @@ def predict(known: Prior, samples: Integers, latencies: Floats, rounds: int = 5)
     K w = y with K = A A' + noise / weights; weights = (tail + 1) / (tail + r^2 / noise), renewed `rounds` times.
 
     Args:
-        known: what the sources say.
         samples: architectures measured on the new device.
-        latencies: what was measured.
-        rounds: of the reweighting.
     """
     settings = known.settings
     centre, spread = float(latencies.mean()), float(latencies.std())
@@ -179,26 +168,13 @@ def predict(known: Prior, samples: Integers, latencies: Floats, rounds: int = 5)
 
 
 def ridge_on_sources(surfaces: Floats, samples: Integers, latencies: Floats, penalty: float = 1.0) -> Floats:
-    """The trivial way: ridge regression of the new device's log latency on the sources' standardized log latencies.
-
-    Args:
-        surfaces: shape (n, sources).
-        samples: architectures measured on the new device.
-        latencies: what was measured.
-        penalty: of the ridge.
-    """
+    """The trivial way: ridge regression of the new device's log latency on the sources' standardized log latencies."""
     weights, bias = ridge(surfaces[samples], np.log(latencies), penalty)
     return np.exp(surfaces @ weights + bias)
 
 
 def nearest_source(surfaces: Floats, samples: Integers, latencies: Floats) -> Floats:
-    """The source that agrees best on the samples, with scale and offset fitted: log latency = a + b surface.
-
-    Args:
-        surfaces: shape (n, sources).
-        samples: architectures measured on the new device.
-        latencies: what was measured.
-    """
+    """The source that agrees best on the samples, with scale and offset fitted: log latency = a + b surface."""
     logs = np.log(latencies)
     best, answer = np.inf, np.full(len(surfaces), logs.mean())
     for column in surfaces.T:

@@ -47,7 +47,6 @@ def select(spaces: list[Space], seeds: tuple[int, ...] = SELECTION_SEEDS) -> tup
     """The settings with the highest rank correlation on sources left out in turn, mean over both spaces, and how all did.
 
     Args:
-        spaces: search spaces.
         seeds: of the draws; not those of the test.
     """
     variants = trial.grid()
@@ -78,13 +77,7 @@ def select(spaces: list[Space], seeds: tuple[int, ...] = SELECTION_SEEDS) -> tup
 
 
 def study(seeds: range = range(10)) -> Study:
-    """Everything, from the datasets.
-
-    Args:
-        seeds: of the test.
-    Raises:
-        DatasetMissing: HELP's tables are not on this machine.
-    """
+    """Everything, from the datasets."""
     spaces = [load(name) for name in SPACES]
     settings, attempts = select(spaces)
     scores = []
@@ -122,7 +115,6 @@ def checks(settings: FewShotSettings, seeds: range = range(5)) -> pd.DataFrame:
 
     Args:
         settings: the chosen ones; nothing is chosen here.
-        seeds: of the test.
     Returns:
         one row a check (unlisted devices, with path, without path), space, device and method: spearman, median_error, means over seeds.
     """
@@ -141,12 +133,7 @@ def checks(settings: FewShotSettings, seeds: range = range(5)) -> pd.DataFrame:
 
 
 def write(found: Study, folder: Path) -> None:
-    """Keep what the pages show: means over seeds at every number of samples, every seed at ten samples, and the comparison.
-
-    Args:
-        found: from `study`.
-        folder: where frozen tables go.
-    """
+    """Keep what the pages show: means over seeds at every number of samples, every seed at ten samples, and the comparison."""
     by = ["space", "device", "method", "samples"]
     curve = found.scores.groupby(by, sort=False)[["spearman", "median_error", "coverage", "half_width"]].mean().reset_index()
     spread = found.scores.groupby(by, sort=False)["spearman"].std().reset_index(drop=True)

@@ -41,7 +41,6 @@ def apply(weights: Weights, features: Any, device: Any) -> Any:
     """Standardized latency: three layers on the architecture's features beside the device's reference latencies.
 
     Args:
-        weights: from `initial`, perhaps trained.
         features: shape (n, d).
         device: shape (references,).
     """
@@ -64,7 +63,6 @@ def train(features: Floats, targets: Floats, devices: Floats, seed: int) -> Weig
         features: of the measured architectures, shape (sources, measured, d).
         targets: standardized latencies, shape (sources, measured).
         devices: reference latencies, shape (sources, references).
-        seed: of weights and batches.
     """
     x, y, z = (jnp.asarray(values, jnp.float32) for values in (features, targets, devices))
     optimizer = optax.adam(optax.cosine_decay_schedule(RATE, STEPS))
@@ -102,9 +100,7 @@ def meta_scores(space: Space, seed: int, count: int) -> pd.DataFrame:
     """The new devices by the meta-trained network; the samples are the reference architectures, so that nothing else is measured.
 
     Args:
-        space: the search space.
         seed: of the draws; the measured architectures are those of the other methods.
-        count: samples.
     """
     rng = np.random.default_rng(seed)
     measured = {device: rng.permutation(len(space.features))[:MEASURED_PER_SOURCE] for device in space.sources}

@@ -49,11 +49,7 @@ class Space:
 
 
 def one_hot(tokens: list[list[str]]) -> Floats:
-    """One column for each token at each position.
-
-    Args:
-        tokens: architectures, each with the same number of positions.
-    """
+    """One column for each token at each position."""
     columns = []
     for position in zip(*tokens, strict=True):
         kinds = sorted(set(position))
@@ -83,11 +79,7 @@ def used_edges(operators: list[list[str]]) -> NDArray[np.bool_]:
 
 
 def cell_features(texts: pd.Series) -> Floats:
-    """Features of NAS-Bench-201 architectures: operator by edge, and the same for edges in use only.
-
-    Raises:
-        InputError: a text is not a cell of six edges.
-    """
+    """Features of NAS-Bench-201 architectures: operator by edge, and the same for edges in use only."""
     operators = [re.findall(r"([a-z_0-9]+)~", text) for text in texts]
     for line, row in enumerate(operators, start=2):
         if len(row) != len(CELL_EDGES):
@@ -102,8 +94,6 @@ def layer_features(frame: pd.DataFrame) -> Floats:
 
     Args:
         frame: the columns that describe architectures; each is split at everything that is no letter or digit.
-    Raises:
-        InputError: architectures of different lengths.
     """
     split = [
         [token for column in frame.columns for token in re.findall(r"[A-Za-z0-9.]+", str(row[column]))] for row in frame.to_dict("records")
@@ -120,8 +110,6 @@ def from_table(name: str, frame: pd.DataFrame) -> Space:
     Args:
         name: nasbench201, fbnet or ofa; another name takes every device as a source.
         frame: columns that describe architectures (`DESCRIBES`), and a latency column a device (ms).
-    Raises:
-        InputError: no column describes architectures, or a device of the split is missing.
     """
     described = [column for column in frame.columns if column in DESCRIBES and column != "arch_idx"]
     if not described:
@@ -137,9 +125,5 @@ def from_table(name: str, frame: pd.DataFrame) -> Space:
 
 
 def load(name: str) -> Space:
-    """One of HELP's search spaces.
-
-    Raises:
-        DatasetMissing: the dataset is not on this machine.
-    """
+    """One of HELP's search spaces."""
     return from_table(name, datasets.load(f"help/{name}_latency_ms"))

@@ -63,11 +63,7 @@ def situations(
     """One situation for each of the settings, all with the same measured architectures and the same random samples.
 
     Args:
-        space: the search space.
-        seed: of the draws.
-        variants: settings of the prior.
         without: a source that is left out, to be predicted.
-        longest: samples at most.
     """
     rng = np.random.default_rng(seed)
     count = len(space.features)
@@ -84,14 +80,7 @@ def situations(
 
 
 def answer(situation: Situation, device: str, method: str, count: int) -> tuple[Floats, Floats | None, Integers]:
-    """Latencies of all architectures on a device that was sampled, their deviations if the method gives them, and the samples.
-
-    Args:
-        situation: what is known.
-        device: the new device.
-        method: one of `METHODS`.
-        count: samples.
-    """
+    """Latencies of all architectures on a device that was sampled, their deviations if the method gives them, and the samples."""
     truth = situation.space.latency_ms[device]
     samples = (situation.chosen if method.endswith("chosen") else situation.random)[:count]
     seen = truth[samples]
@@ -110,10 +99,6 @@ def score(situation: Situation, device: str, method: str, count: int, quantile: 
     """One trial as a row: rank correlation and errors on every architecture that was not sampled.
 
     Args:
-        situation: what is known.
-        device: the new device.
-        method: one of `METHODS`.
-        count: samples.
         quantile: half width of the interval in standard deviations, for methods that give them.
     """
     predicted, deviation, samples = answer(situation, device, method, count)
@@ -155,11 +140,6 @@ def conformal_quantiles(
     """Half width in standard deviations that covers `level` of the architectures of the sources, each left out in turn.
 
     Args:
-        space: the search space.
-        seed: of the draws.
-        settings: of the prior.
-        counts: numbers of samples.
-        level: wanted coverage.
         method: `prior` or `prior_chosen`.
     """
     scores: dict[int, list[Floats]] = {count: [] for count in counts}
@@ -186,11 +166,6 @@ def new_device_scores(
     """The new devices: one row a device, method and number of samples.
 
     Args:
-        space: the search space.
-        seed: of the draws.
-        settings: of the prior.
-        counts: numbers of samples.
-        methods: of `METHODS`.
         quantiles: from `conformal_quantiles`.
     """
     (situation,) = situations(space, seed, [settings], longest=max(counts))
@@ -205,12 +180,7 @@ def new_device_scores(
 
 
 def mean_interval(values: Sequence[float] | Floats, level: float = 0.95) -> tuple[float, float, float]:
-    """Mean and its interval by Student's t.
-
-    Args:
-        values: independent ones, two or more.
-        level: of the interval.
-    """
+    """Mean and its interval by Student's t."""
     found = np.asarray(values, dtype=float)
     half = stats.t.ppf(0.5 + level / 2, len(found) - 1) * found.std(ddof=1) / np.sqrt(len(found))
     return float(found.mean()), float(found.mean() - half), float(found.mean() + half)
@@ -221,8 +191,6 @@ def paired(scores: pd.DataFrame, baseline: str = "ridge", column: str = "spearma
 
     Args:
         scores: rows of `new_device_scores` for one number of samples.
-        baseline: the method compared with.
-        column: what is compared.
     """
     rows = []
     for space, part in scores.groupby("space", sort=False):

@@ -78,11 +78,7 @@ def fusion_rules(timer: Timer, kinds: Sequence[str] = KINDS, alpha: float = ALPH
 
     Args:
         timer: latency of a network on the device, the black box.
-        kinds: kinds of operators.
         alpha: share of the faster operator that must be saved.
-        repeats: timings of each test case, of which the median counts.
-    Returns:
-        whether (first, second) is fused.
     """
 
     def median(operators: Sequence[TimedOperator]) -> float:
@@ -104,9 +100,6 @@ def kernels(graph: nx.DiGraph, rules: Mapping[tuple[str, str], bool]) -> list[tu
 
     Args:
         graph: nodes with an `operator`; edges from producer to reader.
-        rules: from `fusion_rules`.
-    Returns:
-        groups of nodes, each node in one of them.
     """
     kernel_of: dict[int, int] = {}
     groups: list[list[int]] = []
@@ -180,12 +173,7 @@ def fit_additive(
     """Sample kernels as they occur in networks, vary their shapes, time each by itself, and fit a forest for each kind.
 
     Args:
-        timer: latency of a network on the device.
         rules: from `fusion_rules`, or none fused for the sum over operators.
-        networks: where kernels are taken from.
-        samples: kernels timed for each kind.
-        seed: of the sampling.
-        trees: of a forest.
     """
     rng = np.random.default_rng(seed)
     found: dict[str, list[list[TimedOperator]]] = {}

@@ -140,10 +140,6 @@ def operators(network: Transformer, batch: int, sequence: int, training: bool) -
     A product's gradient is two products; an element-wise kernel's is one of the same shape with two inputs (none for an addition and for a
     multiplication by a constant that is counted twice); a layer norm's is counted as another layer norm.
 
-    Args:
-        network: see `Transformer`.
-        batch: sequences.
-        sequence: tokens of each.
     Returns:
         columns op, B, M, N, K, H as NeuSight's tables have them, and count, how often the kernel runs.
     """

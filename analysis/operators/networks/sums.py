@@ -22,10 +22,6 @@ SPACES = ("nasbench201", "fbnet")
 def additive_accuracy(space: Space, seed: int = 0, measured: int = MEASURED) -> pd.DataFrame:
     """Each device by itself: one cost an operator and place, fitted on some networks, summed for the others.
 
-    Args:
-        space: search space.
-        seed: of the draw.
-        measured: networks fitted on.
     Returns:
         one row a device: share of networks within 10 % (nn-Meter's accuracy), mean and median error (%), rank correlation.
     """
@@ -52,14 +48,7 @@ def additive_accuracy(space: Space, seed: int = 0, measured: int = MEASURED) -> 
 
 
 def write(folder: Path, seed: int = 0) -> pd.DataFrame:
-    """Run both studies, keep their tables, and return rows for the log.
-
-    Args:
-        folder: where frozen tables go.
-        seed: of the draws.
-    Raises:
-        DatasetMissing: HELP's or NeuSight's tables are not on this machine.
-    """
+    """Run both studies, keep their tables, and return rows for the log."""
     sums = pd.concat([additive_accuracy(load(name), seed) for name in SPACES], ignore_index=True)
     transferred = transfer.study(seed)
     write_csv(sums, folder / "sums.csv")

@@ -59,9 +59,6 @@ def from_tables(tables: dict[str, pd.DataFrame], specs: dict[str, dict[str, floa
 
     Args:
         tables: by GPU: columns `PROBLEM`, `CONFIGURATION` and avg_duration (us).
-        specs: by GPU.
-    Raises:
-        InputError: a column or a fact about a GPU is missing.
     """
     for name, table in tables.items():
         missing = [column for column in [*PROBLEM, *CONFIGURATION, "avg_duration"] if column not in table]
@@ -85,11 +82,7 @@ def from_tables(tables: dict[str, pd.DataFrame], specs: dict[str, dict[str, floa
 
 
 def load() -> Sweeps:
-    """The sweeps that are on this machine.
-
-    Raises:
-        DatasetMissing: there is none.
-    """
+    """The sweeps that are on this machine."""
     names = [name for name in GPUS if datasets.available(f"pipeweave/moe_dse/moe_dse_{name}_99")] or ["A100"]
     tables = {name: datasets.load(f"pipeweave/moe_dse/moe_dse_{name}_99") for name in names}
     specs = {name: json.loads(datasets.find(f"pipeweave/hardware/{GPUS[name]}.json").read_text()) for name in names}
@@ -124,8 +117,6 @@ def cost(problems: pd.DataFrame, configurations: pd.DataFrame, spec: pd.Series) 
     up projection; compute = waves BM BN H / (multiply-adds a second of a multiprocessor).
 
     Args:
-        problems: columns `PROBLEM`.
-        configurations: columns `CONFIGURATION`.
         spec: facts about the GPU: `SPECS`; memBandwidth in GB/s, smFreq in MHz, tcBf16 multiply-adds a clock and multiprocessor.
     """
     m, e, k, h, n = (problems[name].to_numpy(dtype=float)[:, None] for name in ("M", "E", "topk", "H", "N"))

@@ -54,8 +54,6 @@ def features(sweeps: Sweeps, gpu: int, elsewhere: Floats | None) -> Floats:
     """What the model sees of each problem and configuration on a GPU: shapes, the roofline's terms, the GPU, and where else it did well.
 
     Args:
-        sweeps: the problems and configurations.
-        gpu: number of the GPU.
         elsewhere: share of the other GPUs where the configuration is near-best for the problem, shape (problems, configurations).
     Returns:
         shape (problems, configurations, d).
@@ -111,11 +109,6 @@ def train_scores(sweeps: Sweeps, target: int, others: list[int], settings: Ranki
 
     Args:
         sweeps: of all GPUs; the target's near-best lists are not read.
-        target: number of the GPU to predict.
-        others: numbers of the GPUs to learn from.
-        settings: as above.
-        seed: of weights and batches.
-        with_elsewhere: whether the model sees where else a configuration is near-best.
     Returns:
         shape (problems, configurations).
     """
@@ -166,9 +159,6 @@ def boosted_scores(sweeps: Sweeps, target: int, others: list[int], seed: int) ->
 
     Args:
         sweeps: of all GPUs; the target's near-best lists are not read.
-        target: number of the GPU to predict.
-        others: numbers of the GPUs to learn from.
-        seed: of the sample and the trees.
     Returns:
         Log-odds of being near-best, shape (problems, configurations).
     """
@@ -184,14 +174,7 @@ def boosted_scores(sweeps: Sweeps, target: int, others: list[int], seed: int) ->
 
 
 def orders(sweeps: Sweeps, target: int, settings: RankingSettings, seed: int) -> dict[str, Floats]:
-    """Scores of each method on the target GPU, from the other GPUs only; random order is not among them, its figures are exact.
-
-    Args:
-        sweeps: of all GPUs.
-        target: number of the GPU to predict.
-        settings: of the ranking model.
-        seed: of the ranking model.
-    """
+    """Scores of each method on the target GPU, from the other GPUs only; random order is not among them, its figures are exact."""
     others = [gpu for gpu in range(len(sweeps.gpus)) if gpu != target]
     terms = cost(sweeps.problems, sweeps.configurations, sweeps.specs.iloc[target])
     popular = popularity(sweeps, others)
@@ -233,14 +216,7 @@ def random_top(near: NDArray[np.bool_], k: int) -> Floats:
 
 
 def evaluate(sweeps: Sweeps, settings: RankingSettings, seed: int = 0, tops: tuple[int, ...] = (1, 3, 5, 10, 30)) -> pd.DataFrame:
-    """Each GPU left out in turn; one row a GPU and method.
-
-    Args:
-        sweeps: of all GPUs.
-        settings: of the ranking model.
-        seed: of the ranking model.
-        tops: numbers of configurations tried.
-    """
+    """Each GPU left out in turn; one row a GPU and method."""
     rows = []
     for target, gpu in enumerate(sweeps.gpus):
         swept = sweeps.measured[target]
@@ -285,11 +261,6 @@ def attempts(found: pd.DataFrame, settings: RankingSettings) -> pd.DataFrame:
 
 
 def write(found: pd.DataFrame, folder: Path) -> None:
-    """Keep what the pages show.
-
-    Args:
-        found: from `evaluate`.
-        folder: where frozen tables go.
-    """
+    """Keep what the pages show."""
     write_csv(found, folder / "ranking.csv")
     write_csv(origin([f"pipeweave/moe_dse/moe_dse_{gpu}_99" for gpu in dict.fromkeys(found["gpu"])]), folder / "origin.csv")

@@ -51,14 +51,7 @@ def _value(attribute: Any) -> Any:
 
 
 def read_rank(path: str | Path, rank: int) -> list[Node]:
-    """Read the trace of one rank.
-
-    Args:
-        path: the `.et` file.
-        rank: its rank.
-    Raises:
-        InputError: a file that is missing, cut off or not Chakra.
-    """
+    """Read the trace of one rank."""
     path = Path(path)
     try:
         content = path.read_bytes()
@@ -156,8 +149,6 @@ def write_trace(nodes: Sequence[Node], folder: str | Path, name: str) -> list[Pa
     """Write a trace as one `.et` file a rank.
 
     Args:
-        nodes: nodes of all ranks.
-        folder: where to write.
         name: files are `NAME.RANK.et`.
     """
     ranks = sorted({node.rank for node in nodes})

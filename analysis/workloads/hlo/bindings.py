@@ -102,8 +102,6 @@ def _refuse_quantised(content: bytes) -> None:
 def plain_text(content: bytes) -> bytes | None:
     """The text without what these bindings do not know: quantised types as their storage, checks of results as unknown operators.
 
-    Args:
-        content: MLIR text.
     Returns:
         The changed text, `None` where there is nothing to change.
     """
@@ -151,11 +149,7 @@ def _failure(error: Exception) -> ParseFailed:
 
 
 def parse(content: bytes, made: Any) -> Any:
-    """Parse text, bytecode or a portable artifact.
-
-    Raises:
-        ParseFailed: it is none of these, or does not verify.
-    """
+    """Parse text, bytecode or a portable artifact."""
     with made:
         if content.startswith(BYTECODE) and b"StableHLO_v" in content[:64]:
             try:
@@ -223,7 +217,6 @@ def simplify(module: Any, made: Any, content: bytes) -> bool:
 
     Args:
         module: a parsed module whose program is public.
-        content: what it was parsed from.
     """
     with made:
         try:

@@ -22,7 +22,6 @@ def read(content: bytes, entry: str | None, part: int = 0) -> dict[str, Any]:
     """The record of one program (see `walk.Walker.record`), or ``{"error": message, "line": number}``.
 
     Args:
-        content: of the file, packed with gzip or not.
         entry: function to begin with, if it is not the program's own.
         part: which program of a text split by `// -----` lines, counted from 1; 0: the text is one program.
     """
@@ -103,11 +102,7 @@ def main() -> None:
 
 
 def answer(path: str, entry: str | None, part: int, memory: int) -> str:
-    """The record of a program in a file (see `read`) as JSON.
-
-    Args:
-        memory: that this process may take (bytes).
-    """
+    """The record of a program in a file (see `read`) as JSON."""
     try:
         with open(path, "rb") as stream:
             content = stream.read()

@@ -200,7 +200,6 @@ def broadcast_bytes(source: Tensor, target: Tensor, dimensions: Sequence[int]) -
     """Bytes of a broadcast as XLA imports it: where a dimension of size 1 grows, a copy and a reshape come first.
 
     Args:
-        source, target: what is read and made.
         dimensions: for each dimension of the source, the target's.
     """
     grows = any(source.shape[place] == 1 and target.shape[dimension] != 1 for place, dimension in enumerate(dimensions))
@@ -214,7 +213,6 @@ def reduce_window_count(window: Sequence[int], padding: Sequence[tuple[int, int]
 
     Args:
         window: sizes (elements); padding: (low, high) for each dimension.
-        output: the first result; arrays: results (count).
     """
     taps = math.prod(window)
     wide = [place for place, size in enumerate(window) if size != 1]
@@ -233,7 +231,6 @@ def simple_cost(name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], 
 
     Args:
         name: without the dialect.
-        inputs, outputs: tensors.
         regions: what it applies, for a reduction, scatter, sort or map.
     """
     everything = moved(inputs, outputs)

@@ -54,10 +54,7 @@ class Constants:
         """The number that a scalar value has.
 
         Args:
-            wanted: the value.
             given: numbers of the carried values.
-        Raises:
-            NotConstant: it depends on data.
         """
         self.depth += 1
         try:
@@ -112,11 +109,7 @@ class Constants:
         raise NotConstant
 
     def trips(self, loop: Any) -> int | None:
-        """Trips of a `while`, `None` where data decide or the loop would not end.
-
-        Args:
-            loop: the operation, with regions condition and body.
-        """
+        """Trips of a `while`, `None` where data decide or the loop would not end."""
         test, body = loop.regions[0].blocks[0], loop.regions[1].blocks[0]
         wanted = _last(test).operands[0]
         following = _last(body).operands
@@ -199,7 +192,6 @@ def linear_trips(start: int, step: int, bound: int, direction: str) -> int | Non
     """Trips of a loop that runs while `i direction bound` from i = start in equal steps; `None` if it never ends.
 
     Args:
-        start, step, bound: integers.
         direction: LT, LE, GT, GE, NE or EQ.
     """
     if not _COMPARE[direction](start, bound):

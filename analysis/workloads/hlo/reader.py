@@ -38,8 +38,6 @@ def read(path: str | Path, *, entry: str | None = None, part: int = 0, seconds: 
         part: which program of a text that lines `// -----` split, counted from 1; 0: the text is one program.
         seconds: processor time that reading may take (s); three times that and 20 s by the clock.
         memory_bytes: address space that reading may take (bytes).
-    Raises:
-        InputError: no such file, not a program, no function to begin with, or a limit reached.
     """
     path = Path(path)
     if not is_file(path):
@@ -94,12 +92,7 @@ def _why(code: int, stderr: str, seconds: int, memory_bytes: int) -> str:
 
 
 def graph(record: dict[str, Any], name: str) -> Module:
-    """The operator graph of a record (see `walk.Walker.record`).
-
-    Args:
-        record: what the reading process prints.
-        name: for a module that has none.
-    """
+    """The operator graph of a record (see `walk.Walker.record`)."""
     tensors = [Tensor(tuple(shape), dtype, size) for shape, dtype, size in record["tensors"]]
     works = [_work(each, tensors) for each in record["works"]]
     scopes = tuple(Scope(*each) for each in record["scopes"])

@@ -22,12 +22,7 @@ def sums(operators: Iterable[Operator]) -> dict[str, float]:
 
 
 def grouped(module: Module, key: Callable[[Operator], str]) -> dict[str, dict[str, float]]:
-    """`sums` of the operators that share a key, the most operations first.
-
-    Args:
-        module: the program.
-        key: of an operator.
-    """
+    """`sums` of the operators that share a key, the most operations first."""
     groups: dict[str, list[Operator]] = {}
     for operator in module.operators:
         groups.setdefault(key(operator), []).append(operator)
@@ -36,11 +31,7 @@ def grouped(module: Module, key: Callable[[Operator], str]) -> dict[str, dict[st
 
 
 def collectives(module: Module) -> list[dict[str, Any]]:
-    """Communication between devices: like collectives once, with how often they run.
-
-    Args:
-        module: the program.
-    """
+    """Communication between devices: like collectives once, with how often they run."""
     found: dict[Any, int] = {}
     for operator in module.collectives:
         found[operator.work.collective] = found.get(operator.work.collective, 0) + operator.trips
@@ -58,11 +49,7 @@ def collectives(module: Module) -> list[dict[str, Any]]:
 
 
 def report(module: Module) -> dict[str, Any]:
-    """Everything that `python -m analysis hlo cost` prints.
-
-    Args:
-        module: the program.
-    """
+    """Everything that `python -m analysis hlo cost` prints."""
     once = [operator.work for operator in module.operators]
     return {
         "program": module.name,

@@ -148,7 +148,6 @@ def device_groups(rows: list[list[int]], mode: str, replicas: int, partitions: i
     Args:
         rows: of replicas, of partitions or of devices; -1 pads; empty: all of them.
         mode: ``replica``, ``partition``, ``replica and partition`` or ``device``.
-        replicas, partitions: of the program (count).
     Source: StableHLO specification, collective operations, process groups.
     """
     rows = [[each for each in row if each >= 0] for row in rows]

@@ -85,11 +85,7 @@ class Walker:
         self.mesh = Mesh(partitions or max([1, *sizes]), replicas, meshes)
 
     def entry(self, name: str | None) -> str:
-        """Name of the function to begin with: `name`, or main, or the only one that no other calls.
-
-        Raises:
-            NoProgram: none, or several.
-        """
+        """Name of the function to begin with: `name`, or main, or the only one that no other calls."""
         bodies = [each for each, function in self.functions.items() if len(function.regions[0].blocks)]
         if name is not None:
             if name not in bodies:
@@ -131,12 +127,7 @@ class Walker:
             self.operator_work[place] = len(self.works) - 1
 
     def size_of(self, name: str, sizes: dict[str, int]) -> int:
-        """Operations of a function with those of all that it calls, as often as it calls them.
-
-        Args:
-            name: of the function.
-            sizes: those found so far.
-        """
+        """Operations of a function with those of all that it calls, as often as it calls them."""
         if name in sizes or name not in self.functions:
             return sizes.get(name, 1)
         sizes[name] = 1

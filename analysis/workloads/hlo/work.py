@@ -56,7 +56,6 @@ def matmul_of(left: Tensor, right: Tensor, dimensions: dict[str, list[int]] | No
     """The batched matrix product that a `dot_general` or `dot` computes.
 
     Args:
-        left, right: operands.
         dimensions: see `types.dot_dimensions`; none for `dot`, which contracts the left's last and the right's first dimension.
     """
     if dimensions is None:
@@ -86,8 +85,6 @@ def convolution_of(inputs: list[Tensor], output: Tensor, attributes: Any) -> Con
 
     Args:
         inputs: image and kernel; a third one is padding that is not known before the run.
-        output: result.
-        attributes: of the operator.
     Raises:
         ValueError: shapes or padding that are not known.
     """
@@ -140,12 +137,8 @@ def cost_of(
     """Cost of an operator, and what else its record says: matrix product, convolution, exchange, callee.
 
     Args:
-        attributes: of the operator.
-        name: without the dialect.
-        inputs, outputs: tensors.
         applied: what it applies to elements.
         record: its record, to which this adds.
-        mesh: devices of the program.
     Raises:
         IndexError, KeyError, TypeError, ValueError: something is missing, or not known before the run.
     """
@@ -194,13 +187,7 @@ def cost_of(
 
 
 def groups_of(attributes: Any, name: str, mesh: Mesh) -> list[list[int]]:
-    """Devices that exchange among themselves (pairs of source and target for a permutation).
-
-    Args:
-        attributes: of the operator.
-        name: without the dialect.
-        mesh: devices of the program.
-    """
+    """Devices that exchange among themselves (pairs of source and target for a permutation)."""
     if name == "collective_permute":
         rows = table(attributes["source_target_pairs"])
     elif "replica_groups" in attributes:

@@ -18,15 +18,7 @@ from analysis.workloads.partition import worker as partition_worker
 
 
 def partition(source: bytes, devices: int, timeout_s: float = 900.0) -> str:
-    """StableHLO text of one device's module after SPMD partitioning, before any other optimisation.
-
-    Args:
-        source: StableHLO text or bytecode of the whole program.
-        devices: how many it is split over (count); the program says so too.
-        timeout_s: after this the compiler is stopped.
-    Raises:
-        InputError: the compiler refused the program, made nothing, or took too long; its last line is quoted.
-    """
+    """StableHLO text of one device's module after SPMD partitioning, before any other optimisation."""
     if devices < 2:
         raise InputError(f"expected at least 2, got {devices}", key="devices")
     with tempfile.TemporaryDirectory() as name:

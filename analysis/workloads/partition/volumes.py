@@ -55,9 +55,6 @@ def resnet_train(depth: int, width: int) -> list[Volume]:
 
     Each batch norm reduces five fp32 vectors of its channels: mean and mean of squares, and backwards the gradients of shift, of scale
     and of the mean. Gradients of kernels and classifier have the type of the arithmetic.
-
-    Args:
-        width: bytes a number of the arithmetic.
     """
     channels = [conv.outputs for conv in convolutions(depth)]
     shapes = parameter_shapes(depth)

@@ -32,13 +32,7 @@ def flags(devices: int, dump: Path) -> str:
 
 
 def partition(source: bytes, devices: int, dump: Path) -> str:
-    """StableHLO text of one device's module.
-
-    Args:
-        source: StableHLO text or bytecode, split by Shardy or GSPMD attributes.
-        devices: how many it is split over.
-        dump: folder named in the flags.
-    """
+    """StableHLO text of one device's module."""
     from jax._src import compiler, xla_bridge
     from jax._src.interpreters import mlir
     from jax._src.lib import xla_client

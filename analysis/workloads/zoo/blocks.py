@@ -25,7 +25,6 @@ def mixture(shape: Transformer, weights: Any, x: Array, factor: float = 1.25) ->
 
     Args:
         x: (batch, sequence, hidden).
-        factor: capacity factor.
     Source: Lepikhin et al. 2021 (GShard), https://arxiv.org/abs/2006.16668, algorithm 1, for `experts_per_token` choices.
     """
     batch, sequence, hidden = x.shape
@@ -65,11 +64,7 @@ def mixture(shape: Transformer, weights: Any, x: Array, factor: float = 1.25) ->
 
 
 def unet_shapes(channels: int, text: int, time: int) -> dict[str, tuple[int, ...]]:
-    """Weights of one U-Net block.
-
-    Args:
-        channels: of the feature map; text: width of the text embedding; time: width of the time embedding (counts).
-    """
+    """Weights of one U-Net block."""
     wide = 4 * channels
     shapes: dict[str, tuple[int, ...]] = {"time": (time, channels)}
     for name in ("norm1", "norm2", "norm3"):
@@ -102,7 +97,6 @@ def unet_block(heads: int, weights: Any, x: Array, time: Array, text: Array) -> 
     """Residual block with a time embedding, then self-attention, attention to the text, and a gated feed-forward layer.
 
     Args:
-        heads: attention heads.
         x: (batch, height, width, channels); time: (batch, width of the time embedding); text: (batch, words, width of the text embedding).
     Source: Rombach et al. 2022, https://arxiv.org/abs/2112.10752, appendix E.2 (the block of Stable Diffusion).
     """

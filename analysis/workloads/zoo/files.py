@@ -47,13 +47,8 @@ def write(name: str, given: dict[str, str], path: Path, form: str = "", partitio
     """Write a workload to a file, whole or not at all.
 
     Args:
-        name: of the zoo; given: options in place of its defaults.
         form: see `form_of`.
         partitioned: one device's module in place of the whole program.
-    Returns:
-        Bytes written.
-    Raises:
-        InputError: an unknown workload, option or form, a folder that does not exist, or a program that is not split.
     """
     return save(zoo.program(name, **given), path, form, partitioned)
 
@@ -105,11 +100,7 @@ TYPES = {
 
 
 def shape(text: str) -> Any:
-    """`f32[64,128]` as an array without values.
-
-    Raises:
-        InputError: it is none.
-    """
+    """`f32[64,128]` as an array without values."""
     found = _SHAPE.fullmatch(text.strip())
     if found is None or found["type"] not in TYPES:
         raise InputError(f"expected TYPE[SIZE,...], such as f32[64,128], with a type of {', '.join(TYPES)}, got {text!r}", key="--arg")
@@ -125,8 +116,6 @@ def own(named: str, shapes: Sequence[str]) -> Program:
     Args:
         named: MODULE:FUNCTION, looked for from the current folder on.
         shapes: of its arguments, such as f32[64,128].
-    Raises:
-        InputError: no such module or function, or a shape that cannot be read.
     """
     module_name, _, name = named.partition(":")
     if not module_name or not name:

@@ -75,7 +75,6 @@ def gemm(m: int, n: int, k: int, dtype: str, split: str, devices: int) -> Progra
     Args:
         split: none; column: B and C by columns; row: A by columns and B by rows, the partial products summed on every device;
             scatter: the same, the sum left split by rows; grid: A, B and C on a grid of two rows of devices.
-        devices: how many share it (count), even for a grid.
     """
     _one_of("split", split, ("none", "column", "row", "scatter", "grid"))
     _positive(m=m, n=n, k=k, devices=devices)

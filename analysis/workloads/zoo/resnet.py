@@ -45,8 +45,6 @@ class Convolution:
 def blocks(depth: int) -> list[list[Convolution]]:
     """The residual blocks of a ResNet; a block's last entry is named ``shortcut`` where it projects.
 
-    Args:
-        depth: 18, 34, 50, 101, 152 or 200.
     Source: He et al. 2016, https://arxiv.org/abs/1512.03385, table 1; v1.5 of the stride.
     """
     counts, bottleneck = STAGES[depth]

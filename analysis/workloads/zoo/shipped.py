@@ -67,11 +67,7 @@ CASES: tuple[Case, ...] = (
 
 
 def case(name: str) -> Case:
-    """A shipped module by name.
-
-    Raises:
-        InputError: no such module; the message lists those there are.
-    """
+    """A shipped module by name."""
     for each in CASES:
         if each.name == name:
             return each
@@ -93,11 +89,7 @@ def compress(text: str) -> bytes:
 
 
 def write(folder: Path) -> None:
-    """Make every shipped module again.
-
-    Args:
-        folder: in place of `FOLDER`.
-    """
+    """Make every shipped module again."""
     for each in CASES:
         path = folder / each.path.relative_to(FOLDER)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -105,11 +97,7 @@ def write(folder: Path) -> None:
 
 
 def read(path: Path) -> Module:
-    """The operator graph of a module, compressed or not.
-
-    Raises:
-        InputError: no such file, or what `hlo.reader.read` refuses.
-    """
+    """The operator graph of a module, compressed or not."""
     if not path.is_file():
         raise InputError("no such file", path=path)
     if path.suffix != ".gz":

@@ -108,8 +108,6 @@ def norm(kind: str, x: Array, scale: Array, shift: Array | None = None, epsilon:
 def rotation(positions: Array, head_dim: int, base: float = 10000.0) -> tuple[Array, Array]:
     """Cosine and sine of the rotary embedding: (sequence, head_dim / 2), fp32.
 
-    Args:
-        positions: (sequence,) integers.
     Source: Su et al. 2021, https://arxiv.org/abs/2104.09864, equation 15.
     """
     half = head_dim // 2
@@ -220,7 +218,6 @@ def block(
 
     Args:
         x: (batch, sequence, hidden).
-        feed: the feed-forward layer; a mixture of experts takes its place.
     """
     normed = norm(shape.norm, x, weights["attention_norm"], weights.get("attention_norm_shift"))
     query, key, value = project(shape, weights, normed, turn)

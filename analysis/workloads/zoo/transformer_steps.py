@@ -79,7 +79,6 @@ def train_step(
     """Loss, gradients and AdamW: the new weights and moments, and the loss.
 
     Args:
-        run: the forward pass of (weights, tokens).
         weights, first, second: trees of tensors; tokens, labels: (batch, sequence).
     """
     loss, gradients = jax.value_and_grad(lambda w: cross_entropy(run(w, tokens), labels))(weights)
@@ -93,7 +92,6 @@ def sharded_train_step(
     on the rows that it owns. Gathering the weights and summing the gradients are not in it.
 
     Args:
-        run: the forward pass of (weights, tokens).
         weights: gathered, in the type of the arithmetic; owned, first, second: this device's rows, in the type they are kept in.
         tokens, labels: of this device, (batch, sequence).
     """
