@@ -74,7 +74,7 @@ def learn(x: Array, seconds: Array, test: NDArray[np.bool_], strategy: str, size
 
 
 def halving(curve: pd.DataFrame, start: int) -> float:
-    """Measurements at which the error is half of the one at `start`, interpolated in logarithms of the sizes; infinite where it never is."""
+    """Measurements at which the error is half of the one at `start`, interpolated in logarithms of sizes; infinite where it never is."""
     error = curve.set_index("measured")["median_error"]
     goal = float(error.loc[start]) / 2
     sizes, errors = error.index.to_numpy(float), error.to_numpy(float)
