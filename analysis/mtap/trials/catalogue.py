@@ -1,7 +1,7 @@
 """Which tools can be tried, how do their own instructions install and run them, and which cures are known?
 
-Read from `data/mtap/trials.yaml`. A first program is what a tool's instructions give as the first prediction, quoted by address, with the answer printed as one line of JSON.
-It runs in the tool's environment, never in ours.
+Read from `data/mtap/trials.yaml`. A first program is what a tool's instructions give as the first prediction, quoted by address, with the
+answer printed as one line of JSON. It runs in the tool's environment, never in ours.
 """
 
 from __future__ import annotations
