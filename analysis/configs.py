@@ -1,8 +1,9 @@
-"""YAML files read into pydantic models, with errors that name file, line and key."""
+"""YAML files and rows of CSV tables read into pydantic models, with errors that name file, line and key."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, dataclass_transform
 
@@ -32,7 +33,14 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class Row(Strict):
+    """A row of a CSV, a field a column (named as its alias where it has one); an empty cell is None where that is the field's default."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+
 Model = TypeVar("Model", bound=BaseModel)
+TableRow = TypeVar("TableRow", bound=Row)
 Made = TypeVar("Made")
 UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")
 """How pydantic calls a key that a model or a dataclass does not have."""
@@ -114,6 +122,45 @@ def read_yaml(path: str | Path, model: type[Model]) -> Model:
         raise together([InputError(message, path=path, line=line, key=key) for line, key, message in told]) from None
     except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
         raise InputError(f"a value is not of the type expected ({error})", path=path) from None
+
+
+def columns_of(model: type[Row]) -> tuple[str, ...]:
+    """The columns of a table that is read into a model."""
+    return tuple(field.alias or name for name, field in model.model_fields.items())
+
+
+def read_rows(
+    path: str | Path, model: type[TableRow], unique: Sequence[str] = (), known: Mapping[str, Collection[str]] | None = None
+) -> tuple[TableRow, ...]:
+    """Read a CSV into one model a row.
+
+    Args:
+        unique: columns in which no two rows say the same.
+        known: by column, what it may name.
+    Raises:
+        InputError: the first cell that is wrong, with line and column; what a validator says of a column is an `InputError` with its key.
+    """
+    from analysis.tables import read_csv
+
+    columns = columns_of(model)
+    optional = {column for column, field in zip(columns, model.model_fields.values(), strict=True) if field.default is None}
+    frame = read_csv(path, required=columns, dtype=str, keep_default_na=False)
+    rows: dict[tuple[str, ...], TableRow] = {}
+    for line, cells in enumerate(frame[list(columns)].to_dict("records"), start=2):
+        for column, names in (known or {}).items():
+            if cells[column] not in names:
+                raise InputError(f"is not known (got {cells[column]!r})", path=path, line=line, key=column)
+        name = tuple(cells[column] for column in unique) or (str(line),)
+        if name in rows:
+            raise InputError(f"{' and '.join(name)} given twice", path=path, line=line, key=unique[0])
+        try:
+            rows[name] = model.model_validate({str(key): text for key, text in cells.items() if text or key not in optional})
+        except ValidationError as error:
+            first = error.errors()[0]
+            said = first.get("ctx", {}).get("error")
+            _, column, message = (0, said.key, said.message) if isinstance(said, InputError) else _told(first, None)
+            raise InputError(message, path=path, line=line, key=column) from None
+    return tuple(rows.values())
 
 
 def _told(one: Any, node: yaml.Node | None) -> tuple[int | None, str, str]:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal, get_args
 
+from analysis.configs import Row, read_rows
 from analysis.documents import is_file
 from analysis.errors import InputError
-from analysis.tables import read_csv
 
-COLUMNS = ("number", "section", "tag", "requirement", "source", "page", "notebook", "test", "status", "note")
-STATUSES = ("done", "partly", "later")
+Status = Literal["done", "partly", "later"]
 EVIDENCE = ("page", "notebook", "test")
 
 
-@dataclass(frozen=True)
-class Requirement:
+class Requirement(Row):
     """One item of what an artifact must contain; page, notebook and test are paths, several separated by `;`."""
 
     number: int
@@ -27,26 +26,20 @@ class Requirement:
     page: str
     notebook: str
     test: str
-    status: str
+    status: Status
     note: str
 
 
-def read_requirements(path: str | Path) -> list[Requirement]:
+def read_requirements(path: str | Path) -> tuple[Requirement, ...]:
     """Read the table of requirements, numbered 1, 2, 3, ..."""
-    frame = read_csv(path, required=COLUMNS, dtype=str, keep_default_na=False)
-    items = []
-    for index, row in enumerate(frame[list(COLUMNS)].itertuples(index=False), start=1):
-        number, *rest = row
-        if number != str(index):
-            raise InputError(f"expected number {index}, got {number!r}", path=path, line=index + 1, key="number")
-        item = Requirement(index, *rest)
-        if item.status not in STATUSES:
-            raise InputError(f"status {item.status!r} is none of {', '.join(STATUSES)}", path=path, line=index + 1, key="status")
-        items.append(item)
+    items = read_rows(path, Requirement)
+    for number, item in enumerate(items, start=1):
+        if item.number != number:
+            raise InputError(f"expected number {number}, got '{item.number}'", path=path, line=number + 1, key="number")
     return items
 
 
-def problems(items: list[Requirement], root: str | Path) -> list[str]:
+def problems(items: Sequence[Requirement], root: str | Path) -> list[str]:
     """What is wrong with the table: one line a problem.
 
     An item marked done needs page, notebook and test; one that is partly done or left for later needs a note that says what is missing;
@@ -64,7 +57,7 @@ def problems(items: list[Requirement], root: str | Path) -> list[str]:
     return found
 
 
-def summary(items: list[Requirement]) -> str:
+def summary(items: Sequence[Requirement]) -> str:
     """One line: how many requirements have which status."""
     tally = Counter(item.status for item in items)
-    return f"{len(items)} requirements: " + ", ".join(f"{tally[status]} {status}" for status in STATUSES)
+    return f"{len(items)} requirements: " + ", ".join(f"{tally[status]} {status}" for status in get_args(Status))

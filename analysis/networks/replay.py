@@ -18,9 +18,8 @@ from analysis.errors import InputError
 from analysis.networks.cases import CollectiveCase, Network, check_network, machine_of, network_reason, outside_model
 from analysis.networks.closed_forms import CaseArrays, case_arrays
 from analysis.networks.codes import COLLECTIVES, NODE_COLLECTIVE, NODE_COMPUTE, NODE_CPU, NODE_RECEIVE, NODE_SEND, NODE_SKIP
-from analysis.networks.events.simulation import SimulatedSystem, TraceNodes
+from analysis.networks.event_simulation import SimulatedSystem, TraceNodes, simulate
 from analysis.networks.replay_fast import replay_known
-from analysis.networks.simulate import simulate
 from analysis.networks.trace import Node, work_of
 
 PLAIN_NODES = 2000

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal, get_args
 
+from pydantic import Field, model_validator
+
+from analysis.configs import Row, read_rows
 from analysis.errors import InputError
-from analysis.tables import read_csv
 
-BOUNDS = ("exact", "range", "below", "about", "none")
-DOCUMENTS = ("s000", "s001", "s002", "s003", "s004")
-OWN = ("own paper", "own repository", "own documentation")
-METRICS = (
+Document = Literal["s000", "s001", "s002", "s003", "s004"]
+Own = Literal["own paper", "own repository", "own documentation"]
+Metric = Literal[
     "error, metric not given",
     "MAPE",
     "mean absolute % error",
@@ -29,17 +29,16 @@ METRICS = (
     "relative improvement",
     "accuracy, not defined",
     "none reported",
-)
+]
 
 
-@dataclass(frozen=True)
-class Statement:
+class Statement(Row):
     """One statement about a tool's accuracy.
 
     Attributes:
         tool, document, location: of whom, where (a source document, or the tool's own paper, repository or documentation).
         printed: the words of the figure.
-        metric: what the figure really is (an entry of `METRICS`).
+        metric: what the figure really is (a `Metric`).
         is_error: whether the figure can be read as an error against hardware at all.
         low, high: percent; low is None for an upper bound, both are None where no figure is given.
         bound: exact, range, below, about or none.
@@ -48,71 +47,34 @@ class Statement:
     """
 
     tool: str
-    document: str
+    document: Document | Own
     location: str
     printed: str
-    metric: str
+    metric: Metric
     is_error: bool
-    low: float | None
-    high: float | None
-    bound: str
+    low: float | None = Field(default=None, alias="low_percent")
+    high: float | None = Field(default=None, alias="high_percent")
+    bound: Literal["exact", "range", "below", "about", "none"]
     reference: str
     note: str
     source: str
 
-
-COLUMNS = (
-    *("tool", "document", "location", "printed", "metric", "is_error"),
-    *("low_percent", "high_percent", "bound", "reference", "note", "source"),
-)
+    @model_validator(mode="after")
+    def _figures_go_with_the_bound(self) -> Statement:
+        if self.document in get_args(Own) and not self.source:
+            raise InputError("a statement of the tool's own needs its address", key="source")
+        if (self.high is None) != (self.bound == "none"):
+            raise InputError("is needed unless bound is none", key="high_percent")
+        if (self.low is None) != (self.bound in ("none", "below")):
+            raise InputError("is needed for exact, range and about, and only there", key="low_percent")
+        if self.low is not None and self.high is not None and self.low > self.high:
+            raise InputError("must not be above high_percent", key="low_percent")
+        return self
 
 
 def load_statements(path: str | Path, tools: Iterable[str]) -> tuple[Statement, ...]:
-    """Read the accuracy statements and check every row.
-
-    Raises:
-        InputError: an unknown tool, document, metric or bound; a range upside down; an own-paper statement without address.
-    """
-    frame = read_csv(path, required=COLUMNS, dtype=str, keep_default_na=False)
-    names = set(tools)
-    found = []
-    for line, row in enumerate(frame.to_dict("records"), start=2):
-
-        def check(condition: bool, column: str, expected: str, row: dict[Any, Any] = row, line: int = line) -> None:
-            if not condition:
-                raise InputError(f"{expected} (got {row[column]!r})", path=path, line=line, key=column)
-
-        check(row["tool"] in names, "tool", "is not in the tool table")
-        check(row["document"] in DOCUMENTS + OWN, "document", "must be s000 to s004 or the tool's own paper, repository or documentation")
-        check(row["metric"] in METRICS, "metric", "is not a known metric")
-        check(row["is_error"] in ("yes", "no"), "is_error", "must be yes or no")
-        check(row["bound"] in BOUNDS, "bound", f"must be one of {', '.join(BOUNDS)}")
-        check(row["document"] in DOCUMENTS or bool(row["source"]), "source", "a statement of the tool's own needs its address")
-        try:
-            low = float(row["low_percent"]) if row["low_percent"] else None
-            high = float(row["high_percent"]) if row["high_percent"] else None
-        except ValueError:
-            raise InputError("expected numbers", path=path, line=line, key="low_percent") from None
-        check((high is None) == (row["bound"] == "none"), "high_percent", "is needed unless bound is none")
-        check((low is None) == (row["bound"] in ("none", "below")), "low_percent", "is needed for exact, range and about, and only there")
-        check(low is None or high is None or low <= high, "low_percent", "must not be above high_percent")
-        found.append(
-            Statement(
-                tool=row["tool"],
-                document=row["document"],
-                location=row["location"],
-                printed=row["printed"],
-                metric=row["metric"],
-                is_error=row["is_error"] == "yes",
-                low=low,
-                high=high,
-                bound=row["bound"],
-                reference=row["reference"],
-                note=row["note"],
-                source=row["source"],
-            )
-        )
-    return tuple(found)
+    """Read the accuracy statements and check every row."""
+    return read_rows(path, Statement, known={"tool": set(tools)})
 
 
 def _first(statements: Sequence[Statement], tool: str, documents: Sequence[str]) -> Statement | None:
@@ -122,12 +84,12 @@ def _first(statements: Sequence[Statement], tool: str, documents: Sequence[str])
 
 def headline(statements: Sequence[Statement], tool: str) -> Statement | None:
     """The figure that the survey prints for a tool: its first statement in s000, else in s001, else in another document."""
-    return _first(statements, tool, DOCUMENTS)
+    return _first(statements, tool, get_args(Document))
 
 
 def own(statements: Sequence[Statement], tool: str) -> Statement | None:
     """What the tool's own paper, repository or documentation says, if it was seen."""
-    return _first(statements, tool, OWN)
+    return _first(statements, tool, get_args(Own))
 
 
 def disagree(first: Statement, second: Statement) -> bool:

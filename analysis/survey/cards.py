@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
-from analysis.survey.tools import LEVELS, METHODOLOGIES, PLATFORMS, Tool
+from analysis.survey.tools import METHODOLOGIES, PLATFORMS, Level, Tool
 
 ADDED = "added here"
 Address = str
@@ -102,7 +102,7 @@ class Classification(Strict):
     year: int = Field(gt=1990, lt=2100)
     venue: str
     target: str
-    levels: tuple[str, ...] = Field(min_length=1)
+    levels: tuple[Level, ...] = Field(min_length=1)
     domain: str
     section: str
 
@@ -111,8 +111,6 @@ class Classification(Strict):
         for name, value, known in (("platform", self.platform, PLATFORMS), ("methodology", self.methodology, METHODOLOGIES)):
             if value not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)} (got {value!r})")
-        if not set(self.levels) <= set(LEVELS):
-            raise ValueError(f"levels must be from {', '.join(LEVELS)}")
         return self
 
 
@@ -199,11 +197,9 @@ def added_tools(cards: Iterable[Card], predictors: bool = True) -> tuple[Tool, .
             venue=card.classification.venue,
             target=card.classification.target,
             speed_printed=card.speed.reported,
-            speed_s=None,
             capability=card.method,
             levels=card.classification.levels,
             domain=card.classification.domain,
-            documents=(),
             source=card.address,
         )
         for card in cards

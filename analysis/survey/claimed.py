@@ -5,29 +5,25 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 from matplotlib.figure import Figure
+from pydantic import Field, model_validator
 
+from analysis.configs import Row, read_rows
 from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.publishing import theme
 from analysis.tables import read_csv
 
-COLUMNS = (
-    *("tool", "claimed_low_percent", "claimed_percent", "claim", "claim_source"),
-    *("measured_percent", "cases", "setting", "measured_by", "recomputed_from", "source"),
-)
-MEASURED_BY = ("recorded here", "another tool's authors", "its own stored predictions")
+MeasuredBy = Literal["recorded here", "another tool's authors", "its own stored predictions"]
 NEUSIGHT_NAMES = {"NeuSight": "neusight", "Habitat": "habitat", "Li et al.": "Li et al.", "roofline": "roofline"}
 TICKS_PERCENT = (2, 5, 10, 20, 50, 100, 200, 400)
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(Row):
     """One error of one tool that somebody measured, beside the error that the tool claims.
 
     Attributes:
@@ -36,60 +32,33 @@ class Measured:
         claim, claim_source: what the claim is of, and its address.
         measured: mean absolute error (percent) over `cases` cases.
         setting: what was predicted.
-        measured_by: an entry of `MEASURED_BY`.
+        measured_by: a `MeasuredBy`.
         recomputed_from: the file of this repository that gives the number again; empty when there is none.
         source: address of the measurements.
     """
 
     tool: str
-    claimed_low: float | None
-    claimed: float | None
+    claimed_low: float | None = Field(default=None, alias="claimed_low_percent")
+    claimed: float | None = Field(default=None, alias="claimed_percent")
     claim: str
     claim_source: str
-    measured: float
-    cases: int
+    measured: float = Field(alias="measured_percent", gt=0)
+    cases: int = Field(ge=1)
     setting: str
-    measured_by: str
+    measured_by: MeasuredBy
     recomputed_from: str
-    source: str
+    source: str = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _a_claim_has_its_address(self) -> Measured:
+        if self.claimed is not None and not self.claim_source:
+            raise InputError("a claim needs its address", key="claim_source")
+        return self
 
 
 def load(path: str | Path) -> tuple[Measured, ...]:
     """Read data/survey/claimed_measured.csv and check every row."""
-    frame = read_csv(path, required=COLUMNS, dtype=str, keep_default_na=False)
-    found = []
-    for line, row in enumerate(frame.to_dict("records"), start=2):
-        numbers: dict[str, float | None] = {}
-        for column in ("claimed_low_percent", "claimed_percent", "measured_percent", "cases"):
-            try:
-                numbers[column] = float(row[column]) if row[column] else None
-            except ValueError:
-                raise InputError("expected a number", path=path, line=line, key=column) from None
-        measured, cases = numbers["measured_percent"], numbers["cases"]
-        if measured is None or cases is None or measured <= 0 or cases < 1:
-            raise InputError("a measured error and its number of cases are needed", path=path, line=line, key="measured_percent")
-        if row["measured_by"] not in MEASURED_BY:
-            raise InputError(f"must be one of {', '.join(MEASURED_BY)}", path=path, line=line, key="measured_by")
-        if numbers["claimed_percent"] is not None and not row["claim_source"]:
-            raise InputError("a claim needs its address", path=path, line=line, key="claim_source")
-        if not row["source"]:
-            raise InputError("a measurement needs its address", path=path, line=line, key="source")
-        found.append(
-            Measured(
-                tool=row["tool"],
-                claimed_low=numbers["claimed_low_percent"],
-                claimed=numbers["claimed_percent"],
-                claim=row["claim"],
-                claim_source=row["claim_source"],
-                measured=measured,
-                cases=int(cases),
-                setting=row["setting"],
-                measured_by=row["measured_by"],
-                recomputed_from=row["recomputed_from"],
-                source=row["source"],
-            )
-        )
-    return tuple(found)
+    return read_rows(path, Measured)
 
 
 def recompute(row: Measured) -> float | None:

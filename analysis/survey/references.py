@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
-from analysis.errors import InputError
+from analysis.configs import Row, read_rows
 from analysis.survey.bibliography import Reference, normal, printed_names, surnames
-from analysis.tables import read_csv
 
-COLUMNS = ["document", "number", "key", "authors", "title", "year", "pages", "doi", "arxiv"]
 FIELDS = ("title", "authors", "given names", "year", "pages", "doi")
 
 
-@dataclass(frozen=True)
-class Printed:
+class Printed(Row):
     """One entry of a document's reference list, as printed; all empty where the list is cut off in the copy we have.
 
     Attributes:
@@ -30,42 +26,15 @@ class Printed:
     key: str
     authors: str
     title: str
-    year: int | None
+    year: int | None = None
     pages: str
     doi: str
     arxiv: str
 
 
 def load_printed(path: str | Path, keys: Mapping[str, Reference]) -> tuple[Printed, ...]:
-    """Read the printed reference lists.
-
-    Raises:
-        InputError: an unknown key, or a number given twice in one document.
-    """
-    frame = read_csv(path, required=COLUMNS, dtype=str, keep_default_na=False)
-    seen: set[tuple[str, str]] = set()
-    found = []
-    for line, row in enumerate(frame.to_dict("records"), start=2):
-        if row["key"] not in keys:
-            raise InputError(f"is not in the bibliography (got {row['key']!r})", path=path, line=line, key="key")
-        pair = (row["document"], row["number"])
-        if pair in seen:
-            raise InputError(f"{pair[0]} number {pair[1]} given twice", path=path, line=line, key="number")
-        seen.add(pair)
-        found.append(
-            Printed(
-                document=row["document"],
-                number=int(row["number"]),
-                key=row["key"],
-                authors=row["authors"],
-                title=row["title"],
-                year=int(row["year"]) if row["year"] else None,
-                pages=row["pages"],
-                doi=row["doi"],
-                arxiv=row["arxiv"],
-            )
-        )
-    return tuple(found)
+    """Read the printed reference lists."""
+    return read_rows(path, Printed, unique=("document", "number"), known={"key": keys})
 
 
 def differences(printed: Printed, record: Reference) -> tuple[str, ...]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pandas as pd
+from pydantic import BeforeValidator, Field, model_validator
 
+from analysis.configs import Row, read_rows
 from analysis.errors import InputError
-from analysis.tables import read_csv
 
 METHODOLOGIES = {"A": "analytical", "S": "cycle-accurate", "T": "trace-driven", "M": "ML-augmented", "H": "hybrid"}
 PLATFORMS = {
@@ -21,12 +21,15 @@ PLATFORMS = {
     "cpu": "CPU",
     "memory": "memory",
 }
+Level = Literal["kernel", "model", "system"]
 GROUPS = ("table 2", "named in text", "other document")
-LEVELS = ("kernel", "model", "system")
 
 
-@dataclass(frozen=True)
-class Tool:
+def _several(cell: Any) -> Any:
+    return cell.split(";") if isinstance(cell, str) else cell
+
+
+class Tool(Row):
     """One tool that predicts performance.
 
     Attributes:
@@ -35,33 +38,47 @@ class Tool:
         platform, methodology: keys of `PLATFORMS` and `METHODOLOGIES`; methodology is empty where no document gives one.
         year, venue, target, capability, domain, section: as normalised.
         levels: abstraction levels that it predicts at.
-        speed_printed: as printed; speed_s: range of the printed order of magnitude (s), None where none is printed.
-        documents: source documents that name it.
+        ref_000 ... ref_004: number in the reference list of a source document that names it.
         source: where this row comes from.
     """
 
-    name: str
+    name: str = Field(alias="tool", min_length=1)
     key: str
     group: str
     section: str
     platform: str
     methodology: str
-    year: int
+    year: int = Field(gt=1990, lt=2100)
     venue: str
     target: str
     speed_printed: str
-    speed_s: tuple[float, float] | None
+    speed_low_s: float | None = Field(default=None, gt=0)
+    speed_high_s: float | None = None
     capability: str
-    levels: tuple[str, ...]
+    levels: Annotated[tuple[Level, ...], BeforeValidator(_several)] = Field(alias="level")
     domain: str
-    documents: tuple[str, ...]
-    source: str
+    ref_000: str = ""
+    ref_001: str = ""
+    ref_003: str = ""
+    ref_004: str = ""
+    source: str = Field(min_length=1)
 
+    @model_validator(mode="after")
+    def _speed_is_a_range(self) -> Tool:
+        low, high = self.speed_low_s, self.speed_high_s
+        if (low is None) != (high is None) or (low is not None and high is not None and low > high):
+            raise InputError("must be given with speed_high_s and not be above it", key="speed_low_s")
+        return self
 
-COLUMNS = (
-    *("tool", "key", "group", "section", "platform_printed", "platform", "methodology", "year", "venue", "target", "speed_printed"),
-    *("speed_low_s", "speed_high_s", "capability", "level", "domain", "ref_000", "ref_001", "ref_003", "ref_004", "source"),
-)
+    @property
+    def speed_s(self) -> tuple[float, float] | None:
+        """Range of the printed order of magnitude (s), None where none is printed."""
+        return None if self.speed_low_s is None or self.speed_high_s is None else (self.speed_low_s, self.speed_high_s)
+
+    @property
+    def documents(self) -> tuple[str, ...]:
+        """Source documents that name it."""
+        return tuple(f"s{name[-3:]}" for name in ("ref_000", "ref_001", "ref_003", "ref_004") if getattr(self, name))
 
 
 def load_tools(path: str | Path, keys: Iterable[str] | None = None) -> tuple[Tool, ...]:
@@ -69,57 +86,9 @@ def load_tools(path: str | Path, keys: Iterable[str] | None = None) -> tuple[Too
 
     Args:
         keys: citation keys that exist; when given, an unknown key is an error.
-    Raises:
-        InputError: a name given twice, a value outside its list, a speed range that is no range, a missing source.
     """
-    frame = read_csv(path, required=COLUMNS, dtype=str, keep_default_na=False)
-    known = None if keys is None else set(keys)
-    seen: set[str] = set()
-    tools = []
-    for line, row in enumerate(frame.to_dict("records"), start=2):
-
-        def check(condition: bool, column: str, expected: str, row: dict[Any, Any] = row, line: int = line) -> None:
-            if not condition:
-                raise InputError(f"{expected} (got {row[column]!r})", path=path, line=line, key=column)
-
-        check(bool(row["tool"]) and row["tool"] not in seen, "tool", "expected a name not given before")
-        check(row["group"] in GROUPS, "group", f"must be one of {', '.join(GROUPS)}")
-        check(row["platform"] in PLATFORMS, "platform", f"must be one of {', '.join(PLATFORMS)}")
-        check(row["methodology"] in {"", *METHODOLOGIES}, "methodology", f"must be empty or one of {', '.join(METHODOLOGIES)}")
-        check(row["year"].isdigit() and 1990 < int(row["year"]) < 2100, "year", "must be a year")
-        levels = tuple(row["level"].split(";"))
-        check(all(level in LEVELS for level in levels), "level", f"must be from {', '.join(LEVELS)}")
-        check(bool(row["source"]), "source", "must say where the row comes from")
-        check(known is None or not row["key"] or row["key"] in known, "key", "is not in the bibliography")
-        speed = None
-        if row["speed_low_s"] or row["speed_high_s"]:
-            try:
-                speed = (float(row["speed_low_s"]), float(row["speed_high_s"]))
-            except ValueError:
-                raise InputError("expected two numbers of seconds", path=path, line=line, key="speed_low_s") from None
-            check(0 < speed[0] <= speed[1], "speed_low_s", "must be positive and not above speed_high_s")
-        seen.add(row["tool"])
-        tools.append(
-            Tool(
-                name=row["tool"],
-                key=row["key"],
-                group=row["group"],
-                section=row["section"],
-                platform=row["platform"],
-                methodology=row["methodology"],
-                year=int(row["year"]),
-                venue=row["venue"],
-                target=row["target"],
-                speed_printed=row["speed_printed"],
-                speed_s=speed,
-                capability=row["capability"],
-                levels=levels,
-                domain=row["domain"],
-                documents=tuple(f"s{name[-3:]}" for name in ("ref_000", "ref_001", "ref_003", "ref_004") if row[name]),
-                source=row["source"],
-            )
-        )
-    return tuple(tools)
+    known = {"group": GROUPS, "platform": PLATFORMS, "methodology": {"", *METHODOLOGIES}} | ({} if keys is None else {"key": {"", *keys}})
+    return read_rows(path, Tool, unique=("tool",), known=known)
 
 
 def surveyed(tools: Iterable[Tool]) -> tuple[Tool, ...]:

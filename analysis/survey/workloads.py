@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import pandas as pd
+from pydantic import Field
 
-from analysis.errors import InputError
+from analysis.configs import Row, read_rows
 from analysis.survey.tools import Tool
-from analysis.tables import read_csv
 
 WORKLOADS = ("cnn", "rnn", "recommendation", "transformer", "llm", "moe", "diffusion", "dynamic inference")
 NAMES = {
@@ -26,8 +26,7 @@ NAMES = {
 PERIODS = ((2009, 2018), (2019, 2022), (2023, 2026))
 
 
-@dataclass(frozen=True)
-class Validation:
+class Validation(Row):
     """A tool was validated on a workload.
 
     Attributes:
@@ -38,31 +37,13 @@ class Validation:
 
     tool: str
     workload: str
-    evidence: str
-    source: str
+    evidence: Literal["printed", "own paper", "own repository"]
+    source: str = Field(min_length=1)
 
 
 def load_validations(path: str | Path, tools: Iterable[str]) -> tuple[Validation, ...]:
     """Read which tool was validated on what."""
-    frame = read_csv(path, required=["tool", "workload", "evidence", "source"], dtype=str, keep_default_na=False)
-    names = set(tools)
-    seen: set[tuple[str, str]] = set()
-    found = []
-    for line, row in enumerate(frame.to_dict("records"), start=2):
-        if row["tool"] not in names:
-            raise InputError(f"is not in the tool table (got {row['tool']!r})", path=path, line=line, key="tool")
-        if row["workload"] not in WORKLOADS:
-            raise InputError(f"must be one of {', '.join(WORKLOADS)} (got {row['workload']!r})", path=path, line=line, key="workload")
-        if row["evidence"] not in ("printed", "own paper", "own repository"):
-            raise InputError("must be printed, own paper or own repository", path=path, line=line, key="evidence")
-        if not row["source"]:
-            raise InputError("must say where it is said", path=path, line=line, key="source")
-        pair = (row["tool"], row["workload"])
-        if pair in seen:
-            raise InputError(f"{pair[0]} and {pair[1]} given twice", path=path, line=line)
-        seen.add(pair)
-        found.append(Validation(row["tool"], row["workload"], row["evidence"], row["source"]))
-    return tuple(found)
+    return read_rows(path, Validation, unique=("tool", "workload"), known={"tool": set(tools), "workload": WORKLOADS})
 
 
 def by_period(tools: Sequence[Tool], validations: Sequence[Validation], periods: Sequence[tuple[int, int]] = PERIODS) -> pd.DataFrame:

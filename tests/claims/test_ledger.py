@@ -7,8 +7,9 @@ import pytest
 from analysis.claims.check import check_all
 from analysis.claims.check_files import read_checks
 from analysis.claims.findings import read_findings
-from analysis.claims.ledger import COLUMNS, DOCUMENTS, read_ledger
+from analysis.claims.ledger import DOCUMENTS, Claim, read_ledger
 from analysis.claims.verdicts import OWN_TABLES, basis_of
+from analysis.configs import columns_of
 from analysis.errors import InputError
 from analysis.paths import DATA
 
@@ -124,20 +125,20 @@ def row(**changes):
         "first_pass": "",
         "note": "",
     }
-    return ",".join((cells | changes)[name] for name in COLUMNS)
+    return ",".join((cells | changes)[name] for name in columns_of(Claim))
 
 
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
         ([row(), row()], "given twice"),
-        ([row(document="memo")], "unknown document 'memo'"),
-        ([row(claim_id="")], "empty identifier"),
+        ([row(document="memo")], "document: is not known .got 'memo'"),
+        ([row(claim_id="")], "claim_id: .* at least 1 character"),
     ],
 )
 def test_bad_ledger_is_refused(tmp_path, rows, message):
     path = tmp_path / "ledger.csv"
-    path.write_text("\n".join([",".join(COLUMNS), *rows]) + "\n")
+    path.write_text("\n".join([",".join(columns_of(Claim)), *rows]) + "\n")
     with pytest.raises(InputError, match=message):
         read_ledger(path)
 

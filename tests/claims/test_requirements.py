@@ -3,8 +3,9 @@
 import pytest
 from typer.testing import CliRunner
 
-from analysis.claims.requirements import COLUMNS, problems, read_requirements
+from analysis.claims.requirements import Requirement, problems, read_requirements
 from analysis.commands.claims import app
+from analysis.configs import columns_of
 from analysis.errors import InputError
 from analysis.paths import DATA, ROOT
 
@@ -12,7 +13,7 @@ from analysis.paths import DATA, ROOT
 def table(tmp_path, *rows):
     path = tmp_path / "requirements.csv"
     lines = [",".join([str(number), "A", "core", "text", "survey", *row]) for number, row in enumerate(rows, start=1)]
-    path.write_text("\n".join([",".join(COLUMNS), *lines]) + "\n")
+    path.write_text("\n".join([",".join(columns_of(Requirement)), *lines]) + "\n")
     for name in ("book/a.md", "notebooks/a.ipynb", "tests/test_a.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
@@ -48,7 +49,7 @@ def test_partly_and_later_need_a_reason(tmp_path):
     assert problems(items, tmp_path) == ["requirement 1: marked later but does not say what is missing"]
 
 
-@pytest.mark.parametrize(("row", "message"), [(("", "", "", "finished", "x"), "status 'finished'")])
+@pytest.mark.parametrize(("row", "message"), [(("", "", "", "finished", "x"), "status: .*got 'finished'")])
 def test_unknown_status_is_refused(tmp_path, row, message):
     with pytest.raises(InputError, match=message):
         read_requirements(table(tmp_path, row))

@@ -10,9 +10,10 @@ from typer.testing import CliRunner
 from analysis.claims.check import check_all, describe, plain, show, show_criterion, show_reference, to_frame
 from analysis.claims.check_files import Check, Source, read_checks
 from analysis.claims.findings import read_findings
-from analysis.claims.ledger import COLUMNS, read_ledger
+from analysis.claims.ledger import Claim, read_ledger
 from analysis.claims.results import Results
 from analysis.commands.claims import app
+from analysis.configs import columns_of
 from analysis.errors import InputError
 from analysis.paths import DATA
 
@@ -57,7 +58,7 @@ def place(tmp_path):
     results.mkdir(parents=True)
     waits = {"one": "", "two": "", "three": "a study"}
     rows = [",".join([name, "survey", "§6", "statement", "", "", "", "", "", wait, "", ""]) for name, wait in waits.items()]
-    (claims / "ledger.csv").write_text("\n".join([",".join(COLUMNS), *rows]) + "\n")
+    (claims / "ledger.csv").write_text("\n".join([",".join(columns_of(Claim)), *rows]) + "\n")
     (claims / "checks" / "mtap.yaml").write_text(CHECKS)
     (claims / "findings.yaml").write_text(FINDINGS)
     (results / "scores.csv").write_text(TABLE)

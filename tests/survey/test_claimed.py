@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.configs import columns_of
 from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.survey import claimed
@@ -39,7 +40,7 @@ def test_chart_names_every_tool_and_value() -> None:
 def test_a_bad_row_is_refused(tmp_path: Path, column: str, value: str) -> None:
     lines = (DATA / "survey" / "claimed_measured.csv").read_text(encoding="utf-8").splitlines()
     cells = ["GenZ", "", "5.82", "error", "https://arxiv.org/abs/2406.01698", "56.7", "483", "points", "recorded here", "", "package"]
-    cells[claimed.COLUMNS.index(column)] = value
+    cells[columns_of(claimed.Measured).index(column)] = value
     path = tmp_path / "rows.csv"
     path.write_text("\n".join([lines[0], ",".join(cells)]) + "\n", encoding="utf-8")
     with pytest.raises(InputError) as refused:

@@ -87,9 +87,7 @@ def test_statements_of_the_draft(tools):
 
 
 def test_a_moved_tool_changes_the_verdict(tools):
-    from dataclasses import replace
-
-    moved = [replace(tool, platform="edge") if tool.name == "Habitat" else tool for tool in tools]
+    moved = [tool.model_copy(update={"platform": "edge"}) if tool.name == "Habitat" else tool for tool in tools]
     assert not {f.key: f.holds for f in findings(moved)}["edge_no_hybrid"]
 
 

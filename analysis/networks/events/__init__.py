@@ -1,1 +1,0 @@
-"""Collectives message by message: `simulation` (links, queues), `plan` (who sends what when), `run` (the compiled loop)."""
