@@ -158,8 +158,9 @@ def read_rows(
         except ValidationError as error:
             first = error.errors()[0]
             said = first.get("ctx", {}).get("error")
-            _, column, message = (0, said.key, said.message) if isinstance(said, InputError) else _told(first, None)
-            raise InputError(message, path=path, line=line, key=column) from None
+            if isinstance(said, InputError):
+                raise InputError(said.message, path=path, line=line, key=said.key) from None
+            raise InputError(_told(first, None)[2], path=path, line=line, key=str(first["loc"][0])) from None
     return tuple(rows.values())
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
@@ -141,28 +140,4 @@ def read_checks(folder: str | Path) -> dict[str, tuple[Check, Path]]:
             found[claim_id] = (check, path)
     if not found:
         raise InputError("no checks here; expected *.yaml", path=folder)
-    return found
-
-
-def rounding(printed: Scalar) -> float:
-    """Half a unit of the last digit in which a number is written: 0.0005 for 0.177, 0.5 for 25 and for 25.0; zero for text."""
-    if isinstance(printed, (bool, str)):
-        return 0.0
-    exponent = Decimal(repr(printed)).normalize().as_tuple().exponent
-    return 0.5 * 10.0 ** min(int(exponent), 0)
-
-
-def loose_without_reason(checks: dict[str, tuple[Check, Path]]) -> list[str]:
-    """Claims whose tolerance is wider than the rounding of the printed value although `note` does not speak of the tolerance."""
-    found = []
-    for claim_id, (check, _) in checks.items():
-        if check.check is None or "tolerance" in check.note:
-            continue
-        references = check.reference if isinstance(check.reference, list) else [check.reference]
-        for value in references:
-            if isinstance(value, (bool, str)) or value is None:
-                continue
-            if max(check.tolerance or 0.0, (check.relative or 0.0) * abs(value)) > rounding(value) * (1 + 1e-9):
-                found.append(claim_id)
-                break
     return found

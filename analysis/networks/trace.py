@@ -12,7 +12,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from analysis.documents import read_json, whole_number
 from analysis.errors import InputError, together
@@ -296,27 +295,3 @@ def work_of(
         group_member=np.array([r for m in members for r in m], np.int64),
     )
     return work, ordered
-
-
-def nodes_frame(nodes: Sequence[Node]) -> pd.DataFrame:
-    """Nodes as the tidy table that `read_nodes` reads."""
-    return pd.DataFrame(
-        {
-            "rank": [n.rank for n in nodes],
-            "node_id": [n.node_id for n in nodes],
-            "name": [n.name for n in nodes],
-            "type": [n.type for n in nodes],
-            "duration_micros": [n.duration_us for n in nodes],
-            "data_deps": [" ".join(map(str, n.waits_for)) for n in nodes],
-            "ctrl_deps": "",
-            "num_ops": [n.operations for n in nodes],
-            "tensor_size": [n.tensor_bytes for n in nodes],
-            "comm_type": [n.comm_type for n in nodes],
-            "comm_size": [n.comm_bytes for n in nodes],
-            "comm_src": [n.source for n in nodes],
-            "comm_dst": [n.destination for n in nodes],
-            "comm_tag": [n.tag for n in nodes],
-            "pg_name": [n.group for n in nodes],
-            "is_cpu_op": [int(n.on_host) for n in nodes],
-        }
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 Waves = Sequence[Sequence[float]]
@@ -41,13 +40,6 @@ def kernel_latency(waves: Waves) -> float:
     Source: how thread blocks are scheduled; NeuSight (ASPLOS 2025) multiplies a tile's time by the number of waves.
     """
     return sum(max(wave) for wave in _checked(waves))
-
-
-def uniform_kernel_latency(tile_s: float, tiles: int, slots: int) -> float:
-    """Equal tiles: T = ceil(tiles / slots) * tile time."""
-    if tiles < 1 or slots < 1:
-        raise ValueError("expected at least one tile and one slot")
-    return math.ceil(tiles / slots) * tile_s
 
 
 def greedy_kernel_latency(tile_s: Sequence[float], slots: int) -> float:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import strategies as st
 
 from analysis.accelerators.loopnest.architecture import Architecture, Axis, Level
 from analysis.accelerators.loopnest.mapping import Loop, Mapping
 from analysis.accelerators.loopnest.problem import Problem, Tensor
+from analysis.accelerators.loopnest.tables import Layout
+from analysis.errors import InputError
 
 FACTORS = {1: (), 2: (2,), 3: (3,), 4: (2, 2), 5: (5,), 6: (2, 3), 8: (2, 2, 2), 9: (3, 3), 12: (2, 2, 3)}
 
@@ -80,3 +83,30 @@ def cases(draw: st.DrawFn, bypass: bool = True, points: int = 200) -> tuple[Prob
     problem = draw(problems(points=points))
     architecture = draw(architectures(bypass=bypass))
     return problem, architecture, draw(mappings(problem, architecture))
+
+
+def _ordered(loops: tuple[Loop, ...], dimensions: list[str]) -> list[int]:
+    inner_first = [dimensions.index(loop.dimension) for loop in reversed(loops)]
+    return inner_first + [d for d in range(len(dimensions)) if d not in inner_first]
+
+
+def to_layout(problem: Problem, architecture: Architecture, mapping: Mapping) -> Layout:
+    """Put a mapping into arrays; a place may hold one loop for each dimension."""
+    dimensions = [dimension for dimension, _ in problem.bounds]
+    axes = [axis.name for level in architecture.levels for axis in level.fanout]
+    temporal = np.ones((len(architecture.levels), len(dimensions)), dtype=np.int64)
+    spatial = np.ones((len(axes), len(dimensions)), dtype=np.int64)
+    order = np.tile(np.arange(len(dimensions)), (len(architecture.levels), 1))
+    lane_order = np.tile(np.arange(len(dimensions)), (len(axes), 1))
+    for place, loops in mapping.loops:
+        names = [loop.dimension for loop in loops]
+        if len(set(names)) != len(names):
+            raise InputError("two loops over one dimension", key=place)
+        if place in axes:
+            row, bounds, orders = axes.index(place), spatial, lane_order
+        else:
+            row, bounds, orders = architecture.level_index(place), temporal, order
+        for loop in loops:
+            bounds[row, dimensions.index(loop.dimension)] = loop.bound
+        orders[row] = _ordered(loops, dimensions)
+    return Layout(temporal, order, spatial, lane_order)

@@ -9,8 +9,8 @@ from analysis.accelerators.loopnest.evaluation import evaluate
 from analysis.accelerators.loopnest.fast import count_many, new_work
 from analysis.accelerators.loopnest.mapping import Mapping
 from analysis.accelerators.loopnest.problem import Problem
-from analysis.accelerators.loopnest.tables import tables, to_layout, to_mapping
-from tests.accelerators.nest_strategies import cases
+from analysis.accelerators.loopnest.tables import tables, to_mapping
+from tests.accelerators.nest_strategies import cases, to_layout
 
 
 def fast(problem: Problem, architecture: Architecture, mapping: Mapping):

@@ -16,15 +16,23 @@ from analysis.accelerators.loopnest.evaluation import evaluate
 from analysis.accelerators.loopnest.fast import count_many, new_work
 from analysis.accelerators.loopnest.mapping import Loop, Mapping
 from analysis.accelerators.loopnest.problem import Problem, batched_matmul, convolution, depthwise, matmul
-from analysis.accelerators.loopnest.tables import tables, to_layout
+from analysis.accelerators.loopnest.tables import tables
 from analysis.accelerators.mapper.best_mapping import best_mapping, value_of
 from analysis.accelerators.mapper.space import build_space, divisors, splits
 from analysis.errors import InputError
 from analysis.paths import DATA
+from tests.accelerators.nest_strategies import to_layout
 
 RECORDED = DATA / "recorded" / "timeloop"
 EYERISS = read_architecture(RECORDED / "architecture.yaml")
 RUNS = pd.read_csv(RECORDED / "runs.csv").set_index("run")
+
+
+def with_capacity(design: Architecture, name: str, capacity_words: int) -> Architecture:
+    """The same design with another capacity at one level."""
+    levels = list(design.levels)
+    levels[design.level_index(name)] = replace(levels[design.level_index(name)], capacity_words=capacity_words)
+    return replace(design, levels=tuple(levels))
 
 
 def small_design(draw: st.DrawFn) -> Architecture:
@@ -176,8 +184,8 @@ def test_two_threads_give_the_same_answer() -> None:
 )
 def test_a_bigger_buffer_never_raises_the_optimum(c, m, p, r, capacity, level, objective) -> None:
     layer = convolution(c=c, m=m, p=p, q=p, r=r, s=r)
-    small = best_mapping(layer, EYERISS.with_capacity(level, capacity), objective)
-    large = best_mapping(layer, EYERISS.with_capacity(level, 2 * capacity), objective)
+    small = best_mapping(layer, with_capacity(EYERISS, level, capacity), objective)
+    large = best_mapping(layer, with_capacity(EYERISS, level, 2 * capacity), objective)
     assert small.proven and large.proven
     assert large.value <= small.value
 
@@ -203,7 +211,7 @@ def test_energy_is_at_least_the_arithmetic_and_one_read_of_each_operand(c, m, p,
 def test_no_valid_mapping_names_what_kills_it(tmp_path, capsys) -> None:
     layer = layer_of("c5_c_r1")
     with pytest.raises(InputError, match="psum_spad: no valid mapping: the smallest tiles need 1 words, there are 0"):
-        best_mapping(layer, EYERISS.with_capacity("psum_spad", 0))
+        best_mapping(layer, with_capacity(EYERISS, "psum_spad", 0))
     stuck = replace(EYERISS, rules=tuple((level.name, Rule(factor_one=("P",))) for level in EYERISS.levels) + EYERISS.rules[2:4])
     with pytest.raises(InputError, match=r"P: no valid mapping: the constraints of .* leave no way to split P = 7"):
         best_mapping(layer, stuck)

@@ -1,8 +1,10 @@
 """A check file with anything wrong is refused with file, line and key."""
 
+from decimal import Decimal
+
 import pytest
 
-from analysis.claims.check_files import Check, Source, loose_without_reason, read_checks
+from analysis.claims.check_files import Check, Scalar, Source, read_checks
 from analysis.errors import InputError
 from analysis.paths import DATA
 
@@ -76,6 +78,30 @@ def test_a_verdict_without_reason_is_refused(tmp_path, text, message):
 def test_no_checks_at_all_is_an_error(tmp_path):
     with pytest.raises(InputError, match="no checks here"):
         read_checks(tmp_path)
+
+
+def rounding(printed: Scalar) -> float:
+    """Half a unit of the last digit in which a number is written: 0.0005 for 0.177, 0.5 for 25 and for 25.0; zero for text."""
+    if isinstance(printed, (bool, str)):
+        return 0.0
+    exponent = Decimal(repr(printed)).normalize().as_tuple().exponent
+    return 0.5 * 10.0 ** min(int(exponent), 0)
+
+
+def loose_without_reason(checks):
+    """Claims whose tolerance is wider than the rounding of the printed value although `note` does not speak of the tolerance."""
+    found = []
+    for claim_id, (check, _) in checks.items():
+        if check.check is None or "tolerance" in check.note:
+            continue
+        references = check.reference if isinstance(check.reference, list) else [check.reference]
+        for value in references:
+            if isinstance(value, (bool, str)) or value is None:
+                continue
+            if max(check.tolerance or 0.0, (check.relative or 0.0) * abs(value)) > rounding(value) * (1 + 1e-9):
+                found.append(claim_id)
+                break
+    return found
 
 
 def loose(printed, **options):

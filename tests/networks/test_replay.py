@@ -9,7 +9,7 @@ from analysis.errors import InputError
 from analysis.networks.cases import AWARE, UNAWARE, Network
 from analysis.networks.replay import prepare, replay, run_events, run_known, summarise, union_cycles
 from analysis.networks.timeline import perfetto_bytes
-from analysis.networks.trace import nodes_frame, read_groups, read_nodes, roofline_ns
+from analysis.networks.trace import read_groups, read_nodes, roofline_ns
 from analysis.paths import DATA
 from analysis.tables import read_csv, write_csv
 from analysis.workloads.chakra.node import Node
@@ -143,6 +143,30 @@ def test_written_chakra_files_have_a_second_reader(gpt: list[Node], tmp_path, gr
     assert [s.get(b"comm_size", {}).get(9, 0) for s in sizes] == [n.comm_bytes for n in mine]
     again = replay(prepare(read_trace(files[0]), Network(), groups, 989)).ranks
     assert set(again["cycles"]) == {13571568}  # gpt_tp4dp2_results.csv, first row
+
+
+def nodes_frame(nodes: list[Node]) -> pd.DataFrame:
+    """Nodes as the tidy table that `read_nodes` reads."""
+    return pd.DataFrame(
+        {
+            "rank": [n.rank for n in nodes],
+            "node_id": [n.node_id for n in nodes],
+            "name": [n.name for n in nodes],
+            "type": [n.type for n in nodes],
+            "duration_micros": [n.duration_us for n in nodes],
+            "data_deps": [" ".join(map(str, n.waits_for)) for n in nodes],
+            "ctrl_deps": "",
+            "num_ops": [n.operations for n in nodes],
+            "tensor_size": [n.tensor_bytes for n in nodes],
+            "comm_type": [n.comm_type for n in nodes],
+            "comm_size": [n.comm_bytes for n in nodes],
+            "comm_src": [n.source for n in nodes],
+            "comm_dst": [n.destination for n in nodes],
+            "comm_tag": [n.tag for n in nodes],
+            "pg_name": [n.group for n in nodes],
+            "is_cpu_op": [int(n.on_host) for n in nodes],
+        }
+    )
 
 
 def test_table_round_trip(gpt: list[Node], tmp_path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -107,13 +107,6 @@ class Architecture:
             if level.name == name:
                 return index
         raise InputError(f"no such level; there are: {', '.join(level.name for level in self.levels)}", key=name)
-
-    def with_capacity(self, name: str, capacity_words: int | None) -> Architecture:
-        """The same design with another capacity at one level."""
-        index = self.level_index(name)
-        levels = list(self.levels)
-        levels[index] = replace(levels[index], capacity_words=capacity_words)
-        return replace(self, levels=tuple(levels))
 
 
 class _Mac(Strict):

@@ -138,33 +138,6 @@ class Layout:
     lane_order: Array
 
 
-def _ordered(loops: tuple[Loop, ...], dimensions: list[str]) -> list[int]:
-    inner_first = [dimensions.index(loop.dimension) for loop in reversed(loops)]
-    return inner_first + [d for d in range(len(dimensions)) if d not in inner_first]
-
-
-def to_layout(problem: Problem, architecture: Architecture, mapping: Mapping) -> Layout:
-    """Put a mapping into arrays; a place may hold one loop for each dimension."""
-    dimensions = [dimension for dimension, _ in problem.bounds]
-    axes = [axis.name for level in architecture.levels for axis in level.fanout]
-    temporal = np.ones((len(architecture.levels), len(dimensions)), dtype=np.int64)
-    spatial = np.ones((len(axes), len(dimensions)), dtype=np.int64)
-    order = np.tile(np.arange(len(dimensions)), (len(architecture.levels), 1))
-    lane_order = np.tile(np.arange(len(dimensions)), (len(axes), 1))
-    for place, loops in mapping.loops:
-        names = [loop.dimension for loop in loops]
-        if len(set(names)) != len(names):
-            raise InputError("two loops over one dimension", key=place)
-        if place in axes:
-            row, bounds, orders = axes.index(place), spatial, lane_order
-        else:
-            row, bounds, orders = architecture.level_index(place), temporal, order
-        for loop in loops:
-            bounds[row, dimensions.index(loop.dimension)] = loop.bound
-        orders[row] = _ordered(loops, dimensions)
-    return Layout(temporal, order, spatial, lane_order)
-
-
 def to_mapping(problem: Problem, architecture: Architecture, layout: Layout) -> Mapping:
     """The mapping that a layout stands for; loops of bound 1 are left out."""
     dimensions = [dimension for dimension, _ in problem.bounds]
