@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from analysis.bench.report import Benchmark
+from analysis.bench.report import Benchmark, cpu_s
 
 SEQUENCES, LEFT, TARGET = 32, 16, 32
-
-
-def _best(run: Callable[[], object], repeats: int = 3) -> float:
-    """CPU-seconds of the fastest of some runs, after one that compiles."""
-    run()
-    spent = []
-    for _ in range(repeats):
-        start = time.process_time()
-        run()
-        spent.append(time.process_time() - start)
-    return min(spent)
 
 
 def compile_ms() -> float:
@@ -29,7 +15,7 @@ def compile_ms() -> float:
     from analysis.cores.neutrino.compiler import Network, compile_network
     from analysis.cores.neutrino.machine import NeutrinoMachine
 
-    return 1e3 * _best(lambda: compile_network(Network(), NeutrinoMachine(), 4), 10)
+    return 1e3 * cpu_s(lambda: compile_network(Network(), NeutrinoMachine(), 4), 10, warm=True)
 
 
 def million_cycles_per_cpu_second() -> float:
@@ -40,7 +26,7 @@ def million_cycles_per_cpu_second() -> float:
 
     machine = NeutrinoMachine()
     program = compile_network(Network(), machine, 4).step * 1000
-    return simulate(program, machine).total / _best(lambda: simulate(program, machine)) / 1e6
+    return simulate(program, machine).total / cpu_s(lambda: simulate(program, machine), 3, warm=True) / 1e6
 
 
 def _windows() -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -60,7 +46,8 @@ def integers_per_cpu_second() -> float:
     with threadpool_limits(1):
         model = quantise(parameters, windows, Bits())
         compiled = compile_network(network_of(parameters), NeutrinoMachine(), 1)
-        return windows.shape[0] * windows.shape[1] / _best(lambda: run_windows(model, compiled, windows, LEFT, TARGET))
+        spent_s = cpu_s(lambda: run_windows(model, compiled, windows, LEFT, TARGET), 3, warm=True)
+        return windows.shape[0] * windows.shape[1] / spent_s
 
 
 def fp32_per_cpu_second() -> float:

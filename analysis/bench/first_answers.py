@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import resource
 import shlex
 import shutil
-import subprocess
-import sys
 import tempfile
 from functools import partial
 from pathlib import Path
 
-from analysis.bench.report import Benchmark
-from analysis.paths import EXAMPLES, ROOT
+from analysis.bench.report import Benchmark, command_cpu_s
+from analysis.paths import EXAMPLES
 
 TARGET_S = 3
 
@@ -28,13 +24,7 @@ def cpu_seconds(example: str, number: int) -> float:
         place = Path(folder) / example
         shutil.copytree(EXAMPLES / example, place)
         lines = (place / "commands.txt").read_text(encoding="utf-8").splitlines()[: number + 1]
-        for at, line in enumerate(lines):
-            environment = {**os.environ, "NUMBA_CACHE_DIR": str(Path(folder) / f"compiled{at}"), "PYTHONPATH": str(ROOT)}
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            command = [sys.executable, "-m", "analysis", *shlex.split(line)[1:]]
-            subprocess.run(command, check=True, cwd=place, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return [command_cpu_s(shlex.split(line)[1:], Path(folder) / f"compiled{at}", place) for at, line in enumerate(lines)][-1]
 
 
 def benchmarks() -> list[Benchmark]:

@@ -6,10 +6,9 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-from analysis.bench.report import Benchmark
+from analysis.bench.report import Benchmark, cpu_s
 from analysis.paths import ROOT
 
 WORKLOAD = "llama2_7b_train_unrolled"
@@ -38,9 +37,7 @@ def lowering_seconds() -> float:
     """CPU seconds to lower the program (tracing, StableHLO), jax already imported."""
     from analysis.workloads.zoo import catalogue as zoo
 
-    before = time.process_time()
-    zoo.lower(WORKLOAD)
-    return time.process_time() - before
+    return cpu_s(lambda: zoo.lower(WORKLOAD))
 
 
 def _operations_per_cpu_second(form: str) -> float:
@@ -86,9 +83,7 @@ def operators_fused_per_s() -> float:
         path = Path(name) / "step.mlir"
         path.write_text(zoo.text(zoo.lower(WORKLOAD)))
         module = reader.read(path)
-    start = time.process_time()
-    study_fusion.kernels(module)
-    return len(module.operators) / (time.process_time() - start)
+    return len(module.operators) / cpu_s(lambda: study_fusion.kernels(module))
 
 
 def benchmarks() -> list[Benchmark]:

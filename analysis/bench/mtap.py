@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
-from analysis.bench.report import Benchmark
+from analysis.bench.report import Benchmark, cpu_s
 from analysis.paths import DATA
 
 MTAP = DATA / "mtap"
@@ -18,10 +16,7 @@ def _score_a_file() -> float:
     from analysis.mtap.rubric import read_rubric
 
     rubric, files = read_rubric(MTAP / "rubric.yaml"), evidence_files(MTAP / "evidence")
-    start = time.process_time()
-    for path in files:
-        grade_tool(read_evidence(path), rubric)
-    return (time.process_time() - start) / len(files)
+    return cpu_s(lambda: [grade_tool(read_evidence(path), rubric) for path in files]) / len(files)
 
 
 def _cut_the_simplex() -> float:
@@ -30,10 +25,7 @@ def _cut_the_simplex() -> float:
     # six tools with grades drawn at random: up to 15 planes through the simplex
     drawn = np.random.default_rng(0).integers(0, 4, size=(6, 5))
     grades = {f"tool {i}": [int(g) for g in row] for i, row in enumerate(drawn)}
-    start = time.process_time()
-    shares = order_shares(grades)
-    assert sum(shares.values()) == 1
-    return time.process_time() - start
+    return cpu_s(lambda: order_shares(grades))
 
 
 def benchmarks() -> list[Benchmark]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
-from analysis.bench.report import Benchmark
+from analysis.bench.report import Benchmark, cpu_s
 from analysis.networks.case_table import parse_case
 from analysis.networks.cases import AWARE, Network, outside_model
 from analysis.networks.closed_forms import CaseArrays, case_arrays, closed_form_cycles
@@ -27,10 +25,7 @@ def collectives_per_cpu_second(repeats: int = 200) -> float:
     closed_form_cycles(arrays, result)
     covered = CaseArrays(*[column[result >= 0] for column in arrays])
     result = result[result >= 0]
-    start = time.process_time()
-    for _ in range(repeats):
-        closed_form_cycles(covered, result)
-    return repeats * len(result) / (time.process_time() - start)
+    return repeats * len(result) / cpu_s(lambda: [closed_form_cycles(covered, result) for _ in range(repeats)])
 
 
 def _gpt() -> Prepared:
@@ -48,10 +43,7 @@ def trace_milliseconds(events: bool, repeats: int = 20) -> float:
     prepared = _gpt()
     replay = run_events if events else run_known
     assert replay(prepared) is not None
-    start = time.process_time()
-    for _ in range(repeats):
-        replay(prepared)
-    return (time.process_time() - start) / repeats * 1e3
+    return cpu_s(lambda: [replay(prepared) for _ in range(repeats)]) / repeats * 1e3
 
 
 def benchmarks() -> list[Benchmark]:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
-from collections.abc import Callable
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import analysis.bench
 from analysis.errors import InputError
+from analysis.paths import ROOT
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,28 @@ class Benchmark:
     target: float
     direction: Literal["min", "max"]
     note: str = ""
+
+
+def cpu_s(work: Callable[[], object], repeats: int = 1, warm: bool = False) -> float:
+    """Least CPU-seconds of some runs; `warm`: after one more, which compiles."""
+    least = float("inf")
+    if warm:
+        work()
+    for _ in range(repeats):
+        start = time.process_time()
+        work()
+        least = min(least, time.process_time() - start)
+    return least
+
+
+def command_cpu_s(arguments: Sequence[str], compiled: Path, folder: Path = ROOT) -> float:
+    """CPU-seconds of one of this project's commands in a process of its own, with its compiled code in a folder."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(compiled), "PYTHONPATH": str(ROOT)}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-m", "analysis", *arguments]
+    subprocess.run(command, check=True, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def subpackages() -> list[str]:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import resource
-import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 
-from analysis.bench.report import Benchmark
-from analysis.paths import DATA, ROOT
+from analysis.bench.report import Benchmark, command_cpu_s, cpu_s
+from analysis.paths import DATA
 from analysis.serving.requests import Requests
 from analysis.serving.simulate import simulate
 from analysis.serving.step_time.linear import read_fit
@@ -39,28 +33,18 @@ def table_7(count: int, rate_per_s: float) -> Requests:
     return vidur_requests(count, rate_per_s, seed=42)
 
 
-def cpu_seconds(work: Callable[[], object], repeats: int = 3) -> float:
-    """Least CPU time of a few runs, in seconds."""
-    least = float("inf")
-    for _ in range(repeats):
-        start = time.process_time()
-        work()
-        least = min(least, time.process_time() - start)
-    return least
-
-
 def requests_per_cpu_second(scheduler: str, count: int = 100_000) -> float:
     """Requests simulated a CPU-second, compiled already, no file read or written."""
     requests = table_7(count, 2.0)
     simulate(table_7(10, 2.0), scheduler, step_time())
-    return count / cpu_seconds(lambda: simulate(requests, scheduler, step_time()))
+    return count / cpu_s(lambda: simulate(requests, scheduler, step_time()), 3)
 
 
 def million_on_64(routing: str) -> float:
     """CPU-seconds for a million requests on 64 replicas, two a second on each."""
     requests = table_7(1_000_000, 128.0)
     simulate(table_7(10, 2.0), "vllm", step_time())
-    return cpu_seconds(lambda: simulate(requests, "vllm", step_time(), replicas=64, routing=routing), repeats=1)
+    return cpu_s(lambda: simulate(requests, "vllm", step_time(), replicas=64, routing=routing))
 
 
 def several(requests: Requests, repeats: int) -> None:
@@ -76,7 +60,7 @@ def growth() -> float:
     for count in (100, 1_000, 10_000, 100_000, 1_000_000):
         requests = table_7(count, 2.0)
         repeats = max(1, 100_000 // count)
-        costs.append(cpu_seconds(partial(several, requests, repeats), 2) / (count * repeats))
+        costs.append(cpu_s(partial(several, requests, repeats), 2) / (count * repeats))
     return float(costs[-1] / np.min(costs))
 
 
@@ -88,20 +72,14 @@ def csv_seconds() -> float:
             result, _ = replay(REQUESTS, BATCHES, "vllm")
             write_run(result, folder)
 
-        work()
-        return cpu_seconds(work)
+        return cpu_s(work, 3, warm=True)
 
 
 def first_answer(warm: bool) -> float:
     """CPU-seconds of `serve replay` in a fresh process, with an empty folder for compiled code or with the one it left."""
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "NUMBA_CACHE_DIR": str(Path(folder) / "compiled"), "PYTHONPATH": str(ROOT)}
         arguments = ["serve", "replay", str(REQUESTS), "--scheduler", "vllm", "--steps", str(BATCHES), "--out", folder]
-        for _ in range(2 if warm else 1):
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            subprocess.run([sys.executable, "-m", "analysis", *arguments], check=True, env=environment, cwd=ROOT, stdout=subprocess.DEVNULL)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return [command_cpu_s(arguments, Path(folder) / "compiled") for _ in range(2 if warm else 1)][-1]
 
 
 def benchmarks() -> list[Benchmark]:

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import time
-
-from analysis.bench.report import Benchmark
+from analysis.bench.report import Benchmark, cpu_s
 
 
 def _search() -> float:
     from analysis.training.search import Cluster, search
 
     cluster = Cluster(model="llama-3-70b", system="HGX-H100", gpus=1024, global_batch=1024, sequence_length=8192)
-    start = time.process_time()
-    search(cluster)
-    return time.process_time() - start
+    return cpu_s(lambda: search(cluster))
 
 
 def _validation() -> float:
     from analysis.training import calibrate, published
     from analysis.training.kernel_time import efficiencies_of
 
-    start = time.process_time()
-    calibrate.errors(published.korthikanti_cases(), efficiencies_of("A100-SXM4-80GB"))
-    return time.process_time() - start
+    return cpu_s(lambda: calibrate.errors(published.korthikanti_cases(), efficiencies_of("A100-SXM4-80GB")))
 
 
 def _all_reduces() -> float:
@@ -33,9 +27,7 @@ def _all_reduces() -> float:
     sizes = np.geomspace(1e3, 1e10, 1_000_000)
     link = link_of("A100", 8)
     all_reduce(sizes[:10], link)
-    start = time.process_time()
-    all_reduce(sizes, link)
-    return sizes.size / (time.process_time() - start)
+    return sizes.size / cpu_s(lambda: all_reduce(sizes, link))
 
 
 def benchmarks() -> list[Benchmark]:
