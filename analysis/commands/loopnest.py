@@ -22,8 +22,7 @@ def main(
     """Count the accesses of one mapping and price them."""
     import json
 
-    from analysis.accelerators.loopnest.evaluation import evaluate
-    from analysis.accelerators.loopnest.report import report
+    from analysis.accelerators.loopnest.evaluation import evaluate, report
     from analysis.accelerators.timeloop.files import read_mapped
     from analysis.errors import InputError
     from analysis.tables import write_atomic

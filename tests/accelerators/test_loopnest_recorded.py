@@ -7,10 +7,9 @@ import pytest
 
 from analysis.__main__ import main as command
 from analysis.accelerators.loopnest.architecture import read_architecture
-from analysis.accelerators.loopnest.evaluation import Evaluation, evaluate
+from analysis.accelerators.loopnest.evaluation import Evaluation, evaluate, statistics
 from analysis.accelerators.loopnest.mapping import read_mapping
 from analysis.accelerators.loopnest.problem import convolution
-from analysis.accelerators.loopnest.report import statistics
 from analysis.paths import DATA
 
 RECORDED = DATA / "recorded" / "timeloop"

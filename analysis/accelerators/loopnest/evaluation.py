@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from analysis.accelerators.loopnest.architecture import Architecture, Level
 from analysis.accelerators.loopnest.mapping import Loop, Mapping, Nest, lay_out
@@ -305,3 +305,37 @@ def evaluate(
         accesses=tuple(accesses),
         slowdowns=tuple(slowdowns),
     )
+
+
+def statistics(accesses: Accesses) -> dict[str, float]:
+    """Timeloop's statistics of one tensor at one level; energies in pJ."""
+    every = accesses.total * accesses.instances
+    return {
+        "Partition size": accesses.partition_words,
+        "Utilized capacity": accesses.tile_words,
+        "Utilized instances (max)": accesses.instances,
+        "Scalar reads (per-instance)": accesses.reads,
+        "Scalar fills (per-instance)": accesses.fills,
+        "Scalar updates (per-instance)": accesses.updates,
+        "Temporal reductions (per-instance)": accesses.temporal_reductions,
+        "Energy (per-scalar-access)": accesses.energy_j * 1e12 / every if every else 0.0,
+        "Energy (total)": accesses.energy_j * 1e12,
+    }
+
+
+def report(evaluation: Evaluation) -> dict[str, Any]:
+    """What the `loopnest` command writes: cycles, energy_uj, utilization, what bound it, energy by level, and every access count."""
+    return {
+        "cycles": evaluation.cycles,
+        "energy_uj": evaluation.energy_j * 1e6,
+        "utilization": evaluation.utilization,
+        "macs": evaluation.macs,
+        "compute_cycles": evaluation.compute_cycles,
+        "bound_by": evaluation.bound_by,
+        "energy_by_level_uj": {level: energy * 1e6 for level, energy in evaluation.energy_by_level().items()},
+        "accesses": [
+            {"level": a.level, "dataspace": a.tensor, "stat": stat, "value": value}
+            for a in evaluation.accesses
+            for stat, value in statistics(a).items()
+        ],
+    }
