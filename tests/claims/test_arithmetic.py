@@ -10,7 +10,7 @@ from analysis.claims import arithmetic as plain
 from analysis.claims import arithmetic_neuroscalar as neuroscalar
 from analysis.claims import arithmetic_survey as survey
 from analysis.claims import equations
-from analysis.claims.contradiction_list import listing
+from analysis.claims.contradictions import listing
 from analysis.claims.findings import read_findings
 from analysis.claims.ledger import read_ledger
 from analysis.paths import DATA
