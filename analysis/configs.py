@@ -156,12 +156,16 @@ def read_rows(
         try:
             rows[name] = model.model_validate({str(key): text for key, text in cells.items() if text or key not in optional})
         except ValidationError as error:
-            first = error.errors()[0]
-            said = first.get("ctx", {}).get("error")
-            if isinstance(said, InputError):
-                raise InputError(said.message, path=path, line=line, key=said.key) from None
-            raise InputError(_told(first, None)[2], path=path, line=line, key=str(first["loc"][0])) from None
+            column, message = told(error)
+            raise InputError(message, path=path, line=line, key=column) from None
     return tuple(rows.values())
+
+
+def told(error: ValidationError) -> tuple[str | None, str]:
+    """The field that is wrong, as a validator's `InputError` names it where there is one, and what is wrong with it."""
+    first = error.errors()[0]
+    said = first.get("ctx", {}).get("error")
+    return (said.key, said.message) if isinstance(said, InputError) else (str(first["loc"][0]), _told(first, None)[2])
 
 
 def _told(one: Any, node: yaml.Node | None) -> tuple[int | None, str, str]:

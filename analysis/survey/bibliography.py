@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import bibtexparser
 import pandas as pd
 from bibtexparser.model import DuplicateBlockKeyBlock, DuplicateFieldKeyBlock, Entry
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from analysis.configs import told
 from analysis.documents import read_text
 from analysis.errors import InputError
 
-VERIFIED = ("primary", "secondary", "partial", "not found")
-ROLES = ("surveyed", "foundational", "related", "context")
-REQUIRED = ("author", "title", "x-verified", "x-role", "x-category", "x-cited-in")
 WANTED = {
     "article": ("journal", "year", "volume", "pages"),
     "inproceedings": ("booktitle", "year", "pages"),
@@ -25,8 +24,25 @@ WANTED = {
 }
 
 
-@dataclass(frozen=True)
-class Reference:
+def _plain(text: str) -> str:
+    return " ".join(text.replace("{", "").replace("}", "").replace("\\&", "&").split())
+
+
+def _names(text: Any) -> Any:
+    return tuple(_plain(name) for name in " ".join(text.split()).split(" and "))
+
+
+def _cited(text: Any) -> Any:
+    found = [re.fullmatch(r"\s*(00[0-4]|book):?([\d-]*)\s*", part) for part in text.split(";")]
+    if None in found:
+        raise ValueError("must be document:number pairs such as 000:57; 001:12")
+    return tuple((match[1], match[2]) for match in found if match)
+
+
+Plain = Annotated[str, BeforeValidator(_plain)]
+
+
+class Reference(BaseModel):
     """One work.
 
     Attributes:
@@ -40,24 +56,32 @@ class Reference:
         line: line in the file.
     """
 
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
     key: str
-    kind: str
-    title: str
-    authors: tuple[str, ...]
-    venue: str
-    year: int | None
-    pages: str
-    doi: str
-    arxiv: str
-    url: str
-    category: str
-    role: str
-    cited_in: tuple[tuple[str, str], ...]
-    verified: str
-    source_seen: str
-    corrected: str
-    note: str
+    kind: Literal["article", "inproceedings", "misc"]
+    title: Plain
+    authors: Annotated[tuple[str, ...], BeforeValidator(_names)] = Field(alias="author")
+    venue: Plain
+    year: int | None = Field(default=None, ge=1900, lt=2100)
+    pages: str = ""
+    doi: str = Field(default="", pattern=r"^10\.\d{4,9}/\S+$")
+    arxiv: str = Field(default="", alias="eprint", pattern=r"^\d{4}\.\d{4,5}$")
+    url: str = ""
+    category: str = Field(alias="x-category")
+    role: Literal["surveyed", "foundational", "related", "context"] = Field(alias="x-role")
+    cited_in: Annotated[tuple[tuple[str, str], ...], BeforeValidator(_cited)] = Field(alias="x-cited-in")
+    verified: Literal["primary", "secondary", "partial", "not found"] = Field(alias="x-verified")
+    source_seen: str = Field(default="", alias="x-source-seen")
+    corrected: str = Field(default="", alias="x-corrected")
+    note: str = Field(default="", alias="x-note")
     line: int
+
+    @model_validator(mode="after")
+    def _says_where_it_was_checked(self) -> Reference:
+        if self.verified != "not found" and not self.source_seen:
+            raise InputError("a checked record must say where it was checked", key="x-source-seen")
+        return self
 
 
 def load_bibliography(path: str | Path) -> tuple[Reference, ...]:
@@ -91,61 +115,14 @@ def load_bibliography(path: str | Path) -> tuple[Reference, ...]:
 
 def _reference(entry: Entry, path: Path) -> Reference:
     line = (entry.start_line or 0) + 1
-    fields = {name.lower(): str(field.value).strip() for name, field in entry.fields_dict.items()}
-
-    def fail(message: str, key: str) -> InputError:
-        return InputError(message, path=path, line=line, key=f"{entry.key}.{key}")
-
-    if entry.entry_type not in WANTED:
-        raise fail(f"entry type must be one of {', '.join(WANTED)}", entry.entry_type)
-    for name in REQUIRED:
-        if not fields.get(name):
-            raise fail("required field is missing", name)
-    if fields["x-verified"] not in VERIFIED:
-        raise fail(f"must be one of {', '.join(VERIFIED)} (got {fields['x-verified']!r})", "x-verified")
-    if fields["x-role"] not in ROLES:
-        raise fail(f"must be one of {', '.join(ROLES)} (got {fields['x-role']!r})", "x-role")
-    if fields["x-verified"] != "not found" and not fields.get("x-source-seen"):
-        raise fail("a checked record must say where it was checked", "x-source-seen")
-    year = fields.get("year", "")
-    if year and not re.fullmatch(r"(19|20)\d\d", year):
-        raise fail(f"must be a year of four digits (got {year!r})", "year")
-    doi = fields.get("doi", "")
-    if doi and not re.fullmatch(r"10\.\d{4,9}/\S+", doi):
-        raise fail(f"must look like 10.1145/3458864 (got {doi!r})", "doi")
-    arxiv = fields.get("eprint", "")
-    if arxiv and not re.fullmatch(r"\d{4}\.\d{4,5}", arxiv):
-        raise fail(f"must be an arXiv number such as 2405.05465 (got {arxiv!r})", "eprint")
-    cited = []
-    for part in fields["x-cited-in"].split(";"):
-        match = re.fullmatch(r"\s*(00[0-4]|book):?([\d-]*)\s*", part)
-        if match is None:
-            raise fail(f"must be document:number pairs such as 000:57; 001:12 (got {part.strip()!r})", "x-cited-in")
-        cited.append((match[1], match[2]))
-    return Reference(
-        key=entry.key,
-        kind=entry.entry_type,
-        title=_plain(fields["title"]),
-        authors=tuple(_plain(name) for name in " ".join(fields["author"].split()).split(" and ")),
-        venue=_plain(fields.get("journal") or fields.get("booktitle") or fields.get("howpublished", "")),
-        year=int(year) if year else None,
-        pages=fields.get("pages", ""),
-        doi=doi,
-        arxiv=arxiv,
-        url=fields.get("url", ""),
-        category=fields["x-category"],
-        role=fields["x-role"],
-        cited_in=tuple(cited),
-        verified=fields["x-verified"],
-        source_seen=fields.get("x-source-seen", ""),
-        corrected=fields.get("x-corrected", ""),
-        note=fields.get("x-note", ""),
-        line=line,
-    )
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.replace("{", "").replace("}", "").replace("\\&", "&").split())
+    written = {name.lower(): str(field.value).strip() for name, field in entry.fields_dict.items()}
+    fields = {name: text for name, text in written.items() if text}
+    venue = fields.get("journal") or fields.get("booktitle") or fields.get("howpublished", "")
+    try:
+        return Reference.model_validate({**fields, "key": entry.key, "kind": entry.entry_type, "venue": venue, "line": line})
+    except ValidationError as error:
+        key, message = told(error)
+        raise InputError(message, path=path, line=line, key=f"{entry.key}.{key}") from None
 
 
 def _refuse_twice(references: Iterable[Reference], path: Path) -> None:

@@ -81,13 +81,13 @@ def test_names_survive_the_books_parser(works):
         (ENTRY + ENTRY.replace("one2020a", "two2020b").replace("A Title", "Other"), 13, "same DOI as one2020a"),
         (ENTRY + ENTRY.replace("one2020a", "two2020b").replace("10.1000/one", "10.1000/two"), 13, "same title as one2020a"),
         (ENTRY.replace("  year = {2020},\n", "  year = {2020},\n  year = {2021},\n"), 1, "field given twice: year"),
-        (ENTRY.replace("{2020}", "{20x0}"), 1, "must be a year"),
-        (ENTRY.replace("10.1000/one", "doi:10.1000"), 1, "must look like"),
-        (ENTRY.replace("{primary}", "{maybe}"), 1, "must be one of primary"),
-        (ENTRY.replace("  x-role = {related},\n", ""), 1, "required field is missing"),
+        (ENTRY.replace("{2020}", "{20x0}"), 1, "year: Input should be a valid integer"),
+        (ENTRY.replace("10.1000/one", "doi:10.1000"), 1, "doi: String should match"),
+        (ENTRY.replace("{primary}", "{maybe}"), 1, "x-verified: Input should be 'primary'"),
+        (ENTRY.replace("  x-role = {related},\n", ""), 1, "x-role: required key is missing"),
         (ENTRY.replace("{somewhere}", "{}"), 1, "must say where"),
         (ENTRY.replace("000:1", "7:1"), 1, "document:number"),
-        (ENTRY.replace("@article", "@thesis"), 1, "entry type"),
+        (ENTRY.replace("@article", "@thesis"), 1, "kind: Input should be 'article'"),
     ],
 )
 def test_broken_files_are_refused(tmp_path: Path, text: str, line: int, words: str):
