@@ -7,22 +7,22 @@ dimension on C. `inputs` names the layers whose results are read, so that traffi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
+from pydantic import BeforeValidator, Field
+
+from analysis.configs import Count, Row, read_rows
 from analysis.documents import is_file
 from analysis.errors import InputError
 from analysis.paths import DATA
-from analysis.tables import read_csv
-
-KINDS = ("convolution", "matmul", "elementwise", "pool")
-OPERANDS = ("weights", "activations", "none")
-_NUMBERS = ("instances", "N", "C", "M", "P", "Q", "R", "S", "stride", "padding")
-_COLUMNS = ("network", "layer", "shape", "kind", *_NUMBERS, "operand", "inputs")
 
 
-@dataclass(frozen=True)
-class Layer:
+def _names(cell: Any) -> Any:
+    return tuple(part.strip() for part in cell.split(";") if part.strip()) if isinstance(cell, str) else cell
+
+
+class Layer(Row):
     """One layer.
 
     Args:
@@ -36,21 +36,21 @@ class Layer:
         inputs: names of the layers read; names that no layer has (input, l1.k_cache) come from outside.
     """
 
-    name: str
+    name: str = Field(alias="layer")
     shape: str
-    kind: str
-    instances: int
-    n: int
-    c: int
-    m: int
-    p: int
-    q: int
-    r: int
-    s: int
-    stride: int
-    padding: int
-    operand: str
-    inputs: tuple[str, ...]
+    kind: Literal["convolution", "matmul", "elementwise", "pool"]
+    instances: Count
+    n: Count = Field(alias="N")
+    c: Count = Field(alias="C")
+    m: Count = Field(alias="M")
+    p: Count = Field(alias="P")
+    q: Count = Field(alias="Q")
+    r: Count = Field(alias="R")
+    s: Count = Field(alias="S")
+    stride: Count
+    padding: int = Field(ge=0)
+    operand: Literal["weights", "activations", "none"]
+    inputs: Annotated[tuple[str, ...], BeforeValidator(_names)]
 
     @property
     def macs(self) -> int:
@@ -111,26 +111,11 @@ def read_layers(name: str | Path) -> tuple[Layer, ...]:
     path = Path(name) if str(name).endswith(".csv") else DATA / "workloads" / f"{name}.csv"
     if not is_file(path):
         raise InputError(f"no such layer list; expected one of {', '.join(networks())}", path=path)
-    frame = read_csv(path, required=list(_COLUMNS), dtype=str, keep_default_na=False)
-    layers: list[Layer] = []
-    all_names = set(frame["layer"])
-    seen: set[str] = set()
-    for line, row in enumerate(frame.to_dict("records"), 2):
-        numbers: dict[str, int] = {}
-        for key in _NUMBERS:
-            least = 0 if key == "padding" else 1
-            if not row[key].isdigit() or int(row[key]) < least:
-                raise InputError(f"expected a whole number of at least {least}, got {row[key]!r}", path=path, line=line, key=key)
-            numbers[key.lower()] = int(row[key])
-        for key, allowed in (("kind", KINDS), ("operand", OPERANDS)):
-            if row[key] not in allowed:
-                raise InputError(f"expected one of {', '.join(allowed)}, got {row[key]!r}", path=path, line=line, key=key)
-        inputs = tuple(part.strip() for part in row["inputs"].split(";") if part.strip())
-        for source in inputs:
-            if source in all_names and source not in seen:
+    layers = read_rows(path, Layer, unique=("layer",))
+    later = {layer.name for layer in layers}
+    for line, layer in enumerate(layers, start=2):
+        for source in layer.inputs:
+            if source in later:
                 raise InputError(f"reads {source!r}, which does not come earlier", path=path, line=line, key="inputs")
-        if row["layer"] in seen:
-            raise InputError(f"{row['layer']!r} is there twice", path=path, line=line, key="layer")
-        seen.add(row["layer"])
-        layers.append(Layer(row["layer"], row["shape"], row["kind"], operand=row["operand"], inputs=inputs, **numbers))
-    return tuple(layers)
+        later.discard(layer.name)
+    return layers

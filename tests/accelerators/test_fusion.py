@@ -17,7 +17,8 @@ from analysis.workloads.layers import Layer, networks, read_layers
 def layer(
     name: str, inputs: str, c: int, m: int, p: int, r: int = 1, stride: int = 1, operand: str = "weights", kind: str = "convolution"
 ) -> Layer:
-    return Layer(name, name, kind, 1, 1, c, m, p, p, r, r, stride, r // 2, operand, tuple(inputs.split(";")))
+    size = {"instances": 1, "n": 1, "c": c, "m": m, "p": p, "q": p, "r": r, "s": r, "stride": stride, "padding": r // 2}
+    return Layer(name=name, shape=name, kind=kind, operand=operand, inputs=inputs, **size)
 
 
 def test_resnet50_totals() -> None:
