@@ -40,9 +40,6 @@ class Campaign:
         operators: one row an operator: kind, variant, dimensions, FLOP, compulsory traffic.
         measurements: one row a device and operator: `TIMING`, `CONTROL`, `attempts`.
         models: one row a device and model: end to end. nodes: one row a device, model and distinct operator in it: alone, and how often.
-        peaks: one row a device and kernel.
-        unsupported: one row a device and operator that it cannot run, with the reason.
-        facts: machine, versions, devices, budget, moments, noise.
     """
 
     operators: pd.DataFrame

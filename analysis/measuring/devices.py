@@ -20,10 +20,8 @@ class MeasuredDevice:
     """A runtime pinned to some cores (or to a GPU) in one data type.
 
     Args:
-        runtime: jax, onnxruntime or numpy.
         threads: threads it may use; as many cores are given to it. On a GPU these feed it.
         dtype: of activations and weights.
-        platform: cpu or gpu.
     """
 
     runtime: str

@@ -59,7 +59,6 @@ class MeasuredOperator:
     Args:
         kind: a key of `DIMENSIONS`.
         size: its dimensions (count), in that order.
-        variant: one of `VARIANTS[kind]`.
     Raises:
         ValueError: unknown kind or variant, wrong number of dimensions, or one below 1.
     """

@@ -19,9 +19,7 @@ class Timing:
     """Statistics of repeated samples; each sample is the mean of `calls` calls in a row.
 
     Args:
-        median_s, p10_s, p90_s, minimum_s: of the samples (s).
         mad_s: median absolute deviation from the median (s), not scaled to a standard deviation.
-        samples: how many (count); calls: calls in each (count).
     """
 
     median_s: float

@@ -93,7 +93,6 @@ class Boosting:
     Args:
         trees, leaves: number of trees and of leaves of each.
         learning_rate: weight of a tree.
-        least_in_leaf: cases a leaf needs.
         loss: absolute_error (the default; on a logarithm it stands for the relative error) or squared_error.
     """
 

@@ -149,7 +149,6 @@ class OperatorWork:
 
     Args:
         name: with the dialect, such as ``stablehlo.dot_general``.
-        op_class: see `OperatorClass`.
         inputs, outputs: tensors read and made.
         flops: operations other than transcendental ones, by XLA's conventions (count).
         bytes: read and written when nothing is fused, by XLA's conventions (bytes).
@@ -253,9 +252,7 @@ class Module:
     """A program as a graph of operators, in the order in which they are written.
 
     Args:
-        name: of the module, or of the file.
         operators: calls inlined, the body of a loop once, of a case the branch with the most operations.
-        scopes: see `Scope`; the first is the program.
         arguments, results: tensors taken and given back.
         partitions, replicas: devices of the program (count).
         unknown: operators whose cost is not known: name (with what it calls) and how often they run; no operations in the sums.

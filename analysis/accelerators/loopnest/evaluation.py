@@ -20,7 +20,6 @@ class Accesses:
     Args:
         partition_words: part of the tensor that the instance sees in all.
         tile_words: what it holds at a time.
-        instances: instances in use.
         reads, fills, updates: words read for those below (and for accumulation), written from above, written from below.
         temporal_reductions: accumulations done on the way in.
         energy_j: of all instances together.
@@ -63,14 +62,8 @@ class Evaluation:
     """The answer for one mapping.
 
     Args:
-        macs: multiply-accumulates of the layer.
-        compute_cycles: product of the loops in time.
-        cycles: with bandwidth limits.
         bound_by: `compute`, or the level and port that limits.
         lanes_used, lanes: arithmetic units in use, and there.
-        mac_energy_j: of the arithmetic.
-        accesses: by level and tensor, innermost level first as the tool prints them.
-        slowdowns: every bandwidth that is limited.
     """
 
     macs: int

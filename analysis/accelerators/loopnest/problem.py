@@ -50,7 +50,6 @@ class Problem:
     """A perfectly nested loop over `bounds`, with one multiply-accumulate in its body.
 
     Args:
-        name: for messages and tables.
         bounds: dimension to trip count, all >= 1.
         tensors: operands; exactly one is read_write.
     """

@@ -33,7 +33,6 @@ class Found:
 
     Args:
         mapping: the best found.
-        evaluation: its cost, from the reference path.
         value: the objective: seconds, joules, or joule-seconds.
         proven: whether no mapping of the space is better.
         tilings: ways to split the loops that respect axes and factor constraints.

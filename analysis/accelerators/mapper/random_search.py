@@ -33,12 +33,7 @@ class Genome:
 
 
 class Sampler:
-    """Draws, changes and prices points of the space of one layer on one design.
-
-    Args:
-        problem: the layer.
-        architecture: the design.
-    """
+    """Draws, changes and prices points of the space of one layer on one design."""
 
     def __init__(self, problem: Problem, architecture: Architecture) -> None:
         self.problem, self.architecture = problem, architecture

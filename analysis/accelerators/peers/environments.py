@@ -38,10 +38,7 @@ class Step:
     """One step of an installation or a run.
 
     Args:
-        peer: which tool.
-        step: what was done.
         seconds: wall clock (s).
-        status: exit status of the command.
         message: its last line that names an error, or its last line; empty if it succeeded.
         cpu_s: processor time of it and its children (s); on a shared machine the steadier of the two.
     """

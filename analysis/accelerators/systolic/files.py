@@ -21,8 +21,6 @@ class ScaleSimDesign:
     """A design as SCALE-Sim 3 describes it.
 
     Args:
-        name: run name.
-        rows, columns: the array (count).
         ifmap_kib, filter_kib, ofmap_kib: SRAMs (KiB).
         dataflow: os, ws or is.
         mode: CALC (as much bandwidth as needed) or USER.
@@ -48,11 +46,9 @@ class ScaleSimLayer:
     """One row of a topology file, as a convolution and as the product it becomes.
 
     Args:
-        name: layer name.
         ifmap: height and width with padding (elements).
         window: filter height and width (elements).
         channels, filters: input and output channels (count).
-        stride: vertical and horizontal (elements).
     """
 
     name: str

@@ -25,7 +25,6 @@ class ScaleSimMemory:
     """What the tool prints of one layer's memory.
 
     Args:
-        stall_cycles: stalls (cycles).
         compute_cycles: index of the last demand row plus the stalls (cycles).
         ifmap_dram_reads, filter_dram_reads: words asked of DRAM, padding included (words).
         ofmap_dram_writes: words drained (words).

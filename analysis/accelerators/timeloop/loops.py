@@ -36,7 +36,6 @@ class Directive:
         target: name of a storage level.
         kind: `temporal`, `spatial` or `stored`.
         factors: dimension, `=` or `<=`, number; 0 stands for the whole dimension.
-        permutation: dimensions, innermost first.
         split: how many of these, counted with those of bound 1, run along X; None: not said.
         keep, bypass: tensors; `keep_only` bypasses all others.
         file, key, where: for errors.

@@ -98,7 +98,6 @@ class Epoch:
     Args:
         cycles: until the last tile is done. sequences: windows or streams that it was cut into. steps: time steps of each.
         instructions: predicted. utilisation: useful multiply-accumulates over those of all lanes in all cycles, context included as useful.
-        tiles: that were used.
     """
 
     cycles: float

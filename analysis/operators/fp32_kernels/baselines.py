@@ -92,7 +92,6 @@ class PlainTrees:
         kind: boosting or forest.
         ratio: whether the target is relative to the roofline.
         boosting: settings, for boosting.
-        most_per_device: measurements of each device used in the fit.
     """
 
     kind: Literal["boosting", "forest"] = "boosting"
@@ -151,11 +150,7 @@ def _key(operators: Operators) -> pd.MultiIndex:
 
 @dataclass(frozen=True)
 class WaveScaling:
-    """Habitat with a fixed source GPU; NaN where the source has not measured the shape.
-
-    Args:
-        source: name of the GPU in the measurements.
-    """
+    """Habitat with a fixed source GPU; NaN where the source has not measured the shape."""
 
     source: str
     table: pd.Series[float] | None = None

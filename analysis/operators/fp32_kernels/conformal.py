@@ -58,8 +58,6 @@ class Coverage:
     """Share of cases inside their interval, by device and over all, and how wide the intervals are.
 
     Args:
-        by_device: share of each device.
-        mean: mean over devices.
         low, high: 95 % interval of the mean with devices as clusters.
         median_ratio: median of upper over lower.
     """

@@ -28,7 +28,6 @@ class Architecture(Strict):
         separate_integer_pipe: whether address arithmetic issues beside fp32 (Volta and later) or takes its slots.
         shared_bandwidth_bytes_per_clock: shared memory of one multiprocessor (bytes a clock).
         tile_families: families of tile lists, the closest first.
-        source: where the figures are from.
     """
 
     name: str
@@ -69,14 +68,12 @@ class Gpu:
     """The data sheet of one GPU, as far as a predictor uses it.
 
     Args:
-        name: as the tables write it.
         vector_flop_per_s: fp32 peak of the vector units (FLOP/s).
         matrix_flop_per_s: fp32 peak that a matrix product reaches (FLOP/s): the matrix cores on AMD, the vector units on NVIDIA.
         bandwidth_bytes_per_s: device memory (bytes/s).
         l2_bytes: last-level cache (bytes).
         sms: multiprocessors or compute units (count).
         tdp_w: board power limit (W).
-        architecture: see `Architecture`.
         bmm_tiles, linear_tiles: output tiles that its library is expected to choose from.
     """
 

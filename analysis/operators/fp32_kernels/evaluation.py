@@ -32,7 +32,6 @@ class Fold:
     """One fit and what it is tested on.
 
     Args:
-        name: what was left out.
         train, test: rows, shape (n,).
         unseen_devices: devices of which nothing was seen.
     """

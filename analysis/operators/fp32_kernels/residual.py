@@ -28,7 +28,6 @@ class HybridSettings:
         decomposition: how the physical model cuts the kernel.
         base: what the correction multiplies: the physical latency or the roofline at the sustained rate.
         features: indices of the feature columns used; None for all.
-        boosting: settings of the trees.
         most_per_device: measurements of each device that the trees see, drawn at random.
     """
 

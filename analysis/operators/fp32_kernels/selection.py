@@ -77,12 +77,7 @@ class Choice:
 
 @dataclass
 class Selection:
-    """Inner fits of one operator group, kept so that no fit is made twice.
-
-    Args:
-        measurements: of one operator group, all devices.
-        seed: of the draws.
-    """
+    """Inner fits of one operator group, kept so that no fit is made twice."""
 
     measurements: Measurements
     group: str

@@ -24,7 +24,6 @@ class Transformer:
             through, 0 without.
         scaled_queries: whether the queries are scaled (OPT) or the scores.
         attention_dropout: whether training drops attention weights.
-        source: where the architecture is printed.
     """
 
     layers: int

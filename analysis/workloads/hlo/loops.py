@@ -39,11 +39,7 @@ class NotConstant(Exception):
 
 
 class Constants:
-    """Values of scalars that constants determine.
-
-    Args:
-        functions: functions of the module by name.
-    """
+    """Values of scalars that constants determine."""
 
     def __init__(self, functions: dict[str, Any]) -> None:
         self.functions = functions

@@ -40,11 +40,7 @@ _REGIONS = {"reduce", "reduce_window", "scatter", "select_and_scatter", "map", "
 
 
 class Walker:
-    """Records of one program; `record` is what the caller reads.
-
-    Args:
-        module: parsed, and simplified if that could be done.
-    """
+    """Records of one program; `record` is what the caller reads."""
 
     def __init__(self, module: Any) -> None:
         self.module = module

@@ -14,7 +14,6 @@ class CollectiveTotal:
     """Collectives of one kind in one device's module.
 
     Args:
-        kind: all-reduce, all-gather, ...
         count: how often they run; bytes: of the tensors they make (all-gather) or reduce, all runs together.
     """
 

@@ -21,9 +21,7 @@ class Volume:
     """Collectives of one cause.
 
     Args:
-        kind: all-reduce or all-gather.
         count: how many; bytes: of all of them together.
-        why: what makes them.
     """
 
     kind: str

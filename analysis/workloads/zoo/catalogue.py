@@ -31,9 +31,6 @@ class Entry:
     """A workload of the zoo.
 
     Args:
-        name: under which it is asked for.
-        title: what it is.
-        build: makes the program from the options.
         options: their defaults; a caller may give others of the same type.
     """
 

@@ -72,7 +72,6 @@ class Program:
     """A function, the shapes it is lowered for, and the split of arguments and results.
 
     Args:
-        function: the JAX function.
         arguments: trees of `jax.ShapeDtypeStruct`.
         mesh: axis names and sizes; empty for one device.
         in_specs, out_specs: trees of `PartitionSpec` (a prefix of the tree is enough); used with a mesh. An `out_specs` of None leaves

@@ -30,9 +30,7 @@ class Step:
         reads: step_s (the step itself), tokens_per_s (of one device) or images_per_s (of all).
         work: tokens of one device, or images of all, in one step (count).
         attention: written out, fused (the scores never leave the chip) or none.
-        arithmetic: data type of the matrix products.
         measured_s: time of one step, work over rate where the source gives a rate (s).
-        model: as the source names it.
     """
 
     line: int

@@ -26,7 +26,6 @@ class Case:
     """One module.
 
     Args:
-        name: of the file, without its ending.
         workload: of the zoo; options: in place of its defaults.
         devices: over which it is split and partitioned; 1: the program as it is.
     """
