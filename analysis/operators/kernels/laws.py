@@ -30,7 +30,16 @@ USES = {  # what each parameter may depend on besides framework and type: launch
 }
 RIDGE = {"=": 0.3, "cell": 0.2, "gpu": 0.3}  # of one framework or type; of both together; of a property of the GPU
 LARGE = 1e9
-STAND_IN = {"trtllm_gen": "trtllm", "flash_attention_3": "flash_attention_2"}  # of the same makers, on other architectures
+RELATIVE = {
+    "volta": "ampere",
+    "turing": "ampere",
+    "ampere": "ada",
+    "ada": "ampere",
+    "hopper": "ampere",
+    "blackwell": "hopper",
+    "blackwell workstation": "ada",
+}
+"""Whose kernels stand for an architecture's: those of the generation before in the same line of products (Ampere: the one after)."""
 
 
 class Known(NamedTuple):
@@ -125,16 +134,15 @@ def widen(got: Features, log_theta: Floats) -> Features:
 
 
 def called(found: Families, framework: str, architecture: str, variant: str, hidden: str) -> list[str]:
-    """The families of kernels that a framework calls; a family that only the hidden architecture has takes its stand-in.
+    """The families of kernels that a framework calls, as far as one can know who has not seen the hidden architecture's tables.
 
-    On an architecture that it was not timed on they are those of Ampere (Volta, Turing) or Blackwell, for types that it was not timed
-    with all of the architecture's.
+    On an architecture that is hidden or was not timed with the framework they are those of its relative (`RELATIVE`), or all that the
+    framework calls elsewhere; for number types that were not timed there, all of the architecture's.
     """
-    by = found[framework]
-    of = by.get(architecture) or by["ampere" if architecture in ("volta", "turing") else "blackwell"]
-    names = of.get(variant) or sorted({family for every in of.values() for family in every})
-    seen = {f for every in found.values() for a, of_a in every.items() if a != hidden for fs in of_a.values() for f in fs}
-    return sorted({name if name in seen else STAND_IN[name] for name in names})
+    by = {name: of for name, of in found[framework].items() if name != hidden}
+    of = by.get(architecture) or by.get(RELATIVE.get(architecture, "blackwell")) or {}
+    known = of.get(variant) or {family for one in ([of] if of else by.values()) for every in one.values() for family in every}
+    return sorted(known)
 
 
 def fastest(operator: str, got: Features, forest: trees.Forest, gpu: Gpu, names: list[str]) -> Floats:
