@@ -166,7 +166,7 @@ def score(cells: list[Cell], folder: Path | None = None, seed: int = 0) -> pd.Da
         store.read(f"measured_{operator}", folder),
         store.read(f"pooled_{operator}", folder),
     )
-    carried, families = laws.read(folder), store.read_families(folder).get(operator, {})
+    carried = laws.read(folder)
     place = {cell.key: splits.bucket(cell.sizes) for cell in cells}
     each = max(200, 4 * BASELINE_ROWS // len(cells))
     base_rows = {cell.key: rng.permutation(np.flatnonzero(place[cell.key] > 1))[:each] for cell in cells}
@@ -212,7 +212,7 @@ def score(cells: list[Cell], folder: Path | None = None, seed: int = 0) -> pd.Da
                 got, model = fit.features(cell, rows, levels[architecture]), hidden
                 if operator in carried:
                     got = fit.lawful(cell, rows, got, carried[operator][architecture], levels[architecture])
-                frame["hidden_s"] = np.exp(fit.elsewhere(cell, rows, got, model.forest, families, architecture))
+                frame["hidden_s"] = np.exp(fit.elsewhere(cell, rows, got, model.forest))
                 frame["hidden_log_sd"] = model.log_sd[np.digitize(got.base_s, model.edges)]
                 frame["hidden_roofline_s"] = roofline(cell, rows, shares[architecture])
                 frame["hidden_nearest_s"] = nearest_elsewhere(cell, rows, elsewhere[architecture], shares[architecture])

@@ -127,21 +127,6 @@ def spread_elsewhere(residuals: list[tuple[Floats, Floats]], edges: Floats) -> F
     return out
 
 
-def families(apart: list[Cell]) -> store.Families:
-    """Which families of kernels each framework calls on each architecture, in its newest release: names alone, no time."""
-    newest: dict[tuple[str, str, str], tuple[int, ...]] = {}
-    out: store.Families = {}
-    for cell in apart:
-        architecture, order = gpus.load(cell.system).architecture, wheel_reader.version_order(cell.version)
-        of = out.setdefault(cell.framework, {}).setdefault(architecture, {})
-        for one in np.unique(cell.variant).tolist():
-            best = newest.setdefault((cell.framework, architecture, one), order)
-            if order >= best:
-                of[one] = sorted({cell.kernel, *(of.get(one, []) if order == best else [])})
-                newest[cell.framework, architecture, one] = order
-    return out
-
-
 def known(cells: list[Cell], rows: dict[str, NDArray[Any]], seen: dict[str, Features]) -> list[laws.Known]:
     """Parameters of the law of each cell and variant, on some rows of it."""
     out = []
@@ -180,7 +165,8 @@ def fit_pooled(
     and Student's quantile on top of them covers 98 % (log of attempts).
 
     Args:
-        apart: cells of single families of kernels and all releases, to fit on in place of `cells`; those are answered by the fastest.
+        apart: cells of single families of kernels and all releases, to fit on in place of `cells`; `splits.called` says which
+            answers those.
     """
     rng, operator = np.random.default_rng(seed), cells[0].operator
     law = operator in laws.START
@@ -188,7 +174,6 @@ def fit_pooled(
     bucket = {cell.key: splits.bucket(cell.sizes) for cell in [*cells, *(apart or [])]}
     rows = {key: rng.permutation(np.flatnonzero(place > 0))[:most] for key, place in bucket.items()}
     architecture = {cell.key: gpus.load(cell.system).architecture for cell in [*cells, *(apart or [])]}
-    known_families = families(apart) if apart else {}
     types = sorted({cell.dtype for cell in cells})
     forests: dict[str, trees.Forest] = {}
     carried: dict[str, laws.Transfer] = {}
@@ -219,7 +204,7 @@ def fit_pooled(
             if test:
                 base = np.concatenate([seen[cell.key].base_s for cell in test])
                 truth = np.concatenate([np.log(cell.seconds[rows[cell.key]]) for cell in test])
-                answer = np.concatenate([elsewhere(c, rows[c.key], seen[c.key], forest, known_families, hidden) for c in test])
+                answer = np.concatenate([elsewhere(c, rows[c.key], seen[c.key], forest) for c in test])
                 residuals[dtype][hidden] = (base, truth - answer)
     out = {}
     for key, forest in forests.items():
@@ -235,14 +220,14 @@ def fit_pooled(
     return out, carried
 
 
-def elsewhere(cell: Cell, rows: NDArray[Any], got: Features, forest: trees.Forest, found: store.Families, hidden: str) -> Floats:
+def elsewhere(cell: Cell, rows: NDArray[Any], got: Features, forest: trees.Forest) -> Floats:
     """Logarithm of the answer (s) of a pooled forest for some rows of a cell."""
     gpu, variant, out = gpus.load(cell.system), cell.variant[rows], np.empty(len(rows))
-    for one in np.unique(variant) if found else [""]:
-        at = variant == one if found else np.ones(len(rows), dtype=bool)
+    for one in np.unique(variant):
+        at = variant == one
         part = Features(got.base_s[at], got.values[at], got.parts[:, at])
-        names = laws.called(found, cell.framework, gpu.architecture, str(one), hidden) if found else []
-        out[at] = np.log(part.base_s) + laws.fastest(cell.operator, part, forest, gpu, names)
+        family = splits.called(cell.operator, cell.framework, gpu.architecture, str(one))
+        out[at] = np.log(part.base_s) + laws.answer(cell.operator, part, forest, gpu, family)
     return out
 
 
@@ -257,8 +242,6 @@ def fit_all(wheel: Path, operators: tuple[str, ...] = tuple(splits.SIZES), folde
         found = gemm if operator == "gemm" else list(splits.cells(wheel, operator))
         print(operator, len(found), "cells", round(time.process_time() - began, 1), "CPU-s to read", file=sys.stderr, flush=True)
         apart = list(splits.cells(wheel, operator, apart=True)) if operator in splits.APART else None
-        if apart:
-            store.write_families({operator: families(apart)}, folder)
         pooled, carried = fit_pooled(found, levels, apart=apart)
         store.write(f"pooled_{operator}", pooled, folder)
         if carried:

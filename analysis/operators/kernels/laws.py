@@ -18,7 +18,7 @@ from scipy.optimize import least_squares
 from analysis.operators.kernels import physics, trees
 from analysis.operators.kernels.gpus import Gpu
 from analysis.operators.kernels.physics import Features, Sustained
-from analysis.operators.kernels.store import FOLDER, Families
+from analysis.operators.kernels.store import FOLDER
 from analysis.operators.kernels.work import Floats
 from analysis.tables import write_atomic
 
@@ -30,16 +30,6 @@ USES = {  # what each parameter may depend on besides framework and type: launch
 }
 RIDGE = {"=": 0.3, "cell": 0.2, "gpu": 0.3}  # of one framework or type; of both together; of a property of the GPU
 LARGE = 1e9
-RELATIVE = {
-    "volta": "ampere",
-    "turing": "ampere",
-    "ampere": "ada",
-    "ada": "ampere",
-    "hopper": "ampere",
-    "blackwell": "hopper",
-    "blackwell workstation": "ada",
-}
-"""Whose kernels stand for an architecture's: those of the generation before in the same line of products (Ampere: the one after)."""
 
 
 class Known(NamedTuple):
@@ -133,23 +123,9 @@ def widen(got: Features, log_theta: Floats) -> Features:
     return Features(base, np.concatenate([got.values, more], axis=1), got.parts)
 
 
-def called(found: Families, framework: str, architecture: str, variant: str, hidden: str) -> list[str]:
-    """The families of kernels that a framework calls, as far as one can know who has not seen the hidden architecture's tables.
-
-    On an architecture that is hidden or was not timed with the framework they are those of its relative (`RELATIVE`), or all that the
-    framework calls elsewhere; for number types that were not timed there, all of the architecture's.
-    """
-    by = {name: of for name, of in found[framework].items() if name != hidden}
-    of = by.get(architecture) or by.get(RELATIVE.get(architecture, "blackwell")) or {}
-    known = of.get(variant) or {family for one in ([of] if of else by.values()) for every in one.values() for family in every}
-    return sorted(known)
-
-
-def fastest(operator: str, got: Features, forest: trees.Forest, gpu: Gpu, names: list[str]) -> Floats:
-    """Logarithm of the answer of a pooled forest over the first time: the fastest of the families called; with no names, the forest's."""
-    if not names:
-        return trees.predict(forest, got.values)
-    return np.min([trees.predict(forest, physics.mark(got, operator, name, gpu).values) for name in names], axis=0)
+def answer(operator: str, got: Features, forest: trees.Forest, gpu: Gpu, family: str) -> Floats:
+    """Logarithm of the answer of a pooled forest over the first time, for one family of kernels or (empty) for none."""
+    return trees.predict(forest, physics.mark(got, operator, family, gpu).values if family else got.values)
 
 
 def write(laws: dict[str, dict[str, Transfer]], folder: Path | None = None) -> None:

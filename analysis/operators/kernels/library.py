@@ -68,11 +68,6 @@ def _laws() -> dict[str, dict[str, laws.Transfer]]:
 
 
 @cache
-def _families() -> dict[str, store.Families]:
-    return store.read_families()
-
-
-@cache
 def _sustained() -> dict[str, Sustained]:
     return store.read_sustained()
 
@@ -168,9 +163,8 @@ class Kernels:
         got = build(safe, framework, levels)
         if not one_gpus and operator in _laws():
             got = laws.widen(got, _laws()[operator][self._hidden].log_theta(self.gpu, framework, cell_type, "", levels))
-        families = {} if one_gpus else _families().get(operator, {})
-        names = laws.called(families, framework, self.gpu.architecture, variant, self._hidden) if families else []
-        seconds = got.base_s * np.exp(laws.fastest(operator, got, fitted.forest, self.gpu, names))
+        family = "" if one_gpus else splits.called(operator, framework, self.gpu.architecture, variant)
+        seconds = got.base_s * np.exp(laws.answer(operator, got, fitted.forest, self.gpu, family))
         log_sd = fitted.log_sd[np.digitize(got.base_s, fitted.edges)]
         if fitted.hull.shape[1]:
             logs = np.stack(hull(safe))

@@ -6,7 +6,7 @@ Tile shapes are those that cuBLAS, CUTLASS and FlashAttention document; a wave i
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,7 +27,8 @@ MEMORY_SHARE = 0.87  # of the data sheet's bandwidth that a long copy reaches (0
 SYNCHRONOUS = ("ampere", "ada", "blackwell workstation", "turing", "volta")  # the matrix unit is fed from registers, an instruction a warp
 FRAMEWORKS = ("sglang", "trtllm", "vllm")
 PLAIN = {"fp8_block": "fp8", "mxfp4": "nvfp4", "int8_wo": "bf16", "int4_wo": "bf16", "fp16": "bf16"}  # type at whose rate it multiplies
-FAMILIES = ("flash_attention_2", "flash_attention_3", "flashinfer", "triton", "trtllm", "trtllm_gen")  # of attention kernels
+Family = Literal["flash_attention_2", "flash_attention_3", "flashinfer", "triton", "trtllm", "trtllm_gen"]  # of attention kernels
+FAMILIES: tuple[str, ...] = get_args(Family)
 WIDER = {"nvfp4": "fp8", "fp8": "bf16", "int8": "fp8"}
 
 

@@ -17,7 +17,6 @@ from analysis.paths import DATA
 from analysis.tables import write_atomic
 
 FOLDER = DATA / "models" / "gpu_kernels"
-Families = dict[str, dict[str, dict[str, list[str]]]]  # framework, architecture, variant: families of kernels that it calls there
 
 
 class Fitted(NamedTuple):
@@ -79,19 +78,6 @@ def read(name: str, folder: Path | None = None) -> dict[str, Fitted]:
         return found
     except (OSError, ValueError, KeyError, EOFError) as error:
         raise InputError(f"is not a file of fitted kernels: {error}", path=path) from None
-
-
-def write_families(found: dict[str, Families], folder: Path | None = None) -> None:
-    """Write `families.json`; operators not given are kept."""
-    path = (folder or FOLDER) / "families.json"
-    plain = (json.loads(path.read_text()) if path.is_file() else {}) | found
-    write_atomic(path, (json.dumps(plain, indent=1, sort_keys=True) + "\n").encode())
-
-
-def read_families(folder: Path | None = None) -> dict[str, Families]:
-    """Families of kernels by operator, framework, architecture and variant (number types); empty where there are none."""
-    path = (folder or FOLDER) / "families.json"
-    return json.loads(path.read_text()) if path.is_file() else {}
 
 
 def write_sustained(levels: dict[str, Sustained], folder: Path | None = None) -> None:
