@@ -302,6 +302,8 @@ def fisher_exact(table: ArrayLike) -> FisherTest:
 
     Args:
         table: [[a, b], [c, d]], counts of successes and failures in two groups.
+    Raises:
+        ValueError: not a 2x2 table of counts.
     """
     counts = np.asarray(table)
     if counts.shape != (2, 2) or (counts < 0).any() or not np.array_equal(counts, np.floor(counts)) or counts.sum() == 0:

@@ -91,6 +91,9 @@ def answer_cases(frame: pd.DataFrame, path: str | Path | None = None) -> pd.Data
 
     A case outside the model has an empty `cycles_max` and its `reason`. A `cycles_max` that was there already (a recorded one) is kept
     as `cycles_max_given`.
+
+    Raises:
+        InputError: a missing column, a cell that is no number, or a value that cannot be.
     """
     here = set(frame.columns)
     missing = [column for column in COLUMNS if not here & {column, RECORDED_AS.get(column, column)} and column not in DEFAULTS]

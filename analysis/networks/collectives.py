@@ -104,6 +104,8 @@ def closed_forms(cases: Sequence[CollectiveCase]) -> np.ndarray:
 def collective_cycles(case: CollectiveCase) -> CollectiveResult:
     """Cycles of one collective.
 
+    Raises:
+        InputError: a value that cannot be, or a case outside the model (the message says why).
     Source: data/recorded/astra-sim/SEMANTICS.md.
     """
     check_case(case)

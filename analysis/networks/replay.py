@@ -65,6 +65,8 @@ def prepare(
         network: the network; its algorithms serve all collectives.
         peak_tflops: roofline peak (1e12 flop/s); None: compute nodes take their durations.
         algorithms: algorithms for single collectives, where they differ.
+    Raises:
+        InputError: anything wrong with either, or a network outside the model.
     """
     check_network(network)
     named = {name: replace(network, algorithm_per_dim=given) for name, given in (algorithms or {}).items()}

@@ -195,7 +195,11 @@ def search(cluster: Cluster, scheduler: str = "", progress: Callable[[int, int, 
 
 
 def best_plan(table: pd.DataFrame, cluster: Cluster) -> Plan:
-    """The fastest feasible plan of a search."""
+    """The fastest feasible plan of a search.
+
+    Raises:
+        InputError: none is feasible.
+    """
     feasible = table[table["reason"] == ""]
     if feasible.empty:
         raise InputError("no plan fits", key=str(Path(cluster.system)))

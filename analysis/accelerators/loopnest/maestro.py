@@ -57,6 +57,9 @@ def directives(loops: Sequence[Loop]) -> list[Directive]:
 
     A loop over d holds size = product of the factors of d inside it, and moves by as much. A tensor that does not depend on d stays
     where it is under a temporal loop; under a spatial one an operand is multicast and the output is reduced.
+
+    Raises:
+        ValueError: an unknown dimension or a factor below 1.
     """
     for loop in loops:
         if loop.dimension not in MAESTRO_NAMES or loop.factor < 1:

@@ -78,7 +78,11 @@ class SystolicCounts:
 
 
 def dataflow_codes(dataflow: ArrayLike) -> NDArray[np.int8]:
-    """Dataflow names as codes: 0 for os, 1 for ws, 2 for is (codes pass through)."""
+    """Dataflow names as codes: 0 for os, 1 for ws, 2 for is (codes pass through).
+
+    Raises:
+        ValueError: a name that is none of os, ws, is.
+    """
     names = np.asarray(dataflow)
     if names.dtype.kind in "iu":
         if names.size and not (names.min() >= 0 and names.max() <= 2):
@@ -179,6 +183,8 @@ def convolution_output(size: ArrayLike, window: ArrayLike, stride: ArrayLike, qu
 
     Args:
         size: input size with its padding (elements).
+    Raises:
+        ValueError: the window is larger than the input, or a stride is below 1.
     """
     size, window, stride = (np.asarray(x, np.int64) for x in (size, window, stride))
     if (stride < 1).any() or (window < 1).any() or (size < window).any():

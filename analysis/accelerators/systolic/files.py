@@ -163,7 +163,11 @@ def read_topology(path: str | Path) -> list[ScaleSimLayer]:
 
 
 def cases(topology: str | Path, config: str | Path, quirks: Quirks = SCALE_SIM_3) -> pd.DataFrame:
-    """SCALE-Sim's two files as a table of cases: layer, M, N, K, array_rows, array_cols, dataflow."""
+    """SCALE-Sim's two files as a table of cases: layer, M, N, K, array_rows, array_cols, dataflow.
+
+    Raises:
+        InputError: from either file.
+    """
     design = read_design(config)
     rows = [(layer.name, *layer.product(quirks), design.rows, design.columns, design.dataflow) for layer in read_topology(topology)]
     return pd.DataFrame(rows, columns=["layer", "M", "N", "K", "array_rows", "array_cols", "dataflow"])

@@ -221,6 +221,8 @@ def scale_sim_memory(
         sram_bytes: of each operand; words are bytes (bytes).
         bandwidth: of each operand (words/cycle).
         version: 3.0.0 or 2.0.2.
+    Raises:
+        ValueError: an unknown dataflow or version.
     """
     if version not in ("3.0.0", "2.0.2"):
         raise ValueError(f"unknown version {version!r}, expected 3.0.0 or 2.0.2")
@@ -242,6 +244,8 @@ def scale_sim_drained(m: int, n: int, k: int, rows: int, columns: int, dataflow:
 
     Args:
         sram_bytes: of the outputs; words are bytes (bytes).
+    Raises:
+        ValueError: an unknown dataflow.
     """
     outputs = _WriteBuffer(sram_bytes, columns)
     stalls = row = last = 0

@@ -133,7 +133,11 @@ def _is(kind: str, classes: tuple[str, ...]) -> bool:
 
 
 def energy_table(file: File) -> dict[str, dict[str, float]]:
-    """Energy by component and action in pJ; the costliest where an action is listed for several arguments."""
+    """Energy by component and action in pJ; the costliest where an action is listed for several arguments.
+
+    Raises:
+        InputError: there is no table, or it has no energies.
+    """
     root = file.tree(file.root, "top level")
     table = file.tree(root.get("ERT", root if "tables" in root else None), "ERT", root)
     tables = table.get("tables")

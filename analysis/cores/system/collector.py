@@ -123,6 +123,8 @@ def collect(collector: Collector, retired: NDArray[np.int64], traced: NDArray[np
     Args:
         retired: instructions retired in each cycle, int (cycles,), at most retire_width.
         traced: whether the traced process runs in that cycle, bool (cycles,); None: always.
+    Raises:
+        InputError: lengths differ, or a cycle retires more than retire_width.
     """
     retired = np.asarray(retired, np.int64)
     traced = np.ones(len(retired), np.bool_) if traced is None else np.asarray(traced, np.bool_)

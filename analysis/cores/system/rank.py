@@ -72,6 +72,8 @@ def rank(trace: Trace, trunk: Trunk, most_blocks: int = 256, seed: int = 0) -> R
     Args:
         trace: from the start of a program.
         most_blocks: blocks of 2048 instructions to look at, evenly spread; all when there are fewer.
+    Raises:
+        InputError: an empty trace.
     """
     n = len(trace)
     if n == 0:

@@ -68,7 +68,11 @@ def _check_name(name: str) -> str:
 
 
 def publish(repository: Path, name: str, version: int, design: str, arrays: dict[str, NDArray], private_key: Ed25519PrivateKey) -> Manifest:
-    """Add a version of a model; the signature is written last."""
+    """Add a version of a model; the signature is written last.
+
+    Raises:
+        InputError: bad name, version not a positive integer, or this version is there already.
+    """
     folder = repository / _check_name(name) / str(version)
     if version < 1:
         raise InputError(f"expected 1 or more, got {version}", key="version")

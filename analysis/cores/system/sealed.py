@@ -55,7 +55,11 @@ def _nonce(prefix: bytes, chunk: int, last: bool) -> bytes:
 
 
 def seal(source: str | Path, target: str | Path, key: bytes) -> None:
-    """Encrypt a file; the target appears when it is complete."""
+    """Encrypt a file; the target appears when it is complete.
+
+    Raises:
+        InputError: the source cannot be read or the target not be written.
+    """
     target = Path(target)
     check_output(target, source)
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
@@ -79,7 +83,11 @@ def seal(source: str | Path, target: str | Path, key: bytes) -> None:
 
 
 def unseal(path: str | Path, key: bytes) -> io.BytesIO:
-    """Decrypt a sealed file into memory; nothing of it is given unless all of it is genuine."""
+    """Decrypt a sealed file into memory; nothing of it is given unless all of it is genuine.
+
+    Raises:
+        InputError: not sealed, another key, truncated or changed.
+    """
     path = Path(path)
     try:
         data = path.read_bytes()
@@ -101,6 +109,10 @@ def unseal(path: str | Path, key: bytes) -> io.BytesIO:
 
 
 def unseal_file(source: str | Path, target: str | Path, key: bytes) -> None:
-    """Decrypt a sealed file into another; the target appears when all of it is genuine."""
+    """Decrypt a sealed file into another; the target appears when all of it is genuine.
+
+    Raises:
+        InputError: as `unseal`, or the target cannot be written.
+    """
     check_output(target, source)
     write_atomic(target, unseal(source, key).getvalue())

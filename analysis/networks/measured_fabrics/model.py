@@ -160,6 +160,8 @@ def link_of(name: str, gpus: int, left_out: frozenset[str] = frozenset()) -> Lin
 
     Args:
         left_out: series (`H100 x2`) whose measured times may not have told what is known of the machine.
+    Raises:
+        InputError: unknown machine, or a group it cannot hold.
     """
     if name not in machines():
         raise InputError(f"no machine {name!r}; expected one of {', '.join(machines())}", key="machine")

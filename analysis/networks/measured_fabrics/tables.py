@@ -41,7 +41,11 @@ def published_table() -> pd.DataFrame:
 
 
 def pipeweave_table() -> pd.DataFrame:
-    """PipeWeave's tables: median of three repetitions."""
+    """PipeWeave's tables: median of three repetitions.
+
+    Raises:
+        analysis.datasets.DatasetMissing: the dataset is not on this machine.
+    """
     parts = []
     for name, machine in PIPEWEAVE.items():
         rows = datasets.load(f"pipeweave/collective/{name}")
@@ -60,7 +64,11 @@ def pipeweave_table() -> pd.DataFrame:
 
 
 def measured() -> pd.DataFrame:
-    """Both tables together; rows whose first call is a warm-up (32 GPUs below 256 KiB, milliseconds) are left out."""
+    """Both tables together; rows whose first call is a warm-up (32 GPUs below 256 KiB, milliseconds) are left out.
+
+    Raises:
+        analysis.datasets.DatasetMissing: the dataset is not on this machine.
+    """
     rows = pd.concat([pipeweave_table(), published_table()], ignore_index=True)
     warm_up = (rows["machine"] == "B200-EFA") & (rows["size_bytes"] < 2**18)
     return rows[~warm_up].reset_index(drop=True)

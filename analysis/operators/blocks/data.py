@@ -54,7 +54,11 @@ def _numbers(part: pd.DataFrame, column: str, path: Path | None) -> Floats:
 
 
 def from_table(frame: pd.DataFrame, arch: str, path: Path | None = None) -> Blocks:
-    """The blocks of one core."""
+    """The blocks of one core.
+
+    Raises:
+        InputError: no such core, a block of no instructions, or cycles that are not positive.
+    """
     part = frame[frame["arch"] == arch]
     if part.empty:
         raise InputError(f"no such core; there are: {', '.join(sorted(map(str, frame['arch'].unique())))}", path=path, key=arch)

@@ -151,6 +151,8 @@ def study(seeds: tuple[int, ...] = SEEDS) -> Study:
 
     Args:
         seeds: of the splits; selection looks only into the fitted blocks of the first.
+    Raises:
+        DatasetMissing: PMEvo's table is not on this machine.
     """
     every = {arch: load(arch) for arch in cores()}
     settings, selection = basic_block_trial.select([every[arch] for arch in SELECTED_ON if arch in every])

@@ -124,6 +124,8 @@ def answer_file(cases: Path, out: Path, predictor: KernelPredictor, own_devices:
 
     Returns:
         cases answered and cases not answered.
+    Raises:
+        InputError: unreadable, or a column missing.
     """
     content, frame = _read(cases)
     lines = content.decode("utf-8").rstrip("\n").split("\n")

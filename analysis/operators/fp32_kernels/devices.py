@@ -142,7 +142,11 @@ def _architecture(device: devices.Device, lanes: int) -> Architecture:
 
 
 def from_device(device: devices.Device, name: str | None = None) -> Gpu:
-    """What a predictor uses of a device entry."""
+    """What a predictor uses of a device entry.
+
+    Raises:
+        InputError: a figure that the predictor needs is missing, or the architecture is unknown.
+    """
     needed = {
         "l2": device.l2_bytes,
         "sms": device.sm_count,

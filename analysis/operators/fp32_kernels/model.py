@@ -62,7 +62,11 @@ class KernelModel:
         return replace(self, parts=found)
 
     def predict(self, operators: Operators, device: Gpu) -> KernelPrediction:
-        """Predict each case on one device."""
+        """Predict each case on one device.
+
+        Raises:
+            ValueError: an operator group that the model was not fitted for.
+        """
         groups = group_of(operators)
         n = len(operators)
         latency, lower, upper, bound = np.empty(n), np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)

@@ -51,7 +51,11 @@ def features(kind: str, table: pd.DataFrame, devices: pd.DataFrame) -> tuple[Flo
 
 
 def study(seed: int = 0, rows: int = ROWS) -> pd.DataFrame:
-    """Train on each kind, test on each, kernels of the fit never in the test; one row a pair, with the scaled roofline beside."""
+    """Train on each kind, test on each, kernels of the fit never in the test; one row a pair, with the scaled roofline beside.
+
+    Raises:
+        DatasetMissing: NeuSight's tables are not on this machine.
+    """
     described = datasets.load("neusight/devices").drop_duplicates("Device", keep="first").set_index("Device")
     rng = np.random.default_rng(seed)
     parts = {}

@@ -77,7 +77,11 @@ def select(spaces: list[Space], seeds: tuple[int, ...] = SELECTION_SEEDS) -> tup
 
 
 def study(seeds: range = range(10)) -> Study:
-    """Everything, from the datasets."""
+    """Everything, from the datasets.
+
+    Raises:
+        DatasetMissing: HELP's tables are not on this machine.
+    """
     spaces = [load(name) for name in SPACES]
     settings, attempts = select(spaces)
     scores = []

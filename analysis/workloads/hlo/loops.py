@@ -51,6 +51,8 @@ class Constants:
 
         Args:
             given: numbers of the carried values.
+        Raises:
+            NotConstant: it depends on data.
         """
         self.depth += 1
         try:

@@ -18,7 +18,11 @@ from analysis.workloads.partition import worker as partition_worker
 
 
 def partition(source: bytes, devices: int, timeout_s: float = 900.0) -> str:
-    """StableHLO text of one device's module after SPMD partitioning, before any other optimisation."""
+    """StableHLO text of one device's module after SPMD partitioning, before any other optimisation.
+
+    Raises:
+        InputError: the compiler refused the program, made nothing, or took too long; its last line is quoted.
+    """
     if devices < 2:
         raise InputError(f"expected at least 2, got {devices}", key="devices")
     with tempfile.TemporaryDirectory() as name:

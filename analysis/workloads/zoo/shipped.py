@@ -66,7 +66,11 @@ CASES: tuple[Case, ...] = (
 
 
 def case(name: str) -> Case:
-    """A shipped module by name."""
+    """A shipped module by name.
+
+    Raises:
+        InputError: no such module; the message lists those there are.
+    """
     for each in CASES:
         if each.name == name:
             return each
