@@ -97,6 +97,9 @@ def test_squared_widths_are_undone_as_the_twins_say():
         ({"gemm_quant_mode": "fp3"}, "unknown type"),
         ({"osl": "1"}, "at least 2"),
         ({"batch_size": ""}, "batch_size"),
+        ({"isl": "inf"}, "isl is inf"),
+        ({"osl": "9" * 40}, "osl is 1e+40"),
+        ({"isl": "1000000", "batch_size": "9999"}, "tokens at a time"),
         ({"mode": "disagg"}, "worker counts"),
         ({"tp_size": "1", "gemm_quant_mode": "bf16"}, "does not fit"),
     ],
@@ -105,6 +108,12 @@ def test_what_cannot_be_answered_has_its_reason(change, reason):
     table = answers(pd.DataFrame([{**ROW, **change}, ROW]))
     assert reason in table["status"][0] and np.isnan(table["ttft_ms"][0])
     assert table["status"][1] == "" and table["tpot_ms"][1] > 0
+
+
+def test_a_table_of_which_no_row_can_be_answered_has_its_reasons():
+    table = answers(pd.DataFrame([{**ROW, "model_path": "no/such-model"}] * 2))
+    assert list(table.columns) == list(COLUMNS) and table["status"].str.contains("unknown model").all()
+    assert table["ttft_ms"].isna().all()
 
 
 def test_rows_keep_their_order_and_intervals_hold_the_answer():

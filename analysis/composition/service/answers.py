@@ -35,6 +35,8 @@ def answer(cases: list[Case | None], parameters: Parameters, library: Any, hide:
     frame = features(cases, raw)
     table = pd.DataFrame({name: np.full(len(cases), np.nan) for name in COLUMNS[:-1]})
     live = np.isfinite(raw.result[:, 0])
+    if not live.any():
+        return Answers(table.assign(status=raw.status), raw, frame)
     for target, constants, found in (
         ("ttft", parameters.ttft, parameters.ttft_interval),
         ("tpot", parameters.tpot, parameters.tpot_interval),

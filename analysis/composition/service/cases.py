@@ -18,6 +18,12 @@ PRECISIONS = {"bf16": "bf16", "fp16": "bf16", "bfloat16": "bf16", "float16": "bf
 PRECISIONS |= {"fp8_static": "fp8", "nvfp4": "nvfp4", "fp4": "nvfp4", "int4_wo": "int4", "int4": "int4", "mxfp4": "mxfp4"}
 
 
+LARGEST = 1 << 20
+"""Of tokens, requests and GPUs that a cell may name."""
+MOST_TOKENS = 1 << 30
+"""Of all clients' requests together: each step of each is simulated."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """How one replica is cut: tensor x attention_data = expert_tensor x expert GPUs."""
@@ -107,7 +113,7 @@ def types(model: ServedModel, gemm: str, moe: str, precision: str, name: str) ->
 
 
 def _count(value: object, key: str, default: int | None = None) -> int:
-    """A cell as a whole number of at least 1."""
+    """A cell as a whole number from 1 to `LARGEST`."""
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -116,6 +122,8 @@ def _count(value: object, key: str, default: int | None = None) -> int:
         if default is not None:
             return default
         raise InputError(f"{key} is missing" if np.isnan(number) else f"{key} is {number:g}", key=key)
+    if number > LARGEST:
+        raise InputError(f"{key} is {number:g}, at most {LARGEST:,} is answered", key=key)
     return int(number)
 
 
@@ -144,6 +152,15 @@ def _plan(row: dict[str, object], prefix: str, experts: bool) -> tuple[Plan, boo
                 key=prefix + "moe_tp_size",
             )
     return plan, squared
+
+
+def _clients(row: dict[str, object], prefix: str, plan: Plan, tokens: int) -> int:
+    """Requests in flight on a rank, for requests of so many tokens."""
+    shipped = _count(row.get(prefix + "attention_dp_size"), prefix + "attention_dp_size", plan.attention_data)
+    clients = max(1, round(_count(row.get(prefix + "batch_size"), prefix + "batch_size") * shipped / plan.attention_data))
+    if clients * tokens > MOST_TOKENS:
+        raise InputError(f"{clients:,} requests of {tokens:,} tokens at a time; at most {MOST_TOKENS:,} tokens", key=prefix + "batch_size")
+    return clients
 
 
 def origin(text: str) -> str:
@@ -180,8 +197,7 @@ def case(row: dict[str, object]) -> Case:
     moe = model.experts is not None
     if (text("mode") or "agg") == "agg":
         plan, squared = _plan(row, "", moe)
-        shipped = _count(row.get("attention_dp_size"), "attention_dp_size", plan.attention_data)
-        clients = max(1, round(_count(row.get("batch_size"), "batch_size") * shipped / plan.attention_data))
+        clients = _clients(row, "", plan, input_tokens + output_tokens)
         note = f"widths read as {plan.gpus} GPUs, not {plan.gpus**2}" if squared else ""
         return Case(**common, clients=clients, plan=plan, note=note)
     missing = [key for key in ("prefill_num_workers", "decode_num_workers") if not text(key)]
@@ -189,8 +205,7 @@ def case(row: dict[str, object]) -> Case:
         raise InputError(f"disaggregated without worker counts ({', '.join(missing)})", key=missing[0])
     prefill, first = _plan(row, "prefill_", moe)
     plan, second = _plan(row, "decode_", moe)
-    shipped = _count(row.get("decode_attention_dp_size"), "decode_attention_dp_size", plan.attention_data)
-    clients = max(1, round(_count(row.get("decode_batch_size"), "decode_batch_size") * shipped / plan.attention_data))
+    clients = _clients(row, "decode_", plan, input_tokens + output_tokens)
     return Case(
         **common,
         clients=clients,
