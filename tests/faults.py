@@ -69,10 +69,10 @@ def begin(place: Path, *arguments: str, **options: Any) -> subprocess.Popen[str]
     return subprocess.Popen(command, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
 
 
-def build(place: Path, *arguments: str, **options: Any) -> Ended:
+def build(place: Path, *arguments: str, patience_s: float = 600, **options: Any) -> Ended:
     """Build, or run the command that the arguments are, and wait."""
     process = begin(place, *arguments, **options)
-    said = process.communicate(timeout=600)[0].strip().splitlines()
+    said = process.communicate(timeout=patience_s)[0].strip().splitlines()
     return Ended(process.returncode, said[-1] if said else "")
 
 

@@ -421,12 +421,16 @@ def main() -> int:
             for part in ("in", "out"):
                 Path(temporary, part).mkdir()
             path = Path(temporary, "in", reader.file)
+            refused = []
             for base in reader.bases:
                 path.write_bytes(base)
                 try:
                     reader.read(path)
-                except InputError:
-                    continue
+                except InputError as error:
+                    refused.append(str(error))
+            if len(refused) == len(reader.bases):  # damage would teach nothing
+                print(f"error: {name} refuses its valid files: {refused[0]}", file=sys.stderr)
+                return 2
         ran[name] = counts.get(name) or Count(name, kind, chosen.seed)
         if ran[name].seed != chosen.seed:
             ran[name] = Count(name, kind, chosen.seed)

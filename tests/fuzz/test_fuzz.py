@@ -120,4 +120,5 @@ def test_the_recorded_fuzz_run_is_of_every_reader_and_left_no_fault() -> None:
     assert set(recorded.reader[recorded.kind == "command"]) == set(commands())
     assert recorded.cases[recorded.kind == "reader"].sum() >= 1_000_000
     assert (recorded.cases == recorded.accepted + recorded.refused).all()
+    assert (recorded.accepted > 0).all()  # where all is refused the valid file was, too
     assert not recorded[[f"{kind}s" if kind != "memory" else kind for kind in FAULTS]].to_numpy().any()
