@@ -91,7 +91,8 @@ def compared(name: str, notebooks: list[str], expected: dict[str, str], pages: b
     except Skipped as reason:
         return {**row, "which": f"skipped: {reason}"}, {}
     shown = {path for path in found if path.startswith("_build/html")}
-    same = {path: digest for path, digest in expected.items() if path in found or pages or not path.startswith("_build/html")}
+    own = ("_build/html/",) * pages + tuple(f"_build/quick/results/{notebook}/" for notebook in notebooks)
+    same = {path: digest for path, digest in expected.items() if path in found or path.startswith(own)}
     different = sorted(path for path in found.keys() | same.keys() if expected and found.get(path) != same.get(path))
     counts = {"files": len(found) - len(shown), "pages": len(shown), "different": len(different), "cpu_s": round(_spent_s() - began)}
     return {**row, **{key: str(value) for key, value in counts.items()}, "which": "; ".join(different)[:300]}, found
