@@ -6,7 +6,11 @@ function reachable() {
     var scrolls = d.scrollWidth > d.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(d).overflowX);
     if (!scrolls) { d.removeAttribute('tabindex'); return; }
     d.setAttribute('tabindex', '0');
-    if (d.classList.contains('table-scroll')) { d.setAttribute('role', 'region'); d.setAttribute('aria-label', 'Table, scrolls sideways'); }
+    if (d.classList.contains('table-scroll')) { 
+      var caption = d.closest('.result-table') && d.closest('.result-table').querySelector('.table-caption');
+      d.setAttribute('role', 'region');
+      d.setAttribute('aria-label', 'Table, scrolls sideways' + (caption ? ': ' + caption.firstChild.textContent.trim() : ''));
+    }
   });
 }
 document.addEventListener('DOMContentLoaded', function () {
@@ -19,6 +23,19 @@ document.addEventListener('DOMContentLoaded', function () {
     m.setAttribute('aria-label', 'Chapters within ' + (link ? link.textContent.trim() : 'this one'));
   });
   document.querySelectorAll('nav.prev-next-area').forEach(function (n) { n.setAttribute('aria-label', 'Previous and next chapter'); });
+  document.querySelectorAll('.sidebar-primary-item:has(> .navbar-brand)').forEach(function (b) { b.setAttribute('role', 'region'); b.setAttribute('aria-label', 'Title of the book'); });
+  document.querySelectorAll('article table.table:not(.result)').forEach(function (t) {  // hand-written tables become cards on phones, too
+    var heads = Array.prototype.map.call(t.querySelectorAll('thead th'), function (h) { return h.textContent.trim(); });
+    if (heads.length < 4) return;
+    t.classList.add('cards');
+    t.querySelectorAll('tbody tr').forEach(function (r) {
+      Array.prototype.forEach.call(r.cells, function (c, k) {
+        var whole = document.createElement('div');  // beside the title stands one element, whatever the cell holds
+        whole.append.apply(whole, c.childNodes);
+        if (whole.textContent.trim()) { c.replaceChildren(whole); c.setAttribute('data-label', heads[k]); } else c.replaceChildren();
+      });
+    });
+  });
   reachable();
   window.addEventListener('resize', reachable);
 });
@@ -37,14 +54,13 @@ window.addEventListener('load', function () {
       if (d.clientWidth < 560) {
         change['margin.l'] = Math.min(58, d._fullLayout.margin.l); change['margin.r'] = 8;
         if (d._fullLayout.showlegend) { change['legend.orientation'] = 'h'; change['legend.x'] = 0; change['legend.y'] = -0.28; change['legend.xanchor'] = 'left'; change['legend.yanchor'] = 'top'; }
-        if (d._fullLayout.height < 460) change.height = 460;
+        if (d._fullLayout.height < 460) { change.height = 460; d.style.height = '460px'; }  // its box, too, or the chart scrolls in it
       }
-      window.Plotly.relayout(d, change);
+      window.Plotly.relayout(d, change).then(reachable);
     });
   }
   paint(); reachable();
   if (window.MathJax && window.MathJax.startup) window.MathJax.startup.promise.then(reachable);
-  document.querySelectorAll('.dt-paging nav').forEach(function (n, k) { n.setAttribute('aria-label', 'Pages of table ' + (k + 1)); });
   new MutationObserver(paint).observe(document.documentElement, {attributes: true, attributeFilter: ['data-theme']});
 });
 window.addEventListener('beforeprint', function () {

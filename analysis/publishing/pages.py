@@ -136,6 +136,8 @@ class ResultFigure(SphinxDirective):
         image = nodes.image(uri=f"/figures/{notebook}/{name}.{ending}", alt=about["caption"], candidates={"*": ""})
         if wide(svg):
             image["width"] = "100%"
+        else:
+            image["classes"].append("narrow")
         image["classes"].append("static-twin" if about["interactive"] else "static-only")
         if about["interactive"]:
             fragment = (folder / f"{name}.html").read_text(encoding="utf-8")
@@ -240,7 +242,7 @@ class ResultTable(SphinxDirective):
         return [nodes.raw("", text, format="html")]
 
 
-PRECISE = ("printed", "got", "expected", "computed", "by_hand", "exact", "year")
+PRECISE = ("printed", "got", "expected", "computed", "by_hand", "year")
 """Columns whose values are compared digit by digit, and so are not rounded to three figures."""
 
 
@@ -429,9 +431,9 @@ def _drop_network(app: Sphinx, pagename: str, templatename: str, context: dict[s
 
 
 def _mend(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
-    """Take out roles that promise a list where docutils writes none; screen readers then read a bibliography as text."""
+    """Take out roles that promise a list where docutils writes none, and heads of columns that name nothing (the index of a data frame)."""
     if "body" in context:
-        context["body"] = re.sub(r' role="(?:list|doc-biblioentry|doc-backlink)"', "", context["body"])
+        context["body"] = re.sub(r' role="(?:list|doc-biblioentry|doc-backlink)"', "", context["body"]).replace("<th></th>", "<td></td>")
 
 
 def _write_assets(app: Sphinx, error: Exception | None) -> None:
@@ -490,6 +492,9 @@ DATATABLES = """(function () {
         whole.after(note);
       }
       new bundle.ITable(table, options);
+      const box = document.getElementById(identifier).closest('.result-table');
+      const caption = box.querySelector('.table-caption').firstChild.textContent.trim();
+      box.querySelectorAll('.dt-paging nav').forEach(pages => pages.setAttribute('aria-label', 'Pages of: ' + caption));
     });
   };
 })();

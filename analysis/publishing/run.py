@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 from analysis.errors import InputError
 from analysis.paths import DATA, RESULTS
 from analysis.publishing.package import glossary
-from analysis.publishing.theme import COLORS
+from analysis.publishing.theme import COLORS, legible
 from analysis.tables import read_csv, to_csv_bytes, write_atomic
 
 Kind = Literal["computed", "measured", "recorded", "cited", "frozen"]
@@ -149,6 +149,7 @@ class Run:
             made: how it was made.
         """
         _check_name(name)
+        legible(fig)
         self._manifest["figures"][name] = {"caption": caption, "made": made, "interactive": False}
         metadata: dict[str, dict[str, Any]] = {
             "png": {"Software": None},

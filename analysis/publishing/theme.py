@@ -8,6 +8,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999"]
 """Okabe and Ito's palette (Color Universal Design, 2008), darkest contrasts first."""
@@ -45,6 +46,24 @@ def apply() -> None:
             "figure.constrained_layout.use": True,
         }
     )
+
+
+SMALLEST_PT = 6.7
+"""The smallest type of a figure: 9 pixels on a phone, where a wide figure is 44rem (`book.css`) and a narrow one as wide as the screen."""
+
+
+def legible(fig: Figure) -> None:
+    """Raise type below the smallest size to it.
+
+    Args:
+        fig: a figure about to be written.
+    """
+    for axis in (axis for axes in fig.axes for axis in (axes.xaxis, axes.yaxis)):
+        if float(axis.get_tick_params().get("labelsize", SMALLEST_PT)) < SMALLEST_PT:  # ticks are made when the figure is drawn
+            axis.set_tick_params(labelsize=SMALLEST_PT)
+    for text in fig.findobj(Text):
+        if text.get_fontsize() < SMALLEST_PT:
+            text.set_fontsize(SMALLEST_PT)
 
 
 def figure(width: Literal["full", "half"] = "full", height: float = 2.8, rows: int = 1, columns: int = 1) -> tuple[Figure, Axes]:

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.browser
 
 
 def test_every_page_works_without_the_network(built_book: Path, chromium: Browser) -> None:
-    """No request leaves the machine or fails, no console error; maths is set, interactive figures and filters are drawn."""
-    context = chromium.new_context(offline=True)
+    """No request leaves the machine or fails, no console error; maths, figures and filters are there; on a phone nothing is cut."""
+    context = chromium.new_context(offline=True, viewport={"width": 390, "height": 844})
     page = context.new_page()  # one for all: the browser compiles Plotly and MathJax once, not once a page
     seen: dict[str, Seen] = {}
     page.on("request", lambda asked: None if asked.url.startswith(("file:", "data:", "blob:")) else _say(seen, f"asks for {asked.url}"))
@@ -90,6 +90,53 @@ def _open(page: Page, path: Path, seen: Seen) -> None:
         seen.filtered = True
     for source in page.evaluate("[...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)"):
         seen.problems.append(f"broken image {source}")
+    seen.problems += page.evaluate(_CUT)
+
+
+_CUT = """() => {
+  const found = [], root = document.scrollingElement, shown = one => one.getBoundingClientRect().width > 0;
+  if (root.scrollWidth > root.clientWidth) found.push(`scrolls sideways by ${root.scrollWidth - root.clientWidth} pixels`);
+  for (const one of document.querySelectorAll('article figure img, .plotly-graph-div, .explorer .canvas svg')) {
+    const box = one.closest('figure, .interactive, .canvas');
+    if (shown(one) && one.getBoundingClientRect().width < 0.9 * box.clientWidth) found.push(`too narrow: ${one.src || one.id}`);
+  }
+  for (const one of document.querySelectorAll('article td, article p, article li, .plotly-graph-div text'))
+    if (shown(one) && parseFloat(getComputedStyle(one).fontSize) < 9) found.push(`type below 9 pixels: ${one.textContent.slice(0, 40)}`);
+  return found.slice(0, 5);
+}"""
+"""What a reader of a narrow screen cannot read: a page wider than the screen, a chart that leaves its place empty, small type."""
+
+PAGE_TYPES = {
+    "intro": "front page, with its chart",
+    "explore": "explorers",
+    "claims": "tables to search",
+    "networks_topologies": "charts with lists",
+    "artifact": "hand-written tables",
+    "background": "formulas and citations",
+    "notebooks/training_plans": "a notebook, with its code and data frames",
+}
+
+
+@pytest.mark.parametrize("name", PAGE_TYPES)
+def test_no_page_type_has_a_serious_fault_of_accessibility(built_book: Path, chromium: Browser, name: str) -> None:
+    """axe-core finds nothing critical or serious on a phone in light colours, and no weak contrast on a wide screen in dark ones."""
+    axe = pytest.importorskip("axe_playwright_python.base", reason="axe-core is not installed: make test installs it")
+    context = chromium.new_context(offline=True, viewport={"width": 390, "height": 844})
+    page = context.new_page()
+    _open(page, built_book / f"{name}.html", seen := Seen())
+    page.evaluate(axe.AXE_FILE_PATH.read_text(encoding="utf-8"))
+    found = page.evaluate(_AXE, {"resultTypes": ["violations"]})
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    page.wait_for_timeout(300)  # charts take the page's colours
+    found += page.evaluate(_AXE, {"runOnly": ["color-contrast"]})
+    context.close()
+    assert (found, seen.problems) == ([], [])
+
+
+_AXE = """options => axe.run(document, options).then(found => found.violations
+  .filter(one => ['critical', 'serious'].includes(one.impact))
+  .map(one => `${one.impact} ${one.id}, ${one.nodes.length} times: ${one.nodes[0].html.slice(0, 200)}`))"""
 
 
 def test_links_between_pages_lead_somewhere(built_book: Path) -> None:

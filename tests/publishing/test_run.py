@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -64,6 +65,19 @@ def test_figures_have_the_same_bytes_every_time(tmp_path: Path) -> None:
         plt.close("all")
     for ending in ("png", "svg", "pdf"):
         assert (tmp_path / "one" / "figures" / f"f.{ending}").read_bytes() == (tmp_path / "two" / "figures" / f"f.{ending}").read_bytes()
+
+
+def test_no_figure_has_type_too_small_for_a_phone(tmp_path: Path) -> None:
+    """Ticks, legends and labels below the smallest size are raised to it; glyphs are drawn at a hundredth of the size in points."""
+    theme.apply()
+    fig, ax = theme.figure()
+    ax.plot([1, 2], [3, 4], label="line")
+    ax.legend(fontsize=5)
+    ax.text(1.5, 3.5, "here", fontsize=4)
+    ax.tick_params(labelsize=5.5)
+    Run("probe", out=str(tmp_path)).figure(fig, "f", caption="C.", made="M.")
+    sizes = {float(size) for size in re.findall(r"scale\(([0-9.]+) -", (tmp_path / "figures" / "f.svg").read_text())}
+    assert sizes == {theme.SMALLEST_PT / 100}
 
 
 def test_lists_above_a_figure_say_which_traces_they_show(tmp_path: Path) -> None:
