@@ -411,6 +411,8 @@ def _html_table(frame: pd.DataFrame, about: dict[str, str], identifier: str) -> 
             for name, text, label in zip(names, texts, labels, strict=True)
         )
         lines.append("<tr>" + "".join(fields) + "</tr>")
+    if not lines:
+        lines.append(f'<tr><td colspan="{max(1, len(frame.columns))}">none</td></tr>')
     dense = (" dense" if len(frame.columns) > 7 else "") + (" cards" if cards else "")
     return (
         f'<div class="table-scroll" tabindex="0"><table id="{identifier}" class="result{dense}"><thead><tr>{head}</tr></thead>'

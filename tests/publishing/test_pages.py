@@ -102,6 +102,8 @@ _CUT = """() => {
   }
   for (const one of document.querySelectorAll('article td, article p, article li, .plotly-graph-div text'))
     if (shown(one) && parseFloat(getComputedStyle(one).fontSize) < 9) found.push(`type below 9 pixels: ${one.textContent.slice(0, 40)}`);
+  for (const one of document.querySelectorAll('.plotly-graph-div text'))
+    if (/NaN|Infinity|undefined/.test(one.textContent)) found.push(`a chart says ${one.textContent}`);
   return found.slice(0, 5);
 }"""
 """What a reader of a narrow screen cannot read: a page wider than the screen, a chart that leaves its place empty, small type."""
