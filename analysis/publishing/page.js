@@ -2,7 +2,7 @@
 document.documentElement.classList.add('js-on');
 // What scrolls sideways can be reached by keyboard, and nothing else stops there.
 function reachable() {
-  document.querySelectorAll('.table-scroll, article table.table:not(.result), article .math, article mjx-container, article pre, .interactive, figure').forEach(function (d) {
+  document.querySelectorAll('.table-scroll, article table.table:not(.result), article .math, article mjx-container, article pre, .interactive, .cell_output, figure').forEach(function (d) {
     var scrolls = d.scrollWidth > d.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(d).overflowX);
     if (!scrolls) { d.removeAttribute('tabindex'); return; }
     d.setAttribute('tabindex', '0');
