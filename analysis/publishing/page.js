@@ -54,7 +54,7 @@ window.addEventListener('load', function () {
       if (d.clientWidth < 560) {
         change['margin.l'] = Math.min(58, d._fullLayout.margin.l); change['margin.r'] = 8;
         if (d._fullLayout.showlegend) { change['legend.orientation'] = 'h'; change['legend.x'] = 0; change['legend.y'] = -0.28; change['legend.xanchor'] = 'left'; change['legend.yanchor'] = 'top'; }
-        if (d._fullLayout.height < 460) { change.height = 460; d.style.height = '460px'; }  // its box, too, or the chart scrolls in it
+        if (d._fullLayout.height < 460) { change.height = 460; d.parentElement.style.height = '460px'; }  // its box, too, or the chart scrolls in it
       }
       window.Plotly.relayout(d, change).then(reachable);
     });

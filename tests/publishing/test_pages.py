@@ -113,6 +113,7 @@ PAGE_TYPES = {
     "explore": "explorers",
     "claims": "tables to search",
     "networks_topologies": "charts with lists",
+    "operators_kernels": "a chart that a phone makes higher",
     "artifact": "hand-written tables",
     "background": "formulas and citations",
     "notebooks/training_plans": "a notebook, with its code and data frames",
