@@ -9,9 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from analysis.cores.learning import freeze
 from analysis.cores.learning.accuracy import accuracy, fit_pc_table, majority
 from analysis.cores.learning.ranking import five_way, pair_orders, whole_program_order
+from analysis.cores.learning.study import UNSEEN
+from analysis.cores.riscv.programs import program_names
+from analysis.paths import DATA
 from analysis.statistics import full_rank_match, kendall_tau_b, pairwise_match, top_k
+from analysis.tables import read_csv
 
 cycles = arrays(np.int64, st.tuples(st.integers(1, 12), st.just(4)), elements=st.integers(0, 3))
 
@@ -81,3 +86,17 @@ def test_whole_programs_count_only_clear_pairs() -> None:
     assert (order.clear_pairs, order.right, order.share) == (2, 2, 1.0)
     assert whole_program_order(truth, np.ones((2, 3))).right == 0
     assert math.isnan(whole_program_order([[1, 1]], [[1, 2]]).share)
+
+
+def test_every_program_is_left_out_once_and_its_own_cycles_are_the_networks() -> None:
+    """Issue 13, item 11: beside the first-order model's cycles stand the network's own, which agree nowhere."""
+    own, true = (read_csv(DATA / "frozen" / "cores_model" / f"{name}.csv") for name in ("own", "cycles"))
+    whose = freeze.whose_cycles(own, true)
+    unseen = whose[(whose["setting"] == UNSEEN) & (whose["network"] == "ours")]
+    said = unseen.pivot(index=["program", "design"], columns="cycles_of", values="predicted_cycles")
+    assert set(said.index.get_level_values("program")) == set(program_names()) and len(said) == 5 * len(program_names())
+    assert not (said[freeze.OWNERS["network_mean"]] == said[freeze.OWNERS["first_order"]]).any()
+    table = freeze.errors_by_owner(unseen).set_index("cycles_of")
+    for owner, rows in unseen.groupby("cycles_of"):
+        assert table.loc[owner, "cycles_error_mean"] == pytest.approx(rows["error"].mean())
+        assert table.loc[owner, "cycles_error_low"] < rows["error"].mean() < table.loc[owner, "cycles_error_high"]

@@ -148,7 +148,8 @@ def whose_cycles(own: pd.DataFrame, cycles: pd.DataFrame) -> pd.DataFrame:
     again = (long["cycles_of"] == OWNERS["first_order"]) & (long["model"] != "ours")
     guessed = cycles[cycles["model"].isin(GUESSES)].assign(cycles_of=lambda table: table["model"], model="")
     every = pd.concat([long[~empty & ~again], guessed[long.columns]], ignore_index=True)
-    return every.assign(error=100 * (every["predicted_cycles"] / every["true_cycles"] - 1).abs()).rename(columns={"model": "network"})
+    every["error"] = 100 * (every["predicted_cycles"] / every["true_cycles"] - 1).abs()
+    return every.sort_values("setting", kind="stable").rename(columns={"model": "network"})
 
 
 def errors_by_owner(whose: pd.DataFrame) -> pd.DataFrame:
