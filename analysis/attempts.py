@@ -5,6 +5,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
 import pandas as pd
 
 from analysis.paths import DATA
@@ -26,6 +30,16 @@ COLUMNS = [
     "chosen",
     "note",
 ]
+
+
+UNSAID = {"selection_metric": "none", "selection_value": np.nan, "tested_on": "", "test_metric": "", "test_value": np.nan}
+UNSAID |= {"test_max": np.nan, "chosen": False, "note": ""}
+
+
+def rows(tries: Iterable[Mapping[str, Any]], **common: Any) -> pd.DataFrame:
+    """Rows for the log, numbered: what each try says, what all have in common, and `UNSAID` for the rest."""
+    numbered = [{"attempt": number, **UNSAID, **common, **one} for number, one in enumerate(tries, start=1)]
+    return pd.DataFrame(numbered, columns=COLUMNS)
 
 
 def read(room: str | None = None) -> pd.DataFrame:

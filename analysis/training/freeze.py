@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from analysis import attempts
 from analysis.freezing import digests
 from analysis.training import calibrate, published, published_other
 from analysis.training.kernel_time import Efficiencies, EfficiencyFile
@@ -36,7 +37,7 @@ def choose() -> Choice:
     The errors on the 2022 rows are logged beside it for every form, after the choice; they play no part in it.
     """
     rows, candidates = [], []
-    for number, form in enumerate(calibrate.FORMS, start=1):
+    for form in calibrate.FORMS:
 
         def make(efficiencies: Efficiencies, form: calibrate.Form = form) -> Sequence[Case]:
             return published.sc21_cases(efficiencies, form.interleave)
@@ -45,11 +46,12 @@ def choose() -> Choice:
         left_out = calibrate.leave_one_model_out(make, form.wave_quantization)
         selection = float(np.mean(np.abs(np.concatenate(list(left_out.values())))))
         candidates.append((selection, form, efficiencies, left_out, make))
-        rows.append({"attempt": number, "configuration": form.name, "selection_value": selection})
+        rows.append({"configuration": form.name, "selection_value": selection})
     _, form, efficiencies, left_out, make = min(candidates, key=lambda candidate: candidate[0])
     for row, (_, tried, fitted, _, _) in zip(rows, candidates, strict=True):
         test = np.abs(calibrate.errors(published.korthikanti_cases(), fitted))
-        row |= {"test_value": float(test.mean()), "test_max": float(test.max()), "chosen": tried == form}
+        note = "" if tried == form else "test value computed after the choice, for the log"
+        row |= {"test_value": float(test.mean()), "test_max": float(test.max()), "chosen": tried == form, "note": note}
     cases = {group: [case for case in make(efficiencies) if case.group == group] for group in left_out}
     table = pd.DataFrame(
         [
@@ -59,21 +61,16 @@ def choose() -> Choice:
         ]
     )
     table["error_in_fit"] = calibrate.errors([case for group in left_out for case in cases[group]], efficiencies)
-    return Choice(form, efficiencies, _attempts(rows), table)
-
-
-def _attempts(rows: list[dict]) -> pd.DataFrame:
-    frame = pd.DataFrame(rows)
-    frame.insert(0, "room", "training")
-    frame.insert(1, "experiment", "a100_step_time")
-    frame["fitted_on"] = "SC'21 PTD rows (16)"
-    frame["selection_metric"] = "mean |error|, leave one model out, SC'21"
-    frame["tested_on"] = "Korthikanti 2022, Table 5 (8)"
-    frame["test_metric"] = "mean |error|"
-    frame["note"] = ""
-    frame.loc[~frame["chosen"], "note"] = "test value computed after the choice, for the log"
-    order = ["room", "experiment", "attempt", "configuration", "fitted_on", "selection_metric", "selection_value"]
-    return frame[order + ["tested_on", "test_metric", "test_value", "test_max", "chosen", "note"]]
+    tried_forms = attempts.rows(
+        rows,
+        room="training",
+        experiment="a100_step_time",
+        fitted_on="SC'21 PTD rows (16)",
+        selection_metric="mean |error|, leave one model out, SC'21",
+        tested_on="Korthikanti 2022, Table 5 (8)",
+        test_metric="mean |error|",
+    )
+    return Choice(form, efficiencies, tried_forms, table)
 
 
 DEVICE_FITS = {

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from analysis import attempts as log
 from analysis.freezing import origin
 from analysis.operators.blocks import ports as basic_block_ports
 from analysis.operators.blocks import trial as basic_block_trial
@@ -102,48 +103,31 @@ def by_memory_writes(blocks: Blocks) -> pd.DataFrame:
 
 def attempts(selection: pd.DataFrame, chosen: basic_block_ports.PortSettings, scores: pd.DataFrame) -> pd.DataFrame:
     """Rows for the log: every setting of the port model, and every other method once."""
-    rows = []
-    variants = basic_block_trial.grid()
     means = selection.groupby("variant")["mape"].mean()
     first = scores[(scores["split"] == "blocks") & (scores["seed"] == SEEDS[0]) & scores["arch"].isin(SELECTED_ON)]
     by_method = first.groupby("method", sort=False)["mape"]
-    mean, worst = by_method.mean().to_dict(), by_method.max().to_dict()
-    common = {"room": "operators", "experiment": "basic_blocks", "fitted_on": "four fifths of the blocks of SKL and ZEN"}
-    for number, settings in enumerate(variants):
-        picked = number == int(means.to_numpy().argmin())
-        rows.append(
-            common
-            | {
-                "attempt": number + 1,
-                "configuration": "ports: " + described(settings),
-                "selection_metric": "MAPE (%) on a fifth of the fitted blocks, mean over SKL and ZEN",
-                "selection_value": float(means[number]),
-                "tested_on": "blocks held out" if picked else "",
-                "test_metric": "MAPE (%), mean over SKL and ZEN" if picked else "",
-                "test_value": mean["ports"] if picked else np.nan,
-                "test_max": worst["ports"] if picked else np.nan,
-                "chosen": picked,
-                "note": f"tested with {chosen.members} members; test_max is the worse core" if picked else "",
-            }
-        )
-    for method in basic_block_trial.METHODS:
-        if method != "ports":
-            rows.append(
-                common
-                | {
-                    "attempt": len(rows) + 1,
-                    "configuration": method,
-                    "selection_metric": "none",
-                    "selection_value": np.nan,
-                    "tested_on": "blocks held out",
-                    "test_metric": "MAPE (%), mean over SKL and ZEN",
-                    "test_value": mean[method],
-                    "test_max": worst[method],
-                    "chosen": False,
-                    "note": "test_max is the worse core",
-                }
-            )
-    return pd.DataFrame(rows)
+    tested = {
+        method: {
+            "tested_on": "blocks held out",
+            "test_metric": "MAPE (%), mean over SKL and ZEN",
+            "test_value": mean,
+            "test_max": by_method.max()[method],
+        }
+        for method, mean in by_method.mean().items()
+    }
+    best = int(means.to_numpy().argmin())
+    tries: list[dict[str, object]] = [
+        {
+            "configuration": "ports: " + described(settings),
+            "selection_metric": "MAPE (%) on a fifth of the fitted blocks, mean over SKL and ZEN",
+            "selection_value": float(means[number]),
+        }
+        for number, settings in enumerate(basic_block_trial.grid())
+    ]
+    tries[best] |= {**tested["ports"], "chosen": True, "note": f"tested with {chosen.members} members; test_max is the worse core"}
+    others = [method for method in basic_block_trial.METHODS if method != "ports"]
+    tries += [{"configuration": method, **tested[method], "note": "test_max is the worse core"} for method in others]
+    return log.rows(tries, room="operators", experiment="basic_blocks", fitted_on="four fifths of the blocks of SKL and ZEN")
 
 
 def study(seeds: tuple[int, ...] = SEEDS) -> Study:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
+from analysis import attempts as log
 from analysis.freezing import origin
 from analysis.operators.networks import few_shot_trial as trial
 from analysis.operators.networks.few_shot import FewShotSettings
@@ -43,7 +44,7 @@ def described(settings: FewShotSettings) -> str:
     return ", ".join(f"{name} {value:g}" for name, value in vars(settings).items())
 
 
-def select(spaces: list[Space], seeds: tuple[int, ...] = SELECTION_SEEDS) -> tuple[FewShotSettings, pd.DataFrame]:
+def select(spaces: list[Space], seeds: tuple[int, ...] = SELECTION_SEEDS) -> tuple[FewShotSettings, list[dict[str, Any]]]:
     """The settings with the highest rank correlation on sources left out in turn, mean over both spaces, and how all did.
 
     Args:
@@ -55,25 +56,17 @@ def select(spaces: list[Space], seeds: tuple[int, ...] = SELECTION_SEEDS) -> tup
     )
     means = found.groupby(["variant", "space"])["spearman"].mean().groupby("variant").mean()
     best = int(means.to_numpy().argmax())
-    rows = [
+    tries = [
         {
-            "room": "operators",
-            "experiment": "few_shot",
-            "attempt": number + 1,
             "configuration": "prior from sources, chosen samples: " + described(settings),
             "fitted_on": "sources of NAS-Bench-201 and FBNet but one; 900 architectures each",
             "selection_metric": "Spearman at 10 samples on the source left out, mean over 9 sources, 2 seeds, 2 spaces",
             "selection_value": float(means[number]),
-            "tested_on": "",
-            "test_metric": "",
-            "test_value": np.nan,
-            "test_max": np.nan,
             "chosen": number == best,
-            "note": "",
         }
         for number, settings in enumerate(variants)
     ]
-    return variants[best], pd.DataFrame(rows)
+    return variants[best], tries
 
 
 def study(seeds: range = range(10)) -> Study:
@@ -83,7 +76,7 @@ def study(seeds: range = range(10)) -> Study:
         DatasetMissing: HELP's tables are not on this machine.
     """
     spaces = [load(name) for name in SPACES]
-    settings, attempts = select(spaces)
+    settings, tries = select(spaces)
     scores = []
     for space in spaces:
         quantiles = trial.conformal_quantiles(space, SELECTION_SEEDS[0], settings, COUNTS)
@@ -93,14 +86,10 @@ def study(seeds: range = range(10)) -> Study:
     table = pd.concat(scores, ignore_index=True)
     compared = trial.paired(table[table["samples"] == SAMPLES])
     tested = table[table["samples"] == SAMPLES].groupby("method", sort=False)["spearman"]
-    rows = [
-        attempts.iloc[0].to_dict()
-        | {
-            "attempt": len(attempts) + number,
+    tries += [
+        {
             "configuration": method,
             "fitted_on": "nine sources, 900 architectures each; 10 samples of the new device",
-            "selection_metric": "none",
-            "selection_value": np.nan,
             "tested_on": f"new devices of both spaces, {len(seeds)} seeds",
             "test_metric": "Spearman, mean over devices of both spaces",
             "test_value": float(values.mean()),
@@ -108,9 +97,9 @@ def study(seeds: range = range(10)) -> Study:
             "chosen": method == "prior_chosen",
             "note": "test_max is the largest 1 - Spearman",
         }
-        for number, (method, values) in enumerate(tested, start=1)
+        for method, values in tested
     ]
-    return Study(settings, table, compared, pd.concat([attempts, pd.DataFrame(rows)], ignore_index=True))
+    return Study(settings, table, compared, log.rows(tries, room="operators", experiment="few_shot"))
 
 
 def checks(settings: FewShotSettings, seeds: range = range(5)) -> pd.DataFrame:

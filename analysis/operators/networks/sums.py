@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from analysis import attempts
 from analysis.freezing import origin
 from analysis.operators.fp32_kernels import transfer
 from analysis.operators.networks.few_shot import ridge
@@ -55,22 +56,13 @@ def write(folder: Path, seed: int = 0) -> pd.DataFrame:
     write_csv(transferred, folder / "transfer.csv")
     inputs = [f"help/{name}_latency_ms" for name in SPACES] + [f"neusight/{kind}_nvidia" for kind in transfer.KINDS]
     write_csv(origin(inputs), folder / "origin.csv")
-    rows = [
+    tries = [
         {
-            "room": "operators",
-            "experiment": "cnn_to_transformer",
-            "attempt": number,
             "configuration": f"{row['method']}, trained on {row['trained_on']}",
             "fitted_on": f"{transfer.ROWS} {row['trained_on']} kernels of five GPUs",
-            "selection_metric": "none",
-            "selection_value": np.nan,
             "tested_on": f"{row['kernels']} other {row['tested_on']} kernels of the same GPUs",
-            "test_metric": "MAPE (%)",
             "test_value": row["mape"],
-            "test_max": np.nan,
-            "chosen": False,
-            "note": "nothing was tuned",
         }
-        for number, row in enumerate(transferred.to_dict("records"), start=1)
+        for row in transferred.to_dict("records")
     ]
-    return pd.DataFrame(rows)
+    return attempts.rows(tries, room="operators", experiment="cnn_to_transformer", test_metric="MAPE (%)", note="nothing was tuned")

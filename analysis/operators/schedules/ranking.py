@@ -20,6 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 
+from analysis import attempts as log
 from analysis.freezing import origin
 from analysis.operators.schedules.data import CONFIGURATION, SPECS, Sweeps, cost
 from analysis.tables import write_csv
@@ -237,27 +238,24 @@ def evaluate(sweeps: Sweeps, settings: RankingSettings, seed: int = 0, tops: tup
 def attempts(found: pd.DataFrame, settings: RankingSettings) -> pd.DataFrame:
     """Rows for the log: nothing was selected, every order was tried once."""
     means = found.groupby("method", sort=False)["tries_median"].agg(["mean", "max"])
-    rows = []
-    for number, (method, row) in enumerate(means.iterrows(), start=1):
-        learned = str(method).startswith("ranked")
-        rows.append(
-            {
-                "room": "operators",
-                "experiment": "schedule_ranking",
-                "attempt": number,
-                "configuration": f"{method}: {vars(settings)}" if learned else str(method),
-                "fitted_on": "near-best schedules of the other GPUs" if method not in ("random", "roofline") else "nothing is fitted",
-                "selection_metric": "none",
-                "selection_value": np.nan,
-                "tested_on": "the GPU left out, each in turn",
-                "test_metric": "median tries to a schedule within 1 % of the best, mean over GPUs",
-                "test_value": float(row["mean"]),
-                "test_max": float(row["max"]),
-                "chosen": method == "ranked",
-                "note": "settings were not tuned; test_max is the worst GPU",
-            }
-        )
-    return pd.DataFrame(rows)
+    tries = [
+        {
+            "configuration": f"{method}: {vars(settings)}" if str(method).startswith("ranked") else str(method),
+            "fitted_on": "near-best schedules of the other GPUs" if method not in ("random", "roofline") else "nothing is fitted",
+            "test_value": float(row["mean"]),
+            "test_max": float(row["max"]),
+            "chosen": method == "ranked",
+        }
+        for method, row in means.iterrows()
+    ]
+    return log.rows(
+        tries,
+        room="operators",
+        experiment="schedule_ranking",
+        tested_on="the GPU left out, each in turn",
+        test_metric="median tries to a schedule within 1 % of the best, mean over GPUs",
+        note="settings were not tuned; test_max is the worst GPU",
+    )
 
 
 def write(found: pd.DataFrame, folder: Path) -> None:
