@@ -123,11 +123,11 @@ def our_modules(roots: Iterable[str], returned: Mapping[str, object] | None = No
 
 RETURNED = {
     "analysis.explorers.records.measured_points": ("all_reduces", "cpu_operators", "gpu_products"),
-    "analysis.explorers.records.tools": ("tools",),
     "analysis.explorers.records.asked_answers": ("answers", "refusals", "parts"),
     "analysis.explorers.records.mtap_grades": ("grades", "schemes", "dimensions"),
     "analysis.explorers.records.best_mappings": ("best",),
     "analysis.explorers.records.claim_verdicts": ("claims", "documents", "verdicts"),
+    "analysis.survey.choosing": ("records",),
 }
 """Modules of which the page has only what their functions return."""
 

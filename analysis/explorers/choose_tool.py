@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from analysis.explorers.controls import Choice
-from analysis.explorers.records.tools import tools
+from analysis.survey.choosing import records
 
 TITLE = "What do you want to know, and what do you have?"
 QUESTIONS = (
@@ -82,7 +82,7 @@ def ranked(values: Mapping[str, Any]) -> list[tuple[dict[str, Any], list[str]]]:
         error = max(tool["measured"]) if tool["measured"] else tool["claimed_percent"]
         return len(against), -evidence(tool), 1e9 if error is None else error, tool["name"].lower()
 
-    return sorted(((tool, misfits(tool, values)) for tool in tools() if tool["question"] == values["question"]), key=place)
+    return sorted(((tool, misfits(tool, values)) for tool in records() if tool["question"] == values["question"]), key=place)
 
 
 def answer(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -52,6 +52,10 @@ OPERATIONS_PER_ELEMENT = {
 ALL_DIMENSIONS = tuple(dict.fromkeys(name for names in DIMENSIONS.values() for name in names))
 
 
+class Unsupported(Exception):
+    """The runtime, data type or device has no such operator; the message says why: a gap in the table, not a failure."""
+
+
 @dataclass(frozen=True)
 class MeasuredOperator:
     """One operator of fixed shape.

@@ -44,8 +44,7 @@ def serve(device_name: str, cores: tuple[int, ...]) -> None:
     pin(cores)
     from analysis.measuring.devices import parse
     from analysis.measuring.graphs import BUILDERS
-    from analysis.measuring.operators import MeasuredOperator
-    from analysis.measuring.runtimes.unsupported import Unsupported
+    from analysis.measuring.operators import MeasuredOperator, Unsupported
     from analysis.measuring.timing import Control, measure
 
     device = parse(device_name)

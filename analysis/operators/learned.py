@@ -37,26 +37,6 @@ def linear(features: Array, weights: Array, bias: float) -> Array:
     return np.asarray(features @ weights + bias)
 
 
-def fit_linear(features: Array, targets: Array, ridge: float = 0.0) -> tuple[Array, float]:
-    """Least squares with an optional ridge penalty, which spares the bias: min sum (y - w.x - b)^2 + ridge |w|^2.
-
-    Args:
-        features: shape (n, d).
-        targets: shape (n,).
-        ridge: penalty, zero or more.
-    Returns:
-        w, shape (d,), and b.
-    """
-    if ridge < 0:
-        raise ValueError("the ridge penalty cannot be negative")
-    mean_x, mean_y = features.mean(axis=0), float(targets.mean())
-    d = features.shape[1]
-    a = np.vstack([features - mean_x, np.sqrt(ridge) * np.eye(d)])
-    b = np.concatenate([targets - mean_y, np.zeros(d)])
-    weights = np.linalg.lstsq(a, b, rcond=None)[0]
-    return weights, mean_y - float(mean_x @ weights)
-
-
 def relu(x: Array) -> Array:
     """max(x, 0), element by element."""
     return np.maximum(x, 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from analysis.paths import DATA
@@ -34,6 +35,7 @@ def _said(statement: Statement | None) -> tuple[str, float | None]:
     return statement.printed, statement.high
 
 
+@cache
 def records() -> list[dict[str, Any]]:
     """One record a tool, in alphabetical order.
 

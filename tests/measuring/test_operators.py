@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from analysis.measuring import graphs
-from analysis.measuring.operators import DIMENSIONS, VARIANTS, MeasuredOperator
+from analysis.measuring.operators import DIMENSIONS, VARIANTS, MeasuredOperator, Unsupported
 from analysis.measuring.runtimes import jax_runtime, numpy_runtime, onnx_runtime
 from analysis.measuring.runtimes.fill import values
-from analysis.measuring.runtimes.unsupported import Unsupported
 from analysis.measuring.suites import full_operators, suite
 
 SMALL = {

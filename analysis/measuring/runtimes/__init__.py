@@ -1,1 +1,1 @@
-"""What runs the operators: `jax_runtime`, `onnx_runtime`, `numpy_runtime`; `fill` makes their inputs, `unsupported` is what they raise."""
+"""What runs the operators: `jax_runtime`, `onnx_runtime`, `numpy_runtime`; `fill` makes their inputs."""

@@ -11,9 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from analysis.measuring.graphs import Graph
-from analysis.measuring.operators import MeasuredOperator
+from analysis.measuring.operators import MeasuredOperator, Unsupported
 from analysis.measuring.runtimes.fill import values
-from analysis.measuring.runtimes.unsupported import Unsupported
 from analysis.measuring.timing import CALLS
 
 ARRAYS = {"fp32": jnp.float32, "tf32": jnp.float32, "bf16": jnp.bfloat16, "fp8": jnp.float8_e4m3fn}

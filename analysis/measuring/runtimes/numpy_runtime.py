@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from analysis.measuring.operators import MeasuredOperator
+from analysis.measuring.operators import MeasuredOperator, Unsupported
 from analysis.measuring.runtimes.fill import values
-from analysis.measuring.runtimes.unsupported import Unsupported
 from analysis.measuring.timing import CALLS
 
 

@@ -30,11 +30,9 @@ def calibrate(residuals: dict[str, Floats], coverage: float = COVERAGE) -> Band:
     """Interval for a new device, a device being the unit: how devices differ from each other and how kernels differ on one device.
 
     With D calibration devices, each left out of the fit that predicted it, m_d the median of log(measured / predicted) on device d and w
-    the conformal
-    quantile at level c of the distance from m_d (every device counting alike): mean(m) -/+ sqrt((t(c, D - 1) s(m) sqrt(1 + 1/D))^2 + w^2).
-    The first term is Student's prediction interval for the next device's median, the second the split-conformal band inside a device;
-    they add as
-    independent errors do.
+    the conformal quantile at level c of the distance from m_d (every device counting alike):
+    mean(m) -/+ sqrt((t(c, D - 1) s(m) sqrt(1 + 1/D))^2 + w^2). The first term is Student's prediction interval for the next device's
+    median, the second the split-conformal band inside a device; they add as independent errors do.
 
     Args:
         residuals: log(predicted / measured) of each calibration device, two devices at least.

@@ -13,7 +13,7 @@ from analysis import datasets
 from analysis.freezing import Freeze, commit, digests
 from analysis.operators.fp32_kernels import devices as kernel_devices
 from analysis.operators.fp32_kernels.cases import GROUP, GROUPS, Measurements, Operators
-from analysis.operators.fp32_kernels.conformal import calibrate
+from analysis.operators.fp32_kernels.conformal import Band, calibrate
 from analysis.operators.fp32_kernels.devices import Gpu
 from analysis.operators.fp32_kernels.evaluation import TABLES, measured_frame
 from analysis.operators.fp32_kernels.model import FOLDER, KernelModel, save
@@ -162,15 +162,19 @@ def run_groups(work: Path, seed: int, say: Say, groups: tuple[str, ...] = GROUPS
     Freeze(work).run({group: partial(run, group) for group in groups})
 
 
+def band_without(residuals: pd.DataFrame, device: str = "") -> Band:
+    """The interval for a device, from the residuals of the fits that saw nothing of it; of those on all devices, where it has none."""
+    own = residuals[residuals["unseen"] == (device if (residuals["unseen"] == device).any() else "")]
+    return calibrate({str(name): part["residual"].to_numpy() for name, part in own.groupby("device")})
+
+
 def collect_model(work: Path, seed: int, folder: Path = FOLDER) -> None:
     """Join the groups' fitted ensembles into the shipped model."""
     from analysis.operators.fp32_kernels.model import load
 
     parts: dict[tuple[str, str], Ensemble] = {}
     for group in GROUPS:
-        residuals = Freeze(work).read(group, "residuals")
-        every = residuals[residuals["unseen"] == ""]
-        band = calibrate({str(name): part["residual"].to_numpy() for name, part in every.groupby("device")})
+        band = band_without(Freeze(work).read(group, "residuals"))
         for (vendor, name), ensemble in load(work / group).parts.items():
             shortest = datasets.load(f"neusight/{group}_{vendor.lower()}")["latency_ms"].min() / 1e3
             parts[vendor, name] = replace(ensemble, band=band, floor_s=float(shortest))

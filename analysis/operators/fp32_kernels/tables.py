@@ -10,9 +10,8 @@ import pandas as pd
 from analysis.freezing import Freeze
 from analysis.operators.fp32_kernels import devices as kernel_devices
 from analysis.operators.fp32_kernels.cases import BOUNDS, GROUPS, Operators
-from analysis.operators.fp32_kernels.conformal import calibrate
 from analysis.operators.fp32_kernels.evaluation import summarise
-from analysis.operators.fp32_kernels.freeze import network_cases, one_die, table_device
+from analysis.operators.fp32_kernels.freeze import band_without, network_cases, one_die, table_device
 from analysis.operators.fp32_kernels.physics import choose_tiles, roofline
 from analysis.operators.fp32_kernels.residual import per_device
 from analysis.operators.networks.kernel_lists import NETWORKS, operators
@@ -33,9 +32,7 @@ def predictions(work: Path, group: str) -> pd.DataFrame:
     frame["vendor"] = [name.split()[0] for name in frame["device"]]
     frame.loc[frame["vendor"] != AMD, "vendor"] = "NVIDIA"
     for name in frame["device"].unique():
-        unseen = name if (residuals["unseen"] == name).any() else ""
-        own = residuals[residuals["unseen"] == unseen]
-        band = calibrate({str(device): part["residual"].to_numpy() for device, part in own.groupby("device")})
+        band = band_without(residuals, name)
         rows = frame["device"] == name
         frame.loc[rows, "lower_s"] = frame.loc[rows, "predicted_s"] * np.exp(band.lower)
         frame.loc[rows, "upper_s"] = frame.loc[rows, "predicted_s"] * np.exp(band.upper)
@@ -105,9 +102,7 @@ def networks(work: Path) -> pd.DataFrame:
     for column in ("predicted_s", "lower_s", "upper_s"):
         kernels[column] *= kernels["count"]
     for (group, device), part in kernels.groupby(["group", "device"]):
-        own = residuals[str(group)]
-        own = own[own["unseen"] == (device if (own["unseen"] == device).any() else "")]
-        band = calibrate({str(name): rows["residual"].to_numpy() for name, rows in own.groupby("device")})
+        band = band_without(residuals[str(group)], str(device))
         kernels.loc[part.index, "lower_s"] = part["predicted_s"] * np.exp(band.lower)
         kernels.loc[part.index, "upper_s"] = part["predicted_s"] * np.exp(band.upper)
     rows = []
