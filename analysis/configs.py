@@ -156,8 +156,8 @@ def read_rows(
         try:
             rows[name] = model.model_validate({str(key): text for key, text in cells.items() if text or key not in optional})
         except ValidationError as error:
-            column, message = told(error)
-            raise InputError(message, path=path, line=line, key=column) from None
+            key, message = told(error)
+            raise InputError(message, path=path, line=line, key=key) from None
     return tuple(rows.values())
 
 

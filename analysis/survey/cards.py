@@ -187,7 +187,7 @@ def added_tools(cards: Iterable[Card], predictors: bool = True) -> tuple[Tool, .
     """The tools that the cards add, in the form of the documents' own table."""
     return tuple(
         Tool(
-            name=card.tool,
+            tool=card.tool,
             key=card.key,
             group=ADDED,
             section=card.classification.section,
@@ -198,7 +198,7 @@ def added_tools(cards: Iterable[Card], predictors: bool = True) -> tuple[Tool, .
             target=card.classification.target,
             speed_printed=card.speed.reported,
             capability=card.method,
-            levels=card.classification.levels,
+            level=card.classification.levels,
             domain=card.classification.domain,
             source=card.address,
         )

@@ -111,9 +111,9 @@ def attempts(selection: pd.DataFrame, chosen: basic_block_ports.PortSettings, sc
             "tested_on": "blocks held out",
             "test_metric": "MAPE (%), mean over SKL and ZEN",
             "test_value": mean,
-            "test_max": by_method.max()[method],
+            "test_max": worst,
         }
-        for method, mean in by_method.mean().items()
+        for (method, mean), worst in zip(by_method.mean().items(), by_method.max(), strict=True)
     }
     best = int(means.to_numpy().argmin())
     tries: list[dict[str, object]] = [
