@@ -80,6 +80,34 @@ def test_a_small_cache_makes_requests_queue():
     assert tight > 1.5 * free
 
 
+def test_a_request_without_room_for_its_next_token_starts_again():
+    """By hand, 1 ms a token: both prompts 200 ms; 7 steps of two tokens fill 214 of 215; the second gives way, the first makes its last 3.
+
+    Then the second's 100 + 8 tokens are processed anew, which makes its ninth, and its last 2 follow: 17 and 127 ms after the first token.
+    """
+    ttft, _, tpot, *_ = simulate(engine(clients=2, requests=2, cache_tokens=215), flat_tables(1e-3))[0]
+    assert ttft == pytest.approx(0.2)
+    assert tpot == pytest.approx((0.017 + 0.127) / 2 / 10)
+
+
+def test_a_step_within_a_graph_is_not_launched_layer_by_layer():
+    slow, graph = (simulate(engine(prompt_host_s=0.5, graph_tokens=n), flat_tables(1e-3))[0][0] for n in (0, 100))
+    assert slow == pytest.approx(0.5) and graph == pytest.approx(0.1)
+
+
+def test_settings_follow_the_release_and_the_date():
+    """perf-changelog.yaml of the benchmark: pull request 947 (MiniMax-M2.5 on B200: vLLM 0.19.0), 1047 (Kimi-K2.5 on B200, between 17 and 20 April)."""
+    source = "db-dump/2026-04-27; measured={}T00:00:00Z"
+    kimi = {**ROW, "model_path": "moonshotai/Kimi-K2.5", "system": "b200_sxm", "precision": "fp4", "gemm_quant_mode": "nvfp4"}
+    kimi |= {"moe_quant_mode": "nvfp4", "backend_version": "0.17.0"}
+    before, after = (settings.of(cases.case({**kimi, "silicon_data_source": source.format(day)})) for day in ("2026-03-11", "2026-04-20"))
+    assert (before.batched_tokens, before.graph_tokens) == (8192, 512) and (after.batched_tokens, after.graph_tokens) == (2048, 2048)
+    assert settings.of(cases.case(kimi)) == after  # a question is of today
+    mini = {**kimi, "model_path": "MiniMaxAI/MiniMax-M2.5", "precision": "fp8", "gemm_quant_mode": "fp8", "moe_quant_mode": "fp8"}
+    old, new = (settings.of(cases.case({**mini, "backend_version": name})) for name in ("0.17.0", "0.19.0"))
+    assert (old.kv, new.kv) == ("", "fp8")
+
+
 def test_squared_widths_are_undone_as_the_twins_say():
     """data/recorded/aiconfigurator/README.md: tp = ep = N became N x N GPUs; 117 rows have a twin with the right width."""
     assert cases.corrected(64, 1, 8, 8) == (cases.Plan(8, 1, 1, 8), True)

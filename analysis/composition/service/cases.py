@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,8 @@ from analysis.operators.kernels import gpus
 COLUMNS = ("backend", "model_path", "system", "mode", "isl", "osl")
 ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "trtllm", "tensorrt-llm": "trtllm"}
 PRECISIONS = {"bf16": "bf16", "fp16": "bf16", "bfloat16": "bf16", "float16": "bf16", "fp8": "fp8", "fp8_block": "fp8_block"}
+ASKED_NOW = "9999"
+"""`Case.measured` of a question: later than every measurement."""
 PRECISIONS |= {"fp8_static": "fp8", "nvfp4": "nvfp4", "fp4": "nvfp4", "int4_wo": "int4", "int4": "int4", "mxfp4": "mxfp4"}
 
 
@@ -46,6 +49,7 @@ class Case:
     Args:
         device: name as in the kernel library.
         engine: vllm, sglang, trtllm; `version` as printed, may be empty.
+        measured: date of a measurement (2026-04-20), empty where its source names none, `ASKED_NOW` for a question.
         origin: benchmark (the public client: burst of C, then closed loop) or vendor.
         precision: the row's label.
         gemm, attention, experts: types of the matrix products, of those around attention, of the routed experts.
@@ -73,6 +77,7 @@ class Case:
     decode_workers: int = 0
     prefill_batch: int = 1
     note: str = ""
+    measured: str = ASKED_NOW
 
 
 def corrected(tensor: int, data: int, expert_tensor: int, expert: int) -> tuple[Plan, bool]:
@@ -168,6 +173,12 @@ def origin(text: str) -> str:
     return "vendor" if "auto-gap-analysis" in text or "gtl_job" in text else "benchmark"
 
 
+def measured(text: str) -> str:
+    """When? The date in a measurement's source, empty where it has none; a row without source is a question."""
+    found = re.search(r"measured=(\d{4}-\d\d-\d\d)", text)
+    return found[1] if found else "" if text else ASKED_NOW
+
+
 def case(row: dict[str, object]) -> Case:
     """One row of a table in the sample's columns.
 
@@ -192,6 +203,7 @@ def case(row: dict[str, object]) -> Case:
     gpus.load(device)
     common: dict[str, Any] = dict(  # noqa: C408
         model=model, device=device, engine=engine, version=text("backend_version"), origin=origin(text("silicon_data_source")),
+        measured=measured(text("silicon_data_source")),
         precision=label, gemm=gemm, attention=attention, experts=experts, input_tokens=input_tokens, output_tokens=output_tokens,
     )  # fmt: skip
     moe = model.experts is not None

@@ -4,7 +4,9 @@ An engine step holds one token of each running request, and prompts up to the to
 events nothing but the cached tokens changes, so a run of equal decode steps is added up at once (attention is linear in the cached tokens
 between two grid points). Requests have lengths drawn uniformly and independently from 0.8 of the label.
 Client: https://github.com/SemiAnalysisAI/InferenceX utils/bench_serving/benchmark_serving.py. Engines: vLLM v1's scheduler, TensorRT-LLM's
-in-flight batching (and its batch_wait_*), SGLang's prefill-first loop (and its scheduler_recv_interval).
+in-flight batching (and its batch_wait_*), SGLang's prefill-first loop (and its scheduler_recv_interval). Where the KV cache has no room for
+another token of each, vLLM and SGLang take back the last admitted, process their tokens anew once there is room, and let all others wait
+behind them; TensorRT-LLM admits only what will fit to its end.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ ENGINE = np.dtype(
         ("reserve", "i8"),  # 1: a request is admitted only if its last token will fit too (TensorRT-LLM's no-evict policy)
         ("host_s", "f8"),  # of each decode step
         ("prompt_host_s", "f8"),  # least duration of a step with a prompt
+        ("graph_tokens", "i8"),  # most tokens of a step that a CUDA graph holds: beyond, the host launches each layer
         ("send_s", "f8"),  # the front end takes requests one after another: of each request
         ("send_token_s", "f8"),  # and of each prompt token
         ("servers", "f8"),  # disaggregated: prefill ranks for each decode rank; 0: aggregated
@@ -117,6 +120,17 @@ def _pop(heap: Any, size: int) -> int:
 
 
 @inner
+def _without(heap: Any, size: int, value: int) -> int:
+    """The heap without one entry."""
+    kept = 0
+    for i in range(size):
+        key, held = heap[i, 0], heap[i, 1]
+        if held != value:
+            kept = _push(heap, kept, key, held)
+    return kept
+
+
+@inner
 def _lengths(count: int, low: int, high: int, seed: int) -> Any:
     """Whole numbers evenly spread over low to high, in random order."""
     np.random.seed(seed)
@@ -137,6 +151,9 @@ def one(engine: Any, tables: Tables, out: Any) -> None:
     outputs = _lengths(n, max(2, int(engine.output * engine.low)), engine.output, 2)
     arrived, sent, first = np.zeros(n), np.zeros(n), np.zeros(n)
     ttft, tpot = np.zeros(n), np.zeros(n)
+    # Tokens to process before the next one is made, tokens still to make, decode step of the last (-1: not running).
+    need, left, ends = inputs.copy(), outputs - 1, np.full(n, -1)
+    order, pushed_out, lined, out_of = np.zeros(n, np.int64), np.zeros(n, np.int64), 0, 0
     heap = np.zeros((c + 1, 2), np.int64)
     token_s, sequence_s, decode_s, prefill_s = tables.tokens[k], tables.sequences[k], tables.decode[k], tables.prefill[k]
     clock, front, server = 0.0, 0.0, 0.0
@@ -144,6 +161,7 @@ def one(engine: Any, tables: Tables, out: Any) -> None:
     reserved = 0.0
     arrivals, admitted, done, size, waited = 0, 0, 0, 0, 0
     partial, partial_done = -1, 0
+    ready_now, ready_count, carried = np.zeros(n, np.int64), 0, 0.0
     poll, seen = 0, 0
     decode_time, decode_weight, plain_weight, batch_weight, cached_weight, prompt_time = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     queue = 0.0
@@ -162,7 +180,7 @@ def one(engine: Any, tables: Tables, out: Any) -> None:
             first[i] = sent[i]
     while done < n:
         # What has arrived and is seen by the scheduler.
-        if running == 0 and partial < 0 and admitted < arrivals and sent[admitted] > clock:
+        if running == 0 and partial < 0 and out_of == 0 and admitted < arrivals and sent[admitted] > clock:
             clock = sent[admitted]
         if engine.receive <= 1 or running == 0 or poll >= engine.receive:
             seen = admitted
@@ -174,8 +192,21 @@ def one(engine: Any, tables: Tables, out: Any) -> None:
         room = engine.budget - (running if engine.mixed == 1 else 0)
         prompts, prompt_tokens, attention = 0, 0, 0.0
         last_partial = partial
-        start_admitted = admitted
+        ready_count = 0
         hold = False
+        # No room for one more token of each: the last admitted give theirs up, and start again before all that wait.
+        while engine.reserve == 0 and engine.servers == 0 and running > 1 and cached + carried + running > engine.cache_tokens:
+            lined -= 1
+            i = order[lined]
+            if ends[i] >= 0:
+                need[i] = inputs[i] + outputs[i] - (ends[i] - steps)
+                cached -= need[i] - 1
+                left[i], ends[i] = ends[i] - steps - 1, -1
+                running -= 1
+                pushed_out[out_of] = i
+                out_of += 1
+                size = _without(heap, size, i)
+                hold = True
         if engine.servers > 0:
             # Decode rank: requests come with their prompt processed.
             while (
@@ -184,7 +215,8 @@ def one(engine: Any, tables: Tables, out: Any) -> None:
                 and (running == 0 or reserved + inputs[admitted] + outputs[admitted] <= engine.cache_tokens)
             ):
                 i = admitted
-                size = _push(heap, size, steps + outputs[i] - 1, i)
+                ends[i] = steps + left[i]
+                size = _push(heap, size, ends[i], i)
                 running += 1
                 cached += inputs[i]
                 reserved += inputs[i] + outputs[i]
@@ -200,31 +232,39 @@ def one(engine: Any, tables: Tables, out: Any) -> None:
                 if ready < engine.wait_ratio * engine.budget and waited < engine.wait_steps:
                     hold = True
             if partial >= 0:
-                chunk = min(inputs[partial] - partial_done, room)
+                chunk = min(need[partial] - partial_done, room)
                 attention += _surface(tables.prompt_axis, tables.before_axis, prefill_s, chunk, partial_done)
                 prompt_tokens += chunk
                 room -= chunk
                 partial_done += chunk
                 prompts += 1
-                if partial_done == inputs[partial]:
+                if partial_done == need[partial]:
                     partial = -1
-            while partial < 0 and not hold and room > 0 and admitted < seen and running + prompts < engine.max_running:
-                i = admitted
-                held = reserved + outputs[i] if engine.reserve == 1 else cached + prompt_tokens
-                if running + prompts > 0 and held + inputs[i] > engine.cache_tokens:
+                else:
+                    carried = float(partial_done)
+            while partial < 0 and not hold and room > 0 and running + prompts < engine.max_running and (out_of > 0 or admitted < seen):
+                i = pushed_out[out_of - 1] if out_of > 0 else admitted
+                held = reserved + outputs[i] if engine.reserve == 1 else cached + carried + prompt_tokens
+                if running + prompts > 0 and held + need[i] > engine.cache_tokens:
                     break
-                if engine.chunked == 0 and inputs[i] > room and prompts > 0:
+                if engine.chunked == 0 and need[i] > room and prompts > 0:
                     break
-                chunk = inputs[i] if engine.chunked == 0 else min(inputs[i], room)
+                chunk = need[i] if engine.chunked == 0 else min(need[i], room)
                 attention += _surface(tables.prompt_axis, tables.before_axis, prefill_s, chunk, 0.0)
                 prompt_tokens += chunk
                 room -= chunk
                 prompts += 1
-                admitted += 1
-                reserved += inputs[i] + outputs[i]
-                queue += clock - arrived[i]
-                if chunk < inputs[i]:
-                    partial, partial_done = i, chunk
+                if out_of > 0:
+                    out_of -= 1
+                else:
+                    admitted += 1
+                    reserved += inputs[i] + outputs[i]
+                    queue += clock - arrived[i]
+                if chunk < need[i]:
+                    partial, partial_done, carried = i, chunk, carried + chunk
+                else:
+                    ready_now[ready_count] = i
+                    ready_count += 1
         if prompts > 0:
             waited = 0
             decodes = running if engine.mixed == 1 else 0
@@ -232,7 +272,9 @@ def one(engine: Any, tables: Tables, out: Any) -> None:
             duration += _line(tables.sequence_axis, sequence_s, prompts + decodes)
             if decodes > 0:
                 duration += _surface(tables.batch_axis, tables.cached_axis, decode_s, decodes, cached / decodes)
-            duration = max(duration + engine.host_s, engine.prompt_host_s)
+            duration += engine.host_s
+            if prompt_tokens + decodes > engine.graph_tokens:
+                duration = max(duration, engine.prompt_host_s)
             clock += duration
             prompt_time += duration * running
             decode_weight += decodes
@@ -242,22 +284,24 @@ def one(engine: Any, tables: Tables, out: Any) -> None:
             poll = engine.receive
             # Prompts finished in this step: all of those admitted except a partial one, and the earlier partial one.
             if last_partial >= 0 and partial != last_partial:
-                i = last_partial
-                first[i] = clock
-                ttft[i] = clock - arrived[i]
-                size = _push(heap, size, steps + outputs[i] - 1, i)
+                ready_now[ready_count] = last_partial
+                ready_count += 1
+                carried = float(partial_done) if partial >= 0 else 0.0
+            for k in range(ready_count):
+                i = ready_now[k]
+                if first[i] == 0.0:
+                    first[i] = clock
+                    ttft[i] = clock - arrived[i]
+                ends[i] = steps + left[i]
+                size = _push(heap, size, ends[i], i)
+                order[lined] = i
+                lined += 1
                 running += 1
-                cached += inputs[i]
-            for i in range(start_admitted, admitted):
-                if i == partial:
-                    continue
-                first[i] = clock
-                ttft[i] = clock - arrived[i]
-                size = _push(heap, size, steps + outputs[i] - 1, i)
-                running += 1
-                cached += inputs[i]
+                cached += need[i]
         elif running > 0:
             run = heap[0, 0] - steps
+            if engine.reserve == 0 and engine.servers == 0:
+                run = min(run, max(1, int((engine.cache_tokens - cached - carried) / running)))
             if hold:
                 run = min(run, max(1, engine.wait_steps - waited))
             if engine.receive > 1 and seen < arrivals:
@@ -283,6 +327,7 @@ def one(engine: Any, tables: Tables, out: Any) -> None:
         while size > 0 and heap[0, 0] <= steps:
             i = heap[0, 1]
             size = _pop(heap, size)
+            ends[i] = -1
             running -= 1
             cached -= inputs[i] + outputs[i] - 1
             reserved -= inputs[i] + outputs[i]

@@ -19,6 +19,9 @@ from analysis.hardware import devices
 Floats = NDArray[np.float64]
 WEIGHT_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5625, "mxfp4": 0.53125, "int4": 0.53125}
 KV_BYTES = {"": 2.0, "fp8": 1.0}
+BESIDE = 4 * 2**30
+"""Memory for activations, CUDA graphs and communication beside weights and KV cache: of 2, 3, 4 and 5 GiB the one with which prompts of the
+selection families (data/evaluation/serving_split.yaml) begin to wait at the measured numbers of clients."""
 SHORTEST = 0.8
 """Shortest length over the label: `--random-range-ratio 0.8` of the benchmark's client; the vendor's own draws no lengths."""
 
@@ -94,11 +97,11 @@ def weight_bytes(case: Case, plan: Plan) -> float:
 
 
 def cache_tokens(case: Case, plan: Plan, share: float, kv_bytes: float) -> float:
-    """Tokens that the KV cache of one attention rank holds: what the weights and 2 GiB of activations leave of a GPU's memory.
+    """Tokens that the KV cache of one attention rank holds: what the weights and `BESIDE` leave of a GPU's memory.
 
     `share` is of all memory (vLLM, SGLang) or of what is free beside the weights (TensorRT-LLM's free_gpu_memory_fraction).
     """
-    memory, each = memory_bytes(case.device), weight_bytes(case, plan) + 2 * 2**30
+    memory, each = memory_bytes(case.device), weight_bytes(case, plan) + BESIDE
     left = (memory - each) * share if case.engine == "trtllm" else memory * share - each
     return left / max(1.0, case.model.kv_bytes_per_token(kv_bytes, plan.tensor))
 
@@ -148,6 +151,7 @@ def points(cases: list[Case | None], library: Any, hide: str = "none", host: dic
         e["wait_ratio"], e["wait_steps"] = s.wait_ratio, s.wait_steps
         e["reserve"] = case.engine == "trtllm"
         e["cache_tokens"], e["host_s"], e["prompt_host_s"] = room, h.step_s, h.step_s + case.model.layers * h.layer_s
+        e["graph_tokens"] = s.graph_tokens
         e["send_s"], e["send_token_s"] = h.request_s * case.plan.attention_data, h.token_s * case.plan.attention_data
         e["low"] = SHORTEST if case.origin == "benchmark" else 1.0
         e["table"] = table_of[i]

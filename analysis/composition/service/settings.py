@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Literal
 
-from analysis.composition.service.cases import Case
+from analysis.composition.service.cases import ASKED_NOW, Case
 from analysis.configs import Strict, read_yaml
 from analysis.paths import DATA
 
@@ -21,6 +21,8 @@ class Settings(Strict):
     family: str = ""
     precision: str = ""
     devices: tuple[str, ...] = ()
+    versions: tuple[str, ...] = ()
+    since: str = ""
     lengths: tuple[int, int] | None = None
     narrow: bool = False
     batched_tokens: int
@@ -34,6 +36,7 @@ class Settings(Strict):
     memory_share: float
     per_client: int = 10
     stream_interval: int = 1
+    graph_tokens: int = 0
 
     def fits(self, case: Case) -> bool:
         """Do these settings hold for the case?"""
@@ -43,6 +46,8 @@ class Settings(Strict):
             and self.family in ("", case.model.family)
             and self.precision in ("", case.precision)
             and (not self.devices or case.device in self.devices)
+            and (not self.versions or case.version in self.versions or not case.version and case.measured >= ASKED_NOW)
+            and self.since <= case.measured
             and (self.lengths is None or self.lengths == (case.input_tokens, case.output_tokens))
             and (not self.narrow or case.plan.tensor < 8)
         )
@@ -64,7 +69,7 @@ def of(case: Case) -> Settings:
     found = next(rule for rule in rules() if rule.fits(case))
     tokens = found.batched_tokens or case.input_tokens + case.output_tokens + 200
     if found.batched_tokens < 0:
-        tokens = case.input_tokens
+        tokens = -found.batched_tokens * case.input_tokens
     interval = 10 if found.receive_interval == 30 and case.clients < 16 else found.receive_interval
     update = {"batched_tokens": tokens, "max_running": found.max_running or case.clients, "receive_interval": interval}
     if not found.chunked:
