@@ -96,7 +96,7 @@ def test_a_step_within_a_graph_is_not_launched_layer_by_layer():
 
 
 def test_settings_follow_the_release_and_the_date():
-    """perf-changelog.yaml of the benchmark: pull request 947 (MiniMax-M2.5 on B200: vLLM 0.19.0), 1047 (Kimi-K2.5 on B200, between 17 and 20 April)."""
+    """perf-changelog.yaml of the benchmark: pull requests 947 and 1010 (MiniMax-M2.5, vLLM 0.19.0), 1047 (Kimi-K2.5 on B200)."""
     source = "db-dump/2026-04-27; measured={}T00:00:00Z"
     kimi = {**ROW, "model_path": "moonshotai/Kimi-K2.5", "system": "b200_sxm", "precision": "fp4", "gemm_quant_mode": "nvfp4"}
     kimi |= {"moe_quant_mode": "nvfp4", "backend_version": "0.17.0"}
@@ -210,7 +210,17 @@ def test_a_product_takes_its_kernel_not_its_call():
 def test_intervals_cover_and_grow_with_what_makes_answers_uncertain():
     generator = np.random.default_rng(0)
     count = 4000
-    same = {"device": "a", "mode": "agg", "origin": "benchmark", "clients": 16, "load": 0.1, "experts": "dense", "ranks": 1, "doubt": 0.05}
+    same = {
+        "device": "a",
+        "mode": "agg",
+        "origin": "benchmark",
+        "clients": 16,
+        "load": 0.1,
+        "experts": "dense",
+        "ranks": 1,
+        "doubt": 0.05,
+        "ttft_s": 0.1,
+    }
     frame = pd.DataFrame({"family": generator.integers(0, 100, count), **same})
     frame["engine"] = generator.choice(["vllm", "sglang"], count)
     wide = (frame["engine"] == "sglang").to_numpy()

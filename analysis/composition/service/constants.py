@@ -146,11 +146,16 @@ def parts(frame: pd.DataFrame, constants: Constants) -> Floats:
 
 
 DIFFICULTY = {"tpot": ("vendor", "sglang", "trtllm", "apart", "crowded", "clients", "mixture"), "ttft": ()}
-DIFFICULTY["ttft"] = DIFFICULTY["tpot"][:5]
+DIFFICULTY["ttft"] = (*DIFFICULTY["tpot"][:5], "many", "trtllm_long")
+LONG_S = (0.03, 1.0)
+"""Range of simulated times to the first token (s) over which TensorRT-LLM's become more certain: its front end matters less and less."""
 
 
 def difficulty_terms(frame: pd.DataFrame) -> pd.DataFrame:
-    """What makes an answer more or less certain beside kernels: origin, engine, two kinds of workers, a full KV cache, clients, experts."""
+    """What makes an answer more or less certain beside kernels.
+
+    Origin, engine, two kinds of workers, a full KV cache, clients, experts, many attention ranks, TensorRT-LLM's time to the first token.
+    """
     return pd.DataFrame(
         {
             "vendor": (frame["origin"] == "vendor").astype(float),
@@ -160,6 +165,8 @@ def difficulty_terms(frame: pd.DataFrame) -> pd.DataFrame:
             "crowded": np.log(frame["load"].astype(float).clip(1e-3, 10) / LOAD).clip(0, 1.5),
             "clients": np.log(frame["clients"].astype(float)),
             "mixture": (frame["experts"] == "moe").astype(float),
+            "many": (frame["ranks"] > 1).astype(float),
+            "trtllm_long": np.log(frame["ttft_s"].astype(float).clip(*LONG_S)) * (frame["engine"] == "trtllm"),
         }
     )
 

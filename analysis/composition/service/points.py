@@ -176,7 +176,8 @@ def points(cases: list[Case | None], library: Any, hide: str = "none", host: dic
 def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
     """What the constants may depend on, one row a case."""
     rows: list[dict[str, Any]] = []
-    doubts = [table.doubt for table in raw.tables]
+    # Wide plans of two kinds of workers stretch unmeasured kernels beyond what aggregated points show of them: their parts may err alike.
+    doubts = [(table.doubt, table.doubt_together) for table in raw.tables]
     for i, case in enumerate(cases):
         if case is None:
             rows.append({})
@@ -194,7 +195,7 @@ def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
                 "clients": case.clients,
                 "ttft_s": r[0],
                 "tpot_s": r[2],
-                "doubt": doubts[raw.table_of[i]],
+                "doubt": doubts[raw.table_of[i]][case.prefill is not None],
                 "ranks": case.plan.attention_data,
                 # Tokens of all clients' requests, of mean length, over those that the KV cache holds.
                 "load": 0.9 * case.clients * (case.input_tokens + case.output_tokens) / max(1.0, e["cache_tokens"]),

@@ -46,7 +46,7 @@ class Settings(Strict):
             and self.family in ("", case.model.family)
             and self.precision in ("", case.precision)
             and (not self.devices or case.device in self.devices)
-            and (not self.versions or case.version in self.versions or not case.version and case.measured >= ASKED_NOW)
+            and (not self.versions or case.version in self.versions or (not case.version and case.measured >= ASKED_NOW))
             and self.since <= case.measured
             and (self.lengths is None or self.lengths == (case.input_tokens, case.output_tokens))
             and (not self.narrow or case.plan.tensor < 8)

@@ -46,10 +46,18 @@ class StepTable:
     @property
     def doubt(self) -> float:
         """Standard deviation of the logarithm of a decode step (32 sequences of 4,096 tokens): its parts err independently."""
+        return float(np.sqrt((self._doubts() ** 2).sum()))
+
+    @property
+    def doubt_together(self) -> float:
+        """The same if all parts err the same way."""
+        return float(self._doubts().sum())
+
+    def _doubts(self) -> Floats:
         if not self.seconds:
-            return float("nan")
+            return np.full(len(PARTS), np.nan)
         parts = on_grid(self, 32.0, 4096.0)
-        return float(np.sqrt(sum((s * self.log_sd.get(part, 0.0)) ** 2 for part, s in zip(PARTS, parts, strict=True))) / parts.sum())
+        return np.asarray(parts * np.array([self.log_sd.get(part, 0.0) for part in PARTS]) / parts.sum())
 
 
 REPLAYED = ("gemm", "moe")
