@@ -42,7 +42,7 @@ class Host:
     token_s: float
 
 
-# vLLM's launch of a layer: of 0.15, 0.3, 0.45 and 0.6 ms the best on the selection families, where steps within graphs are told from others.
+# Launch of a layer in vLLM: of 0.15, 0.3, 0.45 and 0.6 ms the best on the selection families, steps within graphs apart.
 HOST = {"vllm": Host(4e-4, 4.5e-4, 1.5e-3, 1e-6), "sglang": Host(4e-4, 1.5e-4, 1.5e-3, 1e-6), "trtllm": Host(4e-4, 1.5e-4, 1.5e-3, 1e-6)}
 
 
