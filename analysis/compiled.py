@@ -4,6 +4,7 @@ numba by itself optimises and emits every function together with all that it cal
 levels deep becomes machine code six times. Here an inner function is only typed and lowered; the outer function that calls it links,
 optimises and emits the whole tree, and is what the cache keeps. The cache knows a function by its content and that of all that it
 calls (numba looks at one file's time), and two processes that miss the same function wait for one another instead of both compiling.
+What numba itself works out over and over is replaced at the end of this file: half of the time of a compilation.
 """
 
 from __future__ import annotations
@@ -11,58 +12,49 @@ from __future__ import annotations
 import fcntl
 import gc
 import hashlib
+import operator
 import sys
 import time
+from abc import ABCMeta
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
+from llvmlite.ir import Constant
 from numba import types
+from numba.core import (
+    analysis,
+    base,
+    cgutils,
+    compiler_lock,
+    compiler_machinery,
+    dispatcher,
+    errors,
+    ir,
+    lowering,
+    postproc,
+    transforms,
+    typeinfer,
+)
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
+from numba.core.cpu import CPUContext
 from numba.core.environment import lookup_environment
+from numba.core.imputils import impl_ret_borrowed, lower_builtin, lower_getattr_generic
+from numba.core.ir_utils import enforce_no_phis
 from numba.core.registry import CPUDispatcher
 from numba.core.targetconfig import TargetConfig
-from numba.core.typed_passes import NativeLowering
+from numba.core.typed_passes import IRLegalization, NativeLowering, NopythonRewrites
+from numba.core.types import npytypes
+from numba.core.types.functions import BaseFunction
+from numba.core.untyped_passes import InlineClosureLikes
 from numba.extending import overload
 from numba.np import arrayobj
-
-
-def _shapes_differ(given: Any, expected: Any) -> None:
-    """Stands for what numba raises when an array does not fit the slice that it is assigned to."""
-
-
-@overload(_shapes_differ)
-def _raise_shapes_differ(given: Any, expected: Any) -> Any:
-    def raises(given: Any, expected: Any) -> None:
-        raise ValueError("cannot assign slice from input of different shape")
-
-    return raises
-
-
-# numba's own error spells both shapes out: forty functions for text, in every program that assigns to a slice, 40 % of its compilation.
-arrayobj.raise_with_shape_context = _shapes_differ
-
-
-_slow_equal = TargetConfig.__eq__
-
-
-def _equal(self: TargetConfig, other: object) -> Any:
-    return True if type(other) is type(self) and other._values == self._values else _slow_equal(self, other)
-
-
-def _hash(self: TargetConfig) -> int:
-    return hash(type(self))
-
-
-# numba asks this of two sets of options hundreds of thousands of times, and works every option out: a tenth of its compilation.
-TargetConfig.__eq__ = _equal  # type: ignore[method-assign]
-TargetConfig.__hash__ = _hash  # type: ignore[method-assign]
 
 
 class _NoSymbols:
@@ -115,12 +107,26 @@ class _LowerOuter(NativeLowering):  # type: ignore[misc]
         return done
 
 
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _NothingToFree(IRLegalization):  # type: ignore[misc]
+    _name = "nothing_to_free"
+
+    def run_pass(self, state: Any) -> bool:
+        enforce_no_phis(state.func_ir)
+        return True
+
+
+_WITHOUT_ALLOCATION = {IRLegalization: _NothingToFree, NopythonRewrites: None, InlineClosureLikes: None}
+"""Steps that free variables, rewrite expressions of whole arrays and take comprehensions apart: a function without allocation has none."""
+
+
 class _InnerCompiler(CompilerBase):  # type: ignore[misc]
     lowering: Any = _LowerInner
 
     def define_pipelines(self) -> list[Any]:
+        instead = {NativeLowering: self.lowering} if self.state.flags.nrt else {NativeLowering: self.lowering, **_WITHOUT_ALLOCATION}
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.passes = [(self.lowering, why) if step is NativeLowering else (step, why) for step, why in passes.passes]
+        passes.passes = [(now, why) for step, why in passes.passes if (now := instead.get(step, step)) is not None]
         passes._finalized = False
         passes.finalize()
         return [passes]
@@ -310,3 +316,320 @@ def outer(function: Any = None, **options: Any) -> Any:
     made = _Outer(function, targetoptions={**_OUTER, **options}, pipeline_class=_OuterCompiler)
     made.enable_caching()
     return made
+
+
+# What numba works out over and over while it compiles, nine tenths of it in Python and not in LLVM, found by sampling where the time
+# goes; each replacement gives what numba gives.
+
+
+def _shapes_differ(given: Any, expected: Any) -> None:
+    """Stands for what numba raises when an array does not fit the slice that it is assigned to."""
+
+
+@overload(_shapes_differ)
+def _raise_shapes_differ(given: Any, expected: Any) -> Any:
+    def raises(given: Any, expected: Any) -> None:
+        raise ValueError("cannot assign slice from input of different shape")
+
+    return raises
+
+
+# numba's own error spells both shapes out: forty functions for text, in every program that assigns to a slice, 40 % of its compilation.
+arrayobj.raise_with_shape_context = _shapes_differ
+
+
+_slow_equal = TargetConfig.__eq__
+
+
+def _equal(self: TargetConfig, other: object) -> Any:
+    if type(other) is not type(self):
+        return _slow_equal(self, other)
+    mine, others = self._values, other._values
+    return mine == others or all(getattr(self, name) == getattr(other, name) for name in mine.keys() | others.keys())
+
+
+def _hash(self: TargetConfig) -> int:
+    return hash(type(self))
+
+
+# Asked of two sets of options hundreds of thousands of times; numba works every option out.
+TargetConfig.__eq__ = _equal  # type: ignore[method-assign]
+TargetConfig.__hash__ = _hash  # type: ignore[method-assign]
+
+
+# Types are a class of abstract base classes, to which nothing is registered: what `isinstance` asks of each is what it asks of any class.
+type(types.Type).__instancecheck__ = type.__instancecheck__  # type: ignore[assignment,method-assign]
+assert issubclass(type(types.Type), ABCMeta)
+
+
+def _said_once(kind: type) -> None:
+    """Let types of a kind spell their fields out once each, not for every event that numba reports to nobody."""
+    slow: Any = kind.__repr__
+
+    def said(self: Any) -> str:
+        known = self.__dict__.get("_said")
+        if known is None:
+            known = self.__dict__["_said"] = slow(self)
+        return str(known)
+
+    kind.__repr__ = said  # type: ignore[method-assign,assignment]
+
+
+_said_once(npytypes.Record)
+_said_once(npytypes.NestedArray)
+
+
+_NONE: list[Any] = []
+
+
+def _variables(self: Any, value: Any) -> list[Any]:
+    kind = type(value)
+    if kind is ir.Var:
+        return [value]
+    if kind is tuple or kind is list:
+        return [variable for each in value for variable in _variables(self, each)]
+    if kind is dict:
+        return [variable for each in value.values() for variable in _variables(self, each)]
+    return value.list_vars() if isinstance(value, ir.Inst) else _NONE if not isinstance(value, ir.Var) else [value]
+
+
+# The variables of an instruction, asked for nine times a pass.
+ir.Inst._rec_list_vars = _variables  # type: ignore[method-assign]
+
+
+def _processed(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
+    """Restore what passes rely on; which variables live at the start of each block is worked out when asked for."""
+    if self.func_ir.is_generator:
+        return _slow_processed(self, emit_dels, extend_lifetimes)
+    self.func_ir.blocks = transforms.canonicalize_cfg(self.func_ir.blocks)
+    self.func_ir.variable_lifetime = postproc.VariableLifetime(self.func_ir.blocks)
+    self.func_ir.block_entry_vars = {}
+    self.func_ir.generator_info = None
+    if emit_dels:
+        self._insert_var_dels(extend_lifetimes=extend_lifetimes)
+    return None
+
+
+def _at_entry(self: Any, block: Any) -> Any:
+    if block not in self.block_entry_vars:
+        lives = self.variable_lifetime
+        found = analysis.compute_live_variables(lives.cfg, self.blocks, lives.usedefs.defmap, lives.deadmaps.combined)
+        self.block_entry_vars.update({each: found[offset] for offset, each in self.blocks.items()})
+    return self.block_entry_vars[block]
+
+
+# Liveness is worked out after each of nine passes, and read after none of them.
+_slow_processed = postproc.PostProcessor.run
+postproc.PostProcessor.run = _processed  # type: ignore[method-assign]
+ir.FunctionIR.get_block_entry_vars = _at_entry  # type: ignore[method-assign]
+
+
+_registries: list[Any] = []
+
+
+def _load(self: Any) -> None:
+    """Import numba's libraries once; afterwards only what was added to a registry is read."""
+    if self.__dict__.get("_loaded"):
+        for registry in _registries:
+            self.install_registry(registry)
+        return
+    install = self.install_registry
+
+    def noted(registry: Any) -> None:
+        _registries.append(registry)
+        install(registry)
+
+    self.install_registry = noted
+    try:
+        _slow_load(self)
+    finally:
+        del self.install_registry
+    self._loaded = True
+
+
+_slow_load = CPUContext.load_additional_registries
+CPUContext.load_additional_registries = _load  # type: ignore[method-assign]
+
+
+_SCALARS = (types.Integer, types.Boolean, types.Float)
+_OPERATORS = {value for value in vars(operator).values() if callable(value)}
+_slow_call_type = BaseFunction.get_call_type
+
+
+def _call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
+    """What an operator gives for numbers is looked up among dozens of templates; once for each kind of numbers is enough."""
+    if kws or self.typing_key not in _OPERATORS or not all(isinstance(given, _SCALARS) for given in args):
+        return _slow_call_type(self, context, args, kws)
+    known = self.__dict__.setdefault("_known", {})
+    key = (len(self.templates), *args)
+    if key not in known:
+        known[key] = _slow_call_type(self, context, args, kws)
+    return known[key]
+
+
+BaseFunction.get_call_type = _call_type  # type: ignore[method-assign]
+
+
+class _Silence:
+    """Stands for `numba.core.event`: every pass, lock and call of LLVM is told to nobody."""
+
+    @staticmethod
+    def install_timer(*_: Any, **__: Any) -> Any:
+        """Nothing to time."""
+        return nullcontext()
+
+    trigger_event = install_timer
+
+    @staticmethod
+    def start_event(*_: Any, **__: Any) -> None:
+        """Nobody listens."""
+
+    end_event = start_event
+
+
+for _told in (compiler_machinery, compiler_lock, dispatcher):
+    _told.ev = _Silence  # type: ignore[attr-defined]
+base.event = _Silence  # type: ignore[assignment]
+
+
+def _takes_location(function: Any) -> bool:
+    code = getattr(function, "__code__", None)
+    if code is None or hasattr(function, "__wrapped__"):
+        return bool(_slow_takes_location(function))
+    return "loc" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+# Asked for each call that is lowered, of the implementation's signature.
+_slow_takes_location = base._has_loc
+base._has_loc = _takes_location
+
+
+_sizes: dict[tuple[str, int], int] = {}
+
+
+def _size_of(self: Any, kind: Any) -> int:
+    key = (str(kind), id(self))
+    if key not in _sizes:
+        _sizes[key] = _slow_size_of(self, kind)
+    return _sizes[key]
+
+
+# Asked for each variable; LLVM reads a module of its own for each answer.
+_slow_size_of = base.BaseContext.get_abi_sizeof
+base.BaseContext.get_abi_sizeof = _size_of  # type: ignore[method-assign]
+
+
+_errors: Any = errors
+
+
+class _ErrorContext:
+    """numba's own, which says where in the program an error arose, without a generator for every instruction."""
+
+    __slots__ = ("args", "form", "kwargs")
+
+    def __init__(self, form: str, *args: Any, **kwargs: Any) -> None:
+        self.form, self.args, self.kwargs = form, args, kwargs
+        where = kwargs.get("loc")
+        if where is not None and not where.filename.startswith(_errors._numba_path):
+            _errors.loc_info.update(kwargs)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, errors.NumbaError):
+            error.add_context(_errors._format_msg(self.form, self.args, self.kwargs))
+
+
+_errors.new_error_context = _ErrorContext
+lowering.new_error_context = typeinfer.new_error_context = _ErrorContext  # type: ignore[attr-defined]
+
+
+def _element(context: Any, builder: Any, kind: Any, array: Any, index_kinds: Any, indices: Any) -> Any:
+    """Pointer to one element, from those fields of the array that it takes; a nested array's shape is known."""
+    model = context.data_model_manager[kind]
+    nested = isinstance(kind, types.NestedArray)
+    integer = context.get_value_type(types.intp)
+    shape: Any = [integer(size) for size in kind.shape] if nested else None
+    strides: Any = None
+
+    def size(axis: int) -> Any:
+        nonlocal shape
+        if shape is None:
+            shape = model.get(builder, array, "shape")
+        return shape[axis] if nested else builder.extract_value(shape, axis)
+
+    place = None
+    for axis, (index_kind, index) in enumerate(zip(index_kinds, indices, strict=True)):
+        if index_kind.signed:
+            index = context.cast(builder, index, index_kind, types.intp)
+            index = builder.select(cgutils.is_neg_int(builder, index), builder.add(index, size(axis)), index)
+        else:
+            index = context.cast(builder, index, index_kind, types.uintp)
+        if kind.layout == "C":
+            place = index if place is None else builder.add(builder.mul(place, size(axis)), index)
+        else:
+            strides = model.get(builder, array, "strides") if strides is None else strides
+            step = builder.mul(builder.extract_value(strides, axis), index)
+            place = step if place is None else builder.add(place, step)
+    data = model.get(builder, array, "data")
+    return builder.gep(data, [place]) if kind.layout == "C" else cgutils.pointer_add(builder, data, place)
+
+
+def _known_element(context: Any, kind: Any, index: Any) -> Any:
+    """Types of the indices when they denote one element of a plain array."""
+    found = getattr(index, "types", (index,))
+    plain = type(kind) in (types.Array, types.NestedArray) and kind.layout in ("C", "A") and not context.enable_boundscheck
+    return found if plain and len(found) == kind.ndim and all(isinstance(each, types.Integer) for each in found) else None
+
+
+@lower_builtin(operator.getitem, types.Array, types.Integer)
+@lower_builtin(operator.getitem, types.Array, types.BaseTuple)
+def _get_element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    kind, index_kind = signature.args
+    kinds = _known_element(context, kind, index_kind)
+    if kinds is None:
+        slow = arrayobj.getitem_array_tuple if isinstance(index_kind, types.BaseTuple) else arrayobj.getitem_arraynd_intp
+        return slow(context, builder, signature, arguments)
+    array, index = arguments
+    indices = cgutils.unpack_tuple(builder, index, len(kinds)) if isinstance(index_kind, types.BaseTuple) else (index,)
+    found = arrayobj.load_item(context, builder, kind, _element(context, builder, kind, array, kinds, indices))
+    return impl_ret_borrowed(context, builder, signature.return_type, found)
+
+
+@lower_builtin(operator.setitem, types.Array, types.Integer, types.Any)
+@lower_builtin(operator.setitem, types.Array, types.BaseTuple, types.Any)
+def _set_element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    kind, index_kind, value_kind = signature.args
+    kinds = _known_element(context, kind, index_kind)
+    if kinds is None:
+        return arrayobj.setitem_array(context, builder, signature, arguments)
+    array, index, value = arguments
+    indices = cgutils.unpack_tuple(builder, index, len(kinds)) if isinstance(index_kind, types.BaseTuple) else (index,)
+    place = _element(context, builder, kind, array, kinds, indices)
+    arrayobj.store_item(context, builder, kind, context.cast(builder, value, value_kind, kind.dtype), place)
+    return None
+
+
+_slow_field = arrayobj.record_getattr
+
+
+@lower_getattr_generic(types.Record)
+def _field(context: Any, builder: Any, kind: Any, value: Any, name: str) -> Any:
+    """A record's field; for one that is an array, a constant in which only the address is put."""
+    field = kind.typeof(name)
+    if not isinstance(field, types.NestedArray):
+        return _slow_field(context, builder, kind, value, name)
+    context.sentry_record_alignment(kind, name)
+    model = context.data_model_manager[field]
+    integer = context.get_value_type(types.intp)
+    known = {
+        "nitems": field.nitems,
+        "itemsize": field.size,
+        "shape": [integer(size) for size in field.shape],
+        "strides": [integer(step) for step in field.strides],
+    }
+    struct = context.get_value_type(field)
+    array = Constant(struct, [Constant(part, known.get(at)) for at, part in zip(model._fields, struct.elements, strict=True)])
+    data = cgutils.get_record_member(builder, value, kind.offset(name), context.get_data_type(field.dtype))
+    return impl_ret_borrowed(context, builder, kind, model.set(builder, array, data, "data"))

@@ -4,10 +4,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from numba.core.errors import TypingError
 
 from analysis import compiled
 from analysis.networks.case_table import parse_case
@@ -37,6 +39,27 @@ def total(values: np.ndarray) -> int:
     for k in range(len(values)):
         found += deep(values, k)
     return found
+
+
+PARTS = np.dtype([("x", "i1"), ("y", "f8")], align=True)
+RECORD = np.dtype([("n", "i4", (4,)), ("m", "i2", (2, 5)), ("parts", PARTS, (3,))], align=True)
+
+
+@compiled.outer(_nrt=False)
+def elements(s: Any, values: np.ndarray, table: np.ndarray, cube: np.ndarray) -> int:
+    found = 0
+    for k in range(4):
+        s.n[k] += values[-1 - k]
+        s.m[1, k - 2] += s.n[-1]
+        s.parts[k - 3].x = 3
+        s.parts[-1].y += s.m[-1, k]
+        table[k, -1] = s.n[k]
+        cube[k, 1, np.uint64(k)] += table[k, 0]
+        found += table[-2, 4] + cube[-1, -2, 3]
+    row = s.n[1:3]
+    row[0] += 100
+    table.T[0, 1] = values[2]
+    return found + row[-1]
 
 
 PROGRAM = """
@@ -70,6 +93,25 @@ def test_compiled_plain_and_called_from_python_are_the_same() -> None:
     for call in (total, total.plain):
         with pytest.raises(ValueError, match="negative"):
             call(np.array([1, -1]))
+
+
+def test_elements_of_arrays_and_records_are_those_of_numpy() -> None:
+    """Negative and unsigned indices, nested arrays, slices, arrays in another order: `analysis.compiled` lowers them itself."""
+    answers = []
+    for call, kind in ((elements, np.ndarray), (elements.plain, np.recarray)):
+        s, table, cube = np.zeros(1, RECORD), np.arange(20.0).reshape(4, 5), np.zeros((4, 3, 5))
+        found = call(s.view(kind)[0] if kind is np.recarray else s[0], np.arange(7), table, cube)
+        answers.append((found, s.tobytes(), table.tobytes(), cube.tobytes()))
+    assert answers[0] == answers[1] and answers[0][0] > 0
+
+
+def test_an_error_of_compilation_says_where_it_arose() -> None:
+    with pytest.raises(TypingError, match=r"(?s)No implementation.*test_compiled.py"):
+        compiled.outer(_adds_text)(1)
+
+
+def _adds_text(value: Any) -> Any:
+    return value + "text"
 
 
 def test_content_counts_what_is_called_and_its_constants(monkeypatch: pytest.MonkeyPatch) -> None:
