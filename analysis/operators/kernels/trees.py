@@ -48,6 +48,15 @@ def predict(forest: Forest, values: NDArray[np.int16]) -> Floats:
     return forest.constant + total / LEAF_SCALE
 
 
+def _levels(values: NDArray[np.int16]) -> NDArray[np.float32]:
+    """The features at 255 levels each at most, by quantiles: scikit-learn's own quantiles of weighted rows take ten times the fit."""
+    out = values.astype(np.float32)
+    for column in out.T:
+        levels = np.unique(np.quantile(column, np.linspace(0, 1, 255), method="nearest"))
+        column[:] = levels[np.searchsorted((levels[1:] + levels[:-1]) / 2, column)]
+    return out
+
+
 def fit(
     values: NDArray[np.int16], target: Floats, trees: int, leaves: int, rate: float, weight: Floats | None = None, minimum: int = 20
 ) -> Forest:
@@ -67,7 +76,7 @@ def fit(
         min_samples_leaf=minimum,
         early_stopping=False,
         random_state=0,
-    ).fit(values.astype(np.float32), target, sample_weight=weight)
+    ).fit(values.astype(np.float32) if weight is None else _levels(values), target, sample_weight=weight)
     features, numbers, rights, starts, at = [], [], [], [], 0
     for (tree,) in model._predictors:
         nodes = tree.nodes
