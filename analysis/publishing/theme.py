@@ -62,7 +62,7 @@ def legible(fig: Figure) -> None:
         if float(axis.get_tick_params().get("labelsize", SMALLEST_PT)) < SMALLEST_PT:  # ticks are made when the figure is drawn
             axis.set_tick_params(labelsize=SMALLEST_PT)
     for text in fig.findobj(Text):
-        if isinstance(text, Text) and text.get_fontsize() < SMALLEST_PT:
+        if isinstance(text, Text) and float(text.get_fontsize()) < SMALLEST_PT:
             text.set_fontsize(SMALLEST_PT)
 
 
