@@ -8,6 +8,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.text import Text
 
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999"]
@@ -59,7 +60,8 @@ def legible(fig: Figure) -> None:
         fig: a figure about to be written.
     """
     for axis in (axis for axes in fig.axes for axis in (axes.xaxis, axes.yaxis)):
-        if float(axis.get_tick_params().get("labelsize", SMALLEST_PT)) < SMALLEST_PT:  # ticks are made when the figure is drawn
+        size = FontProperties(size=axis.get_tick_params().get("labelsize", SMALLEST_PT)).get_size_in_points()  # it may be a word
+        if size < SMALLEST_PT:  # ticks are made when the figure is drawn
             axis.set_tick_params(labelsize=SMALLEST_PT)
     for text in fig.findobj(Text):
         if isinstance(text, Text) and float(text.get_fontsize()) < SMALLEST_PT:
