@@ -148,7 +148,7 @@ def parts(frame: pd.DataFrame, constants: Constants) -> Floats:
 DIFFICULTY = {"tpot": ("vendor", "sglang", "trtllm", "apart", "crowded", "clients", "mixture"), "ttft": ()}
 DIFFICULTY["ttft"] = (*DIFFICULTY["tpot"][:5], "many", "trtllm_long")
 LONG_S = (0.03, 1.0)
-"""Range of simulated times to the first token (s) over which TensorRT-LLM's become more certain."""
+"""Range of simulated times to the first token (s) over which TensorRT-LLM's, where settings are published, become more certain."""
 
 
 def difficulty_terms(frame: pd.DataFrame) -> pd.DataFrame:
@@ -166,7 +166,8 @@ def difficulty_terms(frame: pd.DataFrame) -> pd.DataFrame:
             "clients": np.log(frame["clients"].astype(float)),
             "mixture": (frame["experts"] == "moe").astype(float),
             "many": (frame["ranks"] > 1).astype(float),
-            "trtllm_long": np.log(frame["ttft_s"].astype(float).clip(*LONG_S)) * (frame["engine"] == "trtllm"),
+            "trtllm_long": np.log(frame["ttft_s"].astype(float).clip(*LONG_S))
+            * ((frame["engine"] == "trtllm") & (frame["origin"] != "vendor")),
         }
     )
 
