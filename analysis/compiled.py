@@ -19,6 +19,7 @@ from abc import ABCMeta
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cached_property
+from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -208,7 +209,7 @@ class _Cache(FunctionCache):  # type: ignore[misc]
         stamp = content(self._py_func)
         base = f"{self._impl.filename_base}.{stamp[:20]}"
         self._cache_file = IndexDataCacheFile(cache_path=self._cache_path, filename_base=base, source_stamp=stamp)
-        found = super().load_overload(sig, target_context)
+        found = self._found(sig, target_context)
         if found is None:
             try:
                 self._impl.locator.ensure_cache_path()
@@ -216,12 +217,20 @@ class _Cache(FunctionCache):  # type: ignore[misc]
             except OSError:  # a folder that cannot be written: compiled without a cache
                 return None
             fcntl.flock(self.lock, fcntl.LOCK_EX)
-            found = super().load_overload(sig, target_context)
+            found = self._found(sig, target_context)
             self.began = time.monotonic()
             if found is None and sys.stderr.isatty():
                 name = f"{self._py_func.__module__}.{self._py_func.__name__}"
                 print(f"compiling {name}, once after an installation; the largest take most of a minute ...", file=sys.stderr)
         return found
+
+    def _found(self, sig: Any, target_context: Any) -> Any:
+        """What the files hold; they go where the module of an argument's type has moved since they were written."""
+        try:
+            return super().load_overload(sig, target_context)
+        except (ImportError, AttributeError):
+            Path(self._cache_file._index_path).unlink(missing_ok=True)
+            return None
 
     def release(self) -> None:
         """Let others look again."""
