@@ -116,8 +116,7 @@ def _run(arguments: list[str]) -> int:
     if name not in names:
         print(f"error: no command {name!r}; there are: {', '.join(names)}", file=sys.stderr)
         return 2
-    from analysis.datasets import DatasetMissing
-    from analysis.errors import InputError
+    from analysis.errors import DatasetMissing, InputError
 
     try:
         if rest[:1] == ["--example"] and len(rest) <= 2:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from analysis.errors import DatasetMissing
 from analysis.paths import DATASETS
 from analysis.tables import read_csv
 
@@ -19,10 +20,6 @@ NOT_FETCHED = {
     "help/ofa_latency_ms": "`make data` does not bring it: no file of data/sources/files.csv holds it. "
     "Set ANALYSIS_DATASETS to a folder with your own help/ofa_latency_ms.csv (columns ks, e, d, r, and a latency in ms by device)"
 }
-
-
-class DatasetMissing(FileNotFoundError):
-    """The dataset is not on this machine; the message says how to get it."""
 
 
 def folders() -> list[Path]:

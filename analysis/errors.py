@@ -48,3 +48,7 @@ def together(errors: Sequence[InputError]) -> InputError:
     if len(errors) > MOST_TOLD:
         more[MOST_TOLD - 1 :] = [f"and {len(errors) - MOST_TOLD} more"]
     return InputError("; ".join([first.message, *more]), path=first.path, line=first.line, key=first.key)
+
+
+class DatasetMissing(FileNotFoundError):
+    """The dataset is not on this machine; the message says how to get it."""

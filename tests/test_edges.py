@@ -9,7 +9,7 @@ from conftest import run_analysis
 
 from analysis import datasets
 from analysis.configs import Strict, read_yaml
-from analysis.errors import InputError
+from analysis.errors import DatasetMissing, InputError
 from analysis.tables import read_csv, write_atomic
 
 
@@ -88,7 +88,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_missing_dataset_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANALYSIS_DATASETS", str(tmp_path))
     assert not datasets.available("neusight/nothing")
-    with pytest.raises(datasets.DatasetMissing, match="make data"):
+    with pytest.raises(DatasetMissing, match="make data"):
         datasets.load("neusight/nothing")
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "t.csv").write_text("x\n1\n")

@@ -24,7 +24,7 @@ from analysis import tables
 from analysis.accelerators.systolic.files import read_design, read_topology
 from analysis.accelerators.timeloop.yaml_tree import split_name
 from analysis.composition.service.request_answers import read_meta
-from analysis.errors import InputError
+from analysis.errors import DatasetMissing, InputError
 from analysis.hardware.quantity import Quantity
 from analysis.measuring.folder import read_facts
 from analysis.networks.case_table import answer_cases
@@ -308,11 +308,10 @@ def test_a_download_stops_at_the_announced_size(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_dataset_that_make_data_cannot_bring_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from analysis import datasets
     from analysis.operators.networks import few_shot_spaces
 
     monkeypatch.setenv("ANALYSIS_DATASETS", str(tmp_path))
-    with pytest.raises(datasets.DatasetMissing, match="`make data` does not bring it"):
+    with pytest.raises(DatasetMissing, match="`make data` does not bring it"):
         few_shot_spaces.load("ofa")
 
 

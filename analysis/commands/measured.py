@@ -30,7 +30,7 @@ def package(folder: Annotated[Path, typer.Argument(help="folder to write: a CSV 
     import json
 
     from analysis.composition.suite import rows as suite
-    from analysis.datasets import DatasetMissing
+    from analysis.errors import DatasetMissing
     from analysis.tables import write_atomic, write_csv
 
     tables = {}

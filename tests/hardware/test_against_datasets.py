@@ -5,6 +5,7 @@ import json
 import pytest
 
 from analysis import datasets
+from analysis.errors import DatasetMissing
 from analysis.hardware import devices
 
 NEUSIGHT = "neusight/devices"
@@ -48,7 +49,7 @@ def test_pipeweave_hardware(name: str) -> None:
     """Memory that the driver reports, bandwidth, SM count, L2 and tensor-core rate of each JSON file (0.9 percent: the L20's odd 516)."""
     try:
         path = datasets.find(f"pipeweave/hardware/{name}.json")
-    except datasets.DatasetMissing:
+    except DatasetMissing:
         pytest.skip(ABSENT)
     theirs, device = json.loads(path.read_text()), devices.load(PIPEWEAVE[name])
     assert device.sms and device.l2 and device.clock

@@ -353,7 +353,8 @@ def test_timings_in_the_evidence_are_those_of_the_trials() -> None:
 
 
 def test_neusights_evidence_follows_from_its_stored_predictions() -> None:
-    from analysis.datasets import DatasetMissing, find
+    from analysis.datasets import find
+    from analysis.errors import DatasetMissing
 
     try:
         runs = pd.read_csv(find("neusight/model_e2e_recomputed"))

@@ -9,8 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.composition.suite.rows import PARTS, rows
-from analysis.datasets import DatasetMissing
-from analysis.errors import InputError
+from analysis.errors import DatasetMissing, InputError
 from analysis.paths import DATA
 from analysis.statistics import cluster_bootstrap
 from analysis.tables import numeric, read_csv

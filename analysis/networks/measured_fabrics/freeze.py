@@ -77,7 +77,7 @@ def astra_comparison() -> pd.DataFrame:
     Returns:
         size_bytes (bytes), measured_us, astra_us, ours_us (us), astra_error, ours_error (1, signed).
     Raises:
-        analysis.datasets.DatasetMissing: the PipeWeave tables are not on this machine.
+        DatasetMissing: the PipeWeave tables are not on this machine.
     """
     recorded = read_csv(DATA / "recorded" / "astra-sim" / "astra_hgx8_vs_nccl_h200.csv", required=["size_bytes", "astra_us", "nccl_us"])
     binned = measured_tables.half_octaves(measured_tables.measured())

@@ -44,7 +44,7 @@ def pipeweave_table() -> pd.DataFrame:
     """PipeWeave's tables: median of three repetitions.
 
     Raises:
-        analysis.datasets.DatasetMissing: the dataset is not on this machine.
+        DatasetMissing: the dataset is not on this machine.
     """
     parts = []
     for name, machine in PIPEWEAVE.items():
@@ -67,7 +67,7 @@ def measured() -> pd.DataFrame:
     """Both tables together; rows whose first call is a warm-up (32 GPUs below 256 KiB, milliseconds) are left out.
 
     Raises:
-        analysis.datasets.DatasetMissing: the dataset is not on this machine.
+        DatasetMissing: the dataset is not on this machine.
     """
     rows = pd.concat([pipeweave_table(), published_table()], ignore_index=True)
     warm_up = (rows["machine"] == "B200-EFA") & (rows["size_bytes"] < 2**18)
