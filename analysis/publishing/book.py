@@ -13,9 +13,8 @@ from pathlib import Path
 import yaml
 
 from analysis.paths import BOOK, BUILD, RESULTS, ROOT
-from analysis.publishing import package, plan
+from analysis.publishing import plan
 from analysis.publishing.build import cores
-from analysis.tables import write_atomic
 
 
 class PagesFailed(RuntimeError):
@@ -60,7 +59,7 @@ def fingerprint(names: list[str], explored: list[Path]) -> str:
         *sorted((ROOT / "bib").glob("*.bib")),
         *sorted((ROOT / "analysis" / "publishing").glob("*.py")),
         ROOT / "analysis" / "publishing" / "page.js",
-        package.GLOSSARY,
+        plan.GLOSSARY,
         *sorted((ROOT / "analysis" / "explorers").rglob("*.py")),
         *explored,
     ]
@@ -89,6 +88,7 @@ def build(builder: str = "html", force: bool = False) -> bool:
         if all(path.exists() for path in explored) and before["inputs"] == fingerprint(names, explored):
             return False
     from analysis.explorers.bundle import sources
+    from analysis.tables import write_atomic  # pandas: not for a book that is up to date
 
     began = time.monotonic()
     explored = sources()
@@ -124,6 +124,8 @@ def _contents(builder: str) -> Path:
         return whole
     contents = yaml.safe_load(whole.read_text(encoding="utf-8"))
     contents["parts"] = [part for part in contents["parts"] if part["caption"] != "Notebooks"]
+    from analysis.tables import write_atomic
+
     return write_atomic(BUILD / "print_toc.yml", yaml.safe_dump(contents, sort_keys=False).encode("utf-8"))
 
 

@@ -17,7 +17,6 @@ from analysis.errors import InputError
 from analysis.paths import BUILD, NOTEBOOKS, ROOT
 from analysis.publishing import plan
 from analysis.publishing.warm import Workers
-from analysis.tables import write_atomic
 
 COSTS = NOTEBOOKS / "costs.csv"
 
@@ -132,6 +131,8 @@ def finish(job: Job, tier: str) -> dict[str, Any]:
     Raises:
         BuildFailed: the notebook failed; its results of before stay.
     """
+    from analysis.tables import write_atomic  # pandas: not for a book that is up to date
+
     name = job.notebook.name
     page = job.files / f"{name}.ipynb"
     try:
@@ -246,6 +247,8 @@ def run(tier: str, only: list[str] | None = None, jobs: int | None = None) -> li
 
 def record_costs(tier: str) -> None:
     """Write what the notebooks cost here to `notebooks/costs.csv`, the estimate for machines that have not built yet."""
+    from analysis.tables import write_atomic  # pandas: not for a book that is up to date
+
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     if COSTS.exists():
         with COSTS.open(encoding="utf-8") as stream:

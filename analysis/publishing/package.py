@@ -16,10 +16,10 @@ from pydantic import Field, RootModel
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
 from analysis.paths import DATA, RESULTS
+from analysis.publishing import plan
 from analysis.tables import write_atomic
 
 PACKAGE = DATA / "datapackage.json"
-GLOSSARY = DATA / "columns.yaml"
 SKIPPED = ("results", "datasets")
 
 
@@ -108,7 +108,7 @@ def inputs() -> list[dict[str, Any]]:
 @cache
 def glossary() -> dict[str, str]:
     """Description of a column by its name, for the tables that the notebooks write."""
-    return read_yaml(GLOSSARY, Glossary).root
+    return read_yaml(plan.GLOSSARY, Glossary).root
 
 
 def manifest(path: Path) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from analysis.errors import InputError
 from analysis.paths import BUILD, DATA, NOTEBOOKS, RESULTS, ROOT
 from analysis.publishing.trace import listing
 
+GLOSSARY = DATA / "columns.yaml"
 READS = re.compile(r"""run\.read\(\s*["']([a-z0-9_]+)["']""")
 CLAIM_TABLES = re.compile(r"""\btable:\s*["']?([a-z0-9_]+)/""")
 
