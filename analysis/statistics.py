@@ -38,6 +38,9 @@ def _pair(truth: ArrayLike, predicted: ArrayLike, least: int = 1) -> tuple[Float
 def absolute_percentage_errors(truth: ArrayLike, predicted: ArrayLike) -> Floats:
     """Absolute percentage error of each value: 100 |y - y_hat| / |y|.
 
+    Args:
+        truth: measured values, shape (n,), none zero.
+        predicted: predictions, same shape and unit.
     Raises:
         ValueError: different lengths, no values, or a true value of zero.
     """
@@ -50,6 +53,8 @@ def absolute_percentage_errors(truth: ArrayLike, predicted: ArrayLike) -> Floats
 def mape(truth: ArrayLike, predicted: ArrayLike) -> float:
     """Mean absolute percentage error, in percent: (100/n) sum |(y - y_hat)/y|.
 
+    Args:
+        truth, predicted: shape (n,), same unit; no true value zero.
     Source: earlier survey draft, equation 4.
     """
     return float(absolute_percentage_errors(truth, predicted).mean())
@@ -130,7 +135,11 @@ def coefficient_of_variation(values: ArrayLike) -> float:
 
 
 def average_ranks(values: ArrayLike) -> Floats:
-    """Ranks from 1 (smallest) to n; equal values share the mean of their ranks."""
+    """Ranks from 1 (smallest) to n; equal values share the mean of their ranks.
+
+    Args:
+        values: shape (n,).
+    """
     x = np.asarray(values, dtype=float).ravel()
     _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
@@ -187,6 +196,9 @@ def top_k(truth: ArrayLike, predicted: ArrayLike, k: int) -> float:
 
     Items tied with the k-th true value all count as right. Where the prediction ties across the k-th place the
     share is the mean over all ways to break that tie. k = 1 is the best-configuration match.
+
+    Args:
+        truth, predicted: shape (n,), lower is better.
     """
     y, y_hat = _pair(truth, predicted)
     if not 1 <= k <= y.size:

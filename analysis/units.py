@@ -60,6 +60,7 @@ def parse(text: str, dimension: str) -> float:
     """Reads a number with its unit: value = number x prefix x base.
 
     Args:
+        text: such as ``"312 TFLOP/s"``; the space is optional.
         dimension: the expected one of `DIMENSIONS`, or ``"1"`` for a plain number.
     """
     match = _NUMBER.match(text) if len(text) <= LONGEST else None  # the expression takes the square of its length

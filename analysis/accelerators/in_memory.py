@@ -66,6 +66,8 @@ def product(macro: Macro, m: int, n: int, k: int, input_bits: int = 1, weight_bi
     converted once a slice, however few of its rows hold a weight.
 
     Args:
+        m: vectors (count). n, k: columns and rows of the matrix (count).
+        input_bits, weight_bits: widths (bits).
         datapath: whether what lies behind the converters counts.
 
     Raises:

@@ -90,6 +90,8 @@ def distinct(graph: Graph) -> dict[MeasuredOperator, int]:
 def noise(measurements: pd.DataFrame) -> dict[str, Any]:
     """How noisy the measurements were.
 
+    Args:
+        measurements: with `spread`, `control_arithmetic_s`, `control_copy_s`; at least one row.
     Returns:
         Median and 95th percentile of the rows' relative spread, and for each control kernel its median time and its drift: (95th - 5th
         percentile) / median over the whole campaign.

@@ -61,5 +61,9 @@ def read(folder: Path) -> Measured:
 
 
 def quiet(measurements: pd.DataFrame, widest: float = WIDEST_SPREAD) -> pd.DataFrame:
-    """The rows whose spread does not exceed a limit."""
+    """The rows whose spread does not exceed a limit.
+
+    Args:
+        measurements: with `spread`; widest: limit (1).
+    """
     return measurements[measurements["spread"] <= widest].reset_index(drop=True)

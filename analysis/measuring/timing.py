@@ -19,6 +19,8 @@ class Timing:
     """Statistics of repeated samples; each sample is the mean of `calls` calls in a row.
 
     Args:
+        median_s, p10_s, p90_s, minimum_s: of the samples (s).
+        samples: how many (count); calls: calls in each (count).
         mad_s: median absolute deviation from the median (s), not scaled to a standard deviation.
     """
 
@@ -41,7 +43,11 @@ class Timing:
 
 
 def summarise(samples_s: Sequence[float], calls: int = 1) -> Timing:
-    """Median, median absolute deviation and percentiles (linear interpolation) of samples."""
+    """Median, median absolute deviation and percentiles (linear interpolation) of samples.
+
+    Args:
+        samples_s: seconds a call, one or more, above zero.
+    """
     values = np.asarray(samples_s, float)
     if values.size == 0 or not np.all(values > 0):
         raise ValueError("expected at least one sample, all above zero")

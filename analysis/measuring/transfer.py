@@ -79,6 +79,8 @@ METHODS: dict[str, Callable[[Floats, Floats, Indices, Floats], Floats]] = {
 def evaluate(table: pd.DataFrame, kinds: pd.Series, samples: int, seeds: int, seed: int = 0) -> pd.DataFrame:
     """Error on the operators that were not sampled, for each target device, method and draw.
 
+    Args:
+        samples: operators measured on the target (count); seeds: draws (count); seed: of the first.
     Returns:
         target, method, draw, mape (1), spearman (1), worst (largest error, 1), operators (count).
     """

@@ -38,6 +38,8 @@ def learn(x: Array, seconds: Array, test: NDArray[np.bool_], strategy: str, size
     (standard deviation of the logarithm); `distance` those farthest from all measured in standardised features; `chance` any.
 
     Args:
+        seconds: measured times (s).
+        sizes: numbers of measurements at which the error is taken, ascending (count).
         strategy: chance, doubt or distance.
 
     Returns:
@@ -74,7 +76,11 @@ def learn(x: Array, seconds: Array, test: NDArray[np.bool_], strategy: str, size
 
 
 def halving(curve: pd.DataFrame, start: int) -> float:
-    """Measurements at which the error is half of the one at `start`, interpolated in logarithms of sizes; infinite where it never is."""
+    """Measurements at which the error is half of the one at `start`, interpolated in logarithms of sizes; infinite where it never is.
+
+    Args:
+        start: a size of the curve (count).
+    """
     error = curve.set_index("measured")["median_error"]
     goal = float(error.loc[start]) / 2
     sizes, errors = error.index.to_numpy(float), error.to_numpy(float)

@@ -27,6 +27,8 @@ def kernel_latency_as_printed(waves: Waves) -> float:
 
     It has tiles of one wave, which run side by side, wait for each other, and waves, which follow each other, overlap.
 
+    Args:
+        waves: tile times (s), one list a wave.
     Source: earlier survey draft, equation 8.
     """
     return max(sum(wave) for wave in _checked(waves))

@@ -36,7 +36,13 @@ class Trees:
     base: float
 
     def predict(self, features: Floats) -> Floats:
-        """Evaluate: base + sum over trees of the value of the leaf that a case falls into."""
+        """Evaluate: base + sum over trees of the value of the leaf that a case falls into.
+
+        Args:
+            features: shape (n, d).
+        Returns:
+            shape (n,).
+        """
         return _evaluate(
             np.ascontiguousarray(features, dtype=np.float64),
             self.first,

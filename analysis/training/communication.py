@@ -48,6 +48,9 @@ def group(system: System, gpus: int, stride: int, network_efficiency: float) -> 
 
     Between nodes a ring crosses each node's border once, so its members in a node share that node's adapters:
     min(inner bandwidth, members in a node x adapter x efficiency).
+
+    Args:
+        system: the machine; gpus, stride: counts; network_efficiency: share of the adapter's bandwidth (1).
     """
     inner = system.levels[0]
     if gpus * stride <= inner.size:

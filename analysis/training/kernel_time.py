@@ -84,7 +84,11 @@ class KernelTime:
 
 
 def wave_share(gemm: Gemm, sms: int, tile_m: int = 128, tile_n: int = 256) -> float:
-    """Share of the tile slots that do useful work: tiles / (sms x ceil(tiles / sms)), times the filled part of the edge tiles."""
+    """Share of the tile slots that do useful work: tiles / (sms x ceil(tiles / sms)), times the filled part of the edge tiles.
+
+    Args:
+        gemm: the product; sms: streaming multiprocessors (count); tile_m, tile_n: output tile (elements).
+    """
     tiles_m, tiles_n = ceil(gemm.m / tile_m), ceil(gemm.n / tile_n)
     tiles = tiles_m * tiles_n * gemm.batch
     edge = gemm.m / (tiles_m * tile_m) * gemm.n / (tiles_n * tile_n)

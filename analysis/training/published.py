@@ -64,6 +64,7 @@ def interleave_of(layers_a_stage: int, pipeline: int, rule: str) -> int:
     """Chunks a stage for runs whose interleave the source does not print.
 
     Args:
+        layers_a_stage: layers of one stage (count); pipeline: stages (count).
         rule: `one`; `two` (two, where it divides); `most` (one layer a chunk).
     """
     if pipeline == 1 or rule == "one":

@@ -30,6 +30,8 @@ def task_order(stage: int, stages: int, microbatches: int, interleave: int) -> l
     1F1B (interleave 1): stages - 1 - stage forwards, then one forward and one backward in turn, then the remaining backwards.
     Interleaved: 2 (stages - 1 - stage) + (interleave - 1) stages forwards first; microbatches go through the chunks in groups of `stages`.
 
+    Args:
+        stage, stages, microbatches, interleave: counts.
     Raises:
         InputError: interleaved with microbatches that the stages do not divide.
 
@@ -62,6 +64,7 @@ def simulate(forward_s: list[float], backward_s: list[float], microbatches: int,
     """Start and end of every pass, each as early as its stage and its inputs allow.
 
     Args:
+        microbatches, interleave: counts; send_s: time on the way between stages (s).
         forward_s, backward_s: one microbatch through each stage, all its chunks together (s).
     Returns:
         tasks ordered by start, then stage.

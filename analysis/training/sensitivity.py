@@ -31,6 +31,8 @@ def tornado(training: Training, spread: float = FIT_SPREAD) -> pd.DataFrame:
     Data-sheet numbers move between the lowest and highest value that a source states (`data/hardware`), fitted efficiencies by `spread`
     either way, link bandwidths by their stated range or, where sources agree, by `spread`.
 
+    Args:
+        training: the run; spread: relative (1).
     Returns:
         what, why (sources or fit), low, high: the number relative to its value (1); low_s, high_s, base_s: step (s);
         swing_s = |high_s - low_s|, largest first.
@@ -84,6 +86,8 @@ def elasticities(training: Training, step: float = 1e-3) -> pd.DataFrame:
     elasticity = d ln T / d ln x, by central differences of relative width `step`. A time is homogeneous of degree one in all times:
     the launch time's elasticity less those of the rates comes to one, but for what is not varied, the latency of messages.
 
+    Args:
+        training: the run; step: relative width of the difference (1).
     Returns:
         what; elasticity (1); doubled: step time with twice the parameter (half the launch time) over today's (1); base_s (s);
         most valuable first.

@@ -167,6 +167,9 @@ class Transformer(Strict):
 
         For GPT this is 72 B s l h^2 (1 + s / 6h + V / 12 l h), the count with which Megatron states its figures.
 
+        Args:
+            sequences: sequences in the global batch (count).
+            sequence_length: tokens in each (count).
         Source: Korthikanti et al. 2022, appendix A; Narayanan et al. 2021, equation 3 (with a fourth pass for recomputation).
         """
         return 3.0 * sequences * sequence_length * self.forward_flop_per_token(sequence_length)

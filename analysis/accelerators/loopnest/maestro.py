@@ -116,6 +116,8 @@ def systolic_loops(layer_bounds: Mapping[str, int], rows: int, columns: int, dat
     """The loop nest of a systolic array on a product (rows on P, columns on M, sum on C), folds outermost.
 
     Args:
+        layer_bounds: trip counts of M, P and C (count).
+        rows, columns: the array (count).
         dataflow: os, ws or is.
 
     Raises:

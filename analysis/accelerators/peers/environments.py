@@ -69,6 +69,7 @@ def run(command: list[str], peer: str, step: str, folder: Path, timeout_s: float
     """Run one command in a folder and keep what matters of it.
 
     Args:
+        timeout_s: limit (s).
         output: file for all that it writes to its standard output.
     """
     start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -92,6 +92,7 @@ def write_case(folder: Path, rows: int, columns: int, dataflow: str, layer: tupl
     """The files of one run: design.cfg, layers.csv, layout.csv.
 
     Args:
+        rows, columns: the array (count).
         layer: three or seven numbers, see `CASES`.
     """
     folder.mkdir(parents=True, exist_ok=True)

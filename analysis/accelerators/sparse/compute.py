@@ -69,7 +69,13 @@ class SparseCost:
 
 
 def expected_maximum(trials: int, probability: float, draws: int) -> float:
-    """Mean of the largest of `draws` independent binomial counts: sum over t of 1 - F(t)^draws."""
+    """Mean of the largest of `draws` independent binomial counts: sum over t of 1 - F(t)^draws.
+
+    Args:
+        trials: of each count (count).
+        probability: of each trial (1).
+        draws: counts compared (count).
+    """
     t = np.arange(trials)
     return float((1 - stats.binom.cdf(t, trials, probability) ** draws).sum())
 

@@ -97,7 +97,12 @@ def dataflow_codes(dataflow: ArrayLike) -> NDArray[np.int8]:
 
 
 def spatial_dimensions(m: ArrayLike, n: ArrayLike, k: ArrayLike, dataflow: ArrayLike) -> tuple[Counts, Counts, Counts]:
-    """Rows S_r, columns S_c and time T of a product under a dataflow."""
+    """Rows S_r, columns S_c and time T of a product under a dataflow.
+
+    Args:
+        m, n, k: rows of the input, columns of the weights, and the common dimension (count).
+        dataflow: os, ws, is or their codes.
+    """
     code = dataflow_codes(dataflow)
     m, n, k = (np.asarray(x, np.int64) for x in (m, n, k))
     if code.ndim == 0:

@@ -40,6 +40,9 @@ def as_loop_nest(m: int, n: int, k: int, rows: int, columns: int, dataflow: str)
     cycles = folds x T; missing = folds x (R + C - 2) for os, folds x (2 R + C - 2) for ws and is. The two dimensions in space are
     rounded up to whole folds, since a loop nest has whole factors.
 
+    Args:
+        m, n, k: dimensions of the product (count).
+        rows, columns: the array (count).
     Raises:
         ValueError: an unknown dataflow.
     """

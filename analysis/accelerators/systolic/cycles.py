@@ -45,7 +45,12 @@ class _Fold:
 
 
 def run(a: Matrix, b: Matrix, rows: int, columns: int, dataflow: str) -> SystolicRun:
-    """Push A (M x K) and B (K x N) through a rows x columns array, fold by fold, and count what happens."""
+    """Push A (M x K) and B (K x N) through a rows x columns array, fold by fold, and count what happens.
+
+    Args:
+        a, b: integer operands, shapes (M, K) and (K, N).
+        rows, columns: the array (count).
+    """
     if a.shape[1] != b.shape[0]:
         raise ValueError(f"operands do not meet: {a.shape} and {b.shape}")
     if dataflow == "os":

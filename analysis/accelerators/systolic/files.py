@@ -21,6 +21,7 @@ class ScaleSimDesign:
     """A design as SCALE-Sim 3 describes it.
 
     Args:
+        rows, columns: the array (count).
         ifmap_kib, filter_kib, ofmap_kib: SRAMs (KiB).
         dataflow: os, ws or is.
         mode: CALC (as much bandwidth as needed) or USER.

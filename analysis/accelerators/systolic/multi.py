@@ -80,6 +80,10 @@ def pipelined_cycles(m: int, n: int, k: int, rows: int, columns: int) -> int:
 
     R_0 + sum over folds of max(M, rows of the next fold) + R_last + C_last - 2: waves of consecutive folds follow each other
     without a gap, so that skew is paid once. Never more than the sum of separate folds.
+
+    Args:
+        m, n, k: dimensions of the product (count).
+        rows, columns: the array (count).
     """
     row_folds, column_folds = -(-k // rows), -(-n // columns)
     last = k - (row_folds - 1) * rows
@@ -95,6 +99,9 @@ def on_chip(chip: Chip, m: int, n: int, k: int) -> ChipTime:
     """Time of a product split over the arrays of a chip, by the best cut of M and N into equal parts.
 
     latency = max(cycles / clock, bytes / memory bandwidth), each operand moved once.
+
+    Args:
+        m, n, k: dimensions of the product (count).
     """
     best: tuple[int, tuple[int, int]] | None = None
     for parts in range(1, chip.arrays + 1):

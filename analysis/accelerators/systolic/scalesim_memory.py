@@ -25,6 +25,7 @@ class ScaleSimMemory:
     """What the tool prints of one layer's memory.
 
     Args:
+        stall_cycles: stalls (cycles).
         compute_cycles: index of the last demand row plus the stalls (cycles).
         ifmap_dram_reads, filter_dram_reads: words asked of DRAM, padding included (words).
         ofmap_dram_writes: words drained (words).
@@ -218,6 +219,8 @@ def scale_sim_memory(
     In every demand row the array waits for the slowest of the three buffers: stalls = sum of max(input, weight, output delay).
 
     Args:
+        m, n, k: dimensions of the product (count).
+        rows, columns: the array (count).
         sram_bytes: of each operand; words are bytes (bytes).
         bandwidth: of each operand (words/cycle).
         version: 3.0.0 or 2.0.2.
@@ -243,6 +246,8 @@ def scale_sim_drained(m: int, n: int, k: int, rows: int, columns: int, dataflow:
     """DRAM writes of a product in SCALE-Sim's CALC mode: the output buffer alone, one array row of words a cycle, never waiting (words).
 
     Args:
+        m, n, k: dimensions of the product (count).
+        rows, columns: the array (count).
         sram_bytes: of the outputs; words are bytes (bytes).
     Raises:
         ValueError: an unknown dataflow.

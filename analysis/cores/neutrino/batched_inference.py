@@ -111,6 +111,7 @@ def run_network(parameters: dict[str, Floats], windows: Floats, layers: list[Fus
     """The whole network: projection, layers, heads (as `lstm.encode` and `lstm.heads`).
 
     Args:
+        parameters: by name.
         windows: shape (length, batch, inputs), scaled.
     Returns:
         short (length, batch), long (length, batch), logits (length, batch, 2).

@@ -66,7 +66,11 @@ def _run(
 
 
 def simulate(program: tuple[Instruction, ...], machine: NeutrinoMachine) -> Cycles:
-    """Run a program to its end."""
+    """Run a program to its end.
+
+    Args:
+        program: in order, one or more time steps. machine: port and slots.
+    """
     cycles = np.array([i.vector_cycles for i in program], np.int64)
     slot = np.array([i.slot for i in program], np.int64)
     stage = np.array([i.operation == STAGE for i in program])

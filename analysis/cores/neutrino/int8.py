@@ -137,6 +137,7 @@ def quantise(parameters: Mapping[str, ArrayLike], calibration: Floats, bits: Bit
     projection likewise; of a lane of a gate, the larger of its two rows' largest weight x step of their input.
 
     Args:
+        parameters: fp32 arrays by name, as `analysis.cores.learning.lstm` has them.
         calibration: scaled features of windows, shape (n, length, inputs).
     """
     bits = bits or Bits()

@@ -58,6 +58,8 @@ def configuration_for(overhead: float, instructions_per_second: float, inference
 
     sample_every = ceil(inference_s / overhead * instructions_per_second / epoch_instructions)
 
+    Args:
+        overhead: 0 to 1.
     Source: NeuroScalar, section 4.2 (25 ms, 0.1 %, 3,000 MIPS: one epoch in 0.75 million).
     """
     if not 0 < overhead <= 1:

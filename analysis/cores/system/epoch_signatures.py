@@ -65,6 +65,8 @@ def epoch_signatures(epochs: Iterable[Trace]) -> list[EpochSignature]:
 def coverage(signatures: Sequence[str], sampled: Sequence[int]) -> Coverage:
     """Coverage of a workload by some of its epochs.
 
+    Args:
+        sampled: numbers of the epochs in the sample, at least one.
     Source: I. J. Good, Biometrika 40 (1953), for the estimate.
     """
     counts = Counter(signatures[number] for number in sampled)

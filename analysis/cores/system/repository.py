@@ -145,6 +145,7 @@ def fetch(repository: Path, name: str, public_key: Ed25519PublicKey, store: Path
     """Take a model from the repository: the signature, then the version, then the hash; only then are the arrays parsed.
 
     Args:
+        version: None for the newest published.
         store: the reader's own folder, which remembers the versions accepted.
 
     Raises:

@@ -17,6 +17,7 @@ def values(shape: tuple[int, ...], index: int = 0) -> np.ndarray:
     """An fp32 array of a shape: normal values of deviation 0.1, repeated from a fixed pool.
 
     Args:
+        shape: of the array.
         index: which operand; shifts the pool so that no two operands are equal.
     """
     return np.resize(np.roll(_pool(), -8191 * index), math.prod(shape)).reshape(shape)

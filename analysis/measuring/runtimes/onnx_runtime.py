@@ -120,7 +120,12 @@ def input_shape(operator: MeasuredOperator, shape: tuple[int, ...]) -> tuple[int
 
 
 def model_bytes(graph: Graph, inputs: dict[str, tuple[int, ...]]) -> bytes:
-    """A graph as a serialised ONNX model."""
+    """A graph as a serialised ONNX model.
+
+    Args:
+        graph: its nodes in order.
+        inputs: name and ONNX shape of each activation that comes from outside.
+    """
     model = _Model()
     for node in graph.nodes:
         model.add(node)

@@ -114,6 +114,9 @@ def model(form: str, blind: bool = True) -> Callable[[pd.DataFrame, pd.DataFrame
 def interpolation(train: pd.DataFrame, test: pd.DataFrame) -> Floats:
     """Baseline: log-log interpolation in size, of the same machine's nearest GPU count, else of the mean log time of the other machines
     with the nearest GPU count.
+
+    Returns:
+        (rows of test,) times (s).
     """
     result = np.empty(len(test))
     for (machine, gpus), part in test.groupby(["machine", "gpus"]):
@@ -149,6 +152,7 @@ def leave_one_out(
     """Errors on what was left out, for every measured row.
 
     Args:
+        predictors: name -> (train, test) -> times (s).
         raw: as of `measured_tables.measured`; binned: `half_octaves` of it, which is what is fitted.
     Returns:
         one row for each measured row, scheme and predictor: scheme, left_out, machine, gpus, size_bytes, model, absolute_error (1).

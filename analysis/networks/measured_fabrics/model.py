@@ -159,6 +159,7 @@ def link_of(name: str, gpus: int, left_out: frozenset[str] = frozenset()) -> Lin
     """The bounding link and the algorithm of a group on a known machine.
 
     Args:
+        gpus: size of the group (count).
         left_out: series (`H100 x2`) whose measured times may not have told what is known of the machine.
     Raises:
         InputError: unknown machine, or a group it cannot hold.

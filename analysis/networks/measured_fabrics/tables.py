@@ -23,7 +23,11 @@ COLUMNS = ["machine", "origin", "gpus", "size_bytes", "time_s"]
 
 
 def published_table() -> pd.DataFrame:
-    """The quoted bandwidth tables (ml-engineering), busbw turned into time: 2 (n - 1) / n s / busbw."""
+    """The quoted bandwidth tables (ml-engineering), busbw turned into time: 2 (n - 1) / n s / busbw.
+
+    Returns:
+        columns `COLUMNS`: machine, origin, gpus (count), size_bytes (bytes), time_s (s).
+    """
     path = DATA / "published" / "distributed_training.csv"
     rows = read_csv(path, required=["source", "system", "gpus", "model", "metric", "value"])
     rows = rows[rows["system"].isin(list(PUBLISHED)) & rows["model"].str.fullmatch(r"all-reduce \d+ B") & (rows["metric"] == "busbw")]

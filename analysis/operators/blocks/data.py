@@ -138,6 +138,8 @@ def traits(name: str) -> set[str]:
 def trait_matrix(instructions: Sequence[str], known: Sequence[str] | None = None) -> tuple[Floats, list[str]]:
     """Traits as columns: those of more than one instruction, or the ones asked for.
 
+    Args:
+        known: traits wanted, in order.
     Returns:
         shape (instructions, traits), and the traits' names.
     """

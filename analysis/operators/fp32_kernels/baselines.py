@@ -131,6 +131,8 @@ def scale_s(operators: Operators, latency_s: Floats, source: Gpu, target: Gpu) -
     C the clock, all waves alike, and g = min(0.5 I_ridge / I, 1) if the intensity I is above the ridge of the source, else 1 - 0.5 I /
     I_ridge.
 
+    Args:
+        operators: shapes; latency_s: measured on the source, shape (n,).
     Source: Yu et al., Habitat, USENIX ATC 2021, equation 2 and section 4.2 (its g from the roofline); bandwidth for D_i, multiprocessors
         for W_i.
     """

@@ -73,7 +73,13 @@ class Operators:
 
 @dataclass(frozen=True)
 class Measurements:
-    """Measured kernels."""
+    """Measured kernels.
+
+    Args:
+        operators: the shapes.
+        device: name of the device of each, shape (n,).
+        latency_s: measured mean latency (s).
+    """
 
     operators: Operators
     device: NDArray[np.object_]
@@ -97,6 +103,7 @@ class KernelPrediction:
     """Predicted latency of each case.
 
     Args:
+        latency_s: predicted (s).
         lower_s, upper_s: interval (s); equal to the latency where the predictor has none.
         bound: index into `BOUNDS` of the term that bounds the kernel in the physical model.
     """

@@ -20,7 +20,11 @@ class Band:
 
 
 def weighted_quantile(values: Floats, weight: Floats, level: float) -> float:
-    """Least value whose cumulative weight reaches `level` of the total."""
+    """Least value whose cumulative weight reaches `level` of the total.
+
+    Args:
+        values, weight: shape (n,), weights above zero.
+    """
     order = np.argsort(values, kind="stable")
     cumulative = np.cumsum(weight[order])
     return float(values[order][min(np.searchsorted(cumulative, level * cumulative[-1]), len(values) - 1)])
@@ -71,6 +75,9 @@ def clustered_interval(shares: Floats, level: float = 0.95) -> tuple[float, floa
     """Exact bootstrap interval of the mean of cluster shares: percentiles over all D^D equally likely resamples of the D clusters.
 
     The distribution of the sum is found by convolution over the multinomial counts, so no random draw is made; shares are rounded to 1e-3.
+
+    Args:
+        shares: coverage of each cluster, shape (D,).
     """
     units = np.round(np.asarray(shares) * 1_000).astype(int)
     single = np.zeros(1_001)

@@ -62,6 +62,9 @@ def ridge(features: Floats, targets: Floats, penalty: float) -> tuple[Floats, fl
 
     min_w |y - b - X w|^2 + penalty |w|^2
 
+    Args:
+        features: shape (n, d).
+        targets: shape (n,).
     Returns:
         w, shape (d,), and b.
     """
@@ -168,13 +171,21 @@ def predict(known: Prior, samples: Integers, latencies: Floats, rounds: int = 5)
 
 
 def ridge_on_sources(surfaces: Floats, samples: Integers, latencies: Floats, penalty: float = 1.0) -> Floats:
-    """The trivial way: ridge regression of the new device's log latency on the sources' standardized log latencies."""
+    """The trivial way: ridge regression of the new device's log latency on the sources' standardized log latencies.
+
+    Args:
+        surfaces: shape (n, sources).
+    """
     weights, bias = ridge(surfaces[samples], np.log(latencies), penalty)
     return np.exp(surfaces @ weights + bias)
 
 
 def nearest_source(surfaces: Floats, samples: Integers, latencies: Floats) -> Floats:
-    """The source that agrees best on the samples, with scale and offset fitted: log latency = a + b surface."""
+    """The source that agrees best on the samples, with scale and offset fitted: log latency = a + b surface.
+
+    Args:
+        surfaces: shape (n, sources).
+    """
     logs = np.log(latencies)
     best, answer = np.inf, np.full(len(surfaces), logs.mean())
     for column in surfaces.T:

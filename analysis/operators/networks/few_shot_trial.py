@@ -140,6 +140,7 @@ def conformal_quantiles(
     """Half width in standard deviations that covers `level` of the architectures of the sources, each left out in turn.
 
     Args:
+        counts: numbers of samples.
         method: `prior` or `prior_chosen`.
     """
     scores: dict[int, list[Floats]] = {count: [] for count in counts}
@@ -166,6 +167,7 @@ def new_device_scores(
     """The new devices: one row a device, method and number of samples.
 
     Args:
+        counts: numbers of samples.
         quantiles: from `conformal_quantiles`.
     """
     (situation,) = situations(space, seed, [settings], longest=max(counts))

@@ -77,6 +77,7 @@ def fusion_rules(timer: Timer, kinds: Sequence[str] = KINDS, alpha: float = ALPH
     """Which pairs of kinds a device fuses, by timing each kind by itself and each pair.
 
     Args:
+        repeats: timings of each test case, of which the median counts.
         timer: latency of a network on the device, the black box.
         alpha: share of the faster operator that must be saved.
     """

@@ -102,7 +102,11 @@ def main() -> None:
 
 
 def answer(path: str, entry: str | None, part: int, memory: int) -> str:
-    """The record of a program in a file (see `read`) as JSON."""
+    """The record of a program in a file (see `read`) as JSON.
+
+    Args:
+        memory: that this process may take (bytes).
+    """
     try:
         with open(path, "rb") as stream:
             content = stream.read()

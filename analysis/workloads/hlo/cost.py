@@ -212,6 +212,7 @@ def reduce_window_count(window: Sequence[int], padding: Sequence[tuple[int, int]
     """How often a windowed reduction applies its function: (window - 1) a result, fewer for a running one over a whole dimension.
 
     Args:
+        output: the first result; arrays: results (count).
         window: sizes (elements); padding: (low, high) for each dimension.
     """
     taps = math.prod(window)

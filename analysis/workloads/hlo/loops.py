@@ -39,7 +39,11 @@ class NotConstant(Exception):
 
 
 class Constants:
-    """Values of scalars that constants determine."""
+    """Values of scalars that constants determine.
+
+    Args:
+        functions: functions of the module by name.
+    """
 
     def __init__(self, functions: dict[str, Any]) -> None:
         self.functions = functions

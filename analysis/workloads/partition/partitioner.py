@@ -20,6 +20,8 @@ from analysis.workloads.partition import worker as partition_worker
 def partition(source: bytes, devices: int, timeout_s: float = 900.0) -> str:
     """StableHLO text of one device's module after SPMD partitioning, before any other optimisation.
 
+    Args:
+        devices: how many it is split over (count); the program says so too.
     Raises:
         InputError: the compiler refused the program, made nothing, or took too long; its last line is quoted.
     """

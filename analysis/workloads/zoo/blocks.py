@@ -64,7 +64,11 @@ def mixture(shape: Transformer, weights: Any, x: Array, factor: float = 1.25) ->
 
 
 def unet_shapes(channels: int, text: int, time: int) -> dict[str, tuple[int, ...]]:
-    """Weights of one U-Net block."""
+    """Weights of one U-Net block.
+
+    Args:
+        channels: of the feature map; text: width of the text embedding; time: width of the time embedding (counts).
+    """
     wide = 4 * channels
     shapes: dict[str, tuple[int, ...]] = {"time": (time, channels)}
     for name in ("norm1", "norm2", "norm3"):

@@ -115,6 +115,7 @@ def gemm(m: int, n: int, k: int, dtype: str, split: str, devices: int) -> Progra
     """C (m, n) = A (m, k) B (k, n).
 
     Args:
+        devices: how many share it (count), even for a grid.
         split: none; column: B and C by columns; row: A by columns and B by rows, the partial products summed on every device;
             scatter: the same, the sum left split by rows; grid: A, B and C on a grid of two rows of devices.
     """
