@@ -35,11 +35,11 @@ def main(
     from analysis.accelerators.peers import scalesim, zigzag
     from analysis.freezing import Freeze
     from analysis.mtap.trials import bisecting, exercises, records
-    from analysis.mtap.trials.catalogue import Trial, catalogue, find
+    from analysis.mtap.trials.catalogue import CATALOGUE, Trial, find
     from analysis.mtap.trials.running import attempt, machine_class
     from analysis.tables import write_csv
 
-    chosen = [find(name) for name in only] if only else list(catalogue())
+    chosen = [find(name) for name in only] if only else list(CATALOGUE)
     out.mkdir(parents=True, exist_ok=True)
     pieces = Freeze(out)
     if again:

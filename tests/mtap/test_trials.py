@@ -13,7 +13,7 @@ from analysis.accelerators.peers.environments import Step
 from analysis.commands.trials import app
 from analysis.errors import InputError
 from analysis.mtap.trials import bisecting, records, running
-from analysis.mtap.trials.catalogue import Trial, catalogue, find
+from analysis.mtap.trials.catalogue import CATALOGUE, Trial, find
 from analysis.mtap.trials.running import answer, attempt, failure_class, machine_class, packages, scrub
 from analysis.paths import ROOT
 
@@ -94,13 +94,12 @@ def test_a_change_since_the_last_record_is_told() -> None:
 
 
 def test_the_catalogue_says_where_everything_is_documented() -> None:
-    tools = catalogue()
-    assert len(tools) >= 12 and len({t.name for t in tools}) == len(tools)
-    for trial in tools:
+    assert len(CATALOGUE) >= 12 and len({t.name for t in CATALOGUE}) == len(CATALOGUE)
+    for trial in CATALOGUE:
         for said in (trial.instructions, trial.prediction):
             assert said.startswith("https://") or (trial.name == "ours" and (ROOT / said).is_file())
         assert all(cure.reason and cure.source.startswith("https://") for cure in trial.cures)
-        compile(trial.program, trial.name, "exec")
+        compile(trial.first, trial.name, "exec")
     with pytest.raises(InputError, match="expected one of"):
         find("calculon")
     assert bisecting.FORESTS[0].number == "0.23.1" and bisecting.ARRAYS[-1].number.startswith("2.4")

@@ -18,7 +18,6 @@ DESIGNS = {
 }
 LAYERS = [("tpu_like", "c2_a"), ("tpu_like", "c4_c"), ("eyeriss_like", "c3_a")]
 
-DESIGN = 'design = str(files("zigzag") / "inputs" / "hardware" / (case["design"] + ".yaml"))'
 # Runs inside ZigZag's environment: one layer in case.json, the answer in answer.json.
 DRIVER = """
 import json, logging

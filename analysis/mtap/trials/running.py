@@ -103,7 +103,7 @@ def attempt(trial: Trial, folder: Path) -> dict[str, pd.DataFrame]:
     place.mkdir(parents=True, exist_ok=True)
     (folder / "environments").mkdir(parents=True, exist_ok=True)
     python, report = home / "bin" / "python", place / "report.json"
-    for name, text in {"first.py": trial.program, **trial.files}.items():
+    for name, text in {"first.py": trial.first, **trial.files}.items():
         (place / name).write_text(text, encoding="utf-8")
     steps = [run([sys.executable, "-m", "venv", "--clear", str(home)], trial.tool, "new environment", folder)]
     pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-cache-dir"]
@@ -138,7 +138,7 @@ def attempt(trial: Trial, folder: Path) -> dict[str, pd.DataFrame]:
         cures += 1
         more = place / f"cure{cures}.json"
         more.unlink(missing_ok=True)
-        for name, text in {**cure.files, **({"first.py": cure.program} if cure.first else {})}.items():
+        for name, text in {**cure.files, **({"first.py": cure.first} if cure.first else {})}.items():
             (place / name).write_text(text, encoding="utf-8")
         command = [*pip, "--report", str(more), *cure.requirements] if cure.requirements else [str(python), "-c", "pass"]
         if cure.python:
