@@ -31,7 +31,7 @@ class Results:
     folder: Path
     _tables: dict[str, pd.DataFrame] = field(default_factory=dict)
     _failed: dict[str, str] = field(default_factory=dict)
-    _manifests: dict[str, dict[str, str]] = field(default_factory=dict)
+    _manifests: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def table(self, name: str) -> pd.DataFrame:
         """A results table by the name `notebook/table`.
@@ -63,8 +63,14 @@ class Results:
         frame = self.table(name)
         for key in [*where, column]:
             if key not in frame.columns:
-                raise ResultMissing(f"no column {key!r}", path=self._path(name))
+                raise ResultMissing(f"no column {key!r}; expected one of {', '.join(frame.columns)}", path=self._path(name))
         return one_cell(frame, where, column, self._path(name))
+
+    def kind(self, name: str) -> str:
+        """How the numbers of table `name` came about, as its notebook says: computed, measured, recorded, cited or frozen."""
+        self.table(name)
+        notebook, _, table = name.partition("/")
+        return str(self._manifests[notebook]["tables"].get(table, {}).get("kind", "computed"))
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.csv"
@@ -72,17 +78,19 @@ class Results:
     def _read(self, name: str) -> pd.DataFrame:
         path = self._path(name)
         if not is_file(path):
-            raise ResultMissing("no such result; run `make book`", path=path)
+            others = ", ".join(sorted(other.stem for other in path.parent.glob("*.csv")))
+            raise ResultMissing(f"no such result; {f'expected one of {others}' if others else 'run `make book`'}", path=path)
         notebook = name.partition("/")[0]
         if notebook not in self._manifests:
             manifest = self.folder / notebook / "manifest.json"
             try:
-                self._manifests[notebook] = dict(json.loads(manifest.read_text(encoding="utf-8"))["files"])
+                self._manifests[notebook] = {"tables": {}, **json.loads(manifest.read_text(encoding="utf-8"))}
+                dict(self._manifests[notebook]["files"])
             except OSError:
                 raise ResultMissing("no manifest; run `make book`", path=manifest) from None
             except (ValueError, KeyError, TypeError):
                 raise ResultMissing('not a manifest; expected {"files": {"name": "sha256"}}', path=manifest) from None
-        written = self._manifests[notebook].get(path.name)
+        written = self._manifests[notebook]["files"].get(path.name)
         if written is None:
             raise ResultMissing(f"not in the manifest of notebook {notebook}; run `make book`", path=path)
         if hashlib.sha256(path.read_bytes()).hexdigest() != written:

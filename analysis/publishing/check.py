@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 from analysis.errors import InputError
-from analysis.paths import BOOK, DATA, RESULTS, ROOT
+from analysis.paths import BOOK, DATA, NOTEBOOKS, RESULTS, ROOT
 from analysis.publishing import package, plan
 
 
@@ -56,6 +56,21 @@ def requirements() -> list[str]:
     return problems(read_requirements(DATA / "claims" / "requirements.csv"), ROOT)
 
 
+def numbers() -> list[str]:
+    """What `{num}` takes in chapters and notebooks and no result gives, a line each."""
+    from analysis.claims.prose import numbers_of
+    from analysis.publishing.pages import number
+
+    lines = []
+    for path in [*sorted(BOOK.glob("*.md")), *sorted(NOTEBOOKS.glob("*.ipynb"))]:
+        for line, name in numbers_of(path):
+            try:
+                number(name)
+            except InputError as error:
+                lines.append(f"{path.relative_to(ROOT)}:{line}: {error}")
+    return lines
+
+
 def prose() -> list[str]:
     """Numbers typed into a chapter although a results file gives them, a line each."""
     from analysis.claims.prose import typed_numbers
@@ -69,6 +84,7 @@ CHECKS: dict[str, Callable[[], list[str]]] = {
     "names of columns": column_names,
     "data package": package.differences,
     "requirements": requirements,
+    "numbers": numbers,
     "prose": prose,
     "claims": claims,
 }

@@ -21,7 +21,10 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
+from analysis.claims.addresses import cell, is_address
 from analysis.claims.prose import QUOTATIONS, quotations
+from analysis.claims.results import Results
+from analysis.errors import InputError
 from analysis.paths import BOOK, RESULTS, ROOT
 from analysis.publishing import package
 from analysis.tables import read_csv
@@ -71,24 +74,49 @@ def _skip(translator: Any, node: nodes.Node) -> None:
     raise nodes.SkipNode
 
 
+def number(name: str) -> dict[str, str]:
+    """What `{num}` prints: `text`, `kind`, the `notebook` that writes it, and `words` of its cell there.
+
+    Args:
+        name: `notebook.key`, or the address of a cell, `notebook/table[where].column:format`.
+    Raises:
+        InputError: no notebook writes it, or the address is not one of a cell.
+    """
+    if is_address(name):
+        one = cell(name, results())
+        return {"text": one.text, "kind": one.kind, "notebook": one.notebook, "words": one.table}
+    notebook, _, key = name.partition(".")
+    known = (manifest(notebook) or {}).get("numbers", {})
+    if key not in known:
+        raise InputError(f"unknown number {name}: no notebook writes it")
+    return {"text": known[key]["text"], "kind": known[key]["kind"], "notebook": notebook, "words": key}
+
+
+@cache
+def results() -> Results:
+    """The tables that pages address, each read once."""
+    return Results(RESULTS)
+
+
 class NumberRole(SphinxRole):
-    """Prints a number by `<notebook>.<key>`, with its kind on hover and a link to its notebook."""
+    """Prints a number by `<notebook>.<key>` or by the address of its cell, with its kind on hover and a link to its notebook."""
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         """The number as a link, or its key and a warning."""
-        notebook, _, key = self.text.partition(".")
-        known = (manifest(notebook) or {}).get("numbers", {})
-        if key not in known:
-            logger.warning("unknown number %s: no notebook writes it", self.text, location=self.get_location())
+        try:
+            found = number(self.text)
+        except InputError as error:
+            logger.warning("%s", error, location=self.get_location())
             return [nodes.literal(text=self.text)], []
-        number = known[key]
+        notebook, words, text = found["notebook"], found["words"], found["text"]
         # the text fragment shows the cell that names the number; without it, the page opens at its top
-        page = f"notebooks/{notebook}.html#:~:text=%22{key}%22"
+        page = f"notebooks/{notebook}.html#:~:text=%22{words}%22"
         if notebook == "costs":
-            page = "notebooks_index.html" if key.startswith("make_") else f"notebooks/{key.removesuffix('_memory')}.html"
-        reference = nodes.reference("", "", internal=True, refuri=f"{self._up()}{page}", classes=["number", number["kind"]])
-        reference["reftitle"] = f"{KIND_WORDS[number['kind']]}: {self.text}"
-        text = number["text"]
+            page = "notebooks_index.html" if words.startswith("make_") else f"notebooks/{words.removesuffix('_memory')}.html"
+        else:
+            self.env.note_dependency(str(RESULTS / notebook / "manifest.json"))
+        reference = nodes.reference("", "", internal=True, refuri=f"{self._up()}{page}", classes=["number", found["kind"]])
+        reference["reftitle"] = f"{KIND_WORDS[found['kind']]}: {self.text}"
         reference += nodes.Text(text.replace(" ", "\u00a0") if len(text) <= 16 else text)  # a number and its unit stay together
         return [reference], []
 

@@ -16,6 +16,7 @@ from mdit_py_plugins.colon_fence import colon_fence_plugin
 from mdit_py_plugins.front_matter import front_matter_plugin
 from mdit_py_plugins.myst_role import myst_role_plugin
 
+from analysis.claims.prose import numbers_of
 from analysis.errors import InputError
 from analysis.paths import BOOK, BUILD, RESULTS, ROOT
 from analysis.publishing import pages
@@ -34,7 +35,7 @@ class Document:
     Attributes:
         source: the Markdown file, for messages.
         folder: where the Typst file and its pictures go.
-        numbers: every number in the text, as `notebook.key`, in the order of its first use.
+        numbers: what `{num}` takes, for every number in the text, in the order of its first use.
         cites: whether anything is cited.
     """
 
@@ -42,6 +43,10 @@ class Document:
     folder: Path
     numbers: dict[str, None] = field(default_factory=dict)
     cites: bool = False
+
+    def line_of(self, name: str) -> int | None:
+        """The line on which `{num}` takes `name`."""
+        return next((line for line, used in numbers_of(self.source) if used == name), None) if self.source.exists() else None
 
 
 def write(name: str) -> Path:
@@ -83,18 +88,17 @@ def _tail(document: Document) -> str:
     if document.cites:
         tail += '#set text(8pt)\n#bibliography("references.bib", title: "References", style: "ieee")\n'
     rows = "".join(
-        f'[#box[{_text(_known(key, document)["text"][:24])}] #label("{key}")], [`{key}` {_known(key, document)["kind"]}],\n'
+        f'[#box[{_text(_known(key, document)["text"][:24])}] #label("{_string(key)}")], [`{key}` {_known(key, document)["kind"]}],\n'
         for key in document.numbers
     )
     return tail + NUMBERS.replace("ROWS", rows)
 
 
-def _known(key: str, document: Document) -> dict[str, str]:
-    notebook, _, name = key.partition(".")
-    found: dict[str, str] | None = (pages.manifest(notebook) or {}).get("numbers", {}).get(name)
-    if found is None:
-        raise InputError(f"unknown number {key}: no notebook writes it", path=document.source)
-    return found
+def _known(name: str, document: Document) -> dict[str, str]:
+    try:
+        return pages.number(name)
+    except InputError as error:
+        raise InputError(str(error), path=document.source, line=document.line_of(name)) from None
 
 
 def _markdown(text: str, document: Document) -> str:
@@ -148,7 +152,7 @@ def _role(node: SyntaxTreeNode, document: Document) -> str:
     if name == "num":
         text = _known(content, document)["text"]
         document.numbers.setdefault(content)
-        return f'#link(label("{content}"))[{_text(text.replace(" ", chr(0xA0)) if len(text) <= 16 else text)}]'
+        return f'#link(label("{_string(content)}"))[{_text(text.replace(" ", chr(0xA0)) if len(text) <= 16 else text)}]'
     if name == "cite":
         document.cites = True
         return "".join(f"#cite(<{key.strip()}>)" for key in content.split(","))
@@ -203,7 +207,7 @@ def _pipe_table(node: SyntaxTreeNode, document: Document) -> str:
 
 
 def _table(head: list[str], rows: list[list[str]], caption: str) -> str:
-    shown = [[re.sub(r"#link\(label\([^)]*\)\)|#raw|[\\\[\]()\"]", "", cell) for cell in line] for line in [head, *rows]]
+    shown = [[re.sub(r"#link\(label\(\"(?:[^\"\\]|\\.)*\"\)\)|#raw|[\\\[\]()\"]", "", cell) for cell in line] for line in [head, *rows]]
     widths = [max(len(line[k]) for line in shown) for k in range(len(head))]
     columns = ", ".join(f"{max(5.0, min(width, 60.0)) ** 0.8:.2f}fr" for width in widths)
     cells = "".join(", ".join(f"[{cell}]" for cell in row) + ",\n" for row in rows)
@@ -259,7 +263,8 @@ NUMBERS = """#pagebreak()
 #show raw: set text(5pt)
 #place(top, scope: "parent", float: true)[
   #text(11pt, weight: "bold")[Where each number comes from] \\
-  #text(8pt)[Every number above leads here. `NAME.key` is written by `notebooks/NAME.ipynb`;
+  #text(8pt)[Every number above leads here. `NAME.key` is written by `notebooks/NAME.ipynb`,
+  `NAME/table[row].column` is a cell of its table;
   `python -m analysis build --only NAME` computes it again.
   `costs` stands for `notebooks/costs.csv` and `notebooks/make_costs.csv`, measured on a quiet machine.]
 ]

@@ -26,6 +26,7 @@ from analysis.paths import DATA, RESULTS
 from analysis.publishing.package import glossary
 from analysis.publishing.theme import COLORS, legible
 from analysis.tables import read_csv, to_csv_bytes, write_atomic
+from analysis.units import with_unit
 
 Kind = Literal["computed", "measured", "recorded", "cited", "frozen"]
 KINDS = ("computed", "measured", "recorded", "cited", "frozen")
@@ -218,7 +219,7 @@ class Run:
         if kind not in KINDS:
             raise InputError(f"kind must be one of {', '.join(KINDS)}", key=key)
         plain = value.item() if hasattr(value, "item") else value
-        self._manifest["numbers"][key] = {"value": plain, "text": _with_unit(form.format(plain), unit), "kind": kind}
+        self._manifest["numbers"][key] = {"value": plain, "text": with_unit(form.format(plain), unit), "kind": kind}
         text = json.dumps(self._manifest["numbers"], indent=1, sort_keys=True, ensure_ascii=False)
         self._write("numbers.json", text.encode("utf-8"))
 
@@ -268,8 +269,3 @@ def _latex(frame: pd.DataFrame, caption: str, label: str) -> str:
     header: dict[Any, str] = {column: str(column).replace("_", r"\_").replace("%", r"\%") for column in frame.columns}
     styler = styler.format_index(lambda column: header[column], axis="columns")
     return styler.to_latex(hrules=True, caption=caption.replace("%", r"\%").replace("_", r"\_"), label=label)
-
-
-def _with_unit(number: str, unit: str) -> str:
-    unit = re.sub(r"^u(?=[sJ]$)", "µ", unit.strip())
-    return number + ("" if not unit or unit.startswith("/") else " ") + unit
