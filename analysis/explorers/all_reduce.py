@@ -83,13 +83,17 @@ def draw(values: Mapping[str, Any], width: float) -> str:
     parts += [drawing.dot(x(size), y(rate), drawing.RED, 3.5, f"measured: {drawing.short(rate)}B/s") for size, rate in found]
     at = (x(2.0 ** values["power"]), y(got["bus_bytes_per_s"]))
     parts.append(f'<circle cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="8" fill="none" stroke="{drawing.INK}" stroke-width="2.5"/>')
-    words = (
-        f"blue: model; red: {len(found)} measurements of this machine" if found else "blue: model (nothing measured at this size of group)"
-    )
-    parts.append(drawing.text(left, bottom + 56, words, size=12))
+    narrow = width < 480
+    words = f"blue: model; red: {len(found)} measurements" if found else "blue: model (this group was not measured)"
+    parts.append(drawing.text(0 if narrow else left, bottom + 56, words, size=12))
     begin = bottom + 84
     done = min(int(values["step"]), 2 * (gpus - 1))
-    parts.append(drawing.text(0, begin, f"A ring after step {done} of {2 * (gpus - 1)}: sums that each chunk holds", bold=True))
+    title = (
+        f"After step {done} of {2 * (gpus - 1)}: sums in each chunk"
+        if narrow
+        else f"A ring after step {done} of {2 * (gpus - 1)}: sums that each chunk holds"
+    )
+    parts.append(drawing.text(0, begin, title, bold=True))
     cell = min(44.0, (width - 70) / gpus)
     for i, row in enumerate(got["ring"]):
         parts.append(drawing.text(0, begin + 24 + 24 * i, f"GPU {i}", size=12))

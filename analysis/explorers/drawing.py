@@ -105,7 +105,8 @@ def axis_x(scale: Scale, y: float, label: str, names: Sequence[tuple[float, str]
         x = scale(value)
         if grid:
             found.append(line(x, y, x, y - grid))
-        found.append(text(x, y + 16, words, "middle", size=12))
+        last = x > scale.end - 6 and len(words) > 3  # a wide label at the end stays within the picture
+        found.append(text(scale.end + 10 if last else x, y + 16, words, "end" if last else "middle", size=12))
     found.append(text((scale.start + scale.end) / 2, y + 34, label, "middle", size=12))
     return found
 

@@ -93,6 +93,7 @@ def draw(values: Mapping[str, Any], width: float) -> str:
     mine = (x(values["intensity"]), y(got["achieved"]))
     parts.append(drawing.line(mine[0], y(got["attainable"]), *mine, drawing.RED, 1.5, "3 3"))
     parts.append(f'<circle cx="{mine[0]:.1f}" cy="{mine[1]:.1f}" r="7" fill="none" stroke="{drawing.RED}" stroke-width="3"/>')
+    parts.append(drawing.rect(mine[0] + 9, mine[1] - 8, 86, 17, drawing.PAPER, extra='fill-opacity="0.8"'))  # readable over the points
     parts.append(drawing.text(mine[0] + 11, mine[1] + 4, "your kernel", color=drawing.RED, bold=True))
     rows = -(-len(got["median_share"]) // (2 if width < 480 else 4))
     return drawing.svg(width, height + 10 + 20 * rows, parts, tell(values))

@@ -2,11 +2,12 @@
 document.documentElement.classList.add('js-on');
 // What scrolls sideways can be reached by keyboard, and nothing else stops there.
 function reachable() {
-  document.querySelectorAll('.table-scroll, article table.table:not(.result), article .math, article mjx-container, article pre, .interactive, .cell_output, figure').forEach(function (d) {
+  document.querySelectorAll('.table-scroll, .dt-layout-cell, article table.table:not(.result), article .math, article mjx-container, article pre, .interactive, .cell_output, figure').forEach(function (d) {
     var scrolls = d.scrollWidth > d.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(d).overflowX);
+    d.classList.toggle('sideways', scrolls && d.querySelector('table') !== null);
     if (!scrolls) { d.removeAttribute('tabindex'); return; }
     d.setAttribute('tabindex', '0');
-    if (d.classList.contains('table-scroll')) { 
+    if (d.matches('.table-scroll, .dt-layout-cell')) {
       var caption = d.closest('.result-table') && d.closest('.result-table').querySelector('.table-caption');
       d.setAttribute('role', 'region');
       d.setAttribute('aria-label', 'Table, scrolls sideways' + (caption ? ': ' + caption.firstChild.textContent.trim() : ''));
@@ -26,7 +27,7 @@ document.addEventListener('DOMContentLoaded', function () {
   document.querySelectorAll('.sidebar-primary-item:has(> .navbar-brand)').forEach(function (b) { b.setAttribute('role', 'region'); b.setAttribute('aria-label', 'Title of the book'); });
   document.querySelectorAll('article table.table:not(.result)').forEach(function (t) {  // hand-written tables become cards on phones, too
     var heads = Array.prototype.map.call(t.querySelectorAll('thead th'), function (h) { return h.textContent.trim(); });
-    if (heads.length < 4) return;
+    if (heads.length < 3 || heads.length === 3 && !Array.prototype.some.call(t.querySelectorAll('tbody td'), function (c) { return c.textContent.length > 45; })) return;
     t.classList.add('cards');
     t.querySelectorAll('tbody tr').forEach(function (r) {
       Array.prototype.forEach.call(r.cells, function (c, k) {
@@ -35,6 +36,16 @@ document.addEventListener('DOMContentLoaded', function () {
         if (whole.textContent.trim()) { c.replaceChildren(whole); c.setAttribute('data-label', heads[k]); } else c.replaceChildren();
       });
     });
+  });
+  // A long list of cards begins with the first eight; tables to search have pages of their own.
+  document.querySelectorAll('article table.cards').forEach(function (t) {
+    var rows = t.tBodies[0] ? t.tBodies[0].rows.length : 0, box = t.closest('.result-table');
+    if (rows <= 10 || box && box.nextElementSibling && box.nextElementSibling.tagName === 'SCRIPT') return;
+    var more = document.createElement('button');
+    more.type = 'button'; more.className = 'more-cards'; more.textContent = 'Show all ' + rows + ' rows';
+    more.addEventListener('click', function () { t.classList.remove('first-cards'); more.remove(); });
+    t.classList.add('first-cards');
+    (t.closest('.table-scroll') || t).after(more);
   });
   reachable();
   window.addEventListener('resize', reachable);
@@ -53,9 +64,23 @@ window.addEventListener('load', function () {
       });
       if (d.clientWidth < 560) {
         change['margin.l'] = Math.min(58, d._fullLayout.margin.l); change['margin.r'] = 8;
-        if (d._fullLayout.showlegend) { change['legend.orientation'] = 'h'; change['legend.x'] = 0; change['legend.y'] = -0.28; change['legend.xanchor'] = 'left'; change['legend.yanchor'] = 'top'; }
-        if (d._fullLayout.height < 460) { change.height = 460; d.parentElement.style.height = '460px'; }  // its box, too, or the chart scrolls in it
+        var entries = !d._fullLayout.showlegend ? 0 : d._fullData.filter(function (t) { return t.visible && t.showlegend; }).length, high = Math.max(460, 400 + 19 * Math.min(entries, 14));
+        if (entries) { change['legend.orientation'] = 'h'; change['legend.x'] = 0; change['legend.xanchor'] = 'left'; change['legend.yref'] = 'container'; change['legend.y'] = 0; change['legend.yanchor'] = 'bottom'; }
+        if (d._fullLayout.height < high) { change.height = high; d.parentElement.style.height = high + 'px'; }  // its box, too, or the chart scrolls in it
       }
+      Object.keys(d._fullLayout).forEach(function (k) {  // a title longer than its axis gets lines
+        var axis = d._fullLayout[k], words = /^[xy]axis[0-9]*$/.test(k) && axis.title && axis.title.text;
+        if (!words || words.indexOf('<') >= 0) return;
+        var flat = k[0] === 'x', room = flat ? axis._length * Math.min(1, d.clientWidth / d._fullLayout.width) : axis._length;
+        var letters = Math.max(8, Math.floor(room / (0.55 * axis.title.font.size))), lines = [''];
+        words.split(' ').forEach(function (w) {
+          var last = lines.length - 1;
+          if (lines[last] && lines[last].length + 1 + w.length > letters) lines.push(w); else lines[last] += (lines[last] ? ' ' : '') + w;
+        });
+        if (lines.length < 2) return;
+        change[k + '.title.text'] = lines.join('<br>');
+        if (flat) change['margin.b'] = d._fullLayout.margin.b + 16 * (lines.length - 1); else if (d.clientWidth < 560) change['margin.l'] += 14 * (lines.length - 1);
+      });
       window.Plotly.relayout(d, change).then(reachable);
     });
   }

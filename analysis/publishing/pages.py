@@ -234,13 +234,13 @@ class ResultTable(SphinxDirective):
             logger.warning("unknown table %s: no notebook writes it", self.arguments[0], location=self.get_location())
             return []
         self.env.note_dependency(str(RESULTS / notebook / "manifest.json"))
-        frame = read_csv(RESULTS / notebook / f"{name}.csv", dtype=None, keep_default_na=True)
+        frame = read_csv(RESULTS / notebook / f"{name}.csv", dtype=VERBATIM, keep_default_na=True)
         chosen = [column.strip() for column in self.options.get("columns", "").split(",") if column.strip()] or list(frame.columns)
         missing = [column for column in chosen if column not in frame.columns]
         if missing:
             logger.warning("table %s has no column %s", self.arguments[0], ", ".join(missing), location=self.get_location())
             return []
-        shown = frame[chosen]
+        shown = frame[chosen] if frame.empty else frame[chosen].dropna(axis="columns", how="all")  # a title without a value says nothing
         cut = self.options.get("rows")
         rest = len(shown) - cut if cut and len(shown) > cut else 0
         up = "../" * self.env.docname.count("/")
@@ -274,6 +274,10 @@ PRECISE = ("printed", "got", "expected", "computed", "by_hand", "year")
 """Columns whose values are compared digit by digit, and so are not rounded to three figures."""
 
 
+VERBATIM = {"python": str, "version": str}
+"""Columns that look like numbers and are none: 3.8 is a version before 3.11."""
+
+
 def cells(frame: pd.DataFrame) -> list[list[str]]:
     """The printed text of a table's cells, row by row; numbers are rounded to three figures, alike in a column where they are of a size."""
     columns = [_column(frame[name], str(name)) for name in frame.columns]
@@ -282,17 +286,18 @@ def cells(frame: pd.DataFrame) -> list[list[str]]:
 
 def _column(values: pd.Series, name: str) -> list[str]:
     numbers = [abs(float(value)) for value in values if _is_number(value) and value]
-    decimals = None
-    if numbers and max(numbers) <= 1000 * min(numbers):
+    decimals, alike = None, False
+    if numbers and max(numbers) <= 1000 * min(numbers) and name not in PRECISE:
         decimals = min(6, max(0, 2 - math.floor(math.log10(statistics.median(numbers)))))
-    return [_cell(value, None if name in PRECISE else decimals, 6 if name in PRECISE else 3) for value in values]
+        alike = 2 * sum(not number.is_integer() for number in numbers) >= len(numbers)  # 2 among 1.80 and 2.20 is 2.00
+    return [_cell(value, decimals, 6 if name in PRECISE else 3, alike) for value in values]
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_)) and math.isfinite(float(value))
 
 
-def _cell(value: Any, decimals: int | None = None, figures: int = 3) -> str:
+def _cell(value: Any, decimals: int | None = None, figures: int = 3, alike: bool = False) -> str:
     if value is None or value is pd.NA or (isinstance(value, float) and pd.isna(value)):
         return ""
     if isinstance(value, (bool, np.bool_)):
@@ -300,10 +305,12 @@ def _cell(value: Any, decimals: int | None = None, figures: int = 3) -> str:
     if not _is_number(value):
         return {"True": "yes", "False": "no"}.get(str(value), str(value))
     number = float(value)
-    if number.is_integer() and abs(number) < 1e15:
+    if number.is_integer() and abs(number) < 1e15 and not (alike and number and abs(number) < 1000):
         return f"{int(number):,}"
     if 10**figures <= abs(number) < 1e15:
         return f"{number:,.0f}"
+    if decimals is not None and abs(number) < 10 ** (1 - decimals) and round(number, decimals):
+        return f"{number:.2g}"  # 1.7 beside 919 is not 2
     if decimals is not None and round(number, decimals):
         return f"{number:,.{decimals}f}"
     return f"{number:.{figures}g}" if 1e-4 <= abs(number) < 1e15 else f"{number:.1e}"
@@ -322,6 +329,8 @@ def _breakable(text: str) -> str:
 
 
 def _breakable_word(word: str) -> str:
+    if len(word) > 32 and word.isalnum():  # a hash
+        return "<wbr>".join(word[k : k + 16] for k in range(0, len(word), 16))
     if len(word) > 16:
         return "<wbr>".join(html.escape(part) for part in re.split(r"(?<=[_/.,:;=?)\-])(?=[^_/.,:;=?)\-])", word))
     return f'<span class="one">{html.escape(word)}</span>' if "-" in word.strip("-") else html.escape(word)
@@ -348,6 +357,7 @@ _UNITS = {
     "GBps": "GB/s",
     "gib_per_s": "GiB/s",
     "gb_per_s": "GB/s",
+    "gb_s": "GB/s",
     "tflop_per_s": "TFLOP/s",
     "flop_per_byte": "FLOP/byte",
     "per_s": "1/s",
@@ -357,33 +367,16 @@ _UNITS = {
     "mcycles": "million cycles",
 }
 """How the last part of a column's name, its unit, is printed in the head of a table."""
-_ACRONYMS = {
-    word.lower(): word
-    for word in (
-        *("ML", "NPU", "NPUs", "GPU", "GPUs", "PE", "PEs", "SM", "MAC", "MACs", "DRAM", "SRAM", "KV", "TDP"),
-        *(
-            "Timeloop",
-            "ZigZag",
-            "ASTRA-sim",
-            "VIDUR",
-            "vLLM",
-            "Sarathi",
-            "Calculon",
-            "Spearman",
-            "Kendall",
-            "E2E",
-            "P99",
-            "KiB",
-            "GiB",
-            "fJ",
-        ),
-        *("EDP", "TTFT", "TPOT", "MFU", "MAPE", "D1", "D2", "D3", "D4", "D5", "DOI", "ID", "URL", "GPT", "ZeRO"),
-    )
-}
+_WORDS = """ML NPU NPUs GPU GPUs CPU PE PEs SM MAC MACs DRAM SRAM KV TDP FLOP XLA HLO IPC ROB L1D L1I L2 KiB GiB fJ
+EDP TTFT TPOT E2E P99 MFU MAPE MTAP D1 D2 D3 D4 D5 DOI ID URL GPT
+Timeloop ZigZag ASTRA-sim VIDUR vLLM Sarathi Calculon NeuSight PipeWeave Habitat Spearman Kendall"""
+_ACRONYMS = {word.lower(): word for word in _WORDS.split()}
 
 
 _TITLES = {
     "mae": "mean absolute error",
+    "mae_more": "mean absolute error, more (%)",
+    "best_within_2pct": "best within 2 % (%)",
     "rmse": "root mean square error",
     "rae": "relative absolute error",
     "tau": "Kendall's tau",
@@ -395,11 +388,20 @@ _TITLES = {
     "mips_at_1ghz": "million instructions/s at 1 GHz",
     "clock_mhz": "clock (MHz)",
     "cv": "variation (%)",
+    "cv_low": "variation, low",
+    "cv_high": "variation, high",
+    "kv_gib_4096": "KV of 4,096 tokens (GiB)",
     "ipc": "instructions per cycle",
     "gem5_ipc": "gem5, instructions per cycle",
     "npus": "NPUs",
     "mbytes_per_s": "MB/s",
     "arch": "core",
+    "zero": "ZeRO",
+    "kib": "size (KiB)",
+    "cpu_minutes": "processor time (min)",
+    "astra_us": "ASTRA-sim (µs)",
+    "astra_error_percent": "ASTRA-sim error (%)",
+    "median_error_from_1_mib": "median error from 1 MiB (%)",
 }
 """Names of columns that no rule turns into words."""
 
@@ -429,7 +431,7 @@ def _html_table(frame: pd.DataFrame, about: dict[str, str], identifier: str) -> 
     titles = [f'title="{html.escape(about[column])}">{html.escape(heading(column, about[column]))}' for column in frame.columns]
     head = "".join(f'<th scope="col"{kind} {title}</th>' for kind, title in zip(kinds, titles, strict=True))
     prose = [not kind and frame[column].astype(str).str.len().quantile(0.9) > 45 for kind, column in zip(kinds, frame.columns, strict=True)]
-    cards = len(frame.columns) > 3  # on a phone, a row becomes a card with the column's title beside each value
+    cards = len(frame.columns) > (2 if any(prose) else 3)  # on a phone, a row becomes a card with the column's title beside each value
     labels = [f' data-label="{html.escape(heading(column, about[column]))}"' if cards else "" for column in frame.columns]
     lines = []
     for row, texts in zip(frame.itertuples(index=False, name=None), cells(frame), strict=True):
@@ -521,10 +523,12 @@ DATATABLES = """(function () {
         note.className = 'print-whole'; note.textContent = 'The first ' + most + ' of ' + all + ' rows; the CSV has them all.';
         whole.after(note);
       }
+      if (innerWidth <= 600 && options.paging) { options.pageLength = 5; options.lengthMenu = [5, 10, 25, 100]; }
       new bundle.ITable(table, options);
       const box = document.getElementById(identifier).closest('.result-table');
       const caption = box.querySelector('.table-caption').firstChild.textContent.trim();
       box.querySelectorAll('.dt-paging nav').forEach(pages => pages.setAttribute('aria-label', 'Pages of: ' + caption));
+      if (window.reachable) window.reachable();
     });
   };
 })();

@@ -127,4 +127,4 @@ def tier(low: float | None, high: float | None, edges: Sequence[tuple[float, flo
     if start >= edges[-1][1]:
         return "above all tiers"
     touched = [str(number) for number, (bottom, top) in enumerate(edges, start=1) if start < top and high > bottom]
-    return "across tiers " + " and ".join(touched)
+    return ("across tiers " if len(touched) > 1 else "tier ") + " and ".join(touched) + (" and above" if high > edges[-1][1] else "")

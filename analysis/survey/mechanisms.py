@@ -48,7 +48,7 @@ def one_tool() -> Figure:
     _box(ax, 8, 19, 40, 10, "operators and kernels\nroofline, tiles, trees, arrays, loop nests", BLUE)
     _box(ax, 54, 19, 40, 10, "exchanges and collectives\na topology's cycles, or calibrated", BLUE)
     _box(ax, 20, 35, 60, 8, "system: a training step, a batch, a service, a plan", RED, 10)
-    _arrow(ax, 26, 6.5, 37, 6.5, "lower, count")
+    _arrow(ax, 26, 6.5, 37, 6.5, "count")
     _arrow(ax, 45, 11, 34, 19)
     _arrow(ax, 55, 11, 66, 19)
     _arrow(ax, 86, 11, 80, 19)

@@ -11,7 +11,9 @@ from analysis.publishing import pages
 @pytest.mark.parametrize(
     ("name", "values", "shown"),
     [
-        ("error", [3.4631, 12.0, 0.4567], ["3.46", "12", "0.46"]),  # of one size: two decimals everywhere
+        ("error", [3.4631, 12.0, 0.4567], ["3.46", "12.00", "0.46"]),  # of one size: two decimals everywhere
+        ("score", [2.0, 1.8, 2.2, 0.0], ["2.00", "1.80", "2.20", "0"]),
+        ("gpus", [8.0, 16.0, 4.5], ["8", "16", "4.50"]),  # mostly whole
         ("share", [0.00012345, 3.5, 1200.4], ["0.000123", "3.5", "1,200"]),  # of many sizes: three figures each
         ("cycles", [1053696, 57426], ["1,053,696", "57,426"]),
         ("p", [0.0, 0.03333], ["0", "0.0333"]),
