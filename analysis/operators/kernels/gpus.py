@@ -67,6 +67,9 @@ SAME_TYPE = {
 }  # fmt: skip
 
 
+BLACKWELL_FLOP = 8192.0  # of 16 bits a cycle and multiprocessor: twice Hopper's (CUTLASS, media/docs/cpp/blackwell_functionality.md)
+
+
 @dataclass(frozen=True)
 class Gpu:
     """One GPU as its data sheet has it.
@@ -79,6 +82,7 @@ class Gpu:
         bandwidth_bytes_per_s, l2_bytes, sms, tdp_w: memory, last-level cache, multiprocessors, board power.
         link_bytes_per_s: one way to the other GPUs of the node.
         vendor: of the card.
+        clock_hz: boost clock; where the data sheet has none, of Blackwell the rate over `BLACKWELL_FLOP`, of others 1.9 GHz.
     """
 
     name: str
@@ -91,6 +95,7 @@ class Gpu:
     tdp_w: float
     link_bytes_per_s: float
     vendor: str
+    clock_hz: float = 1.9e9
 
 
 def _plain(name: str) -> str:
@@ -115,6 +120,8 @@ def from_device(device: Device) -> Gpu:
     rates = {dtype: device.peak[rate].value for dtype, rate in PEAK_OF.items() if rate in device.peak}  # type: ignore[index]
     if "fp4" not in device.peak:
         rates.pop("nvfp4", None)
+    sms = float(device.sm_count or 100)
+    derived = rates["bf16"] / sms / BLACKWELL_FLOP if architecture == "blackwell" and "bf16" in rates else 1.9e9
     return Gpu(
         device.name,
         system,
@@ -122,10 +129,11 @@ def from_device(device: Device) -> Gpu:
         rates,
         device.memory_bandwidth_bytes_per_s,
         device.l2_bytes or 32e6,
-        float(device.sm_count or 100),
+        sms,
         device.tdp_w or 300.0,
         link or device.pcie_bytes_per_s or 32e9,
         device.vendor,
+        device.clock_hz or derived,
     )
 
 

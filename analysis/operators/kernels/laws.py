@@ -30,6 +30,7 @@ USES = {  # what each parameter may depend on besides framework and type: launch
 }
 RIDGE = {"=": 0.3, "cell": 0.2, "gpu": 0.3}  # of one framework or type; of both together; of a property of the GPU
 LARGE = 1e9
+ARITHMETIC = 1  # place of the part
 
 
 class Known(NamedTuple):
@@ -71,8 +72,11 @@ def rate_type(gpu: Gpu, dtype: str, variant: str) -> str:
     return kind if kind in gpu.peak_flop_per_s else "bf16"
 
 
-def describe(gpu: Gpu, framework: str, dtype: str, variant: str) -> dict[str, float]:
-    """Columns of the regression that are not zero."""
+def describe(gpu: Gpu, framework: str, dtype: str, variant: str, part: int) -> dict[str, float]:
+    """Columns of the regression of one part that are not zero; by rule (`physics`) some kernels are another framework's or type's."""
+    framework = physics.SAME_PRODUCTS.get((gpu.architecture, framework, dtype), framework)
+    if part == ARITHMETIC and dtype == "fp8_block" and gpu.architecture in physics.SCALED_BY_MATRIX_UNIT:
+        dtype = "fp8"
     registers = float(gpu.architecture in physics.SYNCHRONOUS) - 0.5
     narrow = float((dtype or variant.split("/")[0]) not in ("bf16", "fp16"))
     return {
@@ -91,22 +95,23 @@ class Transfer(NamedTuple):
 
     def log_theta(self, gpu: Gpu, framework: str, dtype: str, variant: str, sustained: Sustained) -> Floats:
         """Parameters on a GPU from its data sheet; a column that was never fitted counts nothing."""
-        have = describe(gpu, framework, dtype, variant)
-        out: Floats = np.array([have.get(c, 0.0) for c in self.columns]) @ self.coefficients
-        out[1] -= np.log(sustained.transferred(gpu, rate_type(gpu, dtype, variant)))
+        have = [describe(gpu, framework, dtype, variant, part) for part in range(self.coefficients.shape[1])]
+        out: Floats = (np.array([[h.get(c, 0.0) for h in have] for c in self.columns]) * self.coefficients).sum(axis=0)
+        out[ARITHMETIC] -= np.log(sustained.transferred(gpu, rate_type(gpu, dtype, variant)))
         return out
 
 
 def transfer(operator: str, known: list[Known], sustained: Sustained) -> Transfer:
     """Ridge regression of the timed GPUs' parameters; the share of arithmetic is taken relative to `Sustained`."""
-    rows = [describe(k.gpu, k.framework, k.dtype, k.variant) for k in known]
-    columns = tuple(sorted({c for row in rows for c in row}))
-    x = np.array([[row.get(c, 0.0) for c in columns] for row in rows])
     y = np.stack([k.log_theta for k in known])
-    y[:, 1] += np.log([sustained.transferred(k.gpu, rate_type(k.gpu, k.dtype, k.variant)) for k in known])
-    weighted = x * np.array([k.weight for k in known])[:, None]
+    rows = [[describe(k.gpu, k.framework, k.dtype, k.variant, part) for k in known] for part in range(y.shape[1])]
+    columns = tuple(sorted({c for of_part in rows for row in of_part for c in row}))
+    y[:, ARITHMETIC] += np.log([sustained.transferred(k.gpu, rate_type(k.gpu, k.dtype, k.variant)) for k in known])
+    weight = np.array([k.weight for k in known])[:, None]
     out = np.zeros((len(columns), y.shape[1]))
     for j, used in enumerate(USES[operator]):
+        x = np.array([[row.get(c, 0.0) for c in columns] for row in rows[j]])
+        weighted = x * weight
         penalty = np.array([
             1e-9 if c == "1" else RIDGE["cell"] if c.startswith("cell ") else
             (RIDGE["gpu"] if c[4:] in used else LARGE) if c.startswith("gpu ") else RIDGE["="] for c in columns

@@ -30,6 +30,14 @@ PLAIN = {"fp8_block": "fp8", "mxfp4": "nvfp4", "int8_wo": "bf16", "int4_wo": "bf
 Family = Literal["flash_attention_2", "flash_attention_3", "flashinfer", "triton", "trtllm", "trtllm_gen"]  # of attention kernels
 FAMILIES: tuple[str, ...] = get_args(Family)
 WIDER = {"nvfp4": "fp8", "fp8": "bf16", "int8": "fp8"}
+SCALED_BY_MATRIX_UNIT = ("blackwell",)
+"""Architectures whose matrix unit multiplies FP8 with scales of blocks at FP8's rate (tcgen05.mma, kind mxf8f6f4.block_scale: CUTLASS,
+https://github.com/NVIDIA/cutlass, media/docs/cpp/blackwell_functionality.md), where DeepGEMM's scales are powers of two for it
+(https://github.com/vllm-project/vllm/pull/20087); on Hopper its partial sums go through the CUDA cores (README of
+https://github.com/deepseek-ai/DeepGEMM)."""
+SAME_PRODUCTS = {("blackwell", "trtllm", "fp8_block"): "sglang"}
+"""Architecture, framework, type: the framework whose products those are. TensorRT-LLM calls DeepGEMM on Blackwell, as SGLang does there
+and on Hopper, and CUTLASS before (https://github.com/NVIDIA/TensorRT-LLM/pull/5987, https://github.com/ai-dynamo/aiconfigurator/pull/467)."""
 
 
 class Features(NamedTuple):
@@ -114,6 +122,7 @@ def memory_time(moved: Floats, gpu: Gpu, resident: float = 0.3) -> Floats:
 
 def gemm(m: ArrayLike, n: ArrayLike, k: ArrayLike, dtype: str, framework: str, gpu: Gpu, sustained: Sustained) -> Features:
     """GEMM: the fastest of eight tile shapes, whole waves or split along K, beside the memory traffic."""
+    framework = SAME_PRODUCTS.get((gpu.architecture, framework, dtype), framework)
     m, n, k = (np.asarray(v, dtype=np.float64).ravel() for v in (m, n, k))
     done = work.gemm(m, n, k, dtype)
     rate = gpu.peak_flop_per_s[dtype] * sustained.share(gpu, dtype)
@@ -141,7 +150,7 @@ def gemm(m: ArrayLike, n: ArrayLike, k: ArrayLike, dtype: str, framework: str, g
     ]
     quantised = m * k * 3.0 * (ACTIVATION_BYTES[dtype] < 2)  # read in 16 bits, written in 8 or fewer
     cast = (quantised / gpu.bandwidth_bytes_per_s, quantised / (gpu.sms * 10e9))
-    parts: list[Floats | float] = [1e-6, fastest * sustained.share(gpu, dtype), moved, k * 1e-9, *cast]
+    parts: list[Floats | float] = [1e-6, fastest * sustained.share(gpu, dtype), moved, k * 1.9 / gpu.clock_hz, *cast]
     return _pack(base, columns_, parts)
 
 
