@@ -209,3 +209,14 @@ def test_kernels_of_attention_are_told_by_their_names():
     }
     assert {key: splits.family(*key) for key in named} == named
     assert set(named.values()) == set(physics.FAMILIES)
+
+
+def test_what_blackwell_documents_holds_with_its_tables_hidden():
+    """DeepGEMM is DeepGEMM in both frameworks, and block scales cost its matrix unit nothing: addresses in `physics`."""
+    deep, same = (LIBRARY.on("b200_sxm", framework=f, hide="architecture").gemm(*SHAPES, "fp8_block").s for f in ("sglang", "trtllm"))
+    assert (deep == same).all()
+    for system, plain in (("b200_sxm", "fp8"), ("h200_sxm", "fp8_block")):
+        columns = laws.describe(gpus.load(system), "sglang", "fp8_block", "", laws.ARITHMETIC)
+        assert f"type={plain}" in columns and f"cell sglang/{plain}/" in columns
+    assert "type=fp8_block" in laws.describe(gpus.load("b200_sxm"), "sglang", "fp8_block", "", laws.ARITHMETIC + 1)
+    assert gpus.load("b200_sxm").clock_hz == pytest.approx(2250e12 / 148 / 8192) and gpus.load("a100_sxm").clock_hz == 1.41e9
