@@ -65,14 +65,6 @@ def max_ape(truth: ArrayLike, predicted: ArrayLike) -> float:
     return float(absolute_percentage_errors(truth, predicted).max())
 
 
-def mpe(truth: ArrayLike, predicted: ArrayLike) -> float:
-    """Mean signed percentage error, in percent: (100/n) sum (y_hat - y)/y. Above zero: predicts too slow."""
-    y, y_hat = _pair(truth, predicted)
-    if (y == 0).any():
-        raise ValueError("a percentage error needs true values other than zero")
-    return float(100.0 * np.mean((y_hat - y) / y))
-
-
 def rmse(truth: ArrayLike, predicted: ArrayLike) -> float:
     """Root mean square error in the unit of the data: sqrt(mean (y - y_hat)^2).
 
@@ -99,28 +91,6 @@ def rae(truth: ArrayLike, predicted: ArrayLike) -> float:
     if spread == 0:
         raise ValueError("relative absolute error needs true values that differ")
     return float(np.abs(y - y_hat).sum()) / spread
-
-
-def accuracy_within_relative(truth: ArrayLike, predicted: ArrayLike, band: float) -> float:
-    """Share of predictions within a relative band of the truth: |y - y_hat| <= band |y|. A hit rate, not an error.
-
-    Args:
-        band: half width, as a fraction (0.05 for 5 %).
-    """
-    y, y_hat = _pair(truth, predicted)
-    return float(np.mean(np.abs(y - y_hat) <= band * np.abs(y)))
-
-
-def accuracy_within(truth: ArrayLike, predicted: ArrayLike, band: float) -> float:
-    """Share of predictions within an absolute band of the truth, in the unit of the data: |y - y_hat| <= band."""
-    y, y_hat = _pair(truth, predicted)
-    return float(np.mean(np.abs(y - y_hat) <= band))
-
-
-def accuracy_rounded(truth: ArrayLike, predicted: ArrayLike) -> float:
-    """Share of predictions that round (half to even) to the same integer as the truth."""
-    y, y_hat = _pair(truth, predicted)
-    return float(np.mean(np.rint(y) == np.rint(y_hat)))
 
 
 def coefficient_of_variation(values: ArrayLike) -> float:
@@ -177,37 +147,6 @@ def kendall_tau_b(x: ArrayLike, y: ArrayLike) -> float:
     if untied_a == 0 or untied_b == 0:
         return math.nan
     return float(int((sign_a * sign_b).sum()) / math.sqrt(untied_a * untied_b))
-
-
-def pairwise_match(truth: ArrayLike, predicted: ArrayLike) -> float:
-    """Share of the n(n-1)/2 pairs that both sides order the same way; a tie is matched only by a tie."""
-    y, y_hat = _pair(truth, predicted, least=2)
-    return float(np.mean(_pair_signs(y) == _pair_signs(y_hat)))
-
-
-def full_rank_match(truth: ArrayLike, predicted: ArrayLike) -> bool:
-    """Whether both sides order all items alike, ties included."""
-    y, y_hat = _pair(truth, predicted)
-    return bool(np.array_equal(average_ranks(y), average_ranks(y_hat)))
-
-
-def top_k(truth: ArrayLike, predicted: ArrayLike, k: int) -> float:
-    """Share of the k items predicted lowest that truly are among the k lowest.
-
-    Items tied with the k-th true value all count as right. Where the prediction ties across the k-th place the
-    share is the mean over all ways to break that tie. k = 1 is the best-configuration match.
-
-    Args:
-        truth, predicted: shape (n,), lower is better.
-    """
-    y, y_hat = _pair(truth, predicted)
-    if not 1 <= k <= y.size:
-        raise ValueError(f"expected k from 1 to {y.size}, got {k}")
-    right = y <= np.partition(y, k - 1)[k - 1]
-    edge = np.partition(y_hat, k - 1)[k - 1]
-    surely, tied = y_hat < edge, y_hat == edge
-    places = k - int(surely.sum())
-    return float((right[surely].sum() + places * right[tied].mean()) / k)
 
 
 # --- exact tests ------------------------------------------------------------------------------------------------------

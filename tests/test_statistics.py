@@ -26,14 +26,9 @@ def test_errors_by_hand() -> None:
     # |10-11|/10 = 10 %, |20-18|/20 = 10 %, 0 %: mean 20/3 %; absolute errors 1, 2, 0; squares 1, 4, 0; spread about 70/3: 40/3+10/3+50/3
     assert s.mape(TRUTH, PREDICTED) == pytest.approx(20 / 3)
     assert s.max_ape(TRUTH, PREDICTED) == pytest.approx(10)
-    assert s.mpe(TRUTH, PREDICTED) == pytest.approx(0)
     assert s.mae(TRUTH, PREDICTED) == pytest.approx(1)
     assert s.rmse(TRUTH, PREDICTED) == pytest.approx(math.sqrt(5 / 3))
     assert s.rae(TRUTH, PREDICTED) == pytest.approx(3 / (100 / 3))
-    assert s.accuracy_within_relative(TRUTH, PREDICTED, 0.05) == pytest.approx(1 / 3)
-    assert s.accuracy_within_relative(TRUTH, PREDICTED, 0.1) == 1
-    assert s.accuracy_within(TRUTH, PREDICTED, 1) == pytest.approx(2 / 3)
-    assert s.accuracy_rounded([1.2, 2.0, 3.0], [0.8, 2.4, 3.6]) == pytest.approx(2 / 3)
     assert s.coefficient_of_variation([9.0, 10.0, 11.0]) == pytest.approx(0.1)
 
 
@@ -43,7 +38,7 @@ def test_a_hit_rate_says_little_about_the_mean_error() -> None:
     near, far = truth * 1.099, truth * 1.099
     far[-1] = 10 * (1 + 92.0)
     near[-1] = 20
-    assert s.accuracy_within_relative(truth, near, 0.1) == s.accuracy_within_relative(truth, far, 0.1) == 0.99
+    assert np.mean(np.abs(near / truth - 1) <= 0.1) == np.mean(np.abs(far / truth - 1) <= 0.1) == 0.99
     assert s.mape(truth, near) > 9.8
     assert s.mape(truth, far) > 100
 
@@ -88,7 +83,6 @@ def test_rank_statistics_obey_their_laws(pair: tuple[list[float], list[float]]) 
         assert statistic(-x, y) == pytest.approx(-value, abs=1e-12)
         assert statistic(np.exp(x), y) == pytest.approx(value, abs=1e-12)
     assert s.spearman(x, x) == pytest.approx(1)
-    assert s.pairwise_match(x, x) == 1
 
 
 @pytest.mark.parametrize("statistic", ["spearman", "pearson"])
@@ -162,26 +156,6 @@ def test_fisher_of_five_tools() -> None:
 def test_fisher_refuses(bad: list[list[float]]) -> None:
     with pytest.raises(ValueError):
         s.fisher_exact(bad)
-
-
-def test_order_measures_by_hand() -> None:
-    # pairs (1,2) (1,3) (2,3): predicted orders the last the other way
-    assert s.pairwise_match([1, 2, 3], [1, 3, 2]) == pytest.approx(2 / 3)
-    assert s.pairwise_match([1, 1], [1, 2]) == 0
-    assert s.full_rank_match([1, 2, 2], [5, 9, 9])
-    assert not s.full_rank_match([1, 2, 2], [5, 9, 8])
-    assert s.top_k([1, 2, 3, 4], [4, 1, 2, 3], 1) == 0
-    assert s.top_k([1, 2, 3, 4], [4, 1, 2, 3], 2) == 0.5
-    assert s.top_k([1, 1, 3], [2, 1, 3], 1) == 1  # either of the two best is right
-    assert s.top_k([1, 2, 3, 4], [7, 7, 7, 7], 2) == 0.5  # a prediction that says nothing gets what chance gets
-    with pytest.raises(ValueError):
-        s.top_k([1, 2], [1, 2], 3)
-
-
-@given(vectors)
-def test_top_n_is_always_right(pair: tuple[list[float], list[float]]) -> None:
-    assert s.top_k(pair[0], pair[1], len(pair[0])) == 1
-    assert 0 <= s.top_k(pair[0], pair[1], 1) <= 1
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=30))

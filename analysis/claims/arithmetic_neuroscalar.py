@@ -57,12 +57,6 @@ def utilization_pct(instructions: int, cycles: float = 8264) -> float:
 
 
 @checkable
-def instructions_per_layer_pass(cycles: float = 8264) -> int:
-    """How many instructions fit whole into the printed cycles of one layer."""
-    return int(cycles // layer_cycles(1))
-
-
-@checkable
 def clock_mhz(cycles_per_instruction: float, tiles: int = 1) -> float:
     """Clock that the printed rate implies: instructions per second * cycles per instruction."""
     return neutrino_mips(tiles) * cycles_per_instruction

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +17,7 @@ from pyarrow import csv, parquet
 
 from analysis.errors import InputError
 from analysis.sweeps import sweep
-from analysis.tables import atomic, check_output, numeric, read_csv
+from analysis.tables import atomic, check_output, read_csv
 
 ROWS_A_TASK = 2000
 PART_BYTES = 4 << 20
@@ -265,8 +264,3 @@ def read_rows(frame: pd.DataFrame, case: Callable[[dict[str, str]], Case]) -> tu
             cases.append(None)
             reasons.append(error.message)
     return cases, reasons
-
-
-def numbers(column: pd.Series) -> np.ndarray:
-    """Text cells as numbers; empty, `n/a` and unreadable ones as NaN."""
-    return numeric(column.replace({"n/a": "", "N/A": "", "-": ""})).to_numpy(dtype=float)

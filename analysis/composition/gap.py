@@ -14,11 +14,6 @@ class Gap:
     gamma: float
     signed: float
 
-    @property
-    def whole_is_slower(self) -> bool:
-        """Whether the whole takes longer than its parts: unmodeled overhead, not over-prediction."""
-        return self.signed > 0
-
 
 def composition_gap(whole_s: float, parts_s: Sequence[float]) -> Gap:
     """gamma = |T_whole - sum T_k| / sum T_k.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
-from analysis.accelerators.loopnest.maestro import Loop, directives, systolic_loops, text, visits
+from analysis.accelerators.loopnest.maestro import Loop, directives, systolic_loops, text
 from analysis.accelerators.systolic.array import NO_QUIRKS, count
 from analysis.accelerators.systolic.cases import OUTPUTS
 from analysis.accelerators.systolic.files import cases, read_design, read_topology
@@ -196,6 +197,18 @@ def test_the_command(tmp_path: Path) -> None:
     source.write_text("M,N,K,array_rows,array_cols\n1,1,1,1,1\n")
     failed = command(source, "--out", out)
     assert isinstance(failed.exception, InputError) and "dataflow" in str(failed.exception) and not out.exists()
+
+
+def visits(loops: list[Loop]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], dict[str, int]]]:
+    """Walk a description step by step: (time step, PE, index of every dimension), by offsets only."""
+    lines = directives(loops)
+    for steps in product(*(range(line.loop.factor) for line in lines)):
+        index = dict.fromkeys("NMCPQRS", 0)
+        for line, step in zip(lines, steps, strict=True):
+            index[line.loop.dimension] += step * line.offset
+        when = tuple(step for line, step in zip(lines, steps, strict=True) if not line.loop.spatial)
+        where = tuple(step for line, step in zip(lines, steps, strict=True) if line.loop.spatial)
+        yield when, where, index
 
 
 @settings(max_examples=60, deadline=None)

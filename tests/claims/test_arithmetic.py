@@ -80,7 +80,6 @@ def test_cycles_clock_and_sampling():
     assert neuroscalar.layer_cycles() == 2048
     assert neuroscalar.utilization_pct(4) == pytest.approx(99.13, abs=0.005)
     assert neuroscalar.utilization_pct(1) == pytest.approx(24.78, abs=0.005)
-    assert neuroscalar.instructions_per_layer_pass() == 4
     assert neuroscalar.neutrino_epoch_s() == pytest.approx(5.08807, abs=1e-5)
     assert neuroscalar.neutrino_epoch_s(8) == pytest.approx(0.636)
     assert neuroscalar.gpu_epoch_s(4.0) == pytest.approx(25.0)

@@ -23,7 +23,7 @@ from analysis.cores.learning.corpus import (
     register_pairs,
     split_blocks,
 )
-from analysis.cores.learning.instruction_features import FEATURES, Window, fit_scaling, join_address, split_address
+from analysis.cores.learning.instruction_features import FEATURES, Window, fit_scaling, split_address
 from analysis.cores.learning.latency_target import LatencyClasses, from_log_target, is_long, log_target, retire_latencies
 from analysis.cores.learning.program_features import NAMES, places, program_features
 from analysis.cores.riscv.trace import NO_REGISTER, Code, OpClass, Trace, read_trace, trace_of, write_trace
@@ -38,7 +38,8 @@ def test_the_split_keeps_all_64_bits_in_float32(addresses: list[int]) -> None:
     """NeuroScalar, section 3.1.2: 22 + 22 + 20 bits as fp32 'in order to preserve the entire bit-sequence'."""
     pieces = split_address(np.array(addresses, dtype=np.uint64))
     assert pieces.dtype == np.float32
-    assert join_address(pieces).tolist() == addresses
+    low, middle, high = pieces.astype(np.uint64).T
+    assert (low | middle << np.uint64(22) | high << np.uint64(44)).tolist() == addresses
 
 
 def test_a_whole_address_would_not_survive_in_float32() -> None:

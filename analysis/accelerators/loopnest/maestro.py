@@ -7,9 +7,8 @@ it. Here the description is derived from a loop nest; outputs are counted in out
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 # Names of a convolution's loops here and in MAESTRO's files.
 MAESTRO_NAMES = {"N": "N", "M": "K", "C": "C", "P": "Y'", "Q": "X'", "R": "R", "S": "S"}
@@ -98,18 +97,6 @@ def text(name: str, loops: Sequence[Loop]) -> str:
         reused = ", ".join(f"{tensor} {what}" for tensor, what in line.reuse.items() if what != "moves")
         out.append(f"    {str(line) + ';':<{width}}  // x{line.loop.factor}; {reused or 'nothing reused'}")
     return "\n".join([*out, "  }", "}"])
-
-
-def visits(loops: Sequence[Loop]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], dict[str, int]]]:
-    """Walk a description step by step: (time step, PE, index of every dimension), by offsets only."""
-    lines = directives(loops)
-    for steps in product(*(range(line.loop.factor) for line in lines)):
-        index = dict.fromkeys(MAESTRO_NAMES, 0)
-        for line, step in zip(lines, steps, strict=True):
-            index[line.loop.dimension] += step * line.offset
-        when = tuple(step for line, step in zip(lines, steps, strict=True) if not line.loop.spatial)
-        where = tuple(step for line, step in zip(lines, steps, strict=True) if line.loop.spatial)
-        yield when, where, index
 
 
 def systolic_loops(layer_bounds: Mapping[str, int], rows: int, columns: int, dataflow: str) -> list[Loop]:

@@ -45,12 +45,6 @@ def split_address(address: ArrayLike) -> Floats:
     return np.stack([low, middle, high], axis=-1).astype(np.float32)
 
 
-def join_address(pieces: ArrayLike) -> NDArray[np.uint64]:
-    """The address that `split_address` split: low + 2^22 middle + 2^44 high."""
-    low, middle, high = (np.asarray(pieces)[..., i].astype(np.uint64) for i in range(3))
-    return low | (middle << np.uint64(LOW_BITS)) | (high << np.uint64(LOW_BITS + MIDDLE_BITS))
-
-
 def thirteen_features(
     pc: ArrayLike,
     opclass: ArrayLike,

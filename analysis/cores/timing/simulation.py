@@ -236,8 +236,3 @@ def simulate(trace: Trace, design: Design, program: Program | None = None) -> Ti
         row_hits=int(memory[0]["row_hits"]),
         dram_writes=int(memory[0]["dram_writes"]),
     )
-
-
-def retire_cycles(trace: Trace, design: Design, program: Program | None = None) -> NDArray[np.int64]:
-    """Cycle in which each instruction of a trace retires, int64 (n,)."""
-    return simulate(trace, design, program).retire_cycle

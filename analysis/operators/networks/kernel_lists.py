@@ -63,7 +63,6 @@ NETWORKS = {
         24, 2048, 32, 64, 8192, 50272, "relu", False, True, "Zhang et al. 2022, table 1", scaled_queries=True, attention_dropout=False
     ),
 }
-NOT_BUILT = {"switchxl4": "its width and expert capacity are not printed"}
 
 
 class _List:
