@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from analysis.claims import arithmetic_survey as survey
 from analysis.claims.equations import tiles_printed_over_right
 from analysis.composition.errors import claimed_model_error, model_error
 from analysis.configs import Strict, read_yaml
+from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.tables import read_csv
 
@@ -174,9 +176,15 @@ def values() -> dict[str, Any]:
     }
 
 
-def listing() -> pd.DataFrame:
+def listing(path: Path = DATA / "claims" / "contradictions.yaml") -> pd.DataFrame:
     """The list, numbered, with every number computed."""
     found = values()
-    entries = read_yaml(DATA / "claims" / "contradictions.yaml", _File).contradictions
-    rows = [{"number": number, **dict(one), "follows": one.follows.format(**found)} for number, one in enumerate(entries, start=1)]
+    rows = []
+    for number, one in enumerate(read_yaml(path, _File).contradictions, start=1):
+        try:
+            follows = one.follows.format(**found)
+        except (KeyError, IndexError, ValueError, AttributeError, TypeError) as error:
+            message = f"{error} does not name or format a value; known: {', '.join(found)}"
+            raise InputError(message, path=path, key=f"contradictions.{number}.follows") from None
+        rows.append({"number": number, **dict(one), "follows": follows})
     return pd.DataFrame(rows)

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from analysis.claims import equations
 from analysis.claims.contradictions import listing
 from analysis.claims.findings import read_findings
 from analysis.claims.ledger import read_ledger
+from analysis.errors import InputError
 from analysis.paths import DATA
 
 PAIRWISE = "published/neuroscalar_pairwise"
@@ -137,6 +139,16 @@ def test_the_list_names_claims_and_findings_that_exist():
     claims = {**read_ledger(DATA / "claims" / "ledger.csv"), **read_findings(DATA / "claims" / "findings.yaml")}
     named = [name.strip() for entry in listing()["claims"] for name in entry.split(";")]
     assert len(listing()) >= 15 and not [name for name in named if name not in claims]
+
+
+@pytest.mark.parametrize("follows", ["{no_such_value}", "{sqrt_law:.1q}", "{}", "{sqrt_law"])
+def test_words_with_a_value_that_is_not_there_are_one_line(tmp_path, follows):
+    path = tmp_path / "contradictions.yaml"
+    entry = {"title": "t", "document": "d", "printed": "p", "follows": follows, "claims": "c"}
+    path.write_text(yaml.safe_dump({"contradictions": [entry]}))
+    with pytest.raises(InputError, match="contradictions.1.follows") as caught:
+        listing(path)
+    assert "\n" not in str(caught.value)
 
 
 def test_tables_and_cells_that_are_not_there():

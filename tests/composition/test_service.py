@@ -16,12 +16,14 @@ from analysis.composition.service import cases, models, settings, waterfall
 from analysis.composition.service.answers import COLUMNS, answers
 from analysis.composition.service.closed_loop import ENGINE, Tables, simulate
 from analysis.composition.service.constants import apply, bounds, fit, interval
+from analysis.composition.service.freeze import FROZEN
 from analysis.composition.service.operators import BATCH, BEFORE, CACHED, PROMPT, SEQUENCES, TOKENS
 from analysis.composition.service.points import usable_bytes
 from analysis.composition.service.request_answers import kv_blocks, read_meta
 from analysis.composition.service.request_loop import PREPARE_S
 from analysis.composition.service.request_profile import all_reduce_s, captured
 from analysis.errors import InputError
+from analysis.paths import DATA
 
 ROW = {
     "id": "a", "silicon_data_source": "", "backend": "vllm", "backend_version": "0.12.0", "model_path": "meta-llama/Llama-3.1-70B",
@@ -352,3 +354,25 @@ def test_the_parts_of_the_gap_add_up():
     assert reasons == ["", "", ""]
     frame = gaps(asked, points(asked, KernelLibrary.load()), np.array([12e-3, 14e-3, 21e-3]))
     assert np.allclose(frame[list(GAP_PARTS)].sum(axis=1), frame["gamma"]) and len(frame) == 3
+
+
+def test_both_halves_of_the_selection_are_reported_as_the_frozen_answers_have_them():
+    """serving_split.yaml: terms are chosen on the families of odd rank by name, and both halves are reported."""
+    recorded = DATA / "recorded" / "aiconfigurator"
+    peer = pd.read_csv(recorded / "predictions.csv.gz")
+    answered = peer.loc[(peer["status"] == "ok") & (peer["database_mode"] == "SILICON"), "id"]
+    flags = pd.read_csv(recorded / "row_flags.csv.gz")
+    judged = flags[(flags["clean_no_deepseek"] == 1) & flags["id"].isin(answered)]
+    chosen_on = sorted(flags.loc[flags["clean_no_deepseek"] == 1, "model_family"].unique())[::2]
+    assert chosen_on == ["GLM-5", "Llama-3.1-70B", "MiniMax-M2.5", "Qwen3-32B", "gpt-oss-120b"]
+    scores = pd.read_csv(FROZEN / "scores.csv").set_index(["split", "rows_of", "target"])
+    points = pd.read_csv(FROZEN / "points.csv").merge(judged[["id", "model_family"]], on="id")
+    for split, of_split in points.groupby("split"):
+        for rows_of, half in ("selection families", True), ("other families", False):
+            part = of_split[of_split["model_family"].isin(chosen_on) == half]
+            for target in ("ttft", "tpot"):
+                error = 100 * (part[f"{target}_ms"] / (1e3 * part[f"{target}_s"]) - 1).abs()
+                found = scores.loc[split, rows_of, target]
+                assert len(part) == found["rows"]
+                assert found["median_percent"] == pytest.approx(error.median(), abs=0.02)
+                assert found["mean_percent"] == pytest.approx(error.mean(), abs=0.02)

@@ -287,8 +287,8 @@ def one(engine: Any, tables: Tables, out: Any) -> None:
                 ready_now[ready_count] = last_partial
                 ready_count += 1
                 carried = float(partial_done) if partial >= 0 else 0.0
-            for k in range(ready_count):
-                i = ready_now[k]
+            for r in range(ready_count):
+                i = ready_now[r]
                 if first[i] == 0.0:
                     first[i] = clock
                     ttft[i] = clock - arrived[i]

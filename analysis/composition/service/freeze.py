@@ -51,13 +51,28 @@ def write_parameters(parameters: Parameters, path: Path = PATH) -> None:
     write_atomic(path, (head + yaml.safe_dump(plain(parameters.model_dump()), sort_keys=False, width=140)).encode())
 
 
+SETTINGS_FROM = "Qwen3-32B"
+"""The family whose measured rows settled the engine settings that a vendor's runs do not publish (`script: inferred`)."""
+
+
 def selections(sample: Sample, raw: Points) -> dict[str, np.ndarray]:
-    """Rows that scores are taken over."""
+    """Rows that scores are taken over.
+
+    Selection families are those of odd rank among the judged ones, by name (data/evaluation/serving_split.yaml): what the model and its
+    intervals consist of was decided on them. The other families took part in no decision but those that the attempts name.
+    """
     rows = sample.rows
     clean = (rows["clean_no_deepseek"] == 1) & (rows["mode"] == "agg")
     answered = rows["peer_tpot_s"].notna()
+    public = np.array([case is not None and case.origin == "benchmark" for case in sample.cases])
+    chosen_on = rows["model_family"].isin(sorted(rows.loc[clean, "model_family"].unique())[::2])
     return {
         "clean, peer answers": (clean & answered).to_numpy(),
+        "selection families": (clean & answered & chosen_on).to_numpy(),
+        "other families": (clean & answered & ~chosen_on).to_numpy(),
+        "selection families, public benchmark": (clean & answered & chosen_on & public).to_numpy(),
+        "other families, public benchmark": (clean & answered & ~chosen_on & public).to_numpy(),
+        f"without {SETTINGS_FROM}": (clean & answered & (rows["model_family"] != SETTINGS_FROM)).to_numpy(),
         "all clean": clean.to_numpy(),
         "disaggregated": ((rows["clean"] == 1) & (rows["mode"] == "disagg")).to_numpy() & np.isfinite(raw.result[:, 0]),
         "as shipped, peer answers": answered.to_numpy() & np.isfinite(raw.result[:, 0]),
@@ -95,8 +110,9 @@ def freeze(sample_path: str | Path, recorded: str | Path = RECORDED) -> pd.DataF
                 scores.append(
                     {"split": split, "rows_of": name, "target": target, **summary(part, answers, target), **ceilings[name, target]}
                 )
+                if name in ("clean, peer answers", "selection families", "other families"):
+                    gains.append({"split": split, "rows_of": name, "target": target, **gain(part, answers, target)})
                 if name == "clean, peer answers":
-                    gains.append({"split": split, "target": target, **gain(part, answers, target)})
                     for key, one in part.groupby(["backend", "model_family", "system"]):
                         groups.append(
                             {
