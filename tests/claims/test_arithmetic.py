@@ -146,7 +146,7 @@ def test_words_with_a_value_that_is_not_there_are_one_line(tmp_path, follows):
     path = tmp_path / "contradictions.yaml"
     entry = {"title": "t", "document": "d", "printed": "p", "follows": follows, "claims": "c"}
     path.write_text(yaml.safe_dump({"contradictions": [entry]}))
-    with pytest.raises(InputError, match="contradictions.1.follows") as caught:
+    with pytest.raises(InputError, match=r"contradictions\.1\.follows") as caught:
         listing(path)
     assert "\n" not in str(caught.value)
 
