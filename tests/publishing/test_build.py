@@ -38,7 +38,7 @@ def three(copy: Path) -> None:
     reads = "from analysis.paths import DATA\nvalue = float(pd.read_csv(DATA / 'input.csv').x[0])"
     write(copy / "notebooks", "gamma", reads, TABLE.format(value="value"), FIGURE)
     (copy / "book" / "_toc.yml").write_text("format: jb-book\nroot: intro\nchapters:\n- glob: notebooks/*\n")
-    (copy / "book" / "intro.md").write_text("# Intro\n\nThe value is {num}`beta.value`.\n\n```{result-figure} alpha/line\n```\n")
+    (copy / "book" / "intro.md").write_text("# Intro\n\nThe value is {num}`beta.value`, its cell {num}`beta/t[x: 3].x:.2f µs`.\n\n```{result-figure} alpha/line\n```\n")
 
 
 def build(copy: Path) -> list[str]:
@@ -114,13 +114,18 @@ def test_pages_and_unknown_numbers(copy: Path) -> None:
     done = run_analysis("book", cwd=copy)
     assert done.returncode == 0, done.stdout + done.stderr
     pages = copy / "_build" / "html"
-    assert "3.000" in (pages / "intro.html").read_text()
+    intro_html = (pages / "intro.html").read_text()
+    assert "3.000" in intro_html and "3.00\u00a0µs</a>" in intro_html and 'href="notebooks/beta.html#:~:text=%22t%22"' in intro_html
     first = digests(pages)
     intro = copy / "book" / "intro.md"
     text = intro.read_text()
     intro.write_text(text.replace("beta.value", "beta.typo"))
     done = run_analysis("book", cwd=copy)
     assert done.returncode == 1 and "unknown number beta.typo" in done.stderr
+    intro.write_text(text.replace("[x: 3]", "[x: 4]"))
+    done = run_analysis("book", cwd=copy)
+    (line,) = [line for line in done.stderr.splitlines() if "x: 4" in line]
+    assert done.returncode == 1 and "intro.md:3:" in line and line.endswith("t.csv: expected one row where x=4, found 0")
     assert digests(pages) == first, "the pages of before stay"
     intro.write_text(text)
     assert run_analysis("book", cwd=copy).returncode == 0
