@@ -75,14 +75,8 @@ def _accuracy_test(scheme: str, leave_out: list[str] | None) -> PermutationTest:
 
 
 @checkable
-def accuracy_against_score(scheme: str = "base", leave_out: list[str] | None = None) -> float:
-    """Spearman correlation (average ranks) between reported error, smallest first, and composite score."""
-    return _accuracy_test(scheme, leave_out).value
-
-
-@checkable
 def accuracy_against_score_p(scheme: str = "base", leave_out: list[str] | None = None) -> float:
-    """Exact two-sided p of `accuracy_against_score`: share of all orders with a correlation at least as large in size."""
+    """Exact two-sided p of the Spearman correlation between reported error, smallest first, and composite score (average ranks)."""
     return _accuracy_test(scheme, leave_out).p_value
 
 

@@ -38,7 +38,9 @@ def three(copy: Path) -> None:
     reads = "from analysis.paths import DATA\nvalue = float(pd.read_csv(DATA / 'input.csv').x[0])"
     write(copy / "notebooks", "gamma", reads, TABLE.format(value="value"), FIGURE)
     (copy / "book" / "_toc.yml").write_text("format: jb-book\nroot: intro\nchapters:\n- glob: notebooks/*\n")
-    (copy / "book" / "intro.md").write_text("# Intro\n\nThe value is {num}`beta.value`, its cell {num}`beta/t[x: 3].x:.2f µs`.\n\n```{result-figure} alpha/line\n```\n")
+    (copy / "book" / "intro.md").write_text(
+        "# Intro\n\nThe value is {num}`beta.value`, its cell {num}`beta/t[x: 3].x:.2f µs`.\n\n```{result-figure} alpha/line\n```\n"
+    )
 
 
 def build(copy: Path) -> list[str]:
