@@ -97,10 +97,9 @@ def draw(values: Mapping[str, Any], width: float) -> str:
     parts.append(drawing.path(points, drawing.BLUE, 2.5))
     at = (x(values["batch"]), y(got["tokens_per_s"]))
     parts.append(drawing.dot(*at, drawing.RED, 7))
-    words = f"{drawing.short(got['tokens_per_s'])} tokens/s, {drawing.seconds(got['step_s'])} a token"
-    long = 7.6 * len(words)
-    place, anchor = (at[0] + 12, "start") if at[0] + 12 + long < width else (max(at[0] - 12, min(long, width - 4)), "end")
-    parts.append(drawing.text(place, at[1] + 24, words, anchor, drawing.RED, bold=True))
+    words = f"{drawing.short(got['tokens_per_s'])} tokens/s" + (f", {drawing.seconds(got['step_s'])} a token" if width >= 480 else "")
+    side = -1 if at[0] + 12 + 7.6 * len(words) > width else 1
+    parts.append(drawing.text(at[0] + 12 * side, at[1] + 24, words, "start" if side > 0 else "end", drawing.RED, bold=True))
     room = drawing.Scale(0, max(got["memory_bytes"], got["weight_bytes"] + got["kv_bytes"]), left, right)
     base = bottom + 62
     parts.append(drawing.text(0, base - 6, "memory", size=12))

@@ -51,6 +51,22 @@ document.addEventListener('DOMContentLoaded', function () {
   window.addEventListener('resize', reachable);
 });
 window.addEventListener('load', function () {
+  function titles(d) {  // a title longer than its axis gets lines
+    var change = {};
+    Object.keys(d._fullLayout).forEach(function (k) {
+      var axis = d._fullLayout[k], given = (d.layout[k] || {}).title, words = /^[xy]axis[0-9]*$/.test(k) && given && given.text, margin = k[0] === 'x' ? 'b' : 'l', lines = [''];
+      if (!words || words.indexOf('<') >= 0) return;
+      var letters = Math.max(8, Math.floor(axis._length / (0.52 * axis.title.font.size)));
+      words.split(' ').forEach(function (w) {
+        var last = lines.length - 1;
+        if (lines[last] && lines[last].length + 1 + w.length > letters) lines.push(w); else lines[last] += (lines[last] ? ' ' : '') + w;
+      });
+      if (lines.length < 2) return;
+      change[k + '.title.text'] = lines.join('<br>');
+      change['margin.' + margin] = d._fullLayout.margin[margin] + 16 * (lines.length - 1);
+    });
+    return change;
+  }
   function paint() {
     var dark = document.documentElement.dataset.theme === 'dark';
     document.documentElement.classList.toggle('dark', dark);  // the sign that DataTables looks for
@@ -68,22 +84,18 @@ window.addEventListener('load', function () {
         if (entries) { change['legend.orientation'] = 'h'; change['legend.x'] = 0; change['legend.xanchor'] = 'left'; change['legend.yref'] = 'container'; change['legend.y'] = 0; change['legend.yanchor'] = 'bottom'; }
         if (d._fullLayout.height < high) { change.height = high; d.parentElement.style.height = high + 'px'; }  // its box, too, or the chart scrolls in it
       }
-      Object.keys(d._fullLayout).forEach(function (k) {  // a title longer than its axis gets lines
-        var axis = d._fullLayout[k], words = /^[xy]axis[0-9]*$/.test(k) && axis.title && axis.title.text;
-        if (!words || words.indexOf('<') >= 0) return;
-        var flat = k[0] === 'x', room = flat ? axis._length * Math.min(1, d.clientWidth / d._fullLayout.width) : axis._length;
-        var letters = Math.max(8, Math.floor(room / (0.55 * axis.title.font.size))), lines = [''];
-        words.split(' ').forEach(function (w) {
-          var last = lines.length - 1;
-          if (lines[last] && lines[last].length + 1 + w.length > letters) lines.push(w); else lines[last] += (lines[last] ? ' ' : '') + w;
-        });
-        if (lines.length < 2) return;
-        change[k + '.title.text'] = lines.join('<br>');
-        if (flat) change['margin.b'] = d._fullLayout.margin.b + 16 * (lines.length - 1); else if (d.clientWidth < 560) change['margin.l'] += 14 * (lines.length - 1);
+      var black = /^(black|#000|#000000|#222|#333333|#444|#555555|#e6e6e6)$/;  // what was drawn in black is drawn in the page's ink
+      (d.layout.shapes || []).forEach(function (one, k) { if (!one.line || !one.line.color || black.test(one.line.color)) change['shapes[' + k + '].line.color'] = ink; });
+      d.data.forEach(function (t, k) {
+        var again = {};
+        if (t.line && black.test(t.line.color)) again['line.color'] = ink;
+        if (t.marker && black.test(t.marker.color)) again['marker.color'] = ink;
+        if (Object.keys(again).length) window.Plotly.restyle(d, again, [k]);
       });
-      window.Plotly.relayout(d, change).then(reachable);
+      window.Plotly.relayout(d, change).then(function () { return window.Plotly.relayout(d, titles(d)); }).then(reachable);
     });
   }
+  document.querySelectorAll('.cell_output > img').forEach(function (i) { i.classList.toggle('narrow', i.naturalWidth < 1000); });  // drawn for half the width
   paint(); reachable();
   if (window.MathJax && window.MathJax.startup) window.MathJax.startup.promise.then(reachable);
   new MutationObserver(paint).observe(document.documentElement, {attributes: true, attributeFilter: ['data-theme']});

@@ -333,7 +333,7 @@ def _breakable_word(word: str) -> str:
         return "<wbr>".join(word[k : k + 16] for k in range(0, len(word), 16))
     if len(word) > 16:
         return "<wbr>".join(html.escape(part) for part in re.split(r"(?<=[_/.,:;=?)\-])(?=[^_/.,:;=?)\-])", word))
-    return f'<span class="one">{html.escape(word)}</span>' if "-" in word.strip("-") else html.escape(word)
+    return f'<span class="one">{html.escape(word)}</span>' if "-" in word[:-1] else html.escape(word)
 
 
 _UNITS = {
@@ -396,6 +396,9 @@ _TITLES = {
     "npus": "NPUs",
     "mbytes_per_s": "MB/s",
     "arch": "core",
+    "room": "subpackage",
+    "venue_short": "venue",
+    "area_m2": "area (m²)",
     "zero": "ZeRO",
     "kib": "size (KiB)",
     "cpu_minutes": "processor time (min)",

@@ -35,6 +35,9 @@ def test_numbers_are_rounded_to_what_a_reader_needs(name: str, values: list[obje
         ("mae", "mean absolute error", "mean absolute error"),
         ("error", "error of the whole (%)", "error (%)"),
         ("npus", "NPUs (count)", "NPUs"),
+        ("measured_gb_s", "", "measured (GB/s)"),
+        ("always_zero_percent", "", "always zero (%)"),
+        ("zero", "ZeRO stage (0 to 3)", "ZeRO"),
     ],
 )
 def test_columns_have_titles_in_words(column: str, about: str, title: str) -> None:

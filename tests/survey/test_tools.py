@@ -124,6 +124,7 @@ def test_disagree_is_symmetric(statements):
         (20, 20, "tier 3"),
         (10, 20, "across tiers 2 and 3"),
         (None, 10, "across tiers 1 and 2"),
+        (15, 30, "tier 3 and above"),
         (121.4, 121.4, "above all tiers"),
         (None, None, "no figure"),
     ],
