@@ -19,7 +19,19 @@ def one(**change: str) -> pd.Series:
 
 
 @pytest.mark.parametrize(
-    "hardware", ["Nvidia A100 GPU", "Nvidia H100 GPU", "AMD MI250 GPU", "AMD MI300X GPU", "Nvidia GH200 GPU", "GH200", "MI300X"]
+    "hardware",
+    [
+        "Nvidia A100 GPU",
+        "Nvidia H100 GPU",
+        "AMD MI250 GPU",
+        "AMD MI300X GPU",
+        "Nvidia GH200 GPU",
+        "GH200",
+        "MI300X",
+        "A100 40GB",
+        "a100_80gb",
+    ]
+    + ["Intel Habana Gaudi3", "gaudi3", "Nvidia B200"],
 )
 def test_every_gpu_of_the_benchmark_is_answered(hardware: str) -> None:
     answer = one(hardware=hardware)
@@ -60,6 +72,8 @@ def test_the_batch_of_llama_cpp_is_a_chunk_of_the_prompt() -> None:
         ({"hardware": "TPU-v5e"}, "Google"),
         ({"model": "meta-llama/Llama-2-70b-hf", "hardware": "Nvidia A100 GPU"}, "do not fit"),
         ({"batch_size": "0"}, "at least 1"),
+        ({"framework": ""}, "framework is missing"),
+        ({"devices": "3"}, "3 do not divide them"),
         ({"model": "nobody/knows"}, "no model"),
         ({"input_output_tokens": "nan"}, "whole number"),
     ],

@@ -1,5 +1,6 @@
 """Training steps from a table of cases: laws, refusals, columns of other people's tables, and what published runs say."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,12 @@ from hypothesis import strategies as st
 
 from analysis import datasets
 from analysis.composition.case_files import answer_file
-from analysis.composition.training import gap, interval, shapes, sources
+from analysis.composition.training import fit, gap, interval, recipes, shapes, sources
 from analysis.composition.training.answers import COLUMNS, answers
 from analysis.composition.training.cases import case
 from analysis.composition.training.kernels import kernels_of
 from analysis.composition.training.memory import fits, memory, settle
-from analysis.composition.training.step import BREAKDOWN, PRIOR, Plans, step
+from analysis.composition.training.step import BREAKDOWN, NAMES, OF_MIXTURES, PRIOR, Plans, step
 from analysis.composition.training.work import parts
 from analysis.errors import InputError
 from analysis.operators.kernels.library import KernelLibrary
@@ -24,6 +25,10 @@ LLAMA_H100 = {
     "model": "LLAMA3_70B", "system": "DGX-H100", "gpus": "64", "precision": "FP8", "global_batch": "256", "micro_batch": "1",
     "sequence_length": "8192", "fsdp": "0", "tensor_parallel": "4", "pipeline_parallel": "8", "context_parallel": "1",
     "virtual_pipeline": "5", "expert_parallel": "n/a",
+}  # fmt: skip
+MIXTURE = {
+    "model": "Qwen3_30B_a3B", "system": "DGX-B200", "gpus": "8", "precision": "MXFP8", "global_batch": "512", "micro_batch": "1",
+    "sequence_length": "4096", "tensor_parallel": "1", "pipeline_parallel": "1", "virtual_pipeline": "", "expert_parallel": "8",
 }  # fmt: skip
 GPT = {
     "gpus": "64", "global_batch": "512", "micro_batch": "4", "hidden_size": "3072", "attention_heads": "32", "layers": "30",
@@ -103,6 +108,10 @@ def test_nothing_beats_the_data_sheet(sequence: int) -> None:
         ({"recompute": "perhaps"}, "recompute"),
         ({"global_batch": "-1"}, "negative"),
         ({"sequence_length": "inf"}, "finite"),
+        ({"micro_batch": "0.5"}, "whole number"),
+        ({"system": "gaudi3"}, "no training model"),
+        ({"system": "MI300X"}, "no training model"),
+        ({**MIXTURE, "gpus": "8", "expert_parallel": "16"}, "expert_parallel 16 does not divide the 8 GPUs"),
     ],
 )
 def test_what_cannot_be_is_refused(change, word) -> None:
@@ -201,3 +210,74 @@ def test_every_generation_is_answered(device: str) -> None:
     row = {**LLAMA_H100, "system": device, "precision": "FP16", "model": "llama-3-8b", "pipeline_parallel": "4", "virtual_pipeline": "1"}
     answer = one(row)
     assert answer["status"] == "" and 0 < answer["lower_s"] < answer["step_time_s"] < answer["upper_s"] < np.inf
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"system": "A100 40GB", "precision": "BF16", "gpus": "512", "tensor_parallel": "8"},
+        {"system": "DGX-H100", "gpus": "2048", "sequence_length": "131072", "context_parallel": "16", "global_batch": "2048"},
+        {"system": "DGX-A100", "gpus": "2048", "precision": "BF16", "sequence_length": "131072", "context_parallel": "8"},
+        {"system": "H200", "fsdp": "yes", "tensor_parallel": "", "pipeline_parallel": "", "virtual_pipeline": ""},
+        {"system": "DGX-B200", "precision": "FP8 (CS)", "virtual_pipeline": "n/a"},
+        {**MIXTURE, "system": "DGX-GB300", "gpus": "64", "model": "Qwen3_Next_80B_a3B", "expert_parallel": "64"},
+        {**MIXTURE, "system": "DGX-B300", "model": "GPT OSS 20B", "precision": "NVFP4", "expert_parallel": "2"},
+    ],
+)
+def test_unusual_rows_are_answered(change: dict[str, str]) -> None:
+    answer = one({**LLAMA_H100, **change})
+    assert answer["status"] == "" and 0 < answer["lower_s"] < answer["step_time_s"] < answer["upper_s"] < np.inf
+    assert answer["memory_gib"] > 0 and answer["fits"] in ("yes", "no")
+
+
+def test_long_sequences_on_an_a100_are_not_the_megatron_of_2021() -> None:
+    """Attention written out holds 5 x heads x sequence^2 bytes a layer (Korthikanti et al. 2022): 10 TiB at 131,072 tokens."""
+    item = case(
+        {**LLAMA_H100, "system": "DGX-A100", "precision": "BF16", "sequence_length": "131072", "gpus": "256", "context_parallel": "8"}
+    )
+    assert item.program == "megatron" and case(GPT).program == "megatron_2021"
+
+
+def test_a_mixture_on_one_node_waits_for_its_host() -> None:
+    """Megatron-Bridge's performance summary, Qwen3 30B A3B on 8 B200: 9,691 tokens/s/GPU at micro-batch 1 and 27,136 at 4, where a
+    device-bound step would hardly gain. Captured graphs take host work away, and what is captured wholly leaves none."""
+    small, large = (one({**MIXTURE, "micro_batch": size})["tokens_per_s_per_gpu"] for size in ("1", "4"))
+    assert large > 1.2 * small
+    item = settle(case(MIXTURE))
+    assert item.recipe.graphs == "partial" and "recipe" in " ".join(item.assumed)
+    seconds = [
+        step(parts([other]), Plans.of([other]), PRIOR)["host"][0]
+        for graphs in ("none", "partial", "full")
+        for other in (replace(item, recipe=item.recipe.model_copy(update={"graphs": graphs})),)
+    ]
+    assert seconds[0] > seconds[1] > seconds[2] == 0
+
+
+def test_what_a_recipe_recomputes_and_overlaps_moves_the_step() -> None:
+    """Recipes of Megatron-Bridge (data/workloads/training_recipes.yaml); a row that says what is recomputed is taken at its word."""
+    item = settle(case({**MIXTURE, "gpus": "64", "expert_parallel": "64"}))
+
+    def total(**change: object) -> float:
+        other = replace(item, recipe=item.recipe.model_copy(update=change))
+        return float(step(parts([other]), Plans.of([other]), PRIOR)["total"][0])
+
+    assert total(again=("moe",)) > total() and total(overlap=True) < total() < total(dispatcher="alltoall")
+    nano = {**MIXTURE, "model": "Nemotron_3_Nano", "system": "DGX-H100", "precision": "FP8"}
+    assert case(nano).recipe.again == ("moe", "core_attn") and case({**nano, "recompute": "none"}).recipe.again == ()
+    for entry in recipes.known():
+        assert shapes.load(entry).shape.experts
+
+
+def test_mixtures_move_no_share_of_a_dense_model() -> None:
+    """The two steps of the fit: a mixture three times as slow leaves every share alone of which a dense model's step is made."""
+
+    def prepared(row: dict[str, str], factor: float) -> fit.Prepared:
+        cases = [settle(case(row))]
+        seconds = step(parts(cases), Plans.of(cases), PRIOR)["total"] * factor
+        return fit.Prepared.of(sources.Runs("made", cases, seconds, np.ones(1), np.ones(1), ["one"]), "none")
+
+    alone = fit.fit([prepared(LLAMA_H100, 1.1)])
+    both = fit.fit([prepared(LLAMA_H100, 1.1), prepared(MIXTURE, 3.0)])
+    own = np.isin(NAMES, OF_MIXTURES)
+    assert both[~own] == pytest.approx(alone[~own]) and alone[own] == pytest.approx(PRIOR[own])
+    assert both[NAMES.index("routing")] > PRIOR[NAMES.index("routing")]

@@ -48,7 +48,14 @@ FRAMEWORK_NAMES = {
     "sambaflow": "sambaflow",
 }
 
-BENCHMARK_DEVICES = {"a100": "A100-SXM4-40GB", "intelmax1550": "Max-1550", "intelpvc": "Max-1550", "gh200": "GH200-96GB"}
+BENCHMARK_DEVICES = {
+    "a100": "A100-SXM4-40GB",
+    "a10040gb": "A100-SXM4-40GB",
+    "a10080gb": "A100-SXM4-80GB",
+    "intelmax1550": "Max-1550",
+    "intelpvc": "Max-1550",
+    "gh200": "GH200-96GB",
+}
 """What the benchmark's names mean: its A100 are Polaris's of 40 GB (docs.alcf.anl.gov/polaris), its GH200 has 96 GB (arXiv:2411.00136)."""
 
 
@@ -89,6 +96,7 @@ def hardware(text: str) -> Hardware:
     plain = _plain(text)
     for word in ("nvidia", "amd", "habana", "sambanova", "gpu"):
         plain = plain.replace(word, "") if plain not in BENCHMARK_DEVICES else plain
+    plain = plain.removeprefix("intel") if plain.startswith("intelgaudi") else plain
     device = devices.load(BENCHMARK_DEVICES.get(plain, plain if plain else text))
     if "fp16" not in device.peak and "bf16" not in device.peak:
         raise InputError(f"{device.name} has no 16-bit rate")
@@ -123,6 +131,8 @@ def case(raw: dict[str, str]) -> Case:
     if not where:
         raise InputError("hardware is missing")
     framework = FRAMEWORK_NAMES.get(_plain(row.get("framework", "")).replace(".", ""))
+    if not row.get("framework", "").strip():
+        raise InputError(f"framework is missing ({', '.join(FRAMEWORKS)})")
     if framework is None:
         raise InputError(f"framework {row.get('framework', '')!r} is not covered ({', '.join(FRAMEWORKS)})")
     name = row.get("model", "").strip()
@@ -139,6 +149,8 @@ def case(raw: dict[str, str]) -> Case:
         output_tokens=_first(row, "output_tokens", "input_output_tokens"),
         batch=_first(row, "batch_size", "batch"),
     )
+    if framework in ("vllm", "tensorrt-llm") and shape.heads % found.devices:
+        raise InputError(f"{framework} splits {shape.heads} heads over the devices: {found.devices} do not divide them")
     memory = max(found.hardware.device.memory.high, found.hardware.device.memory_bytes) * found.devices
     if found.hardware.platform == "SambaNova":
         memory = np.inf  # 1.5 TB of DDR behind each socket

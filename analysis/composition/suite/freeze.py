@@ -54,7 +54,7 @@ def scores(frame: pd.DataFrame, by: list[str], measured: str, cluster: str) -> p
 
 
 def training(folder: Path, write_model: bool) -> None:
-    """Training: shares and intervals with the source left out, and with half of vTrain given.
+    """Training: shares and intervals with the source left out, with half of vTrain given, and with a mixture of experts left out.
 
     Args:
         folder: to write to; write_model: also write the shipped shares.
@@ -73,8 +73,17 @@ def training(folder: Path, write_model: bool) -> None:
     half["error"] = (half["predicted_s"] / half["measured_s"] - 1).abs()
     table = half.groupby(["source", "given"])["error"].agg(["size", "median", "mean"]).reset_index()
     write_csv(table.rename(columns={"size": "rows", "median": "median_error", "mean": "mean_error"}), folder / "training_half.csv")
+    each = study.mixtures_left_out(prepared)
+    write_csv(_of_models(each), folder / "training_mixtures.csv")
     if write_model:
         study.freeze(prepared)
+
+
+def _of_models(each: pd.DataFrame) -> pd.DataFrame:
+    """Rows, median and mean absolute error and median error of each model, and of all."""
+    together = pd.concat([each, each.assign(model="all")])
+    size = together["error"].abs().groupby(together["model"]).agg(rows="size", median_error="median", mean_error="mean")
+    return size.assign(error_p50=together.groupby("model")["error"].median()).reset_index()
 
 
 def batch(folder: Path, write_model: bool) -> None:

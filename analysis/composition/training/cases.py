@@ -9,7 +9,8 @@ from typing import Literal
 import pandas as pd
 
 from analysis.composition.case_files import count, number, read_rows
-from analysis.composition.training import shapes
+from analysis.composition.training import recipes, shapes
+from analysis.composition.training.recipes import Recipe
 from analysis.composition.training.shapes import Shape
 from analysis.errors import InputError
 from analysis.hardware import devices
@@ -66,11 +67,17 @@ PRECISIONS = {
 
 @dataclass(frozen=True)
 class Machine:
-    """Where it runs: device, GPUs that NVLink joins, network of one GPU out of that domain (bytes/s, one way)."""
+    """Where it runs: device, GPUs that NVLink joins, network of one GPU out of that domain (bytes/s, one way), host work over x86's (1)."""
 
     device: str
     domain: int
     network_bytes_per_s: float
+    host: float = 1.0
+
+
+GRACE = 2.75
+"""Host time of a linear layer's launch on a Grace CPU over that on a Xeon 8480C: 37.1 and 13.5 us
+(github.com/NVIDIA/TransformerEngine/issues/2053)."""
 
 
 MACHINES = {
@@ -80,12 +87,15 @@ MACHINES = {
     "h200": Machine("H200-SXM5-141GB", 8, 50e9),
     "b200": Machine("B200-SXM-180GB", 8, 50e9),
     "b300": Machine("B300-SXM-270GB", 8, 100e9),
-    "gb200": Machine("GB200-186GB", 72, 50e9),
-    "gb300": Machine("GB300-279GB", 72, 100e9),
-    "gh200": Machine("GH200-96GB", 4, 50e9),
+    "gb200": Machine("GB200-186GB", 72, 50e9, GRACE),
+    "gb300": Machine("GB300-279GB", 72, 100e9, GRACE),
+    "gh200": Machine("GH200-96GB", 4, 50e9, GRACE),
     "v100": Machine("V100-SXM3-32GB", 16, 6.25e9),
 }
 """Domain and network as the vendors build them: DGX A100 (HDR), DGX H100 and B200 (NDR), GB200 NVL72 (NDR), B300 and GB300 (XDR)."""
+
+LONGEST_WRITTEN_OUT = 8192
+"""Tokens of a sequence up to which an A100's program is taken to be the Megatron of 2021 to 2023: twice those of its longest published."""
 
 UNNAMED = Machine("A100-SXM4-80GB", 8, 12.5e9)
 """A table that names no device: eight A100 of 80 GB a node and 800 Gbit/s between nodes (vTrain's own configuration files, node_size and
@@ -104,6 +114,7 @@ class Case:
         precision: of the matrix products; recompute: none, selective or full; program: see `Program`.
         accumulation: microbatches a step where the table prints it (0: from the batch).
         trained: share of the weights that are updated (LoRA: 0).
+        recipe: of a mixture of experts: what its table does not say.
         assumed: words for what the row does not say.
     """
 
@@ -127,6 +138,7 @@ class Case:
     program: Program = "megatron"
     accumulation: int = 0
     trained: bool = True
+    recipe: Recipe = recipes.UNKNOWN
     assumed: tuple[str, ...] = field(default=())
 
     @property
@@ -195,9 +207,10 @@ def case(raw: dict[str, str]) -> Case:
         raise InputError("sequence_length is missing")
     named = _model(row, sequence, assumed)
     sharding = row.get("sharding", "").strip().upper()
-    old = device.architecture in ("volta", "ampere") and not sharding
     tensor, pipeline = count(row, "tensor_parallel") or 1, count(row, "pipeline_parallel") or 1
     context, expert = count(row, "context_parallel") or 1, count(row, "expert_parallel") or 1
+    # attention written out holds a matrix of sequence x sequence: nobody runs it far beyond what those programs were published with
+    old = device.architecture in ("volta", "ampere") and not sharding and context == 1 and sequence <= LONGEST_WRITTEN_OUT
     virtual = count(row, "virtual_pipeline", 0) or 1
     if gpus % (tensor * pipeline * context):
         raise InputError(f"{gpus} GPUs do not divide by tensor {tensor} x pipeline {pipeline} x context {context}")
@@ -209,6 +222,8 @@ def case(raw: dict[str, str]) -> Case:
     micro = number(row, "micro_batch")
     if not batch:
         raise InputError("global_batch is missing")
+    if micro and micro != int(micro):
+        raise InputError(f"micro_batch {micro:g} must be a whole number")
     if not micro:
         micro = 1.0
         assumed.append("micro_batch 1")
@@ -216,7 +231,7 @@ def case(raw: dict[str, str]) -> Case:
     if not accumulation and micro * data > batch * 1.0001:
         raise InputError(f"micro_batch {micro:g} x data_parallel {data} is more than global_batch {batch:g}")
     text = row.get("precision", "").strip()
-    plain = text.lower().replace("-", "").replace("_", "")
+    plain = "".join(letter for letter in text.lower() if letter.isalnum())
     if not text:
         assumed.append("16-bit arithmetic")
     elif plain not in PRECISIONS:
@@ -233,8 +248,10 @@ def case(raw: dict[str, str]) -> Case:
         raise InputError(f"{pipeline} pipeline stages for {shape.blocks} layers")
     if expert > 1 and (not shape.experts or shape.experts.count % expert):
         raise InputError(f"expert_parallel {expert} does not divide the experts of {named.name}")
+    if gpus // pipeline % expert:
+        raise InputError(f"expert_parallel {expert} does not divide the {gpus // pipeline} GPUs of a pipeline stage")
     flag = row.get("fsdp", "").strip().lower()
-    fsdp = float(flag[0] == "t") if flag[:1] in ("t", "f") else number(row, "fsdp")
+    fsdp = float(flag in ("t", "true", "y", "yes")) if flag in ("t", "true", "y", "yes", "f", "false", "no") else number(row, "fsdp")
     sharded = bool(fsdp) or sharding in ("FULL_SHARD", "SHARD_GRAD_OP")
     recompute = _recompute(row, assumed, old)
     kind = row.get("kind", "").strip().lower()
@@ -243,6 +260,11 @@ def case(raw: dict[str, str]) -> Case:
         assumed.append("Megatron of 2021 to 2023: attention written out, dropout, no overlap, optimizer not sharded")
     elif program == "megatron":
         assumed.append("sequence parallelism, fused attention, sharded optimizer")
+    recipe = recipes.UNKNOWN
+    if shape.experts and program == "megatron":
+        known = recipes.find(named.name, machine.device)
+        recipe = (known or recipe) if not recompute else (known or recipe).model_copy(update={"again": ()})
+        assumed.append(f"experts as in {'its recipe in' if known else 'recipes of'} Megatron-Bridge: CUDA graphs {recipe.graphs}")
     return Case(
         name=named.name,
         shape=shape,
@@ -264,6 +286,7 @@ def case(raw: dict[str, str]) -> Case:
         program=program,
         accumulation=accumulation,
         trained=kind != "lora",
+        recipe=recipe,
         assumed=tuple(assumed),
     )
 

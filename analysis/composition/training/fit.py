@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from analysis.composition.training.interval import group
 from analysis.composition.training.shares import soft
 from analysis.composition.training.sources import Runs
-from analysis.composition.training.step import PRIOR, SPREAD, Plans, step
+from analysis.composition.training.step import NAMES, OF_MIXTURES, PRIOR, SPREAD, Plans, step
 from analysis.composition.training.work import Parts, parts
 from analysis.operators.kernels.library import Hide
 
@@ -71,22 +72,30 @@ def thinned(item: Prepared) -> Prepared:
 def fit(sources: Sequence[Prepared]) -> Floats:
     """Shares that fit the sources best: sum over sources of WEIGHT x mean soft-L1 error / NOISE, and the squared distance from the priors.
 
+    Dense models teach first, all shares; mixtures of experts and hybrids, which are noisier and lie in one source, then teach the shares
+    that only they have, and move nothing that a dense model's step is made of.
+
     Args:
         sources: what may be seen; none: the priors.
     """
-    if not sources:
-        return PRIOR.copy()
-    sources = [thinned(item) for item in sources]
-    scales = [np.sqrt(WEIGHT / len(item.runs.cases)) for item in sources]
+    logs = np.zeros(len(PRIOR))
+    for kind, free in (("dense", np.ones(len(PRIOR), dtype=bool)), ("mixture", np.isin(NAMES, OF_MIXTURES))):
+        chosen = [(item, np.array([group(case) == kind for case in item.runs.cases])) for item in sources]
+        items = [thinned(item.take(of_kind)) for item, of_kind in chosen if of_kind.any()]
+        if items:
+            logs[free] = _least(items, logs, free)
+    return np.asarray(PRIOR * np.exp(logs))
 
-    def residuals(logs: Floats) -> Floats:
-        shares = PRIOR * np.exp(logs)
-        parts_of = []
-        for item, scale in zip(sources, scales, strict=True):
-            z = item.log_error(shares) / NOISE
-            parts_of.append(scale * soft(z))
-        parts_of.append(logs / SPREAD)
-        return np.concatenate(parts_of)
 
-    found = least_squares(residuals, np.zeros(len(PRIOR)), method="trf", max_nfev=100)
-    return np.asarray(PRIOR * np.exp(found.x))
+def _least(items: Sequence[Prepared], logs: Floats, free: NDArray[np.bool_]) -> Floats:
+    """log(share / prior) of the shares that are free, the others as in `logs`."""
+    scales = [np.sqrt(WEIGHT / len(item.runs.cases)) for item in items]
+
+    def residuals(moved: Floats) -> Floats:
+        shares = logs.copy()
+        shares[free] = moved
+        shares = PRIOR * np.exp(shares)
+        parts_of = [scale * soft(item.log_error(shares) / NOISE) for item, scale in zip(items, scales, strict=True)]
+        return np.concatenate([*parts_of, moved / SPREAD[free]])
+
+    return np.asarray(least_squares(residuals, np.zeros(int(free.sum())), method="trf", max_nfev=100).x)

@@ -27,8 +27,8 @@ from analysis.hardware import devices
 GAP_PARTS = ("kernels_under_load", "missing_operators", "communication", "launch_and_host", "scheduling", "not_explained")
 
 KERNELS = tuple(name for name in PART_NAMES if name.startswith(("gemm", "grouped", "attention"))) + ("head",)
-STREAMS = ("stream", "stream_back", "head_stream", "update")
-HOST = ("layers", "layers_back")
+STREAMS = ("stream", "stream_back", "expert_stream", "head_stream", "update")
+HOST = ("layers", "routed", "local_experts")
 UNITS = ("product_16", "product_8", "product_4", "grouped", "attention", "flash_1", "flash_2")
 """Shares that are one where kernels are taken as the tables have them."""
 

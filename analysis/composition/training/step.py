@@ -28,10 +28,14 @@ SHARES = {
     "stream": Share(1.2, 0.25, "the same today"),
     "host_old_s": Share(1.0e-3, 0.4, "host work of one pass over a block, Megatron of 2021 (s)"),
     "host_s": Share(0.7e-3, 0.4, "the same today (s)"),
+    "routing": Share(3.0, 0.5, "host work of routing, dispatch and combination in a layer of experts, in passes over a dense block"),
+    "expert_host": Share(0.06, 0.7, "host work of each expert that a GPU holds, in the same passes"),
+    "graphed": Share(0.4, 0.5, "host work left where attention, router and preprocessing are captured in CUDA graphs"),
     "host_spread": Share(0.1, 0.6, "growth of host work with every doubling of the tensor-parallel group, which waits for its slowest"),
     "tensor_old": Share(1.1, 0.3, "exposed share of tensor-parallel collectives, without overlap"),
     "tensor": Share(0.6, 0.4, "exposed share of tensor-parallel collectives, with overlap"),
     "expert": Share(0.7, 0.4, "exposed share of the all-to-all of experts"),
+    "expert_overlap": Share(0.4, 0.5, "of that, what is left where the all-to-all runs beside computation"),
     "context": Share(0.3, 0.5, "exposed share of the collectives of context parallelism"),
     "send": Share(1.0, 0.5, "exposed share of sends between stages, without overlap"),
     "gather": Share(0.15, 0.5, "exposed share of sharded weights' collectives that could hide"),
@@ -40,6 +44,8 @@ SHARES = {
 }
 
 NAMES = tuple(SHARES)
+OF_MIXTURES = ("grouped", "routing", "expert_host", "graphed", "expert", "expert_overlap")
+"""Shares of which no dense model's step is made."""
 PRIOR = np.array([share.prior for share in SHARES.values()])
 SPREAD = np.array([share.spread for share in SHARES.values()])
 
@@ -62,6 +68,11 @@ class Plans:
     flash_2: NDArray[np.bool_]
     blocks: Floats
     ends_as_layers: NDArray[np.bool_]
+    graphs: NDArray[np.str_]
+    overlap: NDArray[np.bool_]
+    experts_again: Floats
+    attention_again: Floats
+    host: Floats
 
     @classmethod
     def of(cls, cases: Sequence[Case]) -> Plans:
@@ -80,6 +91,11 @@ class Plans:
             blocks=np.array([item.shape.blocks / item.pipeline for item in cases]),
             ends_as_layers=np.array([ends_as_layers(item) for item in cases]),
             tensor=np.array([float(item.tensor) for item in cases]),
+            graphs=np.array([item.recipe.graphs if item.shape.experts else "none" for item in cases]),
+            overlap=np.array([item.recipe.overlap and (item.pipeline == 1 or item.virtual > 1) for item in cases]),
+            experts_again=np.array([float("moe" in item.recipe.again) for item in cases]),
+            attention_again=np.array([float("core_attn" in item.recipe.again) for item in cases]),
+            host=np.array([item.machine.host for item in cases]),
             low=np.array([{"bf16": 16, "fp8": 8, "mxfp8": 8, "nvfp4": 4}[item.precision] for item in cases]),
         )
 
@@ -109,7 +125,7 @@ def step(parts: Parts, plans: Plans, shares: Floats) -> dict[str, Floats]:
     """
     s = dict(zip(NAMES, shares, strict=True))
     stream = np.where(plans.old, s["stream_old"], s["stream"])
-    host = np.where(plans.old, s["host_old_s"], s["host_s"]) * (1 + s["host_spread"] * np.log2(plans.tensor))
+    host = np.where(plans.old, s["host_old_s"], s["host_s"]) * plans.host * (1 + s["host_spread"] * np.log2(plans.tensor))
     tensor = np.where(plans.old, s["tensor_old"], s["tensor"])
     grouped = s["grouped"] * np.select([plans.low == 16, plans.low == 8], [s["product_16"], s["product_8"]], s["product_4"])
     rates = (s["product_16"], s["product_8"], s["product_4"])
@@ -120,11 +136,12 @@ def step(parts: Parts, plans: Plans, shares: Floats) -> dict[str, Floats]:
     )
     attention, attention_back = kind * parts.attention, kind * parts.attention_back
     memory, memory_back = stream * parts.stream, stream * parts.stream_back
-    exchange = tensor * parts.tensor + s["expert"] * parts.expert
-    exchange_back = tensor * parts.tensor_back + s["expert"] * parts.expert_back + s["context"] * parts.context
-    again = plans.full * (products + attention + memory + tensor * parts.tensor + s["expert"] * parts.expert) + plans.selective * (
-        attention + np.where(plans.old, 0.5 * memory, 0.0)
-    )
+    expert = s["expert"] * np.where(plans.overlap, s["expert_overlap"], 1.0)
+    exchange = tensor * parts.tensor + expert * parts.expert
+    exchange_back = tensor * parts.tensor_back + expert * parts.expert_back + s["context"] * parts.context
+    again = plans.full * (products + attention + memory + exchange) + plans.selective * (attention + np.where(plans.old, 0.5 * memory, 0.0))
+    again += plans.experts_again * (grouped * parts.grouped + stream * parts.expert_stream + expert * parts.expert)
+    again += plans.attention_again * attention
     compute = products + products_back + attention + attention_back + memory + memory_back
     # weights gathered for the next block while this one computes: what does not hide, and a share of what does
     busy_forward, busy_back = products + attention + memory, products_back + attention_back + memory_back + again
@@ -132,7 +149,9 @@ def step(parts: Parts, plans: Plans, shares: Floats) -> dict[str, Floats]:
     exposed = parts.gather + parts.gather_back - hidden + s["gather"] * hidden
     send = np.where(plans.old, s["send"], 0.3 * s["send"]) * parts.send
     communication = exchange + exchange_back + exposed + send
-    launched = host * (parts.layers * (1 + plans.full) + parts.layers_back)
+    captured = np.select([plans.graphs == "none", plans.graphs == "partial"], [1.0, s["graphed"]], 0.0)
+    routed = np.where(plans.graphs == "full", 0.0, s["routing"] * captured * parts.routed + s["expert_host"] * parts.local_experts)
+    launched = host * ((parts.layers * captured + routed) * (2 + plans.full) + plans.experts_again * routed)
     device_s = compute + again + communication
     stage = (device_s**4 + launched**4) ** 0.25
     head = s["product_16"] * parts.head + stream * parts.head_stream

@@ -84,6 +84,24 @@ def _models_left_out(prepared: Mapping[str, Prepared], source: str, hidden: tupl
     return found
 
 
+def mixtures_left_out(prepared: Mapping[str, Prepared]) -> pd.DataFrame:
+    """Every mixture of experts of Megatron-Bridge predicted with its model left out, all else given: what forms are chosen by.
+
+    Args:
+        prepared: all sources (`mixture_left_out` in data/measured_suite/splits.yaml).
+    """
+    item = prepared["megatron_bridge_other"]
+    models = np.array([case.name for case in item.runs.cases])
+    mixture = np.array([interval.group(case) == "mixture" for case in item.runs.cases])
+    others = [other for name, other in prepared.items() if name != item.runs.source]
+    tables = []
+    for model in np.unique(models[mixture]):
+        judged = item.take(models == model)
+        error = np.exp(judged.log_error(fit.fit([*others, item.take(models != model)]))) - 1
+        tables.append(pd.DataFrame({"model": model, "error": error}))
+    return pd.concat(tables, ignore_index=True)
+
+
 def predictions(item: Prepared, shares: Floats, stretched: Mapping[str, tuple[float, float]]) -> pd.DataFrame:
     """Predicted step, interval and parts of every run of a source."""
     parts = step(item.parts, item.plans, shares)

@@ -41,9 +41,10 @@ class Parts:
         gemm, gemm8, gemm4: linear layers in 16, 8 and 4 bits, forward; gemm_back and so on: backward.
         grouped, grouped_back: products of routed experts; grouped_low: share of them in 8 or 4 bits (1).
         attention, attention_back: fused, or the two products of unfused attention.
-        stream, stream_back: kernels bound by memory.
+        stream, stream_back: kernels bound by memory; expert_stream: those of them, forward, that routed experts have.
         head: output layer's products, forward and backward; head_stream: its memory-bound kernels. Last stage only.
-        layers: host work, in passes over a block (count), forward; layers_back: backward.
+        layers: host work of all but routed experts, in passes over a block (count), of one pass;
+        routed: layers of experts (count); local_experts: experts of this GPU in all of them (count).
         tensor, tensor_back: collectives of tensor parallelism; expert, expert_back: all-to-all; context: collectives of both passes.
         send: boundary to the next stage and back; gather, gather_back: sharded weights (and gradients).
         reduce: gradients once a step; update: optimizer once a step.
@@ -61,10 +62,12 @@ class Parts:
     attention_back: Floats
     stream: Floats
     stream_back: Floats
+    expert_stream: Floats
     head: Floats
     head_stream: Floats
     layers: Floats
-    layers_back: Floats
+    routed: Floats
+    local_experts: Floats
     tensor: Floats
     tensor_back: Floats
     expert: Floats
@@ -212,7 +215,8 @@ def _describe(item: Case, index: int, jobs: _Jobs) -> None:
         forward_s *= (1.0 if shape.gated else 2 / 3) * shape.expert_layers * share  # the tables' experts have three matrices
         jobs.fixed("grouped", index, forward_s)
         jobs.fixed("grouped_back", index, (1 + weight_gradient) * forward_s)
-        jobs.stream("stream", index, rows * inner * 2 * 6 * shape.expert_layers * share, 6 * shape.expert_layers * share)
+        for part in ("stream", "expert_stream"):
+            jobs.stream(part, index, rows * inner * 2 * 6 * shape.expert_layers * share, 6 * shape.expert_layers * share)
         jobs.stream("stream_back", index, rows * inner * 2 * 8 * shape.expert_layers * share, 8 * shape.expert_layers * share)
         _activation(item, index, jobs, rows * e.width, shape.expert_layers * share)
     if shape.state_space:
@@ -228,9 +232,11 @@ def _describe(item: Case, index: int, jobs: _Jobs) -> None:
         _activation(item, index, jobs, tokens * shape.dense_width / t, shape.dense_layers * share)
     _streams(item, index, jobs, tokens, share)
     _head(item, index, jobs, tokens)
-    passes = shape.attention_layers * 0.5 + shape.dense_layers * 0.5 + shape.expert_layers * 1.0 + shape.state_space_layers * 0.7
+    passes = shape.attention_layers * 0.5 + shape.dense_layers * 0.5 + shape.state_space_layers * 0.7
     jobs.fixed("layers", index, passes * share)
-    jobs.fixed("layers_back", index, passes * share)
+    if shape.experts:
+        jobs.fixed("routed", index, shape.expert_layers * share)
+        jobs.fixed("local_experts", index, shape.expert_layers * share * shape.experts.count / item.expert)
     _update(item, index, jobs)
 
 
@@ -363,8 +369,9 @@ def _communicate(item: Case, index: int, values: dict[str, Floats]) -> None:
         # a token goes once to each GPU that holds one of its experts, and over the network once to each domain that does
         domains = max(1.0, item.expert * t / item.machine.domain)
         chosen = float(shape.experts.per_token)
-        gpus = item.expert * (1 - (1 - 1 / item.expert) ** chosen) * (1 - 1 / item.expert)
-        away = domains * (1 - (1 - 1 / domains) ** chosen) * (1 - 1 / domains)
+        once = item.recipe.dispatcher == "flex"  # torch's all-to-all sends each copy
+        gpus = (item.expert * (1 - (1 - 1 / item.expert) ** chosen) if once else chosen) * (1 - 1 / item.expert)
+        away = (domains * (1 - (1 - 1 / domains) ** chosen) if once else chosen) * (1 - 1 / domains)
         size = tokens / t * 2.0 * (shape.experts.latent or shape.hidden)
         device = devices.load(item.machine.device)
         inner = device.nvlink_bytes_per_s or 16e9
