@@ -2,12 +2,12 @@
 document.documentElement.classList.add('js-on');
 // What scrolls sideways can be reached by keyboard, and nothing else stops there.
 function reachable() {
-  document.querySelectorAll('.table-scroll, .dt-layout-cell, article table.table:not(.result), article .math, article mjx-container, article pre, .interactive, .cell_output, figure').forEach(function (d) {
+  document.querySelectorAll('.table-scroll, .dt-layout-cell, .pst-scrollable-table-container, article table.table:not(.result), article .math, article mjx-container, article pre, .interactive, .cell_output, .cell_output > .output, figure').forEach(function (d) {
     var scrolls = d.scrollWidth > d.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(d).overflowX);
     d.classList.toggle('sideways', scrolls && d.querySelector('table') !== null);
     if (!scrolls) { d.removeAttribute('tabindex'); return; }
     d.setAttribute('tabindex', '0');
-    if (d.matches('.table-scroll, .dt-layout-cell')) {
+    if (d.matches('.table-scroll, .dt-layout-cell, .pst-scrollable-table-container')) {
       var caption = d.closest('.result-table') && d.closest('.result-table').querySelector('.table-caption');
       d.setAttribute('role', 'region');
       d.setAttribute('aria-label', 'Table, scrolls sideways' + (caption ? ': ' + caption.firstChild.textContent.trim() : ''));
