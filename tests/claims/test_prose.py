@@ -113,6 +113,7 @@ def test_a_page_that_says_blind_is_one_whose_blindness_is_tested():
         "approaches_edge_cpu": "HELP's own word for its devices",
         "operators_basic_blocks": "the split by instructions; tests/operators/test_basic_blocks.py",
         "evaluation_log": "what an audit changed",
+        "predictor_serving": "says which rows are not blind",
     }
     found = {
         path.stem
