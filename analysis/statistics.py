@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import norm, t
+from scipy.special import ndtr, stdtrit
 
 Floats = NDArray[np.float64]
 RankStatistic = Literal["spearman", "kendall", "pearson"]
@@ -393,6 +393,6 @@ def cluster_bootstrap(
     kept = values[~np.isnan(values)]
     if kept.size == 0:
         raise ValueError("the statistic is undefined on every resample")
-    tail = float(norm.cdf(-math.sqrt(count / (count - 1)) * t.ppf((1 + level) / 2, count - 1)))
+    tail = float(ndtr(-math.sqrt(count / (count - 1)) * stdtrit(count - 1, (1 + level) / 2)))
     low, high = np.quantile(kept, [tail, 1 - tail])
     return ClusterInterval(float(statistic(*arrays)), float(low), float(high), level, count, 1 - kept.size / resamples)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import settings as settings_of_tests
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from analysis.commands.predict import app
@@ -95,6 +99,26 @@ def test_a_request_without_room_for_its_next_token_starts_again():
 def test_a_step_within_a_graph_is_not_launched_layer_by_layer():
     slow, graph = (simulate(engine(prompt_host_s=0.5, graph_tokens=n), flat_tables(1e-3))[0][0] for n in (0, 100))
     assert slow == pytest.approx(0.5) and graph == pytest.approx(0.1)
+
+
+@settings_of_tests(max_examples=40, deadline=None, derandomize=True)
+@given(
+    st.integers(1, 9), st.integers(1, 25), st.integers(1, 300), st.integers(2, 60), st.integers(32, 400), st.integers(1, 12), st.booleans(),
+    st.booleans(), st.integers(1, 5), st.sampled_from([0.0, 2.0]), st.sampled_from([0, 3]), st.sampled_from([120.0, 900.0, 1e9]),
+)  # fmt: skip
+def test_few_requests_in_plain_python_are_those_of_compiled_code(
+    clients, requests, tokens, output, budget, running, mixed, chunked, receive, servers, wait_steps, cache
+):  # fmt: skip
+    tables = flat_tables(1e-3, decode_s=3e-4, prefill_s=2e-4)
+    points = engine(
+        clients=clients, requests=requests, input=tokens, output=output, budget=budget, max_running=running, mixed=mixed, chunked=chunked,
+        receive=receive, servers=servers, wait_steps=wait_steps, wait_ratio=0.5, cache_tokens=cache, low=0.8, reserve=servers == 0,
+        host_s=1e-4, send_s=1e-3,
+    )  # fmt: skip
+    found = simulate(points, tables)
+    assert np.isfinite(found).all()
+    with mock.patch("analysis.composition.service.closed_loop.PLAIN_REQUESTS", 0):
+        assert simulate(points, tables).tobytes() == found.tobytes()
 
 
 def test_settings_follow_the_release_and_the_date():

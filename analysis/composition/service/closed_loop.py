@@ -11,6 +11,7 @@ behind them; TensorRT-LLM admits only what will fit to its end.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +48,28 @@ ENGINE = np.dtype(
 RESULT = ("ttft_mean", "ttft_median", "tpot_mean", "tpot_median", "batch", "cached", "prompt_share", "steps_s", "queue_mean", "throughput")
 
 
+PLAIN_REQUESTS = 5000
+"""So many requests are simulated in plain Python sooner than the loop is compiled."""
+
+
+class Requests(NamedTuple):
+    """Requests in the order in which clients make them, shape (n,)."""
+
+    inputs: Any  # tokens
+    outputs: Any
+    arrived: Any  # seconds
+    sent: Any
+    first: Any
+    ttft: Any
+    tpot: Any
+    need: Any  # tokens to process before the next one is made
+    left: Any  # tokens still to make
+    ends: Any  # decode step of the last (-1: not running)
+    order: Any  # running ones, as they were admitted
+    pushed_out: Any
+    ready: Any
+
+
 class Tables(NamedTuple):
     """Step times of all configurations on the grids (seconds), and the grids."""
 
@@ -62,7 +85,7 @@ class Tables(NamedTuple):
     before_axis: Any
 
 
-@inner
+@inner(_nrt=False)
 def _place(axis: Any, x: float) -> tuple[int, float]:
     """Interval of a value on an axis and its share of it; beyond the ends the line continues."""
     low, high = 0, axis.size - 1
@@ -75,13 +98,13 @@ def _place(axis: Any, x: float) -> tuple[int, float]:
     return low, (x - axis[low]) / (axis[low + 1] - axis[low])
 
 
-@inner
+@inner(_nrt=False)
 def _line(axis: Any, values: Any, x: float) -> float:
     i, f = _place(axis, max(x, axis[0]))
     return values[i] + f * (values[i + 1] - values[i])
 
 
-@inner
+@inner(_nrt=False)
 def _surface(first: Any, second: Any, values: Any, x: float, y: float) -> float:
     i, f = _place(first, max(x, first[0]))
     j, g = _place(second, max(y, second[0]))
@@ -90,7 +113,7 @@ def _surface(first: Any, second: Any, values: Any, x: float, y: float) -> float:
     return low + f * (high - low)
 
 
-@inner
+@inner(_nrt=False)
 def _push(heap: Any, size: int, key: int, value: int) -> int:
     i = size
     while i > 0 and heap[(i - 1) // 2, 0] > key:
@@ -100,7 +123,7 @@ def _push(heap: Any, size: int, key: int, value: int) -> int:
     return size + 1
 
 
-@inner
+@inner(_nrt=False)
 def _pop(heap: Any, size: int) -> int:
     last = size - 1
     key, value = heap[last, 0], heap[last, 1]
@@ -119,7 +142,7 @@ def _pop(heap: Any, size: int) -> int:
     return last
 
 
-@inner
+@inner(_nrt=False)
 def _without(heap: Any, size: int, value: int) -> int:
     """The heap without one entry."""
     kept = 0
@@ -130,38 +153,22 @@ def _without(heap: Any, size: int, value: int) -> int:
     return kept
 
 
-@inner
-def _lengths(count: int, low: int, high: int, seed: int) -> Any:
-    """Whole numbers evenly spread over low to high, in random order."""
-    np.random.seed(seed)
-    out = np.empty(count, np.int64)
-    for i in range(count):
-        out[i] = low + int((i + 0.5) / count * (high - low + 1))
-    for i in range(count - 1, 0, -1):
-        j = np.random.randint(0, i + 1)
-        out[i], out[j] = out[j], out[i]
-    return out
-
-
-@inner
-def one(engine: Any, tables: Tables, out: Any) -> None:
-    """One serving point; writes `RESULT` into `out`."""
+@outer(_nrt=False)
+def one(engine: Any, tables: Tables, r: Requests, heap: Any, out: Any) -> None:
+    """One serving point; writes times into `r` and all of `RESULT` from the batch on into `out`."""
     n, c, k = engine.requests, engine.clients, engine.table
-    inputs = _lengths(n, max(1, int(engine.input * engine.low)), engine.input, 1)
-    outputs = _lengths(n, max(2, int(engine.output * engine.low)), engine.output, 2)
-    arrived, sent, first = np.zeros(n), np.zeros(n), np.zeros(n)
-    ttft, tpot = np.zeros(n), np.zeros(n)
-    # Tokens to process before the next one is made, tokens still to make, decode step of the last (-1: not running).
-    need, left, ends = inputs.copy(), outputs - 1, np.full(n, -1)
-    order, pushed_out, lined, out_of = np.zeros(n, np.int64), np.zeros(n, np.int64), 0, 0
-    heap = np.zeros((c + 1, 2), np.int64)
+    inputs, outputs, arrived, sent, first, ttft, tpot = r.inputs, r.outputs, r.arrived, r.sent, r.first, r.ttft, r.tpot
+    need, left, ends, order, pushed_out, ready_now = r.need, r.left, r.ends, r.order, r.pushed_out, r.ready
+    for i in range(n):
+        need[i], left[i], ends[i] = inputs[i], outputs[i] - 1, -1
+    lined, out_of = 0, 0
     token_s, sequence_s, decode_s, prefill_s = tables.tokens[k], tables.sequences[k], tables.decode[k], tables.prefill[k]
     clock, front, server = 0.0, 0.0, 0.0
     running, cached, steps = 0, 0.0, 0
     reserved = 0.0
     arrivals, admitted, done, size, waited = 0, 0, 0, 0, 0
     partial, partial_done = -1, 0
-    ready_now, ready_count, carried = np.zeros(n, np.int64), 0, 0.0
+    ready_count, carried = 0, 0.0
     poll, seen = 0, 0
     decode_time, decode_weight, plain_weight, batch_weight, cached_weight, prompt_time = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     queue = 0.0
@@ -347,7 +354,6 @@ def one(engine: Any, tables: Tables, out: Any) -> None:
                     sent[arrivals] = begin + base
                     first[arrivals] = sent[arrivals]
                 arrivals += 1
-    out[0], out[1], out[2], out[3] = ttft.mean(), np.median(ttft), tpot.mean(), np.median(tpot)
     plain = max(1.0, plain_weight)
     out[4], out[5] = batch_weight / plain, cached_weight / plain
     out[6] = prompt_time / max(1e-30, prompt_time + decode_time)
@@ -356,15 +362,37 @@ def one(engine: Any, tables: Tables, out: Any) -> None:
     out[9] = n / clock
 
 
-@outer
-def _all(engines: Any, tables: Tables, out: Any) -> None:
-    for i in range(engines.size):
-        one(engines[i], tables, out[i])
+@cache
+def _shuffled(count: int, seed: int) -> Any:
+    """0 to count - 1 in random order."""
+    draws, out = np.random.RandomState(seed), np.arange(count)
+    for i in range(count - 1, 0, -1):
+        j = draws.randint(0, i + 1)
+        out[i], out[j] = out[j], out[i]
+    return out
+
+
+def _lengths(count: int, low: int, high: int, seed: int) -> Any:
+    """Whole numbers evenly spread over low to high, in random order."""
+    return (low + ((np.arange(count) + 0.5) / count * (high - low + 1)).astype(np.int64))[_shuffled(count, seed)]
+
+
+def _requests(engine: Any) -> Requests:
+    n = int(engine["requests"])
+    low_input, low_output = (int(engine[name] * engine["low"]) for name in ("input", "output"))
+    inputs, outputs = _lengths(n, max(1, low_input), int(engine["input"]), 1), _lengths(n, max(2, low_output), int(engine["output"]), 2)
+    return Requests(inputs, outputs, *(np.zeros(n) for _ in range(5)), *(np.zeros(n, np.int64) for _ in range(6)))
 
 
 def simulate(engines: Any, tables: Tables) -> Any:
     """Every serving point: `ENGINE` records, shape (n,) -> `RESULT`, shape (n, 10), seconds."""
     out = np.zeros((engines.size, len(RESULT)))
-    if engines.size:
-        _all(engines, tables, out)
+    small = engines["requests"].sum() <= PLAIN_REQUESTS
+    records = engines.view(np.recarray) if small else engines
+    with np.errstate(all="ignore"):
+        for i in range(engines.size):
+            r = _requests(engines[i])
+            (one.plain if small else one)(records[i], tables, r, np.zeros((engines[i]["clients"] + 1, 2), np.int64), out[i])
+            for at, seconds in ((0, r.ttft), (2, r.tpot)):
+                out[i, at], out[i, at + 1] = seconds.cumsum()[-1] / seconds.size, np.median(seconds)  # added up in order
     return out

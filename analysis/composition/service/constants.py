@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 from analysis.configs import Strict, read_yaml
 from analysis.paths import DATA
@@ -92,6 +91,8 @@ def group(frame: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
 
 def _coefficients(x: Floats, y: Floats, prior: Floats | None, rows: float) -> Floats:
     """Non-negative coefficients of least absolute relative error, pulled towards a prior with the strength of so many rows."""
+    from scipy.optimize import nnls
+
     weight, found = 1 / y, np.zeros(x.shape[1])
     size = np.median(x / y[:, None], axis=0) + 1e-12
     for _ in range(12):

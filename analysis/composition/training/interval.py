@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm as normal
-from scipy.stats import t as student
+from scipy.special import ndtri, stdtrit
 
 from analysis.composition.training.cases import Case
 from analysis.composition.training.shares import LEVEL, quantiles
@@ -61,7 +60,7 @@ def few(count: int, level: float = LEVEL) -> float:
     if count < 2:
         return UNSEEN
     tail = (1 + level) / 2
-    return float(student.ppf(tail, count - 1) * np.sqrt(1 + 1 / count) / normal.ppf(tail))
+    return float(stdtrit(count - 1, tail) * np.sqrt(1 + 1 / count) / ndtri(tail))
 
 
 def stretch(scores: Sequence[Floats], groups: int, level: float = LEVEL) -> tuple[float, float]:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
 
 from analysis.operators.kernels import physics, trees
 from analysis.operators.kernels.gpus import Gpu
@@ -57,6 +56,8 @@ def time_s(parts: Floats, log_theta: Floats) -> Floats:
 
 def fit(operator: str, parts: Floats, seconds: Floats) -> Floats:
     """Parameters of one cell (logarithms): robust least squares of the log residual, held loosely to `START`."""
+    from scipy.optimize import least_squares
+
     start = np.log(START[operator])
     hold = 0.03 * np.sqrt(len(seconds))
 
