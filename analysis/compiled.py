@@ -57,6 +57,8 @@ from numba.core.untyped_passes import InlineClosureLikes
 from numba.extending import overload
 from numba.np import arrayobj
 
+from analysis.plain import names, plain, run
+
 
 class _NoSymbols:
     """What an inner function's library has for a code generator when its function is told where its environment is: nothing."""
@@ -152,12 +154,6 @@ class _OuterCompiler(_InnerCompiler):
             return super()._compile_core()
 
 
-def _names(code: CodeType) -> set[str]:
-    """Global names that a function's code and the code within it use."""
-    within = (constant for constant in code.co_consts if isinstance(constant, CodeType))
-    return set(code.co_names).union(*map(_names, within))
-
-
 def _said(value: Any) -> bytes:
     """A constant's content, the same in every process."""
     if isinstance(value, CodeType):
@@ -180,16 +176,16 @@ def content(function: Callable[..., Any]) -> str:
     stack: list[Any] = [function]
     while stack:
         item = stack.pop()
-        plain = getattr(item, "py_func", getattr(item, "_defn", item))
-        if id(plain) in seen or not isinstance(plain, FunctionType):
+        given = getattr(item, "py_func", getattr(item, "_defn", item))
+        if id(given) in seen or not isinstance(given, FunctionType):
             continue
-        seen.add(id(plain))
-        digest.update(_said(plain.__code__) + repr(sorted(getattr(item, "targetoptions", {}).items())).encode())
-        names = sorted(_names(plain.__code__))
-        for name in names:
-            value = plain.__globals__.get(name)
+        seen.add(id(given))
+        digest.update(_said(given.__code__) + repr(sorted(getattr(item, "targetoptions", {}).items())).encode())
+        used = sorted(names(given.__code__))
+        for name in used:
+            value = given.__globals__.get(name)
             if isinstance(value, ModuleType):
-                stack.extend(getattr(value, other, None) for other in names)
+                stack.extend(getattr(value, other, None) for other in used)
             elif callable(value):
                 digest.update(f"{name}{getattr(value, '_fields', ())}".encode())
                 stack.append(value)
@@ -206,9 +202,7 @@ class _Cache(FunctionCache):  # type: ignore[misc]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled function of a signature, or None and the lock on compiling it."""
-        stamp = content(self._py_func)
-        base = f"{self._impl.filename_base}.{stamp[:20]}"
-        self._cache_file = IndexDataCacheFile(cache_path=self._cache_path, filename_base=base, source_stamp=stamp)
+        self._find_file()
         found = self._found(sig, target_context)
         if found is None:
             try:
@@ -223,6 +217,16 @@ class _Cache(FunctionCache):  # type: ignore[misc]
                 name = f"{self._py_func.__module__}.{self._py_func.__name__}"
                 print(f"compiling {name}, once after an installation; the largest take most of a minute ...", file=sys.stderr)
         return found
+
+    def _find_file(self) -> None:
+        stamp = content(self._py_func)
+        base = f"{self._impl.filename_base}.{stamp[:20]}"
+        self._cache_file = IndexDataCacheFile(cache_path=self._cache_path, filename_base=base, source_stamp=stamp)
+
+    def exists(self) -> bool:
+        """Whether the function was compiled before, for some signature."""
+        self._find_file()
+        return Path(self._cache_file._index_path).is_file()
 
     def _found(self, sig: Any, target_context: Any) -> Any:
         """What the files hold; they go where the module of an argument's type has moved since they were written."""
@@ -241,22 +245,37 @@ class _Cache(FunctionCache):  # type: ignore[misc]
             self.lock = None
 
 
-def _plain(function: Any, made: dict[int, FunctionType]) -> FunctionType:
-    given: FunctionType = function.py_func
-    if id(given) not in made:
-        names = dict(given.__globals__)
-        made[id(given)] = FunctionType(given.__code__, names, given.__name__, given.__defaults__, given.__closure__)
-        names.update(
-            {name: _plain(value, made) for name in _names(given.__code__) if isinstance(value := names.get(name), _Inner | _Outer)}
-        )
-    return made[id(given)]
-
-
 class _Outer(CPUDispatcher):  # type: ignore[misc]
     @cached_property
     def plain(self) -> Callable[..., Any]:
         """The same in plain Python, all below it too: for inputs so small that compiling, or reading what was compiled, takes longer."""
-        return _plain(self, {})
+        return plain(self, (_Inner, _Outer), {})
+
+    spent_s = 0.0
+    """CPU-seconds that it has run in plain Python as `chosen`."""
+
+    def chosen(self, small: bool, patience_s: float = 1.0) -> Callable[..., Any]:
+        """What answers soonest: itself, or the same in plain Python where it is not compiled yet and has little to do.
+
+        Args:
+            small: whether this input takes plain Python a few seconds at most.
+            patience_s: CPU-seconds in plain Python, of all calls together, after which it is compiled.
+        """
+        return self if not small or self.overloads or self.spent_s > patience_s or self._on_disk else self._in_plain
+
+    @cached_property
+    def _on_disk(self) -> bool:
+        return isinstance(self._cache, _Cache) and self._cache.exists()
+
+    def _in_plain(self, *arguments: Any) -> Any:
+        began = time.thread_time()
+        try:
+            return run(self.plain, arguments)
+        except Exception:  # plain Python stumbles, and has changed nothing: compiled code says what is wrong, if anything is
+            self.spent_s = np.inf
+            return self(*arguments)
+        finally:
+            self.spent_s += time.thread_time() - began
 
     def enable_caching(self) -> None:
         self._cache = _Cache(self.py_func)

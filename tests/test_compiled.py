@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from numba.core.errors import TypingError
 
-from analysis import compiled
+from analysis import compiled, plain
 from analysis.networks.case_table import parse_case
 from analysis.networks.cases import outside_model
 from analysis.networks.closed_forms import MOST_DIMENSIONS, case_arrays, closed_form_cycles
@@ -103,6 +103,47 @@ def test_elements_of_arrays_and_records_are_those_of_numpy() -> None:
         found = call(s.view(kind)[0] if kind is np.recarray else s[0], np.arange(7), table, cube)
         answers.append((found, s.tobytes(), table.tobytes(), cube.tobytes()))
     assert answers[0] == answers[1] and answers[0][0] > 0
+
+
+SIZED = np.dtype([("size", "i1"), ("base", "f8"), ("grid", "i2", (2, 3))], align=True)
+
+
+@compiled.outer
+def grow(s: Any, values: np.ndarray, by: int) -> float:
+    for k in range(3):
+        s.grid[1, k] += by + k
+        values[k] = values[k - 3] + s.grid[-1][k]
+    s.size += by
+    s.base += s.size / by
+    return s.base + values[-1]
+
+
+def test_plain_python_changes_records_and_arrays_as_compiled_code_does() -> None:
+    answers = []
+    for call in (grow, lambda *given: plain.run(grow.plain, given)):
+        s, values = np.zeros(2, SIZED), np.arange(5)
+        answers.append((call(s[1], values[1:4], 7), s.tobytes(), values.tobytes()))
+    assert answers[0] == answers[1] and answers[0][0] > 0
+
+
+def test_where_plain_python_stumbles_nothing_has_changed_and_compiled_code_answers() -> None:
+    s, values = np.zeros(1, SIZED), np.arange(3)
+    before = s.tobytes(), values.tobytes()
+    with pytest.raises(OverflowError):
+        plain.run(grow.plain, (s[0], values, 200))  # does not fit `size`
+    assert (s.tobytes(), values.tobytes()) == before
+    other, same = s.copy(), values.copy()
+    assert grow._in_plain(s[0], values, 200) == grow(other[0], same, 200)
+    assert (str(s), values.tolist()) == (str(other), same.tolist()) and values.tobytes() != before[1]
+
+
+def test_little_work_is_done_in_plain_python_until_that_has_taken_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh = compiled.outer(grow.py_func)
+    monkeypatch.setattr(fresh, "_on_disk", False)
+    assert fresh.chosen(small=False) is fresh
+    assert fresh.chosen(small=True) == fresh._in_plain
+    fresh.chosen(small=True)(np.zeros(1, SIZED)[0], np.arange(3), 1)
+    assert fresh.spent_s > 0 and fresh.chosen(small=True, patience_s=0.0) is fresh
 
 
 def test_an_error_of_compilation_says_where_it_arose() -> None:

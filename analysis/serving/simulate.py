@@ -23,6 +23,8 @@ from analysis.serving.state import BATCH, NONE, PREFIX, REQUEST, STATE
 from analysis.serving.steps import StepTime
 
 Records = NDArray[np.void]
+PLAIN_TOKENS = 50_000
+"""So many output tokens are simulated in plain Python sooner than the engine is compiled."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,8 @@ def simulate(
     compiled, settings = steps.compiled, record(limits, scheduler)
     assigned, mode = assign(len(requests), replicas, routing, seed)
 
+    run = engine.run.chosen(int(requests.decode_tokens.sum()) <= PLAIN_TOKENS)
+
     def once(log: Records, members: Ints, member_tokens: Ints) -> tuple[Records, Records]:
         rows, prefixes = initial_requests(requests, by_arrival)
         if prefilled:
@@ -129,7 +133,7 @@ def simulate(
         states = initial_states(replicas, int(settings["blocks"][0]))
         room = np.zeros((3, replicas, limits.max_batch + 1), np.int64)
         resident = np.zeros((replicas, prefixes), PREFIX)
-        engine.run(states, rows, room[0], resident, room[1], room[2], settings, compiled, assigned, mode, log, members, member_tokens)
+        run(states, rows, room[0], resident, room[1], room[2], settings, compiled, assigned, mode, log, members, member_tokens)
         return states, rows
 
     states, rows = once(np.zeros(0, BATCH), np.zeros(0, np.int64), np.zeros(0, np.int64))

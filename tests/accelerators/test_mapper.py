@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from analysis import plain
 from analysis.__main__ import main as command
 from analysis.accelerators.loopnest.architecture import Architecture, Axis, Level, Rule, read_architecture
 from analysis.accelerators.loopnest.evaluation import evaluate
@@ -18,9 +20,11 @@ from analysis.accelerators.loopnest.mapping import Loop, Mapping
 from analysis.accelerators.loopnest.problem import Problem, batched_matmul, convolution, depthwise, matmul
 from analysis.accelerators.loopnest.tables import tables
 from analysis.accelerators.mapper.best_mapping import best_mapping, value_of
+from analysis.accelerators.mapper.search import bound_configurations, open_configurations
 from analysis.accelerators.mapper.space import build_space, divisors, splits
+from analysis.accelerators.timeloop.files import read_constrained
 from analysis.errors import InputError
-from analysis.paths import DATA
+from analysis.paths import DATA, EXAMPLES
 from tests.accelerators.nest_strategies import to_layout
 
 RECORDED = DATA / "recorded" / "timeloop"
@@ -138,6 +142,17 @@ def test_the_proven_optimum_is_the_optimum(case: tuple[Problem, Architecture], o
     found = best_mapping(problem, architecture, objective)
     assert found.proven
     assert found.value == pytest.approx(value[fits].min(), rel=1e-12)
+
+
+def test_a_small_search_in_plain_python_is_that_of_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, architecture = read_constrained(EXAMPLES / "map" / "arch.yaml", EXAMPLES / "map" / "layer.yaml")
+    problem, found = convolution(c=2, m=4, p=7, q=7, r=3, s=3), []
+    for in_plain in (False, True):
+        for function in (bound_configurations, open_configurations):
+            call = partial(lambda of, *arguments: plain.run(of.plain, arguments), function) if in_plain else function
+            monkeypatch.setattr(function, "chosen", lambda small, call=call: call)
+        found.append(replace(best_mapping(problem, architecture, "edp"), cpu_s=0.0))
+    assert found[0] == found[1] and found[0].proven
 
 
 LAYERS = ["c2_c_r1", "c3_c_r1", "c5_c_r1", "conv1_r1", "refmodel", "c4_b_v100", "c2_b_v100"]

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from analysis.commands.predict import app
 from analysis.composition.service import cases, models, settings, waterfall
 from analysis.composition.service.answers import COLUMNS, answers
-from analysis.composition.service.closed_loop import ENGINE, Tables, simulate
+from analysis.composition.service.closed_loop import ENGINE, Tables, one, simulate
 from analysis.composition.service.constants import apply, bounds, fit, interval
 from analysis.composition.service.freeze import FROZEN
 from analysis.composition.service.operators import BATCH, BEFORE, CACHED, PROMPT, SEQUENCES, TOKENS
@@ -115,9 +115,10 @@ def test_few_requests_in_plain_python_are_those_of_compiled_code(
         receive=receive, servers=servers, wait_steps=wait_steps, wait_ratio=0.5, cache_tokens=cache, low=0.8, reserve=servers == 0,
         host_s=1e-4, send_s=1e-3,
     )  # fmt: skip
-    found = simulate(points, tables)
+    with mock.patch.object(one, "chosen", lambda small: one):
+        found = simulate(points, tables)
     assert np.isfinite(found).all()
-    with mock.patch("analysis.composition.service.closed_loop.PLAIN_REQUESTS", 0):
+    with mock.patch.object(one, "chosen", lambda small: one._in_plain):
         assert simulate(points, tables).tobytes() == found.tobytes()
 
 

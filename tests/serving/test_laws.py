@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 
+from analysis import plain
 from analysis.compiled import outer
 from analysis.serving import engine
 from analysis.serving.limits import record
@@ -157,3 +159,15 @@ def test_blocks_are_conserved_after_every_batch(case: Case) -> None:
     assert (rows["generated"] == rows["total"] - case.requests.prefill_tokens[np.argsort(case.requests.arrived_at_s, kind="stable")]).all()
     audited, plain = rows["completed_at"], run(case).records["completed_at"]
     assert (audited == plain).all()
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(case=cases())
+def test_few_requests_in_plain_python_fare_as_in_compiled_code(case: Case) -> None:
+    found = []
+    for call in (engine.run, lambda *arguments: plain.run(engine.run.plain, arguments)):
+        with mock.patch.object(engine.run, "chosen", lambda small, call=call: call):
+            result = run(case)
+        assert result.batches is not None
+        found.append([part.tobytes() for part in (result.records, result.replicas, result.batches.rows, result.batches.members)])
+    assert found[0] == found[1]

@@ -24,6 +24,9 @@ from analysis.errors import InputError
 
 Objective = Literal["latency", "energy", "edp"]
 COUNTERS = ("configurations", "nodes_visited", "overflowed", "nodes_bounded", "nodes_expanded", "mappings_evaluated", "unproven")
+PLAIN_CONFIGURATIONS = 4000
+PLAIN_SPLITS = 500
+"""So many configurations are bounded, and those with so few splits opened, in plain Python sooner than the search is compiled."""
 CODES = {"latency": LATENCY, "energy": ENERGY, "edp": EDP}
 
 
@@ -157,7 +160,8 @@ def best_mapping(
     started = time.process_time()
     bounds = np.empty(space.inner_configurations)
     chosen = np.empty((space.inner_configurations, 1 + dimensions), dtype=np.int64)
-    filled = bound_configurations(
+    small = space.inner_configurations <= PLAIN_CONFIGURATIONS
+    filled = bound_configurations.chosen(small)(
         tab,
         problem.macs,
         architecture.cycle_s,
@@ -179,10 +183,12 @@ def best_mapping(
     rising = np.argsort(bounds[:filled], kind="stable")
     bounds, chosen = bounds[rising], chosen[rising]
 
-    def work_on(worker: int, first: int, last: int) -> None:
+    sizes = np.diff(space.inner_first)[chosen[:, 1:]].prod(axis=1) if small and workers == 1 else np.full(filled, PLAIN_SPLITS + 1)
+
+    def work_on(worker: int, first: int, last: int, search: Callable[..., None] = open_configurations) -> None:
         best, temporal, order, spatial, stats, work, scratch = state[worker]
         mine = slice(first + worker, last, workers)
-        open_configurations(
+        search(
             tab,
             problem.macs,
             architecture.cycle_s,
@@ -207,8 +213,15 @@ def best_mapping(
         )
 
     batch = workers * 64
+    opened = 0
+    while opened < filled and sizes[opened] <= PLAIN_SPLITS and bounds[opened] <= shared[0]:
+        search = open_configurations.chosen(small)
+        if search is open_configurations:
+            break
+        work_on(0, opened, opened + 1, search)
+        opened += 1
     with ThreadPoolExecutor(workers) as pool:
-        for first in range(0, filled, batch):
+        for first in range(opened, filled, batch):
             if bounds[first] > shared[0]:
                 break
             list(pool.map(lambda worker, first=first: work_on(worker, first, min(first + batch, filled)), range(workers)))

@@ -387,12 +387,10 @@ def _requests(engine: Any) -> Requests:
 def simulate(engines: Any, tables: Tables) -> Any:
     """Every serving point: `ENGINE` records, shape (n,) -> `RESULT`, shape (n, 10), seconds."""
     out = np.zeros((engines.size, len(RESULT)))
-    small = engines["requests"].sum() <= PLAIN_REQUESTS
-    records = engines.view(np.recarray) if small else engines
-    with np.errstate(all="ignore"):
-        for i in range(engines.size):
-            r = _requests(engines[i])
-            (one.plain if small else one)(records[i], tables, r, np.zeros((engines[i]["clients"] + 1, 2), np.int64), out[i])
-            for at, seconds in ((0, r.ttft), (2, r.tpot)):
-                out[i, at], out[i, at + 1] = seconds.cumsum()[-1] / seconds.size, np.median(seconds)  # added up in order
+    run = one.chosen(engines["requests"].sum() <= PLAIN_REQUESTS)
+    for i in range(engines.size):
+        r = _requests(engines[i])
+        run(engines[i], tables, r, np.zeros((engines[i]["clients"] + 1, 2), np.int64), out[i])
+        for at, seconds in ((0, r.ttft), (2, r.tpot)):
+            out[i, at], out[i, at + 1] = seconds.cumsum()[-1] / seconds.size, np.median(seconds)  # added up in order
     return out
