@@ -9,6 +9,7 @@ from cores.toy_traces import toy_retire, toy_trace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analysis import compiled
 from analysis.cores.first_order.branch_history import NAMES as SURPRISES
 from analysis.cores.first_order.dataflow_limits import limits, load_latencies
 from analysis.cores.first_order.reuse import COLD, set_distances, stack_distances
@@ -26,8 +27,12 @@ from analysis.cores.learning.corpus import (
 from analysis.cores.learning.instruction_features import FEATURES, Window, fit_scaling, split_address
 from analysis.cores.learning.latency_target import LatencyClasses, from_log_target, is_long, log_target, retire_latencies
 from analysis.cores.learning.program_features import NAMES, places, program_features
+from analysis.cores.riscv.elf import read_elf
+from analysis.cores.riscv.emulator import trace_program
 from analysis.cores.riscv.trace import NO_REGISTER, Code, OpClass, Trace, read_trace, trace_of, write_trace
 from analysis.cores.timing.designs import load_design
+from analysis.cores.timing.simulation import simulate
+from analysis.paths import EXAMPLES
 
 CORES = [load_design("4w+mem"), load_design("8w")]
 lines = st.lists(st.integers(0, 40), min_size=1, max_size=300)
@@ -217,3 +222,20 @@ def test_a_place_is_the_code_not_its_address_or_how_the_trace_was_stored(tmp_pat
     padding = Code(*(np.append(column, column[:1], axis=0) for column in vars(trace.code).values()))
     assert np.array_equal(places(trace), places(Trace(padding, trace.index, trace.address, trace.end_pc)))
     assert len(np.unique(places(trace))) > 10
+
+
+@pytest.mark.parametrize("design", ["8w", "lsq", "4w+mem"])
+def test_few_instructions_in_plain_python_are_timed_and_modelled_as_in_compiled_code(design: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace, _ = trace_program(EXAMPLES / "core" / "program.elf", 1200)
+    program, core, found = read_elf(EXAMPLES / "core" / "program.elf"), load_design(design), []
+    for chosen in (
+        lambda function, *_, **__: function,
+        lambda function, *_, **__: lambda *arguments: compiled.run_plain(function.plain, arguments),
+    ):
+        monkeypatch.setattr(compiled._Outer, "chosen", chosen)
+        timed, features = simulate(trace, core, program), program_features(trace, [core])
+        found.append(
+            [np.asarray(value).tobytes() for value in (*vars(timed).values(), *vars(features).values()) if not isinstance(value, dict)]
+        )
+        found[-1].append(repr((timed.accesses, timed.misses)).encode())
+    assert found[0] == found[1]

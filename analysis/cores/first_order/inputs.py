@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from analysis.compiled import outer
 from analysis.cores.first_order.reuse import set_distances
-from analysis.cores.riscv.trace import LOADS, STORES, Trace
+from analysis.cores.riscv.trace import LOADS, PLAIN_INSTRUCTIONS, STORES, Trace
 from analysis.cores.timing.designs import Cache, Design
 from analysis.cores.timing.predictor import BRANCH, INDIRECT_JUMP, RETURN, correct, learn, predict
 from analysis.cores.timing.simulation import predictor_state
@@ -106,13 +106,14 @@ class FirstOrderInputs:
 def first_order_inputs(trace: Trace, design: Design) -> FirstOrderInputs:
     """Read a trace once for the designs that share the branch predictor, the line and the dependence block of this one."""
     n = len(trace)
+    few = n <= PLAIN_INSTRUCTIONS
     opclass, address, pc = trace.opclass, trace.address.astype(np.int64), trace.pc.astype(np.int64)
     stores = np.isin(opclass, [int(c) for c in STORES])
     memory = np.flatnonzero(stores | np.isin(opclass, [int(c) for c in LOADS]))
 
     def last_store(bits: int) -> NDArray[np.int64]:
         words, word_of = np.unique(address[memory] >> bits, return_inverse=True)
-        return store_before(word_of, memory, stores, len(words), n)
+        return store_before.chosen(few)(word_of, memory, stores, len(words), n)
 
     line_bits = design.line_bytes.bit_length() - 1
     lines, line_of = np.unique(address[memory] >> line_bits, return_inverse=True)
@@ -122,7 +123,7 @@ def first_order_inputs(trace: Trace, design: Design) -> FirstOrderInputs:
     length, kind = trace.code.length[trace.index].astype(np.int64), opclass.astype(np.int64)
     wrong = np.zeros(n, np.uint8)
     if design.branch_prediction.kind != "perfect":
-        wrong = wrong_branches(predictor_state(design)[0], pc, length, kind, following)
+        wrong = wrong_branches.chosen(few)(predictor_state(design)[0], pc, length, kind, following)
     return FirstOrderInputs(
         row=trace.index.astype(np.int64),
         rows=len(trace.code.pc),
@@ -150,7 +151,7 @@ def levels(lines: NDArray[np.int64], first: Cache, second: Cache, line_bytes: in
     level = np.full(len(lines), MEMORY, np.uint8)
     for name, cache in ((NEXT_LEVEL, second), (HIT, first)):
         sets = cache.size_bytes // (line_bytes * cache.ways)
-        level[set_distances(lines, sets.bit_length() - 1, cache.ways) < cache.ways] = name
+        level[set_distances.chosen(len(lines) <= PLAIN_INSTRUCTIONS)(lines, sets.bit_length() - 1, cache.ways) < cache.ways] = name
         if cache.perfect:
             level[:] = name
     return level

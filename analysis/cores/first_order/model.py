@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from analysis.compiled import inner, outer
 from analysis.cores.first_order.inputs import HIT, MEMORY, NEXT_LEVEL, WRONG_AT_DECODE, WRONG_AT_EXECUTION, FirstOrderInputs, levels
-from analysis.cores.riscv.trace import ATOMIC, FLOAT_MEM_READ, FLOAT_MEM_WRITE, MEM_READ, MEM_WRITE
+from analysis.cores.riscv.trace import ATOMIC, FLOAT_MEM_READ, FLOAT_MEM_WRITE, MEM_READ, MEM_WRITE, PLAIN_INSTRUCTIONS
 from analysis.cores.timing.designs import Design
 from analysis.cores.timing.simulation import core_state
 from analysis.cores.timing.state import NO_UNIT, UNITS
@@ -384,7 +384,7 @@ def first_order_times(inputs: FirstOrderInputs, design: Design) -> NDArray[np.in
     code_level = np.zeros(len(inputs.row), np.uint8)
     changes = np.flatnonzero(np.diff(inputs.code_line, prepend=-1) != 0)
     code_level[changes] = levels(inputs.code_line[changes], design.l1i, design.l2, design.line_bytes)
-    return walk(
+    return walk.chosen(len(inputs.row) <= PLAIN_INSTRUCTIONS, patience_s=3.0)(
         sizes(design),
         np.array(s["unit_of"], np.uint8),
         np.array(s["unit_count"], np.int64),

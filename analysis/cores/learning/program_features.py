@@ -21,7 +21,7 @@ from analysis.cores.first_order.inputs import FirstOrderInputs, first_order_inpu
 from analysis.cores.first_order.model import first_order_times
 from analysis.cores.first_order.reuse import set_distances, stack_distances, touches_since
 from analysis.cores.learning.latency_target import LatencyClasses
-from analysis.cores.riscv.trace import LOADS, STORES, OpClass, Trace
+from analysis.cores.riscv.trace import LOADS, PLAIN_INSTRUCTIONS, STORES, OpClass, Trace
 from analysis.cores.timing.designs import Design
 
 LINE_BITS = 6
@@ -152,6 +152,7 @@ def program_features(trace: Trace, designs: Sequence[Design]) -> ProgramFeatures
         designs: to be modelled.
     """
     n = len(trace)
+    few = n <= PLAIN_INSTRUCTIONS
     code, row, opclass = trace.code, trace.index, trace.opclass
     sources, destination, taken = trace.sources, trace.destination, trace.taken
     address = trace.address.astype(np.int64)
@@ -160,24 +161,24 @@ def program_features(trace: Trace, designs: Sequence[Design]) -> ProgramFeatures
     numbers = np.zeros((n, len(NAMES)), np.float16)
     out = {name: numbers[:, k] for k, name in enumerate(NAMES)}
 
-    producers = _producers(sources, destination)
+    producers = _producers.chosen(few)(sources, destination)
     for k in range(3):
         out[f"producer{k + 1}_distance"][:] = _log(producers[:, k], 10)
 
     words, word_of = np.unique(address[memory] >> 3, return_inverse=True)
-    before = store_before(word_of, memory, stores, len(words), n)
+    before = store_before.chosen(few)(word_of, memory, stores, len(words), n)
     out["store_distance"][memory] = _log(np.where(before[memory] < 0, -1, memory - before[memory]), 16)
     out["is_load"][:], out["is_store"][:] = loads, stores
 
     line_address = address[memory] >> LINE_BITS
     lines, line_of = np.unique(line_address, return_inverse=True)
-    distance = stack_distances(line_of, len(lines))
+    distance = stack_distances.chosen(few)(line_of, len(lines))
     out["line_distance"][memory] = _log(distance, 16)
     out["line_new"][memory] = distance < 0
-    out["line_instructions"][memory] = _log(touches_since(line_of, memory, len(lines)), 20)
+    out["line_instructions"][memory] = _log(touches_since.chosen(few)(line_of, memory, len(lines)), 20)
     for bits in SET_BITS:
-        out[f"set_distance_{1 << bits}_sets"][memory] = set_distances(line_address, bits, DEEPEST) / np.float32(DEEPEST)
-    stride, kept = _strides(row, len(code.pc), address, memory)
+        out[f"set_distance_{1 << bits}_sets"][memory] = set_distances.chosen(few)(line_address, bits, DEEPEST) / np.float32(DEEPEST)
+    stride, kept = _strides.chosen(few)(row, len(code.pc), address, memory)
     out["stride"][memory] = np.sign(stride) * _log(np.abs(stride), 20)
     out["stride_kept"][memory] = kept
     out["same_line_as_last"][memory[1:]] = line_address[1:] == line_address[:-1]
@@ -185,14 +186,14 @@ def program_features(trace: Trace, designs: Sequence[Design]) -> ProgramFeatures
     code_lines, code_line_of_row = np.unique(code.pc >> np.uint64(LINE_BITS), return_inverse=True)
     code_line = code_line_of_row[row]
     changes = np.flatnonzero(np.diff(code_line, prepend=-1) != 0)
-    since = stack_distances(code_line[changes], len(code_lines))
+    since = stack_distances.chosen(few)(code_line[changes], len(code_lines))
     out["code_line_changes"][changes] = 1
     out["code_line_new"][changes] = since < 0
-    out["code_line_instructions"][changes] = _log(touches_since(code_line[changes], changes, len(code_lines)), 20)
+    out["code_line_instructions"][changes] = _log(touches_since.chosen(few)(code_line[changes], changes, len(code_lines)), 20)
 
     next_row = np.append(row[1:].astype(np.int64), np.int64(-1))
     out["taken"][:] = taken
-    wrong = surprises(row, len(code.pc), opclass, taken, next_row)
+    wrong = surprises.chosen(few)(row, len(code.pc), opclass, taken, next_row)
     for k, name in enumerate(branch_history.NAMES):
         out[name][:] = wrong[:, k]
 
@@ -201,7 +202,7 @@ def program_features(trace: Trace, designs: Sequence[Design]) -> ProgramFeatures
     latency[memory[load_at]] += load_latencies(distance[load_at])
     surprise = np.maximum(wrong[:, 3], wrong[:, 4])
     for name, window, waits in zip(dataflow_limits.NAMES, dataflow_limits.WINDOWS, dataflow_limits.WAITS_FOR_SURPRISES, strict=True):
-        limit = limits(latency, sources, destination, before, surprise, window, waits)
+        limit = limits.chosen(few)(latency, sources, destination, before, surprise, window, waits)
         out[f"{name}_step"][:] = _log(limit[:, 0], 8)
         out[f"{name}_slack"][:] = _log(limit[:, 1], 8)
 

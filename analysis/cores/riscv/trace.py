@@ -30,6 +30,9 @@ NEVER_EXECUTED = 255
 EPOCH_INSTRUCTIONS = 100_000
 """Instructions an epoch (NeuroScalar, section 4.1.1)."""
 
+PLAIN_INSTRUCTIONS = 10_000
+"""So many instructions are timed or ranked in plain Python sooner than that is compiled."""
+
 
 class OpClass(IntEnum):
     """Class of an instruction: gem5's names where gem5 has one; control transfers are IntAlu there and told apart here."""

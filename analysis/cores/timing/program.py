@@ -16,7 +16,7 @@ from analysis.compiled import outer
 from analysis.cores.riscv.compressed import expand
 from analysis.cores.riscv.decode import decode
 from analysis.cores.riscv.elf import Program
-from analysis.cores.riscv.trace import FIRST_FLOAT_REGISTER, NEVER_EXECUTED, NO_REGISTER, OpClass, Trace
+from analysis.cores.riscv.trace import FIRST_FLOAT_REGISTER, NEVER_EXECUTED, NO_REGISTER, PLAIN_INSTRUCTIONS, OpClass, Trace
 from analysis.cores.timing.state import CODE, CODE_TABLE, MAX_CODE
 from analysis.errors import InputError
 
@@ -147,6 +147,6 @@ def physical_addresses(address: NDArray[np.uint64], program: Program | None) -> 
     if program is None:
         return physical, 0
     known = program_pages(program)
-    _place(physical, known)
+    _place.chosen(len(physical) <= PLAIN_INSTRUCTIONS)(physical, known)
     code = next(s.address for s in program.segments if s.executable) >> PAGE_BITS
     return physical, int(np.flatnonzero(known == code)[0] - code) << PAGE_BITS

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.cores.riscv.elf import Program
-from analysis.cores.riscv.trace import OpClass, Trace
+from analysis.cores.riscv.trace import PLAIN_INSTRUCTIONS, OpClass, Trace
 from analysis.cores.timing.core import run
 from analysis.cores.timing.designs import Cache, Design
 from analysis.cores.timing.predictor import random_state
@@ -218,7 +218,7 @@ def simulate(trace: Trace, design: Design, program: Program | None = None) -> Ti
     predictor = predictor_state(design)
     retire = np.zeros(len(trace), np.int64)
     addresses, s["code_distance"] = physical_addresses(trace.address, program)
-    cycles = run(s, code[0], index, addresses, memory[0], predictor[0], retire, 0)
+    cycles = run.chosen(len(trace) <= PLAIN_INSTRUCTIONS)(s, code[0], index, addresses, memory[0], predictor[0], retire, 0)
     if cycles < 0:
         raise RuntimeError(f"the core stands still after {int(s['committed'])} instructions")
     names = ("l1i", "l1d", "l2")
