@@ -166,7 +166,7 @@ def test_blocks_are_conserved_after_every_batch(case: Case) -> None:
 def test_few_requests_in_plain_python_fare_as_in_compiled_code(case: Case) -> None:
     found = []
     for call in (engine.run, lambda *arguments: compiled.run_plain(engine.run.plain, arguments)):
-        with mock.patch.object(engine.run, "chosen", lambda small, call=call: call):
+        with mock.patch.object(engine.run, "chosen", lambda *_, call=call, **__: call):
             result = run(case)
         assert result.batches is not None
         found.append([part.tobytes() for part in (result.records, result.replicas, result.batches.rows, result.batches.members)])

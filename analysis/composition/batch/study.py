@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
 
 from analysis.composition.batch.cases import Case, read
 from analysis.composition.batch.model import PRIOR, SHARES, SPREAD, Table, latency
@@ -92,6 +91,8 @@ def runs() -> Runs:
 
 def fit(seen: Runs) -> Floats:
     """Shares that fit the rows best: every device of equal weight, robust, with priors."""
+    from scipy.optimize import least_squares
+
     seen = seen.take(seen.used & (np.arange(len(seen.cases)) % 3 == 0))  # a third of the rows says the same
     table = Table.of(seen.cases)
     counts = pd.Series(seen.device).map(pd.Series(seen.device[seen.used]).value_counts()).to_numpy(dtype=float)
