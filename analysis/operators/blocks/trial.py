@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import nnls
-from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 
 from analysis.operators.blocks import graph_net
@@ -93,6 +92,8 @@ def predict(blocks: Blocks, split: Split, method: str, ports: basic_block_ports.
     seen = [name for number, name in enumerate(blocks.instructions) if number not in set(split.unseen)]
     traits, _ = trait_matrix(blocks.instructions, trait_matrix(seen)[1])
     if method == "boosting":
+        from sklearn.ensemble import HistGradientBoostingRegressor
+
         table = features(blocks, traits, single)
         model = HistGradientBoostingRegressor(max_iter=400, learning_rate=0.05, max_leaf_nodes=15, l2_regularization=1.0, random_state=seed)
         with threadpool_limits(1):
