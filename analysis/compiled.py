@@ -13,6 +13,7 @@ import fcntl
 import gc
 import hashlib
 import operator
+import os
 import sys
 import time
 from abc import ABCMeta
@@ -24,12 +25,10 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
-from llvmlite.ir import Constant
 from numba import types
 from numba.core import (
     analysis,
     base,
-    cgutils,
     compiler_lock,
     compiler_machinery,
     dispatcher,
@@ -46,7 +45,6 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.cpu import CPUContext
 from numba.core.environment import lookup_environment
-from numba.core.imputils import impl_ret_borrowed, lower_builtin, lower_getattr_generic
 from numba.core.ir_utils import enforce_no_phis
 from numba.core.registry import CPUDispatcher
 from numba.core.targetconfig import TargetConfig
@@ -413,11 +411,14 @@ class _Outer(CPUDispatcher):  # type: ignore[misc]
     def chosen(self, small: bool, patience_s: float = 1.0) -> Callable[..., Any]:
         """What answers soonest: itself, or the same in plain Python where it is not compiled yet and has little to do.
 
+        Where `ANALYSIS_COMPILE` is `always` it is itself: a build runs so many notebooks that each function is compiled in the end.
+
         Args:
             small: whether this input takes plain Python a few seconds at most.
             patience_s: CPU-seconds in plain Python, of all calls together, after which it is compiled.
         """
-        return self if not small or self.overloads or self.spent_s > patience_s or self._on_disk else self._in_plain
+        always = os.environ.get("ANALYSIS_COMPILE") == "always"
+        return self if always or not small or self.overloads or self.spent_s > patience_s or self._on_disk else self._in_plain
 
     @cached_property
     def _on_disk(self) -> bool:
@@ -727,93 +728,3 @@ class _ErrorContext:
 
 _errors.new_error_context = _ErrorContext
 lowering.new_error_context = typeinfer.new_error_context = _ErrorContext  # type: ignore[attr-defined]
-
-
-def _element(context: Any, builder: Any, kind: Any, array: Any, index_kinds: Any, indices: Any) -> Any:
-    """Pointer to one element, from those fields of the array that it takes; a nested array's shape is known."""
-    model = context.data_model_manager[kind]
-    nested = isinstance(kind, types.NestedArray)
-    integer = context.get_value_type(types.intp)
-    shape: Any = [integer(size) for size in kind.shape] if nested else None
-    strides: Any = None
-
-    def size(axis: int) -> Any:
-        nonlocal shape
-        if shape is None:
-            shape = model.get(builder, array, "shape")
-        return shape[axis] if nested else builder.extract_value(shape, axis)
-
-    place = None
-    for axis, (index_kind, index) in enumerate(zip(index_kinds, indices, strict=True)):
-        if index_kind.signed:
-            index = context.cast(builder, index, index_kind, types.intp)
-            index = builder.select(cgutils.is_neg_int(builder, index), builder.add(index, size(axis)), index)
-        else:
-            index = context.cast(builder, index, index_kind, types.uintp)
-        if kind.layout == "C":
-            place = index if place is None else builder.add(builder.mul(place, size(axis)), index)
-        else:
-            strides = model.get(builder, array, "strides") if strides is None else strides
-            step = builder.mul(builder.extract_value(strides, axis), index)
-            place = step if place is None else builder.add(place, step)
-    data = model.get(builder, array, "data")
-    return builder.gep(data, [place]) if kind.layout == "C" else cgutils.pointer_add(builder, data, place)
-
-
-def _known_element(context: Any, kind: Any, index: Any) -> Any:
-    """Types of the indices when they denote one element of a plain array."""
-    found = getattr(index, "types", (index,))
-    plain = type(kind) in (types.Array, types.NestedArray) and kind.layout in ("C", "A") and not context.enable_boundscheck
-    return found if plain and len(found) == kind.ndim and all(isinstance(each, types.Integer) for each in found) else None
-
-
-@lower_builtin(operator.getitem, types.Array, types.Integer)
-@lower_builtin(operator.getitem, types.Array, types.BaseTuple)
-def _get_element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    kind, index_kind = signature.args
-    kinds = _known_element(context, kind, index_kind)
-    if kinds is None:
-        slow = arrayobj.getitem_array_tuple if isinstance(index_kind, types.BaseTuple) else arrayobj.getitem_arraynd_intp
-        return slow(context, builder, signature, arguments)
-    array, index = arguments
-    indices = cgutils.unpack_tuple(builder, index, len(kinds)) if isinstance(index_kind, types.BaseTuple) else (index,)
-    found = arrayobj.load_item(context, builder, kind, _element(context, builder, kind, array, kinds, indices))
-    return impl_ret_borrowed(context, builder, signature.return_type, found)
-
-
-@lower_builtin(operator.setitem, types.Array, types.Integer, types.Any)
-@lower_builtin(operator.setitem, types.Array, types.BaseTuple, types.Any)
-def _set_element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    kind, index_kind, value_kind = signature.args
-    kinds = _known_element(context, kind, index_kind)
-    if kinds is None:
-        return arrayobj.setitem_array(context, builder, signature, arguments)
-    array, index, value = arguments
-    indices = cgutils.unpack_tuple(builder, index, len(kinds)) if isinstance(index_kind, types.BaseTuple) else (index,)
-    place = _element(context, builder, kind, array, kinds, indices)
-    arrayobj.store_item(context, builder, kind, context.cast(builder, value, value_kind, kind.dtype), place)
-    return None
-
-
-_slow_field = arrayobj.record_getattr
-
-
-@lower_getattr_generic(types.Record)
-def _field(context: Any, builder: Any, kind: Any, value: Any, name: str) -> Any:
-    """A record's field; for one that is an array, a constant in which only the address is put."""
-    field = kind.typeof(name)
-    if not isinstance(field, types.NestedArray):
-        return _slow_field(context, builder, kind, value, name)
-    context.sentry_record_alignment(kind, name)
-    model = context.data_model_manager[field]
-    integer = context.get_value_type(types.intp)
-    known = {
-        "nitems": field.nitems,
-        "itemsize": field.size,
-        "shape": [integer(size) for size in field.shape],
-        "strides": [integer(step) for step in field.strides],
-    }
-    struct = context.get_value_type(field)
-    array = Constant(struct, [Constant(part, known.get(at)) for at, part in zip(model._fields, struct.elements, strict=True)])
-    data = cgutils.get_record_member(builder, value, kind.offset(name), context.get_data_type(field.dtype))
-    return impl_ret_borrowed(context, builder, kind, model.set(builder, array, data, "data"))

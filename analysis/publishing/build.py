@@ -91,6 +91,7 @@ def environment() -> dict[str, str]:
         "JUPYTER_CONFIG_DIR": str(settings / "jupyter"),
         "JUPYTER_RUNTIME_DIR": str(settings / "jupyter" / "runtime"),
         "PYTHONHASHSEED": "0",
+        "ANALYSIS_COMPILE": "always",
         "MPLBACKEND": "agg",
         "TZ": "UTC",
         "LC_ALL": "C.UTF-8",
