@@ -1,7 +1,7 @@
 """Build a part of the book in five strange places and compare it byte for byte: `python -m tests.environments`. Exits 1 where one differs.
 
 Each place gets a copy of this checkout, with its compiled code, and runs the notebooks that cost least (tier quick), from nothing.
-`--pages` builds all pages as well, from the results that lie in `data/results`: in a plain place, and in one that is strange in all ways.
+`--pages` builds all pages as well, from the results that lie in `data/results`.
 With `--out FILE` a run goes on where it stopped: places that have a row are not built again, and the digests of the plain one lie beside.
 """
 
@@ -107,7 +107,7 @@ def main(arguments: list[str]) -> int:
     """Build everywhere, print the table, and write it as CSV where asked; 1 when a byte differs."""
     parser = argparse.ArgumentParser(prog="python -m tests.environments", description=__doc__)
     parser.add_argument("--notebooks", type=int, default=10, help="how many")
-    parser.add_argument("--pages", action="store_true", help="build all pages, too, in a plain place and in one strange in all five ways")
+    parser.add_argument("--pages", action="store_true", help="build all pages, too")
     parser.add_argument("--only", default="", help="environments whose name holds this (and the plain one)")
     parser.add_argument("--out", type=Path, help="CSV file for the table")
     chosen = parser.parse_args(arguments)
@@ -123,7 +123,7 @@ def main(arguments: list[str]) -> int:
     for name in STRANGE:
         if (name != "plain" and chosen.only not in name) or name in [row["environment"] for row in rows]:
             continue
-        row, found = compared(name, notebooks, expected, chosen.pages and name in ("plain", "all five at once"))
+        row, found = compared(name, notebooks, expected, chosen.pages)
         rows.append(row)
         expected = expected or found
         if beside:
