@@ -294,8 +294,8 @@ def one(engine: Any, tables: Tables, r: Requests, heap: Any, out: Any) -> None:
                 ready_now[ready_count] = last_partial
                 ready_count += 1
                 carried = float(partial_done) if partial >= 0 else 0.0
-            for r in range(ready_count):
-                i = ready_now[r]
+            for one_ready in range(ready_count):
+                i = ready_now[one_ready]
                 if first[i] == 0.0:
                     first[i] = clock
                     ttft[i] = clock - arrived[i]
