@@ -18,8 +18,10 @@ from analysis.composition.training.kernels import kernels_of
 from analysis.composition.training.memory import fits, memory, settle
 from analysis.composition.training.step import BREAKDOWN, NAMES, OF_MIXTURES, PRIOR, Plans, step
 from analysis.composition.training.work import parts
+from analysis.configs import read_yaml
 from analysis.errors import InputError
 from analysis.operators.kernels.library import KernelLibrary
+from analysis.paths import DATA
 
 LLAMA_H100 = {
     "model": "LLAMA3_70B", "system": "DGX-H100", "gpus": "64", "precision": "FP8", "global_batch": "256", "micro_batch": "1",
@@ -264,8 +266,8 @@ def test_what_a_recipe_recomputes_and_overlaps_moves_the_step() -> None:
     assert total(again=("moe",)) > total() and total(overlap=True) < total() < total(dispatcher="alltoall")
     nano = {**MIXTURE, "model": "Nemotron_3_Nano", "system": "DGX-H100", "precision": "FP8"}
     assert case(nano).recipe.again == ("moe", "core_attn") and case({**nano, "recompute": "none"}).recipe.again == ()
-    for entry in recipes.known():
-        assert shapes.load(entry).shape.experts
+    for entry in read_yaml(DATA / "workloads" / "training_recipes.yaml", recipes.RecipeFile).recipes:
+        assert shapes.load(entry.model).shape.experts and recipes.find(entry.model, entry.devices[0]) is not None
 
 
 def test_mixtures_move_no_share_of_a_dense_model() -> None:

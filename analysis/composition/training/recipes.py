@@ -48,8 +48,3 @@ def _known() -> dict[tuple[str, str], Recipe]:
 def find(model: str, device: str) -> Recipe | None:
     """The published recipe of a model on a device (by its full name); None where there is none."""
     return _known().get((model, device.split("-")[0]))
-
-
-def known() -> list[str]:
-    """Models that have a recipe."""
-    return sorted({model for model, _ in _known()})
