@@ -287,8 +287,12 @@ def cells(frame: pd.DataFrame) -> list[list[str]]:
 def _column(values: pd.Series, name: str) -> list[str]:
     numbers = [abs(float(value)) for value in values if _is_number(value) and value]
     decimals, alike = None, False
-    if numbers and max(numbers) <= 1000 * min(numbers) and name not in PRECISE:
+    signs = {float(value) > 0 for value in values if _is_number(value) and value}
+    signed = len(signs) == 2 and max(numbers) <= 100 * statistics.median(numbers)  # errors: the smallest is small by chance
+    if numbers and (signed or max(numbers) <= 1000 * min(numbers)) and name not in PRECISE:
         decimals = min(6, max(0, 2 - math.floor(math.log10(statistics.median(numbers)))))
+        if signed and not all(number.is_integer() for number in numbers):
+            return [f"{round(float(value), decimals) + 0.0:,.{decimals}f}" if _is_number(value) else _cell(value) for value in values]
         alike = 2 * sum(not number.is_integer() for number in numbers) >= len(numbers)  # 2 among 1.80 and 2.20 is 2.00
     return [_cell(value, decimals, 6 if name in PRECISE else 3, alike) for value in values]
 

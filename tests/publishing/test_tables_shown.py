@@ -21,6 +21,8 @@ from analysis.publishing import pages
         ("printed", [0.1765, 0.15814], ["0.1765", "0.15814"]),  # compared digit by digit
         ("right", [True, False], ["yes", "no"]),
         ("gap", [1.5, None], ["1.50", ""]),
+        ("bias", [-0.0227, 20.3, -31.6, None], ["0.0", "20.3", "-31.6", ""]),  # small by chance
+        ("count", [-12, 5, 0], ["-12", "5", "0"]),
     ],
 )
 def test_numbers_are_rounded_to_what_a_reader_needs(name: str, values: list[object], shown: list[str]) -> None:
