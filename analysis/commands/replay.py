@@ -54,4 +54,4 @@ def main(
         from analysis.commands.common import plots
 
         plots.save(plots.replayed(result.timeline, gantt), plot)
-    typer.echo(f"{len(result.ranks)} ranks, {int(result.ranks['cycles'].max())} cycles ({result.method}), in {out}")
+    typer.echo(f"{len(result.ranks)} ranks, {int(result.ranks['cycles'].max())} cycles, in {out}")

@@ -226,7 +226,7 @@ def find_slot(state, tag, source, target, npus):
     """Place where the messages of a chunk between two ranks are matched with the receives."""
     key = (tag * npus + source) * npus + target + 1
     mask = state.slot_key.shape[0] - 1
-    place = ((key * np.int64(-7046029254386353131)) >> 20) & mask
+    place = ((key * -7046029254386353131) >> 20) & mask
     while state.slot_key[place] != key:
         if state.slot_key[place] == 0:
             state.control[SLOTS] += 1
@@ -609,7 +609,8 @@ def load_phase(machine, work, state, number):
     stream[QUEUE] = phase[P_QUEUE]
     stream[ALGORITHM] = algorithm
     original = work.collective[row]
-    stream[BYTES + 1 :] = 0
+    for word in range(BYTES + 1, STREAM_WORDS):
+        stream[word] = 0
     stream[NODE], stream[RANK], stream[NEXT], stream[MEMBERS] = row, rank, -1, keep
     stream[COLLECTIVE] = collective
     if keep >= 0:
@@ -699,7 +700,8 @@ def start_collective(machine, work, state, row, rank):
             return
         control[STREAMS] += 1
         stream = state.stream[number]
-        stream[:] = 0
+        for word in range(STREAM_WORDS):
+            stream[word] = 0
         stream[RANK], stream[NODE], stream[COLLECTIVE], stream[CURRENT] = rank, row, collective, 0
         tag_group = group + 1
         serial = state.group_count[rank, tag_group]
@@ -878,6 +880,19 @@ def handle(machine, work, state, kind, first, second):
     return False, node, stream, ARRIVED
 
 
+@light
+def rank_of(machine, work, node):
+    """The rank that has a node, by halving."""
+    rank, beyond = 0, machine.npus
+    while beyond - rank > 1:
+        middle = (rank + beyond) // 2
+        if work.first[middle] <= node:
+            rank = middle
+        else:
+            beyond = middle
+    return rank
+
+
 @light_outer
 def run(machine, work, state):
     """Run all ranks to the end; returns 0, or what ran out of room."""
@@ -892,7 +907,7 @@ def run(machine, work, state):
             rank, left, entered = -1, -1, -1
             while True:  # what one event sets off, in the tool's order: nodes that end, queues that move up, streams that go on
                 if node >= 0:
-                    finish_node(machine, work, state, node, np.searchsorted(work.first, node, side="right") - 1)
+                    finish_node(machine, work, state, node, rank_of(machine, work, node))
                     node = -1
                 if left >= 0:
                     state.queue[rank, left, 0] -= 1
@@ -992,6 +1007,10 @@ def _state(machine: SimulatedSystem, work: TraceNodes, room: dict[int, int]) -> 
     )
 
 
+PLAIN_WORK = 1 << 16
+"""Nodes x NPUs x splits that are simulated in plain Python sooner than the simulation is compiled (a second)."""
+
+
 def simulate(machine: SimulatedSystem, work: TraceNodes) -> Run:
     """Simulate all ranks to the end."""
     wide = max(machine.npus, 8)
@@ -1008,7 +1027,7 @@ def simulate(machine: SimulatedSystem, work: TraceNodes) -> Run:
     }
     while True:
         state = _state(machine, work, room)
-        full = int(run(machine, work, state))
+        full = int(run.chosen(len(work.kind) * machine.npus * machine.splits <= PLAIN_WORK)(machine, work, state))
         if not full:
             break
         room[full] *= 4

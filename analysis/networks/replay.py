@@ -1,8 +1,7 @@
 """How long does a trace take on a network, and how much of its communication is exposed?
 
-`replay` first tries the replay with known durations and falls back to the full event-driven simulation where collectives disturb each
-other; both give the same answer where both apply (tested). Agrees with ASTRA-sim to the cycle in wall time, exposed communication,
-compute and communication of every rank of the recorded traces.
+Event by event (`event_simulation`). Agrees with ASTRA-sim to the cycle in wall time, exposed communication, compute and communication of
+every rank of the recorded traces; on random traces, where collectives do not disturb each other, with a replay of known durations (tests).
 """
 
 from __future__ import annotations
@@ -16,14 +15,9 @@ import pandas as pd
 
 from analysis.errors import InputError
 from analysis.networks.cases import CollectiveCase, Network, check_network, machine_of, network_reason, outside_model
-from analysis.networks.closed_forms import CaseArrays, case_arrays
-from analysis.networks.codes import COLLECTIVES, NODE_COLLECTIVE, NODE_COMPUTE, NODE_CPU, NODE_RECEIVE, NODE_SEND, NODE_SKIP
-from analysis.networks.event_simulation import SimulatedSystem, TraceNodes, simulate
-from analysis.networks.replay_fast import replay_known
+from analysis.networks.codes import COLLECTIVES, NODE_COLLECTIVE, NODE_COMPUTE, NODE_CPU, NODE_SKIP
+from analysis.networks.event_simulation import Run, SimulatedSystem, TraceNodes, simulate
 from analysis.networks.trace import Node, work_of
-
-PLAIN_NODES = 2000
-"""So many nodes are replayed in plain Python sooner than compiled code is read from disk."""
 
 
 @dataclass(frozen=True)
@@ -32,23 +26,20 @@ class Replay:
 
     ranks: one row a rank with rank, cycles (when it is done), exposed_comm_cycles (cycles less summed GPU compute), gpu_cycles,
     comm_cycles (cycles in which at least one communication is open); timeline: one row a node with rank, node_id, name, slot
-    (compute, communication, host), start and end; method: `known durations` or `event simulation`.
+    (compute, communication, host), start and end.
     """
 
     ranks: pd.DataFrame
     timeline: pd.DataFrame
-    method: str
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A checked trace on a network, laid out; `run_prepared` is what is timed."""
+    """A checked trace on a network, laid out; `simulated` is what is timed."""
 
     machine: SimulatedSystem
-    arrays: CaseArrays
     work: TraceNodes
     nodes: list[Node]
-    most_collectives: int
 
 
 def prepare(
@@ -77,11 +68,7 @@ def prepare(
         raise InputError(f"expected a peak above 0, got {peak_tflops}", key="peak_TFLOPS")
     work, ordered = work_of(nodes, network, groups, peak_tflops, path)
     _refuse_collectives(work, ordered, network, named, path)
-    machine = machine_of(network, algorithms)
-    arrays = case_arrays([CollectiveCase("all_reduce", 1, network)])
-    collectives = [node.rank for node, kind in zip(ordered, work.kind, strict=True) if kind == NODE_COLLECTIVE]
-    most = max(np.bincount(collectives).max(initial=0), 1) if collectives else 1
-    return Prepared(machine, arrays, work, ordered, int(most))
+    return Prepared(machine_of(network, algorithms), work, ordered)
 
 
 def _refuse_collectives(
@@ -99,21 +86,8 @@ def _refuse_collectives(
             raise InputError(f"node {node.node_id} of rank {node.rank} is outside the model: {reason}", path=path, line=node.line)
 
 
-def run_known(prepared: Prepared) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
-    """Replay with known durations: (start and end of each node, cycles and summed compute of each rank); None where that does not hold."""
-    work, machine = prepared.work, prepared.machine
-    if np.isin(work.kind, (NODE_SEND, NODE_RECEIVE, NODE_SKIP)).any() or (machine.algorithm != machine.algorithm[0]).any():
-        return None
-    started, ended = np.zeros(len(work.kind), np.int64), np.zeros(len(work.kind), np.int64)
-    cycles, totals = np.zeros(machine.npus, np.int64), np.zeros((machine.npus, 3), np.int64)
-    replayed = replay_known if len(work.kind) > PLAIN_NODES else replay_known.plain
-    if not replayed(machine, prepared.arrays, work, prepared.most_collectives, started, ended, cycles, totals):
-        return None
-    return started, ended, cycles, totals[:, 0]
-
-
-def run_events(prepared: Prepared, path: str | Path | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Replay event by event; same answer as `run_known`.
+def simulated(prepared: Prepared, path: str | Path | None = None) -> Run:
+    """Replay event by event.
 
     Raises:
         InputError: the trace stalls (ranks of a group do not issue the same collectives, or a skipped node's children wait for ever).
@@ -126,7 +100,7 @@ def run_events(prepared: Prepared, path: str | Path | None = None) -> tuple[np.n
             path=path,
             line=node.line,
         )
-    return run.started, run.ended, run.cycles, run.compute
+    return run
 
 
 def union_cycles(start: np.ndarray, end: np.ndarray) -> int:
@@ -139,10 +113,9 @@ def union_cycles(start: np.ndarray, end: np.ndarray) -> int:
     return total
 
 
-def summarise(prepared: Prepared, answer: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray], method: str) -> Replay:
-    """Tables of a replay."""
-    started, ended, cycles, compute = answer
-    work = prepared.work
+def replay(prepared: Prepared, path: str | Path | None = None) -> Replay:
+    """Replay a prepared trace."""
+    run, work = simulated(prepared, path), prepared.work
     slot = np.where(work.kind == NODE_COMPUTE, "compute", np.where(work.kind == NODE_CPU, "host", "communication"))
     slot[work.kind == NODE_SKIP] = "skipped"
     timeline = pd.DataFrame(
@@ -151,23 +124,15 @@ def summarise(prepared: Prepared, answer: tuple[np.ndarray, np.ndarray, np.ndarr
             "node_id": [node.node_id for node in prepared.nodes],
             "name": [node.name for node in prepared.nodes],
             "slot": slot,
-            "start": started,
-            "end": ended,
+            "start": run.started,
+            "end": run.ended,
         }
     )
     rows = []
     for rank in range(prepared.machine.npus):
         part = slice(work.first[rank], work.first[rank + 1])
         talks = slot[part] == "communication"
-        busy = union_cycles(started[part][talks], ended[part][talks])
-        rows.append((rank, int(cycles[rank]), int(cycles[rank] - compute[rank]), int(compute[rank]), busy))
+        busy = union_cycles(run.started[part][talks], run.ended[part][talks])
+        rows.append((rank, int(run.cycles[rank]), int(run.cycles[rank] - run.compute[rank]), int(run.compute[rank]), busy))
     ranks = pd.DataFrame(rows, columns=["rank", "cycles", "exposed_comm_cycles", "gpu_cycles", "comm_cycles"])
-    return Replay(ranks, timeline, method)
-
-
-def replay(prepared: Prepared, path: str | Path | None = None) -> Replay:
-    """Replay a prepared trace."""
-    answer = run_known(prepared)
-    if answer is not None:
-        return summarise(prepared, answer, "known durations")
-    return summarise(prepared, run_events(prepared, path), "event simulation")
+    return Replay(ranks, timeline)

@@ -1,19 +1,23 @@
 """Trace replay against ASTRA-sim's printed results, and against itself. Sources: data/recorded/astra-sim/{gpt_tp4dp2,resnet50_dp}*."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
+from analysis import compiled
 from analysis.errors import InputError
+from analysis.networks import event_simulation
 from analysis.networks.cases import AWARE, UNAWARE, Network
-from analysis.networks.replay import prepare, replay, run_events, run_known, summarise, union_cycles
+from analysis.networks.replay import prepare, replay, simulated, union_cycles
 from analysis.networks.timeline import perfetto_bytes
 from analysis.networks.trace import read_groups, read_nodes, roofline_ns
 from analysis.paths import DATA
 from analysis.tables import read_csv, write_csv
 from analysis.workloads.chakra.node import Node
 from analysis.workloads.chakra.traces import rank_bytes, read_trace, write_trace
+from tests.networks.known_durations import run_known
 
 RECORDED = DATA / "recorded" / "astra-sim"
 ANSWERS = ["rank", "cycles", "exposed_comm_cycles", "gpu_cycles", "comm_cycles"]
@@ -58,21 +62,32 @@ def gpt_network(run: dict, backend: str | None = None) -> Network:
 @pytest.mark.parametrize(("run", "expected"), gpt_runs())
 def test_gpt_trace_all_ranks(run: dict, expected: pd.DataFrame, gpt: list[Node], groups: dict) -> None:
     prepared = prepare(gpt, gpt_network(run), groups, run["peak_TFLOPS"])
-    for answer in (run_known(prepared), run_events(prepared)):
-        assert answer is not None
-        ours = summarise(prepared, answer, "").ranks
-        assert (ours[ANSWERS].to_numpy() == expected.sort_values("rank")[ANSWERS].to_numpy()).all()
+    ours = replay(prepared).ranks
+    assert (ours[ANSWERS].to_numpy() == expected.sort_values("rank")[ANSWERS].to_numpy()).all()
 
 
 @pytest.mark.parametrize("active", [1, 2, 4])
 def test_known_durations_equal_events_on_congested_links(active: int, gpt: list[Node], groups: dict) -> None:
-    prepared = prepare(gpt, Network(backend=AWARE, active_chunks_per_dim=active), groups, 989)
-    known = run_known(prepared)
+    network = Network(backend=AWARE, active_chunks_per_dim=active)
+    prepared = prepare(gpt, network, groups, 989)
+    known = run_known(prepared, network)
     if known is not None:
-        for ours, theirs in zip(known, run_events(prepared), strict=True):
+        run = simulated(prepared)
+        for ours, theirs in zip((run.started, run.ended, run.cycles, run.compute), known, strict=True):
             assert (ours == theirs).all()
     else:
         assert active == 4
+
+
+def test_a_short_trace_in_plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a first replay after an installation is answered: without compiling, with the same cycles."""
+    network = Network(AWARE, ("Switch",), (4,), (400.0,), (936.25,), active_chunks_per_dim=2)
+    prepared = prepare(read_nodes(RECORDED / "resnet50_dp" / "nodes.csv"), network, {})
+    compiled_cycles = simulated(prepared).ended
+    calls = []
+    chosen = lambda small: lambda *given: calls.append(small) or compiled.run_plain(event_simulation.run.plain, given)  # noqa: E731
+    monkeypatch.setattr(event_simulation, "run", SimpleNamespace(chosen=chosen, plain=event_simulation.run.plain))
+    assert (simulated(prepared).ended == compiled_cycles).all() and calls[0]
 
 
 @pytest.mark.parametrize("row", read_csv(RECORDED / "resnet50_dp.csv").to_dict("records"))

@@ -5,8 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.networks.cases import AWARE, UNAWARE, Network
-from analysis.networks.replay import prepare, run_events, run_known
+from analysis.networks.replay import prepare, simulated
 from analysis.workloads.chakra.node import Node
+from tests.networks.known_durations import run_known
 
 COLLECTIVES = ("ALL_REDUCE", "ALL_GATHER", "REDUCE_SCATTER", "ALL_TO_ALL")
 
@@ -39,7 +40,7 @@ def test_durations_are_known_for_most_random_traces() -> None:
     for seed in range(60):
         nodes, groups = random_trace(seed, 4)
         network = Network(UNAWARE, ("Switch",), (4,), (25.0,), (500.0,), ("ring",), 2, active_chunks_per_dim=2, endpoint_delay=10)
-        known += run_known(prepare(nodes, network, groups)) is not None
+        known += run_known(prepare(nodes, network, groups), network) is not None
     assert known >= 30
 
 
@@ -61,7 +62,8 @@ def test_known_durations_equal_events(seed, npus, backend, topology, bandwidth, 
         backend, (topology,), (npus,), (bandwidth,), (latency,), ("ring",), splits, active_chunks_per_dim=active, endpoint_delay=endpoint
     )
     prepared = prepare(nodes, network, groups)
-    known = run_known(prepared)
+    known = run_known(prepared, network)
     if known is not None:
-        for ours, theirs in zip(known, run_events(prepared), strict=True):
+        run = simulated(prepared)
+        for ours, theirs in zip((run.started, run.ended, run.cycles, run.compute), known, strict=True):
             assert (ours == theirs).all()

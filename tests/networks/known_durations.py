@@ -1,28 +1,28 @@
-"""Replay of a trace when its collectives do not disturb each other: each node's duration is known before the replay starts.
+"""An oracle for the event-driven simulation: a replay in which each node's duration is known before it starts, by the closed forms.
 
 Holds while all ranks of a collective enter it in the same cycle, and no two work items of a rank end in an order that only the
-simulation (`events`) knows. `replay_known` returns False as soon as that is not so, and the event-driven simulation takes over.
+simulation knows. `run_known` returns None as soon as that is not so.
 """
-
-# mypy: allow-untyped-defs, allow-untyped-calls
-
-from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
 
-from analysis.networks.closed_forms import one_dimension_cycles, reduction_cycles, several_dimensions_cycles
+from analysis.networks.cases import CollectiveCase, Network
+from analysis.networks.closed_forms import case_arrays, one_dimension_cycles, reduction_cycles, several_dimensions_cycles
 from analysis.networks.codes import (
     NODE_COLLECTIVE,
     NODE_COMPUTE,
     NODE_CPU,
+    NODE_RECEIVE,
+    NODE_SEND,
     NODE_SKIP,
     REDUCE_SCATTER,
     RING,
     inner,
     outer,
 )
+from analysis.networks.replay import Prepared
 
 COMPUTE, COMMUNICATE, HOST = range(3)
 UNKNOWN = -1  # order among the items of a cycle that no formula gives
@@ -220,3 +220,18 @@ def replay_known(machine, arrays, work, most_collectives, started, ended, cycles
             if left[group, turn] != 0 and left[group, turn] != size:
                 return False
     return done == work.kind.shape[0]
+
+
+def run_known(prepared: Prepared, network: Network) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+    """Start and end of each node, cycles and summed compute of each rank; None where durations are not known beforehand."""
+    work, machine = prepared.work, prepared.machine
+    if np.isin(work.kind, (NODE_SEND, NODE_RECEIVE, NODE_SKIP)).any() or (machine.algorithm != machine.algorithm[0]).any():
+        return None
+    started, ended = np.zeros(len(work.kind), np.int64), np.zeros(len(work.kind), np.int64)
+    cycles, totals = np.zeros(machine.npus, np.int64), np.zeros((machine.npus, 3), np.int64)
+    collectives = [node.rank for node, kind in zip(prepared.nodes, work.kind, strict=True) if kind == NODE_COLLECTIVE]
+    most = int(np.bincount(collectives or [0]).max())
+    arrays = case_arrays([CollectiveCase("all_reduce", 1, network)])
+    if not replay_known(machine, arrays, work, most, started, ended, cycles, totals):
+        return None
+    return started, ended, cycles, totals[:, 0]
