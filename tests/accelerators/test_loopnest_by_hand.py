@@ -7,7 +7,7 @@ import pytest
 from analysis.accelerators.loopnest.architecture import Architecture, Axis, Level
 from analysis.accelerators.loopnest.evaluation import Slowdown, evaluate
 from analysis.accelerators.loopnest.mapping import Loop, Mapping, lay_out
-from analysis.accelerators.loopnest.problem import batched_matmul, convolution, depthwise, matmul
+from analysis.accelerators.loopnest.problem import batched_matmul, convolution, matmul, problem_of
 from analysis.accelerators.loopnest.reuse import Lanes, place_lanes
 from analysis.errors import InputError
 
@@ -20,7 +20,7 @@ def test_every_kind_of_layer_touches_the_words_of_its_tiles() -> None:
     attention = batched_matmul(b=2, m=4, n=3, k=5)
     assert attention.macs == 2 * 4 * 3 * 5
     assert [tensor.extents(attention.sizes) for tensor in attention.tensors] == [(2, 5, 3), (2, 4, 5), (2, 4, 3)]
-    channels = depthwise(n=2, c=3, p=4, q=5, r=2, s=3, stride=(2, 3), dilation=(1, 2))
+    channels = problem_of("depthwise", {"N": 2, "C": 3, "P": 4, "Q": 5, "R": 2, "S": 3}, stride=(2, 3), dilation=(1, 2))
     assert channels.macs == 2 * 3 * 4 * 5 * 2 * 3
     # windows: 1 + (r - 1) + 2 (p - 1) = 8 rows, 1 + 2 (s - 1) + 3 (q - 1) = 17 columns
     assert [tensor.extents(channels.sizes) for tensor in channels.tensors] == [(3, 2, 3), (2, 3, 8, 17), (2, 3, 5, 4)]

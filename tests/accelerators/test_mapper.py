@@ -17,7 +17,7 @@ from analysis.accelerators.loopnest.architecture import Architecture, Axis, Leve
 from analysis.accelerators.loopnest.evaluation import evaluate
 from analysis.accelerators.loopnest.fast import count_many, new_work
 from analysis.accelerators.loopnest.mapping import Loop, Mapping
-from analysis.accelerators.loopnest.problem import Problem, batched_matmul, convolution, depthwise, matmul
+from analysis.accelerators.loopnest.problem import Problem, batched_matmul, convolution, matmul, problem_of
 from analysis.accelerators.loopnest.tables import tables
 from analysis.accelerators.mapper.best_mapping import best_mapping, value_of
 from analysis.accelerators.mapper.search import bound_configurations, open_configurations
@@ -77,7 +77,8 @@ def small_problem(draw: st.DrawFn) -> Problem:
         return batched_matmul(b=draw(st.sampled_from([1, 2])), m=draw(size), n=draw(size), k=draw(st.sampled_from([1, 2])))
     window = {"p": draw(st.sampled_from([2, 3, 4])), "r": draw(st.sampled_from([1, 2, 3])), "stride": draw(st.sampled_from([1, 2]))}
     if kind == "depthwise":
-        return depthwise(c=draw(st.sampled_from([1, 2])), q=1, s=1, **window)
+        sizes = {"N": 1, "C": draw(st.sampled_from([1, 2])), "P": window["p"], "Q": 1, "R": window["r"], "S": 1}
+        return problem_of("depthwise", sizes, window["stride"])
     return convolution(c=draw(st.sampled_from([1, 2])), m=draw(st.sampled_from([1, 2])), q=draw(st.sampled_from([1, 2])), **window)
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from analysis.accelerators.loopnest.problem import Problem, batched_matmul, convolution, depthwise, matmul
+from analysis.accelerators.loopnest.problem import Problem, batched_matmul, matmul, problem_of
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
 
@@ -63,25 +63,11 @@ class Layer(Strict):
     def problem(self) -> Problem:
         """The loop nest of this layer."""
         size = {d: getattr(self, d) or 1 for d in "BNCMPQRSK"}
-        stride, dilation = self.stride or 1, self.dilation or 1
-        if self.kind == "depthwise":
-            return depthwise(c=size["C"], p=size["P"], q=size["Q"], r=size["R"], s=size["S"], n=size["N"], stride=stride, dilation=dilation)
         if self.kind == "matmul":
             return matmul(m=size["M"], n=size["N"], k=size["K"], name=self.name or "matmul")
         if self.kind == "batched_matmul":
             return batched_matmul(b=size["B"], m=size["M"], n=size["N"], k=size["K"])
-        return convolution(
-            c=size["C"],
-            m=size["M"],
-            p=size["P"],
-            q=size["Q"],
-            r=size["R"],
-            s=size["S"],
-            n=size["N"],
-            stride=stride,
-            dilation=dilation,
-            name=self.name or "convolution",
-        )
+        return problem_of(self.kind, size, self.stride or 1, self.dilation or 1, self.name)
 
 
 def read_layer(path: str | Path) -> Problem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 from analysis.errors import InputError
 
@@ -35,10 +36,7 @@ class Tensor:
 
     def size(self, tile: dict[str, int]) -> int:
         """Words in that bounding box."""
-        words = 1
-        for extent in self.extents(tile):
-            words *= extent
-        return words
+        return prod(self.extents(tile))
 
     def project(self, point: dict[str, int]) -> tuple[int, ...]:
         """Index into the tensor of one point (or displacement) of the iteration space; missing dimensions count as 0."""
@@ -83,14 +81,36 @@ class Problem:
     @property
     def macs(self) -> int:
         """Multiply-accumulates: the product of all trip counts."""
-        product = 1
-        for _, bound in self.bounds:
-            product *= bound
-        return product
+        return prod(bound for _, bound in self.bounds)
 
 
-def _pair(value: int | tuple[int, int]) -> tuple[int, int]:
-    return (value, value) if isinstance(value, int) else value
+KINDS: dict[str, tuple[str, dict[str, str]]] = {
+    "convolution": ("NCMPQRS", {"Weights": "C M R S", "Inputs": "N C RP SQ", "Outputs": "N M Q P"}),
+    "depthwise": ("NCPQRS", {"Weights": "C R S", "Inputs": "N C RP SQ", "Outputs": "N C Q P"}),
+    "batched_matmul": ("BMPC", {"Weights": "B C M", "Inputs": "B P C", "Outputs": "B P M"}),
+}
+"""Dimensions of each kind of layer with Timeloop's names, and for each tensor the dimensions of its ranks; of a rank with two the first is
+multiplied by the dilation, the second by the stride. A depthwise convolution has one filter for each channel: C indexes the output."""
+
+
+def problem_of(
+    kind: str, sizes: dict[str, int], stride: int | tuple[int, int] = 1, dilation: int | tuple[int, int] = 1, name: str = ""
+) -> Problem:
+    """The loop nest of a layer.
+
+    Args:
+        kind: a key of `KINDS`; sizes: trip counts by dimension.
+        stride, dilation: one number, or a pair for (P, R) and (Q, S).
+    """
+    dimensions, tensors = KINDS[kind]
+    pairs = [(value, value) if isinstance(value, int) else value for value in (stride, dilation)]
+    steps = dict(zip("PQRS", (*pairs[0], *pairs[1]), strict=True))
+
+    def ranks(text: str) -> tuple[tuple[tuple[str, int], ...], ...]:
+        return tuple(tuple((d, steps[d] if len(rank) > 1 else 1) for d in rank) for rank in text.split())
+
+    made = tuple(Tensor(tensor, ranks(text), read_write=tensor == "Outputs") for tensor, text in tensors.items())
+    return Problem(name or kind, tuple((d, sizes[d]) for d in dimensions), made)
 
 
 def convolution(
@@ -104,7 +124,7 @@ def convolution(
     n: int = 1,
     stride: int | tuple[int, int] = 1,
     dilation: int | tuple[int, int] = 1,
-    name: str = "convolution",
+    name: str = "",
 ) -> Problem:
     """A convolution with Timeloop's dimension names: `Out[n,m,q,p] += W[c,m,r,s] * In[n,c,stride*p+dilation*r,stride*q+dilation*s]`.
 
@@ -112,32 +132,7 @@ def convolution(
         p, q: output width and height; r, s: filter width and height (r slides along p, s along q).
         stride, dilation: one number, or a pair for (p, r) and (q, s).
     """
-    (stride_p, stride_q), (dilation_r, dilation_s) = _pair(stride), _pair(dilation)
-    return Problem(
-        name=name,
-        bounds=(("N", n), ("C", c), ("M", m), ("P", p), ("Q", q), ("R", r), ("S", s)),
-        tensors=(
-            Tensor("Weights", ((("C", 1),), (("M", 1),), (("R", 1),), (("S", 1),))),
-            Tensor("Inputs", ((("N", 1),), (("C", 1),), (("R", dilation_r), ("P", stride_p)), (("S", dilation_s), ("Q", stride_q)))),
-            Tensor("Outputs", ((("N", 1),), (("M", 1),), (("Q", 1),), (("P", 1),)), read_write=True),
-        ),
-    )
-
-
-def depthwise(
-    *, c: int, p: int, q: int, r: int, s: int, n: int = 1, stride: int | tuple[int, int] = 1, dilation: int | tuple[int, int] = 1
-) -> Problem:
-    """A depthwise convolution: one filter for each channel, so that M does not exist and C indexes the output too."""
-    (stride_p, stride_q), (dilation_r, dilation_s) = _pair(stride), _pair(dilation)
-    return Problem(
-        name="depthwise",
-        bounds=(("N", n), ("C", c), ("P", p), ("Q", q), ("R", r), ("S", s)),
-        tensors=(
-            Tensor("Weights", ((("C", 1),), (("R", 1),), (("S", 1),))),
-            Tensor("Inputs", ((("N", 1),), (("C", 1),), (("R", dilation_r), ("P", stride_p)), (("S", dilation_s), ("Q", stride_q)))),
-            Tensor("Outputs", ((("N", 1),), (("C", 1),), (("Q", 1),), (("P", 1),)), read_write=True),
-        ),
-    )
+    return problem_of("convolution", {"N": n, "C": c, "M": m, "P": p, "Q": q, "R": r, "S": s}, stride, dilation, name)
 
 
 def matmul(*, m: int, n: int, k: int, name: str = "matmul") -> Problem:
@@ -154,12 +149,4 @@ def batched_matmul(*, b: int, m: int, n: int, k: int) -> Problem:
 
     The operands keep the names Inputs (left) and Weights (right) so that an architecture's `keeps` lists apply.
     """
-    return Problem(
-        name="batched_matmul",
-        bounds=(("B", b), ("M", n), ("P", m), ("C", k)),
-        tensors=(
-            Tensor("Weights", ((("B", 1),), (("C", 1),), (("M", 1),))),
-            Tensor("Inputs", ((("B", 1),), (("P", 1),), (("C", 1),))),
-            Tensor("Outputs", ((("B", 1),), (("P", 1),), (("M", 1),)), read_write=True),
-        ),
-    )
+    return problem_of("batched_matmul", {"B": b, "M": n, "P": m, "C": k})
