@@ -33,6 +33,7 @@ def main(
     import pandas as pd
 
     from analysis.accelerators.peers import scalesim, zigzag
+    from analysis.errors import InputError
     from analysis.freezing import Freeze
     from analysis.mtap.trials import bisecting, exercises, records
     from analysis.mtap.trials.catalogue import CATALOGUE, Trial, find
@@ -84,7 +85,12 @@ def main(
         records.add(out)
     if compare:
         wanted = {"scalesim": scalesim.compare, "zigzag": zigzag.compare}
-        found = [wanted[trial.name](out / "environments")[0] for trial in chosen if trial.name in wanted]
+        found = []
+        for name in [trial.name for trial in chosen if trial.name in wanted]:
+            python = out.resolve() / "environments" / name / "bin" / "python"
+            if not python.exists():
+                raise InputError("its environment was not kept; --again makes it", key=name)
+            found.append(wanted[name](python, out))
         comparison = pd.concat(found, ignore_index=True)
         write_csv(comparison, out / "comparison.csv")
         wrong = comparison[comparison["difference"].abs() > 1e-6 * comparison["theirs"].abs().clip(lower=1e-9)]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.accelerators.peers.environments import Peer, install, run
+from analysis.accelerators.peers.environments import run
 from analysis.accelerators.peers.scalesim import CASES, CONFIG, parse_reports, predict_case, write_case
 from analysis.accelerators.systolic.cases import OUTPUTS, predict_cases
 from analysis.accelerators.systolic.files import read_design
@@ -65,9 +65,3 @@ def test_failures_are_told(tmp_path: Path) -> None:
     assert run([sys.executable, "-c", "pass"], "x", "try", tmp_path).message == ""
     slow = run([sys.executable, "-c", "import time; time.sleep(9)"], "x", "wait", tmp_path, timeout_s=0.2)
     assert slow.status == 124 and "0 s" in slow.message
-
-
-def test_a_peer_that_cannot_be_installed_is_one_clear_error(tmp_path: Path) -> None:
-    broken = Peer("nothing", (str(tmp_path / "missing.whl"),), (), "pass")
-    with pytest.raises(InputError, match="nothing: cannot be installed"):
-        install(broken, tmp_path)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.accelerators.peers.environments import SCALE_SIM, Step, install, run
+from analysis.accelerators.peers.environments import run
 from analysis.accelerators.systolic.cases import OUTPUTS, predict_cases
 from analysis.accelerators.systolic.files import cases
 from analysis.errors import InputError
@@ -107,13 +107,14 @@ def predict_case(folder: Path) -> dict[str, float]:
     return {column: float(answer[column].iloc[0]) for column in OUTPUTS}
 
 
-def compare(folder: Path) -> tuple[pd.DataFrame, list[Step]]:
-    """Install SCALE-Sim, run the cases through its command line, compare every number.
+def compare(python: Path, folder: Path) -> pd.DataFrame:
+    """Run the cases through SCALE-Sim's command line and compare every number.
 
+    Args:
+        python: of its environment.
     Returns:
-        One row for each case and number: ours, theirs, difference; and the steps taken.
+        One row for each case and number: ours, theirs, difference.
     """
-    python, steps = install(SCALE_SIM, folder)
     rows = []
     for i, (array_rows, array_columns, dataflow, layer) in enumerate(CASES):
         home = folder.resolve() / "scalesim-runs" / f"case{i}"
@@ -121,12 +122,12 @@ def compare(folder: Path) -> tuple[pd.DataFrame, list[Step]]:
         (home / "out").mkdir(exist_ok=True)
         arguments = ["-c", "design.cfg", "-t", "layers.csv", "-l", "layout.csv", "-p", "out", "-s", "N"]
         kind = "gemm" if len(layer) == 3 else "conv"
-        steps.append(run([str(python), "-m", "scalesim.scale", *arguments, "-i", kind], "scalesim", f"run case {i}", home))
-        if steps[-1].status != 0:
-            raise InputError(f"case {i} failed: {steps[-1].message}", key="scalesim")
+        step = run([str(python), "-m", "scalesim.scale", *arguments, "-i", kind], "scalesim", f"run case {i}", home)
+        if step.status != 0:
+            raise InputError(f"case {i} failed: {step.message}", key="scalesim")
         ours, theirs = predict_case(home), parse_reports(home / "out" / "peer")
         case = {"tool": "SCALE-Sim 3.0.0", "case": f"{kind} {'x'.join(str(x) for x in layer)} on {array_rows}x{array_columns} {dataflow}"}
         for column in OUTPUTS:
             difference = ours[column] - theirs[column]
             rows.append({**case, "quantity": column, "ours": ours[column], "theirs": theirs[column], "difference": difference})
-    return pd.DataFrame(rows), steps
+    return pd.DataFrame(rows)

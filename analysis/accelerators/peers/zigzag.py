@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.accelerators.peers.environments import ZIGZAG, Step, install, run
+from analysis.accelerators.peers.environments import run
 from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.tables import read_csv
@@ -44,15 +44,16 @@ json.dump({"energy_pJ": float(energy), "latency_total2_cycles": float(latency), 
 """
 
 
-def compare(folder: Path) -> tuple[pd.DataFrame, list[Step]]:
-    """Install ZigZag, run three recorded layers, compare with the recorded runs.
+def compare(python: Path, folder: Path) -> pd.DataFrame:
+    """Run three recorded layers through ZigZag and compare with the recorded runs.
 
+    Args:
+        python: of its environment.
     Returns:
-        One row for each layer and number: ours (recorded), theirs (now), difference; and the steps taken.
+        One row for each layer and number: ours (recorded), theirs (now), difference.
     """
     recorded = read_csv(DATA / "recorded" / "zigzag" / "layers.csv", required=["hardware", "layer"])
     recorded = recorded[recorded["network"] == "resnet50"]
-    python, steps = install(ZIGZAG, folder)
     rows = []
     for design, name in LAYERS:
         row = recorded[(recorded["hardware"] == design) & (recorded["layer"] == name)].iloc[0]
@@ -62,12 +63,12 @@ def compare(folder: Path) -> tuple[pd.DataFrame, list[Step]]:
         stride = int(str(row["dim_rel"]).split("=")[1].split("*")[0])
         (home / "case.json").write_text(json.dumps({"design": design, "layer": layer, "stride": stride, "spatial": DESIGNS[design]}))
         (home / "driver.py").write_text(DRIVER)
-        steps.append(run([str(python), "driver.py"], "zigzag", f"run {name} on {design}", home))
-        if steps[-1].status != 0:
-            raise InputError(f"{name} on {design} failed: {steps[-1].message}", key="zigzag")
+        step = run([str(python), "driver.py"], "zigzag", f"run {name} on {design}", home)
+        if step.status != 0:
+            raise InputError(f"{name} on {design} failed: {step.message}", key="zigzag")
         answer = json.loads((home / "answer.json").read_text())
         for quantity, value in answer.items():
             before = float(row[quantity])
             case = {"tool": "ZigZag 3.9.1", "case": f"{name} on {design}", "quantity": quantity}
             rows.append({**case, "ours": before, "theirs": value, "difference": before - value})
-    return pd.DataFrame(rows), steps
+    return pd.DataFrame(rows)

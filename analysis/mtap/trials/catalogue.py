@@ -76,7 +76,7 @@ class Trial:
         return self.requirements or (self.package,)
 
 
-def _printed(program: str, quantity: str, unit: str) -> str:
+def printed(program: str, quantity: str, unit: str) -> str:
     """A program that leaves its answer in `value`, with the line that prints it."""
     tail = f"import json\nprint(json.dumps({{'quantity': {quantity!r}, 'value': float(value), 'unit': {unit!r}}}))\n"
     return program.strip("\n") + "\n" + tail.replace("{{", "{").replace("}}", "}")
@@ -91,6 +91,13 @@ with open("out/trial/COMPUTE_REPORT.csv") as stream:
     rows = list(csv.reader(stream, skipinitialspace=True))
 value = dict(zip((name.strip() for name in rows[0]), rows[1]))["Total Cycles"]
 """
+
+
+def scale_run(more: str) -> str:
+    """The program that runs SCALE-Sim and reads its cycles, with more arguments of its command line."""
+    return SCALE_RUN.replace('"-p", "out"', f'"-p", "out"{more}')
+
+
 SCALE_LAYERS = f"{HEADERS[7]}\nlayer,14,14,3,3,16,16,1,\n"
 
 CATALOGUE: tuple[Trial, ...] = (
@@ -102,7 +109,7 @@ CATALOGUE: tuple[Trial, ...] = (
         instructions="https://pypi.org/project/nn-meter/",
         prediction="https://github.com/microsoft/nn-Meter/blob/main/docs/usage.md",
         predicts="latency of a small convolution on a Cortex-A76",
-        first=_printed(
+        first=printed(
             """
 from nn_meter import load_latency_predictor
 predictor = load_latency_predictor("cortexA76cpu_tflite21", 1.0)
@@ -140,7 +147,7 @@ value = predictor.predict(graph, model_type="nnmeter-ir")
         instructions="https://pypi.org/project/scalesim/",
         prediction="https://github.com/scalesim-project/SCALE-Sim/blob/main/README.md",
         predicts="cycles of a 3 x 3 convolution on a 16 x 16 array",
-        first=_printed(
+        first=printed(
             SCALE_RUN,
             "cycles",
             "cycles",
@@ -155,7 +162,7 @@ value = predictor.predict(graph, model_type="nnmeter-ir")
                 "a layout file, which its instructions do not name and without which it stops with status 0",
                 "https://github.com/scalesim-project/SCALE-Sim",
                 {"layout.csv": "Layer,\n"},
-                _printed(SCALE_RUN.replace('"-p", "out"', '"-p", "out", "-l", "layout.csv"'), "cycles", "cycles"),
+                printed(scale_run(', "-l", "layout.csv"'), "cycles", "cycles"),
             ),
             Cure(
                 ("numpy==1.26.4",),
@@ -172,7 +179,7 @@ value = predictor.predict(graph, model_type="nnmeter-ir")
         instructions="https://kuleuven-micas.github.io/zigzag/installation.html",
         prediction="https://kuleuven-micas.github.io/zigzag/getting-started.html",
         predicts="cycles of one ResNet-50 layer on the TPU-like design that it ships (whole networks take longer than the limit here)",
-        first=_printed(
+        first=printed(
             DRIVER + 'value = json.load(open("answer.json"))["latency_total2_cycles"]',
             "latency",
             "cycles",
@@ -188,7 +195,7 @@ value = predictor.predict(graph, model_type="nnmeter-ir")
         instructions="https://pypi.org/project/stream-dse/",
         prediction="https://github.com/KULeuven-MICAS/stream/blob/master/README.md",
         predicts="schedule of its own two-core test workload",
-        first=_printed(
+        first=printed(
             """
 import os, sys, stream
 sys.path.insert(0, os.path.dirname(stream.__file__))
@@ -218,7 +225,7 @@ value = answers[0][0].latency
         instructions="https://accelergy-project.github.io/accelforge/guide/guide.html",
         prediction="https://accelergy-project.github.io/accelforge/guide/guide.html",
         predicts="latency of three matrix products on its simple design",
-        first=_printed(
+        first=printed(
             """
 import accelforge as af
 spec = af.Spec.from_yaml(af.examples.arches.simple, af.examples.workloads.three_matmuls_annotated)
@@ -245,7 +252,7 @@ value = sum(results.latency()) if hasattr(results.latency(), "__iter__") else re
         instructions="https://pypi.org/project/aiconfigurator/",
         prediction="https://github.com/ai-dynamo/aiconfigurator/blob/main/README.md",
         predicts="throughput of Qwen3-32B on 32 H200, best configuration",
-        first=_printed(
+        first=printed(
             """
 from aiconfigurator.cli import cli_default
 result = cli_default(model_path="Qwen/Qwen3-32B-FP8", total_gpus=32, system="h200_sxm")
@@ -273,7 +280,7 @@ value = max(float(frame["tokens/s/gpu"].max()) for frame in result.best_configs.
         instructions="https://pypi.org/project/genz-llm/",
         prediction="https://github.com/abhibambhaniya/GenZ-LLM-Analyzer/blob/main/README.md",
         predicts="prefill of Llama-2-7B, 4096 tokens, on an A100",
-        first=_printed(
+        first=printed(
             """
 from GenZ import prefill_moddeling
 value = prefill_moddeling(model="llama2_7b", batch_size=1, input_tokens=4096, system_name="A100_80GB_GPU", bits="bf16")["Latency"]
@@ -290,7 +297,7 @@ value = prefill_moddeling(model="llama2_7b", batch_size=1, input_tokens=4096, sy
         instructions="https://pypi.org/project/llm-analysis/",
         prediction="https://llm-analysis.readthedocs.io/en/latest/analysis.html",
         predicts="inference of OPT-1.3B on an A100, all arguments as they come",
-        first=_printed(
+        first=printed(
             """
 from llm_analysis.analysis import infer
 value = infer()["total_latency"]
@@ -307,7 +314,7 @@ value = infer()["total_latency"]
         instructions="https://pypi.org/project/mlsysim/",
         prediction="https://pypi.org/project/mlsysim/",
         predicts="Llama-3-8B on an H100, batch 32",
-        first=_printed(
+        first=printed(
             """
 import subprocess, os, sys
 program = os.path.join(os.path.dirname(sys.executable), "mlsysim")
@@ -327,7 +334,7 @@ value = json.loads(subprocess.run(command, check=True, capture_output=True, text
         instructions="https://pypi.org/project/vidur/",
         prediction="https://pypi.org/project/vidur/",
         predicts="the default simulation",
-        first=_printed(
+        first=printed(
             """
 import os, subprocess, sys, glob, csv
 os.environ["WANDB_MODE"] = "disabled"
@@ -349,7 +356,7 @@ value = sum(float(row["request_e2e_time"]) for row in rows) / len(rows)
         instructions="https://pypi.org/project/kavier/",
         prediction="https://pypi.org/project/kavier/",
         predicts="inference of the trace that comes with it",
-        first=_printed(
+        first=printed(
             """
 import os, re, subprocess, sys
 from importlib.resources import files
@@ -382,7 +389,7 @@ value = re.search(r"Total time[^0-9]*([0-9.]+)", said.stdout).group(1)
         instructions="README.md",
         prediction="README.md",
         predicts="decoding of Llama-3.1-70B on eight H100",
-        first=_printed(
+        first=printed(
             f"""
 import os, re, subprocess, sys
 subprocess.run(["git", "clone", "-q", "--depth", "1", {"file://" + str(ROOT)!r}, "clone"], check=True)

@@ -16,7 +16,7 @@ import pandas as pd
 from analysis.accelerators.peers.environments import run
 from analysis.accelerators.peers.scalesim import CONFIG, HEADERS
 from analysis.accelerators.peers.zigzag import DRIVER
-from analysis.mtap.trials.catalogue import LAYER
+from analysis.mtap.trials.catalogue import LAYER, SCALE_LAYERS, find, printed, scale_run
 from analysis.mtap.trials.running import answer, scrub
 
 
@@ -25,7 +25,7 @@ class Exercise:
     """One addition to one tool.
 
     Attributes:
-        tool: as in the survey; name: of its environment.
+        name: of its trial and environment.
         adds: device or workload.
         program: Python that describes it and asks for a prediction; `lines` of it are the description.
         lines: lines that describe what is added, of the program and of files (count).
@@ -33,7 +33,6 @@ class Exercise:
         files: other files, by name.
     """
 
-    tool: str
     name: str
     adds: str
     way: str
@@ -43,7 +42,7 @@ class Exercise:
 
 
 def _said(program: str, unit: str) -> str:
-    return program.strip("\n") + f"\nimport json\nprint(json.dumps({{'quantity': 'time', 'value': float(value), 'unit': {unit!r}}}))\n"
+    return printed(program, "time", unit)
 
 
 ARRAY = """
@@ -77,7 +76,6 @@ arch:
 
 EXERCISES: tuple[Exercise, ...] = (
     Exercise(
-        "GenZ",
         "genz",
         "device",
         "config",
@@ -92,7 +90,6 @@ value = prefill_moddeling(model="llama2_7b", batch_size=1, input_tokens=4096, sy
         ),
     ),
     Exercise(
-        "GenZ",
         "genz",
         "workload",
         "custom",
@@ -108,7 +105,6 @@ value = prefill_moddeling(model=model, batch_size=1, input_tokens=4096, system_n
         ),
     ),
     Exercise(
-        "llm-analysis",
         "llm-analysis",
         "device",
         "config",
@@ -128,7 +124,6 @@ value = analysis.inference(batch_size_per_gpu=1, seq_len=512, num_tokens_to_gene
     ),
     Exercise(
         "llm-analysis",
-        "llm-analysis",
         "workload",
         "custom",
         8,
@@ -145,7 +140,6 @@ value = infer(model_name="model.json")["total_latency"]
         },
     ),
     Exercise(
-        "MLSys-im",
         "mlsysim",
         "device",
         "config",
@@ -167,7 +161,6 @@ value = found.performance.metrics["latency"]
         ),
     ),
     Exercise(
-        "MLSys-im",
         "mlsysim",
         "workload",
         "custom",
@@ -187,44 +180,23 @@ value = found.performance.metrics["latency"]
         ),
     ),
     Exercise(
-        "SCALE-Sim v3",
         "scalesim",
         "device",
         "config",
         3,
-        _said(
-            """
-import csv, subprocess, sys
-if subprocess.call([sys.executable, "-m", "scalesim.scale", "-c", "design.cfg", "-t", "layers.csv", "-p", "out", "-l", "layout.csv"]):
-    sys.exit(1)
-rows = list(csv.reader(open("out/trial/COMPUTE_REPORT.csv"), skipinitialspace=True))
-value = dict(zip((name.strip() for name in rows[0]), rows[1]))["Total Cycles"]
-""",
-            "cycles",
-        ),
+        _said(scale_run(', "-l", "layout.csv"'), "cycles"),
         {
             "design.cfg": CONFIG.format(rows=24, columns=24, dataflow="ws").replace("run_name = peer", "run_name = trial"),
-            "layers.csv": f"{HEADERS[7]}\nlayer,14,14,3,3,16,16,1,\n",
+            "layers.csv": SCALE_LAYERS,
             "layout.csv": "Layer,\n",
         },
     ),
     Exercise(
-        "SCALE-Sim v3",
         "scalesim",
         "workload",
         "custom",
         2,
-        _said(
-            """
-import csv, subprocess, sys
-arguments = ["-c", "design.cfg", "-t", "layers.csv", "-p", "out", "-l", "layout.csv", "-i", "gemm"]
-if subprocess.call([sys.executable, "-m", "scalesim.scale", *arguments]):
-    sys.exit(1)
-rows = list(csv.reader(open("out/trial/COMPUTE_REPORT.csv"), skipinitialspace=True))
-value = dict(zip((name.strip() for name in rows[0]), rows[1]))["Total Cycles"]
-""",
-            "cycles",
-        ),
+        _said(scale_run(', "-l", "layout.csv", "-i", "gemm"'), "cycles"),
         {
             "design.cfg": CONFIG.format(rows=16, columns=16, dataflow="ws").replace("run_name = peer", "run_name = trial"),
             "layers.csv": f"{HEADERS[3]}\nlayer,96,160,224,\n",
@@ -232,7 +204,6 @@ value = dict(zip((name.strip() for name in rows[0]), rows[1]))["Total Cycles"]
         },
     ),
     Exercise(
-        "ZigZag",
         "zigzag",
         "device",
         "config",
@@ -252,7 +223,6 @@ yaml.safe_dump(device, open("device.yaml", "w"), sort_keys=False)
         {"case.json": json.dumps({"design": "ours", "layer": LAYER, "stride": 1, "spatial": {"D1": ["K, 16"], "D2": ["C, 16"]}})},
     ),
     Exercise(
-        "ZigZag",
         "zigzag",
         "workload",
         "standard",
@@ -279,7 +249,6 @@ energy, value, found = get_hardware_performance_zigzag(
         ),
     ),
     Exercise(
-        "AccelForge",
         "accelforge",
         "device",
         "config",
@@ -295,7 +264,6 @@ value = float(results.latency())
         {"device.yaml": ARRAY},
     ),
     Exercise(
-        "AccelForge",
         "accelforge",
         "workload",
         "custom",
@@ -332,17 +300,17 @@ def do(exercise: Exercise, folder: Path) -> dict[str, object]:
     Returns:
         One row: tool, adds, way, lines, seconds, cpu_s, worked, value, unit, said.
     """
-    home = folder.resolve() / "environments" / exercise.name
+    home, tool = folder.resolve() / "environments" / exercise.name, find(exercise.name).tool
     place = folder.resolve() / "runs" / f"{exercise.name}-{exercise.adds}"
     place.mkdir(parents=True, exist_ok=True)
     for name, text in {"program.py": exercise.program, **exercise.files}.items():
         (place / name).write_text(text, encoding="utf-8")
     output = place / "said.txt"
-    step = run([str(home / "bin" / "python"), "program.py"], exercise.tool, exercise.adds, place, 300, output)
+    step = run([str(home / "bin" / "python"), "program.py"], tool, exercise.adds, place, 300, output)
     got = answer(output.read_text(encoding="utf-8", errors="replace"))
     worked = step.status == 0 and got is not None and got["value"] > 0
     return {
-        "tool": exercise.tool,
+        "tool": tool,
         "adds": exercise.adds,
         "way": exercise.way,
         "lines": exercise.lines,
