@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from analysis.composition.case_files import read_rows
 from analysis.composition.service.models import ServedModel, find
 from analysis.errors import InputError
 from analysis.operators.kernels import gpus
@@ -137,7 +139,7 @@ def _given(value: object) -> bool:
     return value is not None and value == value and str(value).strip().lower() not in ("", "nan")
 
 
-def _plan(row: dict[str, object], prefix: str, experts: bool) -> tuple[Plan, bool]:
+def _plan(row: Mapping[str, object], prefix: str, experts: bool) -> tuple[Plan, bool]:
     tensor = _count(row.get(prefix + "tp_size"), prefix + "tp_size")
     data = _count(row.get(prefix + "attention_dp_size"), prefix + "attention_dp_size", 1)
     if not experts:
@@ -159,7 +161,7 @@ def _plan(row: dict[str, object], prefix: str, experts: bool) -> tuple[Plan, boo
     return plan, squared
 
 
-def _clients(row: dict[str, object], prefix: str, plan: Plan, tokens: int) -> int:
+def _clients(row: Mapping[str, object], prefix: str, plan: Plan, tokens: int) -> int:
     """Requests in flight on a rank, for requests of so many tokens."""
     shipped = _count(row.get(prefix + "attention_dp_size"), prefix + "attention_dp_size", plan.attention_data)
     clients = max(1, round(_count(row.get(prefix + "batch_size"), prefix + "batch_size") * shipped / plan.attention_data))
@@ -179,7 +181,7 @@ def measured(text: str) -> str:
     return found[1] if found else "" if text else ASKED_NOW
 
 
-def case(row: dict[str, object]) -> Case:
+def case(row: Mapping[str, object]) -> Case:
     """One row of a table in the sample's columns.
 
     Raises:
@@ -235,14 +237,4 @@ def read(frame: pd.DataFrame) -> tuple[list[Case | None], list[str]]:
     missing = [name for name in COLUMNS if name not in frame.columns]
     if missing:
         raise InputError(f"lacks the column {missing[0]}", key=missing[0])
-    cases: list[Case | None] = []
-    reasons = []
-    rows: list[dict[str, Any]] = frame.to_dict("records")  # type: ignore[assignment]
-    for row in rows:
-        try:
-            cases.append(case(row))
-            reasons.append("")
-        except InputError as error:
-            cases.append(None)
-            reasons.append(error.message if hasattr(error, "message") else str(error))
-    return cases, reasons
+    return read_rows(frame, case)
