@@ -28,19 +28,19 @@ def predict(
     """Predict each case with a 90 % interval; one not covered has an empty result and a reason; status 2 where none is covered."""
     from functools import partial
 
-    from analysis.composition import case_files
+    from analysis.composition.case_files import answer_file
+    from analysis.operators.fp32_kernels import answers as fp32
     from analysis.operators.fp32_kernels import devices as kernel_devices
     from analysis.operators.fp32_kernels import model as kernel_model
-    from analysis.operators.fp32_kernels.answers import answer_file
     from analysis.operators.kernels import cases as today
 
     if today.for_today(cases):
         own_today = today.read_devices(device_spec) if device_spec else None
         model = partial(today.answers, own=own_today, device_spec=device_spec, path=cases)
-        done, not_done = case_files.answer_file(cases, out, model, scheduler, beside=False)
     else:
         own = kernel_devices.read_spec(device_spec) if device_spec else None
-        done, not_done = answer_file(cases, out, kernel_model.load(), own)
+        model = partial(fp32.answers, predictor=kernel_model.load(), own_devices=own, path=cases)
+    done, not_done = answer_file(cases, out, model, scheduler, beside=False)
     typer.echo(f"{done} cases answered, {not_done} not, in {out}")
     if not done and not_done:
         raise typer.Exit(2)

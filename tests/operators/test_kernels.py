@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,11 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from analysis.commands.kernels import app
+from analysis.composition.case_files import answer_file
 from analysis.errors import InputError
 from analysis.operators.fp32_kernels import devices as kernel_devices
 from analysis.operators.fp32_kernels import model as kernel_model
-from analysis.operators.fp32_kernels.answers import answer_file
+from analysis.operators.fp32_kernels.answers import answers
 from analysis.operators.fp32_kernels.baselines import PEAK, PhysicalModel, scale_s, tiles_as_printed_s
 from analysis.operators.fp32_kernels.cases import BOUNDS, CODE, OPS, Measurements, Operators
 from analysis.operators.fp32_kernels.conformal import Band, calibrate, clustered_interval, coverage_of, weighted_quantile
@@ -339,7 +341,7 @@ def test_command_takes_a_device_of_ones_own(tmp_path: Path) -> None:
 def test_bad_cases_are_told_in_one_line(tmp_path: Path, text: str, message: str) -> None:
     path = write(tmp_path / "cases.csv", text)
     with pytest.raises(InputError, match=message):
-        answer_file(path, tmp_path / "out.csv", kernel_model.load())
+        answer_file(path, tmp_path / "out.csv", partial(answers, predictor=kernel_model.load(), path=path), beside=False)
     assert not (tmp_path / "out.csv").exists()
 
 

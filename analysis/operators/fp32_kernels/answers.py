@@ -1,8 +1,7 @@
-"""A file of kernel cases answered: rows, order and columns are kept, the prediction and its interval are added."""
+"""A table of kernel cases answered: rows, order and columns are kept, the prediction and its interval are added."""
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from analysis.errors import InputError
 from analysis.operators.fp32_kernels import devices as kernel_devices
 from analysis.operators.fp32_kernels.cases import BOUNDS, CODE, DIMENSIONS, OPS, Floats, KernelPredictor, Operators
 from analysis.operators.fp32_kernels.devices import Gpu
-from analysis.tables import numeric, unpacked, write_atomic
+from analysis.tables import numeric
 
 NEEDED = ("op", "device")
 ADDED = ("latency_ms", "lower_ms", "upper_ms", "bound", "reason")
@@ -87,64 +86,28 @@ def answer(frame: pd.DataFrame, predictor: KernelPredictor, own_devices: dict[st
     return Answers(latency, lower, upper, bound, reason)
 
 
-def _read(path: Path) -> tuple[bytes, pd.DataFrame]:
-    packed = unpacked(path)
-    content = path.read_bytes() if packed is None else packed.getvalue()
-    content = content.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
-    try:
-        header = pd.read_csv(io.BytesIO(content), nrows=0).columns
-        types = {name: str if name in NEEDED else None for name in header}
-        frame = pd.read_csv(
-            io.BytesIO(content), dtype={k: v for k, v in types.items() if v}, keep_default_na=False, na_values=[""], low_memory=False
-        )
-    except pd.errors.EmptyDataError:
-        raise InputError(f"is empty; expected a header with {', '.join(NEEDED)}", path=path, line=1) from None
-    except (pd.errors.ParserError, UnicodeDecodeError) as error:
-        raise InputError(f"is not a CSV table: {str(error).splitlines()[0]}", path=path) from None
+def answers(
+    frame: pd.DataFrame, predictor: KernelPredictor, own_devices: dict[str, Gpu] | None = None, path: Path | None = None
+) -> pd.DataFrame:
+    """The cases with latency_ms, lower_ms, upper_ms, bound and reason added; a latency_ms of theirs becomes `KEPT_AS`.
+
+    Latencies have nine significant digits.
+
+    Args:
+        frame, predictor, own_devices: as for `answer`; path: the file of the cases, for messages.
+    Raises:
+        InputError: a column missing, or one of the answer there already.
+    """
+    from analysis.operators.kernels.cases import _nine_digits
+
     missing = [name for name in NEEDED if name not in frame]
     if missing:
-        raise InputError(
-            "missing column; expected op, device and those of B, M, N, K, H that the operators use",
-            path=path,
-            line=1,
-            key=", ".join(missing),
-        )
+        expected = "missing column; expected op, device and those of B, M, N, K, H that the operators use"
+        raise InputError(expected, path=path, line=1, key=", ".join(missing))
     clash = [name for name in ADDED[1:] if name in frame]
     if clash:
         raise InputError("the cases have a column of the answer already", path=path, line=1, key=", ".join(clash))
-    if not isinstance(frame.index, pd.RangeIndex):
-        raise InputError("has rows with more fields than the header", path=path, line=2)
-    return content, frame
-
-
-def answer_file(cases: Path, out: Path, predictor: KernelPredictor, own_devices: dict[str, Gpu] | None = None) -> tuple[int, int]:
-    """Answer a CSV of cases: each line as it was, and latency_ms, lower_ms, upper_ms, bound and reason.
-
-    A `latency_ms` that the cases bring is kept under `KEPT_AS`. Latencies have nine significant digits.
-
-    Returns:
-        cases answered and cases not answered.
-    Raises:
-        InputError: unreadable, or a column missing.
-    """
-    content, frame = _read(cases)
-    lines = content.decode("utf-8").rstrip("\n").split("\n")
-    if '"' in content.decode("utf-8") or len(lines) != len(frame) + 1:  # quoted fields or blank lines: written anew instead of copied
-        text = pd.read_csv(io.BytesIO(content), dtype=str, keep_default_na=False).to_csv(index=False, lineterminator="\n")
-        rows = list(text.rstrip("\n").split("\n"))
-        if len(rows) != len(frame) + 1:
-            raise InputError("has a field with a line break", path=cases)
-        lines = rows
     found = answer(frame, predictor, own_devices)
-    header = ",".join(KEPT_AS if name == "latency_ms" else name for name in lines[0].split(","))
-    scale = (1e3 * v for v in (found.latency_s, found.lower_s, found.upper_s))
-    ok = np.isfinite(found.latency_s)
-    words = np.array(BOUNDS, dtype=object)[found.bound]
-    parts = [",".join((header, *ADDED))]
-    columns = (lines[1:], *(v.tolist() for v in scale), words.tolist())
-    parts += ["%s,%.9g,%.9g,%.9g,%s," % row for row in zip(*columns, strict=True)]  # noqa: UP031 - the quickest of the formatters
-    for row in np.flatnonzero(~ok):
-        text = found.reason[row].replace('"', '""')
-        parts[row + 1] = f'{lines[row + 1]},,,,,"{text}"'
-    write_atomic(out, ("\n".join(parts) + "\n").encode("utf-8"))
-    return int(ok.sum()), int((~ok).sum())
+    bound = np.where(np.isfinite(found.latency_s), np.array(BOUNDS, dtype=object)[found.bound], "")
+    added = [*(_nine_digits(1e3 * values) for values in (found.latency_s, found.lower_s, found.upper_s)), bound, found.reason]
+    return frame.rename(columns={"latency_ms": KEPT_AS}).assign(**dict(zip(ADDED, added, strict=True)))
