@@ -349,6 +349,50 @@ def test_requests_agree_with_vllm(run, ranks):
             assert np.quantile(ours, share) == pytest.approx(np.quantile(theirs, share), rel=0.0305)
 
 
+def test_a_request_that_starts_again_keeps_the_blocks_that_nobody_took():
+    """vLLM's KVCacheManager: "We free the blocks in reverse order so that the tail blocks are evicted first when caching is enabled".
+
+    Two requests of 161 tokens share 24 blocks: both hold 12 until the first needs its 13th, at 193 tokens. The second starts over, the
+    first ends at 201 and has taken one of the twelve: eleven blocks, 176 of the second's 193 tokens, are still there.
+    """
+    from analysis.composition.service import request_loop
+    from analysis.composition.service.request_profile import StepProfile
+
+    none, axis = np.zeros((0, 0, 0)), np.array([0.0, 4096.0])
+    empty = np.zeros(0)
+    p = StepProfile(
+        1e-3 * np.arange(2049.0), np.zeros(9), np.zeros((2,) * 4), *[axis] * 4, none, empty, empty, np.zeros((0, 0)), empty, empty
+    )
+    two = np.array([161, 161])
+    ends = [
+        request_loop.simulate(p, np.zeros(2), two, np.array([41, 60]), 1, False, 8, 2048, 24, (1, 1), 1, 0, caching)[1]
+        for caching in (True, False)
+    ]
+    assert ends[0][0] == pytest.approx(ends[1][0])
+    assert ends[1][1] - ends[0][1] == pytest.approx(0.176)
+
+
+@pytest.mark.parametrize(
+    ("meta", "ranks", "reason"),
+    [
+        ({"quantization": "fp8"}, 1, "other kernels"),
+        ({"pipeline_parallel_size": 2}, 1, "other kernels"),
+        ({"enforce_eager": True}, 1, "other kernels"),
+        ({"max_model_len": 512}, 1, "max_model_len"),
+        ({"tensor_parallel_size": 2}, 1, "tensor_parallel_size 2"),
+        ({"model": "Qwen/Qwen3-32B"}, 1, "is of meta-llama"),
+    ],
+)
+def test_a_run_that_the_profile_is_not_of_is_refused(tmp_path, meta, ranks, reason):
+    from analysis.composition.service.request_answers import answer
+
+    prefix = profile(tmp_path, f"rtx4090_llama-3.1-8b_tp{ranks}")
+    (tmp_path / "meta.json").write_text(json.dumps({"model": "meta-llama/Llama-3.1-8B", "num_gpu_blocks": 999} | meta))
+    pd.DataFrame({"input_tokens": [1000], "output_tokens": [3], "arrived_s": [1.0]}).to_csv(tmp_path / "r.csv", index=False)
+    with pytest.raises(InputError, match=reason):
+        answer(tmp_path / "r.csv", tmp_path / "meta.json", prefix)
+
+
 def test_decodes_beside_several_prompts_are_slowed_once():
     """Mixed attention of the round profile: 3 us of decodes, 5 us of a prompt whatever its length; two prompts share both."""
     from analysis.composition.service import request_loop

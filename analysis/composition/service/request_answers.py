@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,18 @@ OUTSIDE_BYTES = 1.5 * 2**30
 """Beside weights and KV cache: activations of a 2,048-token step, sampler, CUDA context and NCCL (an estimate)."""
 
 
+AS_PROFILED: dict[str, tuple[object, ...]] = {
+    "pipeline_parallel_size": (1,),
+    "dtype": ("auto", "bfloat16", "float16", "half"),
+    "kv_cache_dtype": ("auto", "bfloat16", "float16"),
+    "quantization": (),
+    "speculative_config": ({},),
+    "enforce_eager": (False,),
+    "enable_chunked_prefill": (True,),
+}
+"""What a setting may be, where it is given: another value means other kernels or another engine than those that are simulated."""
+
+
 class Settings(BaseModel):
     """Engine settings of a run; others in the file are ignored."""
 
@@ -36,8 +49,9 @@ class Settings(BaseModel):
     max_num_seqs: int = 256
     max_num_batched_tokens: int = 2048
     gpu_memory_utilization: float = Field(MEMORY_SHARE, gt=0, le=1)
-    block_size: int | None = Field(16, ge=1)
+    max_model_len: int | None = Field(None, ge=1)
     async_scheduling: bool | None = True
+    enable_prefix_caching: bool = True
 
 
 def read_meta(path: str | Path) -> tuple[ServedModel, Settings, int | None]:
@@ -58,6 +72,9 @@ def read_meta(path: str | Path) -> tuple[ServedModel, Settings, int | None]:
     for key in ("tensor_parallel_size", "data_parallel_size", "max_num_seqs", "max_num_batched_tokens"):
         if not 1 <= getattr(settings, key) <= 1_000_000:
             raise InputError(f"expected at least 1, got {getattr(settings, key)}", path=path, key=key)
+    for key, known in AS_PROFILED.items():
+        if (value := given.get(key)) is not None and value not in known:
+            raise InputError(f"{value} asks for other kernels or another engine than those that are simulated", path=path, key=key)
     name = content.get("model") or given.get("model")
     if not name:
         raise InputError("names no model", path=path, key="model")
@@ -68,7 +85,8 @@ def read_meta(path: str | Path) -> tuple[ServedModel, Settings, int | None]:
                 if isinstance(count := holder.get(key), (int, float)):
                     if not 1 <= count <= MOST_BLOCKS:
                         raise InputError(f"expected 1 to {MOST_BLOCKS:,}, got {count}", path=path, key=key)
-                    blocks = int(count)
+                    # vLLM adds the blocks of all replicas (`core_client.py`: "Sum values from all engines in DP case")
+                    blocks = int(count) // settings.data_parallel_size
     return find(str(name)), settings, blocks
 
 
@@ -94,6 +112,21 @@ def gpu_memory(prefix: str | Path, gpu: str) -> float:
         known = ", ".join(GPUS)
         raise InputError(f"the profile's name begins with no GPU we know ({known}); name it with --gpu", key="gpu")
     return usable_bytes(float(devices.load(GPUS.get(name.lower(), name)).memory_bytes))
+
+
+def _check_profile(prefix: str | Path, model: ServedModel, tensor: int) -> None:
+    """A profile whose name says its model and its ranks (GPU_MODEL_tpRANKS) must be of those of the run."""
+    named = re.fullmatch(r"[^_]+_(.+)_tp(\d+)", Path(prefix).name)
+    if named is None:
+        return
+    if int(named[2]) != tensor:
+        raise InputError(f"is of one GPU of {named[2]}, the run has tensor_parallel_size {tensor}", path=prefix, key="profile")
+    try:
+        of = find(named[1])
+    except InputError:
+        return
+    if of is not model:
+        raise InputError(f"is of {of.names[0]}, the run serves {model.names[0]}", path=prefix, key="profile")
 
 
 def answer(
@@ -134,6 +167,9 @@ def answer(
         blocks = kv_blocks(model, settings, gpu_memory(profile, gpu))
     inputs, outputs = columns["input_tokens"].astype(np.int64), columns["output_tokens"].astype(np.int64)
     longest = int((inputs + outputs).max())
+    if longest > (settings.max_model_len or longest):
+        raise InputError(f"the longest request has {longest} tokens, vLLM takes {settings.max_model_len} (max_model_len)", path=requests)
+    _check_profile(profile, model, settings.tensor_parallel_size)
     if longest > blocks * request_loop.BLOCK:
         raise InputError(
             f"the longest request has {longest} tokens, the KV cache {blocks * request_loop.BLOCK}", path=requests, key="input_tokens"
@@ -149,7 +185,7 @@ def answer(
     ahead = 0 if settings.async_scheduling is False else 1
     first, last = request_loop.simulate(
         table, columns["arrived_s"], inputs, outputs, replicas, shared, settings.max_num_seqs, settings.max_num_batched_tokens, blocks,
-        experts, ranks, ahead,
+        experts, ranks, ahead, settings.enable_prefix_caching,
     )  # fmt: skip
     names = frame["request_id"] if "request_id" in frame.columns else pd.Series(np.arange(len(frame)))
     return pd.DataFrame({"request_id": names, "first_token_s": first, "last_token_s": last})

@@ -1,11 +1,14 @@
 """vLLM v1's engine over a list of requests, step by step; compiled.
 
 Each step: running requests first, each with what it needs next, in the order of admission; then waiting ones, while the token budget, the
-number of requests and the KV blocks last. A running request without blocks preempts the one admitted last, which starts over. The next
-step is scheduled while one runs (asynchronous scheduling, the default of the recorded version): a request that arrives during a step joins
-the step after the next, and a finished request's place is free one step later. Replicas (data parallelism) take a request where
-4 x waiting + running is least; those of a mixture of experts step together.
-Source: vLLM's `Scheduler.schedule` and its data-parallel load balancer (docs.vllm.ai, data_parallel_deployment).
+number of requests and the KV blocks last. A running request without blocks preempts the one admitted last, which starts over, but for
+those of its full blocks that nobody has taken since: where prefixes are cached, a block keeps its tokens until it is taken, a request's
+last blocks are freed first, and those free longest are taken first. The next step is scheduled while one runs (asynchronous scheduling,
+the default of the recorded version): a request that arrives during a step joins the step after the next, and a finished request's place
+is free one step later. Replicas (data parallelism) take a request where 4 x waiting + running is least; those of a mixture of experts
+step together.
+Source: vLLM's `Scheduler.schedule`, `KVCacheManager.get_computed_blocks` and `free`, and its data-parallel load balancer (docs.vllm.ai,
+data_parallel_deployment).
 """
 
 from __future__ import annotations
@@ -121,11 +124,12 @@ def step_s(p: StepProfile, chunk: Any, before: Any, decoding: Any, ends: int, sh
 def run(
     p: StepProfile, arrived: Any, inputs: Any, outputs: Any, replicas: int, together: bool, ahead: int, max_running: int,
     budget_tokens: int, blocks: int, experts: float, top_k: float, ranks: float, first_token: Any, last_token: Any,
-    shares: Any, prepare_s: float,
+    shares: Any, prepare_s: float, caching: bool,
 ) -> int:  # fmt: skip
     """Run all requests; arrays by arrival. Writes the times of each one's first and last token; returns the steps made, -1 if stuck.
 
-    `ahead` is 1 where the next step is scheduled while one runs (asynchronous scheduling), else 0; `prepare_s` as `PREPARE_S`.
+    `ahead` is 1 where the next step is scheduled while one runs (asynchronous scheduling), else 0; `prepare_s` as `PREPARE_S`;
+    `caching`: prefixes are cached.
     """
     n = arrived.size
     done, made, held = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -133,6 +137,11 @@ def run(
     first, last, queued = np.full(replicas, -1, np.int64), np.full(replicas, -1, np.int64), np.zeros(replicas, np.int64)
     running, size = np.zeros((replicas, max_running), np.int64), np.zeros(replicas, np.int64)
     free = np.full(replicas, blocks, np.int64)
+    # Free blocks in the order in which they are taken: so many of each former owner (n + replica: of nobody), then those of the next one.
+    left, newer, full = np.zeros(n + replicas, np.int64), np.full(n + replicas, -1, np.int64), np.zeros(n, np.int64)
+    oldest, newest = np.full(replicas, -1, np.int64), np.full(replicas, -1, np.int64)
+    for r in range(replicas):
+        _give(n + r, blocks, r, left, newer, oldest, newest)
     # Scheduled steps of each replica: the one that runs (0) and the one behind it (1).
     members, chunk = np.zeros((replicas, 2, max_running), np.int64), np.zeros((replicas, 2, max_running), np.int64)
     before = np.zeros((replicas, 2, max_running), np.int64)
@@ -165,6 +174,7 @@ def run(
                 ):
                     last_token[i] = now
                     free[r] += held[i]
+                    _give(i if caching else n + r, held[i], r, left, newer, oldest, newest)
                     held[i] = 0
                     finished += 1
                     _remove(running[r], size[r], i)
@@ -207,6 +217,8 @@ def run(
                         size[r] -= 1
                         victim = running[r, size[r]]
                         free[r] += held[victim]
+                        _give(victim if caching else n + r, held[victim], r, left, newer, oldest, newest)
+                        full[victim] = done[victim] // BLOCK
                         held[victim], done[victim] = 0, 0
                         after[victim] = first[r]
                         if first[r] < 0:
@@ -217,6 +229,7 @@ def run(
                     if size[r] == k:
                         break
                     free[r] -= need
+                    _take(need, r, left, newer, oldest, newest)
                     held[i] += need
                     _put(i, want, r, slot, count, members, chunk, before, decoding, emits, done, made, inputs)
                     budget -= want
@@ -224,10 +237,13 @@ def run(
                     k += 1
                 while not preempted and first[r] >= 0 and budget > 0 and size[r] < max_running:
                     i = first[r]
-                    want = min(inputs[i] + made[i], budget)
-                    need = (want + BLOCK - 1) // BLOCK
+                    kept = BLOCK * min(left[i], full[i])
+                    want = min(inputs[i] + made[i] - kept, budget)
+                    need = (kept + want + BLOCK - 1) // BLOCK
                     if need > free[r]:
                         break
+                    _take(need - _reclaim(i, r, left, newer, oldest, newest), r, left, newer, oldest, newest)
+                    done[i] = kept
                     first[r] = after[i]
                     after[i] = -1
                     queued[r] -= 1
@@ -267,6 +283,49 @@ def run(
             for r in range(replicas):
                 ends[r] = now + longest
     return steps
+
+
+@inner
+def _give(owner: int, count: int, r: int, left: Any, newer: Any, oldest: Any, newest: Any) -> None:
+    """Free so many blocks of an owner: they are taken after all that are free already."""
+    if left[owner] == 0 and count > 0:
+        newer[owner] = -1
+        if oldest[r] < 0:
+            oldest[r] = owner
+        else:
+            newer[newest[r]] = owner
+        newest[r] = owner
+    left[owner] += count
+
+
+@inner
+def _take(count: int, r: int, left: Any, newer: Any, oldest: Any, newest: Any) -> None:
+    """Take so many free blocks, those first that have been free longest."""
+    while count > 0:
+        owner = oldest[r]
+        used = min(count, left[owner])
+        left[owner] -= used
+        count -= used
+        if left[owner] == 0:
+            oldest[r] = newer[owner]
+
+
+@inner
+def _reclaim(owner: int, r: int, left: Any, newer: Any, oldest: Any, newest: Any) -> int:
+    """Take back what is left of an owner's blocks; returns how many."""
+    found = left[owner]
+    if found > 0:
+        before, at = -1, oldest[r]
+        while at != owner:
+            before, at = at, newer[at]
+        if before < 0:
+            oldest[r] = newer[owner]
+        else:
+            newer[before] = newer[owner]
+        if newest[r] == owner:
+            newest[r] = before
+        left[owner] = 0
+    return found
 
 
 @inner
@@ -324,13 +383,14 @@ def simulate(
     experts: tuple[int, int],
     ranks: int,
     ahead: int = 1,
+    caching: bool = True,
 ) -> tuple[Any, Any]:
     """Times of first and last token (s), in the order given."""
     order = np.argsort(arrived, kind="stable")
     first, last = np.zeros(arrived.size), np.zeros(arrived.size)
     steps = run(
         p, arrived[order], inputs[order], outputs[order], replicas, together, ahead, max_running, budget_tokens, blocks,
-        float(experts[0]), float(experts[1]), float(ranks), first, last, SKEW_SHARES, PREPARE_S,
+        float(experts[0]), float(experts[1]), float(ranks), first, last, SKEW_SHARES, PREPARE_S, caching,
     )  # fmt: skip
     if steps < 0:
         return np.full(arrived.size, np.nan), np.full(arrived.size, np.nan)
