@@ -23,8 +23,12 @@ LINK_BANDWIDTH, LINK_LATENCY = 15.92e9, 6.6e-6
 GPUS = {"rtxpro6000": "RTX-PRO-6000-Server", "rtx4090": "RTX-4090"}
 MEMORY_SHARE = 0.9
 MOST_BLOCKS = 10**9
-OUTSIDE_BYTES = 1.5 * 2**30
-"""Beside weights and KV cache: activations of a 2,048-token step, sampler, CUDA context and NCCL (an estimate)."""
+OUTSIDE_BYTES = 1.2 * 2**30
+"""Beside weights and KV cache: peak of activations and sampler, and what is no tensor; graphs count only from vLLM 0.21 on.
+
+Two startup logs, memory x utilisation - weights - "Available KV cache memory": Llama 3.1 8B by 0.15.1 (A100 of 40 GB, 0.9: 14.99 and
+19.28 GiB; github.com/ilseokoh/vllm-gce, README), gpt-oss-20b by 0.19.0 (80 GB, 0.65: 13.72, 36.56; myoceane.fr, ai-vllm-a100-gemma-4).
+"""
 
 
 AS_PROFILED: dict[str, tuple[object, ...]] = {
