@@ -212,8 +212,8 @@ def run(tier: str, only: list[str] | None = None, jobs: int | None = None) -> li
         if not running:
             continue
         ended = [name for name, job in running.items() if workers and workers.status(job.files / "job.json") is not None]
-        if not ended:
-            time.sleep(0.05)
+        if not ended and workers:
+            workers.wait()
         for name in ended:
             job = running.pop(name)
             try:

@@ -1,7 +1,8 @@
-"""Runs one notebook: `python -m analysis.publishing.execute JOB.json`.
+"""Runs one notebook in this process: `python -m analysis.publishing.execute JOB.json`.
 
 The job names the notebook, its parameters, the folder for its results and where to write the trace and the report. Results are
-complete when this process ends with status 0; the build moves them into place then.
+complete when this process ends with status 0; the build moves them into place then. A kernel of its own would take half a second of
+every notebook to start, and as long again to be waited for.
 """
 
 from __future__ import annotations
@@ -74,6 +75,47 @@ def _anywhere(text: str) -> str:
     return _without(f"{ROOT}/", "", re.sub(r"/\S*/ipykernel_\d+/\d+\.py", "cell", text))
 
 
+def _engine() -> Any:
+    from ipykernel.inprocess import InProcessKernelManager
+    from nbformat.v4 import output_from_msg
+    from papermill.engines import Engine
+
+    shown = ("stream", "display_data", "execute_result", "error")
+
+    class InThisProcess(Engine):
+        """papermill's way to a kernel: here one in this process."""
+
+        @classmethod
+        def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **_: Any) -> None:
+            """Run the cells in order until one fails."""
+            kernels = InProcessKernelManager()
+            kernels.start_kernel()
+            client = kernels.client()
+            client.start_channels()
+            for index, cell in enumerate(nb_man.nb.cells):
+                if cell.cell_type != "code" or not cell.source.strip():
+                    continue
+                nb_man.cell_start(cell, index)
+                cell.outputs = []
+                asked = client.execute(cell.source, allow_stdin=False)
+                while (message := client.get_iopub_msg())["msg_type"] != "status" or (
+                    message["parent_header"]["msg_id"] != asked or message["content"]["execution_state"] != "idle"
+                ):
+                    if message["msg_type"] in shown:
+                        cell.outputs.append(output_from_msg(message))
+                    elif message["msg_type"] == "execute_input":
+                        cell.execution_count = message["content"]["execution_count"]
+                failed = any(output.output_type == "error" for output in cell.outputs)
+                if failed:
+                    nb_man.cell_exception(cell, index)
+                nb_man.cell_complete(cell, index)
+                if failed:
+                    break
+            kernels.shutdown_kernel()
+
+    return InThisProcess
+
+
 def execute(job: dict[str, Any]) -> dict[str, Any]:
     """Run the notebook of a job through papermill; returns what it cost and, if it failed, where.
 
@@ -81,10 +123,13 @@ def execute(job: dict[str, Any]) -> dict[str, Any]:
         job: notebook (path), parameters, page (where the executed notebook goes), trace (where the trace goes).
     """
     import nbformat
+    import pandas
     import papermill
+    from papermill.engines import papermill_engines
 
-    from analysis.publishing.warm import ForkingManager
-
+    papermill_engines.register("here", _engine())
+    pandas.set_option("display.max_columns", 20)  # what pandas itself sets where it is imported in a kernel
+    sys.modules.pop("analysis.publishing.execute", None)  # no notebook depends on it
     notebook = nbformat.read(job["notebook"], as_version=4)
     notebook.cells.insert(0, nbformat.v4.new_code_cell(BEGIN))
     notebook.cells.append(nbformat.v4.new_code_cell(END.format(path=job["trace"])))
@@ -105,12 +150,10 @@ def execute(job: dict[str, Any]) -> dict[str, Any]:
             language="python",
             cwd=job["cwd"],
             request_save_on_cell_execute=False,
-            kernel_manager_class=ForkingManager,
+            engine_name="here",
         )
     except papermill.PapermillExecutionError as error:
         failure = {"cell": error.exec_count, "error": f"{error.ename}: {error.evalue}", "source": error.source}
-    except Exception as error:  # a kernel that died, out of memory for one
-        failure = {"cell": None, "error": f"{type(error).__name__}: {error}", "source": ""}
     finally:
         source.unlink(missing_ok=True)
     if failure is None:
@@ -121,12 +164,12 @@ def execute(job: dict[str, Any]) -> dict[str, Any]:
                 cell.source = _without(job["parameters"]["out"], f"data/results/{Path(job['notebook']).stem}", cell.source)
         clean(done, outputs=True)
         nbformat.write(done, page)
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    own, below = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
         "failure": failure,
         "wall_s": round(time.monotonic() - began, 2),
-        "cpu_s": round(usage.ru_utime + usage.ru_stime, 2),
-        "peak_mib": round(usage.ru_maxrss / 1024),
+        "cpu_s": round(own.ru_utime + own.ru_stime + below.ru_utime + below.ru_stime, 2),
+        "peak_mib": round(max(own.ru_maxrss, below.ru_maxrss) / 1024),
     }
 
 

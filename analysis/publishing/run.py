@@ -9,6 +9,7 @@ import hashlib
 import io
 import json
 import re
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -95,15 +96,34 @@ class Run:
         self.results = self.out.parent
         self.out.mkdir(parents=True, exist_ok=True)
         self._manifest: dict[str, Any] = {"notebook": name, "tier": tier, "files": {}, "tables": {}, "figures": {}, "numbers": {}}
+        self._described = True
+        self._shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+        if self._shell:
+            self._shell.events.register("post_run_cell", lambda _: self._describe())
 
     def _write(self, relative: str, content: bytes) -> Path:
-        if relative in self._manifest["files"] and relative != "numbers.json":
+        if relative in self._manifest["files"]:
             raise InputError("written twice in one run", path=self.out / relative)
         path = write_atomic(self.out / relative, content)
         self._manifest["files"][relative] = hashlib.sha256(content).hexdigest()
-        text = json.dumps(self._manifest, indent=1, sort_keys=True, ensure_ascii=False)
-        write_atomic(self.out / "manifest.json", text.encode("utf-8"))
+        self._changed()
         return path
+
+    def _changed(self) -> None:
+        """Have the description written: at the end of the cell, or at once where there are no cells."""
+        self._described = False
+        if not self._shell:
+            self._describe()
+
+    def _describe(self) -> None:
+        if self._described:
+            return
+        if self._manifest["numbers"]:
+            content = _json(self._manifest["numbers"])
+            write_atomic(self.out / "numbers.json", content)
+            self._manifest["files"]["numbers.json"] = hashlib.sha256(content).hexdigest()
+        write_atomic(self.out / "manifest.json", _json(self._manifest))
+        self._described = True
 
     def table(
         self,
@@ -220,8 +240,7 @@ class Run:
             raise InputError(f"kind must be one of {', '.join(KINDS)}", key=key)
         plain = value.item() if hasattr(value, "item") else value
         self._manifest["numbers"][key] = {"value": plain, "text": with_unit(form.format(plain), unit), "kind": kind}
-        text = json.dumps(self._manifest["numbers"], indent=1, sort_keys=True, ensure_ascii=False)
-        self._write("numbers.json", text.encode("utf-8"))
+        self._changed()
 
     def read(self, notebook: str, table: str) -> pd.DataFrame:
         """Read another notebook's table; the build runs that notebook first.
@@ -257,6 +276,10 @@ def _files(fig: Figure, metadata: Mapping[str, Mapping[str, Any]]) -> dict[str, 
             fig.savefig(buffer, format=ending, metadata=dict(about), bbox_inches=edges)
             files[ending] = buffer.getvalue()
     return files
+
+
+def _json(content: Any) -> bytes:
+    return json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False).encode("utf-8")
 
 
 def _check_name(name: str) -> None:
