@@ -106,6 +106,7 @@ def test_nothing_beats_the_data_sheet(sequence: int) -> None:
         ({"tensor_parallel": "0"}, "at least 1"),
         ({"micro_batch": "1024"}, "micro_batch"),
         ({"precision": "NVFP4"}, "nvfp4"),
+        ({"system": "V100-SXM3-32GB", "precision": "BF16"}, "no BF16"),
         ({"system": "DGX-9000"}, "no device"),
         ({"recompute": "perhaps"}, "recompute"),
         ({"global_batch": "-1"}, "negative"),
@@ -238,6 +239,15 @@ def test_long_sequences_on_an_a100_are_not_the_megatron_of_2021() -> None:
         {**LLAMA_H100, "system": "DGX-A100", "precision": "BF16", "sequence_length": "131072", "gpus": "256", "context_parallel": "8"}
     )
     assert item.program == "megatron" and case(GPT).program == "megatron_2021"
+
+
+def test_gated_layers_and_sharded_weights_are_not_of_the_megatron_of_2021() -> None:
+    """Llama's programs had FlashAttention, which asks for Ampere (arXiv:2307.08691); V100 has neither that nor BF16."""
+    llama = {**LLAMA_H100, "system": "DGX-A100", "precision": "BF16", "virtual_pipeline": ""}
+    assert case(llama).program == case({**GPT, "fsdp": "true"}).program == "megatron"
+    assert case({**llama, "system": "V100-SXM3-32GB", "precision": "FP16"}).program == "megatron_2021"
+    said = "; ".join(case({**llama, "system": "H800-SXM5-80GB", "pipeline_parallel": "2"}).assumed)
+    assert "400 Gbit/s" in said and "no interleaved schedule" in said
 
 
 def test_a_mixture_on_one_node_waits_for_its_host() -> None:

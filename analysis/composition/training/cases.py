@@ -97,6 +97,9 @@ MACHINES = {
 LONGEST_WRITTEN_OUT = 8192
 """Tokens of a sequence up to which an A100's program is taken to be the Megatron of 2021 to 2023: twice those of its longest published."""
 
+MOST_LOCAL_EXPERTS = 64
+"""Experts of a layer on one GPU in the measured runs (nemotron-3-super)."""
+
 UNNAMED = Machine("A100-SXM4-80GB", 8, 12.5e9)
 """A table that names no device: eight A100 of 80 GB a node and 800 Gbit/s between nodes (vTrain's own configuration files, node_size and
 inter_node_bandwidth: github.com/VIA-Research/vTrain, config/validation)."""
@@ -177,7 +180,7 @@ def machine_of(text: str) -> Machine:
             return machine
     if device.kind != "gpu" or device.vendor != "NVIDIA":
         raise InputError(f"no training model for {device.name}: NVIDIA GPUs from Volta on are covered")
-    return Machine(device.name, 8, 25e9)
+    return Machine(device.name, 8, 50e9 if device.architecture in ("hopper", "blackwell") else 25e9)
 
 
 def case(raw: dict[str, str]) -> Case:
@@ -202,6 +205,8 @@ def case(raw: dict[str, str]) -> Case:
         machine = UNNAMED
         assumed.append("eight A100 of 80 GB a node, 800 Gbit/s between nodes")
     device = devices.load(machine.device)
+    if where and machine not in MACHINES.values():
+        assumed.append(f"eight GPUs a node, {8e-9 * machine.network_bytes_per_s:.0f} Gbit/s of network for each")
     sequence = count(row, "sequence_length")
     if sequence is None:
         raise InputError("sequence_length is missing")
@@ -209,9 +214,16 @@ def case(raw: dict[str, str]) -> Case:
     sharding = row.get("sharding", "").strip().upper()
     tensor, pipeline = count(row, "tensor_parallel") or 1, count(row, "pipeline_parallel") or 1
     context, expert = count(row, "context_parallel") or 1, count(row, "expert_parallel") or 1
-    # attention written out holds a matrix of sequence x sequence: nobody runs it far beyond what those programs were published with
+    flag = row.get("fsdp", "").strip().lower()
+    fsdp = float(flag in ("t", "true", "y", "yes")) if flag in ("t", "true", "y", "yes", "f", "false", "no") else number(row, "fsdp")
+    sharded = bool(fsdp) or sharding in ("FULL_SHARD", "SHARD_GRAD_OP")
+    # attention written out holds a matrix of sequence x sequence: nobody runs it far beyond what those programs were published with;
+    # gated layers, experts and sharded weights came to programs that had fused attention, which Volta has not
     old = device.architecture in ("volta", "ampere") and not sharding and context == 1 and sequence <= LONGEST_WRITTEN_OUT
+    old = old and (device.architecture == "volta" or not (sharded or named.shape.gated or named.shape.experts))
     virtual = count(row, "virtual_pipeline", 0) or 1
+    if pipeline > 1 and not row.get("virtual_pipeline", "").strip():
+        assumed.append("one chunk of layers a stage (no interleaved schedule)")
     if gpus % (tensor * pipeline * context):
         raise InputError(f"{gpus} GPUs do not divide by tensor {tensor} x pipeline {pipeline} x context {context}")
     data = gpus // (tensor * pipeline * context)
@@ -237,6 +249,8 @@ def case(raw: dict[str, str]) -> Case:
     elif plain not in PRECISIONS:
         raise InputError(f"precision {text!r} is not covered (bf16, fp16, fp8, mxfp8, nvfp4)")
     precision = PRECISIONS.get(plain, "bf16")
+    if plain in ("bf16", "ampbf16") and "bf16" not in device.peak:
+        raise InputError(f"{device.name} has no BF16")
     if precision in ("fp8",) and "fp8" not in device.peak:
         raise InputError(f"{device.name} has no FP8")
     if precision in ("mxfp8", "nvfp4") and device.architecture != "blackwell":
@@ -250,9 +264,6 @@ def case(raw: dict[str, str]) -> Case:
         raise InputError(f"expert_parallel {expert} does not divide the experts of {named.name}")
     if gpus // pipeline % expert:
         raise InputError(f"expert_parallel {expert} does not divide the {gpus // pipeline} GPUs of a pipeline stage")
-    flag = row.get("fsdp", "").strip().lower()
-    fsdp = float(flag in ("t", "true", "y", "yes")) if flag in ("t", "true", "y", "yes", "f", "false", "no") else number(row, "fsdp")
-    sharded = bool(fsdp) or sharding in ("FULL_SHARD", "SHARD_GRAD_OP")
     recompute = _recompute(row, assumed, old)
     kind = row.get("kind", "").strip().lower()
     program: Program = "megatron_2021" if old else "fsdp" if sharding else "megatron"
@@ -265,6 +276,8 @@ def case(raw: dict[str, str]) -> Case:
         known = recipes.find(named.name, machine.device)
         recipe = (known or recipe) if not recompute else (known or recipe).model_copy(update={"again": ()})
         assumed.append(f"experts as in {'its recipe in' if known else 'recipes of'} Megatron-Bridge: CUDA graphs {recipe.graphs}")
+        if (held := shape.experts.count // expert) > MOST_LOCAL_EXPERTS:
+            assumed.append(f"{held} experts on a GPU take host time in proportion: no measured run has more than {MOST_LOCAL_EXPERTS}")
     return Case(
         name=named.name,
         shape=shape,
