@@ -239,6 +239,7 @@ def test_intervals_cover_and_grow_with_what_makes_answers_uncertain():
     count = 4000
     same = {
         "device": "a",
+        "architecture": "hopper",
         "mode": "agg",
         "origin": "benchmark",
         "clients": 16,
@@ -262,6 +263,8 @@ def test_intervals_cover_and_grow_with_what_makes_answers_uncertain():
         assert bounds(frame.assign(origin="unknown"), np.ones(count), found)[0] == pytest.approx(low, rel=0.02)
         ranks = bounds(frame.assign(ranks=4), np.ones(count), found)
         assert np.log(ranks[1] / ranks[0]) == pytest.approx(1.5 * width)
+        newer = bounds(frame.assign(architecture="blackwell"), np.ones(count), found)
+        assert np.log(newer[1] / newer[0]) == pytest.approx((1.5 if target == "tpot" else 1.0) * width)
         guessed = bounds(frame.assign(doubt=0.5), np.ones(count), found)
         assert (np.log(guessed[1] / guessed[0]) > 1.2 * width).all() == (target == "tpot")
 

@@ -34,7 +34,8 @@ CALIBRATED_BY = ("mode", "origin")
 RIDGE = {"tpot": 1.0, "ttft": 2.0}
 """Strength with which the coefficients of the difficulty are held at none, in clusters."""
 UNSEEN = 1.5
-"""How attention ranks of an engine wait for each other only such rows tell: with none among those calibrated on, so much wider."""
+"""How attention ranks of an engine wait for each other, and a token on a GPU architecture, only such rows tell: with none among those
+calibrated on, so much wider."""
 LOAD = 0.6
 """Share of the KV cache that all clients' requests would fill, above which our estimate of its room decides whether they queue."""
 
@@ -53,7 +54,7 @@ class Interval(Strict):
         terms: what the difficulty depends on (`difficulty_terms`); centre, scale: their mean and standard deviation.
         slope: of the logarithm of the difficulty; level: that logarithm at the centre.
         doubt_seen: kernel doubt that calibrated rows have; what a case has beyond is added in quadrature (none: kernels do not matter).
-        seen: engines, with one or many attention ranks, that calibrated rows have.
+        seen, architectures: engines, with one or many attention ranks, and architectures of GPUs that calibrated rows have.
         pooled, groups: 5th and 95th percentile of log(measured / answer) / difficulty, of all rows and of each `CALIBRATED_BY`.
     """
 
@@ -64,6 +65,7 @@ class Interval(Strict):
     level: float
     doubt_seen: float | None
     seen: tuple[str, ...]
+    architectures: tuple[str, ...]
     pooled: tuple[float, float]
     groups: dict[str, tuple[float, float]]
 
@@ -208,6 +210,7 @@ def interval(frame: pd.DataFrame, log_error: Floats, target: str) -> Interval:
         level=float(level),
         doubt_seen=float(np.quantile(frame["doubt"].to_numpy(dtype=np.float64), 0.95)) if target == "tpot" else None,
         seen=tuple(sorted(set(_ranks(frame)))),
+        architectures=tuple(sorted(set(frame["architecture"]))),
         pooled=(-1.0, 1.0),
         groups={},
     )
@@ -248,6 +251,7 @@ def difficulty(frame: pd.DataFrame, found: Interval) -> Floats:
     size = np.where(unseen, UNSEEN, 1.0) * size
     if found.doubt_seen is None:
         return np.asarray(size)
+    size = np.where(frame["architecture"].isin(found.architectures), 1.0, UNSEEN) * size
     beyond = np.maximum(0.0, frame["doubt"].to_numpy(dtype=np.float64) ** 2 - found.doubt_seen**2)
     return np.asarray(np.sqrt(size**2 + beyond))
 

@@ -73,18 +73,21 @@ def usable_bytes(data_sheet_bytes: float) -> float:
     return data_sheet_bytes / 1e9 * 2**30 * 0.985
 
 
-def memory_bytes(device: str) -> float:
-    """Memory of a device by its name in the sample or in `data/hardware`."""
+def _device(name: str) -> devices.Device:
+    """A device by its name in the sample or in `data/hardware`."""
     from analysis.operators.kernels.gpus import SYSTEMS
 
-    return usable_bytes(float(devices.load(SYSTEMS.get(device, device)).memory_bytes))
+    return devices.load(SYSTEMS.get(name, name))
+
+
+def memory_bytes(device: str) -> float:
+    """Memory of a device by its name in the sample or in `data/hardware`."""
+    return usable_bytes(float(_device(device).memory_bytes))
 
 
 def has_fp4(device: str) -> bool:
     """Does the device multiply 4-bit floats? Where not, 4-bit weights are widened on the way (VLLM_MXFP4_USE_MARLIN, Triton)."""
-    from analysis.operators.kernels.gpus import SYSTEMS
-
-    return "fp4" in devices.load(SYSTEMS.get(device, device)).peak
+    return "fp4" in _device(device).peak
 
 
 def weight_bytes(case: Case, plan: Plan) -> float:
@@ -191,6 +194,7 @@ def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
                 "mode": "agg" if case.prefill is None else "disagg",
                 "family": case.model.family,
                 "device": case.device,
+                "architecture": _device(case.device).architecture,
                 "experts": "moe" if case.model.experts is not None else "dense",
                 "precision": case.precision,
                 "clients": case.clients,
