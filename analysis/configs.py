@@ -1,4 +1,4 @@
-"""YAML files and rows of CSV tables read into pydantic models, with errors that name file, line and key."""
+"""YAML files and rows of CSV tables read into pydantic models, with errors that name file, line and key; types of fields they share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar, dataclass_transform
 
 import numpy as np
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass
 from pydantic_core import ArgsKwargs
 
@@ -55,6 +55,24 @@ MOST_COUNT = 1_000_000_000
 Count = Annotated[int, BeforeValidator(_plain), Field(ge=1, le=MOST_COUNT)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+KINDS_OF_SOURCE = ("documented", "measured", "assumed")
+
+
+def _checked(source: str) -> str:
+    kind, _, rest = source.partition(": ")
+    if kind not in KINDS_OF_SOURCE or not rest.strip():
+        raise ValueError(f"a source starts with one of {', '.join(f'{k}: ' for k in KINDS_OF_SOURCE)}and says where; got {source!r}")
+    return source
+
+
+Source = Annotated[str, AfterValidator(_checked)]
+"""Where a per-device fact that a model reads comes from: `documented: ` (a data sheet, manual or page), `measured: ` (a dataset, whose
+rows then may not be what a study leaves out) or `assumed: ` (a round figure, with its reason)."""
+
+
+def is_measured(source: str) -> bool:
+    """Whether the fact was read off measurements; a study that leaves these out may not read it."""
+    return source.startswith("measured: ")
 
 
 @dataclass_transform(frozen_default=True)

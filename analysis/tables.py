@@ -182,3 +182,8 @@ def read_csv(path: str | Path, required: Sequence[str] = (), **options: Any) -> 
     if missing:
         raise InputError(f"missing column; expected {', '.join(required)}", path=path, line=1, key=", ".join(missing))
     return frame
+
+
+def records(frame: pd.DataFrame) -> list[Any]:
+    """Rows as named tuples."""
+    return list(frame.itertuples())

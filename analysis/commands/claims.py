@@ -16,6 +16,13 @@ from analysis.paths import BOOK, DATA, RESULTS, ROOT
 app = typer.Typer(help="The ledger of claims and the table of requirements.", no_args_is_help=True)
 
 
+def _end(wrong: list[str]) -> None:
+    for line in wrong:
+        typer.echo(line)
+    if wrong:
+        raise typer.Exit(1)
+
+
 @app.command()
 def check(
     results: Annotated[Path, typer.Option(help="folder of results, one folder a notebook")] = RESULTS,
@@ -45,11 +52,7 @@ def requirements(
 
     items = read_requirements(table)
     typer.echo(summary(items))
-    wrong = problems(items, root)
-    for line in wrong:
-        typer.echo(line)
-    if wrong:
-        raise typer.Exit(1)
+    _end(problems(items, root))
 
 
 @app.command()
@@ -60,8 +63,4 @@ def prose(
     """Exit 1 when a chapter holds a number typed by hand that a results file gives."""
     from analysis.claims.prose import typed_numbers
 
-    wrong = typed_numbers(book, results)
-    for line in wrong:
-        typer.echo(line)
-    if wrong:
-        raise typer.Exit(1)
+    _end(typed_numbers(book, results))

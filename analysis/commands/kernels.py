@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from analysis.commands.common.answers import tell_table
 from analysis.commands.common.options import Scheduler
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
@@ -57,14 +58,8 @@ def evaluate(
 ) -> None:
     """Fit on one part of a measured table, predict the rest, and report the error by operator group and device."""
     from analysis.operators.fp32_kernels.evaluation import evaluate_file
-    from analysis.tables import write_csv
 
-    table = evaluate_file(data, split, seed)
-    if out:
-        write_csv(table, out)
-        typer.echo(f"{len(table)} rows in {out}")
-    else:
-        typer.echo(table.to_string(index=False, float_format=lambda x: f"{x:.3g}"))
+    tell_table(evaluate_file(data, split, seed), out)
 
 
 @app.command()
@@ -79,11 +74,5 @@ def score(
 ) -> None:
     """Score anyone's predictions against the measured kernels of the datasets (make data), on the rows that a split leaves blind."""
     from analysis.operators.fp32_kernels.evaluation import score_file
-    from analysis.tables import write_csv
 
-    table = score_file(predictions, split)
-    if out:
-        write_csv(table, out)
-        typer.echo(f"{len(table)} rows in {out}")
-    else:
-        typer.echo(table.to_string(index=False, float_format=lambda x: f"{x:.3g}"))
+    tell_table(score_file(predictions, split), out)

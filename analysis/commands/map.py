@@ -49,8 +49,8 @@ def main(
     from analysis.accelerators.loopnest.mapping import mapping_yaml
     from analysis.accelerators.mapper.best_mapping import best_mapping, best_of
     from analysis.accelerators.timeloop.files import read_constrained
-    from analysis.commands.common.progress import Progress
     from analysis.errors import InputError
+    from analysis.progress import Progress
     from analysis.sweeps import sweep
     from analysis.tables import write_atomic
 

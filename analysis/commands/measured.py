@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from analysis.commands.common.answers import tell_table
+
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 
 
@@ -54,11 +56,5 @@ def score(
 ) -> None:
     """Grade predictions by source: errors with cluster intervals, coverage, sharpness, our own and the trivial baseline's error, noise."""
     from analysis.composition.suite.score import grade_file
-    from analysis.tables import write_csv
 
-    table = grade_file(predictions)
-    if out:
-        write_csv(table, out)
-        typer.echo(f"{len(table)} grades in {out}")
-    else:
-        typer.echo(table.round(3).to_string(index=False))
+    tell_table(grade_file(predictions), out)

@@ -125,7 +125,7 @@ def sweep(
 
     import pandas as pd
 
-    from analysis.commands.common.progress import Progress
+    from analysis.progress import Progress
     from analysis.serving.capacity import summary_at
     from analysis.serving.configuration import read_configuration
     from analysis.sweeps import sweep as run

@@ -58,8 +58,8 @@ def search(
     scheduler: Scheduler = "",
 ) -> None:
     """Time every plan of a cluster; those that cannot run keep their reason."""
-    from analysis.commands.common.progress import Progress
     from analysis.configs import read_yaml
+    from analysis.progress import Progress
     from analysis.tables import check_output, write_csv
     from analysis.training import report
     from analysis.training.search import Cluster

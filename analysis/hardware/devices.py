@@ -15,11 +15,10 @@ from pydantic import ConfigDict, Field, model_validator
 
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
-from analysis.hardware.quantity import ByteRate, Bytes, Count, FlopRate, Frequency, Power, Quantity, with_default_source
+from analysis.hardware.quantity import ByteRate, Bytes, Count, FlopRate, Frequency, Power, Quantity, expanded
 from analysis.paths import DATA
 
 Dtype = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", "int4"]
-_PLAIN_KEYS = {"aliases", "vendor", "kind", "architecture", "memory_type", "source", "generation", "name"}
 
 
 class Link(Strict):
@@ -169,12 +168,6 @@ class Device(Strict):
         return found
 
 
-def _expand_link(spec: Any, source: str | None) -> Any:
-    if not isinstance(spec, dict):
-        return spec
-    return {key: value if key in _PLAIN_KEYS else with_default_source(value, source) for key, value in spec.items()}
-
-
 class DeviceFile(Strict):
     """One file of `data/hardware/`: devices by name; a device's `source` is the default for the numbers that name none."""
 
@@ -183,19 +176,7 @@ class DeviceFile(Strict):
     @model_validator(mode="before")
     @classmethod
     def _expand(cls, raw: Any) -> Any:
-        if not isinstance(raw, dict) or not isinstance(raw.get("devices"), dict):
-            return raw
-        expanded = {}
-        for name, body in raw["devices"].items():
-            if not isinstance(body, dict):
-                return raw
-            fields = dict(body)
-            source = fields.pop("source", None)
-            device = {key: value if key in _PLAIN_KEYS | {"links"} else with_default_source(value, source) for key, value in fields.items()}
-            if isinstance(fields.get("links"), dict):
-                device["links"] = {link: _expand_link(spec, source) for link, spec in fields["links"].items()}
-            expanded[name] = {"name": name, **device}
-        return {**raw, "devices": expanded}
+        return expanded(raw, "devices")
 
 
 class Source(Strict):

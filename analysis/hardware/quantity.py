@@ -81,16 +81,33 @@ Power = Annotated[Quantity, _reader("w"), AS_WRITTEN]
 Count = Annotated[Quantity, _reader("1"), AS_WRITTEN]
 
 
-def with_default_source(raw: Any, source: str | None) -> Any:
-    """Expands the short form ``key: 80 GB`` to ``key: {value: 80 GB, source: <default>}`` throughout a mapping of quantities.
+PLAIN_KEYS = {"aliases", "vendor", "kind", "architecture", "memory_type", "generation", "name", "title", "device", "topology", "size"}
+"""Keys of devices, links, systems and network levels that hold no quantity."""
 
-    Args:
-        raw: the value of one key: a string or number (short form), or a mapping with `value` (long form), or a mapping of such.
-    """
+
+def _with_source(raw: Any, source: str | None) -> Any:
+    if isinstance(raw, list):
+        return [_with_source(item, source) for item in raw]
     if isinstance(raw, dict):
         if "value" in raw:
             return raw if "source" in raw or source is None else {**raw, "source": source}
-        return {key: with_default_source(item, source) for key, item in raw.items()}
+        return {key: item if key in PLAIN_KEYS else _with_source(item, source) for key, item in raw.items()}
     if isinstance(raw, (str, int, float)) and not isinstance(raw, bool) and source is not None:
         return {"value": raw, "source": source}
     return raw
+
+
+def expanded(raw: Any, section: str) -> Any:
+    """Bodies of a section by name, as their model has them: the key is the `name`, and quantities name their source.
+
+    The short form ``key: 80 GB`` becomes ``key: {value: 80 GB, source: <the body's source>}``, at any depth; a long form with a `value`
+    keeps its own source.
+    """
+    if not isinstance(raw, dict) or not isinstance(raw.get(section), dict):
+        return raw
+    bodies = dict(raw[section])
+    for name, body in bodies.items():
+        if isinstance(body, dict):
+            fields = {key: item for key, item in body.items() if key != "source"}
+            bodies[name] = {"name": name, **_with_source(fields, body.get("source"))}
+    return {**raw, section: bodies}

@@ -11,7 +11,7 @@ from pydantic import model_validator
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
 from analysis.hardware import devices
-from analysis.hardware.quantity import ByteRate, with_default_source
+from analysis.hardware.quantity import ByteRate, expanded
 from analysis.paths import DATA
 
 
@@ -67,22 +67,7 @@ class SystemFile(Strict):
     @model_validator(mode="before")
     @classmethod
     def _expand(cls, raw: Any) -> Any:
-        if not isinstance(raw, dict) or not isinstance(raw.get("systems"), dict):
-            return raw
-        expanded = {}
-        for name, body in raw["systems"].items():
-            if not isinstance(body, dict) or not isinstance(body.get("levels", []), list):
-                return raw
-            body = dict(body)
-            source = body.pop("source", None)
-            levels = [
-                {key: with_default_source(value, source) if key == "per_direction" else value for key, value in level.items()}
-                if isinstance(level, dict)
-                else level
-                for level in body.get("levels", [])
-            ]
-            expanded[name] = {"name": name, **body, "levels": levels}
-        return {**raw, "systems": expanded}
+        return expanded(raw, "systems")
 
 
 @cache

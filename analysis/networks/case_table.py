@@ -20,18 +20,7 @@ from analysis.networks.cases import COLUMNS, RECORDED_AS, CollectiveCase, Networ
 from analysis.networks.collectives import closed_forms, simulate_collective
 
 # Columns that tune the tool and may be left out.
-DEFAULTS = {
-    name: str(getattr(Network, name))
-    for name in (
-        "preferred_dataset_splits",
-        "scheduling_policy",
-        "active_chunks_per_dim",
-        "queues_per_dim",
-        "endpoint_delay",
-        "local_mem_bw_GBps",
-        "collective_optimization",
-    )
-}
+DEFAULTS = {name: str(getattr(Network, name)) for name in COLUMNS[COLUMNS.index("preferred_dataset_splits") :]}
 INTEGERS = ("preferred_dataset_splits", "active_chunks_per_dim", "queues_per_dim", "endpoint_delay")
 
 

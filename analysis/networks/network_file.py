@@ -7,6 +7,7 @@ relative to the YAML file or to the current folder).
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -63,9 +64,7 @@ class NetworkFile(Strict):
     @model_validator(mode="after")
     def count(self) -> NetworkFile:
         """`npus` must be the product of `npus_per_dim`."""
-        product = 1
-        for n in self.npus_per_dim:
-            product *= n
+        product = prod(self.npus_per_dim)
         if self.npus is not None and self.npus != product:
             raise ValueError(f"npus is {self.npus}, but the product of npus_per_dim is {product}")
         return self

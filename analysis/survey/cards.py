@@ -190,17 +190,11 @@ def added_tools(cards: Iterable[Card], predictors: bool = True) -> tuple[Tool, .
             tool=card.tool,
             key=card.key,
             group=ADDED,
-            section=card.classification.section,
-            platform=card.classification.platform,
-            methodology=card.classification.methodology,
-            year=card.classification.year,
-            venue=card.classification.venue,
-            target=card.classification.target,
             speed_printed=card.speed.reported,
             capability=card.method,
             level=card.classification.levels,
-            domain=card.classification.domain,
             source=card.address,
+            **card.classification.model_dump(exclude={"levels"}),
         )
         for card in cards
         if card.classification is not None and (card.predicts or not predictors)

@@ -12,15 +12,12 @@ from matplotlib.lines import Line2D
 
 from analysis.publishing import theme
 from analysis.survey.tools import METHODOLOGIES, PLATFORMS
+from analysis.tables import records
 
 METHOD_COLORS = dict(zip(METHODOLOGIES, theme.COLORS, strict=False)) | {"": theme.COLORS[7]}
 METHOD_MARKERS = dict(zip(METHODOLOGIES, theme.MARKERS, strict=False)) | {"": "*"}
 SHORT_PLATFORMS = {"accelerator": "accel.", "gpu": "GPU", "distributed": "distr.", "edge": "edge", "cpu": "CPU", "memory": "memory"}
 SPEED_TICKS = ((1e-6, "1 µs"), (1e-3, "1 ms"), (1.0, "1 s"), (60.0, "1 min"), (3600.0, "1 h"), (86400.0, "1 day"))
-
-
-def _rows(frame: pd.DataFrame) -> list[Any]:
-    return list(frame.itertuples())
 
 
 def matrices(tables: Mapping[str, pd.DataFrame]) -> Figure:
@@ -80,7 +77,7 @@ def timeline(frame: pd.DataFrame) -> Figure:
     for lane in lanes:
         part = frame[frame["platform"] == lane].sort_values(["year", "tool"])
         ends: list[float] = []
-        for row in _rows(part):
+        for row in records(part):
             level = next((i for i, end in enumerate(ends) if end < row.year), len(ends))
             ends[level:level] = [] if level < len(ends) else [0.0]
             ends[level] = row.year + 0.25 + 0.2 * len(row.tool)
@@ -147,7 +144,7 @@ def speed_against_error(frame: pd.DataFrame, domains: Sequence[str]) -> Figure:
     fig, ax = theme.figure(height=4.6)
     colors = dict(zip(domains, [theme.COLORS[i] for i in (0, 1, 2, 3, 4, 5, 6)], strict=False))
     bottom = 0.35
-    for row in _rows(frame):
+    for row in records(frame):
         color = colors[row.domain]
         x = float(np.sqrt(row.fast_s * row.slow_s)) * float(row.shift)
         low, high = max(row.low, bottom), row.high
@@ -192,7 +189,7 @@ def printed_and_own(frame: pd.DataFrame) -> Figure:
         frame: columns tool, printed_low, printed_high, own_low, own_high (percent; low 0 for an upper bound), agree.
     """
     fig, ax = theme.figure(height=0.34 * len(frame) + 1.1)
-    for index, row in enumerate(_rows(frame)):
+    for index, row in enumerate(records(frame)):
         y = len(frame) - 1 - index
         for offset, low, high, color in (
             (0.15, row.printed_low, row.printed_high, theme.COLORS[1]),
@@ -202,7 +199,7 @@ def printed_and_own(frame: pd.DataFrame) -> Figure:
                 ax.plot(high, y + offset, "o", color=color, markersize=5.5)
             else:
                 ax.plot([low, high], [y + offset] * 2, color=color, linewidth=4, solid_capstyle="butt")
-    names = [f"{row.tool}{'' if row.agree else '  *'}" for row in _rows(frame)]
+    names = [f"{row.tool}{'' if row.agree else '  *'}" for row in records(frame)]
     ax.set_yticks(range(len(frame) - 1, -1, -1), names)
     ax.set_xlim(-0.5, 26)
     ax.set_xlabel("error (%)")

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from analysis.publishing import theme
+from analysis.tables import records
 
 Box = tuple[float, float, float, float]
 RELATION_STYLE = {
@@ -71,10 +72,6 @@ def _bare(ax: Axes, width: float, height: float) -> None:
     ax.axis("off")
 
 
-def _rows(frame: pd.DataFrame) -> list[Any]:
-    return list(frame.itertuples())
-
-
 def composition(edges: pd.DataFrame) -> Figure:
     """How the methodologies feed one another.
 
@@ -111,7 +108,7 @@ def composition(edges: pd.DataFrame) -> Figure:
     for name, centre in places.items():
         tall = 1.25 if name == "trace-driven" else height
         box(ax, centre, captions[name], width, tall, colors[name])
-    for edge in _rows(edges):
+    for edge in records(edges):
         a, b = places[edge.source], places[edge.target]
         start, end, bend = _ports(edge.source, edge.target, a, b, width, height)
         color, style = RELATION_STYLE[edge.relation]
@@ -155,17 +152,17 @@ def hierarchy(levels: pd.DataFrame, examples: Mapping[str, Sequence[str]]) -> Fi
     _bare(left, 10, 9)
     colors = [theme.COLORS[0], theme.COLORS[2], theme.COLORS[1]]
     missing = ["launches, data movement,\nfusion between kernels", "communication, overlap,\nbatching, scheduling"]
-    for index, row in enumerate(_rows(levels)):
+    for index, row in enumerate(records(levels)):
         y = 1.2 + 3.3 * index
         names = ", ".join(list(examples.get(row.level, ()))[:4])
         box(left, (5, y), f"{row.level}: {row.what}\n{names}", 9.4, 1.7, colors[index], size=8)
         if index:
             arrow(left, (2.2, y - 2.35), (2.2, y - 0.95), theme.COLORS[7])
             left.text(2.7, y - 1.65, "adds: " + missing[index - 1].replace("\n", " "), va="center", fontsize=7.5, color="#444444")
-    for index, row in enumerate(_rows(levels)):
+    for index, row in enumerate(records(levels)):
         right.barh(index, row.high_percent - row.low_percent, left=row.low_percent, height=0.5, color=colors[index])
         right.text(row.high_percent + 0.3, index, f"{row.low_percent:g} to {row.high_percent:g} %", va="center", fontsize=8.5)
-    right.set_yticks(range(len(levels)), [row.level for row in _rows(levels)])
+    right.set_yticks(range(len(levels)), [row.level for row in records(levels)])
     right.set_xlim(0, 20)
     right.set_ylim(-0.364, 2.364)
     right.set_xlabel("error range as printed (%)")

@@ -37,6 +37,27 @@ def load_printed(path: str | Path, keys: Mapping[str, Reference]) -> tuple[Print
     return read_rows(path, Printed, unique=("document", "number"), known={"key": keys})
 
 
+def _compared(one: Printed, other: Printed | Reference, names: Sequence[str], others: Sequence[str], authors_differ: bool) -> list[str]:
+    """Fields in which two entries differ; one that is empty on either side is not compared.
+
+    Args:
+        names, others: their authors, for the given names where the surnames are the same; authors_differ: where they are not.
+    """
+    found = ["title"] if normal(one.title) != normal(other.title) else []
+    if authors_differ:
+        found.append("authors")
+    elif _given_names_differ(names, others):
+        found.append("given names")
+    for field, own, theirs in (
+        ("year", one.year, other.year),
+        ("pages", one.pages, other.pages.replace("--", "-")),
+        ("doi", one.doi.lower(), other.doi.lower()),
+    ):
+        if own and theirs and own != theirs:
+            found.append(field)
+    return found
+
+
 def differences(printed: Printed, record: Reference) -> tuple[str, ...]:
     """Fields in which a printed entry differs from the corrected record.
 
@@ -45,27 +66,11 @@ def differences(printed: Printed, record: Reference) -> tuple[str, ...]:
     """
     if not printed.title:
         return ("not printed",)
-    found = []
-    if normal(printed.title) != normal(record.title):
-        found.append("title")
-    own, theirs = surnames(printed_names(printed.authors)), surnames(record.authors)
-    if own and theirs and _authors_differ(own, theirs, open_list=any(normal(name) == "others" for name in record.authors)):
-        found.append("authors")
-    elif _given_names_differ(printed_names(printed.authors), record.authors):
-        found.append("given names")
-    if printed.year and record.year and printed.year != record.year:
-        found.append("year")
-    if printed.pages and record.pages and printed.pages != record.pages.replace("--", "-"):
-        found.append("pages")
-    if printed.doi and record.doi and printed.doi.lower() != record.doi.lower():
-        found.append("doi")
-    return tuple(found)
-
-
-def _authors_differ(own: Sequence[str], theirs: Sequence[str], open_list: bool) -> bool:
-    if open_list:
-        return tuple(own[: len(theirs)]) != tuple(theirs[: len(own)])
-    return tuple(own) != tuple(theirs[: len(own)])
+    names = printed_names(printed.authors)
+    own, theirs = surnames(names), surnames(record.authors)
+    open_list = any(normal(name) == "others" for name in record.authors)
+    differ = bool(own and theirs) and (own[: len(theirs)] if open_list else own) != theirs[: len(own)]
+    return tuple(_compared(printed, record, names, record.authors, differ))
 
 
 def _given_names_differ(own: Sequence[str], theirs: Sequence[str]) -> bool:
@@ -96,21 +101,11 @@ def disagreements(printed: Sequence[Printed]) -> tuple[tuple[str, str, str, str]
         for first, second in combinations(entries, 2):
             if first.document == second.document:
                 continue
-            fields = []
-            if normal(first.title) != normal(second.title):
-                fields.append("title")
-            a, b = surnames(printed_names(first.authors)), surnames(printed_names(second.authors))
+            names, others = printed_names(first.authors), printed_names(second.authors)
+            a, b = surnames(names), surnames(others)
             shared = min(len(a), len(b))
-            if a[:shared] != b[:shared] or (len(a) != len(b) and "et al" not in first.authors + second.authors):
-                fields.append("authors")
-            elif _given_names_differ(printed_names(first.authors), printed_names(second.authors)):
-                fields.append("given names")
-            if first.year and second.year and first.year != second.year:
-                fields.append("year")
-            if first.pages and second.pages and first.pages != second.pages:
-                fields.append("pages")
-            if first.doi and second.doi and first.doi.lower() != second.doi.lower():
-                fields.append("doi")
+            differ = a[:shared] != b[:shared] or (len(a) != len(b) and "et al" not in first.authors + second.authors)
+            fields = _compared(first, second, names, others, differ)
             if fields:
                 found.append((key, first.document, second.document, ", ".join(fields)))
     return tuple(found)

@@ -119,22 +119,11 @@ def fit_devices() -> tuple[EfficiencyFile, pd.DataFrame]:
 def _device_attempt(
     device: str, configuration: str, fitted_on: str, tested_on: str, selection: np.ndarray, test: np.ndarray, chosen: bool
 ) -> pd.DataFrame:
-    row = {
-        "room": "training",
-        "experiment": f"step_time_{device}",
-        "attempt": 1 if chosen else 2,
-        "configuration": configuration,
-        "fitted_on": fitted_on,
-        "selection_metric": "mean |error|, leave one out",
-        "selection_value": float(np.mean(np.abs(selection))),
-        "tested_on": tested_on,
-        "test_metric": "mean |error|",
-        "test_value": float(np.mean(np.abs(test))),
-        "test_max": float(np.max(np.abs(test))),
-        "chosen": chosen,
-        "note": "",
-    }
-    return pd.DataFrame([row])
+    error = np.abs(test)
+    row = {"attempt": 1 if chosen else 2, "configuration": configuration, "selection_value": float(np.mean(np.abs(selection)))}
+    row |= {"tested_on": tested_on, "test_value": float(np.mean(error)), "test_max": float(np.max(error)), "chosen": chosen}
+    common = {"fitted_on": fitted_on, "selection_metric": "mean |error|, leave one out", "test_metric": "mean |error|"}
+    return attempts.rows([row], room="training", experiment=f"step_time_{device}", **common)
 
 
 def evaluate(cases: Sequence[Case], efficiencies: Efficiencies) -> pd.DataFrame:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
-
-import pandas as pd
 
 from analysis.errors import InputError
 from analysis.hardware import systems
 from analysis.paths import DATA
-from analysis.tables import read_csv
+from analysis.tables import read_csv, records
 from analysis.training.kernel_time import Efficiencies
 from analysis.training.memory import RESERVE_BYTES, memory
 from analysis.training.plan import MEGATRON_2021, MEGATRON_2022, Plan, Software, check
@@ -47,11 +44,6 @@ class Case:
         """The model's step (s)."""
         shape, system = transformers.load(self.model), systems.load(self.system)
         return predict(shape, self.plan, self.software, system, efficiencies).time.total_s
-
-
-def records(frame: pd.DataFrame) -> list[Any]:
-    """Rows as named tuples."""
-    return list(frame.itertuples())
 
 
 def megatron_flop(model: transformers.Transformer, batch: int, sequence: int) -> float:

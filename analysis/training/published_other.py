@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from analysis.hardware import systems
-from analysis.tables import read_csv
+from analysis.tables import read_csv, records
 from analysis.training.plan import Plan, Software
-from analysis.training.published import PUBLISHED, Case, records
+from analysis.training.published import PUBLISHED, Case
 from analysis.workloads import transformers
 
 FSDP = Software(gradient_bytes=2)

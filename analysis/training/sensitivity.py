@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from analysis.hardware.systems import Level, System
-from analysis.training.kernel_time import Efficiencies, efficiencies_of
+from analysis.training.kernel_time import efficiencies_of
 from analysis.training.plan import Training
 from analysis.training.step import predict
 
@@ -14,15 +13,24 @@ FIT_SPREAD = 0.1
 """Relative spread given to each fitted efficiency: the largest error of the frozen fit on runs that it never saw is about this."""
 
 
-def _scaled_level(level: Level, factor: float) -> Level:
-    rate = level.per_direction
-    moved = rate.model_copy(update={key: getattr(rate, key) * factor for key in ("value", "low", "high")})
-    return level.model_copy(update={"per_direction": moved})
+SHARES = {"matrix peak": ("gemm", "attention"), "memory bandwidth": ("memory",), "launch time": ("kernel_s",)}
+"""Numbers of a device that scale efficiencies: model_copy does not validate, and a share of the peak above one is a higher peak."""
 
 
-def _with_level(system: System, index: int, factor: float) -> System:
-    levels = tuple(_scaled_level(level, factor) if place == index else level for place, level in enumerate(system.levels))
-    return system.model_copy(update={"levels": levels})
+def _step_s(training: Training, what: str | tuple[str, ...] = (), factor: float = 1.0) -> float:
+    """The step with some efficiencies (a key of `SHARES`, or their names) or one level's bandwidth times a factor (s)."""
+    system = training.machine()
+    efficiencies = efficiencies_of(system.device, training.efficiencies)
+    keys = SHARES.get(what, ()) if isinstance(what, str) else what
+    efficiencies = efficiencies.model_copy(update={key: getattr(efficiencies, key) * factor for key in keys})
+    levels = []
+    for level in system.levels:
+        rate = level.per_direction
+        if what == f"{level.name} bandwidth":
+            rate = rate.model_copy(update={key: getattr(rate, key) * factor for key in ("value", "low", "high")})
+        levels.append(level.model_copy(update={"per_direction": rate}))
+    system = system.model_copy(update={"levels": tuple(levels)})
+    return predict(training.shape(), training.plan, training.software, system, efficiencies).time.total_s
 
 
 def tornado(training: Training, spread: float = FIT_SPREAD) -> pd.DataFrame:
@@ -37,45 +45,28 @@ def tornado(training: Training, spread: float = FIT_SPREAD) -> pd.DataFrame:
         what, why (sources or fit), low, high: the number relative to its value (1); low_s, high_s, base_s: step (s);
         swing_s = |high_s - low_s|, largest first.
     """
-    system, model = training.machine(), training.shape()
+    system = training.machine()
     device = system.load_device()
-    base = efficiencies_of(system.device, training.efficiencies)
-
-    def step(efficiencies: Efficiencies = base, machine: System = system) -> float:
-        return predict(model, training.plan, training.software, machine, efficiencies).time.total_s
-
-    def changed(**factors: float) -> Efficiencies:
-        return base.model_copy(update={key: getattr(base, key) * factor for key, factor in factors.items()})
-
     rows: list[dict[str, object]] = []
 
-    def add(what: str, why: str, low: float, high: float, low_s: float, high_s: float) -> None:
+    def add(what: str, why: str, low: float, high: float, keys: tuple[str, ...] = ()) -> None:
+        low_s, high_s = (_step_s(training, keys or what, factor) for factor in (low, high))
         rows.append({"what": what, "why": why, "low": low, "high": high, "low_s": low_s, "high_s": high_s})
 
-    peak, bandwidth = device.peak[training.software.dtype], device.memory_bandwidth
-    for what, quantity, keys in (("matrix peak", peak, ("gemm", "attention")), ("memory bandwidth", bandwidth, ("memory",))):
+    for what, quantity in (("matrix peak", device.peak[training.software.dtype]), ("memory bandwidth", device.memory_bandwidth)):
         low, high = quantity.low / quantity.value, quantity.high / quantity.value
         if low < high:
-            ends = [step(changed(**dict.fromkeys(keys, factor))) for factor in (low, high)]
-            add(what, "sources disagree", low, high, ends[0], ends[1])
-    fitted = (
-        ("matrix efficiency", ("gemm",)),
-        ("attention efficiency", ("attention",)),
-        ("memory efficiency", ("memory",)),
-        ("launch time", ("kernel_s",)),
-    )
-    for what, keys in fitted:
-        low, high = 1 - spread, 1 + spread
-        ends = [step(changed(**dict.fromkeys(keys, factor))) for factor in (low, high)]
-        add(what, f"fit, {spread:.0%} either way", low, high, ends[0], ends[1])
-    for index, level in enumerate(system.levels):
+            add(what, "sources disagree", low, high)
+    fitted = {"matrix efficiency": "gemm", "attention efficiency": "attention", "memory efficiency": "memory", "launch time": "kernel_s"}
+    for what, key in fitted.items():
+        add(what, f"fit, {spread:.0%} either way", 1 - spread, 1 + spread, (key,))
+    for level in system.levels:
         rate = level.per_direction
         disagree = rate.low < rate.high
         low, high = (rate.low / rate.value, rate.high / rate.value) if disagree else (1 - spread, 1 + spread)
-        ends = [step(machine=_with_level(system, index, factor)) for factor in (low, high)]
-        add(f"{level.name} bandwidth", "sources disagree" if disagree else f"{spread:.0%} either way", low, high, ends[0], ends[1])
+        add(f"{level.name} bandwidth", "sources disagree" if disagree else f"{spread:.0%} either way", low, high)
     frame = pd.DataFrame(rows)
-    frame["base_s"] = step()
+    frame["base_s"] = _step_s(training)
     frame["swing_s"] = (frame["high_s"] - frame["low_s"]).abs()
     return frame.sort_values("swing_s", ascending=False, kind="stable").reset_index(drop=True)
 
@@ -92,25 +83,10 @@ def elasticities(training: Training, step: float = 1e-3) -> pd.DataFrame:
         what; elasticity (1); doubled: step time with twice the parameter (half the launch time) over today's (1); base_s (s);
         most valuable first.
     """
-    system, model = training.machine(), training.shape()
-    base = efficiencies_of(system.device, training.efficiencies)
-
-    def seconds(what: str = "", factor: float = 1.0) -> float:
-        efficiencies, machine = base, system
-        if what == "matrix peak":
-            # model_copy does not validate: a share of the peak above one is a higher peak
-            efficiencies = base.model_copy(update={"gemm": base.gemm * factor, "attention": base.attention * factor})
-        elif what == "memory bandwidth":
-            efficiencies = base.model_copy(update={"memory": base.memory * factor})
-        elif what == "launch time":
-            efficiencies = base.model_copy(update={"kernel_s": base.kernel_s * factor})
-        elif what:
-            machine = _with_level(system, [f"{level.name} bandwidth" for level in system.levels].index(what), factor)
-        return predict(model, training.plan, training.software, machine, efficiencies).time.total_s
-
-    today, rows = seconds(), []
-    for what in ("matrix peak", "memory bandwidth", "launch time", *(f"{level.name} bandwidth" for level in system.levels)):
-        slope = (np.log(seconds(what, 1 + step)) - np.log(seconds(what, 1 - step))) / (np.log(1 + step) - np.log(1 - step))
+    today, rows = _step_s(training), []
+    for what in (*SHARES, *(f"{level.name} bandwidth" for level in training.machine().levels)):
+        change = np.log(_step_s(training, what, 1 + step)) - np.log(_step_s(training, what, 1 - step))
+        slope = change / (np.log(1 + step) - np.log(1 - step))
         better = 0.5 if what == "launch time" else 2.0
-        rows.append({"what": what, "elasticity": float(slope), "doubled": seconds(what, better) / today, "base_s": today})
+        rows.append({"what": what, "elasticity": float(slope), "doubled": _step_s(training, what, better) / today, "base_s": today})
     return pd.DataFrame(rows).sort_values("doubled", kind="stable", ignore_index=True)

@@ -18,9 +18,9 @@ from analysis.accelerators.mapper.best_mapping import best_mapping
 from analysis.accelerators.timeloop.architecture import energy_table, read_design
 from analysis.accelerators.timeloop.files import read_constrained, read_mapped, read_problem
 from analysis.accelerators.timeloop.yaml_tree import File, is_native, split_name
-from analysis.commands.common.progress import Progress
 from analysis.errors import InputError
 from analysis.paths import DATA, EXAMPLES
+from analysis.progress import Progress
 
 RECORDED = DATA / "recorded" / "timeloop"
 FILES = Path(__file__).parent / "files"

@@ -54,6 +54,17 @@ def may_coincide(n: int, moves: Array, i: int, j: int) -> bool:
 
 
 @inner(error_model="numpy", _nrt=False)
+def reach_of(tab: Tables, t: int, r: int, level: int, spatial: Array, work: TilingWork) -> int:
+    """How far apart tiles of the lanes below a level lie in one rank of a tensor."""
+    reach = 0
+    for k in range(tab.rank_terms[t, r]):
+        d = tab.rank_dimension[t, r, k]
+        for axis in range(tab.axis_first[level], tab.axis_first[level + 1]):
+            reach += tab.rank_coefficient[t, r, k] * work.stride_lane[axis, d] * (spatial[axis, d] - 1)
+    return reach
+
+
+@inner(error_model="numpy", _nrt=False)
 def may_link(
     tab: Tables, t: int, level: int, temporal: Array, spatial: Array, lane_order: Array, work: TilingWork, bounds: Array, moves: Array
 ) -> bool:
@@ -66,20 +77,9 @@ def may_link(
         return False
     reaching = 0
     for r in range(tab.rank_terms.shape[1]):
-        reach = 0
-        for k in range(tab.rank_terms[t, r]):
-            d = tab.rank_dimension[t, r, k]
-            for axis in range(tab.axis_first[level], tab.axis_first[level + 1]):
-                reach += tab.rank_coefficient[t, r, k] * work.stride_lane[axis, d] * (spatial[axis, d] - 1)
-        reaching += reach > 0 and tab.rank_terms[t, r] > 1
+        reaching += tab.rank_terms[t, r] > 1 and reach_of(tab, t, r, level, spatial, work) > 0
     for r in range(tab.rank_terms.shape[1]):
-        if tab.rank_terms[t, r] < 2:
-            continue
-        reach = 0
-        for k in range(tab.rank_terms[t, r]):
-            d = tab.rank_dimension[t, r, k]
-            for axis in range(tab.axis_first[level], tab.axis_first[level + 1]):
-                reach += tab.rank_coefficient[t, r, k] * work.stride_lane[axis, d] * (spatial[axis, d] - 1)
+        reach = reach_of(tab, t, r, level, spatial, work) if tab.rank_terms[t, r] > 1 else 0
         if reach == 0:
             continue
         n = loops_of_rank(tab, t, r, level, temporal, work, bounds, moves)

@@ -17,7 +17,7 @@ import numpy as np
 from analysis.accelerators.loopnest.fast import PARTITION, TilingWork
 from analysis.accelerators.loopnest.lanes import linked_lanes
 from analysis.accelerators.loopnest.tables import Array, Tables
-from analysis.accelerators.mapper.bound import may_coincide
+from analysis.accelerators.mapper.bound import may_coincide, reach_of
 from analysis.compiled import inner
 
 
@@ -57,11 +57,9 @@ def links_matter(tab: Tables, t: int, level: int, spatial: Array, lane_order: Ar
     for r in range(tab.rank_terms.shape[1]):
         if tab.rank_terms[t, r] < 2:
             continue
-        reach, loops, nearest = 0, 0, 0
+        reach, loops, nearest = reach_of(tab, t, r, level, spatial, work), 0, 0
         for k in range(tab.rank_terms[t, r]):
             d, c = tab.rank_dimension[t, r, k], tab.rank_coefficient[t, r, k]
-            for axis in range(tab.axis_first[level], tab.axis_first[level + 1]):
-                reach += c * work.stride_lane[axis, d] * (spatial[axis, d] - 1)
             if work.stride_time[level, d] < tab.sizes[d]:
                 loops += 1
                 nearest = c * work.stride_time[level, d]

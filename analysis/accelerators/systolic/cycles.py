@@ -53,13 +53,11 @@ def run(a: Matrix, b: Matrix, rows: int, columns: int, dataflow: str) -> Systoli
     """
     if a.shape[1] != b.shape[0]:
         raise ValueError(f"operands do not meet: {a.shape} and {b.shape}")
-    if dataflow == "os":
-        return _output_stationary(a, b, rows, columns)
-    if dataflow == "ws":
-        return _stationary(a, b, rows, columns)
+    if dataflow in ("os", "ws"):
+        return _folds(a, b, rows, columns, dataflow)
     if dataflow == "is":
         # A is the stationary operand of the transposed product.
-        turned = _stationary(b.T, a.T, rows, columns)
+        turned = _folds(b.T, a.T, rows, columns, "ws")
         return SystolicRun(
             turned.product.T,
             turned.cycles,
@@ -72,14 +70,20 @@ def run(a: Matrix, b: Matrix, rows: int, columns: int, dataflow: str) -> Systoli
     raise ValueError(f"unknown dataflow {dataflow!r}, expected one of os, ws, is")
 
 
-def _output_stationary(a: Matrix, b: Matrix, rows: int, columns: int) -> SystolicRun:
+def _folds(a: Matrix, b: Matrix, rows: int, columns: int, dataflow: str) -> SystolicRun:
+    """Fold by fold, column by column of the array's work: os cuts rows of A, ws the summed dimension."""
     product = np.zeros((a.shape[0], b.shape[1]), np.int64)
     folds: list[_Fold] = []
     for left in range(0, b.shape[1], columns):
-        for top in range(0, a.shape[0], rows):
-            fold = _output_stationary_fold(a[top : top + rows], b[:, left : left + columns])
-            product[top : top + rows, left : left + columns] = fold.result
-            folds.append(fold)
+        across = slice(left, left + columns)
+        for top in range(0, a.shape[0] if dataflow == "os" else a.shape[1], rows):
+            down = slice(top, top + rows)
+            if dataflow == "os":
+                folds.append(_output_stationary_fold(a[down], b[:, across]))
+                product[down, across] = folds[-1].result
+            else:
+                folds.append(_stationary_fold(a[:, down], b[down, across]))
+                product[:, across] += folds[-1].result
     return _join(product, folds)
 
 
@@ -110,17 +114,6 @@ def _output_stationary_fold(a: Matrix, b: Matrix) -> _Fold:
         written += int((busy & (done == length)).sum())
         cycle += 1
     return _Fold(sums, macs, streamed, loaded, written)
-
-
-def _stationary(a: Matrix, b: Matrix, rows: int, columns: int) -> SystolicRun:
-    product = np.zeros((a.shape[0], b.shape[1]), np.int64)
-    folds: list[_Fold] = []
-    for left in range(0, b.shape[1], columns):
-        for top in range(0, a.shape[1], rows):
-            fold = _stationary_fold(a[:, top : top + rows], b[top : top + rows, left : left + columns])
-            product[:, left : left + columns] += fold.result
-            folds.append(fold)
-    return _join(product, folds)
 
 
 def _stationary_fold(a: Matrix, b: Matrix) -> _Fold:

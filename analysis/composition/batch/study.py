@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +12,7 @@ from analysis.composition.batch.cases import Case, read
 from analysis.composition.batch.model import PRIOR, SHARES, SPREAD, Table, latency
 from analysis.composition.training.shares import quantiles, soft, write
 from analysis.datasets import find
+from analysis.freezing import digests
 from analysis.paths import DATA
 from analysis.tables import read_csv
 
@@ -175,6 +175,6 @@ def freeze(seen: Runs, errors: dict[tuple[str, str], Floats]) -> None:
     """Write the shipped shares: fitted on every device, the interval from each device left out."""
     shares = fit(seen)
     split = "shares: every device of llm_inference_bench (shipped); stretch: each device predicted with itself left out"
-    hashes = {"llm_inference_bench/results": hashlib.sha256(find("llm_inference_bench/results").read_bytes()).hexdigest()}
+    hashes = digests({"llm_inference_bench/results": find("llm_inference_bench/results")})
     writer = "analysis.composition.batch.study.freeze (full tier of the notebook measured_suite)"
     write(MODEL, split, SHARES, shares, stretches(seen, errors), hashes, writer)

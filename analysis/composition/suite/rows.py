@@ -91,15 +91,12 @@ def training() -> pd.DataFrame:
             for c in cases
         ]
         workload = [f"sequence={c.sequence} micro_batch={c.micro_batch:g} global_batch={c.global_batch:g}" for c in cases]
-        base = next((name for name in LICENCES if runs.source.startswith(name)), "published")
         frame = pd.DataFrame({"row_id": [f"{runs.source}:{index}" for index in range(len(cases))]})
         tables.append(
             _table(
                 frame,
                 row_id=frame["row_id"],
-                part="training",
                 source=runs.source,
-                licence=LICENCES[base],
                 hardware=[c.machine.device for c in cases],
                 devices=[c.gpus for c in cases],
                 software=[c.program for c in cases],
@@ -132,9 +129,7 @@ def batch() -> pd.DataFrame:
     return _table(
         frame,
         row_id=frame["row_id"],
-        part="batch",
         source="llm_inference_bench",
-        licence=LICENCES["llm_inference_bench"],
         hardware=frame["hardware"],
         devices=frame["devices"],
         software=frame["framework"],
@@ -168,9 +163,7 @@ def serving() -> pd.DataFrame:
             _table(
                 frame,
                 row_id=frame["id"] + f":{metric}",
-                part="serving",
                 source="silicon_sample",
-                licence=LICENCES["silicon_sample"],
                 hardware=frame["system"],
                 devices=(frame["tp_size"] * frame["attention_dp_size"].replace(0, 1).fillna(1)).astype("Int64"),
                 software=frame["backend"],
@@ -207,9 +200,7 @@ def single_batch_serving() -> pd.DataFrame:
                 row_id=[
                     f"pipeweave:{hardware}/{name}:{metric}" for hardware, name in zip(merged["hardware"], merged["run_name"], strict=True)
                 ],
-                part="single_batch_serving",
                 source="pipeweave",
-                licence=LICENCES["pipeweave"],
                 hardware=merged["hardware"].str.replace(r"^tp\d+ ", "", regex=True),
                 devices=parallel.astype(int),
                 model=model,
@@ -245,9 +236,7 @@ def requests() -> pd.DataFrame:
             _table(
                 table,
                 row_id=[f"llmservingsim:{name}:{metric}" for metric in measures],
-                part="requests",
                 source="llmservingsim",
-                licence=LICENCES["llmservingsim"],
                 hardware=hardware,
                 software="vllm",
                 version="0.19",
@@ -276,9 +265,7 @@ def published() -> pd.DataFrame:
     return _table(
         frame,
         row_id=[f"published:{index}" for index in range(len(frame))],
-        part="published",
         source=frame["source"],
-        licence=LICENCES["published"],
         hardware=frame["system"],
         devices=count,
         model=frame["model"],
@@ -310,7 +297,9 @@ def rows(part: str) -> pd.DataFrame:
     """
     if part not in READERS:
         raise InputError(f"no part {part!r}; expected one of {', '.join(READERS)}", key="part")
-    return READERS[part]()
+    table = READERS[part]()
+    known = {source: next((name for name in LICENCES if source.startswith(name)), "published") for source in table["source"].unique()}
+    return table.assign(part=part, licence=table["source"].map(known).map(LICENCES))
 
 
 def package(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ from analysis.composition.training.fit import Prepared
 from analysis.composition.training.shares import write
 from analysis.composition.training.step import SHARES, step
 from analysis.datasets import find
+from analysis.freezing import digests
 from analysis.hardware import devices
 from analysis.operators.kernels.library import Hide
 from analysis.paths import DATA
@@ -186,8 +186,7 @@ def half_given(prepared: Mapping[str, Prepared]) -> pd.DataFrame:
 
 def hashes() -> dict[str, str]:
     """SHA-256 of every table that the shares are fitted on."""
-    paths = [(name, find(name)) for name in HASHED] + [(f"published/{name}", DATA / "published" / name) for name in PUBLISHED]
-    return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in paths}
+    return digests({name: find(name) for name in HASHED} | {f"published/{name}": DATA / "published" / name for name in PUBLISHED})
 
 
 def freeze(prepared: Mapping[str, Prepared]) -> None:

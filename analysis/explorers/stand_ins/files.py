@@ -11,6 +11,9 @@ class Strict(BaseModel):
     """The configurations' base class; checks nothing."""
 
 
+Source, is_measured = str, None  # checked when the files were read
+
+
 class AlsoWritten:
     """A mark in a type for the schemas that commands print; not read."""
 
@@ -39,8 +42,7 @@ class Path:
         return [Path(name) for name in FILES if name.startswith(self.text + "/") and name.endswith(ending)]
 
 
-HOME, ROOT, DATA = Path(""), Path(""), Path("data")
-RESULTS, NOTEBOOKS, BOOK, BUILD = Path("data/results"), Path("notebooks"), Path("book"), Path("_build")
+DATA = Path("data")
 
 
 def decode(raw):

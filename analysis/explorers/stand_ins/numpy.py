@@ -53,17 +53,11 @@ class ndarray:
     def __pow__(self, other):
         return self._with(other, lambda a, b: a**b)
 
-    def __radd__(self, other):
-        return asarray(other) + self
-
     def __rsub__(self, other):
         return asarray(other) - self
 
     def __rmul__(self, other):
         return asarray(other) * self
-
-    def __rtruediv__(self, other):
-        return asarray(other) / self
 
     def __rpow__(self, other):
         return asarray(other) ** self
@@ -76,9 +70,6 @@ class ndarray:
 
     def __gt__(self, other):
         return self._with(other, lambda a, b: a > b)
-
-    def __le__(self, other):
-        return self._with(other, lambda a, b: a <= b)
 
     def __ge__(self, other):
         return self._with(other, lambda a, b: a >= b)
@@ -111,12 +102,6 @@ class ndarray:
     def __int__(self):
         return int(self.values[0])
 
-    def __index__(self):
-        return int(self.values[0])
-
-    def __format__(self, form):
-        return format(self.values[0], form)
-
     def any(self):
         """Whether one is true."""
         return builtins.any(self.values)
@@ -132,10 +117,6 @@ class ndarray:
     def max(self):
         """The greatest value."""
         return builtins.max(self.values)
-
-    def sum(self):
-        """The sum, rounded once."""
-        return math.fsum(self.values)
 
     def astype(self, kind):
         """The values as float or int."""
@@ -183,11 +164,6 @@ exp, sqrt, log, ceil, floor = (_each(f) for f in (math.exp, math.sqrt, math.log,
 isnan, isfinite = _each(math.isnan), _each(math.isfinite)
 
 
-def int64(value):  # noqa: F811 - a type that is called
-    """A whole number."""
-    return int(value)
-
-
 def full(shape, value, dtype=None):
     """One value, repeated."""
     count = shape if isinstance(shape, int) else (shape[0] if shape else 1)
@@ -223,19 +199,9 @@ def maximum(a, b):
     return asarray(a)._with(b, builtins.max)
 
 
-def minimum(a, b):
-    """The lesser of two, element by element."""
-    return asarray(a)._with(b, builtins.min)
-
-
 def all(values):
     """Whether all are true."""
     return builtins.all(asarray(values).values)
-
-
-def any(values):
-    """Whether one is true."""
-    return builtins.any(asarray(values).values)
 
 
 class _Stack:

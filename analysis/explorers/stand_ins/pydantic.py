@@ -22,11 +22,6 @@ def model_validator(**options):
     return lambda function: function
 
 
-def field_validator(*names, **options):
-    """The function as it is."""
-    return lambda function: function
-
-
 class BeforeValidator:
     """A mark in a type; not run."""
 
@@ -34,12 +29,11 @@ class BeforeValidator:
         self.function = function
 
 
+AfterValidator = BeforeValidator
+
+
 class ConfigDict(dict):
     """Options of a class; not read."""
-
-
-class ValidationError(ValueError):
-    """Never raised in the page."""
 
 
 class BaseModel:
@@ -64,13 +58,3 @@ class BaseModel:
         copy.__dict__.update(self.__dict__)
         copy.__dict__.update(update or {})
         return copy
-
-    def __eq__(self, other):
-        return type(self) is type(other) and self.__dict__ == other.__dict__
-
-    def __hash__(self):
-        return id(self)
-
-
-class AfterValidator(BeforeValidator):
-    """A mark in a type; not run."""

@@ -21,11 +21,10 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import Field, model_validator
 
 from analysis import units
-from analysis.configs import Strict, read_yaml
+from analysis.configs import Source, Strict, is_measured, read_yaml
 from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.paths import DATA
-from analysis.sources import Source, is_measured
 
 Algorithm = Literal["ring", "nvls", "pcie", "network"]
 ALGORITHMS: tuple[Algorithm, ...] = ("ring", "nvls", "pcie", "network")

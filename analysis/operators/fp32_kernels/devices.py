@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from analysis.configs import Strict, read_yaml
+from analysis.configs import Source, Strict, read_yaml
 from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.paths import DATA
-from analysis.sources import Source
 
 ARCHITECTURES = DATA / "models" / "kernels" / "architectures.yaml"
 Tiles = tuple[tuple[int, int], ...]

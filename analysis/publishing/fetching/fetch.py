@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +10,7 @@ from urllib.parse import quote
 
 from analysis.errors import InputError
 from analysis.paths import DATA, DATASETS
+from analysis.progress import Progress
 from analysis.publishing.fetching.convert import CONVERTERS
 from analysis.publishing.fetching.download import download
 from analysis.tables import read_csv, write_atomic
@@ -44,29 +43,6 @@ def sources(path: Path = SOURCES) -> list[SourceFile]:
     ]
 
 
-@dataclass
-class Progress:
-    """One line about the download in progress, renewed in place on a terminal and silent elsewhere."""
-
-    name: str
-    total: int
-    done: int = 0
-    shown: float = 0.0
-
-    def show(self, arrived: int) -> None:
-        """Tell that `arrived` bytes of the present file are here."""
-        now = time.monotonic()
-        if sys.stderr.isatty() and now - self.shown > 0.2:
-            self.shown = now
-            megabytes = (self.done + arrived) / 1e6
-            print(f"\r{self.name}: {megabytes:.1f} of {self.total / 1e6:.1f} MB", end="", file=sys.stderr, flush=True)
-
-    def clear(self) -> None:
-        """Take the line away."""
-        if sys.stderr.isatty():
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-
 def fetch_originals(name: str, files: list[SourceFile], base: str, folder: Path, say: Callable[[str], None] = print) -> dict[str, Path]:
     """Fetch one dataset's files, verified; those that are there and right are kept.
 
@@ -81,26 +57,26 @@ def fetch_originals(name: str, files: list[SourceFile], base: str, folder: Path,
     Raises:
         InputError: a file that cannot be had, or is not the pinned one. The others are fetched first, so that a second run needs only it.
     """
-    progress = Progress(name, sum(file.bytes for file in files))
+    total, done, fetched = sum(file.bytes for file in files), 0, 0
     found: dict[str, Path] = {}
     failed: list[InputError] = []
-    fetched = 0
-    for file in files:
-        target = folder / file.path
-        try:
-            fetched += download(file.url(base), target, file.bytes, file.sha256, progress.show)
-            found[file.path] = target
-        except InputError as error:
-            failed.append(error)
-            if "cannot be fetched" in error.message and len(failed) == 3:
-                break  # three files in a row that cannot be had: the network is away
-        progress.done += file.bytes
-    progress.clear()
+    with Progress() as progress:
+        for file in files:
+            target = folder / file.path
+            try:
+                seen = lambda arrived, before=done: progress(before + arrived, total, f"bytes of {name}")  # noqa: E731
+                fetched += download(file.url(base), target, file.bytes, file.sha256, seen)
+                found[file.path] = target
+            except InputError as error:
+                failed.append(error)
+                if "cannot be fetched" in error.message and len(failed) == 3:
+                    break  # three files in a row that cannot be had: the network is away
+            done += file.bytes
     if failed:
         for earlier in failed[:-1]:
             say(f"error: {earlier}")
         raise failed[-1]
-    say(f"{name}: {len(files)} files ({progress.total / 1e6:.0f} MB) verified, {fetched} of them fetched now")
+    say(f"{name}: {len(files)} files ({total / 1e6:.0f} MB) verified, {fetched} of them fetched now")
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from typing import Any
 
@@ -24,9 +25,7 @@ def tensor(kind: Any) -> list[Any]:
             if bounds:
                 limits = [int(each) if each.strip().isdigit() else None for each in bounds.group(1).split(",")]
                 shape = [limit if size is None else size for size, limit in itertools.zip_longest(shape, limits[: len(shape)])]
-        count = 1
-        for size in shape:
-            count *= 1 if size is None else size
+        count = math.prod(1 if size is None else size for size in shape)
         return [shape, dtype, (count * element_bits(dtype) + 7) // 8]
     text = str(kind)
     if text.startswith("tuple<"):

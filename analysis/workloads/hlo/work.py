@@ -166,16 +166,12 @@ def cost_of(
         runs = reduce_window_count(window, padding, outputs[0], len(outputs))
         return Cost("reduction", applied[0].flops * runs, everything, applied[0].transcendentals * runs)
     if name == "select_and_scatter":
-        taps = 1
-        for size in integers(attributes["window_dimensions"]):
-            taps *= size
+        taps = math.prod(integers(attributes["window_dimensions"]))
         source = inputs[1].elements
         flops = applied[0].flops * source * (taps - 1) + applied[1].flops * source
         return Cost("reduction", flops, everything, applied[0].transcendentals * source * (taps - 1) + applied[1].transcendentals * source)
     if name == "fft":
-        factors = 1
-        for length in integers(attributes["fft_length"]):
-            factors *= max(0, length.bit_length() - 1)
+        factors = math.prod(max(0, length.bit_length() - 1) for length in integers(attributes["fft_length"]))
         return Cost("fft", 8 * factors * inputs[0].elements, everything)
     if name == "custom_call":
         record["called"] = ir.StringAttr(attributes["call_target_name"]).value

@@ -7,6 +7,7 @@ has the type of the arithmetic, because a weight is converted before it is used 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from analysis.errors import InputError
 from analysis.workloads.transformers import Transformer
@@ -56,7 +57,7 @@ def resnet_train(depth: int, width: int) -> list[Volume]:
     """
     channels = [conv.outputs for conv in convolutions(depth)]
     shapes = parameter_shapes(depth)
-    kernels = [_size(shape) for name, shape in shapes.items() if not name.endswith((".scale", ".shift"))]
+    kernels = [prod(shape) for name, shape in shapes.items() if not name.endswith((".scale", ".shift"))]
     return [
         Volume("all-reduce", 5 * len(channels), 5 * sum(channels) * F32, "batch norms"),
         Volume("all-reduce", len(kernels), sum(kernels) * width, "gradients of kernels and classifier"),
@@ -79,7 +80,7 @@ def transformer_train(shape: Transformer, batch: int, sequence: int, width: int,
     if shape.experts > 1 or shape.tied_embeddings or shape.biases != "none" or shape.positions != "rotary":
         raise InputError(f"derived for dense, untied transformers with rotary positions and no biases, not for {shape.name}", key="model")
     block = layer_shapes(shape)
-    matrices = [_size(dims) for dims in block.values() if len(dims) > 1]
+    matrices = [prod(dims) for dims in block.values() if len(dims) > 1]
     norms = 2 * shape.layers + 1
     ends = 2 * shape.vocab * shape.hidden
     weights = Volume("all-reduce", shape.layers * len(matrices) + 2, (shape.layers * sum(matrices) + ends) * width, "gradients of matrices")
@@ -103,10 +104,3 @@ def transformer_train(shape: Transformer, batch: int, sequence: int, width: int,
 def block_forward(shape: Transformer, batch: int, sequence: int, width: int) -> list[Volume]:
     """One block forward, split over its weights: the sums behind attention and feed-forward, 2 batch x sequence x hidden."""
     return [Volume("all-reduce", 2, 2 * batch * sequence * shape.hidden * width, "activations forward")]
-
-
-def _size(dims: tuple[int, ...]) -> int:
-    size = 1
-    for each in dims:
-        size *= each
-    return size

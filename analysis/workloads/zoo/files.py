@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import re
 import sys
@@ -14,6 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from analysis.errors import InputError
+from analysis.tables import write_atomic
 from analysis.workloads.partition import partitioner as partition
 from analysis.workloads.zoo import catalogue as zoo
 from analysis.workloads.zoo.catalogue import Form, Program
@@ -64,20 +66,10 @@ def save(program: Program, path: Path, form: str = "", partitioned: bool = False
         raise InputError("no such folder", path=path.parent, key="out")
     lowered = zoo.lower_program(program)
     if partitioned:
-        devices = 1
-        for size in program.mesh.values():
-            devices *= size
-        content = partition.partition(zoo.serialise(lowered, "text"), devices).encode()
+        content = partition.partition(zoo.serialise(lowered, "text"), math.prod(program.mesh.values())).encode()
     else:
         content = zoo.serialise(lowered, chosen)
-    partial = path.with_name(f".{path.name}.part")
-    try:
-        partial.write_bytes(content)
-        os.replace(partial, path)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", path=path, key="out") from None
-    finally:
-        partial.unlink(missing_ok=True)
+    write_atomic(path, content)
     return len(content)
 
 

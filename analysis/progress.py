@@ -1,4 +1,4 @@
-"""How far a search is, on standard error: a bar on a terminal; elsewhere a line after ten seconds, then after twice as long each time."""
+"""How far long work is, on standard error: a bar on a terminal; elsewhere a line after ten seconds, then after twice as long each time."""
 
 from __future__ import annotations
 
