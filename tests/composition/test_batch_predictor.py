@@ -74,6 +74,7 @@ def test_the_batch_of_llama_cpp_is_a_chunk_of_the_prompt() -> None:
         ({"batch_size": "0"}, "at least 1"),
         ({"framework": ""}, "framework is missing"),
         ({"devices": "3"}, "3 do not divide them"),
+        ({"hardware": "AMD MI300X", "framework": "TensorRT-LLM"}, "NVIDIA's GPUs"),
         ({"model": "nobody/knows"}, "no model"),
         ({"input_output_tokens": "nan"}, "whole number"),
     ],

@@ -149,6 +149,8 @@ def case(raw: dict[str, str]) -> Case:
         output_tokens=_first(row, "output_tokens", "input_output_tokens"),
         batch=_first(row, "batch_size", "batch"),
     )
+    if framework == "tensorrt-llm" and found.hardware.platform != "NVIDIA":
+        raise InputError(f"TensorRT-LLM runs on NVIDIA's GPUs, not on {found.hardware.device.name}")
     if framework in ("vllm", "tensorrt-llm") and shape.heads % found.devices:
         raise InputError(f"{framework} splits {shape.heads} heads over the devices: {found.devices} do not divide them")
     memory = max(found.hardware.device.memory.high, found.hardware.device.memory_bytes) * found.devices

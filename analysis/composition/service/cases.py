@@ -13,6 +13,7 @@ import pandas as pd
 from analysis.composition.case_files import read_rows
 from analysis.composition.service.models import ServedModel, find
 from analysis.errors import InputError
+from analysis.hardware import devices
 from analysis.operators.kernels import gpus
 
 COLUMNS = ("backend", "model_path", "system", "mode", "isl", "osl")
@@ -203,6 +204,8 @@ def case(row: Mapping[str, object]) -> Case:
         raise InputError("pipeline parallelism is not covered", key="pp_size")
     device = text("system")
     gpus.load(device)
+    if engine == "trtllm" and devices.load(gpus.SYSTEMS.get(device, device)).vendor != "NVIDIA":
+        raise InputError(f"TensorRT-LLM runs on NVIDIA's GPUs, not on {device}", key="backend")
     common: dict[str, Any] = dict(  # noqa: C408
         model=model, device=device, engine=engine, version=text("backend_version"), origin=origin(text("silicon_data_source")),
         measured=measured(text("silicon_data_source")),
@@ -211,6 +214,8 @@ def case(row: Mapping[str, object]) -> Case:
     moe = model.experts is not None
     if (text("mode") or "agg") == "agg":
         plan, squared = _plan(row, "", moe)
+        if not moe and model.attention.heads % plan.tensor:  # of mixtures, tables give widths that count the worker's GPUs
+            raise InputError(f"{model.attention.heads} heads do not divide by {plan.tensor}", key="tp_size")
         clients = _clients(row, "", plan, input_tokens + output_tokens)
         note = f"widths read as {plan.gpus} GPUs, not {plan.gpus**2}" if squared else ""
         return Case(**common, clients=clients, plan=plan, note=note)
