@@ -47,11 +47,11 @@ class Settings(BaseModel):
     """Engine settings of a run; others in the file are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
-    tensor_parallel_size: int = 1
-    data_parallel_size: int = 1
+    tensor_parallel_size: int = Field(1, ge=1, le=1_000_000)
+    data_parallel_size: int = Field(1, ge=1, le=1_000_000)
     enable_expert_parallel: bool = False
-    max_num_seqs: int = 256
-    max_num_batched_tokens: int = 2048
+    max_num_seqs: int = Field(256, ge=1, le=1_000_000)
+    max_num_batched_tokens: int = Field(2048, ge=1, le=1_000_000)
     gpu_memory_utilization: float = Field(MEMORY_SHARE, gt=0, le=1)
     max_model_len: int | None = Field(None, ge=1)
     async_scheduling: bool | None = True
@@ -73,9 +73,6 @@ def read_meta(path: str | Path) -> tuple[ServedModel, Settings, int | None]:
     except (ValidationError, AttributeError) as error:
         reason = error.errors()[0] if isinstance(error, ValidationError) else {"loc": ("engine_kwargs",), "msg": "expected an object"}
         raise InputError(str(reason["msg"]), path=path, key=".".join(map(str, reason["loc"]))) from None
-    for key in ("tensor_parallel_size", "data_parallel_size", "max_num_seqs", "max_num_batched_tokens"):
-        if not 1 <= getattr(settings, key) <= 1_000_000:
-            raise InputError(f"expected at least 1, got {getattr(settings, key)}", path=path, key=key)
     for key, known in AS_PROFILED.items():
         if (value := given.get(key)) is not None and value not in known:
             raise InputError(f"{value} asks for other kernels or another engine than those that are simulated", path=path, key=key)

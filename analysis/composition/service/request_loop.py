@@ -347,20 +347,9 @@ def _remove(running: Any, size: int, i: int) -> None:
 
 @inner
 def _put(
-    i: int,
-    want: int,
-    r: int,
-    slot: int,
-    k: int,
-    members: Any,
-    chunk: Any,
-    before: Any,
-    decoding: Any,
-    emits: Any,
-    done: Any,
-    made: Any,
+    i: int, want: int, r: int, slot: int, k: int, members: Any, chunk: Any, before: Any, decoding: Any, emits: Any, done: Any, made: Any,
     inputs: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Put a request into a step; its tokens count as computed from now on, and the one it will give as made."""
     members[r, slot, k], chunk[r, slot, k], before[r, slot, k] = i, want, done[i]
     decoding[r, slot, k] = want == 1 and made[i] > 0
@@ -371,20 +360,9 @@ def _put(
 
 
 def simulate(
-    p: StepProfile,
-    arrived: Any,
-    inputs: Any,
-    outputs: Any,
-    replicas: int,
-    together: bool,
-    max_running: int,
-    budget_tokens: int,
-    blocks: int,
-    experts: tuple[int, int],
-    ranks: int,
-    ahead: int = 1,
-    caching: bool = True,
-) -> tuple[Any, Any]:
+    p: StepProfile, arrived: Any, inputs: Any, outputs: Any, replicas: int, together: bool, max_running: int, budget_tokens: int,
+    blocks: int, experts: tuple[int, int], ranks: int, ahead: int = 1, caching: bool = True,
+) -> tuple[Any, Any]:  # fmt: skip
     """Times of first and last token (s), in the order given."""
     order = np.argsort(arrived, kind="stable")
     first, last = np.zeros(arrived.size), np.zeros(arrived.size)
