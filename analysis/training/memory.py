@@ -6,7 +6,7 @@ grouped-query attention, fused attention and mixtures of experts.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from analysis.training.plan import Plan, Software, padded_vocab
 from analysis.workloads.transformers import Transformer
@@ -39,7 +39,7 @@ class Memory:
 
     def as_dict(self) -> dict[str, float]:
         """Every part and the total (bytes)."""
-        return asdict(self) | {"total": self.total}
+        return vars(self) | {"total": self.total}
 
 
 def block_activation_bytes(model: Transformer, plan: Plan, software: Software) -> tuple[float, float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 
 from analysis.hardware.systems import System
@@ -68,11 +68,11 @@ class StepTime:
     @property
     def total_s(self) -> float:
         """The step (s)."""
-        return sum(asdict(self).values())
+        return sum(vars(self).values())
 
     def as_dict(self) -> dict[str, float]:
         """Every part and the total (s)."""
-        return asdict(self) | {"total": self.total_s}
+        return vars(self) | {"total": self.total_s}
 
 
 @dataclass(frozen=True)

@@ -135,31 +135,30 @@ class _ReadBuffer:
         self.sets = current + 1
         self.active = min(math.ceil(active / per_set), self.sets)
         self.spare = min(math.ceil((size - active) / per_set), self.sets - self.active)
-        self.start, self.end = 0, self.active
+        self.start = 0
         self.lines = math.ceil((size - active) / bandwidth)
         self.bandwidth, self.twice = bandwidth, twice
         self.fetched = min(math.ceil(active / bandwidth), math.ceil(len(order) / bandwidth)) * bandwidth
         self.ready = -1
 
-    def _hit(self, address: int) -> bool:
-        sets = self.where[address]
-        if self.start < self.end:
-            return any(self.start <= one < self.end for one in sets)
-        return any(one >= self.start or one < self.end for one in sets)
-
     def delay(self, cycle: int, addresses: list[int]) -> int:
         """Cycles beyond a hit that a row of requests takes."""
-        offset = 1
+        offset, start = 1, self.start
+        where, sets, active = self.where, self.sets, self.active
         for address in addresses:
-            while not self._hit(address):
-                self.start = (self.start + self.spare) % self.sets
-                self.end = (self.start + self.active) % self.sets
-                self.fetched += self.lines * self.bandwidth
-                self.ready += self.lines + READ_LATENCY
-                wait = self.ready - (cycle + offset)
-                offset += wait
-                if self.twice and wait > 0:
+            for one in where[address]:
+                if (one - start) % sets < active:
+                    break
+            else:
+                while all((one - start) % sets >= active for one in where[address]):
+                    start = (start + self.spare) % sets
+                    self.fetched += self.lines * self.bandwidth
+                    self.ready += self.lines + READ_LATENCY
+                    wait = self.ready - (cycle + offset)
                     offset += wait
+                    if self.twice and wait > 0:
+                        offset += wait
+        self.start = start
         return offset - 1
 
 
