@@ -62,12 +62,16 @@ def _job(path: str) -> None:
 
 
 def _use_once() -> None:
-    """What a first notebook, compiled function and interactive figure load; otherwise most notebooks load it each for itself."""
+    """What a first notebook, compiled function and figure of each kind load; otherwise most notebooks load it each for itself."""
+    import io
+
+    import matplotlib.pyplot as plt
     import nbformat
     import numba
     import numpy
     from plotly.graph_objects import Figure
 
+    from analysis.publishing import theme
     from analysis.publishing.package import glossary
 
     glossary()
@@ -75,6 +79,15 @@ def _use_once() -> None:
 
     numba.njit(lambda count: numpy.zeros(count).sum())(1)
     Figure().add_scatter(x=[0], y=[0]).to_html(full_html=False, include_plotlyjs=False)
+    with plt.rc_context():
+        theme.apply()
+        fig, ax = theme.figure()
+        ax.loglog([1, 1000], [1, 1000], label="a")
+        ax.set_title("a")
+        ax.legend()
+        for ending in ("png", "svg", "pdf"):
+            fig.savefig(io.BytesIO(), format=ending)
+        plt.close(fig)
 
 
 def serve() -> None:
