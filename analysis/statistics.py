@@ -15,7 +15,6 @@ from scipy.special import ndtr, stdtrit
 
 Floats = NDArray[np.float64]
 RankStatistic = Literal["spearman", "kendall", "pearson"]
-Alternative = Literal["two-sided", "greater", "less"]
 MAX_EXACT_N = 10
 MAX_EXACT_BOOTSTRAP_N = 6
 MAX_SIGN_FLIPS = 20
@@ -165,7 +164,6 @@ class PermutationTest:
     orders: int
     p_value: float
     smallest_p: float
-    alternative: str
 
 
 def _scores(statistic: RankStatistic, x: Floats, y: Floats) -> tuple[Floats, Floats]:
@@ -186,14 +184,11 @@ def _scores(statistic: RankStatistic, x: Floats, y: Floats) -> tuple[Floats, Flo
     return b[orders] @ a, np.asarray(a @ b)
 
 
-def exact_permutation_test(
-    x: ArrayLike, y: ArrayLike, statistic: RankStatistic = "spearman", alternative: Alternative = "two-sided"
-) -> PermutationTest:
-    """Exact permutation test of association: the share of all n! orders of y at least as extreme as the one seen.
+def exact_permutation_test(x: ArrayLike, y: ArrayLike, statistic: RankStatistic = "spearman") -> PermutationTest:
+    """Exact two-sided permutation test of association: the share of all n! orders of y at least as extreme as the one seen.
 
     Args:
         x, y: shape (n,), n from 3 to 10; ties allowed.
-        alternative: `two-sided` compares absolute values.
     Raises:
         ValueError: n out of range, or a constant side (no order is more extreme than another).
     """
@@ -203,14 +198,10 @@ def exact_permutation_test(
     value = {"spearman": spearman, "kendall": kendall_tau_b, "pearson": pearson}[statistic](a, b)
     if math.isnan(value):
         raise ValueError("a constant side has no correlation to test")
-    scores, seen = _scores(statistic, a, b)
-    if alternative == "two-sided":
-        scores, seen = np.abs(scores), np.abs(seen)
-    elif alternative == "less":
-        scores, seen = -scores, -seen
+    scores, seen = (np.abs(each) for each in _scores(statistic, a, b))
     slack = 1e-12 * float(np.abs(scores).max())
     extreme, most = int((scores >= seen - slack).sum()), int((scores >= scores.max() - slack).sum())
-    return PermutationTest(statistic, value, a.size, extreme, len(scores), extreme / len(scores), most / len(scores), alternative)
+    return PermutationTest(statistic, value, a.size, extreme, len(scores), extreme / len(scores), most / len(scores))
 
 
 @dataclass(frozen=True)
@@ -247,7 +238,6 @@ class FisherTest:
     p_fraction: Fraction
     smallest_p: float
     smallest_fraction: Fraction
-    odds_ratio: float
 
 
 def fisher_exact(table: ArrayLike) -> FisherTest:
@@ -270,8 +260,7 @@ def fisher_exact(table: ArrayLike) -> FisherTest:
     }
     two_sided = {k: sum((q for q in chance.values() if q <= p), Fraction(0)) for k, p in chance.items()}
     smallest = min(two_sided.values())
-    odds = math.inf if b * c == 0 and a * d > 0 else math.nan if b * c == 0 else a * d / (b * c)
-    return FisherTest(float(two_sided[a]), two_sided[a], float(smallest), smallest, odds)
+    return FisherTest(float(two_sided[a]), two_sided[a], float(smallest), smallest)
 
 
 # --- agreement and resampling -----------------------------------------------------------------------------------------

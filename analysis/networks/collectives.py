@@ -27,15 +27,13 @@ class CollectiveResult:
 
     cycles: when the last NPU is done (cycles = ns); per_npu: when each is, in order of rank;
     method: `closed form` or `event simulation`; bandwidth_bound_cycles: (n-1)/n x bytes / bandwidth, which nothing beats;
-    algorithm_bytes_per_s: bytes of the collective over time; bus_bytes_per_s: the same times 2(n-1)/n or (n-1)/n, as NCCL's tests
-    report it.
+    bus_bytes_per_s: bytes of the collective over time, times 2(n-1)/n or (n-1)/n, as NCCL's tests report it.
     """
 
     cycles: int
     per_npu: tuple[int, ...]
     method: str
     bandwidth_bound_cycles: float
-    algorithm_bytes_per_s: float
     bus_bytes_per_s: float
 
 
@@ -121,4 +119,4 @@ def collective_cycles(case: CollectiveCase) -> CollectiveResult:
     total = case.size_bytes * (npus if case.collective == "all_gather" else 1)
     speed = total / (cycles * 1e-9) if cycles else float("inf")  # every delay may round down to nothing
     share = (npus - 1) / npus * (2 if case.collective == "all_reduce" else 1)
-    return CollectiveResult(cycles, per_npu, method, bandwidth_bound_cycles(case), speed, speed * share)
+    return CollectiveResult(cycles, per_npu, method, bandwidth_bound_cycles(case), speed * share)

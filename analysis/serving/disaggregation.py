@@ -71,14 +71,7 @@ def simulate_disaggregated(
     first = simulate(prompts, scheduler, steps, limits, prefill_replicas, routing, seed, record_batches)
     goes_on = np.flatnonzero(requests.decode_tokens > 1)
     moved_at = first.records["completed_at"] + transfer.latency_s + transfer.token_s * requests.prefill_tokens
-    moved = Requests(
-        request_id=requests.request_id[goes_on],
-        arrived_at_s=moved_at[goes_on],
-        prefill_tokens=requests.prefill_tokens[goes_on],
-        decode_tokens=requests.decode_tokens[goes_on],
-        prefix=requests.prefix[goes_on],
-        prefix_tokens=requests.prefix_tokens[goes_on],
-    )
+    moved = dataclasses.replace(requests, arrived_at_s=moved_at).at(goes_on)
     second = simulate(moved, scheduler, steps, limits, decode_replicas, routing, seed, record_batches, prefilled=True)
     records = first.records.copy()
     for name in ("completed_at", "generated", "processed", "total", "prefill"):

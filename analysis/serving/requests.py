@@ -41,6 +41,10 @@ class Requests:
     def __len__(self) -> int:
         return len(self.request_id)
 
+    def at(self, positions: Ints) -> Requests:
+        """Those at some positions, in that order."""
+        return Requests(**{name: column[positions] for name, column in vars(self).items()})
+
 
 def make_requests(
     arrived_at_s: Floats,
@@ -49,11 +53,14 @@ def make_requests(
     request_id: Ints | None = None,
     prefix: Ints | None = None,
     prefix_tokens: Ints | None = None,
+    path: str | Path | None = None,
 ) -> Requests:
     """Requests from arrays of equal length; ids count from 0 if not given.
 
+    Args:
+        path: CSV of which these are the rows.
     Raises:
-        InputError: names the first request that is wrong, and why.
+        InputError: names the first request that is wrong (of a file: its line), and why.
     """
     count = len(arrived_at_s)
     ids = np.arange(count) if request_id is None else np.asarray(request_id)
@@ -70,6 +77,8 @@ def make_requests(
     problem = first_problem(requests)
     if problem is not None:
         position, key, message = problem
+        if path is not None:
+            raise InputError(message, path=path, line=position + 2, key=key)
         raise InputError(f"request {requests.request_id[position]}: {message}", key=key)
     return requests
 
@@ -111,16 +120,5 @@ def read_requests(path: str | Path) -> Requests:
             expected = "a number" if name == "arrived_at" else "a whole number"
             raise InputError(f"expected {expected}, got {frame[name].iloc[line]!r}", path=path, line=line + 2, key=name)
         columns[name] = numbers
-    requests = Requests(
-        columns["request_id"].astype(np.int64),
-        columns["arrived_at"],
-        columns["num_prefill_tokens"].astype(np.int64),
-        columns["num_decode_tokens"].astype(np.int64),
-        columns.get("prefix_id", np.full(len(frame), -1)).astype(np.int64),
-        columns.get("prefix_tokens", np.zeros(len(frame))).astype(np.int64),
-    )
-    problem = first_problem(requests)
-    if problem is not None:
-        position, key, message = problem
-        raise InputError(message, path=path, line=position + 2, key=key)
-    return requests
+    ids, arrived_at_s, prompts, outputs = (columns[name] for name in COLUMNS)
+    return make_requests(arrived_at_s, prompts, outputs, ids, columns.get("prefix_id"), columns.get("prefix_tokens"), path)

@@ -93,7 +93,7 @@ class Convolution:
         batch: images of the input (count).
         in_features, out_features: channels of the whole operator (count).
         input, kernel, output: spatial sizes (elements).
-        stride, dilation: of the window; input_dilation: zeros put between the input's elements (1: none), as in a transposed convolution.
+        stride, dilation: of the window.
         padding: (low, high), negative where the input is cropped.
         feature_groups, batch_groups: groups of channels, groups of the batch (count).
         positions: pairs of an output and a kernel element that meet an element of the input, product over the dimensions (count).
@@ -107,7 +107,6 @@ class Convolution:
     output: tuple[int, ...]
     stride: tuple[int, ...]
     dilation: tuple[int, ...]
-    input_dilation: tuple[int, ...]
     padding: tuple[tuple[int, int], ...]
     feature_groups: int
     batch_groups: int

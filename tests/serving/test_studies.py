@@ -114,5 +114,5 @@ def test_transfer_is_exact_where_its_law_holds() -> None:
             )
     found, law = transfer(pd.DataFrame(rows), "A")
     assert dataclasses.astuple(law) == pytest.approx((0.5, 0.002))
-    np.testing.assert_allclose(found["ours_prefill_ms"], found["real_prefill_ms"])
-    np.testing.assert_allclose(found["ours_decode_ms"], found["real_decode_ms"])
+    np.testing.assert_allclose(found["pred_prefill_ms"], found["real_prefill_ms"])
+    np.testing.assert_allclose(found["pred_decode_ms"], found["real_decode_ms"])

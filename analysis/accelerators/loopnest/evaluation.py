@@ -74,7 +74,6 @@ class Evaluation:
     lanes: int
     mac_energy_j: float
     accesses: tuple[Accesses, ...]
-    slowdowns: tuple[Slowdown, ...]
 
     @property
     def utilization(self) -> float:
@@ -282,8 +281,7 @@ def evaluate(
         accesses += _count(tensor, architecture, geometry, walk, links)
     depth = {level.name: index for index, level in enumerate(architecture.levels)}
     accesses.sort(key=lambda a: -depth[a.level])
-    slowdowns = _bandwidths(architecture, accesses, geometry.compute_cycles)
-    worst = min(slowdowns, key=lambda s: s.factor, default=None)
+    worst = min(_bandwidths(architecture, accesses, geometry.compute_cycles), key=lambda s: s.factor, default=None)
     cycles, bound_by = geometry.compute_cycles, "compute"
     if worst is not None and worst.factor < 1.0:
         cycles, bound_by = math.ceil(geometry.compute_cycles / worst.factor), f"{worst.level} {worst.port}"
@@ -296,7 +294,6 @@ def evaluate(
         lanes=architecture.mac_count,
         mac_energy_j=problem.macs * architecture.mac_energy_j,
         accesses=tuple(accesses),
-        slowdowns=tuple(slowdowns),
     )
 
 

@@ -37,7 +37,6 @@ class Space:
 
     Attributes:
         spatial: bounds on the axes, one row an option, [S, A].
-        spatial_first: rows of dimension d are spatial_first[d] to spatial_first[d + 1], [D + 1].
         temporal: bounds at the levels, one row an option, [N, L].
         temporal_first: rows that belong to spatial option s are temporal_first[s] to temporal_first[s + 1], [S + 1].
         inner_first: rows with equal bounds inward of the split level stand together: group g is inner_first[g] to
@@ -51,7 +50,6 @@ class Space:
     """
 
     spatial: Array
-    spatial_first: Array
     temporal: Array
     temporal_first: Array
     inner_first: Array
@@ -166,7 +164,6 @@ def build_space(problem: Problem, architecture: Architecture) -> Space:
                 forced[index, d] = 1 + rule.order.index(dimension)
     return Space(
         spatial=spatial,
-        spatial_first=np.array(spatial_first, dtype=np.int64),
         temporal=np.array(temporal_rows, dtype=np.int64),
         temporal_first=np.array(temporal_first, dtype=np.int64),
         inner_first=np.array(inner_first, dtype=np.int64),

@@ -52,7 +52,7 @@ class MemoryTiming:
         stall_cycles: waits for DRAM between folds, the first fill and the last drain included (cycles).
         total_cycles: both together (cycles).
         ifmap_reads, filter_reads, ofmap_writes: DRAM words of each operand (words).
-        partial_sum_writes, partial_sum_reads: unfinished outputs that did not fit, out and back (words).
+        partial_sum_writes: unfinished outputs that did not fit (words).
         dram_bytes: all of it (bytes).
         bound: "compute" or "memory", whichever takes longer on its own.
     """
@@ -64,7 +64,6 @@ class MemoryTiming:
     filter_reads: float
     ofmap_writes: float
     partial_sum_writes: float
-    partial_sum_reads: float
     dram_bytes: float
     bound: str
 
@@ -145,7 +144,6 @@ def with_memory(
         filter_reads=float(weights.sum()),
         ofmap_writes=float(written.sum()),
         partial_sum_writes=float(spilled_out.sum()),
-        partial_sum_reads=float(spilled_in.sum()),
         dram_bytes=moved,
         bound="memory" if moved / bandwidth > compute.sum() else "compute",
     )

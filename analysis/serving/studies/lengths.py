@@ -19,9 +19,9 @@ import pandas as pd
 
 from analysis.hardware import devices
 from analysis.serving.step_time.roofline import Roofline, output_layer_s, tokens_s
+from analysis.serving.studies.measured import signed_errors
 from analysis.workloads import transformers
 
-PEERS = ("pipeweave", "neusight", "habitat", "linear", "roofline")
 OURS = "fitted roofline"
 
 
@@ -84,14 +84,9 @@ def errors(tables: Mapping[str, pd.DataFrame], workloads: Mapping[str, pd.DataFr
     """Signed errors of ours and of the published predictors, on the same cases.
 
     Args:
-        tables: the published comparison of each of `PEERS`.
+        tables: the published comparison of each of `METHODS`.
         workloads, shares: as for `predict`.
     Returns: hardware, devices, model, workload, method, prefill_percent, decode_percent, total_percent.
     """
-    keys = ["Hardware", "TP", "Model", "Workload"]
     ours = predict(tables["pipeweave"], workloads, shares).assign(method=OURS)
-    rows = pd.concat([ours, *(tables[name].merge(ours[keys], on=keys).assign(method=name) for name in PEERS)], ignore_index=True)
-    for what in ("prefill", "decode", "total"):
-        rows[f"{what}_percent"] = 100 * (rows[f"pred_{what}_ms"] / rows[f"real_{what}_ms"] - 1)
-    names = dict(zip(keys, ("hardware", "devices", "model", "workload"), strict=True))
-    return rows.rename(columns=names)[[*names.values(), "method", "prefill_percent", "decode_percent", "total_percent"]]
+    return signed_errors([ours], tables, ("prefill", "decode", "total"))

@@ -12,6 +12,7 @@ reference implies, the rest by least squares of relative errors.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,8 @@ from analysis.hardware import devices
 from analysis.workloads import transformers
 
 METHODS = ("pipeweave", "neusight", "habitat", "linear", "roofline")
+KEYS = {"Hardware": "hardware", "TP": "devices", "Model": "model", "Workload": "workload"}
+"""Columns that name a case of a published comparison, and what they are called in ours."""
 SHARE = 0.6
 """Reached share of the reference's peak in prefill, assumed where prompt tokens are inferred; it only enters through the cache's size."""
 
@@ -59,7 +62,7 @@ def transfer(cases: pd.DataFrame, reference: str) -> tuple[pd.DataFrame, DecodeL
     Args:
         cases: of `with_hardware`, with `real_prefill_ms` and `real_decode_ms`.
         reference: name of the GPU that everything is fitted on.
-    Returns: (cases of the other GPUs with `ours_prefill_ms`, `ours_decode_ms`; the decode law).
+    Returns: (cases of the other GPUs with `pred_prefill_ms`, `pred_decode_ms`; the decode law).
     """
     known = cases[cases["Hardware"] == reference].set_index(["Model", "Workload"])
     tokens = 1e-3 * known["real_prefill_ms"] * SHARE * known["flop_per_s"] / known["flop_per_token"]
@@ -72,9 +75,9 @@ def transfer(cases: pd.DataFrame, reference: str) -> tuple[pd.DataFrame, DecodeL
         pd.DataFrame({"tokens": tokens, "work": known["real_prefill_ms"] * known["flop_per_s"]}), on=["Model", "Workload"]
     )
     others = others.dropna(subset=["tokens"])
-    others["ours_prefill_ms"] = others["work"] / others["flop_per_s"]
+    others["pred_prefill_ms"] = others["work"] / others["flop_per_s"]
     size = others["weights"] + others["tokens"] * others["kv_per_token"]
-    others["ours_decode_ms"] = 1e3 * (size / (law.memory_share * others["bytes_per_s"]) + law.fixed_s)
+    others["pred_decode_ms"] = 1e3 * (size / (law.memory_share * others["bytes_per_s"]) + law.fixed_s)
     return others.drop(columns="work"), law
 
 
@@ -88,18 +91,22 @@ def errors(tables: dict[str, pd.DataFrame], reference: str = "A100") -> pd.DataF
     """
     cases = with_hardware(tables["pipeweave"])
     ours, _ = transfer(cases, reference)
-    keys = ["Hardware", "TP", "Model", "Workload"]
     kept = cases[cases["Hardware"] == reference].set_index(["Model", "Workload"])[["real_prefill_ms", "real_decode_ms"]]
-    trivial = ours[[*keys, "real_prefill_ms", "real_decode_ms"]].join(kept.add_prefix("same_"), on=["Model", "Workload"])
-    parts = [
-        ours.rename(columns={"ours_prefill_ms": "p", "ours_decode_ms": "d"}).assign(method="data sheets, from one GPU"),
-        trivial.rename(columns={"same_real_prefill_ms": "p", "same_real_decode_ms": "d"}).assign(method="same as the other GPU"),
-    ]
-    for name in METHODS:
-        part = tables[name].merge(ours[keys], on=keys)
-        parts.append(part.rename(columns={"pred_prefill_ms": "p", "pred_decode_ms": "d"}).assign(method=name))
-    rows = pd.concat(parts, ignore_index=True)
-    rows["prefill_percent"] = 100 * (rows["p"] / rows["real_prefill_ms"] - 1)
-    rows["decode_percent"] = 100 * (rows["d"] / rows["real_decode_ms"] - 1)
-    columns = dict(zip(keys, ("hardware", "devices", "model", "workload"), strict=True))
-    return rows.rename(columns=columns)[[*columns.values(), "method", "prefill_percent", "decode_percent"]]
+    kept.columns = ["pred_prefill_ms", "pred_decode_ms"]
+    trivial = ours[[*KEYS, "real_prefill_ms", "real_decode_ms"]].join(kept, on=["Model", "Workload"])
+    mine = [ours.assign(method="data sheets, from one GPU"), trivial.assign(method="same as the other GPU")]
+    return signed_errors(mine, tables, ("prefill", "decode"))
+
+
+def signed_errors(mine: list[pd.DataFrame], tables: Mapping[str, pd.DataFrame], parts: tuple[str, ...]) -> pd.DataFrame:
+    """Signed errors (percent) of our methods and of the published predictors, on the cases of our first.
+
+    Args:
+        mine: cases of each of our methods, with `method`, and `pred_PART_ms` and `real_PART_ms` for every part of the time.
+        tables: the published comparison of each of `METHODS`.
+    """
+    published = (tables[name].merge(mine[0][[*KEYS]], on=[*KEYS]).assign(method=name) for name in METHODS)
+    rows = pd.concat([*mine, *published], ignore_index=True)
+    for part in parts:
+        rows[f"{part}_percent"] = 100 * (rows[f"pred_{part}_ms"] / rows[f"real_{part}_ms"] - 1)
+    return rows.rename(columns=KEYS)[[*KEYS.values(), "method", *(f"{part}_percent" for part in parts)]]

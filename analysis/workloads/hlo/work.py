@@ -123,7 +123,6 @@ def convolution_of(inputs: list[Tensor], output: Tensor, attributes: Any) -> Con
         output=places,
         stride=stride,
         dilation=dilation,
-        input_dilation=holes,
         padding=padding,
         feature_groups=integers(attributes["feature_group_count"])[0],
         batch_groups=integers(attributes["batch_group_count"])[0],
