@@ -67,7 +67,7 @@ def fit(make: CaseMaker, wave_quantization: bool, without: str = "", rounds: int
 
     vector = _CENTRE.copy()
     for _ in range(rounds):
-        cases = [case for case in make(build(vector)) if case.group != without]
+        cases = [case for case in make(build(vector)) if case.model != without]
         target = np.log([case.measured_s for case in cases])
 
         def residuals(trial: np.ndarray, cases: Sequence[Case] = cases, target: np.ndarray = target) -> np.ndarray:
@@ -80,11 +80,11 @@ def fit(make: CaseMaker, wave_quantization: bool, without: str = "", rounds: int
 
 def leave_one_model_out(make: CaseMaker, wave_quantization: bool) -> dict[str, np.ndarray]:
     """Signed errors on each model by efficiencies fitted on the others: group -> errors of its cases."""
-    groups = sorted({case.group for case in make(START)})
+    groups = sorted({case.model for case in make(START)})
     result = {}
     for group in groups:
         efficiencies = fit(make, wave_quantization, without=group)
-        result[group] = errors([case for case in make(efficiencies) if case.group == group], efficiencies)
+        result[group] = errors([case for case in make(efficiencies) if case.model == group], efficiencies)
     return result
 
 

@@ -52,7 +52,7 @@ def choose() -> Choice:
         test = np.abs(calibrate.errors(published.korthikanti_cases(), fitted))
         note = "" if tried == form else "test value computed after the choice, for the log"
         row |= {"test_value": float(test.mean()), "test_max": float(test.max()), "chosen": tried == form, "note": note}
-    cases = {group: [case for case in make(efficiencies) if case.group == group] for group in left_out}
+    cases = {group: [case for case in make(efficiencies) if case.model == group] for group in left_out}
     table = pd.DataFrame(
         [
             {"model": group, "case": case.name, "measured_s": case.measured_s, "error_left_out": float(error)}

@@ -24,15 +24,14 @@ class Case:
     """One published step.
 
     Attributes:
-        name: for tables; source: paper and table; group: model, which leave-one-model-out leaves out together.
-        model, system: names; plan, software: as published, or as assumed where `assumed` says so.
+        name: for tables; source: paper and table; model: name, whose cases leave-one-model-out leaves out together.
+        system: name; plan, software: as published, or as assumed where `assumed` says so.
         measured_s: the step (s).
         assumed: words for what the source does not say.
     """
 
     name: str
     source: str
-    group: str
     model: str
     system: str
     plan: Plan
@@ -102,7 +101,6 @@ def sc21_cases(efficiencies: Efficiencies, interleave: str = "one", scheme: str 
             Case(
                 name=f"{row.model} on {row.gpus} ({row.scheme}, table {row.table})",
                 source=f"Narayanan et al. 2021, Table {row.table}",
-                group=str(row.model),
                 model=str(row.model),
                 system="Selene",
                 plan=plan,
@@ -158,7 +156,7 @@ def korthikanti_cases() -> list[Case]:
         )
         model = KORTHIKANTI_PIPELINES[name]
         cases.append(
-            Case(f"{name} {recompute}", "Korthikanti et al. 2022, Table 5", model, model, "Selene", plan, MEGATRON_2022, float(row.value))
+            Case(f"{name} {recompute}", "Korthikanti et al. 2022, Table 5", model, "Selene", plan, MEGATRON_2022, float(row.value))
         )
     return cases
 
@@ -171,7 +169,6 @@ def mt_nlg_cases() -> list[Case]:
         Case(
             name=f"MT-NLG 530B on {row.gpus}",
             source="Smith et al. 2022, section 2.4",
-            group="mt-nlg-530b",
             model="mt-nlg-530b",
             system="Selene",
             plan=Plan(
@@ -218,7 +215,6 @@ def scaling_2020_cases(system: str = "DGX-A100") -> list[Case]:
             Case(
                 f"{model} on {row.gpus} ({system})",
                 "NVIDIA/Megatron-LM images/tables.tex",
-                model,
                 model,
                 machine,
                 plan,

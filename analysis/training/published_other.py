@@ -34,7 +34,7 @@ def mpt_cases(device: str, system: str) -> list[Case]:
             recompute="full" if "actckpt=True" in row.note else "none",
         )
         time = batch * sequence / (gpus * float(row.value))
-        cases.append(Case(f"MPT-7B, {sequence} tokens, {gpus} x {device}", row.source, "mpt-7b", "mpt-7b", system, plan, FSDP, time))
+        cases.append(Case(f"MPT-7B, {sequence} tokens, {gpus} x {device}", row.source, "mpt-7b", system, plan, FSDP, time))
     return cases
 
 
@@ -59,9 +59,7 @@ def llama3_cases() -> list[Case]:
         )
         time = model.training_flop(2048, 8192) / (gpus * float(row.value) * 1e12)
         assumed = "interleave 1, no recomputation, whole attention matrix in the FLOP count"
-        cases.append(
-            Case(f"Llama 3 405B on {gpus} H100", row.source, model.name, model.name, "Llama3-H100", plan, Software(), time, assumed)
-        )
+        cases.append(Case(f"Llama 3 405B on {gpus} H100", row.source, model.name, "Llama3-H100", plan, Software(), time, assumed))
     return cases
 
 
@@ -80,9 +78,7 @@ def v6e_cases(label: str) -> list[Case]:
         micro = round(time * float(row["tokens/s/device"]) / 8192)
         plan = Plan(data_parallel=chips, microbatch=micro, global_batch=micro * chips, sequence_length=8192, zero=3, recompute="full")
         name = f"{model.name} on {chips} TPU v6e"
-        cases.append(
-            Case(name, "AI-Hypercomputer tpu-recipes", model.name, model.name, "TPU-v6e-pod", plan, MAXTEXT, time, "full recomputation")
-        )
+        cases.append(Case(name, "AI-Hypercomputer tpu-recipes", model.name, "TPU-v6e-pod", plan, MAXTEXT, time, "full recomputation"))
     return sorted(cases, key=lambda case: case.plan.gpus)
 
 
@@ -101,5 +97,5 @@ def maxtext_llama2_cases() -> list[Case]:
         peak = systems.load(system).load_device().peak_flop_per_s("bf16")
         time = model.training_flop(4 * chips, 4096) / (chips * peak * float(row.value) / 100)
         assumed = "four sequences of 4,096 tokens a chip, full recomputation"
-        cases.append(Case(f"Llama 2 70B on {row.system}", row.source, model.name, model.name, system, plan, MAXTEXT, time, assumed))
+        cases.append(Case(f"Llama 2 70B on {row.system}", row.source, model.name, system, plan, MAXTEXT, time, assumed))
     return cases
