@@ -277,7 +277,9 @@ def test_what_a_recipe_recomputes_and_overlaps_moves_the_step() -> None:
     nano = {**MIXTURE, "model": "Nemotron_3_Nano", "system": "DGX-H100", "precision": "FP8"}
     assert case(nano).recipe.again == ("moe", "core_attn") and case({**nano, "recompute": "none"}).recipe.again == ()
     for entry in read_yaml(DATA / "workloads" / "training_recipes.yaml", recipes.RecipeFile).recipes:
-        assert shapes.load(entry.model).shape.experts and recipes.find(entry.model, entry.devices[0]) is not None
+        assert shapes.load(entry.model).shape.experts and recipes.find(entry.model, entry.devices[0], 8) is not None
+    of_b300 = [recipes.find("gpt-oss-120b", "B300-SXM-270GB", count).dispatcher for count in (8, 64)]
+    assert of_b300 == ["flex", "alltoall"]
 
 
 def test_mixtures_move_no_share_of_a_dense_model() -> None:

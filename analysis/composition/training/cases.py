@@ -273,7 +273,7 @@ def case(raw: dict[str, str]) -> Case:
         assumed.append("sequence parallelism, fused attention, sharded optimizer")
     recipe = recipes.UNKNOWN
     if shape.experts and program == "megatron":
-        known = recipes.find(named.name, machine.device)
+        known = recipes.find(named.name, machine.device, expert)
         recipe = (known or recipe) if not recompute else (known or recipe).model_copy(update={"again": ()})
         assumed.append(f"experts as in {'its recipe in' if known else 'recipes of'} Megatron-Bridge: CUDA graphs {recipe.graphs}")
         if (held := shape.experts.count // expert) > MOST_LOCAL_EXPERTS:

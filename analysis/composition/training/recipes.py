@@ -19,10 +19,11 @@ class Recipe(Strict):
 
 
 class Entry(Recipe):
-    """The recipe of a model on some devices."""
+    """The recipe of a model on some devices, and, where it has several, at some expert parallelism."""
 
     model: str
     devices: tuple[str, ...]
+    expert_parallel: int | None = None
 
 
 class RecipeFile(Strict):
@@ -39,12 +40,13 @@ UNKNOWN = Recipe()
 
 
 @cache
-def _known() -> dict[tuple[str, str], Recipe]:
+def _known() -> dict[tuple[str, str, int | None], Recipe]:
     entries = read_yaml(DATA / "workloads" / "training_recipes.yaml", RecipeFile).recipes
     fields = set(Recipe.model_fields)
-    return {(entry.model, device): Recipe(**entry.model_dump(include=fields)) for entry in entries for device in entry.devices}
+    return {(e.model, device, e.expert_parallel): Recipe(**e.model_dump(include=fields)) for e in entries for device in e.devices}
 
 
-def find(model: str, device: str) -> Recipe | None:
-    """The published recipe of a model on a device (by its full name); None where there is none."""
-    return _known().get((model, device.split("-")[0]))
+def find(model: str, device: str, expert: int) -> Recipe | None:
+    """The published recipe of a model on a device (by its full name) at an expert parallelism (count); None where there is none."""
+    known, place = _known(), (model, device.split("-")[0])
+    return known.get((*place, expert)) or known.get((*place, None))
