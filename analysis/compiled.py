@@ -32,18 +32,14 @@ from numba.core import (
     compiler_lock,
     compiler_machinery,
     dispatcher,
-    errors,
     ir,
-    lowering,
     postproc,
     transforms,
-    typeinfer,
 )
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
-from numba.core.cpu import CPUContext
 from numba.core.environment import lookup_environment
 from numba.core.ir_utils import enforce_no_phis
 from numba.core.registry import CPUDispatcher
@@ -609,33 +605,6 @@ postproc.PostProcessor.run = _processed  # type: ignore[method-assign]
 ir.FunctionIR.get_block_entry_vars = _at_entry  # type: ignore[method-assign]
 
 
-_registries: list[Any] = []
-
-
-def _load(self: Any) -> None:
-    """Import numba's libraries once; afterwards only what was added to a registry is read."""
-    if self.__dict__.get("_loaded"):
-        for registry in _registries:
-            self.install_registry(registry)
-        return
-    install = self.install_registry
-
-    def noted(registry: Any) -> None:
-        _registries.append(registry)
-        install(registry)
-
-    self.install_registry = noted
-    try:
-        _slow_load(self)
-    finally:
-        del self.install_registry
-    self._loaded = True
-
-
-_slow_load = CPUContext.load_additional_registries
-CPUContext.load_additional_registries = _load  # type: ignore[method-assign]
-
-
 _SCALARS = (types.Integer, types.Boolean, types.Float)
 _OPERATORS = {value for value in vars(operator).values() if callable(value)}
 _slow_call_type = BaseFunction.get_call_type
@@ -702,29 +671,3 @@ def _size_of(self: Any, kind: Any) -> int:
 # Asked for each variable; LLVM reads a module of its own for each answer.
 _slow_size_of = base.BaseContext.get_abi_sizeof
 base.BaseContext.get_abi_sizeof = _size_of  # type: ignore[method-assign]
-
-
-_errors: Any = errors
-
-
-class _ErrorContext:
-    """numba's own, which says where in the program an error arose, without a generator for every instruction."""
-
-    __slots__ = ("args", "form", "kwargs")
-
-    def __init__(self, form: str, *args: Any, **kwargs: Any) -> None:
-        self.form, self.args, self.kwargs = form, args, kwargs
-        where = kwargs.get("loc")
-        if where is not None and not where.filename.startswith(_errors._numba_path):
-            _errors.loc_info.update(kwargs)
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, errors.NumbaError):
-            error.add_context(_errors._format_msg(self.form, self.args, self.kwargs))
-
-
-_errors.new_error_context = _ErrorContext
-lowering.new_error_context = typeinfer.new_error_context = _ErrorContext  # type: ignore[attr-defined]
