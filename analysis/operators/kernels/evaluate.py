@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.optimize import minimize
 from scipy.spatial import cKDTree
 
-from analysis.operators.kernels import fit, gpus, laws, splits, store, trees, wheel, work
+from analysis.operators.kernels import fit, gpus, laws, physics, splits, store, trees, wheel, work
 from analysis.operators.kernels.gpus import ARCHITECTURES
 from analysis.operators.kernels.physics import FRAMEWORKS
 from analysis.operators.kernels.splits import Cell
@@ -209,9 +209,10 @@ def score(cells: list[Cell], folder: Path | None = None, seed: int = 0) -> pd.Da
             others = any(gpus.load(c.system).architecture != architecture for c in of_type)
             hidden = pooled.get(f"{architecture}/{dtype}") or pooled.get(f"{architecture}/")
             if hidden and others:
-                got, model = fit.features(cell, rows, levels[architecture]), hidden
-                if operator in carried:
-                    got = fit.lawful(cell, rows, got, carried[operator][architecture], levels[architecture])
+                level = physics.carried(operator, levels[architecture])
+                got, model = fit.features(cell, rows, level), hidden
+                if laws.used(operator, f"{architecture}/{dtype}", pooled):
+                    got = fit.lawful(cell, rows, got, carried[operator][architecture], level)
                 frame["hidden_s"] = np.exp(fit.elsewhere(cell, rows, got, model.forest))
                 frame["hidden_log_sd"] = model.log_sd[np.digitize(got.base_s, model.edges)]
                 frame["hidden_roofline_s"] = roofline(cell, rows, shares[architecture])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -24,6 +25,7 @@ POOLED_PLAIN = {"trees": 150, "leaves": 15, "rate": 0.08, "minimum": 40}  # on t
 LAW_ROWS = 400  # of a cell and variant, to fit its law
 ROWS_OF_A_CELL = 30_000  # at most, drawn; fitting takes about 2 CPU-seconds a cell
 POOLED_ROWS_OF_A_CELL = 2_000  # half as many with a law, and where kernels are apart
+DRAWN = ("gemm", "latent_prefill", "latent_decode")  # operators whose pooled intervals draw architectures (`spread_elsewhere`)
 BINS = 4  # of the first time, in which intervals are set apart
 
 
@@ -155,56 +157,81 @@ def lawful(cell: Cell, rows: NDArray[Any], got: Features, law: laws.Transfer, su
     return Features(base, values, got.parts)
 
 
+def slower_than_wider(cells: list[Cell]) -> set[str]:
+    """Keys of cells of experts in 8 bits or fewer that take longer than bf16's, shape by shape in the median: nothing to learn from."""
+
+    def times(cell: Cell) -> pd.Series[float]:
+        return pd.Series(cell.seconds, pd.MultiIndex.from_arrays([*cell.sizes.values(), cell.variant]))
+
+    by_key, out = {cell.key: cell for cell in cells}, set()
+    for cell in cells:
+        wider = by_key.get(f"{cell.system}/{cell.framework}/bf16")
+        if cell.operator == "moe" and cell.dtype != "bf16" and wider:
+            both = pd.concat([times(cell), times(wider)], axis=1, join="inner").to_numpy()
+            if len(both) > 50 and np.median(both[:, 0] / both[:, 1]) > 1:
+                out.add(cell.key)
+    return out
+
+
 def fit_pooled(
     cells: list[Cell], levels: dict[str, Sustained], seed: int = 0, apart: list[Cell] | None = None
 ) -> tuple[dict[str, store.Fitted], dict[str, laws.Transfer]]:
     """A forest for each number type and architecture left out, and of all (`none/<type>`), on the law's time where there is a law.
 
-    Intervals come from the other architectures' residuals, each predicted with itself left out: with a law and for latent attention by
-    `spread_elsewhere`, else by their quantiles. Without a law the residuals are so wide that the quantiles hold the architectures too,
-    and Student's quantile on top of them covers 98 % (log of attempts).
+    For the operators of `laws.TOGETHER` one forest for all types (`none/`), of whose correction a share is believed; types that only one
+    other architecture has keep a forest of their own on the first time, as chosen with two architectures left out.
+
+    Intervals come from the other architectures' residuals, each predicted with itself left out: for `DRAWN` by `spread_elsewhere`, else
+    by their quantiles, where Student's quantile on top of them covers too much (log of attempts).
 
     Args:
         apart: cells of single families of kernels and all releases, to fit on in place of `cells`; `splits.called` says which
             answers those.
     """
     rng, operator = np.random.default_rng(seed), cells[0].operator
-    law = operator in laws.START
+    levels = {hidden: physics.carried(operator, level) for hidden, level in levels.items()}
+    law, together = operator in laws.START, operator in laws.TOGETHER
     most = POOLED_ROWS_OF_A_CELL // (2 if law or apart else 1)
     bucket = {cell.key: splits.bucket(cell.sizes) for cell in [*cells, *(apart or [])]}
     rows = {key: rng.permutation(np.flatnonzero(place > 0))[:most] for key, place in bucket.items()}
     architecture = {cell.key: gpus.load(cell.system).architecture for cell in [*cells, *(apart or [])]}
-    types = sorted({cell.dtype for cell in cells})
+    types, poor = sorted({cell.dtype for cell in cells}), slower_than_wider(cells)
     forests: dict[str, trees.Forest] = {}
-    carried: dict[str, laws.Transfer] = {}
-    residuals: dict[str, dict[str, tuple[Floats, Floats]]] = {dtype: {} for dtype in types}
+    transfers: dict[str, laws.Transfer] = {}
+    residuals: dict[str, dict[str, tuple[Floats, Floats]]] = {dtype: {} for dtype in (*types, "")}
     for hidden in (*ARCHITECTURES, "none"):
-        seen = {cell.key: features(cell, rows[cell.key], levels[hidden]) for cell in cells}
+        first = seen = {cell.key: features(cell, rows[cell.key], levels[hidden]) for cell in cells}
+        others = [cell for cell in cells if architecture[cell.key] != hidden]
         if law:
-            others = [cell for cell in cells if architecture[cell.key] != hidden]
-            carried[hidden] = laws.transfer(operator, known(others, rows, seen), levels[hidden])
-            seen = {cell.key: lawful(cell, rows[cell.key], seen[cell.key], carried[hidden], levels[hidden]) for cell in cells}
-        for dtype in types:
-            of_type = [cell for cell in cells if cell.dtype == dtype]
+            transfers[hidden] = laws.transfer(operator, known([c for c in others if c.key not in poor], rows, seen), levels[hidden])
+            seen = {cell.key: lawful(cell, rows[cell.key], seen[cell.key], transfers[hidden], levels[hidden]) for cell in cells}
+        alone = [t for t in types if len({architecture[c.key] for c in others if c.dtype == t}) == 1] if together else types
+        for dtype in ("", *alone) if together else types:
+            of_type = [cell for cell in cells if (cell.dtype == dtype if dtype in types else cell.dtype not in alone)]
             train = [cell for cell in apart or of_type if architecture[cell.key] != hidden]
-            test = [cell for cell in of_type if architecture[cell.key] == hidden]
+            if dtype not in types:
+                train = [cell for cell in others if cell.key not in poor]
+            test = [cell for cell in of_type if architecture[cell.key] == hidden and (apart or cell.dtype in {c.dtype for c in others})]
             if not train:
                 continue
-            members = {a: len({c.system for c in of_type if architecture[c.key] == a}) for a in ARCHITECTURES}
+            counted = [cell for cell in cells if dtype in ("", cell.dtype)]
+            members = {a: len({c.system for c in counted if architecture[c.key] == a}) for a in ARCHITECTURES}
             x, y, weight = [], [], []
+            time_of = first if together and dtype else seen
             for cell in train:
-                got = seen.get(cell.key) or features(cell, rows[cell.key], levels[hidden])
+                got = time_of.get(cell.key) or features(cell, rows[cell.key], levels[hidden])
                 got = physics.mark(got, operator, cell.kernel, gpus.load(cell.system)) if apart else got
                 x.append(got.values)
                 y.append(np.log(cell.seconds[rows[cell.key]] / got.base_s))
                 weight.append(np.full(len(got.base_s), 1 / np.sqrt(members[architecture[cell.key]])))
-            settings: dict[str, Any] = POOLED if law else POOLED_PLAIN
+            settings: dict[str, Any] = POOLED if time_of is not first else POOLED_PLAIN
             forest = trees.fit(np.concatenate(x), np.concatenate(y), weight=np.concatenate(weight), **settings)
+            forest = forest if time_of is first else trees.scaled(forest, laws.TOGETHER.get(operator, 1.0))
             forests[f"{hidden}/{dtype}"] = forest
             if test:
-                base = np.concatenate([seen[cell.key].base_s for cell in test])
+                base = np.concatenate([time_of[cell.key].base_s for cell in test])
                 truth = np.concatenate([np.log(cell.seconds[rows[cell.key]]) for cell in test])
-                answer = np.concatenate([elsewhere(c, rows[c.key], seen[c.key], forest) for c in test])
+                answer = np.concatenate([elsewhere(c, rows[c.key], time_of[c.key], forest) for c in test])
                 residuals[dtype][hidden] = (base, truth - answer)
     out = {}
     for key, forest in forests.items():
@@ -213,11 +240,11 @@ def fit_pooled(
         if others_:
             base, residual = (np.concatenate([one[i] for one in others_]) for i in (0, 1))
             edges = np.quantile(base, np.arange(1, BINS) / BINS)
-            sd = spread_elsewhere(others_, edges) if law or operator.startswith("latent") else spread(base, residual, edges)
+            sd = spread_elsewhere(others_, edges) if operator in DRAWN else spread(base, residual, edges)
         else:  # one architecture only: nothing says how far it carries
             edges, sd = np.array([1e-5, 1e-4, 1e-3]), np.full(BINS, 0.5)
         out[key] = store.Fitted(forest, edges, sd, np.zeros((2, 0)), "")
-    return out, carried
+    return out, transfers
 
 
 def elsewhere(cell: Cell, rows: NDArray[Any], got: Features, forest: trees.Forest) -> Floats:

@@ -8,6 +8,7 @@ frameworks and number types have in common and on what the data sheet says: how 
 from __future__ import annotations
 
 import json
+from collections.abc import Container
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,11 +24,17 @@ from analysis.tables import write_atomic
 
 START = {  # from which the fit starts and to which it is held loosely
     "gemm": (4.0, 1.4, 1.0, 0.5, 0.5, 0.5),
+    "moe": (15.0, 1.4, 1.2, 1.0, 1.0, 0.5),
 }
 USES = {  # what each parameter may depend on besides framework and type: launch, arithmetic (beside `Sustained`), memory, chain, passes
     "gemm": ((), (), ("gddr",), ("registers", "registers, below 16 bits"), ("bandwidth an SM",), ("bandwidth an SM",)),
+    "moe": ((), (), (), ("registers",), ("bandwidth an SM",), ("bandwidth an SM",)),
 }
-RIDGE = {"=": 0.3, "cell": 0.2, "gpu": 0.3}  # of one framework or type; of both together; of a property of the GPU
+RIDGE = {  # of one framework, type or variant; of all together; of a property of the GPU
+    "gemm": {"=": 0.3, "cell": 0.2, "gpu": 0.3},
+    "moe": {"=": 4.5, "cell": 3.0, "gpu": 0.9},  # each cell has three variants
+}
+TOGETHER = {"moe": 0.6}  # operators with one pooled forest for all types: share of its correction that is believed elsewhere
 LARGE = 1e9
 ARITHMETIC = 1  # place of the part
 
@@ -74,8 +81,9 @@ def rate_type(gpu: Gpu, dtype: str, variant: str) -> str:
 
 
 def describe(gpu: Gpu, framework: str, dtype: str, variant: str, part: int) -> dict[str, float]:
-    """Columns of the regression of one part that are not zero; by rule (`physics`) some kernels are another framework's or type's."""
-    framework = physics.SAME_PRODUCTS.get((gpu.architecture, framework, dtype), framework)
+    """Columns of the regression of one part that are not zero; by rule (`physics`) some products are another framework's or type's."""
+    if not variant:  # a product
+        framework = physics.SAME_PRODUCTS.get((gpu.architecture, framework, dtype), framework)
     if part == ARITHMETIC and dtype == "fp8_block" and gpu.architecture in physics.SCALED_BY_MATRIX_UNIT:
         dtype = "fp8"
     registers = float(gpu.architecture in physics.SYNCHRONOUS) - 0.5
@@ -109,23 +117,29 @@ def transfer(operator: str, known: list[Known], sustained: Sustained) -> Transfe
     columns = tuple(sorted({c for of_part in rows for row in of_part for c in row}))
     y[:, ARITHMETIC] += np.log([sustained.transferred(k.gpu, rate_type(k.gpu, k.dtype, k.variant)) for k in known])
     weight = np.array([k.weight for k in known])[:, None]
-    out = np.zeros((len(columns), y.shape[1]))
+    out, ridge = np.zeros((len(columns), y.shape[1])), RIDGE[operator]
     for j, used in enumerate(USES[operator]):
         x = np.array([[row.get(c, 0.0) for c in columns] for row in rows[j]])
         weighted = x * weight
         penalty = np.array([
-            1e-9 if c == "1" else RIDGE["cell"] if c.startswith("cell ") else
-            (RIDGE["gpu"] if c[4:] in used else LARGE) if c.startswith("gpu ") else RIDGE["="] for c in columns
+            1e-9 if c == "1" else ridge["cell"] if c.startswith("cell ") else
+            (ridge["gpu"] if c[4:] in used else LARGE) if c.startswith("gpu ") else ridge["="] for c in columns
         ])  # fmt: skip
         out[:, j] = np.linalg.solve(weighted.T @ x + np.diag(penalty), weighted.T @ y[:, j])
     return Transfer(columns, out)
 
 
+def used(operator: str, key: str, forests: Container[str]) -> bool:
+    """Whether the pooled answer for `architecture left out/type` corrects a law; types that one other architecture has may go without."""
+    return operator in START and not (operator in TOGETHER and key in forests)
+
+
 def widen(got: Features, log_theta: Floats) -> Features:
-    """The law's time as first time, and each part's share of it as further features."""
+    """The law's time as first time, and each part's share of it and the time in launches as further features."""
     base = time_s(got.parts, log_theta)
     shares = np.log(np.maximum(got.parts * np.exp(log_theta)[:, None] / base, 1e-6))
-    more: NDArray[np.int16] = np.rint(np.vstack([shares, np.log(base * 1e6)]).T * physics.SCALE).clip(-32000, 32000).astype(np.int16)
+    columns = np.vstack([shares, np.log(base / got.parts[0])]).T
+    more: NDArray[np.int16] = np.rint(columns * physics.SCALE).clip(-32000, 32000).astype(np.int16)
     return Features(base, np.concatenate([got.values, more], axis=1), got.parts)
 
 

@@ -159,10 +159,10 @@ class Kernels:
             valid &= np.isfinite(values) & (values >= 1) & (values < 1e9)
         safe = tuple(np.where(valid, values, 1.0) for values in flat)
         one_gpus = bool(fitted.version)  # forests of one GPU, this or a sibling, were fitted with the levels of all GPUs
-        levels = _sustained()["none" if one_gpus else self._hidden]
+        levels = _sustained()["none"] if one_gpus else physics.carried(operator, _sustained()[self._hidden])
         got = build(safe, framework, levels)
-        if not one_gpus and operator in _laws():
-            got = laws.widen(got, _laws()[operator][self._hidden].log_theta(self.gpu, framework, cell_type, "", levels))
+        if not one_gpus and laws.used(operator, f"{self._hidden}/{cell_type}", _pooled(operator)):
+            got = laws.widen(got, _laws()[operator][self._hidden].log_theta(self.gpu, framework, cell_type, variant, levels))
         family = "" if one_gpus else splits.called(operator, framework, self.gpu.architecture, variant)
         seconds = got.base_s * np.exp(laws.answer(operator, got, fitted.forest, self.gpu, family))
         log_sd = fitted.log_sd[np.digitize(got.base_s, fitted.edges)]
@@ -327,6 +327,7 @@ class Kernels:
             "moe", dtype, dtype, sizes,
             lambda z, f, s: physics.moe(z[0], z[1], z[2], z[3], z[4], z[5], z[6], dtype, distribution, f, self.gpu, s),
             lambda z: [np.log(z[i]) for i in (0, 1, 2, 3, 4, 5, 6)],
+            distribution,
         )  # fmt: skip
 
     def memory_bound(self, bytes: ArrayLike) -> Latency:

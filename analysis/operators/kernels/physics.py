@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.operators.kernels import work
+from analysis.operators.kernels import routing, work
 from analysis.operators.kernels.gpus import ACTIVATION_BYTES, WEIGHT_BYTES, Gpu
 from analysis.operators.kernels.work import Floats
 
@@ -23,6 +23,7 @@ FLOOR_S = {
     "bf16": 2.2e-6, "fp16": 2.2e-6, "fp8": 4.5e-6, "fp8_block": 6e-6, "nvfp4": 5e-6, "mxfp4": 5e-6,
     "int8": 6e-6, "int8_wo": 6e-6, "int4_wo": 6e-6,
 }  # fmt: skip
+REFERENCE_HZ = 1.9e9  # clock at which a launch takes the seconds written here; where answers are carried to another GPU, cycles count
 MEMORY_SHARE = 0.87  # of the data sheet's bandwidth that a long copy reaches (0.85 to 0.91 on every measured GPU)
 SYNCHRONOUS = ("ampere", "ada", "blackwell workstation", "turing", "volta")  # the matrix unit is fed from registers, an instruction a warp
 FRAMEWORKS = ("sglang", "trtllm", "vllm")
@@ -57,10 +58,19 @@ class Sustained(NamedTuple):
 
     Where the unit is fed from registers the energy of a FLOP is fixed and the exponent is 1; where it is fed from shared memory by
     itself the clock gives way, and the exponent is 0.4. The levels come from the measured GPUs that may be used.
+
+    Args:
+        cycles: whether what no arithmetic and no memory bounds takes cycles of the data sheet's clock, as where answers are carried from
+            GPU to GPU (`carried`), or seconds, as in the forests of one GPU.
     """
 
     level: dict[tuple[str, bool], float]
     exponent: tuple[float, float] = (0.4, 1.0)
+    cycles: bool = False
+
+    def tick(self, gpu: Gpu) -> float:
+        """Time of a cycle over that at `REFERENCE_HZ`: launches and passes through the multiprocessors take cycles, whatever the GPU."""
+        return REFERENCE_HZ / gpu.clock_hz if self.cycles else 1.0
 
     def share(self, gpu: Gpu, dtype: str) -> float:
         """For one GPU and number type; a type without a level takes bf16's of the same kind of unit, or the other kind's."""
@@ -88,6 +98,15 @@ class Sustained(NamedTuple):
             return wider
         first = self._level("bf16", synchronous)
         return wider if first is None else 2 * wider - first
+
+
+CROWDED = ("bf16", "fp8_block", "int4_wo")
+"""Types whose experts SGLang runs by Triton or Marlin outside Blackwell, timed with other ranks' choices on one expert (`routing`)."""
+
+
+def carried(operator: str, sustained: Sustained) -> Sustained:
+    """The levels for answers that come from other architectures' timings; prompts with latent attention were no better in cycles."""
+    return sustained._replace(cycles=operator != "latent_prefill")
 
 
 def _log(x: Floats) -> Floats:
@@ -142,15 +161,17 @@ def gemm(m: ArrayLike, n: ArrayLike, k: ArrayLike, dtype: str, framework: str, g
         tile_columns.append(_log(np.ceil(waves) / waves).clip(0, 5))
     base = FLOOR_S[dtype] + np.maximum(fastest, moved)
     columns_: list[Floats | float] = [
-        _log(fastest / base), _log(moved / base), _log(busy / base), _log(done.bytes / gpu.bandwidth_bytes_per_s / base), _log(base * 1e6),
-        _log(done.bytes / gpu.l2_bytes), _log(m), _log(n), _log(k), *tile_columns, *[_log(t / base) for t in times],
+        _log(fastest / base), _log(moved / base), _log(busy / base), _log(done.bytes / gpu.bandwidth_bytes_per_s / base),
+        _log(base * 1e6 / sustained.tick(gpu)), _log(done.bytes / gpu.l2_bytes), _log(m), _log(n), _log(k), *tile_columns,
+        *[_log(t / base) for t in times],
     ]  # fmt: skip
     columns_ += [float(framework == f) for f in FRAMEWORKS] + [
         float(dtype == d) for d in ("fp8", "fp8_block", "nvfp4", "int8", "int8_wo", "int4_wo")
     ]
     quantised = m * k * 3.0 * (ACTIVATION_BYTES[dtype] < 2)  # read in 16 bits, written in 8 or fewer
-    cast = (quantised / gpu.bandwidth_bytes_per_s, quantised / (gpu.sms * 10e9))
-    parts: list[Floats | float] = [1e-6, fastest * sustained.share(gpu, dtype), moved, k * 1.9 / gpu.clock_hz, *cast]
+    cast = (quantised / gpu.bandwidth_bytes_per_s, quantised / (gpu.sms * 10e9) * sustained.tick(gpu))
+    chain = k * 1e-9 * sustained.tick(gpu)
+    parts: list[Floats | float] = [1e-6 * sustained.tick(gpu), fastest * sustained.share(gpu, dtype), moved, chain, *cast]
     return _pack(base, columns_, parts)
 
 
@@ -174,11 +195,11 @@ def attention_prefill(
         tile = done.flop / blocks * (np.ceil(q / rows) * rows / q) / (0.75 * rate / gpu.sms)
         seconds = np.ceil(waves) * tile
         fastest = np.minimum(fastest, seconds)
-        columns += [_log(waves), _log(np.ceil(waves) / waves).clip(0, 5), tile * 0 + _log(tile * 1e6)]
-    base = 6e-6 + np.maximum(fastest, moved)
+        columns += [_log(waves), _log(np.ceil(waves) / waves).clip(0, 5), tile * 0 + _log(tile * 1e6 / sustained.tick(gpu))]
+    base = 6e-6 * sustained.tick(gpu) + np.maximum(fastest, moved)
     columns += [
-        _log(fastest / base), _log(moved / base), _log(busy / base), _log(base * 1e6), _log(done.bytes / gpu.l2_bytes),
-        _log(b), _log(h), _log(h / g),
+        _log(fastest / base), _log(moved / base), _log(busy / base), _log(base * 1e6 / sustained.tick(gpu)),
+        _log(done.bytes / gpu.l2_bytes), _log(b), _log(h), _log(h / g),
         _log(d), _log(q), _log(kv), _log(b * h), _log(b * q), _log(np.where(w > 0, w, 1e6)),
         _log(b * q * (h + 2 * g) * d / gpu.bandwidth_bytes_per_s / base),
         float(dtype == "fp8"), float(kv_dtype == "fp8"), *[float(framework == f) for f in FRAMEWORKS],
@@ -206,9 +227,10 @@ def attention_decode(
     chunk = done.bytes / blocks / (gpu.bandwidth_bytes_per_s / gpu.sms * 2.5)  # one SM reads at most some 2.5 times its share
     split = np.clip(np.floor(1 / waves), 1, np.maximum(1, seen / 128))
     spread = np.ceil(waves) * chunk / split
-    base = 4e-6 + np.maximum(np.maximum(moved, busy), np.minimum(spread, 50 * moved))
+    base = 4e-6 * sustained.tick(gpu) + np.maximum(np.maximum(moved, busy), np.minimum(spread, 50 * moved))
     columns: list[Floats | float] = [
-        _log(moved / base), _log(busy / base), _log(spread / base), _log(base * 1e6), _log(waves), _log(np.ceil(waves) / waves).clip(0, 5),
+        _log(moved / base), _log(busy / base), _log(spread / base), _log(base * 1e6 / sustained.tick(gpu)), _log(waves),
+        _log(np.ceil(waves) / waves).clip(0, 5),
         _log(split), _log(done.bytes / gpu.l2_bytes), _log(b), _log(h), _log(h / g), _log(d), _log(kv), _log(seen), _log(b * h),
         _log(b * h * d),
         _log(np.where(w > 0, w, 1e6)), float(kv_dtype == "fp8"), *[float(framework == f) for f in FRAMEWORKS],
@@ -236,7 +258,7 @@ def moe(
         seconds = np.ceil(up) * tile * (h + PIPELINE_K) + np.ceil(down) * tile * (local_i + PIPELINE_K)
         fastest = np.minimum(fastest, seconds)
         columns += [_log(up), _log(seconds * 1e6), _log(np.ceil(done.rows / rows) * rows / done.rows).clip(0, 6)]
-    base = 12e-6 + np.maximum(fastest, moved)
+    base = 12e-6 * sustained.tick(gpu) + np.maximum(fastest, moved)
     weights = WEIGHT_BYTES[dtype] * done.local * h * local_i * 3
     columns += [
         _log(fastest / base), _log(moved / base), _log(busy / base), _log(base * 1e6), _log(done.work.bytes / gpu.l2_bytes),
@@ -246,4 +268,27 @@ def moe(
         float(distribution == "balanced"), float(distribution == "power_law_1.2"), *[float(framework == f) for f in FRAMEWORKS],
         *[float(dtype == d) for d in ("fp8", "fp8_block", "nvfp4", "mxfp4", "int4_wo")],
     ]  # fmt: skip
-    return _pack(base, columns)
+    return _pack(base, columns, _moe_parts(t, e, k, h, local_i, ep, dtype, distribution, framework, gpu, sustained))
+
+
+def _moe_parts(
+    t: Floats, e: Floats, k: Floats, h: Floats, local_i: Floats, ep: Floats, dtype: str, distribution: str, framework: str, gpu: Gpu,
+    sustained: Sustained,
+) -> list[Floats | float] | None:  # fmt: skip
+    """Launch, arithmetic in whole waves of the experts' tiles, memory, the chain, passes, sorting; for carried answers alone."""
+    if not sustained.cycles:
+        return None
+    tick = sustained.tick(gpu)
+    crowded = framework == "sglang" and gpu.architecture != "blackwell" and dtype in CROWDED
+    loads = routing.loads(t, e, k, ep, distribution, crowded)
+    per_sm = gpu.peak_flop_per_s[dtype] / gpu.sms
+    fastest = np.full(len(t), np.inf)
+    for rows, share in ((16, 0.5), (32, 0.7), (64, 0.85), (128, 0.85)):
+        up, down = (loads.tiles(rows) * np.ceil(width / 128) / gpu.sms for width in (2 * local_i, h))
+        steps = np.ceil(up) * (h + PIPELINE_K) + np.ceil(down) * (local_i + PIPELINE_K)
+        fastest = np.minimum(fastest, rows * 128 * 2 / (per_sm * share) * steps)
+    weights = WEIGHT_BYTES[dtype] * loads.active * h * local_i * 3
+    moved = weights + ACTIVATION_BYTES[dtype] * loads.pairs * (h + local_i) + 2 * loads.pairs * (h + 2 * local_i)
+    passes = loads.pairs * (4 * h + 6 * local_i) / gpu.bandwidth_bytes_per_s
+    sorting = (loads.pairs + loads.tokens) * h / (gpu.sms * 10e9) * tick
+    return [1e-6 * tick, fastest, memory_time(moved, gpu), (h + local_i) * 1e-9 * tick, passes, sorting]

@@ -48,6 +48,12 @@ def predict(forest: Forest, values: NDArray[np.int16]) -> Floats:
     return forest.constant + total / LEAF_SCALE
 
 
+def scaled(forest: Forest, share: float) -> Forest:
+    """The forest whose answers are a share of this one's."""
+    number = np.where(forest.feature == LEAF, np.rint(share * forest.number), forest.number).astype(np.int16)
+    return forest._replace(number=number, constant=share * forest.constant)
+
+
 def _levels(values: NDArray[np.int16]) -> NDArray[np.float32]:
     """The features at 255 levels each at most, by quantiles: scikit-learn's own quantiles of weighted rows take ten times the fit."""
     out = values.astype(np.float32)

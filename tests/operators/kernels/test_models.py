@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.operators.kernels import evaluate, gpus, laws, physics, splits, trees, wheel, work
+from analysis.operators.kernels import evaluate, gpus, laws, physics, routing, splits, trees, wheel, work
 from analysis.operators.kernels.library import KernelLibrary
 from analysis.operators.kernels.samples import recompute
 from analysis.paths import DATA
@@ -220,3 +220,40 @@ def test_what_blackwell_documents_holds_with_its_tables_hidden():
         assert f"type={plain}" in columns and f"cell sglang/{plain}/" in columns
     assert "type=fp8_block" in laws.describe(gpus.load("b200_sxm"), "sglang", "fp8_block", "", laws.ARITHMETIC + 1)
     assert gpus.load("b200_sxm").clock_hz == pytest.approx(2250e12 / 148 / 8192) and gpus.load("a100_sxm").clock_hz == 1.41e9
+
+
+def drawn(tokens: int, experts: int, top_k: int, ranks: int, rng: np.random.Generator) -> np.ndarray:
+    """Rows of the busiest rank's experts, one draw as `power_law_logits_v3` has it (address in `routing`), alpha 1.01."""
+    low, high = (1, 0.8 * tokens) if tokens * top_k > experts else (0.01, 2)
+    x = ((high**-0.01 - low**-0.01) * rng.random(experts) + low**-0.01) ** (1 / -0.01)
+    rows = np.minimum(np.round(x / x.sum() * tokens * top_k), tokens)
+    for _ in range(int(tokens * top_k - rows.sum())):
+        rows[np.argmin(rows)] += 1
+    by_rank = rows.reshape(ranks, -1)
+    return by_rank[by_rank.sum(axis=1).argmax()]
+
+
+@pytest.mark.parametrize(("tokens", "experts", "top_k", "ranks"), [(512, 128, 8, 1), (4096, 128, 8, 8), (2048, 64, 6, 4), (4, 256, 8, 1)])
+def test_experts_get_the_rows_that_the_documented_draws_give_them(tokens, experts, top_k, ranks):
+    rng = np.random.default_rng(1)
+    many = [drawn(tokens, experts, top_k, ranks, rng) for _ in range(40)]
+    got = routing.loads([tokens], [experts], [top_k], [ranks], "power_law_1.01")
+    assert got.pairs[0] == pytest.approx(np.mean([rows.sum() for rows in many]), rel=0.1)
+    assert got.active[0] == pytest.approx(np.mean([(rows > 0).sum() for rows in many]), rel=0.15)
+    assert got.tiles(64)[0] == pytest.approx(np.mean([np.ceil(rows / 64).sum() for rows in many]), rel=0.15)
+
+
+@pytest.mark.parametrize(("tokens", "experts", "top_k", "ranks"), [(1, 128, 8, 1), (64, 64, 4, 2), (512, 128, 8, 128), (64, 10**6, 8, 4)])
+def test_balanced_experts_share_all_choices_alike(tokens, experts, top_k, ranks):
+    got = routing.loads([tokens], [experts], [top_k], [ranks], "balanced", crowded=True)
+    assert got.pairs[0] - got.crowd[0] == pytest.approx(tokens * top_k / ranks)
+    assert got.active[0] == pytest.approx(min(experts, tokens * top_k) / ranks)
+    assert got.tokens[0] <= tokens and (got.crowd[0] > 0) == (ranks > 1)
+
+
+def test_a_launch_takes_cycles_where_an_answer_is_carried_to_another_gpu():
+    """A100 runs at 1,410 MHz (its white paper): 1.9 GHz's launch takes it 1.35 times as long; forests of one GPU know seconds."""
+    a100, levels = gpus.load("a100_sxm"), physics.Sustained({("bf16", True): 0.0})
+    seconds, cycles = (physics.gemm(1, 64, 64, "bf16", "vllm", a100, s).parts[0] for s in (levels, physics.carried("gemm", levels)))
+    assert seconds[0] == 1e-6 and cycles[0] == pytest.approx(1e-6 * 1.9e9 / 1.41e9)
+    assert not physics.carried("latent_prefill", levels).cycles
