@@ -283,8 +283,8 @@ def _moe_parts(
     loads = routing.loads(t, e, k, ep, distribution, crowded)
     per_sm = gpu.peak_flop_per_s[dtype] / gpu.sms
     fastest = np.full(len(t), np.inf)
-    for rows, share in ((16, 0.5), (32, 0.7), (64, 0.85), (128, 0.85)):
-        up, down = (loads.tiles(rows) * np.ceil(width / 128) / gpu.sms for width in (2 * local_i, h))
+    for rows, tiles, share in zip(routing.HEIGHTS, loads.tiles, (0.5, 0.7, 0.85, 0.85), strict=True):
+        up, down = (tiles * np.ceil(width / 128) / gpu.sms for width in (2 * local_i, h))
         steps = np.ceil(up) * (h + PIPELINE_K) + np.ceil(down) * (local_i + PIPELINE_K)
         fastest = np.minimum(fastest, rows * 128 * 2 / (per_sm * share) * steps)
     weights = WEIGHT_BYTES[dtype] * loads.active * h * local_i * 3

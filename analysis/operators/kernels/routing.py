@@ -15,35 +15,19 @@ from numpy.typing import ArrayLike
 
 from analysis.operators.kernels.work import Floats
 
+HEIGHTS = (16, 32, 64, 128)  # rows of a tile
 DRAWS = 8
 MOST = 4096  # experts that are drawn; of more, each stands for several
 ALONE, GROUPS = 8, 8  # the largest experts are kept one by one, the rest in groups of their order
 
 
 class Loads(NamedTuple):
-    """Experts of the timed rank.
+    """Of the timed rank: experts with any row, their rows, tokens that go to any, shapes (n,); tiles of `HEIGHTS`, shape (4, n)."""
 
-    Args:
-        rows: of each kept expert or group, shape (n, groups); each: experts that it stands for, same shape.
-        single: further experts of one row each, shape (n,); pairs: rows in all; tokens: that go to any of the rank's experts.
-        crowd: rows that one expert has on top, because choices of other ranks' experts were sent to it.
-    """
-
-    rows: Floats
-    each: Floats
-    single: Floats
+    active: Floats
     pairs: Floats
     tokens: Floats
-    crowd: Floats
-
-    @property
-    def active(self) -> Floats:
-        """Experts that have any row, at least one."""
-        return np.maximum((self.each * (self.rows > 0)).sum(axis=1) + self.single, 1.0)
-
-    def tiles(self, height: float) -> Floats:
-        """Tiles of `height` rows over the rank's experts."""
-        return np.maximum((self.each * np.ceil(self.rows / height)).sum(axis=1) + self.single + self.crowd / height, 1.0)
+    tiles: Floats
 
 
 @lru_cache(maxsize=20_000)
@@ -88,4 +72,6 @@ def loads(tokens: ArrayLike, experts: ArrayLike, top_k: ArrayLike, ranks: ArrayL
     none = np.exp((count * np.log1p(-np.minimum(rows / t[:, None], 1 - 1e-9))).sum(axis=1) - single / t)
     touched = np.where(r > 1, np.clip(t * (1 - none), np.minimum(pairs / k, t), t), t)
     crowd = np.where(r > 1, np.maximum(touched * k - pairs, 0), 0) if crowded else np.zeros(len(t))
-    return Loads(rows, count, single, pairs + crowd, touched, crowd)
+    active = np.maximum((count * (rows > 0)).sum(axis=1) + single, 1.0)
+    tiles = [np.maximum((count * np.ceil(rows / height)).sum(axis=1) + single + crowd / height, 1.0) for height in HEIGHTS]
+    return Loads(active, pairs + crowd, touched, np.stack(tiles))
