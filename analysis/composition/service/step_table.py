@@ -65,21 +65,21 @@ REPLAYED = ("gemm", "moe")
 
 
 def _answer(handles: list[Any], method: str, arrays: dict[str, Floats], options: dict[str, Any]) -> Any:
-    """Times of one method: the engine's own table (the first handle), and for `REPLAYED` the fastest framework's.
+    """Times of one method: the engine's own table (the first handle), and for `REPLAYED` the fastest timed in that type.
 
     The tables time matrix products as each framework's Python calls them; some hold the call more than the kernel (vLLM's block-scaled FP8
     takes 180 us at any size on a B200, SGLang's, the same DeepGEMM kernel, 8 us). An engine replays its steps from a CUDA graph, so the
     kernel alone counts, and another framework's table of the same GPU, type and shape bounds it from above.
     """
-    found = getattr(handles[0], method)(**arrays, **options)
     if method not in REPLAYED:
-        return found
-    for handle in handles[1:]:
-        if handle.framework in handle.measured_by(method, options["dtype"]):
-            other = getattr(handle, method)(**arrays, **options)
-            if other.source == found.source or found.source == "unmeasured gpu":
-                faster = np.nan_to_num(other.s, nan=np.inf) < np.nan_to_num(found.s, nan=np.inf)
-                found = replace(found, s=np.where(faster, other.s, found.s), log_sd=np.where(faster, other.log_sd, found.log_sd))
+        return getattr(handles[0], method)(**arrays, **options)
+    timed = [handle for handle in handles if handle.framework in handle.measured_by(method, options["dtype"])] or handles[:1]
+    found = getattr(timed[0], method)(**arrays, **options)
+    for handle in timed[1:]:
+        other = getattr(handle, method)(**arrays, **options)
+        if other.source == found.source or found.source == "unmeasured gpu":
+            faster = np.nan_to_num(other.s, nan=np.inf) < np.nan_to_num(found.s, nan=np.inf)
+            found = replace(found, s=np.where(faster, other.s, found.s), log_sd=np.where(faster, other.log_sd, found.log_sd))
     if method == "gemm" and options["dtype"] == "fp8":
         # The tables quantise the activations beside the product. FP8 checkpoints with one scale a tensor have it static (input_activations
         # `dynamic: false`, nvidia/Llama-3.1-70B-Instruct-FP8), and engines quantise in the norm or activation before.
