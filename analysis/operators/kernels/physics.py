@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.operators.kernels import routing, work
+from analysis.operators.kernels import work
 from analysis.operators.kernels.gpus import ACTIVATION_BYTES, WEIGHT_BYTES, Gpu
 from analysis.operators.kernels.work import Floats
 
@@ -101,7 +101,7 @@ class Sustained(NamedTuple):
 
 
 CROWDED = ("bf16", "fp8_block", "int4_wo")
-"""Types whose experts SGLang runs by Triton or Marlin outside Blackwell, timed with other ranks' choices on one expert (`routing`)."""
+"""Types whose experts SGLang runs by Triton or Marlin outside Blackwell, timed with other ranks' choices on one expert (`work.loads`)."""
 
 
 def carried(operator: str, sustained: Sustained) -> Sustained:
@@ -280,10 +280,10 @@ def _moe_parts(
         return None
     tick = sustained.tick(gpu)
     crowded = framework == "sglang" and gpu.architecture != "blackwell" and dtype in CROWDED
-    loads = routing.loads(t, e, k, ep, distribution, crowded)
+    loads = work.loads(t, e, k, ep, distribution, crowded)
     per_sm = gpu.peak_flop_per_s[dtype] / gpu.sms
     fastest = np.full(len(t), np.inf)
-    for rows, tiles, share in zip(routing.HEIGHTS, loads.tiles, (0.5, 0.7, 0.85, 0.85), strict=True):
+    for rows, tiles, share in zip(work.HEIGHTS, loads.tiles, (0.5, 0.7, 0.85, 0.85), strict=True):
         up, down = (tiles * np.ceil(width / 128) / gpu.sms for width in (2 * local_i, h))
         steps = np.ceil(up) * (h + PIPELINE_K) + np.ceil(down) * (local_i + PIPELINE_K)
         fastest = np.minimum(fastest, rows * 128 * 2 / (per_sm * share) * steps)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.operators.kernels import evaluate, gpus, laws, physics, routing, splits, trees, wheel, work
+from analysis.operators.kernels import evaluate, gpus, laws, physics, splits, trees, wheel, work
 from analysis.operators.kernels.library import KernelLibrary
 from analysis.operators.kernels.samples import recompute
 from analysis.paths import DATA
@@ -223,7 +223,7 @@ def test_what_blackwell_documents_holds_with_its_tables_hidden():
 
 
 def drawn(tokens: int, experts: int, top_k: int, ranks: int, rng: np.random.Generator) -> np.ndarray:
-    """Rows of the busiest rank's experts, one draw as `power_law_logits_v3` has it (address in `routing`), alpha 1.01."""
+    """Rows of the busiest rank's experts, one draw as `power_law_logits_v3` has it (address in `work.loads`), alpha 1.01."""
     low, high = (1, 0.8 * tokens) if tokens * top_k > experts else (0.01, 2)
     x = ((high**-0.01 - low**-0.01) * rng.random(experts) + low**-0.01) ** (1 / -0.01)
     rows = np.minimum(np.round(x / x.sum() * tokens * top_k), tokens)
@@ -237,7 +237,7 @@ def drawn(tokens: int, experts: int, top_k: int, ranks: int, rng: np.random.Gene
 def test_experts_get_the_rows_that_the_documented_draws_give_them(tokens, experts, top_k, ranks):
     rng = np.random.default_rng(1)
     many = [drawn(tokens, experts, top_k, ranks, rng) for _ in range(40)]
-    got = routing.loads([tokens], [experts], [top_k], [ranks], "power_law_1.01")
+    got = work.loads([tokens], [experts], [top_k], [ranks], "power_law_1.01")
     assert got.pairs[0] == pytest.approx(np.mean([rows.sum() for rows in many]), rel=0.1)
     assert got.active[0] == pytest.approx(np.mean([(rows > 0).sum() for rows in many]), rel=0.15)
     assert got.tiles[2, 0] == pytest.approx(np.mean([np.ceil(rows / 64).sum() for rows in many]), rel=0.15)
@@ -245,7 +245,7 @@ def test_experts_get_the_rows_that_the_documented_draws_give_them(tokens, expert
 
 @pytest.mark.parametrize(("tokens", "experts", "top_k", "ranks"), [(1, 128, 8, 1), (64, 64, 4, 2), (512, 128, 8, 128), (64, 10**6, 8, 4)])
 def test_balanced_experts_share_all_choices_alike(tokens, experts, top_k, ranks):
-    plain, got = (routing.loads([tokens], [experts], [top_k], [ranks], "balanced", crowded) for crowded in (False, True))
+    plain, got = (work.loads([tokens], [experts], [top_k], [ranks], "balanced", crowded) for crowded in (False, True))
     assert plain.pairs[0] == pytest.approx(tokens * top_k / ranks)
     assert got.active[0] == pytest.approx(min(experts, tokens * top_k) / ranks)
     assert got.tokens[0] <= tokens and (got.pairs[0] > plain.pairs[0]) == (ranks > 1)
