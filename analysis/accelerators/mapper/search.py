@@ -314,12 +314,16 @@ def open_configurations(
             else:
                 for t in range(tensors):
                     if tab.slides[t]:
-                        outer_share[t] = window_share(tab, t, 0, 0, temporal, extent[t], strides, loops[0], loops[1])
                         inner_share[t] = 1.0
-                        for level in range(split, levels - 1):
-                            if tab.keeps[level + 1, t]:
-                                near = window_share(tab, t, 0, split, temporal, gap_extent[level, t], strides, loops[0], loops[1])
-                                inner_share[t] = min(inner_share[t], near)
+                        for level in range(split - 1, levels - 1):  # first the tile of the split level itself
+                            own = level < split
+                            if own or tab.keeps[level + 1, t]:
+                                tile = extent[t] if own else gap_extent[level, t]
+                                near = window_share(tab, t, 0, 0 if own else split, temporal, tile, strides, loops[0], loops[1])
+                                if own:
+                                    outer_share[t] = near
+                                else:
+                                    inner_share[t] = min(inner_share[t], near)
                 energy = constant + least_over_types(
                     coefficient, tab.relevant, temporal[split], temporal[0], inner_share, outer_share, own_words, tab.keeps[split]
                 )
@@ -331,21 +335,26 @@ def open_configurations(
                     stats[OPENED] += 1
                     measure(tab, temporal, spatial, work, counts)
                     _, _, state = least_cost(tab, macs, cycles, temporal, spatial, lane_order, work, counts, ports, loops)
-                    total = 1.0
-                    for level in range(levels):
-                        some = list_orders(tab, level, temporal[level], forced[level], state == LINKS, work.line, orders[level])
+                    total, level, everywhere = 1.0, 0, state == LINKS
+                    every = everywhere
+                    while level < levels:
+                        some = list_orders(tab, level, temporal[level], forced[level], every, work.line, orders[level])
                         if some < 0:
                             stats[UNPROVEN] += 1
-                            some = list_orders(tab, level, temporal[level], forced[level], False, work.line, orders[level])
+                            if every:
+                                every = False
+                                continue
                         if state == CLEAN:
                             some = keep_best_orders(tab, level, temporal[level], orders[level], some, features)
                         how_many[level] = some
                         which[level] = 0
                         total *= some
-                    if total > most_orders and state == LINKS:
-                        stats[UNPROVEN] += 1
-                        for level in range(levels):
-                            how_many[level] = list_orders(tab, level, temporal[level], forced[level], False, work.line, orders[level])
+                        level += 1
+                        every = everywhere
+                        if level == levels and everywhere and total > most_orders:
+                            stats[UNPROVEN] += 1
+                            everywhere = every = False
+                            level = 0
                     running = True
                     while running:
                         for level in range(levels):
