@@ -9,7 +9,8 @@ is one file with the same four names, and knows nothing of browsers:
     tell(values)             the answer in one sentence, for screen readers and print
 
 - `NAMES`: which explorers there are, in the order in which a reader meets them; `explorer(name)` is one of them.
-- `bundle`: at build time, the script that carries the models into the pages, and the explorer as first drawn, by CPython.
+- `bundle`: at build time, the script that carries the models into the pages, the explorer as first drawn, by CPython,
+  and live cells: Python in a chapter that a reader can change and run.
 - `records`: what they show besides models: measurements, grades, answers computed in advance.
 - `stand_ins`: what runs in the page alone: `page` ties native controls, address bar and drawing together; the others replace numpy,
   compilation, pydantic and files as far as these models need them.

@@ -1,9 +1,11 @@
-"""At build time: the script that carries the explorers' models into the pages, and each explorer as first drawn."""
+"""At build time: the script that carries the models of explorers and live cells into the pages, and each explorer as first drawn."""
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import html
+import io
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -16,7 +18,7 @@ from pydantic import BaseModel
 
 from analysis.explorers import NAMES, explorer
 from analysis.explorers.controls import Choice, defaults, form_html
-from analysis.paths import ROOT
+from analysis.paths import BOOK, ROOT
 
 HERE = Path(__file__).parent
 STAND_INS = {name: HERE / "stand_ins" / f"{name.replace('.', '_')}.py" for name in ("numpy", "numpy.typing", "pydantic")} | {
@@ -175,12 +177,34 @@ def _library_modules(needed: Iterable[str]) -> dict[str, list[Any]]:
     return found
 
 
+CELL = re.compile(r"^```\{live\} (\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@cache
+def live_cells() -> dict[str, str]:
+    """The code of every live cell of the chapters, by name."""
+    return {name: code for page in sorted(BOOK.glob("*.md")) for name, code in CELL.findall(page.read_text(encoding="utf-8"))}
+
+
+def _words(code: str) -> set[str]:
+    """Texts in a cell's code: among them the devices, models and systems that the page must carry for it."""
+    return {node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+
+
+def printed(code: str) -> str:
+    """What a cell prints here, in CPython."""
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        exec(compile(code, "live cell", "exec"), {"__name__": "live"})
+    return said.getvalue().rstrip("\n")
+
+
 def _named() -> set[str]:
-    """Models, systems, machines and devices that some explorer offers."""
+    """Models, systems, machines and devices that some explorer offers or some live cell names."""
     from analysis.hardware import devices, systems
     from analysis.networks.measured_fabrics import model as measured
 
     named = {key for name in NAMES for control in explorer(name).CONTROLS if isinstance(control, Choice) for key, _ in control.options}
+    named |= {word for code in live_cells().values() for word in _words(code)}
     named |= {systems.load(name).device for name in named & set(systems.all_systems())}
     return named | {devices.load(machine.device).name for name, machine in measured.machines().items() if name in named}
 
@@ -203,12 +227,15 @@ def page_files() -> dict[str, Any]:
     return found
 
 
-ROOTS = ("analysis.explorers.stand_ins.page", *(f"analysis.explorers.{name}" for name in NAMES))
+def roots() -> list[str]:
+    """The modules that the page imports by itself: those of the explorers, and what live cells import."""
+    ours = ["analysis.explorers.stand_ins.page", *(f"analysis.explorers.{name}" for name in NAMES)]
+    return [*ours, *(module for code in live_cells().values() for module in imports(code))]
 
 
 def sources() -> list[Path]:
     """The files of this project that the script is made of: models' modules, and what they read."""
-    modules = {_file_of(name) for name in our_modules(ROOTS, returned={})}
+    modules = {_file_of(name) for name in our_modules(roots(), returned={})}
     read = [file for name, *_ in PAGE_FILES for file in (sorted((ROOT / name).glob("*.yaml")) if (ROOT / name).is_dir() else [ROOT / name])]
     return sorted({path for path in (*modules, *read) if path is not None and path.exists()})
 
@@ -216,7 +243,7 @@ def sources() -> list[Path]:
 @cache
 def script() -> str:
     """JavaScript that holds the part of Brython's library and the models that the explorers use."""
-    ours = our_modules(ROOTS)
+    ours = our_modules(roots())
     if "analysis.configs" in ours or "analysis.paths" in ours:
         ours["analysis.explorers.page_data"] = [".py", f"FILES = {page_files()!r}\n", []]
     needed = {need for entry in ours.values() for need in entry[2]}
@@ -231,13 +258,14 @@ def write(folder: Path) -> None:
 
 
 START = (
-    "<script>(function(){if(window.explorersWanted)return;window.explorersWanted=true;"
+    "<script>(function(){if(window.startPython)return;var wanted=false;"
     "function add(name,then){var s=document.createElement('script');s.src='{{assets}}/'+name;s.onload=then;document.head.append(s);}"
-    "window.addEventListener('load',function(){add('brython.js',function(){add('explorers.js',function(){"
+    "window.startPython=function(){if(wanted)return;wanted=true;add('brython.js',function(){add('explorers.js',function(){"
     "var s=document.createElement('script');s.type='text/python';s.id='explorers_start';"
     "s.textContent='import analysis.explorers.stand_ins.page';"
-    "document.body.append(s);window.brython({ids:['explorers_start'],debug:0,indexedDB:false});});});});})();</script>"
+    "document.body.append(s);window.brython({ids:['explorers_start'],debug:0,indexedDB:false});});});};})();</script>"
 )
+AT_ONCE = "<script>window.addEventListener('load',startPython);</script>"
 
 
 def section(name: str, live: bool = True) -> str:
@@ -260,5 +288,25 @@ def section(name: str, live: bool = True) -> str:
         f'<form class="controls" onsubmit="return false">{form_html(name, model.CONTROLS)}{play}'
         '<button type="button" class="reset">Start again</button></form>'
         f'<div class="canvas">{model.draw(values, 700)}</div>'
-        f'<p class="said" aria-live="polite">{html.escape(model.tell(values))}</p></section>{START}'
+        f'<p class="said" aria-live="polite">{html.escape(model.tell(values))}</p></section>{START}{AT_ONCE}'
+    )
+
+
+def live_section(name: str, code: str, live: bool = True) -> str:
+    """A cell as HTML: the code to change, a button, and what CPython printed when the book was built.
+
+    Args:
+        live: with the button, or code and output alone, for print.
+    """
+    code, said = html.escape(code.strip("\n")), html.escape(printed(code))
+    shown = f'<pre class="code">{code}</pre>'
+    if not live:
+        return f'<div class="live-cell">{shown}<pre class="printed">{said}</pre></div>'
+    return (
+        f'<section class="live-cell" aria-label="Python to change and run: {name}">'
+        f'<textarea rows="{code.count(chr(10)) + 1}" spellcheck="false" autocapitalize="off" autocomplete="off" '
+        f'aria-label="Python code: {name}" aria-keyshortcuts="Control+Enter">{code}</textarea>{shown}'
+        '<div class="buttons"><button type="button" class="run">Run</button><button type="button" class="reset">Undo my changes</button>'
+        '<span class="hint">this project’s own modules, run in this page</span></div>'
+        f'<pre class="printed" role="status" aria-live="polite" tabindex="0" aria-label="What it prints">{said}</pre></section>'
     )

@@ -103,3 +103,20 @@ window.addEventListener('load', function () {
 window.addEventListener('beforeprint', function () {
   document.querySelectorAll('details:not([open])').forEach(function (d) { d.open = true; });
 });
+// Python to change and run: the interpreter is loaded at the first run.
+document.addEventListener('DOMContentLoaded', function () {
+  document.querySelectorAll('.live-cell textarea').forEach(function (code) {
+    var cell = code.closest('.live-cell'), printed = cell.querySelector('.printed'), first = code.value, said = printed.textContent;
+    function grow() { code.rows = code.value.split('\n').length; }
+    function run() {
+      if (window.run_cell) { printed.textContent = window.run_cell(code.value); return; }
+      printed.textContent = 'Starting Python (a few seconds) ...';
+      window.startPython();
+      setTimeout(run, 200);
+    }
+    code.addEventListener('input', grow);
+    code.addEventListener('keydown', function (event) { if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) { event.preventDefault(); run(); } });
+    cell.querySelector('.run').addEventListener('click', run);
+    cell.querySelector('.reset').addEventListener('click', function () { code.value = first; printed.textContent = said; grow(); });
+  });
+});

@@ -208,6 +208,25 @@ class Explorer(SphinxDirective):
         return [screen_only(html=bundle.section(self.arguments[0], live))]
 
 
+class Live(SphinxDirective):
+    """Python to change and run in the page; in print, the code and what it printed when the book was built."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """The cell; an error in its code is a warning of the build."""
+        from analysis.explorers import bundle
+
+        try:
+            live = self.env.app.builder.name != "singlehtml"
+            shown = bundle.live_section(self.arguments[0], "\n".join(self.content), live)
+        except Exception as error:
+            logger.warning("live cell %s: %s: %s", self.arguments[0], type(error).__name__, error, location=self.get_location())
+            return []
+        return [screen_only(html=shown + (bundle.START if live else ""))]
+
+
 def wide(svg: Path) -> bool:
     """Whether a figure was drawn for the full width of the text (more than 430 points)."""
     with svg.open(encoding="utf-8") as lines:
@@ -490,7 +509,7 @@ def _write_assets(app: Sphinx, error: Exception | None) -> None:
         base64.b64encode((files("itables") / "html" / name).read_bytes()).decode() for name in ("dt_bundle.js", "dt_bundle.css")
     )
     assets.joinpath("datatables.js").write_text(DATATABLES.replace("BUNDLE", bundle).replace("STYLE", style), encoding="utf-8")
-    if any("{explorer}" in page.read_text(encoding="utf-8") for page in BOOK.glob("*.md")):
+    if any("{explorer}" in (text := page.read_text(encoding="utf-8")) or "{live}" in text for page in BOOK.glob("*.md")):
         bundle_explorers(assets)
     for ours, theirs in (("figures", "_downloads_figures"), ("tables", "_downloads_tables")):
         shutil.rmtree(out / theirs, ignore_errors=True)
@@ -569,6 +588,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("result-figure", ResultFigure)
     app.add_directive("result-table", ResultTable)
     app.add_directive("explorer", Explorer)
+    app.add_directive("live", Live)
     app.add_js_file(None, body=Path(__file__).with_name("page.js").read_text(encoding="utf-8"), priority=100)
     app.connect("config-inited", _mathjax)
     app.connect("config-inited", _parallel)

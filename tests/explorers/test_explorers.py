@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 from analysis.errors import InputError
-from analysis.explorers import NAMES, all_reduce, controls, explorer, mapping_game, serving_player
+from analysis.explorers import NAMES, all_reduce, bundle, controls, explorer, mapping_game, serving_player
 from analysis.explorers.records import best_mappings
 from analysis.paths import BOOK
+from analysis.publishing import pages
 from analysis.publishing.pdf import QUIET, browser
 from analysis.tables import read_csv
 
@@ -127,19 +128,23 @@ def test_chunks_shorten_the_longest_wait_between_tokens() -> None:
 
 
 IN_THE_PAGE = """
-import json, sys
+import contextlib, io, json, sys
 sys.path.insert(0, sys.argv[1])
 from analysis.explorers import explorer
-asked = json.load(sys.stdin)
-print(json.dumps({name: [explorer(name).answer(values) for values in points] for name, points in asked.items()}))
+asked, cells = json.load(sys.stdin)
+printed = {}
+for name, code in cells.items():
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        exec(code, {"__name__": "live"})
+    printed[name] = said.getvalue().rstrip()
+print(json.dumps([{name: [explorer(name).answer(values) for values in points] for name, points in asked.items()}, printed]))
 """
 
 
 def test_the_modules_of_the_page_run_alone(tmp_path: Path) -> None:
     """What the page carries, stand-ins for what it lacks, imported by a bare CPython: a missing name shows without a browser."""
-    from analysis.explorers import bundle
 
-    carried = bundle.our_modules(f"analysis.explorers.{name}" for name in NAMES)
+    carried = bundle.our_modules(name for name in bundle.roots() if not name.endswith("stand_ins.page"))
     carried["analysis.explorers.page_data"] = [".py", f"FILES = {bundle.page_files()!r}\n", []]
     for name, entry in carried.items():
         path = tmp_path.joinpath(*name.split("."))
@@ -148,10 +153,12 @@ def test_the_modules_of_the_page_run_alone(tmp_path: Path) -> None:
         path.write_text(entry[1], encoding="utf-8")
     asked = {name: settings(name, 4) for name in NAMES}
     run = [sys.executable, "-I", "-S", "-c", IN_THE_PAGE, str(tmp_path)]
-    done = subprocess.run(run, input=json.dumps(asked), capture_output=True, text=True, check=False)
+    done = subprocess.run(run, input=json.dumps([asked, bundle.live_cells()]), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     mine = json.loads(json.dumps({name: [explorer(name).answer(values) for values in points] for name, points in asked.items()}))
-    assert differences(mine, json.loads(done.stdout))[:5] == []
+    answered, printed = json.loads(done.stdout)
+    assert differences(mine, answered)[:5] == []
+    assert len(printed) >= 8 and printed == {name: bundle.printed(code) for name, code in bundle.live_cells().items()}
 
 
 @pytest.fixture(scope="module")
@@ -164,12 +171,15 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         pytest.skip(str(error))
     from playwright.sync_api import sync_playwright
 
-    from analysis.explorers import bundle
-
     folder: Path = tmp_path_factory.mktemp("explorers")
     (folder / "_assets").mkdir()
     bundle.write(folder / "_assets")
-    body = "".join(bundle.section(name).replace("{{assets}}", "_assets") for name in NAMES)
+    body = "".join(bundle.section(name) for name in NAMES) + "".join(
+        map(bundle.live_section, *zip(*bundle.live_cells().items(), strict=True))
+    )
+    body = (
+        body.replace("{{assets}}", "_assets") + f"<script>{Path(pages.__file__).with_name('page.js').read_text(encoding='utf-8')}</script>"
+    )
     head = f'<meta charset="utf-8"><style>{(BOOK / "_style" / "book.css").read_text(encoding="utf-8")}</style>'
     (folder / "index.html").write_text(f'<!doctype html><html lang="en"><head>{head}</head><body>{body}</body></html>', encoding="utf-8")
     with sync_playwright() as playwright:
@@ -234,3 +244,22 @@ def test_keyboard_touch_and_address(page: Any) -> None:
     page.locator("#decode_knee .reset").tap()
     assert batch.get_attribute("aria-valuetext") == "32"
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+@pytest.mark.browser
+def test_a_live_cell_prints_what_cpython_prints_and_survives_an_error(page: Any) -> None:
+    """Each cell as it stands, in the page; then one changed by keyboard, one with an error, and back to what it was."""
+    for name, code in bundle.live_cells().items():
+        cell = page.locator(f"section.live-cell[aria-label$='{name}']")
+        cell.locator(".printed").evaluate("box => { box.textContent = ''; }")
+        cell.locator(".run").tap()
+        assert cell.locator(".printed").inner_text().rstrip() == bundle.printed(code), name
+    code, printed = cell.locator("textarea"), cell.locator(".printed")
+    code.fill("total = 0\nfor k in range(4):\n    total += k\nprint(total)\nprint(1 / 0)")
+    code.press("Control+Enter")
+    assert printed.inner_text().splitlines()[0] == "6" and "ZeroDivisionError" in printed.inner_text()
+    code.fill("from analysis.hardware import devices\ndevices.load('nothing')")
+    cell.locator(".run").tap()
+    assert "no device 'nothing'" in printed.inner_text()
+    cell.locator(".reset").tap()
+    assert printed.inner_text().rstrip() == bundle.printed(bundle.live_cells()[name])

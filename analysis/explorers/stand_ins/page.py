@@ -3,6 +3,7 @@
 # mypy: ignore-errors
 
 import json
+import sys
 
 from browser import document, window
 
@@ -96,6 +97,33 @@ def answers(name, points):
     return json.dumps([model.answer(values) for values in json.loads(points)])
 
 
+class Said:
+    """Standard output of a live cell."""
+
+    def __init__(self):
+        self.parts = []
+
+    def write(self, text):
+        """Keep what is printed."""
+        self.parts.append(str(text))
+
+    def flush(self):
+        """Nothing is held back."""
+
+
+def run_cell(code):
+    """Run a live cell's code; what it prints, with the error that ended it, if one did."""
+    before, said = sys.stdout, Said()
+    sys.stdout = said
+    try:
+        exec(code, {"__name__": "live"})
+    except BaseException as error:
+        said.write(f"{type(error).__name__}: {error}\n")
+    finally:
+        sys.stdout = before
+    return "".join(said.parts).rstrip("\n")
+
+
 def resized(event):
     """Draw again what has become wider or narrower."""
     for shown in started.values():
@@ -131,6 +159,7 @@ def start():
         watcher.observe(box)
     window.addEventListener("resize", resized)
     window.explorer_answers = answers
+    window.run_cell = run_cell
     window.explorers_ready = True
 
 

@@ -204,9 +204,8 @@ def evaluate(ideal_s: Any, pair: Any, floor: Any, pair_factor: Any, efficiency: 
         ]
     )
     protocol = np.argmin(times, axis=0)
-    time = np.min(times, axis=0)
     moved = np.choose(protocol, [transfer, transfer / LL128_SHARE, transfer / LL_SHARE])
-    return time, latency, moved, time - latency - moved, protocol
+    return np.min(times, axis=0), latency, moved, np.choose(protocol, [2 * root + chunk, root, 0 * root]), protocol
 
 
 def _time(ideal_s: NDArray[np.float64], link: Link, parameters: Parameters, machine: str | None) -> CollectiveTime:
