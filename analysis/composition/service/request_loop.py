@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from analysis.compiled import inner, outer
-from analysis.composition.service.request_profile import SKEW_SHARES, StepProfile
+from analysis.composition.service.request_profile import SKEW_LEVERS, StepProfile
 
 BLOCK = 16
 PREPARE_S = 0.0224
@@ -84,15 +84,15 @@ def experts_s(p: StepProfile, tokens: float, experts: float, top_k: float, ranks
 
 
 @inner
-def step_s(p: StepProfile, chunk: Any, before: Any, decoding: Any, ends: int, shares: Any) -> float:
+def step_s(p: StepProfile, chunk: Any, before: Any, decoding: Any, ends: int, levers: Any) -> float:
     """Time of one replica's step without its experts: members' tokens, tokens before them, whether they decode; shapes (members,)."""
-    tokens, decodes, cached, tallest, shortest, most, prompts, seen = 0, 0, 0, 0, 1 << 60, 0, 0, 0.0
+    tokens, decodes, cached, tallest, most, prompts, seen = 0, 0, 0, 0, 0, 0, 0.0
     for k in range(chunk.size):
         tokens += chunk[k]
         if decoding[k]:
             decodes += 1
             cached += before[k] + 1
-            tallest, shortest = max(tallest, before[k] + 1), min(shortest, before[k] + 1)
+            tallest = max(tallest, before[k] + 1)
         else:
             most = max(most, chunk[k])
             prompts += chunk[k]
@@ -109,14 +109,13 @@ def step_s(p: StepProfile, chunk: Any, before: Any, decoding: Any, ends: int, sh
             if not decoding[k]:
                 attend += max(0.0, attention_s(p, max(least, float(chunk[k])), float(before[k]), 0.0, 0.0) - launch)
         attend += launch
-    if decodes > 1 and p.alpha.size > 0 and tallest > shortest:
-        share, group = (mean - shortest) / (tallest - shortest), 0
-        while group < shares.size and share > shares[group]:
+    if decodes > 1 and p.alpha.size > 0 and tallest > mean:
+        even = attention_s(p, float(prompts), behind, float(decodes), mean)
+        wide = max(0.0, attention_s(p, float(prompts), behind, float(decodes), float(tallest)) - even)
+        group = 0
+        while group < levers.size and wide > levers[group] * even:
             group += 1
-        at = p.alpha[_nearest(p.alpha_chunks, float(most)), _nearest(p.alpha_decodes, float(decodes)), group]
-        if at > 0:
-            even = attention_s(p, float(prompts), behind, float(decodes), mean)
-            attend += at * max(0.0, attention_s(p, float(prompts), behind, float(decodes), float(tallest)) - even)
+        attend += wide * p.alpha[_nearest(p.alpha_chunks, float(most)), _nearest(p.alpha_decodes, float(decodes)), group]
     return p.tokens[min(tokens, p.tokens.size - 1)] + p.sequences[min(ends, p.sequences.size - 1)] + attend
 
 
@@ -124,7 +123,7 @@ def step_s(p: StepProfile, chunk: Any, before: Any, decoding: Any, ends: int, sh
 def run(
     p: StepProfile, arrived: Any, inputs: Any, outputs: Any, replicas: int, together: bool, ahead: int, max_running: int,
     budget_tokens: int, blocks: int, experts: float, top_k: float, ranks: float, first_token: Any, last_token: Any,
-    shares: Any, prepare_s: float, caching: bool,
+    levers: Any, prepare_s: float, caching: bool,
 ) -> int:  # fmt: skip
     """Run all requests; arrays by arrival. Writes the times of each one's first and last token; returns the steps made, -1 if stuck.
 
@@ -270,7 +269,7 @@ def run(
                 starts = starts or not decoding[r, 0, k]
                 tokens += chunk[r, 0, k]
                 sampled += 1 if emits[r, 0, k] else 0
-            duration = step_s(p, chunk[r, 0, :w], before[r, 0, :w], decoding[r, 0, :w], sampled, shares)
+            duration = step_s(p, chunk[r, 0, :w], before[r, 0, :w], decoding[r, 0, :w], sampled, levers)
             if p.experts.size > 0:
                 duration += experts_s(p, float(gathered if together else tokens), experts, top_k, ranks)
             if starts:
@@ -368,7 +367,7 @@ def simulate(
     first, last = np.zeros(arrived.size), np.zeros(arrived.size)
     steps = run(
         p, arrived[order], inputs[order], outputs[order], replicas, together, ahead, max_running, budget_tokens, blocks,
-        float(experts[0]), float(experts[1]), float(ranks), first, last, SKEW_SHARES, PREPARE_S, caching,
+        float(experts[0]), float(experts[1]), float(ranks), first, last, SKEW_LEVERS, PREPARE_S, caching,
     )  # fmt: skip
     if steps < 0:
         return np.full(arrived.size, np.nan), np.full(arrived.size, np.nan)
