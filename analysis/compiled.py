@@ -51,6 +51,8 @@ from numba.core.untyped_passes import InlineClosureLikes
 from numba.extending import overload
 from numba.np import arrayobj
 
+from analysis.interpreted import names, plain, run_plain
+
 
 class _NoSymbols:
     """What an inner function's library has for a code generator when its function is told where its environment is: nothing."""
@@ -146,12 +148,6 @@ class _OuterCompiler(_InnerCompiler):
             return super()._compile_core()
 
 
-def _names(code: CodeType) -> set[str]:
-    """Global names that a function's code and the code within it use."""
-    within = (constant for constant in code.co_consts if isinstance(constant, CodeType))
-    return set(code.co_names).union(*map(_names, within))
-
-
 def _said(value: Any) -> bytes:
     """A constant's content, the same in every process."""
     if isinstance(value, CodeType):
@@ -179,7 +175,7 @@ def content(function: Callable[..., Any]) -> str:
             continue
         seen.add(id(given))
         digest.update(_said(given.__code__) + repr(sorted(getattr(item, "targetoptions", {}).items())).encode())
-        used = sorted(_names(given.__code__))
+        used = sorted(names(given.__code__))
         for name in used:
             value = given.__globals__.get(name)
             if isinstance(value, ModuleType):
@@ -243,163 +239,11 @@ class _Cache(FunctionCache):  # type: ignore[misc]
             self.lock = None
 
 
-# A compiled function in plain Python, for inputs so small that compiling, or reading what was compiled, takes longer. Arrays and records
-# are read into dictionaries as they are used, since one element of a numpy array takes as long as ten of a dictionary, and a numpy record
-# hides fields that are called like one of its methods. What is changed is changed at the end or, where plain Python stumbles (a number
-# that 64 bits do not hold, a slice), not at all.
-
-
-def _plain(function: Any, made: dict[int, FunctionType]) -> FunctionType:
-    given: FunctionType = function.py_func
-    if id(given) not in made:
-        known = dict(given.__globals__)
-        made[id(given)] = FunctionType(given.__code__, known, given.__name__, given.__defaults__, given.__closure__)
-        below = {name: _plain(value, made) for name in _names(given.__code__) if isinstance(value := known.get(name), _Inner | _Outer)}
-        known.update(below)
-    return made[id(given)]
-
-
-class _Record:
-    """A record: its fields as attributes."""
-
-    def __init__(self, source: Any) -> None:
-        self._source = source
-
-    def __getattr__(self, name: str) -> Any:
-        found = self.__dict__[name] = _read(self.__dict__["_source"][name])
-        return found
-
-    def changes(self) -> Iterator[tuple[Any, Any, Any]]:
-        """What was read or set: where, at what, and the value in its own type."""
-        for name, value in self.__dict__.items():
-            if isinstance(value, _Record | _Table):
-                yield from value.changes()
-            elif name != "_source":
-                yield self._source, name, self._source.dtype[name].type(value)
-
-
-class _Table(dict[Any, Any]):
-    """An array: elements by index, or by a tuple of as many as it has axes."""
-
-    def __init__(self, source: Any) -> None:
-        super().__init__()
-        self.source, self.shape, self.size = source, source.shape, source.size
-
-    def __missing__(self, index: Any) -> Any:
-        axes = index if isinstance(index, tuple) else (index,)
-        if len(axes) < len(self.shape):
-            return _Part(self, axes)
-        if any(at < 0 for at in axes):
-            beyond = tuple(at % size for at, size in zip(axes, self.shape, strict=True))
-            return self[beyond if isinstance(index, tuple) else beyond[0]]
-        found = self[index] = _read(self.source[index])
-        return found
-
-    def __len__(self) -> int:
-        return int(self.shape[0])
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self[at] for at in range(len(self)))
-
-    def changes(self) -> Iterator[tuple[Any, Any, Any]]:
-        """What was read or set: where, at what, and the value in its own type."""
-        for index, value in self.items():
-            if isinstance(value, _Record | _Table):
-                yield from value.changes()
-            elif min(index) < 0 if isinstance(index, tuple) else index < 0:
-                raise IndexError("an element was set by a negative index")
-            elif self.source.flags.writeable:
-                yield self.source, index, self.source.dtype.type(value)
-
-
-class _Narrow(_Table):
-    """An array of short integers: what is set is cut to their bits."""
-
-    def __init__(self, source: Any) -> None:
-        super().__init__(source)
-        limits = np.iinfo(source.dtype)
-        self.low, self.high, self.span = int(limits.min), int(limits.max), 1 << 8 * source.itemsize
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        if not self.low <= value <= self.high:
-            value = (int(value) - self.low) % self.span + self.low
-        super().__setitem__(index, value)
-
-
-class _Part:
-    """An array within an array."""
-
-    def __init__(self, whole: _Table, at: tuple[int, ...]) -> None:
-        self.whole, self.at = whole, at
-        self.shape = whole.shape[len(at) :]
-        self.size = int(np.prod(self.shape))
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return _Slice(self, range(len(self))[index])
-        return self.whole[self.at + (index if isinstance(index, tuple) else (index,))]
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self.whole[self.at + (index if isinstance(index, tuple) else (index,))] = value
-
-    def __len__(self) -> int:
-        return int(self.shape[0])
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self[at] for at in range(len(self)))
-
-
-class _Slice:
-    """Some elements of an array within an array."""
-
-    def __init__(self, whole: _Part, places: range) -> None:
-        self.whole, self.places, self.size, self.shape = whole, places, len(places), (len(places),)
-
-    def __getitem__(self, index: Any) -> Any:
-        return _Slice(self.whole, self.places[index]) if isinstance(index, slice) else self.whole[self.places[index]]
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self.whole[self.places[index]] = value
-
-    def __len__(self) -> int:
-        return self.size
-
-
-def _read(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return _Narrow(value) if value.dtype.kind in "iu" and value.itemsize < 8 else _Table(value)
-    if isinstance(value, np.void):
-        return _Record(value)
-    return value if isinstance(value, np.floating) else value.item() if isinstance(value, np.generic) else value
-
-
-def run_plain(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    """Call a plain function; arrays and records among the arguments, or in named tuples among them, are changed when it has ended.
-
-    Raises:
-        Exception: whatever plain Python stumbles over; then nothing was changed.
-    """
-    read: dict[int, Any] = {}
-
-    def taken(value: Any) -> Any:
-        if isinstance(value, tuple):
-            return type(value)(*map(taken, value)) if hasattr(value, "_fields") else tuple(map(taken, value))
-        if id(value) not in read:
-            read[id(value)] = _read(value)
-        return read[id(value)]
-
-    with np.errstate(all="ignore"):
-        found = function(*map(taken, arguments))
-    for where, at, value in [change for each in read.values() if isinstance(each, _Record | _Table) for change in each.changes()]:
-        where[at] = value
-    return found
-
-
 class _Outer(CPUDispatcher):  # type: ignore[misc]
     @cached_property
     def plain(self) -> Callable[..., Any]:
         """The same in plain Python, all below it too: for inputs so small that compiling, or reading what was compiled, takes longer."""
-        return _plain(self, {})
+        return plain(self)
 
     spent_s = 0.0
     """CPU-seconds that it has run in plain Python as `chosen`."""
@@ -473,16 +317,19 @@ _INNER = {"nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True
 _OUTER = {"nopython": True, "no_cfunc_wrapper": True, "boundscheck": None}
 
 
-def inner(function: Any = None, **options: Any) -> Any:
+def inner(function: Any = None, plain: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Mark a function that compiled functions call.
 
     Args:
         function: plain Python of the kind that numba compiles.
+        plain: the same for numbers of any size, where its own text means numbers of 64 bits.
         options: of `numba.njit`; `_nrt=False` for a function that allocates nothing.
     """
     if function is None:
-        return lambda given: inner(given, **options)
-    return _Inner(function, targetoptions={**_INNER, **options}, pipeline_class=_InnerCompiler)
+        return lambda given: inner(given, plain, **options)
+    made = _Inner(function, targetoptions={**_INNER, **options}, pipeline_class=_InnerCompiler)
+    made.instead = plain
+    return made
 
 
 def outer(function: Any = None, **options: Any) -> Any:

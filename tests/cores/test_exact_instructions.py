@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from unicorn.riscv_const import UC_RISCV_REG_F0, UC_RISCV_REG_FFLAGS, UC_RISCV_REG_FRM, UC_RISCV_REG_X0
 
-from analysis.cores.riscv import exact_float
+from analysis.cores.riscv import emulator_loop, exact_float
 from analysis.cores.riscv import operations as op
 from analysis.cores.riscv.decode import Instruction, decode
 from analysis.cores.riscv.elf import read_elf
 from analysis.cores.riscv.emulator import EmulatedMachine, load, run
+from analysis.cores.riscv.emulator_loop import execute
+from analysis.interpreted import run_plain
 
 MASK = (1 << 64) - 1
 BOX = 0xFFFFFFFF << 32
@@ -108,8 +112,17 @@ def _is_newer_fused(instruction: Instruction, registers: list[int]) -> bool:
     return {a, b} == {exact_float.INFINITE, exact_float.ZERO} and c == exact_float.NOT_A_NUMBER
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_random_instructions_equal_unicorns(seed: int, tmp_path: Path) -> None:
+def _executed_plainly(*arguments: Any) -> Any:
+    """In plain Python, apart from the fused multiply-add."""
+    try:
+        return run_plain(execute.plain, arguments)
+    except NotImplementedError:
+        return execute(*arguments)
+
+
+@pytest.mark.parametrize(("seed", "executed"), [(0, execute), (1, execute), (2, execute), (3, _executed_plainly)])
+def test_random_instructions_equal_unicorns(seed: int, executed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(emulator_loop, "execute", SimpleNamespace(chosen=lambda small: executed))
     rng = np.random.default_rng(seed)
     words = [_random_word(rng) for _ in range(1500)]
     machine = load(read_elf(write_elf(tmp_path / "random.elf", words)), stack_top=0x4000_0000)

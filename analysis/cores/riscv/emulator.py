@@ -14,7 +14,7 @@ from analysis.cores.riscv.compressed import expand
 from analysis.cores.riscv.decode import Instruction, decode
 from analysis.cores.riscv.elf import Program, read_elf
 from analysis.cores.riscv.linux import STACK_BYTES, STACK_TOP, Kernel, build_stack
-from analysis.cores.riscv.trace import EPOCH_INSTRUCTIONS, NEVER_EXECUTED, NO_REGISTER, Code, Trace, concatenate
+from analysis.cores.riscv.trace import EPOCH_INSTRUCTIONS, NEVER_EXECUTED, NO_REGISTER, PLAIN_INSTRUCTIONS, Code, Trace, concatenate
 from analysis.errors import InputError
 
 HEAP_BYTES = 512 << 20
@@ -138,7 +138,11 @@ def run(machine: EmulatedMachine, index: NDArray[np.uint32], address: NDArray[np
 
     count = 0
     while count < len(index) and machine.exit_code is None:
-        count = int(execute(machine.code, machine.registers, machine.memory, machine.state, index, address, count, len(index)))
+        count = int(
+            execute.chosen(len(index) <= PLAIN_INSTRUCTIONS)(
+                machine.code, machine.registers, machine.memory, machine.state, index, address, count, len(index)
+            )
+        )
         stop = int(machine.state[op.STATE_STOP])
         if stop == op.STOP_DECODE:
             _decode_from(machine, int(machine.state[op.STATE_NEXT]))

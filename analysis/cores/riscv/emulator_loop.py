@@ -36,10 +36,12 @@ from analysis.cores.riscv.machine_words import (
     multiply_high,
     multiply_high_signed_unsigned,
     multiply_high_unsigned,
+    signed,
     store_8,
     store_16,
     store_32,
     store_64,
+    unsigned,
 )
 from analysis.cores.riscv.operations import STATE_FLAGS, STATE_ROUNDING
 
@@ -52,20 +54,20 @@ _EXPONENT_32 = 0xFF
 
 @inner(_nrt=False)
 def _below(a: Word, b: Word) -> Word:
-    return np.uint64(a) < np.uint64(b)
+    return unsigned(a) < unsigned(b)
 
 
 @inner(_nrt=False)
 def _word(value: Word) -> Word:
-    return (value << 32) >> 32
+    return signed(value << 32) >> 32
 
 
 @inner(_nrt=False)
 def _divide(a: Word, b: Word) -> Word:
     if b == 0:
-        return np.int64(-1)
+        return signed(-1)
     if b == -1:
-        return -a
+        return signed(-a)
     quotient = a // b
     return quotient + 1 if quotient < 0 and quotient * b != a else quotient
 
@@ -74,17 +76,17 @@ def _divide(a: Word, b: Word) -> Word:
 def _remainder(a: Word, b: Word) -> Word:
     if b == 0:
         return a
-    return a - _divide(a, b) * b
+    return signed(a - _divide(a, b) * b)
 
 
 @inner(_nrt=False)
 def _divide_unsigned(a: Word, b: Word) -> Word:
-    return np.int64(-1) if b == 0 else np.int64(np.uint64(a) // np.uint64(b))
+    return signed(-1) if b == 0 else signed(unsigned(a) // unsigned(b))
 
 
 @inner(_nrt=False)
 def _remainder_unsigned(a: Word, b: Word) -> Word:
-    return a if b == 0 else np.int64(np.uint64(a) % np.uint64(b))
+    return a if b == 0 else signed(unsigned(a) % unsigned(b))
 
 
 @inner(_nrt=False)
@@ -135,13 +137,13 @@ def _atomic(extra: Word, old: Word, operand: Word) -> Word:
 @inner(_nrt=False)
 def _single(value: Word) -> Word:
     """Single-precision bits of a register, or -1 when it is not NaN-boxed."""
-    return value & _LOW_32 if value >> 32 == -1 else np.int64(-1)
+    return value & _LOW_32 if value >> 32 == -1 else signed(-1)
 
 
 @inner(_nrt=False)
 def _writable(memory: NDArray[np.uint8], pages: Word, position: Word, size: Word) -> Word:
     """Whether the program may write `size` bytes from `position` of the image on."""
-    first, last = memory[np.uint64(pages + (position >> op.PAGE_BITS))], memory[np.uint64(pages + ((position + size - 1) >> op.PAGE_BITS))]
+    first, last = memory[unsigned(pages + (position >> op.PAGE_BITS))], memory[unsigned(pages + ((position + size - 1) >> op.PAGE_BITS))]
     return (first & last) != 0
 
 
@@ -173,31 +175,31 @@ def execute(
     image_base, image_size = state[op.STATE_IMAGE_BASE], state[op.STATE_IMAGE_SIZE]
     stack_base, stack_size, stack_offset = state[op.STATE_STACK_BASE], state[op.STATE_STACK_SIZE], state[op.STATE_STACK_OFFSET]
     pages = state[op.STATE_PAGES_OFFSET]
-    slots = np.uint64(len(code))
+    slots = unsigned(len(code))
     i = state[op.STATE_NEXT]
     quick = state[STATE_ROUNDING] == 0 and (state[STATE_FLAGS] & 1) == 1
     stop = op.STOP_LIMIT
     n = first
     while n < last:
-        if np.uint64(i) >= slots:
+        if unsigned(i) >= slots:
             stop = op.STOP_FETCH
             break
-        fields = code[np.uint64(i), 0]
-        immediate = code[np.uint64(i), 1]
+        fields = code[unsigned(i), 0]
+        immediate = code[unsigned(i), 1]
         operation = fields & 255
-        a = registers[np.uint64((fields >> 8) & 255)]
-        b = registers[np.uint64((fields >> 16) & 255)]
-        rd = np.uint64((fields >> 24) & 255)
+        a = registers[unsigned((fields >> 8) & 255)]
+        b = registers[unsigned((fields >> 16) & 255)]
+        rd = unsigned((fields >> 24) & 255)
         following = i + ((fields >> op.FIELD_LENGTH) & 255)
-        index[np.uint64(n)] = i
-        where = np.int64(0)
-        position = np.int64(0)
+        index[unsigned(n)] = i
+        where = signed(0)
+        position = signed(0)
         if op.LB <= operation <= op.SD:
             where = a + immediate
             position = where - image_base
-            if np.uint64(position) >= np.uint64(image_size):
+            if unsigned(position) >= unsigned(image_size):
                 position = where - stack_base
-                if np.uint64(position) >= np.uint64(stack_size):
+                if unsigned(position) >= unsigned(stack_size):
                     state[op.STATE_FAULT] = where
                     stop = op.STOP_FAULT
                     break
@@ -206,9 +208,9 @@ def execute(
                 state[op.STATE_FAULT] = where
                 stop = op.STOP_READ_ONLY
                 break
-        address[np.uint64(n)] = where
+        address[unsigned(n)] = where
         if operation == op.ADD:
-            registers[rd] = a + (b + immediate)
+            registers[rd] = signed(a + (b + immediate))
         elif operation == op.LD:
             registers[rd] = load_i64(memory, position)
         elif operation == op.SD:
@@ -260,13 +262,13 @@ def execute(
         elif operation == op.ADDW:
             registers[rd] = _word(a + b + immediate)
         elif operation == op.SUB:
-            registers[rd] = a - b
+            registers[rd] = signed(a - b)
         elif operation == op.SUBW:
             registers[rd] = _word(a - b)
         elif operation == op.SLL:
-            registers[rd] = a << ((b + immediate) & 63)
+            registers[rd] = signed(a << ((b + immediate) & 63))
         elif operation == op.SRL:
-            registers[rd] = np.int64(np.uint64(a) >> np.uint64((b + immediate) & 63))
+            registers[rd] = signed(unsigned(a) >> unsigned((b + immediate) & 63))
         elif operation == op.SRA:
             registers[rd] = a >> ((b + immediate) & 63)
         elif operation == op.SLLW:
@@ -282,11 +284,11 @@ def execute(
         elif operation == op.AND:
             registers[rd] = a & (b + immediate)
         elif operation == op.SLT:
-            registers[rd] = np.int64(a < b + immediate)
+            registers[rd] = signed(a < b + immediate)
         elif operation == op.SLTU:
-            registers[rd] = np.int64(_below(a, b + immediate))
+            registers[rd] = signed(_below(a, b + immediate))
         elif operation == op.MUL:
-            registers[rd] = a * b
+            registers[rd] = signed(a * b)
         elif operation == op.MULW:
             registers[rd] = _word(a * b)
         elif operation == op.MULH:
@@ -297,10 +299,10 @@ def execute(
             registers[rd] = multiply_high_unsigned(a, b)
         elif op.FADD_D <= operation <= op.FMA_S:
             rounding = (fields >> op.FIELD_ROUNDING) & 7
-            c = registers[np.uint64((fields >> 32) & 255)]
+            c = registers[unsigned((fields >> 32) & 255)]
             extra = (fields >> 40) & 255
             done = False
-            result = np.int64(0)
+            result = signed(0)
             if quick and (rounding == 0 or rounding == 7):
                 if operation <= op.FMA_D:
                     if operation == op.FADD_D:
@@ -350,7 +352,7 @@ def execute(
                 if rounding > 4:
                     stop = op.STOP_ROUNDING
                     break
-                result = arithmetic(operation, a, b, c, extra, rounding, state)
+                result = signed(arithmetic(operation, np.int64(a), np.int64(b), np.int64(c), extra, rounding, state))
                 quick = state[STATE_ROUNDING] == 0 and (state[STATE_FLAGS] & 1) == 1
             registers[rd] = result
         elif operation == op.FSGNJ_D:
@@ -367,7 +369,7 @@ def execute(
                 if rounding > 4:
                     stop = op.STOP_ROUNDING
                     break
-            registers[rd] = other(extra, a, b, field, rounding, state)
+            registers[rd] = signed(other(extra, np.int64(a), np.int64(b), field, rounding, state))
             quick = state[STATE_ROUNDING] == 0 and (state[STATE_FLAGS] & 1) == 1
         elif op.DIV <= operation <= op.REMUW:
             registers[rd] = _integer_rare(operation, a, b)
@@ -385,15 +387,15 @@ def execute(
             extra = (fields >> 40) & 255
             kind, wide = extra & 31, (extra & op.ATOMIC_DOUBLE) != 0
             position = a - image_base
-            if np.uint64(position) >= np.uint64(image_size):
+            if unsigned(position) >= unsigned(image_size):
                 position = a - stack_base + stack_offset
-                if np.uint64(a - stack_base) >= np.uint64(stack_size):
-                    position = np.int64(-1)
+                if unsigned(a - stack_base) >= unsigned(stack_size):
+                    position = signed(-1)
             if position < 0 or a & (7 if wide else 3):
                 state[op.STATE_FAULT] = a
                 stop = op.STOP_FAULT
                 break
-            address[np.uint64(n)] = a
+            address[unsigned(n)] = a
             old = load_i64(memory, position) if wide else load_i32(memory, position)
             write = True
             new = b
@@ -402,12 +404,12 @@ def execute(
                 write = False
             elif kind == 0b00011:
                 write = state[op.STATE_RESERVED] == a
-                old = np.int64(not write)
+                old = signed(not write)
                 state[op.STATE_RESERVED] = -1
             else:
                 new = _atomic(extra, old, b)
             if write:
-                if np.uint64(a - image_base) < np.uint64(image_size) and not _writable(memory, pages, position, 1):
+                if unsigned(a - image_base) < unsigned(image_size) and not _writable(memory, pages, position, 1):
                     state[op.STATE_FAULT] = a
                     stop = op.STOP_READ_ONLY
                     break

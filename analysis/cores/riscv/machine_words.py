@@ -1,5 +1,7 @@
 """One machine instruction each, for compiled code: unaligned loads and stores, wide products, floating-point on register bits.
 
+What `instead` says is the same in plain Python; without it, plain Python stumbles.
+
 Source: the LLVM language reference; numba's extension interface.
 """
 
@@ -8,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from analysis.compiled import inner
 
 Word = Any
 """A 64-bit integer of compiled code (numba int64); the checker sees plain ints and numpy ones in turn."""
@@ -21,23 +26,43 @@ _INT_OF = {32: _I32, 64: _I64}
 _FLOAT_OF: dict[int, Any] = {32: ir.FloatType(), 64: ir.DoubleType()}
 
 
+_WORDS = 1 << 64
+_MINIMUM = -(1 << 63)
+
+
+@inner(_nrt=False, plain=lambda value: (int(value) - _MINIMUM) % _WORDS + _MINIMUM)
+def signed(value: Word) -> Word:
+    """The 64 bits of a number as a signed integer."""
+    return np.int64(value)
+
+
+@inner(_nrt=False, plain=lambda value: int(value) % _WORDS)
+def unsigned(value: Word) -> Word:
+    """The 64 bits of a number as an unsigned integer."""
+    return np.uint64(value)
+
+
 def _address(context: Any, builder: Any, signature: Any, arguments: Any, bits: int) -> Any:
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
     byte = builder.gep(builder.bitcast(array.data, ir.IntType(8).as_pointer()), [arguments[1]])
     return builder.bitcast(byte, ir.IntType(bits).as_pointer())
 
 
-def _loader(bits: int, signed: bool) -> Any:
+def _loader(bits: int, extended: bool) -> Any:
     @intrinsic
     def load(typing_context: Any, memory: Any, position: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             value = builder.load(_address(context, builder, signature, arguments, bits), align=1)
             if bits == 64:
                 return value
-            return (builder.sext if signed else builder.zext)(value, _I64)
+            return (builder.sext if extended else builder.zext)(value, _I64)
 
         return types.int64(memory, types.int64), generate
 
+    def from_bytes(memory: Any, position: int) -> int:
+        return int.from_bytes([memory[position + k] for k in range(bits // 8)], "little", signed=extended)
+
+    load.instead = from_bytes
     return load
 
 
@@ -51,6 +76,11 @@ def _storer(bits: int) -> Any:
 
         return types.none(memory, types.int64, types.int64), generate
 
+    def to_bytes(memory: Any, position: int, value: int) -> None:
+        for k in range(bits // 8):
+            memory[position + k] = int(value) >> 8 * k & 255
+
+    store.instead = to_bytes
     return store
 
 
@@ -64,13 +94,18 @@ def _high_product(first_signed: bool, second_signed: bool) -> Any:
     def high(typing_context: Any, first: Any, second: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             widened = [
-                (builder.sext if signed else builder.zext)(value, _I128)
-                for value, signed in zip(arguments, (first_signed, second_signed), strict=True)
+                (builder.sext if extended else builder.zext)(value, _I128)
+                for value, extended in zip(arguments, (first_signed, second_signed), strict=True)
             ]
             return builder.trunc(builder.lshr(builder.mul(*widened), _I128(64)), _I64)
 
         return types.int64(types.int64, types.int64), generate
 
+    high.instead = lambda first, second: np.int64(
+        signed.instead(
+            (int(first) if first_signed else unsigned.instead(first)) * (int(second) if second_signed else unsigned.instead(second)) >> 64
+        )
+    )
     return high
 
 
@@ -90,6 +125,7 @@ def _leading_zeros(typing_context: Any, value: Any) -> Any:
 
 
 leading_zeros: Any = _leading_zeros
+leading_zeros.instead = lambda value: 64 - unsigned.instead(value).bit_length()
 
 
 def _float_operation(bits: int, operands: int, emit: Callable[..., Any]) -> Any:
@@ -133,9 +169,22 @@ def _fused(builder: Any, a: Any, b: Any, c: Any) -> Any:
     return builder.fma(a, b, c)
 
 
+def _of_bits(bits: int, operation: Callable[..., Any]) -> Callable[..., int]:
+    """The same in plain Python, with numpy's numbers, which round as the machine's do."""
+    word, number = (np.int64, np.float64) if bits == 64 else (np.uint32, np.float32)
+    return lambda *values: int(operation(*(word(value if bits == 64 else value & 0xFFFFFFFF).view(number) for value in values)).view(word))
+
+
 float_add_64, float_add_32 = (_float_operation(bits, 2, lambda builder, a, b: builder.fadd(a, b)) for bits in (64, 32))
 float_subtract_64, float_subtract_32 = (_float_operation(bits, 2, lambda builder, a, b: builder.fsub(a, b)) for bits in (64, 32))
 float_multiply_64, float_multiply_32 = (_float_operation(bits, 2, lambda builder, a, b: builder.fmul(a, b)) for bits in (64, 32))
 float_divide_64, float_divide_32 = (_float_operation(bits, 2, lambda builder, a, b: builder.fdiv(a, b)) for bits in (64, 32))
 float_root_64, float_root_32 = (_float_operation(bits, 1, _square_root) for bits in (64, 32))
 float_fused_64, float_fused_32 = (_float_operation(bits, 3, _fused) for bits in (64, 32))
+
+for _bits, *_made in (
+    (64, float_add_64, float_subtract_64, float_multiply_64, float_divide_64, float_root_64),
+    (32, float_add_32, float_subtract_32, float_multiply_32, float_divide_32, float_root_32),
+):
+    for _one, _operation in zip(_made, (np.add, np.subtract, np.multiply, np.divide, np.sqrt), strict=True):
+        _one.instead = _of_bits(_bits, _operation)
