@@ -306,6 +306,7 @@ class _Inner(CPUDispatcher):  # type: ignore[misc]
         return super().get_call_template([_wide(given) for given in args], {key: _wide(given) for key, given in kws.items()})
 
     _of_its_own: Any = None
+    instead: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
         if self._of_its_own is None:

@@ -9,10 +9,9 @@ from cores.toy_traces import DESIGNS
 
 from analysis.cores.learning.accuracy import accuracy, majority
 from analysis.cores.learning.corpus import BLOCK, TEST, Program, program, split_blocks
-from analysis.cores.learning.model_files import model_path, read_trunk, write_trunk
+from analysis.cores.learning.model_files import TrunkShape, model_path, read_trunk, write_trunk
 from analysis.cores.learning.paper_training import PaperSetting, predict_paper, train_paper
 from analysis.cores.learning.ranking import whole_program_order
-from analysis.cores.learning.shared_trunk import TrunkShape
 from analysis.cores.learning.study import blocks_to_test, indices, left_out, own_cycles
 from analysis.cores.learning.trunk_training import Schedule, Trained, predict, train, without_memory
 from analysis.cores.riscv.emulator import trace_program

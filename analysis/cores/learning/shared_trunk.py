@@ -9,57 +9,13 @@ for code never seen, so that the same network predicts both.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from analysis.cores.learning.lstm import Parameters
-from analysis.cores.learning.program_features import CLASSES, NAMES, OPCLASSES
-
-
-@dataclass(frozen=True)
-class TrunkShape:
-    """Size of the network.
-
-    Attributes:
-        designs: heads.
-        classes: latency classes a head.
-        mixed: width of the layer in front of the recurrence and of the one behind it.
-        hidden: state of the recurrence.
-        embedded: numbers for an operation class.
-    """
-
-    designs: int
-    classes: int = CLASSES.count
-    mixed: int = 64
-    hidden: int = 64
-    embedded: int = 8
-
-
-def memory_width(designs: int) -> int:
-    """Numbers remembered of a place in the code: mean logarithm and share of zeros on each design, and how often it was seen."""
-    return 2 * designs + 1
-
-
-def trunk_shapes(shape: TrunkShape) -> dict[str, tuple[int, ...]]:
-    """Every parameter with its shape."""
-    width = len(NAMES) + 2 * shape.designs + shape.embedded + memory_width(shape.designs)
-    return {
-        "opclass": (OPCLASSES, shape.embedded),
-        "mix.weight": (shape.mixed, width),
-        "mix.bias": (shape.mixed,),
-        "gru.weight_ih": (3 * shape.hidden, shape.mixed),
-        "gru.weight_hh": (3 * shape.hidden, shape.hidden),
-        "gru.bias_ih": (3 * shape.hidden,),
-        "gru.bias_hn": (shape.hidden,),
-        "join.weight": (shape.mixed, shape.hidden + shape.mixed),
-        "join.bias": (shape.mixed,),
-        "heads.weight": (shape.designs * shape.classes, shape.mixed),
-        "heads.bias": (shape.designs * shape.classes,),
-        "sketch": (shape.designs, shape.classes, shape.classes),
-    }
+from analysis.cores.learning.model_files import TrunkShape, trunk_shapes
+from analysis.cores.learning.program_features import CLASSES
 
 
 def _gru(x: jax.Array, p: Parameters) -> jax.Array:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from analysis.cores.learning.corpus import BLOCK, TRAIN, VALIDATION, Program, instructions_of
 from analysis.cores.learning.lstm import Parameters
+from analysis.cores.learning.model_files import Trunk, expected_cycles, memory_width
 from analysis.cores.learning.program_features import CLASSES, NAMES, PLACES, ProgramFeatures
-from analysis.cores.learning.shared_trunk import TrunkShape, class_of, cross_entropy, logits, memory_width, starting_values
+from analysis.cores.learning.shared_trunk import TrunkShape, class_of, cross_entropy, logits, starting_values
 
 WARM_UP = 64
 
@@ -39,25 +40,6 @@ class Schedule:
     rate: float = 3e-3
     withheld: float = 0.4
     checks: int = 4
-
-
-@dataclass(frozen=True)
-class Trunk:
-    """A trained network, all that prediction needs.
-
-    Attributes:
-        parameters: by name.
-        designs: name of each head.
-        class_means: mean latency of each class on each design in training, float32 (designs, classes).
-        memory: what training saw at each place in the code, float16 (PLACES, memory_width); see `remember`.
-        residual: mean of true less first-order cycles at each place on each design in training, float16 (PLACES, designs); see `residuals`.
-    """
-
-    parameters: Parameters
-    designs: tuple[str, ...]
-    class_means: NDArray[np.float32]
-    memory: NDArray[np.float16]
-    residual: NDArray[np.float16]
 
 
 @dataclass(frozen=True)
@@ -296,7 +278,7 @@ def predict(trunk: Trunk, features: ProgramFeatures, blocks: NDArray[np.int64] |
             said = features.step[here]
             classes = np.take_along_axis(whole, best[:length, b].T, axis=1).T
             likely.append(np.where(best[:length, b] == CLASSES.of(said), said, classes).astype(np.int32))
-            expected.append(said + trunk.residual[features.place[here]].astype(np.float32))
+            expected.append(expected_cycles(trunk, features, here))
             own.append(mean[:length, b].astype(np.float32))
     return RetirePrediction(np.concatenate(likely), np.concatenate(expected), np.concatenate(own))
 

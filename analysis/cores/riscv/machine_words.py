@@ -42,6 +42,11 @@ def unsigned(value: Word) -> Word:
     return np.uint64(value)
 
 
+def _plainly(made: Any, instead: Callable[..., Any]) -> Any:
+    made.instead = instead
+    return made
+
+
 def _address(context: Any, builder: Any, signature: Any, arguments: Any, bits: int) -> Any:
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
     byte = builder.gep(builder.bitcast(array.data, ir.IntType(8).as_pointer()), [arguments[1]])
@@ -62,8 +67,7 @@ def _loader(bits: int, extended: bool) -> Any:
     def from_bytes(memory: Any, position: int) -> int:
         return int.from_bytes([memory[position + k] for k in range(bits // 8)], "little", signed=extended)
 
-    load.instead = from_bytes
-    return load
+    return _plainly(load, from_bytes)
 
 
 def _storer(bits: int) -> Any:
@@ -80,8 +84,7 @@ def _storer(bits: int) -> Any:
         for k in range(bits // 8):
             memory[position + k] = int(value) >> 8 * k & 255
 
-    store.instead = to_bytes
-    return store
+    return _plainly(store, to_bytes)
 
 
 load_i8, load_i16, load_i32, load_i64 = (_loader(bits, True) for bits in (8, 16, 32, 64))
@@ -101,12 +104,11 @@ def _high_product(first_signed: bool, second_signed: bool) -> Any:
 
         return types.int64(types.int64, types.int64), generate
 
-    high.instead = lambda first, second: np.int64(
-        signed.instead(
-            (int(first) if first_signed else unsigned.instead(first)) * (int(second) if second_signed else unsigned.instead(second)) >> 64
-        )
-    )
-    return high
+    def of_numbers(first: int, second: int) -> np.int64:
+        a, b = (int(value) if kept else unsigned.instead(value) for value, kept in ((first, first_signed), (second, second_signed)))
+        return np.int64(signed.instead(a * b >> 64))
+
+    return _plainly(high, of_numbers)
 
 
 multiply_high = _high_product(True, True)

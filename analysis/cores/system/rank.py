@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.cores.learning.corpus import BLOCK
+from analysis.cores.learning.model_files import Trunk, expected_cycles
 from analysis.cores.learning.program_features import program_features
-from analysis.cores.learning.trunk_training import Trunk, predict
 from analysis.cores.riscv.trace import Trace
 from analysis.cores.timing.designs import load_design
 from analysis.errors import InputError
@@ -81,7 +81,8 @@ def rank(trace: Trace, trunk: Trunk, most_blocks: int = 256, seed: int = 0) -> R
     features = program_features(trace, [load_design(name) for name in trunk.designs])
     total = -(-n // BLOCK)
     blocks = np.unique(np.linspace(0, total - 1, min(most_blocks, total)).astype(np.int64))
-    expected = predict(trunk, features, blocks).expected.astype(np.float64)
+    mask = np.isin(np.arange(n) // BLOCK, blocks)
+    expected = expected_cycles(trunk, features, np.flatnonzero(mask)).astype(np.float64)
     sizes = np.minimum((blocks + 1) * BLOCK, n) - blocks * BLOCK
     sums = np.add.reduceat(expected, np.concatenate([[0], np.cumsum(sizes)[:-1]]))
     cycles = n * sums.sum(axis=0) / sizes.sum()
@@ -101,7 +102,6 @@ def rank(trace: Trace, trunk: Trunk, most_blocks: int = 256, seed: int = 0) -> R
             "faster_than_next": [*sure, np.nan],
         }
     )
-    mask = np.isin(np.arange(n) // BLOCK, blocks)
     known = float((trunk.memory[features.place[mask], -1] > 0).mean())
     setting = "held-out windows" if known >= UNSEEN else "unseen programs"
     gaps = [float(cycles[b] / cycles[a] - 1) for a, b in pairwise(order.tolist())]
