@@ -286,20 +286,31 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike, levels: int, weights: Liter
 
 
 @dataclass(frozen=True)
-class BootstrapInterval:
-    """A percentile interval; `undefined` is the share of resamples on which the statistic does not exist."""
+class Interval:
+    """A statistic with the percentile interval of its resamples.
+
+    `clusters` (or observations, where these are drawn) is their number; `undefined` the share of resamples without a value.
+    """
 
     value: float
     low: float
     high: float
-    level: float
-    resamples: int
+    clusters: int
     undefined: float
+
+
+def _interval(value: float, values: Floats, clusters: int, tail: float) -> Interval:
+    """From the statistic on each resample (NaN: undefined), leaving out the share `tail` at each end."""
+    kept = values[~np.isnan(values)]
+    if kept.size == 0:
+        raise ValueError("the statistic is undefined on every resample")
+    low, high = np.quantile(kept, [tail, 1 - tail])
+    return Interval(float(value), float(low), float(high), clusters, 1 - kept.size / values.size)
 
 
 def bootstrap_interval(
     statistic: Callable[..., float], *samples: ArrayLike, level: float = 0.95, resamples: int | None = 2000, seed: int = 0
-) -> BootstrapInterval:
+) -> Interval:
     """Percentile bootstrap interval; several samples are resampled together (paired).
 
     Args:
@@ -320,23 +331,7 @@ def bootstrap_interval(
     else:
         draws = np.random.default_rng(seed).integers(0, n, size=(resamples, n))
     values = np.array([statistic(*(a[draw] for a in arrays)) for draw in draws], dtype=float)
-    kept = values[~np.isnan(values)]
-    if kept.size == 0:
-        raise ValueError("the statistic is undefined on every resample")
-    low, high = np.quantile(kept, [(1 - level) / 2, (1 + level) / 2])
-    return BootstrapInterval(float(statistic(*arrays)), float(low), float(high), level, len(draws), 1 - kept.size / len(draws))
-
-
-@dataclass(frozen=True)
-class ClusterInterval:
-    """A statistic with its interval over resampled clusters, and how many clusters there are."""
-
-    value: float
-    low: float
-    high: float
-    level: float
-    clusters: int
-    undefined: float
+    return _interval(statistic(*arrays), values, n, (1 - level) / 2)
 
 
 def cluster_bootstrap(
@@ -347,7 +342,7 @@ def cluster_bootstrap(
     resamples: int = 2000,
     seed: int = 0,
     together: bool = False,
-) -> ClusterInterval:
+) -> Interval:
     """Interval of a statistic of observations that share a device, source or program: whole clusters are drawn with replacement.
 
     Percentiles of few clusters make too narrow an interval, so the tails are those of Student's t: the ends are the percentiles at
@@ -381,9 +376,5 @@ def cluster_bootstrap(
         values = np.asarray(statistic(*(array[np.argsort(label)[draws]] for array in arrays), axis=1), dtype=float)
     else:
         values = np.array([statistic(*(array[index] for array in arrays)) for index in rows], dtype=float)
-    kept = values[~np.isnan(values)]
-    if kept.size == 0:
-        raise ValueError("the statistic is undefined on every resample")
     tail = float(ndtr(-math.sqrt(count / (count - 1)) * stdtrit(count - 1, (1 + level) / 2)))
-    low, high = np.quantile(kept, [tail, 1 - tail])
-    return ClusterInterval(float(statistic(*arrays)), float(low), float(high), level, count, 1 - kept.size / resamples)
+    return _interval(statistic(*arrays), values, count, tail)

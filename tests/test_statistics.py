@@ -173,7 +173,7 @@ def test_bootstrap_agrees_with_scipy_and_enumerates_small_samples() -> None:
     assert ours.low == pytest.approx(theirs.low, abs=0.03)
     assert ours.high == pytest.approx(theirs.high, abs=0.03)
     everything = s.bootstrap_interval(np.mean, [0.0, 1.0], resamples=None, level=0.4)  # the four means 0, 1/2, 1/2, 1
-    assert (everything.resamples, everything.low, everything.high) == (4, pytest.approx(0.45), pytest.approx(0.55))
+    assert (everything.clusters, everything.low, everything.high) == (2, pytest.approx(0.45), pytest.approx(0.55))
     rank = s.bootstrap_interval(s.spearman, [1, 2, 3], [1, 2, 3], resamples=None)
     assert rank.undefined == pytest.approx(3 / 27)  # the three constant resamples
     assert [rank.value, rank.low, rank.high] == pytest.approx([1, 1, 1])

@@ -10,20 +10,19 @@ from analysis.bench.report import Benchmark, cpu_s
 
 def share_of_sgemm() -> float:
     """Rate of the paper's network (1,073,348 parameters, batched, NumPy and numba) over this core's own SGEMM rate, in percent."""
-    from analysis.cores.learning.lstm import LstmShape, draw, parameter_shapes
+    from analysis.cores.learning.lstm import paper_parameters
     from analysis.cores.neutrino.batched_inference import share_of_sgemm as share
 
-    parameters = {name: np.asarray(value) for name, value in draw(parameter_shapes(LstmShape()), 0).items()}
     with threadpool_limits(1):  # a second BLAS thread would spin and count as CPU time
-        return 100 * share(parameters)
+        return 100 * share(paper_parameters())
 
 
 def paper_network_kips() -> float:
     """Thousand instructions a CPU-second through the paper's network."""
-    from analysis.cores.learning.lstm import LstmShape, draw, parameter_shapes
+    from analysis.cores.learning.lstm import paper_parameters
     from analysis.cores.neutrino.batched_inference import flop_per_instruction, network_flop_per_cpu_second
 
-    parameters = {name: np.asarray(value) for name, value in draw(parameter_shapes(LstmShape()), 0).items()}
+    parameters = paper_parameters()
     with threadpool_limits(1):
         return network_flop_per_cpu_second(parameters) / flop_per_instruction(parameters) / 1e3
 

@@ -30,10 +30,9 @@ def million_cycles_per_cpu_second() -> float:
 
 
 def _windows() -> tuple[dict[str, np.ndarray], np.ndarray]:
-    from analysis.cores.learning.lstm import LstmShape, draw, parameter_shapes
+    from analysis.cores.learning.lstm import paper_parameters
 
-    parameters = {name: np.asarray(value) for name, value in draw(parameter_shapes(LstmShape()), 0).items()}
-    return parameters, np.random.default_rng(0).normal(size=(SEQUENCES, LEFT + TARGET, 13))
+    return paper_parameters(), np.random.default_rng(0).normal(size=(SEQUENCES, LEFT + TARGET, 13))
 
 
 def integers_per_cpu_second() -> float:

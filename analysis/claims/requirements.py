@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from analysis.configs import Row, read_rows
 from analysis.documents import is_file
 from analysis.errors import InputError
 
-Status = Literal["done", "partly", "later"]
 EVIDENCE = ("page", "notebook", "test")
 
 
@@ -26,7 +24,7 @@ class Requirement(Row):
     page: str
     notebook: str
     test: str
-    status: Status
+    status: Literal["done", "partly", "later"]
     note: str
 
 
@@ -55,9 +53,3 @@ def problems(items: Sequence[Requirement], root: str | Path) -> list[str]:
         if item.status != "done" and not item.note.strip():
             found.append(f"requirement {item.number}: marked {item.status} but does not say what is missing")
     return found
-
-
-def summary(items: Sequence[Requirement]) -> str:
-    """One line: how many requirements have which status."""
-    tally = Counter(item.status for item in items)
-    return f"{len(items)} requirements: " + ", ".join(f"{tally[status]} {status}" for status in get_args(Status))

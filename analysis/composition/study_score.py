@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis.composition import study_fusion, study_step
 from analysis.paths import DATA
-from analysis.statistics import ClusterInterval, cluster_bootstrap, kendall_tau_b
+from analysis.statistics import Interval, cluster_bootstrap, kendall_tau_b
 from analysis.tables import read_csv
 from analysis.workloads.hlo import reader as hlo
 from analysis.workloads.zoo.published_steps import Step
@@ -115,7 +115,7 @@ def trends(frame: pd.DataFrame, predictors: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(cluster=together(sources))
 
 
-def mean_tau(table: pd.DataFrame, predictor: str, resamples: int, seed: int, against: str = "") -> ClusterInterval:
+def mean_tau(table: pd.DataFrame, predictor: str, resamples: int, seed: int, against: str = "") -> Interval:
     """Mean tau over workloads, weighted by pairs, with a 95 % interval over resampled clusters; or the difference to another predictor.
 
     Args:

@@ -44,20 +44,15 @@ class Choice:
     default: str
 
 
-def log_spaced(low: float, high: float, per_decade: Sequence[float] = (1, 2, 5)) -> tuple[float, ...]:
+def log_spaced(low: float, high: float) -> tuple[float, ...]:
     """Values from low to high in the steps of one decade: 1, 2, 5, 10, ...; whole numbers stay whole."""
     found = []
     for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1):
-        for digit in per_decade:
+        for digit in (1, 2, 5):
             value = digit * 10**power if power >= 0 else digit / 10**-power
             if low <= value * (1 + 1e-9) and value <= high * (1 + 1e-9):
                 found.append(value)
     return tuple(found)
-
-
-def spaced(low: float, high: float, count: int) -> tuple[float, ...]:
-    """`count` values from low to high at equal distances."""
-    return tuple(round(low + (high - low) * k / (count - 1), 10) for k in range(count))
 
 
 def remembered(answer: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:

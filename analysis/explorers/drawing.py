@@ -111,13 +111,12 @@ def axis_x(scale: Scale, y: float, label: str, names: Sequence[tuple[float, str]
     return found
 
 
-def axis_y(scale: Scale, x: float, label: str, names: Sequence[tuple[float, str]] = (), grid: float = 0) -> list[str]:
+def axis_y(scale: Scale, x: float, label: str, grid: float = 0) -> list[str]:
     """A vertical axis; its label stands above it."""
-    marks = list(names) or [(tick, short(tick)) for tick in scale.ticks(5)]
     found = [text(0, min(scale.start, scale.end) - 12, label, size=12)]
-    for value, words in marks:
+    for value in scale.ticks(5):
         y = scale(value)
         if grid:
             found.append(line(x, y, x + grid, y))
-        found.append(text(x - 6, y + 4, words, "end", size=12))
+        found.append(text(x - 6, y + 4, short(value), "end", size=12))
     return found

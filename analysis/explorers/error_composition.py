@@ -7,13 +7,14 @@ from typing import Any
 
 from analysis.composition.errors import claimed_model_error, error_budget, model_error
 from analysis.explorers import drawing
-from analysis.explorers.controls import Slider, log_spaced, remembered, spaced
+from analysis.explorers.controls import Slider, log_spaced, remembered
 
 TITLE = "What becomes of kernel errors in a whole model?"
+STEPS = tuple(k / 20 for k in range(21))
 CONTROLS = (
     Slider("kernels", "Kernels in the model", log_spaced(1, 10000), 50),
     Slider("error", "Error of each kernel", (0.5, 1, 1.5, 2, 2.3, 3, 4, 5, 7.5, 10, 15, 20, 30), 2.3, "%"),
-    Slider("correlation", "How alike the errors are (0: independent, 1: all the same)", spaced(0, 1, 21), 0.2, form="{:.2f}"),
+    Slider("correlation", "How alike the errors are (0: independent, 1: all the same)", STEPS, 0.2, form="{:.2f}"),
     Slider("kernel_us", "Mean time of a kernel", log_spaced(5, 1000), 50, "µs"),
     Slider("overhead_us", "Left out after each kernel (launch, gaps)", (0, 0.5, 1, 2, 3, 5, 7.5, 10, 20), 3, "µs", "{:g}"),
 )

@@ -50,12 +50,12 @@ def pairs_table(scored: list[Scored]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def leave_one_out_table(scored: list[Scored], weights: Weights, scheme: str = "base") -> pd.DataFrame:
+def leave_one_out_table(scored: list[Scored], weights: Weights) -> pd.DataFrame:
     """Scores and ranks with each dimension left out and the other weights scaled up."""
     rows = []
     for one in scored:
         for index, dimension in enumerate(("none", *DIMENSIONS)):
-            exact = weights.exact(scheme)
+            exact = weights.exact("base")
             used = exact if dimension == "none" else scoring.without(exact, index - 1)
             scores = one.scores(used)
             ranks = scoring.ranks(scores)

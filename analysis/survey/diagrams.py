@@ -13,7 +13,6 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from analysis.publishing import theme
 from analysis.tables import records
 
-Box = tuple[float, float, float, float]
 RELATION_STYLE = {
     "structure for": (theme.COLORS[0], "-"),
     "correction for": (theme.COLORS[2], "-"),

@@ -46,13 +46,13 @@ def load_validations(path: str | Path, tools: Iterable[str]) -> tuple[Validation
     return read_rows(path, Validation, unique=("tool", "workload"), known={"tool": set(tools), "workload": WORKLOADS})
 
 
-def by_period(tools: Sequence[Tool], validations: Sequence[Validation], periods: Sequence[tuple[int, int]] = PERIODS) -> pd.DataFrame:
+def by_period(tools: Sequence[Tool], validations: Sequence[Validation]) -> pd.DataFrame:
     """Number and share of tools validated on each workload, by period of publication.
 
     share = tools of the period with the workload / tools of the period with any known validation.
     """
     rows = []
-    for first, last in periods:
+    for first, last in PERIODS:
         known = {v.tool for v in validations}
         present = [tool.name for tool in tools if first <= tool.year <= last and tool.name in known]
         for workload in WORKLOADS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -269,24 +270,20 @@ def _data_s(
     replicas = group(
         system, max(1, plan.data_parallel // plan.expert_parallel), plan.tensor_parallel * plan.expert_parallel, efficiencies.network
     )
+
+    def both(collective: Callable[[System, Group, float], float], size_bytes: int) -> float:
+        """A collective of all parameters, experts over their replicas alone (s)."""
+        return collective(system, everyone, size_bytes * dense) + collective(system, replicas, size_bytes * expert)
+
     if plan.zero == 3:
-        gather = all_gather_s(system, everyone, 2 * dense) + all_gather_s(system, replicas, 2 * expert)
-        scatter = all_gather_s(system, everyone, software.gradient_bytes * dense) + all_gather_s(
-            system, replicas, software.gradient_bytes * expert
-        )
+        gather, scatter = both(all_gather_s, 2), both(all_gather_s, software.gradient_bytes)
         exposed_forward = max(0.0, gather - forward_s) if software.overlap_data else gather
         exposed_backward = max(0.0, gather + scatter - backward_s) if software.overlap_data else gather + scatter
         return plan.microbatches * (exposed_forward + exposed_backward)
     if plan.zero == 0:
-        first = all_reduce_s(system, everyone, software.gradient_bytes * dense) + all_reduce_s(
-            system, replicas, software.gradient_bytes * expert
-        )
-        second = 0.0
+        first, second = both(all_reduce_s, software.gradient_bytes), 0.0
     else:
-        first = all_gather_s(system, everyone, software.gradient_bytes * dense) + all_gather_s(
-            system, replicas, software.gradient_bytes * expert
-        )
-        second = all_gather_s(system, everyone, 2 * dense) + all_gather_s(system, replicas, 2 * expert)
+        first, second = both(all_gather_s, software.gradient_bytes), both(all_gather_s, 2)
     if software.overlap_data:
         first, second = max(0.0, first - backward_s), max(0.0, second - forward_s)
     return first + second + _tied_embedding_s(model, plan, software, system, efficiencies)

@@ -4,11 +4,9 @@ import json
 import re
 
 import pytest
-from typer.testing import CliRunner
 
 from analysis import attempts
 from analysis.claims.prose import quotations, telling, typed_numbers
-from analysis.commands.claims import app
 from analysis.paths import BOOK, RESULTS
 from analysis.tables import read_csv
 
@@ -71,12 +69,6 @@ def test_code_maths_links_quotations_and_small_numbers_are_left_alone(place, tex
 )
 def test_only_telling_numbers_count(text, long):
     assert telling(text) == long
-
-
-def test_the_command_names_the_line_and_fails(place):
-    check(place, "\n\n0.975")
-    result = CliRunner().invoke(app, ["prose", "--results", str(place / "results"), "--book", str(place / "book")])
-    assert result.exit_code == 1 and "book/chapter.md:3: 0.975 is typed by hand" in result.output
 
 
 def test_no_chapter_of_this_book_has_a_retyped_number():

@@ -8,11 +8,11 @@ import pytest
 from cores.toy_traces import DESIGNS
 
 from analysis.cores.learning.accuracy import accuracy, majority
-from analysis.cores.learning.corpus import BLOCK, TEST, Program, program, split_blocks
+from analysis.cores.learning.corpus import BLOCK, Program, program, split_blocks
 from analysis.cores.learning.model_files import TrunkShape, model_path, read_trunk, write_trunk
 from analysis.cores.learning.paper_training import PaperSetting, predict_paper, train_paper
 from analysis.cores.learning.ranking import whole_program_order
-from analysis.cores.learning.study import blocks_to_test, indices, left_out, own_cycles
+from analysis.cores.learning.study import blocks_to_test, indices, own_cycles
 from analysis.cores.learning.trunk_training import Schedule, Trained, predict, train, without_memory
 from analysis.cores.riscv.emulator import trace_program
 from analysis.cores.riscv.programs import program_path
@@ -115,11 +115,6 @@ def test_the_papers_network_learns(programs: list[Program], parts: list[np.ndarr
     assert accuracy(truth, got).mae < accuracy(truth, np.full(len(truth), truth.mean())).mae
     whole = predict_paper(result.model, one.raw)
     assert np.allclose(whole[indices(blocks, len(one))], got, atol=1e-5)
-
-
-def test_left_out_programs_train_nothing(parts: list[np.ndarray]) -> None:
-    reduced = left_out(parts, [1])
-    assert (reduced[1] == TEST).all() and np.array_equal(reduced[0], parts[0])
 
 
 def test_models_survive_their_files(programs: list[Program], trained: Trained, tmp_path: Path) -> None:

@@ -60,10 +60,6 @@ def test_pins_have_names_versions_and_hashes_and_no_address(tmp_path: Path) -> N
     (tmp_path / "report.json").write_text(json.dumps({"install": [item]}))
     (package,) = packages(tmp_path / "report.json")
     assert (package.name, package.version, package.sha256) == ("some-tool", "1.2", "ab")
-    frame = pd.DataFrame([{"tool": "x", "name": package.name, "version": package.version, "sha256": package.sha256}])
-    assert records.requirements(frame, "x") == "some-tool==1.2 --hash=sha256:ab\n"
-    twice = pd.concat([frame.assign(date="2026-11-22", version="1.1"), frame.assign(date="2026-11-23")])
-    assert records.requirements(twice, "x") == "some-tool==1.2 --hash=sha256:ab\n"
 
 
 def test_a_tool_that_cannot_be_installed_is_a_failure_on_record(tmp_path: Path) -> None:

@@ -24,12 +24,12 @@ def answer_cases(cases: Path, out: Path, model: Answer, scheduler: str = "", bes
     return done, not_done
 
 
-def tell_table(table: pd.DataFrame, out: Path | None, digits: int = 3) -> None:
-    """Write a table as CSV and say how many rows it has; without a file print it, numbers to so many digits."""
+def tell_table(table: pd.DataFrame, out: Path | None) -> None:
+    """Write a table as CSV and say how many rows it has; without a file print it, numbers to three digits."""
     from analysis.tables import write_csv
 
     if out:
         write_csv(table, out)
         typer.echo(f"{len(table)} rows in {out}")
     else:
-        typer.echo(table.to_string(index=False, float_format=lambda value: f"{value:.{digits}g}"))
+        typer.echo(table.to_string(index=False, float_format=lambda value: f"{value:.3g}"))

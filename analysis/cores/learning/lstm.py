@@ -89,6 +89,11 @@ def draw(shapes: dict[str, tuple[int, ...]], seed: int) -> Parameters:
     return drawn
 
 
+def paper_parameters() -> dict[str, np.ndarray]:
+    """Starting values of the paper's network, as NumPy takes them."""
+    return {name: np.asarray(value) for name, value in draw(parameter_shapes(LstmShape()), 0).items()}
+
+
 def count(parameters: Parameters | dict[str, tuple[int, ...]]) -> int:
     """How many numbers all parameters hold together."""
     return sum(int(np.prod(p if isinstance(p, tuple) else p.shape)) for p in parameters.values())

@@ -34,19 +34,14 @@ def load_program(name: str, instructions: int = INSTRUCTIONS, designs: Sequence[
     return program(name, trace, np.stack([simulate(trace, core).retire_cycle for core in cores], axis=1), cores)
 
 
-def load_programs(names: Sequence[str] | None = None, instructions: int = INSTRUCTIONS) -> list[Program]:
-    """`load_program` for several, or all."""
-    return [load_program(name, instructions) for name in (program_names() if names is None else names)]
+def load_programs() -> list[Program]:
+    """`load_program` for every program of ours."""
+    return [load_program(name) for name in program_names()]
 
 
 def split(programs: Sequence[Program], seed: int = SPLIT_SEED) -> list[NDArray[np.int8]]:
     """Training, validation and test blocks of each program (the same blocks of every program of one length)."""
     return [split_blocks(len(p), seed) for p in programs]
-
-
-def left_out(parts: Sequence[NDArray[np.int8]], out: Sequence[int]) -> list[NDArray[np.int8]]:
-    """The same parts with some programs taken out of training and validation altogether."""
-    return [np.full_like(part, TEST) if k in out else part for k, part in enumerate(parts)]
 
 
 def blocks_to_test(part: NDArray[np.int8], most: int = TESTED_BLOCKS) -> NDArray[np.int64]:

@@ -55,14 +55,12 @@ class Compiled:
     Args:
         network, batch: what it computes, for how many sequences.
         step: the instructions of one time step. heads: those after it when the step's instruction is predicted, not only context.
-        input_buffer_bytes: what the sequences keep in the local input buffer.
     """
 
     network: Network
     batch: int
     step: tuple[Instruction, ...]
     heads: tuple[Instruction, ...]
-    input_buffer_bytes: int
 
 
 def buffer_bytes(network: Network, batch: int) -> int:
@@ -181,4 +179,4 @@ def compile_network(network: Network, machine: NeutrinoMachine, batch: int) -> C
         for s in suffixes
     ]
     emit.product(part, [("classifier.weight", "hidden", network.classifier)], 2, suffixes, finish)
-    return Compiled(network, batch, step, tuple(emit.program), needed)
+    return Compiled(network, batch, step, tuple(emit.program))

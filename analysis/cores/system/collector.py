@@ -56,7 +56,6 @@ class Collected:
         stall_cycles: in which the core could not retire because the FIFO was full.
         cycles: until the last instruction retired, stalls included.
         peak_entries: highest number of entries in the FIFO.
-        drained_after: cycles that the FIFO still drains after the last instruction.
     """
 
     instructions: int
@@ -65,7 +64,6 @@ class Collected:
     stall_cycles: int
     cycles: int
     peak_entries: int
-    drained_after: int
 
     @property
     def slowdown(self) -> float:
@@ -76,7 +74,7 @@ class Collected:
 @outer
 def _collect(
     retired: NDArray[np.int64], traced: NDArray[np.bool_], entries: int, per_entry: int, entry_bytes: float, drain: float
-) -> tuple[int, int, int, int, float]:
+) -> tuple[int, int, int, int]:
     partial, occupied, collected, written, stalls, peak = 0, 0, 0, 0, 0, 0
     credit = 0.0  # bytes of the entry at the FIFO's head that have left already
     running = False
@@ -112,7 +110,7 @@ def _collect(
     if partial > 0:
         occupied += 1
         written += 1
-    return collected, written, stalls, max(peak, occupied), occupied * entry_bytes - credit
+    return collected, written, stalls, max(peak, occupied)
 
 
 def collect(collector: Collector, retired: NDArray[np.int64], traced: NDArray[np.bool_] | None = None) -> Collected:
@@ -133,9 +131,8 @@ def collect(collector: Collector, retired: NDArray[np.int64], traced: NDArray[np
     if len(retired) and (retired.min() < 0 or retired.max() > collector.retire_width):
         raise InputError(f"expected 0 to {collector.retire_width} instructions a cycle, got {retired.max()}", key="retired")
     parts = (collector.entries, collector.instructions_per_entry, float(collector.entry_bytes), float(collector.drain_bytes_per_cycle))
-    collected, written, stalls, peak, left = _collect(retired, traced, *parts)
-    after = int(np.ceil(left / collector.drain_bytes_per_cycle))
-    return Collected(collected, written, written * collector.entry_bytes, stalls, len(retired) + stalls, peak, after)
+    collected, written, stalls, peak = _collect(retired, traced, *parts)
+    return Collected(collected, written, written * collector.entry_bytes, stalls, len(retired) + stalls, peak)
 
 
 def retired_per_cycle(retire_cycle: NDArray[np.int64]) -> NDArray[np.int64]:

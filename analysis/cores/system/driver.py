@@ -42,13 +42,11 @@ class Schedule:
 
     Attributes:
         started_s: when the inference of each began, NaN for the dropped.
-        finished_s: when it ended, NaN for the dropped.
         dropped: how many found the buffer full.
         busy_share: share of the time until the last one finished in which the accelerator worked for us.
     """
 
     started_s: tuple[float, ...]
-    finished_s: tuple[float, ...]
     dropped: int
     busy_share: float
 
@@ -84,18 +82,15 @@ def schedule(arrivals_s: list[float], inference_s: float, configuration: Configu
         others_busy_until_s: foreground work keeps the accelerator until then; ours begins after it.
     """
     started: list[float] = []
-    finished: list[float] = []
     done: list[float] = []
     free = others_busy_until_s
     for arrival in arrivals_s:
         if sum(end > arrival for end in done) >= configuration.buffer_epochs:
             started.append(float("nan"))
-            finished.append(float("nan"))
             continue
         begin = max(arrival, free)
         free = begin + inference_s
         done.append(free)
         started.append(begin)
-        finished.append(free)
     busy = len(done) * inference_s / free if done and free > 0 else 0.0
-    return Schedule(tuple(started), tuple(finished), len(arrivals_s) - len(done), busy)
+    return Schedule(tuple(started), len(arrivals_s) - len(done), busy)

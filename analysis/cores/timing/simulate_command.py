@@ -16,24 +16,9 @@ from analysis.cores.timing.simulation import Timing, simulate
 from analysis.errors import InputError
 from analysis.tables import check_output, write_csv
 
-COLUMNS = {
-    "program": "name of the executable",
-    "design": "name of the design",
-    "instructions": "instructions retired (count)",
-    "cycles": "cycles until the last has retired (count)",
-    "ipc": "instructions per cycle",
-    "branches": "control transfers retired (count)",
-    "mispredictions": "branches found wrong at execution (count)",
-    "memory_order_violations": "loads squashed because they passed an overlapping store (count)",
-    "l1i_misses": "misses of the instruction cache, wrong path included (count)",
-    "l1d_misses": "misses of the data cache, wrong path included (count)",
-    "l2_misses": "misses of the second-level cache (count)",
-    "dram_reads": "lines read from DRAM (count)",
-}
-
 
 def row(program: str, design: str, timing: Timing) -> dict[str, str | int | float]:
-    """The counters of a simulation as a row of `COLUMNS`."""
+    """The counters of a simulation as a row; misses count the wrong path too, `dram_reads` lines."""
     return {
         "program": program,
         "design": design,
@@ -87,7 +72,7 @@ def cpi_stack(program: Path, design: str, limit: int | None) -> dict[str, float]
 
 
 def simulate_to_file(program: Path, design: str, out: Path, limit: int | None, per_instruction: Path | None) -> str:
-    """Time `program` on `design`; writes one row of `COLUMNS` to `out` and returns a line that says the same.
+    """Time `program` on `design`; writes one `row` to `out` and returns a line that says the same.
 
     Args:
         program: static RV64 Linux executable.

@@ -92,12 +92,6 @@ def changes(before: pd.DataFrame, now: pd.DataFrame, pins_before: pd.DataFrame, 
     return pd.DataFrame(rows)
 
 
-def requirements(pins: pd.DataFrame, tool: str) -> str:
-    """The environment of one tool as last recorded, as `pip install --require-hashes -r` reads it."""
-    rows = _environment(pins, tool).to_dict("records")
-    return "".join(f"{row['name']}=={row['version']} --hash=sha256:{row['sha256']}\n" for row in rows)
-
-
 def with_trial(evidence: Evidence, outcomes: pd.DataFrame) -> Evidence:
     """The evidence with the last recorded trial in every item of deployment that its file leaves open.
 

@@ -19,14 +19,13 @@ PIPEWEAVE = {
     "RTX_PRO_6000_S_all_reduce": "RTX-PRO-6000",
 }
 PUBLISHED = {"8xA100 node": "A100", "8xH200 node (NVLink4)": "H200", "8xB200 node (NVLink5)": "B200", "4x8 B200 nodes EFAv4": "B200-EFA"}
-COLUMNS = ["machine", "origin", "gpus", "size_bytes", "time_s"]
 
 
 def published_table() -> pd.DataFrame:
     """The quoted bandwidth tables (ml-engineering), busbw turned into time: 2 (n - 1) / n s / busbw.
 
     Returns:
-        columns `COLUMNS`: machine, origin, gpus (count), size_bytes (bytes), time_s (s).
+        machine, origin, gpus (count), size_bytes (bytes), time_s (s).
     """
     path = DATA / "published" / "distributed_training.csv"
     rows = read_csv(path, required=["source", "system", "gpus", "model", "metric", "value"])

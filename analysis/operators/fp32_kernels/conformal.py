@@ -57,14 +57,13 @@ def calibrate(residuals: dict[str, Floats], coverage: float = COVERAGE) -> Band:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Share of cases inside their interval, by device and over all, and how wide the intervals are.
+    """Share of cases inside their interval, mean over devices, and how wide the intervals are.
 
     Args:
         low, high: 95 % interval of the mean with devices as clusters.
         median_ratio: median of upper over lower.
     """
 
-    by_device: dict[str, float]
     mean: float
     low: float
     high: float
@@ -97,7 +96,6 @@ def coverage_of(inside: dict[str, NDArray[np.bool_]], ratio: Floats) -> Coverage
     Args:
         ratio: upper / lower of all cases.
     """
-    by_device = {device: float(values.mean()) for device, values in inside.items()}
-    shares = np.array(list(by_device.values()))
+    shares = np.array([float(values.mean()) for values in inside.values()])
     low, high = clustered_interval(shares)
-    return Coverage(by_device, float(shares.mean()), low, high, float(np.median(ratio)))
+    return Coverage(float(shares.mean()), low, high, float(np.median(ratio)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,13 +33,11 @@ class Fold:
 
     Args:
         train, test: rows, shape (n,).
-        unseen_devices: devices of which nothing was seen.
     """
 
     name: str
     train: Rows
     test: Rows
-    unseen_devices: frozenset[str]
 
 
 def folds(frame: pd.DataFrame, split: str, seed: int = 0) -> Iterator[Fold]:
@@ -56,26 +54,26 @@ def folds(frame: pd.DataFrame, split: str, seed: int = 0) -> Iterator[Fold]:
         if len(names) < 3:
             raise InputError(f"leave-one-device-out needs three devices or more, got {len(names)}", key="device")
         for name in names:
-            yield Fold(name, device != name, device == name, frozenset({name}))
+            yield Fold(name, device != name, device == name)
     elif split == "old-to-new":
         old = np.isin(device, OLDER)
         if old.all() or not old.any():
             raise InputError(f"old-to-new needs rows of {', '.join(OLDER)} and of others", key="device")
-        yield Fold("the five older GPUs", old, ~old, frozenset(set(device[~old])))
+        yield Fold("the five older GPUs", old, ~old)
     elif split == "unseen-shapes":
         if "split" not in frame:
             raise InputError("unseen-shapes needs the column split (train or test)", key="split")
         train = (frame["split"] == "train").to_numpy()
         seen = np.isin(device, list(set(device[train])))
-        yield Fold("NeuSight's test shapes", train, ~train & seen, frozenset())
+        yield Fold("NeuSight's test shapes", train, ~train & seen)
     elif split == "new-operators":
         op = frame["op"].to_numpy(dtype=object)
         for name in sorted(set(op)):
             if (op != name).any():
-                yield Fold(name, op != name, op == name, frozenset())
+                yield Fold(name, op != name, op == name)
     elif split == "random":
         test = np.random.default_rng(seed).random(len(frame)) < 0.2
-        yield Fold("a fifth at random", ~test, test, frozenset())
+        yield Fold("a fifth at random", ~test, test)
     else:
         raise InputError(f"unknown split {split!r}; expected one of {', '.join(SPLITS)}", key="split")
 
@@ -103,7 +101,7 @@ def measured_frame(tables: tuple[str, ...] = TABLES, vendor: str = "nvidia") -> 
     return pd.concat([datasets.load(f"neusight/{table}_{vendor}") for table in tables], ignore_index=True)
 
 
-def predictions_left_out(frame: pd.DataFrame, group: str, seed: int = 0, progress: Callable[[str], None] | None = None) -> pd.DataFrame:
+def predictions_left_out(frame: pd.DataFrame, group: str, seed: int = 0) -> pd.DataFrame:
     """Ours with each device left out, settings selected inside the others: one row a measured kernel of the group.
 
     Returns:
@@ -128,8 +126,6 @@ def predictions_left_out(frame: pd.DataFrame, group: str, seed: int = 0, progres
                 }
             )
         )
-        if progress:
-            progress(f"{group} without {name}")
     return pd.concat(parts, ignore_index=True)
 
 

@@ -146,7 +146,7 @@ def hashes() -> dict[str, str]:
 KEPT = ["op", "B", "M", "N", "K", "H", "device", "split", "latency_ms", "predicted_s", "lower_s", "upper_s", "bound"]
 
 
-def run_groups(work: Path, seed: int, say: Say, groups: tuple[str, ...] = GROUPS) -> None:
+def run_groups(work: Path, seed: int, say: Say) -> None:
     """Leave-one-device-out for each group, into `work`; a group that is there is not done again."""
     kernels = network_kernels(network_cases())
 
@@ -159,7 +159,7 @@ def run_groups(work: Path, seed: int, say: Say, groups: tuple[str, ...] = GROUPS
         tables = {"residuals": piece.residuals, "networks": piece.networks, "attempts": piece.attempts}
         return {"kernels": piece.kernels.reindex(columns=KEPT), **tables}
 
-    Freeze(work).run({group: partial(run, group) for group in groups})
+    Freeze(work).run({group: partial(run, group) for group in GROUPS})
 
 
 def band_without(residuals: pd.DataFrame, device: str = "") -> Band:
@@ -168,7 +168,7 @@ def band_without(residuals: pd.DataFrame, device: str = "") -> Band:
     return calibrate({str(name): part["residual"].to_numpy() for name, part in own.groupby("device")})
 
 
-def collect_model(work: Path, seed: int, folder: Path = FOLDER) -> None:
+def collect_model(work: Path, seed: int) -> None:
     """Join the groups' fitted ensembles into the shipped model."""
     from analysis.operators.fp32_kernels.model import load
 
@@ -183,4 +183,4 @@ def collect_model(work: Path, seed: int, folder: Path = FOLDER) -> None:
         "sha256": hashes(),
         "commit": commit(),
     }
-    save(KernelModel(seed, parts), folder, about)
+    save(KernelModel(seed, parts), FOLDER, about)

@@ -134,21 +134,18 @@ def left_out_scores(space: Space, seed: int, variants: Sequence[FewShotSettings]
     return pd.DataFrame(rows)
 
 
-def conformal_quantiles(
-    space: Space, seed: int, settings: FewShotSettings, counts: Sequence[int], level: float = 0.9, method: str = "prior_chosen"
-) -> dict[int, float]:
+def conformal_quantiles(space: Space, seed: int, settings: FewShotSettings, counts: Sequence[int], level: float = 0.9) -> dict[int, float]:
     """Half width in standard deviations that covers `level` of the architectures of the sources, each left out in turn.
 
     Args:
         counts: numbers of samples.
-        method: `prior` or `prior_chosen`.
     """
     scores: dict[int, list[Floats]] = {count: [] for count in counts}
     for device in space.sources:
         (situation,) = situations(space, seed, [settings], without=device, longest=max(counts))
         truth = space.latency_ms[device]
         for count in counts:
-            predicted, deviation, samples = answer(situation, device, method, count)
+            predicted, deviation, samples = answer(situation, device, "prior_chosen", count)
             assert deviation is not None
             rest = np.ones(len(truth), dtype=bool)
             rest[samples] = False

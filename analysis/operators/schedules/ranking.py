@@ -28,7 +28,6 @@ from analysis.tables import write_csv
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-METHODS = ("random", "roofline", "popular", "same problem elsewhere", "boosted trees", "ranked", "ranked and elsewhere")
 BOOSTED_ROWS = 200_000
 
 

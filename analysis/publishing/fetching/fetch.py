@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -43,7 +42,7 @@ def sources(path: Path = SOURCES) -> list[SourceFile]:
     ]
 
 
-def fetch_originals(name: str, files: list[SourceFile], base: str, folder: Path, say: Callable[[str], None] = print) -> dict[str, Path]:
+def fetch_originals(name: str, files: list[SourceFile], base: str, folder: Path) -> dict[str, Path]:
     """Fetch one dataset's files, verified; those that are there and right are kept.
 
     Args:
@@ -51,7 +50,6 @@ def fetch_originals(name: str, files: list[SourceFile], base: str, folder: Path,
         files: those that tables are made of.
         base: address that repository paths are appended to.
         folder: where originals are kept.
-        say: told how it went.
     Returns:
         Where each file is, by its path in the repository.
     Raises:
@@ -74,9 +72,9 @@ def fetch_originals(name: str, files: list[SourceFile], base: str, folder: Path,
             done += file.bytes
     if failed:
         for earlier in failed[:-1]:
-            say(f"error: {earlier}")
+            print(f"error: {earlier}")
         raise failed[-1]
-    say(f"{name}: {len(files)} files ({total / 1e6:.0f} MB) verified, {fetched} of them fetched now")
+    print(f"{name}: {len(files)} files ({total / 1e6:.0f} MB) verified, {fetched} of them fetched now")
     return found
 
 

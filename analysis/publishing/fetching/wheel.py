@@ -20,19 +20,18 @@ def names() -> list[str]:
     return [str(name) for name in read_csv(PACKAGES)["dataset"]]
 
 
-def fetch_wheel(name: str, target: Path | None = None) -> Path:
+def fetch_wheel(name: str) -> Path:
     """Fetch one wheel with pip into `data/datasets/<name>`; one that is there and right is kept.
 
     Args:
         name: dataset of `packages.csv`.
-        target: folder of the datasets; default `data/datasets`.
     Raises:
         InputError: it cannot be had, or is not the pinned one; nothing is left in place then.
     """
     row = read_csv(PACKAGES).set_index("dataset").loc[name]
     size = int(str(row["bytes"]))
     megabytes = size / 1e6
-    place = (target or DATASETS) / name / str(row["file"])
+    place = DATASETS / name / str(row["file"])
     if place.is_file() and place.stat().st_size == size and digest(place) == row["sha256"]:
         print(f"{name}: 1 wheel ({megabytes:.0f} MB) verified, none fetched now")
         return place

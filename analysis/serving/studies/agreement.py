@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -40,21 +39,21 @@ class Recorded:
     batches: pd.DataFrame
 
 
-def recorded_names(folder: Path = RECORDED) -> list[str]:
+def recorded_names() -> list[str]:
     """Names of the recorded runs that have their batches."""
-    return sorted(path.name.removeprefix("batches_").removesuffix(".csv.gz") for path in folder.glob("batches_*.csv.gz"))
+    return sorted(path.name.removeprefix("batches_").removesuffix(".csv.gz") for path in RECORDED.glob("batches_*.csv.gz"))
 
 
-def recorded_run(name: str, folder: Path = RECORDED) -> Recorded:
+def recorded_run(name: str) -> Recorded:
     """Read a recorded run; README.md beside the records gives the limits: 7,424 blocks and 4,096 tokens for long prompts."""
-    path = folder / f"requests_{name}.csv"
+    path = RECORDED / f"requests_{name}.csv"
     return Recorded(
         name=name,
         scheduler=max((scheduler for scheduler in SCHEDULERS if scheduler in name), key=len),
         limits=Limits(kv_blocks=7424, max_request_tokens=4096) if "long" in name else Limits(),
         requests=read_requests(path),
         latencies=read_csv(path),
-        batches=read_csv(folder / f"batches_{name}.csv.gz", dtype={"request_ids": str, "num_tokens": str}),
+        batches=read_csv(RECORDED / f"batches_{name}.csv.gz", dtype={"request_ids": str, "num_tokens": str}),
     )
 
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from analysis.serving.metrics import summary
 from analysis.serving.simulate import Result
-from analysis.statistics import ClusterInterval, cluster_bootstrap
+from analysis.statistics import Interval, cluster_bootstrap
 
 METRICS = ("e2e_mean_s", "e2e_p99_s", "ttft_mean_s", "tpot_vidur_mean_s")
 PRINTED = pd.DataFrame(
@@ -31,7 +31,7 @@ def metrics(result: Result) -> dict[str, float]:
     return {metric: values[name] for metric, name in zip(METRICS, names, strict=True)}
 
 
-def advantage(baseline: ArrayLike, other: ArrayLike, level: float = 0.95, seed: int = 0) -> ClusterInterval:
+def advantage(baseline: ArrayLike, other: ArrayLike, level: float = 0.95, seed: int = 0) -> Interval:
     """How much faster the other is, paired: mean of 1 - other / baseline, with an interval over resampled pairs (each a seed of its own).
 
     Args:
