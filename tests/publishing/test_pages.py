@@ -111,6 +111,7 @@ _CUT = """() => {
 PAGE_TYPES = {
     "intro": "front page, with its chart",
     "explore": "explorers",
+    "serving_steps": "Python to run",
     "claims": "tables to search",
     "networks_topologies": "charts with lists",
     "operators_kernels": "a chart that a phone makes higher",
