@@ -101,3 +101,11 @@ def test_rows_that_contradict_themselves_are_found() -> None:
     found = flags(frame)
     assert set(frame["framework"][found.str.contains("contradicts_itself")]) == {"llama.cpp"}
     assert set(frame["batch_size"][found.str.contains("contradicts_itself")]) == {16, 32, 64}
+
+
+def test_a_request_longer_than_the_model_takes_says_so():
+    row = {"hardware": "MI300X", "devices": "1", "framework": "vLLM", "batch_size": "1"}
+    asked = [("meta-llama/Llama-2-7b-hf", "2048"), ("meta-llama/Llama-2-7b-hf", "4096"), ("facebook/opt-6.7b", "2048")]
+    table = answers(pd.DataFrame([row | {"model": model, "input_output_tokens": n} for model, n in asked]))
+    assert table["status"][0] == "" and "takes 4,096" in table["status"][1] and "takes 2,048" in table["status"][2]
+    assert list(table["latency_s"].notna()) == [True, True, False]  # learned positions end, rotary ones go on

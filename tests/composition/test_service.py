@@ -156,7 +156,7 @@ def test_squared_widths_are_undone_as_the_twins_say():
         ({"batch_size": ""}, "batch_size"),
         ({"isl": "inf"}, "isl is inf"),
         ({"osl": "9" * 40}, "osl is 1e+40"),
-        ({"isl": "1000000", "batch_size": "9999"}, "tokens at a time"),
+        ({"isl": "100000", "batch_size": "99999"}, "tokens at a time"),
         ({"mode": "disagg"}, "worker counts"),
         ({"tp_size": "1", "gemm_quant_mode": "bf16"}, "does not fit"),
     ],
@@ -480,3 +480,29 @@ def test_a_profile_that_is_none_is_one_line(tmp_path, kind, column, value, reaso
     pd.DataFrame({"input_tokens": [1000], "output_tokens": [3], "arrived_s": [1.0]}).to_csv(tmp_path / "r.csv", index=False)
     with pytest.raises(InputError, match=reason):
         answer(tmp_path / "r.csv", tmp_path / "meta.json", prefix)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"isl": 131000}, "takes 131,072"),
+        ({"mode": "weird"}, "unknown mode"),
+        ({"isl": "x"}, "'x', no number"),
+        (
+            {"model_path": "mistralai/Mixtral-8x7B-v0.1", "moe_tp_size": 1, "moe_ep_size": 16, "tp_size": 16},
+            "8 experts do not divide by 16",
+        ),
+    ],
+)
+def test_a_row_that_cannot_be_is_refused_with_its_reason(change, reason):
+    asked = {"backend": "vllm", "model_path": "meta-llama/Llama-3.1-70B", "system": "h100_sxm", "isl": 1024, "osl": 1024, "tp_size": 8}
+    _, reasons = cases.read(pd.DataFrame([asked | {"mode": "agg", "batch_size": 8} | change]))
+    assert reason in reasons[0]
+
+
+def test_a_gpu_has_one_name_however_it_is_written():
+    """Settings and fitted constants go by the tables' name: another spelling must not lose them."""
+    asked = {"backend": "vLLM", "model_path": "Qwen/Qwen3-32B", "isl": 1024, "osl": 1024, "tp_size": 8, "batch_size": 8, "mode": "Agg"}
+    found, _ = cases.read(pd.DataFrame([asked | {"system": name, "gemm_quant_mode": "FP8"} for name in ("b200_sxm", "B200_SXM", "B200")]))
+    assert found[0] is not None and found[0] == found[1] == found[2]
+    assert waterfall.question("qwen3-32b", "b200")[0].device == "b200_sxm"

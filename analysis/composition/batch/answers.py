@@ -12,6 +12,7 @@ from analysis.composition.batch.model import NAMES, Table, latency
 from analysis.composition.training.shares import ShareFile
 from analysis.configs import read_yaml
 from analysis.paths import DATA
+from analysis.workloads import contexts
 
 COLUMNS = ("latency_s", "lower_s", "upper_s", "throughput_tokens_per_s", "status")
 
@@ -35,7 +36,7 @@ def _bounds(model: ShareFile, platform: str) -> tuple[float, float]:
 
 
 def answers(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row a case, with `COLUMNS`; a case that cannot be answered has its reason in `status`.
+    """One row a case, with `COLUMNS`; a case that cannot be answered has its reason in `status`, one beyond its model's context a warning.
 
     Throughput counts input and output tokens of all sequences that are run, as the benchmark defines it.
 
@@ -56,4 +57,6 @@ def answers(frame: pd.DataFrame) -> pd.DataFrame:
     out.loc[rows, "lower_s"], out.loc[rows, "upper_s"] = seconds * np.exp(bounds[:, 0]), seconds * np.exp(bounds[:, 1])
     tokens = np.array([(item.input_tokens + item.output_tokens) * item.sequences for item in found])
     out.loc[rows, "throughput_tokens_per_s"] = tokens / seconds
+    # Rotary positions go on beyond what a model was made for: the time is right where an engine lets it run, the text is not.
+    out.loc[rows, "status"] = [contexts.beyond(item.name, item.input_tokens + item.output_tokens) for item in found]
     return out

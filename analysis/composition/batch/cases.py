@@ -13,6 +13,7 @@ from analysis.composition.training.shapes import Shape
 from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.hardware.devices import Device
+from analysis.workloads import contexts
 
 
 @dataclass(frozen=True)
@@ -149,6 +150,8 @@ def case(raw: dict[str, str]) -> Case:
         output_tokens=_first(row, "output_tokens", "input_output_tokens"),
         batch=_first(row, "batch_size", "batch"),
     )
+    if shape.learned_positions:
+        contexts.check(name, found.input_tokens + found.output_tokens, "input_tokens")
     if framework == "tensorrt-llm" and found.hardware.platform != "NVIDIA":
         raise InputError(f"TensorRT-LLM runs on NVIDIA's GPUs, not on {found.hardware.device.name}")
     if framework in ("vllm", "tensorrt-llm") and shape.heads % found.devices:

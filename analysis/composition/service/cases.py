@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 
 from analysis.composition.case_files import read_rows
-from analysis.composition.service.models import ServedModel, find
+from analysis.composition.service.models import Experts, ServedModel, find
 from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.operators.kernels import gpus
+from analysis.workloads import contexts
 
 COLUMNS = ("backend", "model_path", "system", "mode", "isl", "osl")
 ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "trtllm", "tensorrt-llm": "trtllm"}
@@ -98,6 +99,7 @@ def corrected(tensor: int, data: int, expert_tensor: int, expert: int) -> tuple[
 
 def types(model: ServedModel, gemm: str, moe: str, precision: str, name: str) -> tuple[str, str, str, str]:
     """Label, types of the matrix products, of those around attention, of the routed experts; unknown labels are refused."""
+    gemm, moe, precision = gemm.lower(), moe.lower(), precision.lower()
     for given in (gemm, moe, precision):
         if given and given not in PRECISIONS:
             raise InputError(f"unknown type {given!r}", key="precision")
@@ -129,7 +131,8 @@ def _count(value: object, key: str, default: int | None = None) -> int:
     if np.isnan(number) or number < 1:
         if default is not None:
             return default
-        raise InputError(f"{key} is missing" if np.isnan(number) else f"{key} is {number:g}", key=key)
+        given = f"is {value!r}, no number" if _given(value) else "is missing"
+        raise InputError(f"{key} {given}" if np.isnan(number) else f"{key} is {number:g}", key=key)
     if number > LARGEST:
         raise InputError(f"{key} is {number:g}, at most {LARGEST:,} is answered", key=key)
     return int(number)
@@ -140,7 +143,14 @@ def _given(value: object) -> bool:
     return value is not None and value == value and str(value).strip().lower() not in ("", "nan")
 
 
-def _plan(row: Mapping[str, object], prefix: str, experts: bool) -> tuple[Plan, bool]:
+def _plan(row: Mapping[str, object], prefix: str, experts: Experts | None) -> tuple[Plan, bool]:
+    plan, squared = _widths(row, prefix, experts is not None)
+    if experts is not None and experts.count % plan.expert:
+        raise InputError(f"{experts.count} experts do not divide by {plan.expert}", key=prefix + "moe_ep_size")
+    return plan, squared
+
+
+def _widths(row: Mapping[str, object], prefix: str, experts: bool) -> tuple[Plan, bool]:
     tensor = _count(row.get(prefix + "tp_size"), prefix + "tp_size")
     data = _count(row.get(prefix + "attention_dp_size"), prefix + "attention_dp_size", 1)
     if not experts:
@@ -200,10 +210,10 @@ def case(row: Mapping[str, object]) -> Case:
     input_tokens, output_tokens = _count(row.get("isl"), "isl"), _count(row.get("osl"), "osl")
     if output_tokens < 2:
         raise InputError("time per output token needs at least 2 output tokens", key="osl")
+    contexts.check(text("model_path"), input_tokens + output_tokens, "isl")
     if _count(row.get("pp_size"), "pp_size", 1) > 1 or _count(row.get("decode_pp_size"), "decode_pp_size", 1) > 1:
         raise InputError("pipeline parallelism is not covered", key="pp_size")
-    device = text("system")
-    gpus.load(device)
+    device = gpus.name(text("system"))
     if engine == "trtllm" and devices.load(gpus.SYSTEMS.get(device, device)).vendor != "NVIDIA":
         raise InputError(f"TensorRT-LLM runs on NVIDIA's GPUs, not on {device}", key="backend")
     common: dict[str, Any] = dict(  # noqa: C408
@@ -211,10 +221,12 @@ def case(row: Mapping[str, object]) -> Case:
         measured=measured(text("silicon_data_source")),
         precision=label, gemm=gemm, attention=attention, experts=experts, input_tokens=input_tokens, output_tokens=output_tokens,
     )  # fmt: skip
-    moe = model.experts is not None
-    if (text("mode") or "agg") == "agg":
-        plan, squared = _plan(row, "", moe)
-        if not moe and model.attention.heads % plan.tensor:  # of mixtures, tables give widths that count the worker's GPUs
+    mode = text("mode").lower() or "agg"
+    if mode not in ("agg", "disagg"):
+        raise InputError(f"unknown mode {mode!r}; known: agg, disagg", key="mode")
+    if mode == "agg":
+        plan, squared = _plan(row, "", model.experts)
+        if model.experts is None and model.attention.heads % plan.tensor:  # of mixtures, tables give widths that count the worker's GPUs
             raise InputError(f"{model.attention.heads} heads do not divide by {plan.tensor}", key="tp_size")
         clients = _clients(row, "", plan, input_tokens + output_tokens)
         note = f"widths read as {plan.gpus} GPUs, not {plan.gpus**2}" if squared else ""
@@ -222,8 +234,8 @@ def case(row: Mapping[str, object]) -> Case:
     missing = [key for key in ("prefill_num_workers", "decode_num_workers") if not text(key)]
     if missing:
         raise InputError(f"disaggregated without worker counts ({', '.join(missing)})", key=missing[0])
-    prefill, first = _plan(row, "prefill_", moe)
-    plan, second = _plan(row, "decode_", moe)
+    prefill, first = _plan(row, "prefill_", model.experts)
+    plan, second = _plan(row, "decode_", model.experts)
     clients = _clients(row, "decode_", plan, input_tokens + output_tokens)
     return Case(
         **common,

@@ -17,6 +17,7 @@ from analysis.documents import LARGEST_BYTES, read_json
 from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.tables import numeric, read_csv
+from analysis.workloads import contexts
 
 LINK_BANDWIDTH, LINK_LATENCY = 15.92e9, 6.6e-6
 """Two RTX PRO 6000 of that machine, NCCL in a CUDA graph (LLMServingSim, profiler/perf/RTXPRO6000/hardware.yaml, commit e08dc38)."""
@@ -88,6 +89,8 @@ def read_meta(path: str | Path) -> tuple[ServedModel, Settings, int | None]:
                         raise InputError(f"expected 1 to {MOST_BLOCKS:,}, got {count}", path=path, key=key)
                     # vLLM adds the blocks of all replicas (`core_client.py`: "Sum values from all engines in DP case")
                     blocks = int(count) // settings.data_parallel_size
+    if settings.max_model_len is None:
+        settings = settings.model_copy(update={"max_model_len": contexts.longest(str(name))})
     return find(str(name)), settings, blocks
 
 

@@ -196,8 +196,9 @@ def _alpha(prefix: str | Path) -> tuple[Floats, Floats, Floats]:
     )
     chunks, decodes = np.unique(table["pc"]).astype(np.float64), np.unique(table["n"]).astype(np.float64)
     out = np.full((chunks.size, decodes.size, SKEW_LEVERS.size + 1), table["alpha"].median())
-    for (pc, n, group), alpha in table.groupby(["pc", "n", "group"])["alpha"].median().items():
-        out[int(np.searchsorted(chunks, pc)), int(np.searchsorted(decodes, n)), int(group)] = alpha
+    for _, rows in table.groupby(["pc", "n", "group"]):
+        chunk, count, group = (rows[name].iloc[0] for name in ("pc", "n", "group"))
+        out[int(np.searchsorted(chunks, chunk)), int(np.searchsorted(decodes, count)), int(group)] = rows["alpha"].median()
     return np.clip(out, 0.0, 1.0), chunks, decodes
 
 

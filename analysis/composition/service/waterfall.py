@@ -18,6 +18,7 @@ from analysis.composition.service.operators import PARTS
 from analysis.composition.service.points import HOST, Points
 from analysis.composition.service.step_table import on_grid
 from analysis.errors import InputError
+from analysis.workloads import contexts
 
 LABELS = {
     "projections": "matrix products",
@@ -99,13 +100,14 @@ def question(
 
     found = find(model)
     data_sheet = gpu_names.load(device)
-    names = {name: system for system, name in gpu_names.SYSTEMS.items()}
-    system = names.get(data_sheet.name, data_sheet.name)
     assumed = []
     if min(gpus, clients, input_tokens, output_tokens - 1, expert_parallel) < 1:
         raise InputError("gpus, clients, lengths and expert_parallel must be at least 1 (output at least 2 tokens)", key="gpus")
+    if found.experts is not None and found.experts.count % expert_parallel:
+        raise InputError(f"{found.experts.count} experts do not divide by {expert_parallel}", key="expert_parallel")
     if gpus % expert_parallel:
         raise InputError(f"{gpus} GPUs cannot be cut into {expert_parallel} expert groups", key="expert_parallel")
+    contexts.check(model, input_tokens + output_tokens, "input_tokens")
     if found.attention.heads % gpus:
         raise InputError(f"{found.attention.heads} heads cannot be cut over {gpus} GPUs", key="gpus")
     if not precision:
@@ -118,7 +120,7 @@ def question(
     label, dense, around, routed = types(found, precision, precision, precision, model)
     mixture = found.experts is not None
     case = Case(
-        model=found, device=system, engine=engine, version="", origin="benchmark", precision=label,
+        model=found, device=gpu_names.name(device), engine=engine, version="", origin="benchmark", precision=label,
         gemm=dense, attention=around, experts=routed,
         input_tokens=input_tokens, output_tokens=output_tokens, clients=clients,
         plan=Plan(gpus, 1, gpus // expert_parallel if mixture else gpus, expert_parallel if mixture else 1),

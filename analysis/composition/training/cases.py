@@ -260,6 +260,8 @@ def case(raw: dict[str, str]) -> Case:
         raise InputError(f"{shape.heads} heads do not divide by tensor_parallel {tensor}")
     if pipeline > shape.blocks:
         raise InputError(f"{pipeline} pipeline stages for {shape.blocks} layers")
+    if pipeline * virtual > shape.blocks:
+        raise InputError(f"{pipeline} pipeline stages of {virtual} chunks for {shape.blocks} layers")
     if expert > 1 and (not shape.experts or shape.experts.count % expert):
         raise InputError(f"expert_parallel {expert} does not divide the experts of {named.name}")
     if gpus // pipeline % expert:

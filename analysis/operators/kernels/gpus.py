@@ -150,6 +150,16 @@ def load(name: str) -> Gpu:
     return from_device(devices.load(name))
 
 
+def name(text: str) -> str:
+    """The one name under which a GPU is asked for, whatever is written: that of the tables where they have it, else its data sheet's.
+
+    Raises:
+        InputError: no such device.
+    """
+    gpu = load(text)
+    return gpu.system or gpu.name
+
+
 def siblings(gpu: Gpu) -> list[tuple[float, str]]:
     """Other timed GPUs of the same architecture, nearest first: distance and name in the tables.
 
