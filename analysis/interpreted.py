@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import product
+from math import prod
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -116,7 +117,7 @@ class _Part:
     def __init__(self, whole: _Table, at: tuple[int, ...]) -> None:
         self.whole, self.at = whole, at
         self.shape = whole.shape[len(at) :]
-        self.size = int(np.prod(self.shape))
+        self.size = prod(self.shape)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):

@@ -124,7 +124,7 @@ def simulate(
     compiled, settings = steps.compiled, record(limits, scheduler)
     assigned, mode = assign(len(requests), replicas, routing, seed)
 
-    run = engine.run.chosen(int(requests.decode_tokens.sum()) <= PLAIN_TOKENS, patience_s=0.3)
+    run = engine.run.chosen(int(requests.decode_tokens.sum()) <= PLAIN_TOKENS, patience_s=2.0)
 
     def once(log: Records, members: Ints, member_tokens: Ints) -> tuple[Records, Records]:
         rows, prefixes = initial_requests(requests, by_arrival)

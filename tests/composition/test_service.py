@@ -115,10 +115,10 @@ def test_few_requests_in_plain_python_are_those_of_compiled_code(
         receive=receive, servers=servers, wait_steps=wait_steps, wait_ratio=0.5, cache_tokens=cache, low=0.8, reserve=servers == 0,
         host_s=1e-4, send_s=1e-3,
     )  # fmt: skip
-    with mock.patch.object(one, "chosen", lambda small: one):
+    with mock.patch.object(one, "chosen", lambda small, **_: one):
         found = simulate(points, tables)
     assert np.isfinite(found).all()
-    with mock.patch.object(one, "chosen", lambda small: one._in_plain):
+    with mock.patch.object(one, "chosen", lambda small, **_: one._in_plain):
         assert simulate(points, tables).tobytes() == found.tobytes()
 
 

@@ -387,7 +387,7 @@ def _requests(engine: Any) -> Requests:
 def simulate(engines: Any, tables: Tables) -> Any:
     """Every serving point: `ENGINE` records, shape (n,) -> `RESULT`, shape (n, 10), seconds."""
     out = np.zeros((engines.size, len(RESULT)))
-    run = one.chosen(engines["requests"].sum() <= PLAIN_REQUESTS)
+    run = one.chosen(engines["requests"].sum() <= PLAIN_REQUESTS, patience_s=0.2)
     for i in range(engines.size):
         r = _requests(engines[i])
         run(engines[i], tables, r, np.zeros((engines[i]["clients"] + 1, 2), np.int64), out[i])
