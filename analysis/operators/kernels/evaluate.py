@@ -399,9 +399,27 @@ def cluster_interval(rows: pd.DataFrame, answer: str, baseline: str, draws: int 
     return float(values.mean()), float(np.quantile(drawn, 0.025)), float(np.quantile(drawn, 0.975))
 
 
+def known_levels(found: pd.DataFrame) -> pd.DataFrame:
+    """What would remain of the error with the architecture left out, were its medians known: what no document says of hardware unseen.
+
+    Args:
+        found: rows of `score`.
+    Returns:
+        columns known (nothing, the level of each architecture, of each GPU with its framework, type and variant (cell), of each cell in four
+        ranges of the answered time), median_error.
+    """
+    rows = found[found["hidden_s"].notna()]
+    log = np.log(rows["seconds"] / rows["hidden_s"])
+    cell = [rows[c] for c in ("system", "framework", "dtype", "variant")]
+    quarter = rows.groupby(cell)["hidden_s"].rank(pct=True).mul(4 - 1e-9).astype(int)
+    names = {"nothing": [], "architecture": [rows["architecture"]], "cell": cell, "cell and time": [*cell, quarter]}
+    left = {known: log - log.groupby(by).transform("median") if by else log for known, by in names.items()}
+    return pd.DataFrame([{"known": known, "median_error": float(np.abs(np.expm1(-rest)).median())} for known, rest in left.items()])
+
+
 def freeze(path: Path, operators: tuple[str, ...], place: Path) -> None:
-    """Score some operators and renew their rows of `accuracy.csv`, `gains.csv` and `siblings.csv`; with GEMM, `doublings.csv`,
-    `unevenness.csv` and `releases.csv`."""
+    """Score some operators and renew their rows of `accuracy.csv`, `gains.csv`, `siblings.csv` and `known_levels.csv`; with GEMM,
+    `doublings.csv`, `unevenness.csv` and `releases.csv`."""
     for operator in operators:
         cells = list(splits.cells(path, operator))
         found = score(cells)
@@ -417,7 +435,9 @@ def freeze(path: Path, operators: tuple[str, ...], place: Path) -> None:
             write_csv(doublings(cells), place / "doublings.csv")
             write_csv(unevenness(cells, found), place / "unevenness.csv")
             write_csv(releases(path), place / "releases.csv")
-        for name, new in (("accuracy", accuracy(found, operator)), ("gains", pd.DataFrame(gains)), ("siblings", siblings)):
+        levels = known_levels(found).assign(operator=operator)[["operator", "known", "median_error"]]
+        scores = {"accuracy": accuracy(found, operator), "gains": pd.DataFrame(gains), "siblings": siblings, "known_levels": levels}
+        for name, new in scores.items():
             file = place / f"{name}.csv"
             old = read_csv(file) if file.is_file() else new[:0]
             write_csv(pd.concat([old[old["operator"] != operator], new], ignore_index=True).sort_values("operator", kind="stable"), file)

@@ -20,8 +20,10 @@ from analysis.operators.kernels.splits import Cell
 from analysis.operators.kernels.work import Floats
 
 MEASURED = {"trees": 100, "leaves": 31, "rate": 0.2}
-POOLED = {"trees": 100, "leaves": 15, "rate": 0.1, "minimum": 40}  # on a law
-POOLED_PLAIN = {"trees": 150, "leaves": 15, "rate": 0.08, "minimum": 40}  # on the first time of `physics`
+POOLED = {"trees": 200, "leaves": 31, "rate": 0.1, "minimum": 40}  # on a law
+POOLED_PLAIN = {"trees": 300, "leaves": 31, "rate": 0.08, "minimum": 40}  # on the first time of `physics`
+POOLED_LATENT = {"trees": 150, "leaves": 15, "rate": 0.08, "minimum": 40}  # a twentieth of the rows
+ABSOLUTE = ("gemm", "moe", "attention_decode")  # operators whose pooled forests are fitted on absolute errors
 LAW_ROWS = 400  # of a cell and variant, to fit its law
 ROWS_OF_A_CELL = 30_000  # at most, drawn; fitting takes about 2 CPU-seconds a cell
 POOLED_ROWS_OF_A_CELL = 2_000  # half as many with a law, and where kernels are apart
@@ -224,8 +226,10 @@ def fit_pooled(
                 x.append(got.values)
                 y.append(np.log(cell.seconds[rows[cell.key]] / got.base_s))
                 weight.append(np.full(len(got.base_s), 1 / np.sqrt(members[architecture[cell.key]])))
-            settings: dict[str, Any] = POOLED if time_of is not first else POOLED_PLAIN
-            forest = trees.fit(np.concatenate(x), np.concatenate(y), weight=np.concatenate(weight), **settings)
+            plain = POOLED_LATENT if operator.startswith("latent") else POOLED_PLAIN
+            settings: dict[str, Any] = POOLED if time_of is not first else plain
+            loss: trees.Loss = "absolute_error" if operator in ABSOLUTE else "squared_error"
+            forest = trees.fit(np.concatenate(x), np.concatenate(y), weight=np.concatenate(weight), loss=loss, **settings)
             forest = forest if time_of is first else trees.scaled(forest, laws.TOGETHER.get(operator, 1.0))
             forests[f"{hidden}/{dtype}"] = forest
             if test:

@@ -102,6 +102,15 @@ class Sustained(NamedTuple):
 
 CROWDED = ("bf16", "fp8_block", "int4_wo")
 """Types whose experts SGLang runs by Triton or Marlin outside Blackwell, timed with other ranks' choices on one expert (`work.loads`)."""
+EVERY_CHOICE = {
+    "bf16": ("volta", "turing", "ampere", "ada", "hopper"),
+    "fp8": ("ada",),
+    "fp8_block": ("ada",),
+    "int4_wo": ("volta", "turing", "ampere", "ada", "hopper", "blackwell", "blackwell workstation"),
+}
+"""Type: architectures on which vLLM runs experts by Triton or (4 bits) Marlin and not by FlashInfer's or CUTLASS's kernels, in the order of
+vllm/model_executor/layers/fused_moe/oracle (unquantized.py, fp8.py; https://github.com/vllm-project/vllm). Those two write and pass over a
+row for every choice of every token of the batch, zeros for the experts of other ranks (`write_zeros_to_output` of fused_moe.py there)."""
 
 
 def carried(operator: str, sustained: Sustained) -> Sustained:
@@ -287,8 +296,11 @@ def _moe_parts(
         up, down = (tiles * np.ceil(width / 128) / gpu.sms for width in (2 * local_i, h))
         steps = np.ceil(up) * (h + PIPELINE_K) + np.ceil(down) * (local_i + PIPELINE_K)
         fastest = np.minimum(fastest, rows * 128 * 2 / (per_sm * share) * steps)
+    everywhere = framework == "vllm" and gpu.architecture in EVERY_CHOICE.get(dtype, ())
+    rows = np.maximum(t * k, loads.pairs) if everywhere else loads.pairs
+    given = loads.tokens if framework == "sglang" else t  # the others were given the whole batch (collector/*/collect_moe.py there)
     weights = WEIGHT_BYTES[dtype] * loads.active * h * local_i * 3
-    moved = weights + ACTIVATION_BYTES[dtype] * loads.pairs * (h + local_i) + 2 * loads.pairs * (h + 2 * local_i)
-    passes = loads.pairs * (4 * h + 6 * local_i) / gpu.bandwidth_bytes_per_s
-    sorting = (loads.pairs + loads.tokens) * h / (gpu.sms * 10e9) * tick
+    moved = weights + ACTIVATION_BYTES[dtype] * loads.pairs * (h + local_i) + 2 * rows * (h + 2 * local_i)
+    passes = (rows * (4 * h + 6 * local_i) + 2 * given * h) / gpu.bandwidth_bytes_per_s
+    sorting = (rows + given) * h / (gpu.sms * 10e9) * tick
     return [1e-6 * tick, fastest, memory_time(moved, gpu), (h + local_i) * 1e-9 * tick, passes, sorting]

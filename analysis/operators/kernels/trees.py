@@ -6,7 +6,7 @@ multiples of 1/8192) and `right`, the distance to the right child; the left chil
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from analysis.operators.kernels.work import Floats
 
 LEAF = 255
 LEAF_SCALE = 8192.0
+Loss = Literal["squared_error", "absolute_error"]
 
 
 class Forest(NamedTuple):
@@ -64,17 +65,20 @@ def _levels(values: NDArray[np.int16]) -> NDArray[np.float32]:
 
 
 def fit(
-    values: NDArray[np.int16], target: Floats, trees: int, leaves: int, rate: float, weight: Floats | None = None, minimum: int = 20
-) -> Forest:
-    """Gradient boosting (scikit-learn's histogram trees, squared error) kept as plain arrays.
+    values: NDArray[np.int16], target: Floats, trees: int, leaves: int, rate: float, weight: Floats | None = None, minimum: int = 20,
+    loss: Loss = "squared_error",
+) -> Forest:  # fmt: skip
+    """Gradient boosting (scikit-learn's histogram trees) kept as plain arrays.
 
     Args:
         values: features in multiples of 1/1024, shape (n, p); target: shape (n,).
         trees, leaves, rate, minimum: number of trees, leaves of each, learning rate, rows of a leaf at least.
+        loss: absolute errors draw a leaf to the median of its rows, squared ones to the mean.
     """
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     model = HistGradientBoostingRegressor(
+        loss=loss,
         max_iter=trees,
         max_leaf_nodes=leaves,
         learning_rate=rate,
