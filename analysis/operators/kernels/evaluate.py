@@ -405,7 +405,7 @@ def known_levels(found: pd.DataFrame) -> pd.DataFrame:
     Args:
         found: rows of `score`.
     Returns:
-        columns known (nothing, the level of each architecture, of each GPU with its framework, type and variant (cell), of each cell in four
+        columns known (nothing, the level of each architecture, of each GPU with its framework, type and variant, of each of these in four
         ranges of the answered time), median_error.
     """
     rows = found[found["hidden_s"].notna()]
