@@ -409,12 +409,12 @@ def known_levels(found: pd.DataFrame) -> pd.DataFrame:
         ranges of the answered time), median_error.
     """
     rows = found[found["hidden_s"].notna()]
-    log = np.log(rows["seconds"] / rows["hidden_s"])
+    log = (rows["seconds"] / rows["hidden_s"]).apply(np.log)
     cell = [rows[c] for c in ("system", "framework", "dtype", "variant")]
     quarter = rows.groupby(cell)["hidden_s"].rank(pct=True).mul(4 - 1e-9).astype(int)
     names = {"nothing": [], "architecture": [rows["architecture"]], "cell": cell, "cell and time": [*cell, quarter]}
     left = {known: log - log.groupby(by).transform("median") if by else log for known, by in names.items()}
-    return pd.DataFrame([{"known": known, "median_error": float(np.abs(np.expm1(-rest)).median())} for known, rest in left.items()])
+    return pd.DataFrame([{"known": known, "median_error": float(np.median(np.abs(np.expm1(-rest))))} for known, rest in left.items()])
 
 
 def freeze(path: Path, operators: tuple[str, ...], place: Path) -> None:

@@ -297,10 +297,10 @@ def _moe_parts(
         steps = np.ceil(up) * (h + PIPELINE_K) + np.ceil(down) * (local_i + PIPELINE_K)
         fastest = np.minimum(fastest, rows * 128 * 2 / (per_sm * share) * steps)
     everywhere = framework == "vllm" and gpu.architecture in EVERY_CHOICE.get(dtype, ())
-    rows = np.maximum(t * k, loads.pairs) if everywhere else loads.pairs
+    written = np.maximum(t * k, loads.pairs) if everywhere else loads.pairs
     given = loads.tokens if framework == "sglang" else t  # the others were given the whole batch (collector/*/collect_moe.py there)
     weights = WEIGHT_BYTES[dtype] * loads.active * h * local_i * 3
-    moved = weights + ACTIVATION_BYTES[dtype] * loads.pairs * (h + local_i) + 2 * rows * (h + 2 * local_i)
-    passes = (rows * (4 * h + 6 * local_i) + 2 * given * h) / gpu.bandwidth_bytes_per_s
-    sorting = (rows + given) * h / (gpu.sms * 10e9) * tick
+    moved = weights + ACTIVATION_BYTES[dtype] * loads.pairs * (h + local_i) + 2 * written * (h + 2 * local_i)
+    passes = (written * (4 * h + 6 * local_i) + 2 * given * h) / gpu.bandwidth_bytes_per_s
+    sorting = (written + given) * h / (gpu.sms * 10e9) * tick
     return [1e-6 * tick, fastest, memory_time(moved, gpu), (h + local_i) * 1e-9 * tick, passes, sorting]
