@@ -79,6 +79,34 @@ def selections(sample: Sample, raw: Points) -> dict[str, np.ndarray]:
     }
 
 
+def spreads(rows: pd.DataFrame, answers: pd.DataFrame) -> list[dict[str, Any]]:
+    """How wide must a 90 % interval be, whoever forms it? 95th over 5th percentile of measured over answer, by target and who measured.
+
+    `spread`: of all rows; `spread_of_known`: with the median of each framework, model family and GPU taken off, as if its scale were known.
+    Args:
+        rows: measured points with `public`; answers: theirs, same order, in ms.
+    """
+    found = []
+    for target in TARGETS:
+        ratio = 1e3 * rows[f"{target}_s"] / answers[f"{target}_ms"]
+        error = pd.Series(np.log(ratio), index=rows.index)
+        known = error - error.groupby([rows["backend"], rows["model_family"], rows["system"]]).transform("median")
+        for public, one in error.groupby(rows["public"]):
+            ends = [np.exp(part.quantile(0.95) - part.quantile(0.05)) for part in (one, known[one.index])]
+            width = (answers[f"{target}_upper_ms"] / answers[f"{target}_lower_ms"])[one.index].median()
+            found.append(
+                {
+                    "target": target,
+                    "measured_by": "public benchmark" if public else "vendor",
+                    "rows": len(one),
+                    "width": width,
+                    "spread": ends[0],
+                    "spread_of_known": ends[1],
+                }
+            )
+    return found
+
+
 def freeze(sample_path: str | Path, recorded: str | Path = RECORDED) -> pd.DataFrame:
     """Fit on all rows, score every split, write parameters and frozen tables; returns the scores."""
     from analysis.operators.kernels.library import KernelLibrary
@@ -92,7 +120,8 @@ def freeze(sample_path: str | Path, recorded: str | Path = RECORDED) -> pd.DataF
     named = gap.assign(id=sample.rows["id"].to_numpy()[gap["index"]]).drop(columns="index")
     write_csv(named.round({name: 5 for name in named.columns if named[name].dtype == float and name != "kernels_s"}), GAP / "gap.csv")
     hidden = simulate_sample(sample, library, "architecture")
-    scores, gains, groups, points = [], [], [], []
+    scores, gains, groups, points, wide = [], [], [], [], []
+    public = np.array([case is not None and case.origin == "benchmark" for case in sample.cases])
     any_release = [name for name in CONFIGURATION if name != "backend_version"]
     ceilings = {
         (name, target): {
@@ -122,12 +151,15 @@ def freeze(sample_path: str | Path, recorded: str | Path = RECORDED) -> pd.DataF
                                 **summary(one, answers.loc[one.index], target),
                             }
                         )
+        judged = selections(sample, raw)["clean, peer answers"]
+        wide += [{"split": split, **one} for one in spreads(sample.rows[judged].assign(public=public[judged]), table[judged])]
         clean = (sample.rows["clean"] == 1).to_numpy() & np.isfinite(raw.result[:, 0])
         kept = sample.rows.loc[clean, ["id", "ttft_s", "tpot_s"]].assign(split=split)
         points.append(pd.concat([kept, table.loc[clean, list(COLUMNS[:-1])].astype(float)], axis=1))
     write_csv(pd.DataFrame(scores).round(4), FROZEN / "scores.csv")
     write_csv(pd.DataFrame(gains).round(4), FROZEN / "gains.csv")
     write_csv(pd.DataFrame(groups).round(3), FROZEN / "groups.csv")
+    write_csv(pd.DataFrame(wide).round(3), FROZEN / "widths.csv")
     rounded = pd.concat(points)
     for name in rounded.columns[1:]:
         if name != "split":
