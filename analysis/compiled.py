@@ -48,8 +48,6 @@ from numba.core.typed_passes import IRLegalization, NativeLowering, NopythonRewr
 from numba.core.types import npytypes
 from numba.core.types.functions import BaseFunction
 from numba.core.untyped_passes import InlineClosureLikes
-from numba.extending import overload
-from numba.np import arrayobj
 
 from analysis.interpreted import names, plain, run_plain
 
@@ -348,23 +346,8 @@ def outer(function: Any = None, **options: Any) -> Any:
 
 
 # What numba works out over and over while it compiles, nine tenths of it in Python and not in LLVM, found by sampling where the time
-# goes; each replacement gives what numba gives.
-
-
-def _shapes_differ(given: Any, expected: Any) -> None:
-    """Stands for what numba raises when an array does not fit the slice that it is assigned to."""
-
-
-@overload(_shapes_differ)
-def _raise_shapes_differ(given: Any, expected: Any) -> Any:
-    def raises(given: Any, expected: Any) -> None:
-        raise ValueError("cannot assign slice from input of different shape")
-
-    return raises
-
-
-# numba's own error spells both shapes out: forty functions for text, in every program that assigns to a slice, 40 % of its compilation.
-arrayobj.raise_with_shape_context = _shapes_differ
+# goes; each replacement gives what numba gives. Without one of them four programs (a core, a server, a mapper, a network) took 3 to 15 %
+# longer to compile.
 
 
 _slow_equal = TargetConfig.__eq__
