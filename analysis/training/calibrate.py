@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy.optimize import least_squares
@@ -47,7 +48,7 @@ def errors(cases: Sequence[Case], efficiencies: Efficiencies) -> np.ndarray:
     return np.array([case.predicted_s(efficiencies) / case.measured_s - 1 for case in cases])
 
 
-def fit(make: CaseMaker, wave_quantization: bool, without: str = "", rounds: int = 3) -> Efficiencies:
+def fit(make: CaseMaker, wave_quantization: bool, rounds: int = 3) -> Efficiencies:
     """Efficiencies that make the log of the step times fit best: least squares with wide priors, a few rounds.
 
     Args:
@@ -67,7 +68,7 @@ def fit(make: CaseMaker, wave_quantization: bool, without: str = "", rounds: int
 
     vector = _CENTRE.copy()
     for _ in range(rounds):
-        cases = [case for case in make(build(vector)) if case.model != without]
+        cases = make(build(vector))
         target = np.log([case.measured_s for case in cases])
 
         def residuals(trial: np.ndarray, cases: Sequence[Case] = cases, target: np.ndarray = target) -> np.ndarray:
@@ -78,24 +79,18 @@ def fit(make: CaseMaker, wave_quantization: bool, without: str = "", rounds: int
     return build(vector)
 
 
-def leave_one_model_out(make: CaseMaker, wave_quantization: bool) -> dict[str, np.ndarray]:
-    """Signed errors on each model by efficiencies fitted on the others: group -> errors of its cases."""
-    groups = sorted({case.model for case in make(START)})
-    result = {}
-    for group in groups:
-        efficiencies = fit(make, wave_quantization, without=group)
-        result[group] = errors([case for case in make(efficiencies) if case.model == group], efficiencies)
-    return result
+def left_out(make: CaseMaker, wave_quantization: bool, by: Literal["model", "name"] = "model") -> dict[str, np.ndarray]:
+    """Signed errors on each model (or case, for tables whose rows are all of one model) by efficiencies fitted on the others.
 
+    Returns:
+        model, in alphabetical order, or name of the case, in the order of the cases -> errors of its cases.
+    """
+    groups, result = dict.fromkeys(getattr(case, by) for case in make(START)), {}
+    for group in sorted(groups) if by == "model" else groups:
 
-def leave_one_case_out(make: CaseMaker, wave_quantization: bool) -> np.ndarray:
-    """Signed error on each case by efficiencies fitted on the others (for tables whose rows are all of one model)."""
-    result = []
-    for left_out in make(START):
-
-        def others(efficiencies: Efficiencies, name: str = left_out.name) -> Sequence[Case]:
-            return [case for case in make(efficiencies) if case.name != name]
+        def others(given: Efficiencies, group: str = group) -> Sequence[Case]:
+            return [case for case in make(given) if getattr(case, by) != group]
 
         efficiencies = fit(others, wave_quantization)
-        result.append(errors([case for case in make(efficiencies) if case.name == left_out.name], efficiencies)[0])
-    return np.array(result)
+        result[group] = errors([case for case in make(efficiencies) if getattr(case, by) == group], efficiencies)
+    return result

@@ -43,7 +43,7 @@ def choose() -> Choice:
             return published.sc21_cases(efficiencies, form.interleave)
 
         efficiencies = calibrate.fit(make, form.wave_quantization)
-        left_out = calibrate.leave_one_model_out(make, form.wave_quantization)
+        left_out = calibrate.left_out(make, form.wave_quantization)
         selection = float(np.mean(np.abs(np.concatenate(list(left_out.values())))))
         candidates.append((selection, form, efficiencies, left_out, make))
         rows.append({"configuration": form.name, "selection_value": selection})
@@ -101,7 +101,7 @@ def fit_devices() -> tuple[EfficiencyFile, pd.DataFrame]:
         table[device] = calibrate.fit(make, choice.form.wave_quantization)
         splits[device] = f"fitted on {words}"
         name, cases = tests[device]
-        left_out = calibrate.leave_one_case_out(make, choice.form.wave_quantization)
+        left_out = np.concatenate(list(calibrate.left_out(make, choice.form.wave_quantization, by="name").values()))
         error = calibrate.errors(cases, table[device]) if cases else left_out
         logged.append(_device_attempt(device, "fitted", words, name, left_out, error, True))
     llama = published_other.llama3_cases()

@@ -84,17 +84,13 @@ class Case:
         return 1 if self.framework == "llama.cpp" else self.batch
 
 
-def _plain(text: str) -> str:
-    return "".join(letter for letter in text.lower() if letter.isalnum() or letter == ".")
-
-
 def hardware(text: str) -> Hardware:
     """The device that a cell names: "Nvidia A100 GPU", "AMD MI300X GPU", "GH200".
 
     Raises:
         InputError: no such device, or one without a rate in 16 bits.
     """
-    plain = _plain(text)
+    plain = shapes.plain(text)
     for word in ("nvidia", "amd", "habana", "sambanova", "gpu"):
         plain = plain.replace(word, "") if plain not in BENCHMARK_DEVICES else plain
     plain = plain.removeprefix("intel") if plain.startswith("intelgaudi") else plain
@@ -131,7 +127,7 @@ def case(raw: dict[str, str]) -> Case:
     where = row.get("hardware", row.get("device", "")).strip()
     if not where:
         raise InputError("hardware is missing")
-    framework = FRAMEWORK_NAMES.get(_plain(row.get("framework", "")).replace(".", ""))
+    framework = FRAMEWORK_NAMES.get(shapes.plain(row.get("framework", "")).replace(".", ""))
     if not row.get("framework", "").strip():
         raise InputError(f"framework is missing ({', '.join(FRAMEWORKS)})")
     if framework is None:

@@ -210,7 +210,8 @@ class Named:
     shape: Shape
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
+    """A name without case, and of its marks the dots alone."""
     return "".join(letter for letter in name.lower() if letter.isalnum() or letter == ".")
 
 
@@ -219,7 +220,7 @@ def _own() -> dict[str, Named]:
     found: dict[str, Named] = {}
     for name, model in read_yaml(DATA / "workloads" / "trained_models.yaml", ModelFile).models.items():
         for each in (name, *model.names):
-            found[_plain(each)] = Named(name, model)
+            found[plain(each)] = Named(name, model)
     return found
 
 
@@ -231,8 +232,8 @@ def load(name: str) -> Named:
         InputError: no such model.
     """
     own = name.strip().rsplit("/", 1)[-1]  # without the owner, as on huggingface.co
-    plain = _plain(own)
-    for candidate in (_plain(name), plain, plain.removeprefix("metallama"), plain.removeprefix("meta")):
+    short = plain(own)
+    for candidate in (plain(name), short, short.removeprefix("metallama"), short.removeprefix("meta")):
         if candidate in _own():
             return _own()[candidate]
     try:

@@ -15,11 +15,9 @@ from analysis.composition.training.cases import Case
 from analysis.composition.training.kernels import Kernels, kernels_of
 from analysis.hardware import devices
 from analysis.operators.kernels.library import Hide
+from analysis.training.step import OPTIMIZER_BYTES
 
 Floats = NDArray[np.float64]
-
-OPTIMIZER_BYTES = 34.0
-"""Adam on one parameter: reads gradient 4, fp32 weight 4, two moments 8; writes 4 + 8 + 2; clears and unscales gradients (bytes)."""
 
 LOGIT_BYTES = {"megatron_2021": 36.0, "megatron": 26.0, "fsdp": 12.0}
 """Traffic of a logit in output layer and loss (bytes): fp32 copy, maximum, exponential, sum, gradient, cast; fewer where fused."""
