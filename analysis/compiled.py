@@ -18,7 +18,7 @@ import sys
 import time
 from abc import ABCMeta
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -29,9 +29,6 @@ from numba import types
 from numba.core import (
     analysis,
     base,
-    compiler_lock,
-    compiler_machinery,
-    dispatcher,
     ir,
     postproc,
     transforms,
@@ -346,8 +343,8 @@ def outer(function: Any = None, **options: Any) -> Any:
 
 
 # What numba works out over and over while it compiles, nine tenths of it in Python and not in LLVM, found by sampling where the time
-# goes; each replacement gives what numba gives. Without one of them four programs (a core, a server, a mapper, a network) took 3 to 15 %
-# longer to compile.
+# goes; each replacement gives what numba gives. Without one of them four programs (a core, a server, a mapper, a network) took 2 to 12 %
+# longer to compile (two runs, which differed by up to 6 %).
 
 
 _slow_equal = TargetConfig.__eq__
@@ -389,24 +386,6 @@ def _said_once(kind: type) -> None:
 
 _said_once(npytypes.Record)
 _said_once(npytypes.NestedArray)
-
-
-_NONE: list[Any] = []
-
-
-def _variables(self: Any, value: Any) -> list[Any]:
-    kind = type(value)
-    if kind is ir.Var:
-        return [value]
-    if kind is tuple or kind is list:
-        return [variable for each in value for variable in _variables(self, each)]
-    if kind is dict:
-        return [variable for each in value.values() for variable in _variables(self, each)]
-    return value.list_vars() if isinstance(value, ir.Inst) else _NONE if not isinstance(value, ir.Var) else [value]
-
-
-# The variables of an instruction, asked for nine times a pass.
-ir.Inst._rec_list_vars = _variables  # type: ignore[method-assign]
 
 
 def _processed(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
@@ -453,40 +432,6 @@ def _call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
 
 
 BaseFunction.get_call_type = _call_type  # type: ignore[method-assign]
-
-
-class _Silence:
-    """Stands for `numba.core.event`: every pass, lock and call of LLVM is told to nobody."""
-
-    @staticmethod
-    def install_timer(*_: Any, **__: Any) -> Any:
-        """Nothing to time."""
-        return nullcontext()
-
-    trigger_event = install_timer
-
-    @staticmethod
-    def start_event(*_: Any, **__: Any) -> None:
-        """Nobody listens."""
-
-    end_event = start_event
-
-
-for _told in (compiler_machinery, compiler_lock, dispatcher):
-    _told.ev = _Silence  # type: ignore[attr-defined]
-base.event = _Silence  # type: ignore[assignment]
-
-
-def _takes_location(function: Any) -> bool:
-    code = getattr(function, "__code__", None)
-    if code is None or hasattr(function, "__wrapped__"):
-        return bool(_slow_takes_location(function))
-    return "loc" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-
-
-# Asked for each call that is lowered, of the implementation's signature.
-_slow_takes_location = base._has_loc
-base._has_loc = _takes_location
 
 
 _sizes: dict[tuple[str, int], int] = {}
