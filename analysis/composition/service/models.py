@@ -111,6 +111,13 @@ class ServedModel(Strict):
             dense += (self.layers - e.dense_layers) * h * (3.0 * e.shared_intermediate + e.count)
         return {"attention": attention, "experts": routed, "dense": dense, "vocabulary": 2.0 * h * self.vocabulary}
 
+    @property
+    def active_parameters(self) -> float:
+        """Weights that one token is multiplied by: of routed experts the chosen ones, of the vocabulary the head alone."""
+        found = self.parameters()
+        chosen = self.experts.top_k / self.experts.count if self.experts else 0.0
+        return found["attention"] + found["dense"] + chosen * found["experts"] + 0.5 * found["vocabulary"]
+
     def kv_bytes_per_token(self, element_bytes: float, tensor_parallel: int) -> float:
         """KV cache of one token on one GPU (bytes); window layers are left out: they hold a fixed number of tokens."""
         a = self.attention

@@ -157,7 +157,7 @@ def points(cases: list[Case | None], library: Any, hide: str = "none", host: dic
         e["cache_tokens"], e["host_s"], e["prompt_host_s"] = room, h.step_s, h.step_s + case.model.layers * h.layer_s
         e["graph_tokens"] = s.graph_tokens
         e["send_s"], e["send_token_s"] = h.request_s * case.plan.attention_data, h.token_s * case.plan.attention_data
-        e["low"] = SHORTEST if case.origin == "benchmark" else 1.0
+        e["low"] = 1.0 if case.origin == "vendor" else SHORTEST
         e["table"] = table_of[i]
         if case.prefill is not None:
             e["servers"] = case.prefill_workers * case.prefill.attention_data / (case.decode_workers * case.plan.attention_data)

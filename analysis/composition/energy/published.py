@@ -1,0 +1,54 @@
+"""Rows of the ML.ENERGY Benchmark as serving cases: nothing of ours was fitted on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pandas as pd
+
+from analysis.composition.service.cases import Case, Plan, types
+from analysis.composition.service.models import find
+from analysis.composition.service.waterfall import MEAN_LENGTH
+from analysis.paths import DATA
+from analysis.tables import read_csv
+
+PATH = DATA / "published" / "served_energy.csv"
+ORIGIN = "ml.energy"
+DEVICES = {"H100": "h100_sxm", "B200": "b200_sxm"}
+PROMPT_TOKENS = 256
+"""Mean prompt of the chat task, assumed: the benchmark draws prompts from lmarena-ai/arena-human-preference-100k and states no mean."""
+FEED_FORWARD_ALONE = ("meta-llama/Llama-3.1-405B-Instruct-FP8",)
+"""FP8 checkpoints that leave attention in bf16 (Llama 3 paper, https://arxiv.org/abs/2407.21783, section 6.2)."""
+
+
+def rows() -> pd.DataFrame:
+    """The rows, with the model's `family` and the mean time of a token in the steady state: tokens in flight over tokens a second."""
+    frame = read_csv(PATH)
+    return frame.assign(
+        family=[find(name).family for name in frame["model"]],
+        mean_gap_ms=1e3 * frame["batch"] / frame["output_tokens_per_s"],
+    )
+
+
+def case(row: Mapping[str, object], prompt_tokens: float = PROMPT_TOKENS) -> Case:
+    """A row as a case: tensor parallel over its GPUs, experts spread over as many as it says, as many clients as requests in flight.
+
+    Args:
+        prompt_tokens: mean length of a prompt; a case's lengths are labels, whose mean request is `MEAN_LENGTH` of them.
+    """
+    name, gpus, experts_over = str(row["model"]), int(str(row["gpus"])), int(str(row["expert_parallel"]))
+    model = find(name)
+    label, gemm, attention, routed = types(model, str(row["precision"]), "", "", name)
+    return Case(
+        model=model, device=DEVICES[str(row["gpu"])], engine="vllm", version="0.11.1", origin=ORIGIN, precision=label,
+        gemm=gemm, attention="bf16" if name in FEED_FORWARD_ALONE else attention, experts=routed,
+        input_tokens=round(prompt_tokens / MEAN_LENGTH), output_tokens=round(float(str(row["output_tokens"])) / MEAN_LENGTH),
+        clients=round(float(str(row["batch"]))),
+        plan=Plan(gpus, 1, gpus // experts_over if model.experts else gpus, experts_over if model.experts else 1),
+    )  # fmt: skip
+
+
+def as_benchmark(one: Case) -> Case:
+    """The same case with the interval of a public benchmark, whose settings are known."""
+    return replace(one, origin="benchmark")
