@@ -8,6 +8,7 @@ from analysis.paths import ROOT
 
 CLAIM = re.compile(r"\b(unseen|never s(een|aw)|no fit saw|not (been )?seen|blind(ly)?)\b", re.IGNORECASE)
 COVERED = {
+    "energy_per_token.md": "tests/composition/energy/test_energy.py::test_no_fit_knows_this_source",
     "operators_basic_blocks.md": "tests/operators/test_basic_blocks.py::test_an_unseen_instruction_leaves_no_trace_in_the_answer",
     "operators_kernels.md": "tests/operators/test_kernel_blind.py::test_tiles_of_the_gpu_left_out_do_not_matter",
     "networks_measured.md": "tests/networks_measured/test_blind.py::test_no_left_out_machine_tells_the_fit_of_its_links",

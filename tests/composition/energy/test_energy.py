@@ -5,6 +5,7 @@ import pytest
 
 from analysis.composition.energy import published, study
 from analysis.composition.energy.work import work
+from analysis.composition.service import constants
 from analysis.hardware.power import fit, load
 
 REQUESTS = 1024
@@ -58,3 +59,12 @@ def test_a_family_is_judged_without_its_own_rows() -> None:
     changed = rows.assign(power_w=rows["power_w"].where(rows["family"] != "Qwen3-8B", 100.0))
     before, after = (study.held_out(frame, "family").query("family == 'Qwen3-8B'") for frame in (rows, changed))
     np.testing.assert_array_equal(before["power_j"], after["power_j"])
+
+
+def test_no_fit_knows_this_source() -> None:
+    """The predictor's constants and intervals are of another source's rows, and no group of theirs has this origin."""
+    shipped = constants.load()
+    assert "silicon_sample.csv" in shipped.fitted_on and "served_energy" not in shipped.fitted_on
+    groups = [*shipped.tpot.coefficients, *shipped.ttft.coefficients, *shipped.tpot_interval.groups, *shipped.ttft_interval.groups]
+    assert not [name for name in groups if published.ORIGIN in name]
+    assert {published.case(row).origin for row in published.rows().head(20).to_dict("records")} == {published.ORIGIN}
