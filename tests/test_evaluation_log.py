@@ -22,6 +22,7 @@ NUMBERS = {
     "linear_step_time": "serving_replay.held_out_error",
     "step_time": "serving_steps.profile_run",
     "network_fusion": "network_fusion.prefill_fused_removed",
+    "energy_per_token": "energy_per_token.power_family",
 }
 
 
