@@ -130,6 +130,9 @@ def question(
     assumed.append(
         "a burst of all clients, then closed loop, 10 requests a client, lengths from 0.8 of the label; tensor parallel in one node"
     )
+    assumed.append(
+        "intervals: engines served as in the two sources of the calibration; on a third source they were too narrow and the times too short"
+    )
     return case, assumed
 
 
