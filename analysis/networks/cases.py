@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -20,24 +20,6 @@ from analysis.networks.event_simulation import SimulatedSystem
 AWARE, UNAWARE = "Congestion_Aware", "Congestion_Unaware"
 RECORDED_AS = {"bandwidth_gib_per_s": "bandwidth_GBps"}
 """What ASTRA-sim, and files recorded from it, call a column; accepted for ours."""
-COLUMNS = (
-    "backend",
-    "collective",
-    "size_bytes",
-    "topology",
-    "npus_per_dim",
-    "bandwidth_gib_per_s",
-    "latency_ns",
-    "algorithm_per_dim",
-    "preferred_dataset_splits",
-    "scheduling_policy",
-    "active_chunks_per_dim",
-    "queues_per_dim",
-    "endpoint_delay",
-    "local_mem_bw_GBps",
-    "collective_optimization",
-)
-
 
 # What a file may ask for: beyond it lies no machine, and the arithmetic in 64 bits would not hold.
 MOST_DIMENSIONS = 16
@@ -72,6 +54,10 @@ class Network:
     def npus(self) -> int:
         """How many NPUs there are in all."""
         return int(np.prod(self.npus_per_dim))
+
+
+COLUMNS = ("backend", "collective", "size_bytes", *[field.name for field in fields(Network) if field.name != "backend"])
+"""Of a table of collectives: the network's settings, and what is asked of it."""
 
 
 @dataclass(frozen=True)

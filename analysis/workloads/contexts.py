@@ -19,17 +19,18 @@ class _Lengths(RootModel[dict[str, int]]):
 
 @cache
 def _lengths() -> dict[str, int]:
-    return {_plain(name): tokens for name, tokens in read_yaml(PATH, _Lengths).root.items()}
+    return {plain(name): tokens for name, tokens in read_yaml(PATH, _Lengths).root.items()}
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
+    """A name without case, and of its marks the dots alone."""
     return "".join(letter for letter in name.lower() if letter.isalnum() or letter == ".")
 
 
 def longest(model: str) -> int | None:
     """Tokens of the longest request that the model takes (a checkpoint's name, with or without its owner); None where that is not known."""
-    plain = _plain(model.strip().rsplit("/", 1)[-1]).removeprefix("meta")
-    return max(((len(name), tokens) for name, tokens in _lengths().items() if plain.startswith(name)), default=(0, None))[1]
+    asked = plain(model.strip().rsplit("/", 1)[-1]).removeprefix("meta")
+    return max(((len(name), tokens) for name, tokens in _lengths().items() if asked.startswith(name)), default=(0, None))[1]
 
 
 def beyond(model: str, tokens: int) -> str:

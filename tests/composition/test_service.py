@@ -357,7 +357,8 @@ def test_requests_agree_with_vllm(run, ranks):
         ours, theirs = ((t[last] - (t[first] if isinstance(first, str) else first)) / steps for t in (found, seen))
         assert ours.mean() == pytest.approx(theirs.mean(), rel=0.03)
         for share in (0.5, 0.9, 0.99):
-            assert np.quantile(ours, share) == pytest.approx(np.quantile(theirs, share), rel=0.032)
+            exception = (run, last, share) == ("rtxpro6000_llama-3.1-8b", "first_token_s", 0.5)
+            assert np.quantile(ours, share) == pytest.approx(np.quantile(theirs, share), rel=0.032 if exception else 0.03)
 
 
 def test_a_request_that_starts_again_keeps_the_blocks_that_nobody_took():

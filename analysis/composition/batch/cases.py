@@ -90,7 +90,7 @@ def hardware(text: str) -> Hardware:
     Raises:
         InputError: no such device, or one without a rate in 16 bits.
     """
-    plain = shapes.plain(text)
+    plain = contexts.plain(text)
     for word in ("nvidia", "amd", "habana", "sambanova", "gpu"):
         plain = plain.replace(word, "") if plain not in BENCHMARK_DEVICES else plain
     plain = plain.removeprefix("intel") if plain.startswith("intelgaudi") else plain
@@ -127,7 +127,7 @@ def case(raw: dict[str, str]) -> Case:
     where = row.get("hardware", row.get("device", "")).strip()
     if not where:
         raise InputError("hardware is missing")
-    framework = FRAMEWORK_NAMES.get(shapes.plain(row.get("framework", "")).replace(".", ""))
+    framework = FRAMEWORK_NAMES.get(contexts.plain(row.get("framework", "")).replace(".", ""))
     if not row.get("framework", "").strip():
         raise InputError(f"framework is missing ({', '.join(FRAMEWORKS)})")
     if framework is None:

@@ -14,6 +14,7 @@ from analysis.composition.service.answers import answer
 from analysis.composition.service.constants import load
 from analysis.composition.service.points import points
 from analysis.hardware.power import BoardPower, fit
+from analysis.operators.kernels import gpus
 from analysis.statistics import cluster_bootstrap
 
 Floats = NDArray[np.float64]
@@ -35,10 +36,10 @@ def predicted(rows: pd.DataFrame, library: Any, prompt_tokens: float = PROMPT_TO
         tpot_lower_ms=table["tpot_lower_ms"].to_numpy(),
         tpot_upper_ms=table["tpot_upper_ms"].to_numpy(),
         status=table["status"].to_numpy(),
-        roofline_ms=[1e3 * one.roofline_s for one in done],
+        roofline_ms=[1e3 * one.latency_s for one in done],
         memory_ms=[1e3 * one.memory_s for one in done],
         compute_ms=[1e3 * one.compute_s for one in done],
-        limit_w=[one.limit_w for one in done],
+        limit_w=[gpus.load(one.device).tdp_w for one in cases],
         active_parameters=[one.model.active_parameters for one in cases],
     )
 

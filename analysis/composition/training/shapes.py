@@ -11,6 +11,7 @@ from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.workloads import transformers
+from analysis.workloads.contexts import plain
 
 
 class Latent(Strict):
@@ -208,11 +209,6 @@ class Named:
 
     name: str
     shape: Shape
-
-
-def plain(name: str) -> str:
-    """A name without case, and of its marks the dots alone."""
-    return "".join(letter for letter in name.lower() if letter.isalnum() or letter == ".")
 
 
 @cache

@@ -7,6 +7,7 @@ from analysis.composition.energy import published, study
 from analysis.composition.energy.work import work
 from analysis.composition.service import constants
 from analysis.hardware.power import fit, load
+from analysis.operators.kernels import gpus
 
 REQUESTS = 1024
 """Of the chat task, or a multiple (https://github.com/ml-energy/benchmark configs/vllm/lm-arena-chat/benchmark.yaml)."""
@@ -42,7 +43,7 @@ def test_work_of_a_dense_model_by_hand() -> None:
     assert found.memory_s == pytest.approx((2 * (matrices + 4096 * 128256) + cache) / 3.35e12, rel=1e-3)
     attention = 4 * 128 * 32 * 32 * 100 * 400
     assert found.compute_s == pytest.approx((2 * 150 * matrices + 2 * 100 * 4096 * 128256 + attention) / 989e12, rel=2e-3)
-    assert found.limit_w == 700
+    assert gpus.load("h100_sxm").tdp_w == 700
 
 
 def test_the_fit_finds_the_constants_that_made_its_rows() -> None:
