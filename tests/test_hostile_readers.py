@@ -433,12 +433,13 @@ def test_a_figure_of_a_device_that_is_zero(tmp_path: Path, figure: str) -> None:
 
 
 def test_a_source_with_a_name_that_no_file_can_have(tmp_path: Path) -> None:
-    from analysis.mtap.evidence import read_evidence
+    from analysis.configs import read_yaml
+    from analysis.mtap.evidence import Evidence
 
     path = tmp_path / "e.yaml"
     text = sorted((DATA / "mtap" / "evidence").glob("*.yaml"))[0].read_text()
     path.write_text(re.sub(r"source: [^,}\n]+", f"source: data/{'9' * 5000}", text, count=1))
-    assert refused(lambda: read_evidence(path), "no such file")
+    assert refused(lambda: read_yaml(path, Evidence), "no such file")
 
 
 def test_a_header_that_ends_in_the_middle_of_an_array(tmp_path: Path) -> None:

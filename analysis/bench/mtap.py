@@ -11,12 +11,13 @@ MTAP = DATA / "mtap"
 
 
 def _score_a_file() -> float:
-    from analysis.mtap.evidence import evidence_files, read_evidence
+    from analysis.configs import read_yaml
+    from analysis.mtap.evidence import Evidence, evidence_files
     from analysis.mtap.grading import grade_tool
-    from analysis.mtap.rubric import read_rubric
+    from analysis.mtap.rubric import Rubric
 
-    rubric, files = read_rubric(MTAP / "rubric.yaml"), evidence_files(MTAP / "evidence")
-    return cpu_s(lambda: [grade_tool(read_evidence(path), rubric) for path in files]) / len(files)
+    rubric, files = read_yaml(MTAP / "rubric.yaml", Rubric), evidence_files(MTAP / "evidence")
+    return cpu_s(lambda: [grade_tool(read_yaml(path, Evidence), rubric) for path in files]) / len(files)
 
 
 def _cut_the_simplex() -> float:

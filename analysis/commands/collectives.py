@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from analysis.commands.common.answers import answer_cases
-from analysis.commands.common.options import Plot, Scheduler, check_plot
+from analysis.commands.common.options import Plot, Scheduler, check_plot, save_plot
 
 COLUMNS = (
     "CSV: backend (Congestion_Unaware, Congestion_Aware), collective (all_reduce, all_gather, reduce_scatter, all_to_all), size_bytes, "
@@ -36,7 +36,4 @@ def main(
 
     check_plot(plot, cases, out)
     answer_cases(cases, out, partial(case_table.answer_cases, path=cases), scheduler, beside=False)
-    if plot is not None:
-        from analysis.commands.common import plots
-
-        plots.save(plots.bus_bandwidth(read_answers(out)), plot)
+    save_plot(plot, lambda plots: plots.bus_bandwidth(read_answers(out)))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.commands.common.options import Plot, check_plot
+from analysis.commands.common.options import Plot, check_plot, save_plot
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 
@@ -44,10 +44,7 @@ def simulate(
 
     check_plot(plot, program, design, out, per_instruction)  # type: ignore[arg-type]
     typer.echo(simulate_to_file(program, design, out, limit, per_instruction), err=True)
-    if plot is not None:
-        from analysis.commands.common import plots
-
-        plots.save(plots.cpi_stack({program.stem: cpi_stack(program, design, limit)}), plot)
+    save_plot(plot, lambda plots: plots.cpi_stack({program.stem: cpi_stack(program, design, limit)}))
 
 
 @app.command()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.commands.common.options import Plot, check_plot
+from analysis.commands.common.options import Plot, check_plot, save_plot
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 
@@ -68,11 +68,10 @@ def predict(
     if trace is not None:
         predict_trace.write(module, found[0], trace, file.name.split(".")[0])
     if plot is not None:
-        from analysis.commands.common import plots
-
         chosen = devices.load(device)
         peaks = {str(dtype): peak.value for dtype, peak in chosen.peak.items()}
-        plots.save(plots.roofline(predict_report.table(found), peaks, chosen.memory_bandwidth_bytes_per_s, chosen.name), plot)
+        bandwidth = chosen.memory_bandwidth_bytes_per_s
+        save_plot(plot, lambda plots: plots.roofline(predict_report.table(found), peaks, bandwidth, chosen.name))
     answers = [predict_report.as_json(each) for each in found]
     typer.echo(json.dumps(answers[0] if len(answers) == 1 else answers, indent=1))
 

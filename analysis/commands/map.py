@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.commands.common.options import Plot, Scheduler, check_plot
+from analysis.commands.common.options import Plot, Scheduler, check_plot, save_plot
 
 app = typer.Typer(help=__doc__, add_completion=False)
 
@@ -67,16 +67,14 @@ def main(
         with Progress() as progress:
             progress(0, 0, "listing and bounding configurations")
             answers = [best_mapping(*one, objective.value, workers=workers, progress=progress) for one in asked]
+    best = answers[0].evaluation
+    save_plot(plot, lambda plots: plots.energy_by_level(best.energy_by_level(), best.cycles))
     for name, (_, architecture), found in zip(names, asked, answers, strict=True):
         text = mapping_yaml(found.mapping, architecture, name)
         if out:
             write_atomic(out if len(layer) == 1 else out / f"{name}.yaml", text.encode())
         else:
             typer.echo(text)
-        if plot is not None:
-            from analysis.commands.common import plots
-
-            plots.save(plots.energy_by_level(found.evaluation.energy_by_level(), found.evaluation.cycles), plot)
         cost, counted = found.evaluation, found.statistics
         typer.echo(
             f"{f'{name}: ' if len(layer) > 1 else ''}{'proven optimum' if found.proven else 'best found, not proven,'} "

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.commands.common.options import Plot, check_plot
+from analysis.commands.common.options import Plot, check_plot, save_plot
 from analysis.paths import DATA
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
@@ -26,34 +26,33 @@ def score(
     """Grade each tool by the rubric and print why; an unknown key, a missing source or an impossible value is refused."""
     import pandas as pd
 
-    from analysis.mtap.evidence import read_evidence
+    from analysis.configs import read_yaml
+    from analysis.mtap.evidence import Evidence
     from analysis.mtap.grading import grade_tool
     from analysis.mtap.report import report_table, report_text
-    from analysis.mtap.rubric import GRADES, read_rubric, read_weights
+    from analysis.mtap.rubric import GRADES, Rubric, Weights
     from analysis.tables import write_csv
 
     check_plot(plot, out, *files)
-    rules, schemes = read_rubric(rubric), read_weights(weights)
-    read = [read_evidence(path) for path in files]
+    rules, schemes = read_yaml(rubric, Rubric), read_yaml(weights, Weights)
+    read = [read_yaml(path, Evidence) for path in files]
     graded = [(evidence, grade_tool(evidence, rules)) for evidence in read]
     typer.echo("\n\n".join(report_text(evidence, assessment, rules, schemes) for evidence, assessment in graded))
     table = pd.concat([report_table(assessment, schemes) for _, assessment in graded], ignore_index=True)
     if out is not None:
         write_csv(table, out)
-    if plot is not None:
-        from analysis.commands.common import plots
-
-        titles = {name: f"{name} {dimension.name}" for name, dimension in rules.dimensions.items()}
-        plots.save(plots.grades(table, titles, GRADES), plot)
+    titles = {name: f"{name} {dimension.name}" for name, dimension in rules.dimensions.items()}
+    save_plot(plot, lambda plots: plots.grades(table, titles, GRADES))
 
 
 @app.command()
 def gaps(rubric: Annotated[Path, typer.Option(help="the rubric")] = RUBRIC) -> None:
     """List where the rubric is silent or contradicts itself."""
+    from analysis.configs import read_yaml
     from analysis.mtap.gaps import rubric_gaps
-    from analysis.mtap.rubric import read_rubric
+    from analysis.mtap.rubric import Rubric
 
-    for gap in rubric_gaps(read_rubric(rubric)):
+    for gap in rubric_gaps(read_yaml(rubric, Rubric)):
         typer.echo(f"{gap.dimension:<10} {gap.kind:<20} {gap.levels:<8} {gap.where}")
 
 

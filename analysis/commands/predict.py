@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from analysis.commands.common.answers import answer_cases
-from analysis.commands.common.options import Plot, Scheduler, check_plot
+from analysis.commands.common.options import Plot, Scheduler, check_plot, save_plot
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 
@@ -93,10 +93,8 @@ def one(
     check_plot(plot)
     found = waterfall.one(model, device, gpus, clients, input_tokens, output_tokens, engine, precision, expert_parallel)
     typer.echo(waterfall.report(found))
+    save_plot(plot, lambda plots: plots.one_answer(found.parts, found.answer))
     if plot is not None:
-        from analysis.commands.common import plots
-
-        plots.save(plots.one_answer(found.parts, found.answer), plot)
         typer.echo(f"waterfall in {plot}")
 
 

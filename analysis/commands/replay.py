@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.commands.common.options import Plot, check_plot
+from analysis.commands.common.options import Plot, check_plot, save_plot
 
 app = typer.Typer(help=__doc__, add_completion=False)
 
@@ -50,8 +50,5 @@ def main(
         write_csv(result.timeline, timeline)
     if perfetto is not None:
         write_atomic(perfetto, perfetto_bytes(result.timeline))
-    if plot is not None:
-        from analysis.commands.common import plots
-
-        plots.save(plots.replayed(result.timeline, gantt), plot)
+    save_plot(plot, lambda plots: plots.replayed(result.timeline, gantt))
     typer.echo(f"{len(result.ranks)} ranks, {int(result.ranks['cycles'].max())} cycles, in {out}")

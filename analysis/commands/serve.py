@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.commands.common.options import Plot, Scheduler, check_plot
+from analysis.commands.common.options import Plot, Scheduler, check_plot, save_plot
 
 app = typer.Typer(help=__doc__, add_completion=False)
 
@@ -51,12 +51,13 @@ def simulate(
     plot: Plot = None,
 ) -> None:
     """Simulate what the configuration describes; writes requests, batches and a summary."""
+    from analysis.configs import read_yaml
     from analysis.errors import InputError
     from analysis.serving.configuration import read_configuration, summary_table
     from analysis.serving.step_time.linear import read_fit
     from analysis.serving.steps import read_recorded
     from analysis.serving.tables import batches_table, requests_table
-    from analysis.serving.vidur.config import read_vidur, simulate_vidur
+    from analysis.serving.vidur.config import VidurConfig, simulate_vidur
     from analysis.serving.vidur.replay import write_run
     from analysis.tables import write_csv
 
@@ -64,17 +65,14 @@ def simulate(
     if (config.suffix == ".json") != (steps is not None):
         raise InputError("expected with VIDUR's .json, which has no step times, and with nothing else", key="--steps")
     if steps is not None:
-        result, slo = simulate_vidur(read_vidur(config), read_fit(steps) if fit else read_recorded(steps)), {}
+        result, slo = simulate_vidur(read_yaml(config, VidurConfig), read_fit(steps) if fit else read_recorded(steps)), {}
     else:
         configuration = read_configuration(config)
         result, slo = configuration.run(), configuration.slo()
     write_run(result, out)
     summary = summary_table(result, slo)
     write_csv(summary, out / "summary.csv")
-    if plot is not None:
-        from analysis.commands.common import plots
-
-        plots.save(plots.serving_run(requests_table(result), batches_table(result), slo), plot)
+    save_plot(plot, lambda plots: plots.serving_run(requests_table(result), batches_table(result), slo))
     typer.echo(f"{len(result.requests)} requests, {int(result.replicas['batches'].sum())} batches, in {out}")
     for name, value, unit in summary.itertuples(index=False):
         typer.echo(f"  {name:<22} {value:>14.6g} {unit}")
@@ -104,10 +102,7 @@ def capacity(
     tries = pd.DataFrame([{"rate_per_s": t.rate_per_s, "met": t.met, **{f"{n}_s": v for n, v in t.values_s.items()}} for t in found.tries])
     if out is not None:
         write_csv(tries, out / "capacity.csv")
-    if plot is not None:
-        from analysis.commands.common import plots
-
-        plots.save(plots.rates_tried(tries, {bound.name: bound.most_s for bound in bounds}), plot)
+    save_plot(plot, lambda plots: plots.rates_tried(tries, {bound.name: bound.most_s for bound in bounds}))
     for name, value in (("rate_per_s", found.rate_per_s), ("above_per_s", found.above_per_s)):
         typer.echo(f"  {name:<22} {value:>14.6g} 1/s")
     typer.echo(f"  {'bound_by':<22} {', '.join(found.bound_by) or 'nothing':>14}")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 import typer.core
 
-from analysis.commands.common.options import Plot, Scheduler, check_plot
+from analysis.commands.common.options import Plot, Scheduler, check_plot, save_plot
 
 
 class _ConfigFirst(typer.core.TyperGroup):
@@ -45,10 +45,7 @@ def step(
         write_atomic(out, report.as_json(training, prediction).encode())
     if trace:
         write_atomic(trace, report.trace(training).encode())
-    if plot is not None:
-        from analysis.commands.common import plots
-
-        plots.save(plots.training_step(*report.pictured(training, prediction)), plot)
+    save_plot(plot, lambda plots: plots.training_step(*report.pictured(training, prediction)))
 
 
 @app.command()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from analysis.checkable import checkable
 from analysis.composition.gap import composition_gap
+from analysis.configs import read_yaml
 from analysis.mtap.evidence import DIMENSIONS
 from analysis.mtap.gaps import component_gaps
-from analysis.mtap.rubric import read_rubric
-from analysis.mtap.scoring import read_printed
+from analysis.mtap.rubric import Rubric
+from analysis.mtap.scoring import Printed
 from analysis.paths import DATA
 from analysis.tables import read_csv
 
@@ -21,7 +22,7 @@ def gamma_of_overprediction() -> float:
 @checkable
 def largest_printed_error(tool: str) -> float:
     """Upper end of the error that the survey draft's table 5 prints for a tool (%)."""
-    return read_printed(DATA / "mtap" / "printed.yaml").tools[tool].reported_error["high"]
+    return read_yaml(DATA / "mtap" / "printed.yaml", Printed).tools[tool].reported_error["high"]
 
 
 @checkable
@@ -31,7 +32,7 @@ def holes(dimension: str, holding: str) -> int:
     Args:
         holding: text that the description must contain; validated compositions only, for D2.
     """
-    part = read_rubric(DATA / "mtap" / "rubric.yaml").dimensions[dimension]
+    part = read_yaml(DATA / "mtap" / "rubric.yaml", Rubric).dimensions[dimension]
     found = [g for name, component in part.components.items() for g in component_gaps(dimension, name, component) if g.kind == "no level"]
     return sum(holding in g.where and "validated: no" not in g.where for g in found)
 
@@ -43,7 +44,7 @@ def thresholds(dimension: str, grade: int) -> list[float]:
     Args:
         dimension: D1..D5; for D4 the times of all grades are given.
     """
-    part = read_rubric(DATA / "mtap" / "rubric.yaml").dimensions[dimension]
+    part = read_yaml(DATA / "mtap" / "rubric.yaml", Rubric).dimensions[dimension]
     numbers: list[float] = []
     for component in part.components.values():
         for level in component.levels:
@@ -59,5 +60,5 @@ def thresholds(dimension: str, grade: int) -> list[float]:
 def graded_without_a_cell() -> int:
     """Printed grades of a dimension that no cell of the design (table 4) assesses for that tool."""
     planned = read_csv(DATA / "claims" / "printed" / "survey_table4.csv", required=["tool", "dimension"])
-    tools = read_printed(DATA / "mtap" / "printed.yaml").tools
+    tools = read_yaml(DATA / "mtap" / "printed.yaml", Printed).tools
     return sum(d not in set(planned[planned.tool == tool].dimension) for tool in tools for d in DIMENSIONS)

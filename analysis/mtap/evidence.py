@@ -9,7 +9,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from analysis.configs import AlsoWritten, Strict, read_yaml
+from analysis.configs import AlsoWritten, Strict
 from analysis.documents import is_file
 from analysis.paths import ROOT
 
@@ -192,11 +192,6 @@ class Evidence(Strict):
 
 
 DIMENSIONS = ("D1", "D2", "D3", "D4", "D5")
-
-
-def read_evidence(path: str | Path) -> Evidence:
-    """Read and check one evidence file."""
-    return read_yaml(path, Evidence)
 
 
 def items(evidence: Evidence) -> Iterator[tuple[str, str, Item[Any] | None]]:

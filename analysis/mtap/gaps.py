@@ -9,20 +9,14 @@ a level that is never the highest is unreachable, a clause that another one impl
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from analysis.mtap import evidence
-from analysis.mtap.rubric import GRADES, Component, Condition, Dimension, Rubric, holds
+from analysis.mtap.evidence import DIMENSIONS, Evidence
+from analysis.mtap.rubric import GRADES, Component, Rubric, holds
 
-BLOCKS: dict[str, type[Any]] = {
-    "D1": evidence.Fidelity,
-    "D2": evidence.Composition,
-    "D3": evidence.Generalization,
-    "D4": evidence.Deployment,
-    "D5": evidence.Extensibility,
-}
+BLOCKS: dict[str, Any] = {name: Evidence.model_fields[name].annotation for name in DIMENSIONS}
 OWN = {"independent_error_percent", "manual_steps", "practices"}
 """Items of our evidence that the protocol's section 6.1 does not ask for."""
 COUNTS = {"source_patches", "manual_steps"}
@@ -48,11 +42,6 @@ class Bin:
     ends: tuple[str, str] | None = None
 
 
-def _leaves(component: Component) -> Iterator[Condition]:
-    for level in component.levels:
-        yield from level.when.leaves()
-
-
 def _choices(dimension: str, item: str) -> tuple[str, ...]:
     for candidate in (item, *DERIVED.get(item, ())):
         field = BLOCKS[dimension].model_fields.get(candidate)
@@ -68,8 +57,8 @@ def _choices(dimension: str, item: str) -> tuple[str, ...]:
 def bins(dimension: str, component: Component) -> dict[str, list[Bin]]:
     """For each item asked for, the values that the component can tell apart."""
     found: dict[str, list[Bin]] = {}
-    for item in dict.fromkeys(str(leaf.item) for leaf in _leaves(component)):
-        tests = [leaf for leaf in _leaves(component) if leaf.item == item]
+    for item in dict.fromkeys(str(leaf.item) for leaf in component.leaves()):
+        tests = [leaf for leaf in component.leaves() if leaf.item == item]
         numbers = sorted({n for t in tests for n in (t.below, t.at_most, t.above, t.at_least) if n is not None})
         if numbers:
             steps = [Bin(f"{item} < {numbers[0]:g}", numbers[0] - 1e-6, ("", f"< {numbers[0]:g}"))]
@@ -179,18 +168,11 @@ def unread_items(rubric: Rubric) -> list[Gap]:
     """Sub-measures that the protocol asks for (sections 6.1) but that no level reads."""
     gaps = []
     for name, dimension in rubric.dimensions.items():
-        asked = {item for leaf in _all_leaves(dimension) for item in (str(leaf.item), *DERIVED.get(str(leaf.item), ()))}
+        asked = {item for leaf in dimension.leaves() for item in (str(leaf.item), *DERIVED.get(str(leaf.item), ()))}
         for item in BLOCKS[name].model_fields:
             if item not in asked | OWN:
                 gaps.append(Gap(name, "not read", f"{item}: asked for, no level reads it", "-"))
     return gaps
-
-
-def _all_leaves(dimension: Dimension) -> Iterator[Condition]:
-    for component in dimension.components.values():
-        yield from _leaves(component)
-    if dimension.cap is not None:
-        yield from dimension.cap.unless.leaves()
 
 
 def rubric_gaps(rubric: Rubric) -> list[Gap]:

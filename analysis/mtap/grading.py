@@ -108,13 +108,6 @@ def _corners(evidence: Evidence, dimension: str) -> list[dict[str, Any]]:
     return [facts(evidence, dimension, dict(zip(ranges, ends, strict=True))) for ends in itertools.product(*ranges.values())]
 
 
-def _asked(dimension: Dimension) -> set[str]:
-    conditions = [level.when for component in dimension.components.values() for level in component.levels]
-    if dimension.cap is not None:
-        conditions.append(dimension.cap.unless)
-    return {str(leaf.item) for condition in conditions for leaf in condition.leaves()}
-
-
 def grade_tool(evidence: Evidence, rubric: Rubric) -> Assessment:
     """Grade one tool on all five dimensions."""
     grades = []
@@ -124,6 +117,6 @@ def grade_tool(evidence: Evidence, rubric: Rubric) -> Assessment:
         grade, notes = _after_failures(name, grade, evidence, rubric)
         ends = [_after_failures(name, grade_dimension(dimension, corner)[0], evidence, rubric)[0] for corner in _corners(evidence, name)]
 
-        unknown = tuple(sorted(item for item in _asked(dimension) if known[item] is None))
+        unknown = tuple(sorted({str(leaf.item) for leaf in dimension.leaves() if known[str(leaf.item)] is None}))
         grades.append(DimensionGrade(name, grade, tuple(notes + reasons), unknown, min([*ends, grade]), max([*ends, grade])))
     return Assessment(evidence.tool, tuple(grades))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from analysis.configs import Strict, read_yaml
+from analysis.configs import Strict
 from analysis.errors import InputError
 from analysis.mtap.evidence import Evidence
 from analysis.mtap.grading import grade_tool
@@ -42,11 +40,6 @@ class Readings(Strict):
 
     source: str
     readings: dict[str, Reading]
-
-
-def read_readings(path: str | Path) -> Readings:
-    """Read and check the readings file."""
-    return read_yaml(path, Readings)
 
 
 def _component(rubric: Rubric, dimension: str, component: str) -> Component:

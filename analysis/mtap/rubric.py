@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from analysis.configs import Strict, read_yaml
+from analysis.configs import Strict
 from analysis.mtap.evidence import DIMENSIONS
 
 GRADES = "FLMH"
@@ -104,6 +103,11 @@ class Component(Strict):
     levels: tuple[Level, ...]
     no_level: NoLevel
 
+    def leaves(self) -> Iterator[Condition]:
+        """The single tests of all its levels."""
+        for level in self.levels:
+            yield from level.when.leaves()
+
     def in_order(self) -> list[Level]:
         """Levels in the order they are asked."""
         return sorted(self.levels, key=lambda level: (not level.first, -level.grade))
@@ -124,6 +128,13 @@ class Dimension(Strict):
     says: str
     components: dict[str, Component]
     cap: Cap | None = None
+
+    def leaves(self) -> Iterator[Condition]:
+        """The single tests of its components and of its cap."""
+        for component in self.components.values():
+            yield from component.leaves()
+        if self.cap is not None:
+            yield from self.cap.unless.leaves()
 
 
 class FailureRule(Strict):
@@ -151,11 +162,6 @@ class Rubric(Strict):
         return self
 
 
-def read_rubric(path: str | Path) -> Rubric:
-    """Read and check a rubric."""
-    return read_yaml(path, Rubric)
-
-
 class Weights(Strict):
     """Weight schemes, each summing to one exactly."""
 
@@ -175,8 +181,3 @@ class Weights(Strict):
     def exact(self, scheme: str) -> tuple[Fraction, ...]:
         """Weights of one scheme, in the order D1..D5, as exact fractions."""
         return tuple(Fraction(str(self.schemes[scheme][d])) for d in DIMENSIONS)
-
-
-def read_weights(path: str | Path) -> Weights:
-    """Read and check the weight schemes."""
-    return read_yaml(path, Weights)

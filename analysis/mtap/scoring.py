@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
-from analysis.configs import Strict, read_yaml
+from analysis.configs import Strict
 from analysis.mtap.evidence import DIMENSIONS
 from analysis.mtap.rubric import GRADES
 
@@ -88,11 +87,6 @@ class Printed(Strict):
     source: str
     tools: dict[str, PrintedTool]
     deployment: dict[str, PrintedDeployment]
-
-
-def read_printed(path: str | Path) -> Printed:
-    """Read the printed grades and scores."""
-    return read_yaml(path, Printed)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from analysis.configs import read_yaml
 from analysis.mtap import scoring
-from analysis.mtap.evidence import DIMENSIONS, Evidence, evidence_files, items, read_evidence
+from analysis.mtap.evidence import DIMENSIONS, Evidence, evidence_files, items
 from analysis.mtap.grading import Assessment, grade_tool
 from analysis.mtap.rubric import GRADES, Rubric, Weights
 
@@ -31,7 +32,7 @@ class Scored:
 
 def read_folder(folder: Path) -> dict[str, Evidence]:
     """All evidence files of a folder, by tool."""
-    return {e.tool: e for e in (read_evidence(path) for path in evidence_files(folder))}
+    return {e.tool: e for e in (read_yaml(path, Evidence) for path in evidence_files(folder))}
 
 
 def assess_all(evidence: Mapping[str, Evidence], rubric: Rubric) -> dict[str, Assessment]:

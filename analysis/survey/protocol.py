@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from analysis.configs import Strict, read_yaml
+from analysis.configs import Strict
 
 
 class Step(Strict):
@@ -39,8 +37,3 @@ class Protocol(Strict):
     include: tuple[str, ...]
     exclude: tuple[str, ...]
     funnel: tuple[Step, ...]
-
-
-def load_protocol(path: str | Path) -> Protocol:
-    """Read the protocol."""
-    return read_yaml(path, Protocol)

@@ -245,8 +245,8 @@ def readers() -> dict[str, Reader]:
     from analysis.hardware.devices import DeviceFile
     from analysis.hardware.systems import SystemFile
     from analysis.measuring.folder import read_facts
-    from analysis.mtap.evidence import read_evidence
-    from analysis.mtap.rubric import read_rubric, read_weights
+    from analysis.mtap.evidence import Evidence
+    from analysis.mtap.rubric import Rubric, Weights
     from analysis.networks.case_table import parse_case
     from analysis.networks.native import read_native
     from analysis.networks.network_file import read_network
@@ -258,7 +258,7 @@ def readers() -> dict[str, Reader]:
     from analysis.serving.configuration import read_configuration
     from analysis.serving.requests import read_requests
     from analysis.serving.steps import read_recorded
-    from analysis.serving.vidur.config import read_vidur
+    from analysis.serving.vidur.config import VidurConfig
     from analysis.survey.bibliography import load_bibliography
     from analysis.tables import read_csv
     from analysis.training.plan import Training
@@ -312,15 +312,21 @@ def readers() -> dict[str, Reader]:
     every = {
         "core design": ([path.read_bytes() for path in sorted((DATA / "cores" / "designs").glob("*.yaml"))], load_design),
         "serving": ([SERVING], serving),
-        "VIDUR JSON": ([path.read_bytes() for path in sorted((RECORDED / "vidur" / "configs").glob("*.json"))], read_vidur),
+        "VIDUR JSON": (
+            [path.read_bytes() for path in sorted((RECORDED / "vidur" / "configs").glob("*.json"))],
+            lambda path: read_yaml(path, VidurConfig),
+        ),
         "serving requests": ([b"request_id,arrived_at,num_prefill_tokens,num_decode_tokens\n0,0,10,5\n1,1.5,20,1\n"], read_requests),
         "training": ([TRAINING], lambda path: read_yaml(path, Training)),
         "devices": ([path.read_bytes() for path in devices[:3]], lambda path: read_yaml(path, DeviceFile)),
         "systems": ([(DATA / "hardware" / "systems.yaml").read_bytes()], lambda path: read_yaml(path, SystemFile)),
         "transformers": ([_head(DATA / "workloads" / "transformers.yaml", 40)], lambda path: read_yaml(path, TransformerFile)),
-        "MTAP evidence": ([path.read_bytes() for path in sorted((DATA / "mtap" / "evidence").glob("*.yaml"))], read_evidence),
-        "MTAP rubric": ([(DATA / "mtap" / "rubric.yaml").read_bytes()], read_rubric),
-        "MTAP weights": ([(DATA / "mtap" / "weights.yaml").read_bytes()], read_weights),
+        "MTAP evidence": (
+            [path.read_bytes() for path in sorted((DATA / "mtap" / "evidence").glob("*.yaml"))],
+            lambda path: read_yaml(path, Evidence),
+        ),
+        "MTAP rubric": ([(DATA / "mtap" / "rubric.yaml").read_bytes()], lambda path: read_yaml(path, Rubric)),
+        "MTAP weights": ([(DATA / "mtap" / "weights.yaml").read_bytes()], lambda path: read_yaml(path, Weights)),
         "claims checks": ([_entries(first_checks, 8)], checks),
         "claims ledger": ([_head(DATA / "claims" / "ledger.csv", 20)], read_ledger),
         "network": ([NETWORK], read_network),

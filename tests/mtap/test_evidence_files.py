@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from analysis.configs import read_yaml
 from analysis.errors import InputError
-from analysis.mtap.evidence import evidence_files, items, read_evidence
-from analysis.mtap.rubric import read_rubric, read_weights
+from analysis.mtap.evidence import Evidence, evidence_files, items
+from analysis.mtap.rubric import Rubric, Weights
 from analysis.paths import DATA, ROOT
 
 MTAP = DATA / "mtap"
@@ -77,7 +78,7 @@ def line_of(path: Path, text: str) -> int:
 def test_bad_evidence_is_refused_with_file_line_and_key(tmp_path: Path, old: str, new: str, key: str, message: str) -> None:
     path = edited(tmp_path, old, new)
     with pytest.raises(InputError) as error:
-        read_evidence(path)
+        read_yaml(path, Evidence)
     assert error.value.path == path
     assert key in str(error.value.key)
     assert message in str(error.value)
@@ -87,21 +88,21 @@ def test_bad_evidence_is_refused_with_file_line_and_key(tmp_path: Path, old: str
 
 def test_a_key_given_twice_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="given twice"):
-        read_evidence(edited(tmp_path, "tool: NAME\n", "tool: NAME\ntool: OTHER\n"))
+        read_yaml(edited(tmp_path, "tool: NAME\n", "tool: NAME\ntool: OTHER\n"), Evidence)
 
 
 def test_weights_that_do_not_sum_to_one_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"scheme base: weights sum to 1\.1"):
-        read_weights(edited(tmp_path, "D1: 0.4", "D1: 0.5", MTAP / "weights.yaml"))
+        read_yaml(edited(tmp_path, "D1: 0.4", "D1: 0.5", MTAP / "weights.yaml"), Weights)
 
 
 def test_a_rubric_with_a_missing_dimension_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected D1, D2, D3, D4, D5"):
-        read_rubric(edited(tmp_path, "  D5:\n", "  D6:\n", MTAP / "rubric.yaml"))
+        read_yaml(edited(tmp_path, "  D5:\n", "  D6:\n", MTAP / "rubric.yaml"), Rubric)
 
 
 def test_the_template_has_every_item_and_is_itself_valid() -> None:
-    template = read_evidence(TEMPLATE)
+    template = read_yaml(TEMPLATE, Evidence)
     assert all(item is not None and item.value is None for _, _, item in items(template))
 
 
@@ -109,7 +110,7 @@ def test_every_item_of_every_file_has_a_source() -> None:
     count = 0
     for folder in ("evidence", "stated", "others", "wider"):
         for path in evidence_files(MTAP / folder):
-            for _, _, item in items(read_evidence(path)):
+            for _, _, item in items(read_yaml(path, Evidence)):
                 if item is None or item.value is None:
                     continue
                 for source in item.source.split("; "):
@@ -121,7 +122,7 @@ def test_every_item_of_every_file_has_a_source() -> None:
 
 def test_evidence_covers_the_protocols_sub_measures() -> None:
     """Survey draft, section 6.1: D1 rank, maximum, scaling; D2 gamma twice and attribution; D3, D4 and D5 three each."""
-    fields = {f"{d}.{name}" for d, name, _ in items(read_evidence(TEMPLATE))} | {"D1.scaling"}
+    fields = {f"{d}.{name}" for d, name, _ in items(read_yaml(TEMPLATE, Evidence))} | {"D1.scaling"}
     assert fields >= {
         *("D1.error_percent", "D1.spearman", "D1.max_error_percent", "D1.scaling"),
         *("D2.gamma_kernel_to_model", "D2.gamma_model_to_system", "D2.gap_kernel_error"),

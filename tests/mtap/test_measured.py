@@ -8,10 +8,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from analysis.configs import read_yaml
 from analysis.mtap.grading import grade_tool
 from analysis.mtap.measured import FILES, measure, measure_all, pairs, with_measured
-from analysis.mtap.readings import apply_reading, read_readings
-from analysis.mtap.rubric import Rubric, read_rubric
+from analysis.mtap.readings import Readings, apply_reading
+from analysis.mtap.rubric import Rubric
 from analysis.mtap.tables import read_folder
 from analysis.mtap.trials.records import with_trial
 from analysis.paths import DATA
@@ -21,7 +22,9 @@ FOLDER = DATA / "mtap"
 
 @pytest.fixture(scope="module")
 def rules() -> Rubric:
-    return apply_reading(read_rubric(FOLDER / "rubric.yaml"), read_readings(FOLDER / "readings.yaml").readings["independent_error_first"])
+    return apply_reading(
+        read_yaml(FOLDER / "rubric.yaml", Rubric), read_yaml(FOLDER / "readings.yaml", Readings).readings["independent_error_first"]
+    )
 
 
 @pytest.fixture(scope="module")

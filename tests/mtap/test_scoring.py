@@ -14,22 +14,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis import datasets, statistics
+from analysis.configs import read_yaml
 from analysis.errors import InputError
 from analysis.mtap import random_weights, scoring
-from analysis.mtap.evidence import DIMENSIONS, evidence_files, facts, items, read_evidence
+from analysis.mtap.evidence import DIMENSIONS, Evidence, evidence_files, facts, items
 from analysis.mtap.grading import grade_component, grade_tool
 from analysis.mtap.random_weights import random_outputs, untrained_latency, utilisation
-from analysis.mtap.readings import apply_reading, read_readings, vector_under
+from analysis.mtap.readings import Readings, apply_reading, vector_under
 from analysis.mtap.report import score_range
-from analysis.mtap.rubric import Condition, Rubric, Weights, holds, read_rubric, read_weights
+from analysis.mtap.rubric import Condition, Rubric, Weights, holds
 from analysis.mtap.sensitivity_tables import association_table, fisher_table
 from analysis.mtap.tables import Scored, assess_all, read_folder
 from analysis.paths import DATA, ROOT
 
 MTAP = DATA / "mtap"
-RUBRIC: Rubric = read_rubric(MTAP / "rubric.yaml")
-WEIGHTS: Weights = read_weights(MTAP / "weights.yaml")
-PRINTED = scoring.read_printed(MTAP / "printed.yaml")
+RUBRIC: Rubric = read_yaml(MTAP / "rubric.yaml", Rubric)
+WEIGHTS: Weights = read_yaml(MTAP / "weights.yaml", Weights)
+PRINTED = read_yaml(MTAP / "printed.yaml", scoring.Printed)
 grades = st.lists(st.integers(0, 3), min_size=5, max_size=5)
 
 
@@ -137,8 +138,8 @@ def test_a_changed_evidence_file_changes_the_grade_by_rule(
     changed = tmp_path / "vidur.yaml"
     changed.write_text(yaml.safe_dump(content))
     index = DIMENSIONS.index(dimension)
-    assert grade_tool(read_evidence(MTAP / "evidence" / "vidur.yaml"), RUBRIC).vector[index] == before
-    assert grade_tool(read_evidence(changed), RUBRIC).vector[index] == after
+    assert grade_tool(read_yaml(MTAP / "evidence" / "vidur.yaml", Evidence), RUBRIC).vector[index] == before
+    assert grade_tool(read_yaml(changed, Evidence), RUBRIC).vector[index] == after
 
 
 def _edited(tmp_path: Path, source: str, edit: dict[str, object]) -> Path:
@@ -151,11 +152,11 @@ def _edited(tmp_path: Path, source: str, edit: dict[str, object]) -> Path:
 
 def test_failure_classes_lower_the_right_dimension(tmp_path: Path) -> None:
     """Survey draft, section 6.2: F1 and F2 lower D4, F3 (beyond 50 %) lowers D1, F4 is noted only."""
-    base = grade_tool(read_evidence(MTAP / "evidence" / "vidur.yaml"), RUBRIC).vector
+    base = grade_tool(read_yaml(MTAP / "evidence" / "vidur.yaml", Evidence), RUBRIC).vector
 
     def graded(**failure: object) -> tuple[int, ...]:
         one = {"what": "seen", "resolved": False, "source": "run: bench, 2026-11-21"} | failure
-        return grade_tool(read_evidence(_edited(tmp_path, "evidence/vidur.yaml", {"failures": [one, one]})), RUBRIC).vector
+        return grade_tool(read_yaml(_edited(tmp_path, "evidence/vidur.yaml", {"failures": [one, one]}), Evidence), RUBRIC).vector
 
     assert graded(failure="F1") == graded(failure="F2") == (2, 3, 1, 1, 2)
     assert graded(failure="F2", resolved=True) == graded(failure="F4") == base
@@ -177,7 +178,7 @@ def test_d1_is_the_least_of_both_parts_and_capped() -> None:
 
 
 def test_a_hit_rate_is_not_an_error() -> None:
-    nn = read_evidence(MTAP / "evidence" / "nn_meter.yaml")
+    nn = read_yaml(MTAP / "evidence" / "nn_meter.yaml", Evidence)
     assert facts(nn, "D1", {"error_percent": 1.0})["error_percent"] is None
     assert facts(nn, "D1", {"error_percent": 1.0, "error_metric": "mape"})["error_percent"] == 1.0
 
@@ -210,13 +211,13 @@ def test_a_condition_is_one_test(bad: dict[str, object]) -> None:
 
 
 def test_ranges_give_the_range_of_the_score() -> None:
-    neusight = grade_tool(read_evidence(MTAP / "evidence" / "neusight.yaml"), RUBRIC)
+    neusight = grade_tool(read_yaml(MTAP / "evidence" / "neusight.yaml", Evidence), RUBRIC)
     # error 2.33 to 30.58 %: D1 F to L, one grade less for the random weights; gap 0.077 to 0.227: D2 L to H; patches 0 to 5: D4 L to M
     assert score_range(neusight, WEIGHTS, "base") == (2.0, 1.2, 2.1)
 
 
 def test_a_silent_failure_counts_when_it_is_above_half() -> None:
-    neusight = read_evidence(MTAP / "evidence" / "neusight.yaml")
+    neusight = read_yaml(MTAP / "evidence" / "neusight.yaml", Evidence)
     for percent, grade in ((49.9, 2), (50.0, 2), (50.1, 1), (None, 2)):
         failures = tuple(f.model_copy(update={"disagreement_percent": percent}) if f.failure == "F3" else f for f in neusight.failures)
         assert grade_tool(neusight.model_copy(update={"failures": failures}), RUBRIC).vector[0] == grade
@@ -232,7 +233,7 @@ def test_no_grade_rests_on_a_machine_written_page_or_on_the_draft_for_what_can_b
 
 def test_our_own_tools_evidence_follows_from_our_own_frozen_results() -> None:
     runs = pd.read_csv(DATA / "frozen" / "kernel_networks" / "networks.csv").dropna(subset=["ours_ms"])
-    own = read_evidence(MTAP / "others" / "this_project.yaml")
+    own = read_yaml(MTAP / "others" / "this_project.yaml", Evidence)
     known = facts(own, "D1") | facts(own, "D2")
     assert known["error_percent"] == pytest.approx(statistics.mape(runs.measured_ms, runs.ours_ms), abs=0.005)
     assert known["max_error_percent"] == pytest.approx(statistics.max_ape(runs.measured_ms, runs.ours_ms), abs=0.05)
@@ -280,7 +281,7 @@ def test_the_recorded_errors_of_random_weights_are_computed_again() -> None:
 
 
 def test_other_readings_change_what_they_say() -> None:
-    readings = read_readings(MTAP / "readings.yaml").readings
+    readings = read_yaml(MTAP / "readings.yaml", Readings).readings
     evidence = read_folder(MTAP / "evidence")
     assert vector_under(evidence["NeuSight"], RUBRIC, readings["patching_and"])[3] == 2
     assert vector_under(evidence["NeuSight"], RUBRIC, readings["independent_error_first"])[0] == 0
@@ -319,7 +320,7 @@ def test_deployment_and_success_can_hardly_differ_with_five_tools() -> None:
 def test_evidence_of_the_tool_in_no_document_follows_from_its_runs() -> None:
     """data/mtap/llm_analysis_megatron.csv: measured steps of arXiv:2205.05198, table 5; predicted with llm-analysis 0.2.2."""
     runs = pd.read_csv(MTAP / "llm_analysis_megatron.csv")
-    d1, d2 = (read_evidence(MTAP / "others" / "llm_analysis.yaml").D1, read_evidence(MTAP / "others" / "llm_analysis.yaml").D2)
+    d1, d2 = (read_yaml(MTAP / "others" / "llm_analysis.yaml", Evidence).D1, read_yaml(MTAP / "others" / "llm_analysis.yaml", Evidence).D2)
     assert d1.error_percent is not None and d1.spearman is not None and d1.max_error_percent is not None
     assert d1.error_percent.value == pytest.approx(statistics.mape(runs.measured_s, runs.predicted_s), abs=0.005)
     assert d1.max_error_percent.value == pytest.approx(statistics.max_ape(runs.measured_s, runs.predicted_s), abs=0.005)
@@ -330,7 +331,7 @@ def test_evidence_of_the_tool_in_no_document_follows_from_its_runs() -> None:
 
 
 def test_astra_sims_evidence_follows_from_its_pages_and_our_comparison() -> None:
-    evidence = read_evidence(MTAP / "evidence" / "astra_sim.yaml")
+    evidence = read_yaml(MTAP / "evidence" / "astra_sim.yaml", Evidence)
     assert evidence.D1.error_percent is not None and evidence.D1.independent_error_percent is not None
     assert evidence.D1.error_percent.value == pytest.approx(np.mean([p.error_percent for p in evidence.D1.scaling]), abs=0.005)
     runs = pd.read_csv(DATA / "recorded" / "astra-sim" / "astra_hgx8_vs_nccl_h200.csv")
@@ -363,7 +364,7 @@ def test_neusights_evidence_follows_from_its_stored_predictions() -> None:
     except DatasetMissing as missing:
         pytest.skip(str(missing))
     runs = runs.dropna(subset=["label", "neusight"])
-    evidence = read_evidence(MTAP / "evidence" / "neusight.yaml")
+    evidence = read_yaml(MTAP / "evidence" / "neusight.yaml", Evidence)
     known = facts(evidence, "D1") | facts(evidence, "D2")
     gap = np.abs(runs.label - runs.neusight) / runs.neusight
     nvidia = gap[~runs.device.str.startswith("AMD")]
@@ -387,7 +388,7 @@ def test_spread_is_the_distance_between_the_best_and_the_worst_of_those_named() 
 
 
 def test_a_cured_silent_failure_does_not_count_beside_one_that_was_never_measured() -> None:
-    neusight = read_evidence(MTAP / "evidence" / "neusight.yaml")
+    neusight = read_yaml(MTAP / "evidence" / "neusight.yaml", Evidence)
     silent = next(f for f in neusight.failures if f.failure == "F3")
     cured = silent.model_copy(update={"resolved": True, "disagreement_percent": 90.0})
     unmeasured = silent.model_copy(update={"disagreement_percent": None})
@@ -396,20 +397,20 @@ def test_a_cured_silent_failure_does_not_count_beside_one_that_was_never_measure
 
 
 def test_rubric_and_weights_with_a_dimension_missing_are_refused(tmp_path: Path) -> None:
-    for name, key, read in (("rubric.yaml", "dimensions", read_rubric), ("weights.yaml", "schemes", read_weights)):
+    for name, key, model in (("rubric.yaml", "dimensions", Rubric), ("weights.yaml", "schemes", Weights)):
         data = yaml.safe_load((MTAP / name).read_text())
         path = tmp_path / name
         path.write_text(yaml.safe_dump(data))
-        read(path)
+        read_yaml(path, model)
         block = data[key] if name == "rubric.yaml" else next(iter(data[key].values()))
         del block["D5"]
         path.write_text(yaml.safe_dump(data))
         with pytest.raises(InputError):
-            read(path)
+            read_yaml(path, model)
 
 
 def test_a_failure_cannot_lower_what_is_lowest_and_does_not_say_so() -> None:
-    neusight = read_evidence(MTAP / "evidence" / "neusight.yaml")
+    neusight = read_yaml(MTAP / "evidence" / "neusight.yaml", Evidence)
     silent = tuple(f.model_copy(update={"disagreement_percent": 90.0}) if f.failure == "F3" else f for f in neusight.failures)
     assert neusight.D1.error_percent is not None
     for percent, grade, told in ((8.9, 1, True), (95.0, 0, False)):
@@ -420,7 +421,7 @@ def test_a_failure_cannot_lower_what_is_lowest_and_does_not_say_so() -> None:
 
 
 def test_a_range_may_be_one_point_and_holds_its_value() -> None:
-    item = read_evidence(MTAP / "evidence" / "neusight.yaml").D1.error_percent
+    item = read_yaml(MTAP / "evidence" / "neusight.yaml", Evidence).D1.error_percent
     assert item is not None
     given = {"source": "run: a machine, a day, a command", "value": 5.0}
     assert type(item).model_validate({**given, "range": (5.0, 5.0)}).range == (5.0, 5.0)

@@ -11,15 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull, HalfspaceIntersection
 
+from analysis.configs import read_yaml
 from analysis.mtap import scoring
 from analysis.mtap.gaps import Gap, component_gaps, merge, rubric_gaps
-from analysis.mtap.rubric import Component, read_rubric
+from analysis.mtap.rubric import Component, Rubric
 from analysis.mtap.simplex import cut, order_shares, place_shares, share_ahead, whole_simplex
 from analysis.paths import DATA
 
 MTAP = DATA / "mtap"
-PRINTED = scoring.read_printed(MTAP / "printed.yaml")
-GAPS = rubric_gaps(read_rubric(MTAP / "rubric.yaml"))
+PRINTED = read_yaml(MTAP / "printed.yaml", scoring.Printed)
+GAPS = rubric_gaps(read_yaml(MTAP / "rubric.yaml", Rubric))
 vectors = st.lists(st.integers(0, 3), min_size=5, max_size=5)
 
 
@@ -134,7 +135,7 @@ def test_gaps_that_the_ledger_does_not_know() -> None:
 def test_a_rubric_without_the_hole_does_not_report_it(tmp_path: object) -> None:
     from analysis.mtap.rubric import Condition
 
-    rubric = read_rubric(MTAP / "rubric.yaml")
+    rubric = read_yaml(MTAP / "rubric.yaml", Rubric)
     d2 = rubric.dimensions["D2"]
     component = d2.components["g_composition"]
     low = Condition.model_validate({"all": [{"item": "composes", "is": True}, {"item": "gamma", "at_least": 0.10}]})

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from analysis.configs import read_yaml
 from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.serving.configuration import read_configuration, summary_table
 from analysis.serving.steps import read_recorded
-from analysis.serving.vidur.config import kv_blocks, read_vidur, simulate_vidur
+from analysis.serving.vidur.config import VidurConfig, kv_blocks, simulate_vidur
 from analysis.tables import read_csv
 from tests.conftest import run_analysis
 
@@ -92,14 +93,16 @@ def test_zero_requests_have_a_summary(tmp_path: Path) -> None:
     [("cli_vllm_200", "vllm_200_qps2"), ("cli_sarathi_200", "sarathi_200_qps2"), ("cli_sarathi_50", "pub_sarathi_50_qps2")],
 )
 def test_vidurs_own_json_gives_vidurs_run(config: str, run: str) -> None:
-    result = simulate_vidur(read_vidur(RECORDED / "configs" / f"{config}.json"), read_recorded(RECORDED / f"batches_{run}.csv.gz"))
+    result = simulate_vidur(
+        read_yaml(RECORDED / "configs" / f"{config}.json", VidurConfig), read_recorded(RECORDED / f"batches_{run}.csv.gz")
+    )
     np.testing.assert_allclose(result.e2e_s, read_csv(RECORDED / f"requests_{run}.csv")["e2e"], rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize(("longest", "blocks"), [(512, 7648), (4096, 7424)])
 def test_kv_blocks_are_vidurs(longest: int, blocks: int) -> None:
     """README.md beside the records: 7,648 blocks at 512 tokens, 7,424 at 4,096."""
-    config = read_vidur(RECORDED / "configs" / "cli_vllm_200.json")
+    config = read_yaml(RECORDED / "configs" / "cli_vllm_200.json", VidurConfig)
     assert kv_blocks(config.cluster_config.replica_config, 16, longest) == blocks
 
 
@@ -108,7 +111,7 @@ def test_vidurs_json_with_what_we_cannot_draw_is_refused(tmp_path: Path) -> None
     content["request_generator_config"]["length_generator_config"]["name"] = "zipf"
     (tmp_path / "zipf.json").write_text(json.dumps(content, indent=1))
     with pytest.raises(InputError, match=r"zipf\.json:\d+: request_generator_config\.length_generator_config"):
-        read_vidur(tmp_path / "zipf.json")
+        read_yaml(tmp_path / "zipf.json", VidurConfig)
 
 
 def test_vidurs_json_needs_steps(tmp_path: Path) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from analysis.configs import read_yaml
 from analysis.errors import InputError
 from analysis.paths import DATA, ROOT
 from analysis.survey.accuracy import disagree, headline, load_statements, own, tier
 from analysis.survey.bibliography import load_bibliography
-from analysis.survey.protocol import load_protocol
+from analysis.survey.protocol import Protocol
 from analysis.survey.taxonomy import CELL_PLATFORMS, compare, coverage, findings, gaps, reconstruction
 from analysis.survey.tools import METHODOLOGIES, load_tools, surveyed
 from analysis.survey.workloads import by_period, exclusively, load_validations, validated_on
@@ -155,7 +156,7 @@ def test_periods_partition_the_tools(tools, validations):
 
 def test_protocol():
     """Survey draft, section 2: 287, 118, 53 and 12; none can be counted again."""
-    protocol = load_protocol(SURVEY / "search_protocol.yaml")
+    protocol = read_yaml(SURVEY / "search_protocol.yaml", Protocol)
     assert [step.count for step in protocol.funnel] == [287, 118, 53, 12]
     assert not any(step.recomputable for step in protocol.funnel)
 

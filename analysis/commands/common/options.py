@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,3 +24,15 @@ def check_plot(plot: Path | None, *others: str | Path | None) -> None:
     if plot.suffix.lower() not in FORMATS:
         raise InputError(f"expected a name that ends in {', '.join(FORMATS)}, got {plot.name!r}", key="--plot")
     check_output(plot, *(other for other in others if other is not None))
+
+
+def save_plot(plot: Path | None, draw: Callable[[Any], Any]) -> None:
+    """Write the picture that was asked for, if one was.
+
+    Args:
+        draw: a figure, given the module `plots`, which is loaded only then.
+    """
+    if plot is not None:
+        from analysis.commands.common import plots
+
+        plots.save(draw(plots), plot)

@@ -10,13 +10,14 @@ from analysis.paths import DATA
 @cache
 def grades() -> dict[str, dict[str, list[int]]]:
     """Grades 0..3 of D1..D5 by scoring (as printed, by the rubric on the draft's words, by the rubric on the evidence) and tool."""
-    from analysis.mtap.rubric import read_rubric
-    from analysis.mtap.scoring import read_printed
+    from analysis.configs import read_yaml
+    from analysis.mtap.rubric import Rubric
+    from analysis.mtap.scoring import Printed
     from analysis.mtap.tables import assess_all, read_folder
 
     folder = DATA / "mtap"
-    rubric = read_rubric(folder / "rubric.yaml")
-    printed = {tool: list(one.vector) for tool, one in read_printed(folder / "printed.yaml").tools.items()}
+    rubric = read_yaml(folder / "rubric.yaml", Rubric)
+    printed = {tool: list(one.vector) for tool, one in read_yaml(folder / "printed.yaml", Printed).tools.items()}
     found = {"printed": printed}
     for name in ("stated", "evidence"):
         assessed = assess_all(read_folder(folder / name), rubric)
@@ -27,18 +28,20 @@ def grades() -> dict[str, dict[str, list[int]]]:
 @cache
 def schemes() -> dict[str, list[int]]:
     """Weights of D1..D5 by scheme (hundredths)."""
+    from analysis.configs import read_yaml
     from analysis.mtap.evidence import DIMENSIONS
-    from analysis.mtap.rubric import read_weights
+    from analysis.mtap.rubric import Weights
 
-    weights = read_weights(DATA / "mtap" / "weights.yaml")
+    weights = read_yaml(DATA / "mtap" / "weights.yaml", Weights)
     return {name: [round(100 * scheme[d]) for d in DIMENSIONS] for name, scheme in weights.schemes.items()}
 
 
 @cache
 def dimensions() -> list[str]:
     """Names of D1..D5."""
+    from analysis.configs import read_yaml
     from analysis.mtap.evidence import DIMENSIONS
-    from analysis.mtap.rubric import read_rubric
+    from analysis.mtap.rubric import Rubric
 
-    rubric = read_rubric(DATA / "mtap" / "rubric.yaml")
+    rubric = read_yaml(DATA / "mtap" / "rubric.yaml", Rubric)
     return [rubric.dimensions[d].name for d in DIMENSIONS]

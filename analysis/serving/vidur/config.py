@@ -11,13 +11,11 @@ each per device under tensor parallelism.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
-from analysis.configs import read_yaml
 from analysis.errors import InputError
 from analysis.serving.limits import Limits
 from analysis.serving.requests import Requests, make_requests
@@ -154,17 +152,6 @@ def kv_blocks(replica: ReplicaConfig, block_size: int, longest_request: int) -> 
     kv_of_request = 4 * head * -(-model.num_kv_heads // parallel) * model.num_layers * longest_request
     room = replica.device_config.total_memory_gb * GIB * (1 - replica.memory_margin_fraction) - weights
     return longest_request // block_size * int(room // kv_of_request)
-
-
-def read_vidur(path: str | Path) -> VidurConfig:
-    """Read VIDUR's JSON.
-
-    Args:
-        path: the file.
-    Raises:
-        InputError: file, line and key of what is missing or not supported.
-    """
-    return read_yaml(path, VidurConfig)
 
 
 def requests_of(config: VidurConfig) -> Requests:
