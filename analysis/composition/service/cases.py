@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -58,6 +58,7 @@ class Case:
         precision: the row's label.
         gemm, attention, experts: types of the matrix products, of those around attention, of the routed experts.
         input_tokens, output_tokens: labels; the drawn lengths are uniform from 0.8 of them.
+        answers: how lengths of answers are drawn: evenly, or as a model ends them by itself, exponentially with the same mean.
         clients: requests in flight on one attention rank (aggregated) or on one decode rank (disaggregated).
         plan: of the replica; with `prefill`, of a decode worker.
         prefill, prefill_workers, decode_workers, prefill_batch: disaggregated serving.
@@ -82,6 +83,7 @@ class Case:
     prefill_batch: int = 1
     note: str = ""
     measured: str = ASKED_NOW
+    answers: Literal["even", "exponential"] = "even"
 
 
 def corrected(tensor: int, data: int, expert_tensor: int, expert: int) -> tuple[Plan, bool]:

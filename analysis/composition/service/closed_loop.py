@@ -2,7 +2,7 @@
 
 An engine step holds one token of each running request, and prompts up to the token budget: together (`mixed`), or prompts first. Between
 events nothing but the cached tokens changes, so a run of equal decode steps is added up at once (attention is linear in the cached tokens
-between two grid points). Requests have lengths drawn uniformly and independently from 0.8 of the label.
+between two grid points). Requests have lengths drawn uniformly and independently from 0.8 of the label, or answers' exponentially.
 Client: https://github.com/SemiAnalysisAI/InferenceX utils/bench_serving/benchmark_serving.py. Engines: vLLM v1's scheduler, TensorRT-LLM's
 in-flight batching (and its batch_wait_*), SGLang's prefill-first loop (and its scheduler_recv_interval). Where the KV cache has no room for
 another token of each, vLLM and SGLang take back the last admitted, process their tokens anew once there is room, and let all others wait
@@ -42,6 +42,7 @@ ENGINE = np.dtype(
         ("table", "i8"),
         ("prefill_table", "i8"),
         ("low", "f8"),  # shortest length over the label
+        ("exponential", "i8"),  # 1: lengths of answers are drawn exponentially, with the mean of the even ones
     ],
     align=True,
 )
@@ -381,6 +382,9 @@ def _requests(engine: Any) -> Requests:
     n = int(engine["requests"])
     low_input, low_output = (int(engine[name] * engine["low"]) for name in ("input", "output"))
     inputs, outputs = _lengths(n, max(1, low_input), int(engine["input"]), 1), _lengths(n, max(2, low_output), int(engine["output"]), 2)
+    if engine["exponential"]:
+        quantiles = -np.log1p(-(np.arange(n) + 0.5) / n)
+        outputs = np.maximum(2, np.rint(outputs.mean() * quantiles)).astype(np.int64)[_shuffled(n, 2)]
     return Requests(inputs, outputs, *(np.zeros(n) for _ in range(5)), *(np.zeros(n, np.int64) for _ in range(6)))
 
 

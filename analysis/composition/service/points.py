@@ -158,6 +158,7 @@ def points(cases: list[Case | None], library: Any, hide: str = "none", host: dic
         e["graph_tokens"] = s.graph_tokens
         e["send_s"], e["send_token_s"] = h.request_s * case.plan.attention_data, h.token_s * case.plan.attention_data
         e["low"] = 1.0 if case.origin == "vendor" else SHORTEST
+        e["exponential"] = case.answers == "exponential"
         e["table"] = table_of[i]
         if case.prefill is not None:
             e["servers"] = case.prefill_workers * case.prefill.attention_data / (case.decode_workers * case.plan.attention_data)
