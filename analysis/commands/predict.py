@@ -156,5 +156,7 @@ def calibrate(
 ) -> None:
     """Fit the constants of `predict serving` and freeze its scores by split; CPU-minutes."""
     from analysis.composition.service.freeze import freeze
+    from analysis.composition.sources.freeze import freeze as freeze_sources
 
     typer.echo(freeze(sample, recorded).to_string())
+    typer.echo(freeze_sources(sample, recorded).to_string())

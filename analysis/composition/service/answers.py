@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.composition.service import cases as case_rows
 from analysis.composition.service.cases import Case
-from analysis.composition.service.constants import Parameters, apply, bounds, load
+from analysis.composition.service.constants import Parameters, apply, bounds, load, widened
 from analysis.composition.service.points import Points, features, points
 
 COLUMNS = ("ttft_ms", "ttft_lower_ms", "ttft_upper_ms", "tpot_ms", "tpot_lower_ms", "tpot_upper_ms", "status")
@@ -43,6 +43,8 @@ def answer(cases: list[Case | None], parameters: Parameters, library: Any, hide:
     ):
         central = apply(frame[live], constants)
         low, high = bounds(frame[live], central, found)
+        if target == "tpot":
+            high = widened(central, high, parameters.spread * frame[live]["elsewhere"].to_numpy(dtype=np.float64))
         for name, values in ((f"{target}_ms", central), (f"{target}_lower_ms", low), (f"{target}_upper_ms", high)):
             table.loc[live, name] = 1e3 * values
     return Answers(table.assign(status=raw.status), raw, frame)

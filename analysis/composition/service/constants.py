@@ -36,6 +36,8 @@ RIDGE = {"tpot": 1.0, "ttft": 2.0}
 UNSEEN = 1.5
 """How attention ranks of an engine wait for each other, and a token on a GPU architecture, only such rows tell: with none among those
 calibrated on, so much wider."""
+NORMAL_90 = 1.645
+"""Half the width of a normal distribution's middle 90 %, in standard deviations."""
 LOAD = 0.6
 """Share of the KV cache that all clients' requests would fill, above which our estimate of its room decides whether they queue."""
 
@@ -71,7 +73,11 @@ class Interval(Strict):
 
 
 class Parameters(Strict):
-    """`data/models/serving_points.yaml`: what `predict serving` uses."""
+    """`data/models/serving_points.yaml`: what `predict serving` uses.
+
+    Attributes:
+        spread: how much slower (logarithm of a time per output token, in standard deviations) sources are that calibrated nothing.
+    """
 
     fitted_on: str
     rows: int
@@ -79,6 +85,7 @@ class Parameters(Strict):
     ttft: Constants
     tpot_interval: Interval
     ttft_interval: Interval
+    spread: float = 0.0
 
 
 def group(frame: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
@@ -261,6 +268,11 @@ def bounds(frame: pd.DataFrame, answer_s: Floats, found: Interval) -> tuple[Floa
     ends = np.array([found.groups.get(name, found.pooled) for name in group(frame, CALIBRATED_BY)]).reshape(-1, 2)
     size = difficulty(frame, found)
     return answer_s * np.exp(ends[:, 0] * size), answer_s * np.exp(ends[:, 1] * size)
+
+
+def widened(answer: Floats, high: Floats, spread: Floats | float) -> Floats:
+    """Upper end with the spread between sources: its distance from the answer, as a logarithm, and that spread's, added in quadrature."""
+    return np.asarray(answer * np.exp(np.hypot(np.log(high / answer), NORMAL_90 * np.asarray(spread))))
 
 
 def fit_all(frame: pd.DataFrame, ttft_s: Floats, tpot_s: Floats, fitted_on: str) -> Parameters:

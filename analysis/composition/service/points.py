@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.composition.service import settings
-from analysis.composition.service.cases import Case, Plan
+from analysis.composition.service.cases import ASKED_NOW, Case, Plan
 from analysis.composition.service.closed_loop import ENGINE, RESULT, simulate
 from analysis.composition.service.operators import GRIDS, PARTS, Configuration
 from analysis.composition.service.step_table import Key, StepTable, stack, step_tables
@@ -203,6 +203,8 @@ def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
                 "tpot_s": r[2],
                 "doubt": doubts[raw.table_of[i]][case.prefill is not None],
                 "ranks": case.plan.attention_data,
+                # A question about an engine that no published run started as the benchmark's scripts do.
+                "elsewhere": case.measured == ASKED_NOW and settings.of(case).script == "default",
                 # Tokens of all clients' requests, of mean length, over those that the KV cache holds.
                 "load": 0.9 * case.clients * (case.input_tokens + case.output_tokens) / max(1.0, e["cache_tokens"]),
                 "host_s": 1e-6 * r[RESULT.index("batch")],

@@ -1,0 +1,107 @@
+"""Sources other than the public benchmark as one table: measured time per output token, and ours with nothing fitted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.composition.energy import published
+from analysis.composition.service.cases import Case, Plan
+from analysis.composition.service.closed_loop import RESULT, simulate
+from analysis.composition.service.models import find
+from analysis.composition.service.points import Points, features, points
+from analysis.composition.service.step_table import on_grid, stack
+from analysis.composition.service.study import Sample, fitted_rows
+from analysis.composition.suite import rows as suite
+from analysis.errors import InputError
+from analysis.operators.kernels import gpus
+
+DEVICES = {
+    "A100": "a100_sxm",
+    "H100": "h100_sxm",
+    "H800": "h800_sxm",
+    "RTX PRO 6000 S": "rtx_pro_6000_server",
+    "Nvidia A100 GPU": "a100_sxm",
+    "Nvidia H100 GPU": "h100_sxm",
+}
+ENGINES = {"vLLM": "vllm", "TensorRT-LLM": "trtllm"}
+SAME_SIZES = {"meta-llama/Meta-Llama-3-8B": "llama-3.1-8b", "meta-llama/Meta-Llama-3-70B": "llama-3.1-70b"}
+"""Llama 3 has Llama 3.1's sizes (https://arxiv.org/abs/2407.21783, table 3)."""
+
+
+def _case(model: str, hardware: str, gpu_count: int, engine: str, lengths: tuple[int, int], clients: int) -> Case | None:
+    """A 16-bit case, tensor parallel; None where model or GPU is not known."""
+    try:
+        found, device = find(SAME_SIZES.get(model, model)), gpus.name(DEVICES.get(hardware, hardware))
+    except InputError:
+        return None
+    return Case(
+        model=found, device=device, engine=engine, version="", origin="benchmark", precision="bf16", gemm="bf16", attention="bf16",
+        experts="bf16", input_tokens=lengths[0], output_tokens=lengths[1], clients=clients, plan=Plan(gpu_count, 1, gpu_count, 1),
+        measured="",
+    )  # fmt: skip
+
+
+def vendor(sample: Sample, raw: Points) -> pd.DataFrame:
+    """NVIDIA's own runs in aiconfigurator's sample: clean rows, aggregated."""
+    theirs = np.array([case is not None and case.origin == "vendor" and case.prefill is None for case in sample.cases])
+    kept = theirs & fitted_rows(sample, raw)
+    return features(sample.cases, raw)[kept].assign(measured_s=sample.rows["tpot_s"].to_numpy()[kept], source="vendor")
+
+
+def pipeweave(library: Any) -> pd.DataFrame:
+    """PipeWeave's decode steps (median of a run) against our step of as many sequences, at their mean length half through the answer."""
+    frame = suite.single_batch_serving().query("metric == 'decode_step'")
+    words = pd.DataFrame([dict(word.split("=") for word in text.split()) for text in frame["workload"]], index=frame.index)
+    prompts = [np.mean([float(n) for n in text.split("+")]) for text in words["prompt_tokens"]]
+    outputs = words["output_len"].astype(float)
+    cases = [
+        _case(row.model, row.hardware, int(row.devices), "vllm", (round(prompt), round(output)), int(batch))
+        for row, prompt, output, batch in zip(frame.itertuples(), prompts, outputs, words["batch_size"], strict=True)
+    ]
+    kept = [i for i, case in enumerate(cases) if case is not None]
+    known = [cases[i] for i in kept]
+    raw = points(known, library)
+    steps = [
+        on_grid(raw.tables[raw.table_of[j]], case.clients, prompts[i] + outputs.iloc[i] / 2).sum() + raw.engines[j]["host_s"]
+        for j, (i, case) in enumerate(zip(kept, known, strict=True))
+        if case is not None
+    ]
+    found = features(known, raw)
+    return found.assign(measured_s=frame["value"].to_numpy()[kept], tpot_s=steps, host_s=1e-6 * found["clients"], source="pipeweave")
+
+
+def offline(library: Any) -> pd.DataFrame:
+    """Offline batches of LLM-Inference-Bench (rows without flags): latency over output tokens, against one burst of our loop."""
+    frame = suite.batch().query("flags == '' and software in @ENGINES and hardware in @DEVICES")
+    words = pd.DataFrame([dict(word.split("=") for word in text.split()) for text in frame["workload"]], index=frame.index).astype(int)
+    lengths, sizes = words["input_output_tokens"], words["batch_size"]
+    cases = [
+        _case(row.model, row.hardware, int(row.devices), ENGINES[row.software], (length, max(2, length)), size)
+        for row, length, size in zip(frame.itertuples(), lengths, sizes, strict=True)
+    ]
+    raw = points(list(cases), library)
+    live = np.flatnonzero([case is not None and not status for case, status in zip(cases, raw.status, strict=True)])
+    engines = raw.engines[live].copy()
+    engines["requests"], engines["low"] = engines["clients"], 1.0
+    done = simulate(engines, stack(raw.tables))
+    seconds = engines["requests"] / done[:, RESULT.index("throughput")]
+    found = features([cases[i] for i in live], points([cases[i] for i in live], library))
+    tokens = lengths.to_numpy()[live]
+    return found.assign(
+        measured_s=frame["value"].to_numpy()[live] / tokens, tpot_s=seconds / tokens, host_s=1e-6 * found["clients"], source="offline"
+    )
+
+
+def ml_energy(library: Any, table: pd.DataFrame | None = None, prompt_tokens: float = published.PROMPT_TOKENS) -> pd.DataFrame:
+    """Rows of the ML.ENERGY Benchmark: mean time of a token in the steady state.
+
+    Args:
+        table: as of `published.rows`, by default those of the chat task; prompt_tokens: mean length of a prompt.
+    """
+    table = published.rows() if table is None else table
+    cases = [published.case({str(k): v for k, v in row.items()}, prompt_tokens) for row in table.to_dict("records")]
+    found = features([published.as_benchmark(case) for case in cases], points(list(cases), library))
+    return found.assign(measured_s=1e-3 * table["mean_gap_ms"].to_numpy(), source="ml.energy")
