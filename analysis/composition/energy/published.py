@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 
@@ -35,7 +36,7 @@ def rows(path: Path = CHAT) -> pd.DataFrame:
     )
 
 
-def case(row: Mapping[str, object], prompt_tokens: float = PROMPT_TOKENS) -> Case:
+def case(row: Mapping[str, object], prompt_tokens: float = PROMPT_TOKENS, answers: Literal["even", "exponential"] = "exponential") -> Case:
     """A row as a case: tensor parallel over its GPUs, experts spread over as many as it says, as many clients as requests in flight.
 
     The source's histograms of answer lengths have a standard deviation of 1.05 (Llama 3.1 8B) and 1.08 (Qwen3-235B) of their mean, an
@@ -43,6 +44,7 @@ def case(row: Mapping[str, object], prompt_tokens: float = PROMPT_TOKENS) -> Cas
 
     Args:
         prompt_tokens: mean length of a prompt; a case's lengths are labels, whose mean request is `MEAN_LENGTH` of them.
+        answers: as of `Case`.
     """
     name, gpus, experts_over = str(row["model"]), int(str(row["gpus"])), int(str(row["expert_parallel"]))
     model = find(name)
@@ -53,7 +55,7 @@ def case(row: Mapping[str, object], prompt_tokens: float = PROMPT_TOKENS) -> Cas
         input_tokens=round(prompt_tokens / MEAN_LENGTH), output_tokens=round(float(str(row["output_tokens"])) / MEAN_LENGTH),
         clients=round(float(str(row["batch"]))),
         plan=Plan(gpus, 1, gpus // experts_over if model.experts else gpus, experts_over if model.experts else 1),
-        answers="exponential",
+        answers=answers,
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -20,14 +20,16 @@ from analysis.statistics import cluster_bootstrap
 Floats = NDArray[np.float64]
 
 
-def predicted(rows: pd.DataFrame, library: Any, prompt_tokens: float = PROMPT_TOKENS) -> pd.DataFrame:
+def predicted(
+    rows: pd.DataFrame, library: Any, prompt_tokens: float = PROMPT_TOKENS, answers: Literal["even", "exponential"] = "exponential"
+) -> pd.DataFrame:
     """The rows with our time per output token and its interval, the roofline's, and the work of a step.
 
     Args:
-        rows: as of `published.rows`; library: a `KernelLibrary`; prompt_tokens: mean length of a prompt.
+        rows: as of `published.rows`; library: a `KernelLibrary`; prompt_tokens: mean length of a prompt; answers: as of `Case`.
     """
     records = [{str(k): v for k, v in record.items()} for record in rows.to_dict("records")]
-    cases = [case(record, prompt_tokens) for record in records]
+    cases = [case(record, prompt_tokens, answers) for record in records]
     raw = points(list(cases), library)
     table = answer([as_benchmark(one) for one in cases], load(), library, raw=raw).table
     done = [work(one, r["batch"], prompt_tokens, r["output_tokens"]) for one, r in zip(cases, records, strict=True)]

@@ -131,7 +131,7 @@ def question(
         "a burst of all clients, then closed loop, 10 requests a client, lengths from 0.8 of the label; tensor parallel in one node"
     )
     assumed.append(
-        "interval of a token's time: no benchmark publishes this setting, its upper end holds nine in ten rows of four other sources"
+        "upper end of a token's time: no benchmark publishes this setting; nine in ten measurements of four other sources lie below"
         if chosen.script == "default"
         else "intervals: served as the public benchmark does; on other sources times were longer than that"
     )

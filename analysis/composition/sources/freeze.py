@@ -15,7 +15,7 @@ from analysis.composition.sources.rows import ml_energy, offline, pipeweave, ven
 from analysis.composition.sources.spread import answered, score, scores, spread
 from analysis.tables import write_csv
 
-UNSEEN = "ml.energy, problems"
+UNSEEN = "ml.energy problems"
 
 
 def freeze(sample_path: str | Path, recorded: str | Path) -> pd.DataFrame:

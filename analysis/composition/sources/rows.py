@@ -55,17 +55,19 @@ def pipeweave(library: Any) -> pd.DataFrame:
     """PipeWeave's decode steps (median of a run) against our step of as many sequences, at their mean length half through the answer."""
     frame = suite.single_batch_serving().query("metric == 'decode_step'")
     words = pd.DataFrame([dict(word.split("=") for word in text.split()) for text in frame["workload"]], index=frame.index)
-    prompts = [np.mean([float(n) for n in text.split("+")]) for text in words["prompt_tokens"]]
-    outputs = words["output_len"].astype(float)
+    prompts = [float(np.mean([float(n) for n in text.split("+")])) for text in words["prompt_tokens"]]
+    outputs, sizes = words["output_len"].astype(float).tolist(), words["batch_size"].astype(int).tolist()
     cases = [
-        _case(row.model, row.hardware, int(row.devices), "vllm", (round(prompt), round(output)), int(batch))
-        for row, prompt, output, batch in zip(frame.itertuples(), prompts, outputs, words["batch_size"], strict=True)
+        _case(str(model), str(hardware), int(count), "vllm", (round(prompt), round(output)), size)
+        for model, hardware, count, prompt, output, size in zip(
+            frame["model"], frame["hardware"], frame["devices"], prompts, outputs, sizes, strict=True
+        )
     ]
     kept = [i for i, case in enumerate(cases) if case is not None]
     known = [cases[i] for i in kept]
     raw = points(known, library)
     steps = [
-        on_grid(raw.tables[raw.table_of[j]], case.clients, prompts[i] + outputs.iloc[i] / 2).sum() + raw.engines[j]["host_s"]
+        on_grid(raw.tables[raw.table_of[j]], case.clients, prompts[i] + outputs[i] / 2).sum() + raw.engines[j]["host_s"]
         for j, (i, case) in enumerate(zip(kept, known, strict=True))
         if case is not None
     ]
@@ -77,10 +79,12 @@ def offline(library: Any) -> pd.DataFrame:
     """Offline batches of LLM-Inference-Bench (rows without flags): latency over output tokens, against one burst of our loop."""
     frame = suite.batch().query("flags == '' and software in @ENGINES and hardware in @DEVICES")
     words = pd.DataFrame([dict(word.split("=") for word in text.split()) for text in frame["workload"]], index=frame.index).astype(int)
-    lengths, sizes = words["input_output_tokens"], words["batch_size"]
+    lengths, sizes = words["input_output_tokens"].tolist(), words["batch_size"].tolist()
     cases = [
-        _case(row.model, row.hardware, int(row.devices), ENGINES[row.software], (length, max(2, length)), size)
-        for row, length, size in zip(frame.itertuples(), lengths, sizes, strict=True)
+        _case(str(model), str(hardware), int(count), ENGINES[str(software)], (length, max(2, length)), size)
+        for model, hardware, count, software, length, size in zip(
+            frame["model"], frame["hardware"], frame["devices"], frame["software"], lengths, sizes, strict=True
+        )
     ]
     raw = points(list(cases), library)
     live = np.flatnonzero([case is not None and not status for case, status in zip(cases, raw.status, strict=True)])
@@ -89,7 +93,7 @@ def offline(library: Any) -> pd.DataFrame:
     done = simulate(engines, stack(raw.tables))
     seconds = engines["requests"] / done[:, RESULT.index("throughput")]
     found = features([cases[i] for i in live], points([cases[i] for i in live], library))
-    tokens = lengths.to_numpy()[live]
+    tokens = np.array(lengths)[live]
     return found.assign(
         measured_s=frame["value"].to_numpy()[live] / tokens, tpot_s=seconds / tokens, host_s=1e-6 * found["clients"], source="offline"
     )

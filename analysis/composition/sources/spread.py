@@ -27,9 +27,9 @@ def spread(rows: pd.DataFrame) -> float:
     lower end stays.
     """
     cluster = rows["source"] + "|" + rows["family"] + "|" + rows["device"]
-    weight = 1 / cluster.map(cluster.value_counts())
-    weight = (weight / rows["source"].map(weight.groupby(rows["source"]).sum())).to_numpy()
-    error, said = (np.log(rows[name] / rows["answer"]).to_numpy() for name in ("measured", "upper"))
+    share = 1 / cluster.map(cluster.value_counts())
+    weight = np.asarray(share / rows["source"].map(share.groupby(rows["source"]).sum()), dtype=np.float64)
+    error, said = (np.log((rows[name] / rows["answer"]).to_numpy(dtype=np.float64)) for name in ("measured", "upper"))
     needed = np.sqrt(np.maximum(0.0, np.maximum(0.0, error) ** 2 - said**2)) / NORMAL_90
     order = np.argsort(needed, kind="stable")
     return float(needed[order][np.searchsorted(np.cumsum(weight[order]) / weight.sum(), HELD)])

@@ -63,7 +63,7 @@ def test_a_family_is_judged_without_its_own_rows() -> None:
 
 
 def test_no_fit_knows_this_source() -> None:
-    """The predictor's constants and intervals are of another source's rows, and no group of theirs has this origin."""
+    """The predictor's constants and intervals are of another source's rows, and no group of theirs has this origin (`spread` apart)."""
     shipped = constants.load()
     assert "silicon_sample.csv" in shipped.fitted_on and "served_energy" not in shipped.fitted_on
     groups = [*shipped.tpot.coefficients, *shipped.ttft.coefficients, *shipped.tpot_interval.groups, *shipped.ttft_interval.groups]
