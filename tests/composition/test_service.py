@@ -26,7 +26,9 @@ from analysis.composition.service.points import usable_bytes
 from analysis.composition.service.request_answers import kv_blocks, read_meta
 from analysis.composition.service.request_loop import PREPARE_S
 from analysis.composition.service.request_profile import all_reduce_s, captured
+from analysis.composition.service.step_table import router
 from analysis.errors import InputError
+from analysis.operators.kernels import gpus
 from analysis.paths import DATA
 
 ROW = {
@@ -223,6 +225,17 @@ def test_constants_recover_what_made_the_rows():
 def test_types_are_the_published_checkpoints(model, types):
     """weight_block_size [128, 128] in MiniMaxAI/MiniMax-M2.5's config.json; one scale a tensor in nvidia/Llama-3.1-70B-Instruct-FP8."""
     assert cases.types(models.find(model), "fp8", "fp8", "fp8", "") == types
+
+
+def test_a_router_in_fp32_takes_what_was_published_and_no_less_than_its_rate():
+    """vllm-project/vllm pull request 47973: 64 tokens, 256 experts, 6,144 elements: 63.3 us in fp32 and 20.1 in TF32 on a GB200."""
+    b200, h200 = gpus.load("gb200"), gpus.load("h200_sxm")
+    few = {"m": np.array([64.0]), "n": np.array([256.0]), "k": np.array([6144.0])}
+    assert router(b200, **few, dtype="fp32").s == pytest.approx(63.3e-6)
+    assert router(b200, **few, dtype="tf32").s == pytest.approx(20.1e-6)
+    assert router(h200, **few | {"k": few["k"] / 2}, dtype="fp32").s == pytest.approx(63.3e-6 / 2 * b200.clock_hz / h200.clock_hz)
+    many = few | {"m": np.array([32768.0])}
+    assert router(b200, **many, dtype="fp32").s == pytest.approx(2 * 32768 * 256 * 6144 / (256 * b200.sms * b200.clock_hz))
 
 
 def test_a_product_takes_its_kernel_not_its_call():

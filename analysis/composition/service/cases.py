@@ -54,6 +54,7 @@ class Case:
         device: name as in the kernel library.
         engine: vllm, sglang, trtllm; `version` as printed, may be empty.
         measured: date of a measurement (2026-04-20), empty where its source names none, `ASKED_NOW` for a question.
+        image: tag of the container that was measured, empty where its source names none.
         origin: benchmark (the public client: burst of C, then closed loop) or vendor.
         precision: the row's label.
         gemm, attention, experts: types of the matrix products, of those around attention, of the routed experts.
@@ -84,6 +85,7 @@ class Case:
     note: str = ""
     measured: str = ASKED_NOW
     answers: Literal["even", "exponential"] = "even"
+    image: str = ""
 
 
 def corrected(tensor: int, data: int, expert_tensor: int, expert: int) -> tuple[Plan, bool]:
@@ -194,6 +196,12 @@ def measured(text: str) -> str:
     return found[1] if found else "" if text else ASKED_NOW
 
 
+def image(text: str) -> str:
+    """Tag of the container image in a measurement's source: what follows the last colon."""
+    found = re.search(r"[/#][\w.-]+:([\w.-]+)$", text)
+    return found[1] if found else ""
+
+
 def case(row: Mapping[str, object]) -> Case:
     """One row of a table in the sample's columns.
 
@@ -220,7 +228,7 @@ def case(row: Mapping[str, object]) -> Case:
         raise InputError(f"TensorRT-LLM runs on NVIDIA's GPUs, not on {device}", key="backend")
     common: dict[str, Any] = dict(  # noqa: C408
         model=model, device=device, engine=engine, version=text("backend_version"), origin=origin(text("silicon_data_source")),
-        measured=measured(text("silicon_data_source")),
+        measured=measured(text("silicon_data_source")), image=image(text("silicon_data_source")),
         precision=label, gemm=gemm, attention=attention, experts=experts, input_tokens=input_tokens, output_tokens=output_tokens,
     )  # fmt: skip
     mode = text("mode").lower() or "agg"

@@ -52,13 +52,14 @@ class LinearAttention(Strict):
 
 
 class Experts(Strict):
-    """Mixture of experts: `dense_layers` first layers have a plain feed-forward instead."""
+    """Mixture of experts: `dense_layers` first layers have a plain feed-forward instead; `router`: type of its product."""
 
     count: int
     top_k: int
     intermediate: int
     shared_intermediate: int = 0
     dense_layers: int = 0
+    router: Literal["bf16", "fp32"] = "bf16"
 
 
 class ServedModel(Strict):

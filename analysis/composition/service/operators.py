@@ -7,7 +7,7 @@ One layer list, four grids: `tokens` (all tokens of a step), `sequences` (those 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Configuration:
-    """What decides the step's operators: model, plan and types (`attention`: of the products around it; `kv`: of the KV cache)."""
+    """What decides the step's operators: model, plan, types (`attention`: of the products around it; `kv`: of the KV cache)."""
 
     model: ServedModel
     plan: Plan
@@ -89,6 +89,7 @@ class Configuration:
     attention: str
     experts: str
     kv: str
+    router: str = "bf16"
 
 
 def _gemm(part: str, grid: str, count: float, m: Floats, n: float, k: float, dtype: str) -> Call:
@@ -144,7 +145,8 @@ def _experts(c: Configuration) -> Iterator[Call]:
     assert e is not None
     layers = c.model.layers - e.dense_layers
     everywhere = t * c.plan.attention_data
-    yield _gemm("experts", "tokens", layers, t, e.count, h, "bf16")
+    router = _gemm("experts", "tokens", layers, t, e.count, h, c.router)
+    yield router if c.router == "bf16" else replace(router, method="router")
     options = (
         ("experts", e.count),
         ("top_k", e.top_k),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -130,12 +130,13 @@ def points(cases: list[Case | None], library: Any, hide: str = "none", host: dic
         s = settings.of(case)
         kv = "fp8" if s.kv == "fp8" else "bf16"
         routed = "int4" if case.experts == "mxfp4" and not has_fp4(case.device) else case.experts
-        table_of[i] = keys.setdefault(
-            Key(Configuration(case.model, case.plan, case.gemm, case.attention, routed, kv), case.device, case.engine), len(keys)
+        router = case.model.experts.router if case.model.experts is not None else "bf16"
+        found = Configuration(
+            case.model, case.plan, case.gemm, case.attention, routed, kv, "tf32" if router == "fp32" and s.tf32 else router
         )
+        table_of[i] = keys.setdefault(Key(found, case.device, case.engine), len(keys))
         if case.prefill is not None:
-            key = Key(Configuration(case.model, case.prefill, case.gemm, case.attention, routed, kv), case.device, case.engine)
-            prefill_of[i] = keys.setdefault(key, len(keys))
+            prefill_of[i] = keys.setdefault(Key(replace(found, plan=case.prefill), case.device, case.engine), len(keys))
         short = [plan for plan in (case.plan, case.prefill) if plan is not None and weight_bytes(case, plan) > memory_bytes(case.device)]
         if short:
             status[i] = (

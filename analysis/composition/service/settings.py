@@ -37,6 +37,7 @@ class Settings(Strict):
     per_client: int = 10
     stream_interval: int = 1
     graph_tokens: int = 0
+    tf32: bool = False
 
     def fits(self, case: Case) -> bool:
         """Do these settings hold for the case?"""

@@ -11,7 +11,11 @@ import numpy as np
 from analysis.composition.service.closed_loop import Tables
 from analysis.composition.service.operators import BATCH, CACHED, GRIDS, PARTS, SEQUENCES, TOKENS, Call, Configuration, Floats, calls
 from analysis.errors import InputError
+from analysis.operators.kernels import gpus
+from analysis.operators.kernels.latency import Latency
 from analysis.operators.kernels.physics import FRAMEWORKS
+from analysis.paths import DATA
+from analysis.tables import read_csv
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,25 @@ REPLAYED = ("gemm", "moe")
 """Kernels whose own framework's table holds more than the kernel: see `_answer`."""
 
 
+ROUTER = DATA / "published" / "router_products.csv"
+"""Measured on a GB200 with `ROUTER_K` elements."""
+ROUTER_K = 6144.0
+FP32_FLOP = 256.0
+"""A cycle of a multiprocessor: 128 lanes multiply and add."""
+
+
+def router(gpu: gpus.Gpu, m: Floats, n: Floats, k: Floats, dtype: str) -> Latency:
+    """A router's product in fp32 or tf32: so few tiles that the loop over k of one of them decides, as long as it and as slow as the clock.
+
+    Formula: measured(m) k / ROUTER_K x clock of the GB200 / clock, and at least 2 m n k / rate.
+    """
+    table = read_csv(ROUTER)
+    seconds = 1e-6 * np.interp(m, table["tokens"], table[f"{dtype}_us"]) * k / ROUTER_K * gpus.load("gb200").clock_hz / gpu.clock_hz
+    rate = FP32_FLOP * gpu.sms * gpu.clock_hz if dtype == "fp32" else 0.5 * gpu.peak_flop_per_s["bf16"]
+    seconds = np.maximum(seconds, 2 * m * n * k / rate)
+    return Latency(seconds, np.full_like(seconds, 0.2), "", np.full(seconds.shape, "", dtype=object))
+
+
 def _answer(handles: list[Any], method: str, arrays: dict[str, Floats], options: dict[str, Any]) -> Any:
     """Times of one method: the engine's own table (the first handle), and for `REPLAYED` the fastest timed in that type.
 
@@ -71,6 +94,8 @@ def _answer(handles: list[Any], method: str, arrays: dict[str, Floats], options:
     takes 180 us at any size on a B200, SGLang's, the same DeepGEMM kernel, 8 us). An engine replays its steps from a CUDA graph, so the
     kernel alone counts, and another framework's table of the same GPU, type and shape bounds it from above.
     """
+    if method == "router":
+        return router(handles[0].gpu, arrays["m"], arrays["n"], arrays["k"], options["dtype"])
     if method not in REPLAYED:
         return getattr(handles[0], method)(**arrays, **options)
     timed = [handle for handle in handles if handle.framework in handle.measured_by(method, options["dtype"])] or handles[:1]
@@ -131,7 +156,10 @@ def step_tables(keys: list[Key], library: Any, hide: str = "none") -> list[StepT
             for i in members:
                 tables[i] = StepTable({}, {}, "", error.message)
             continue
-        requests = [(i, call) for i in members for call in calls(keys[i].configuration)]
+        configurations = {i: keys[i].configuration for i in members}
+        if hide != "none" or framework_handles[0].gpu.vendor != "NVIDIA":  # the router's times were measured
+            configurations = {i: replace(one, router="bf16") for i, one in configurations.items()}
+        requests = [(i, call) for i in members for call in calls(configurations[i])]
         collected: dict[int, list[Any]] = defaultdict(list)
         for row in _evaluate(framework_handles, requests):
             collected[row[0]].append(row)
