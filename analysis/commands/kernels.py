@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.commands.common.answers import tell_table
+from analysis.commands.common.answers import answer_cases, tell_table
 from analysis.commands.common.options import Scheduler
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
@@ -29,7 +29,6 @@ def predict(
     """Predict each case with a 90 % interval; one not covered has an empty result and a reason; status 2 where none is covered."""
     from functools import partial
 
-    from analysis.composition.case_files import answer_file
     from analysis.operators.fp32_kernels import answers as fp32
     from analysis.operators.fp32_kernels import devices as kernel_devices
     from analysis.operators.fp32_kernels import model as kernel_model
@@ -41,8 +40,7 @@ def predict(
     else:
         own = kernel_devices.read_spec(device_spec) if device_spec else None
         model = partial(fp32.answers, predictor=kernel_model.load(), own_devices=own, path=cases)
-    done, not_done = answer_file(cases, out, model, scheduler, beside=False)
-    typer.echo(f"{done} cases answered, {not_done} not, in {out}")
+    done, not_done = answer_cases(cases, out, model, scheduler, beside=False)
     if not done and not_done:
         raise typer.Exit(2)
 

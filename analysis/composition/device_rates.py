@@ -58,7 +58,6 @@ def matrix_rate(device: Device, dtype: str, f32_in: str = "fp32") -> Rate | None
     """Peak of products and convolutions; `None` where the device cannot run the type.
 
     Args:
-        device: the device.
         dtype: element type as StableHLO writes it.
         f32_in: type that f32 products run in: ``fp32``, ``tf32`` or ``bf16``.
     """
@@ -74,7 +73,6 @@ def vector_rate(device: Device, dtype: str) -> Rate | None:
     """Peak of elementwise arithmetic: the vector unit's; a TPU's has no published figure, and there the memory decides.
 
     Args:
-        device: the device.
         dtype: element type as StableHLO writes it.
     """
     if device.kind == "tpu":

@@ -78,7 +78,6 @@ def load(device: str, path: Path = PATH) -> Share:
 
     Args:
         device: name in `data/hardware`.
-        path: of the file.
     Raises:
         InputError: neither the device nor its kind has a share.
     """

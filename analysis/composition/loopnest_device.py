@@ -16,12 +16,7 @@ ROWS_TOGETHER = 8
 
 
 def padded(product: Matmul, arrays: Arrays) -> Matmul:
-    """The product with its sides rounded up to what the arrays take at once (a smaller side stays as it is).
-
-    Args:
-        product: the matrix product.
-        arrays: the matrix units.
-    """
+    """The product with its sides rounded up to what the arrays take at once (a smaller side stays as it is)."""
 
     def up(size: int, step: int) -> int:
         return size if size <= step else -(-size // step) * step
@@ -43,7 +38,6 @@ def as_architecture(device: Device, word_bytes: int, clock_hz: float) -> Archite
     """Main memory, on-chip memory and weight-stationary arrays side by side; energies are not asked for.
 
     Args:
-        device: the TPU.
         word_bytes: size of an operand (bytes).
         clock_hz: of the arrays (Hz).
     """
@@ -80,8 +74,6 @@ def product_s(device_name: str, product: Matmul, word_bytes: int, peak_flop_per_
     """Time of a product by its best mapping (s); the search takes seconds, so alike products are searched once.
 
     Args:
-        device_name: the TPU.
-        product: the matrix product.
         word_bytes: size of an operand (bytes).
         peak_flop_per_s: of the type of arithmetic; gives the clock.
     """

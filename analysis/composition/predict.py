@@ -114,7 +114,6 @@ def predict(
 
     Args:
         module: what one device runs.
-        device: the device.
         fidelity: see the table above.
         system: machine whose links the collectives use.
         f32_in: type that f32 products run in: fp32, tf32 or bf16.
@@ -272,7 +271,6 @@ def operator_times(module: Module, prediction: ProgramPrediction) -> list[float]
 
     Args:
         module: what one device runs.
-        prediction: of that module.
     """
     device = devices.load(prediction.device)
     times = []

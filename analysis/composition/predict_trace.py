@@ -45,7 +45,6 @@ def steps(module: Module, prediction: ProgramPrediction) -> list[Step]:
 
     Args:
         module: what one device runs.
-        prediction: of that module.
     Raises:
         InputError: more than `LARGEST_TRACE` steps.
     """
@@ -103,7 +102,6 @@ def nodes(module: Module, prediction: ProgramPrediction) -> tuple[list[Node], di
 
     Args:
         module: what one device runs.
-        prediction: of that module.
     Raises:
         InputError: a collective that Chakra has no collective for, or too long a trace.
     """
@@ -152,8 +150,6 @@ def write(module: Module, prediction: ProgramPrediction, folder: Path, name: str
 
     Args:
         module: what one device runs.
-        prediction: of that module.
-        folder: where to write.
         name: of the files.
     """
     found, groups = nodes(module, prediction)

@@ -58,7 +58,6 @@ def kernels(module: Module, on_chip: Callable[[Tensor], bool] | None = None, rem
     """The kernels of a program by the rule above.
 
     Args:
-        module: the operator graph.
         on_chip: tensors that are never written to memory; None: none.
         rematerialize: whether tensors are computed again where that reads no more (rule 3).
     """

@@ -10,9 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.composition import study_fusion, study_step
-from analysis.paths import DATA
 from analysis.statistics import Interval, cluster_bootstrap, kendall_tau_b
-from analysis.tables import read_csv
 from analysis.workloads.hlo import reader as hlo
 from analysis.workloads.zoo.published_steps import Step
 
@@ -20,7 +18,7 @@ FIDELITIES: tuple[study_step.Fidelity, ...] = ("roofline", "fused", "shares")
 
 
 FROZEN_AS = {"again": "rematerialize", "exchange_s": "communication_s"}
-"""Columns of the frozen estimates and what they are called today."""
+"""Columns of data/frozen/hlo_published/estimates.csv and what `estimates` calls them today."""
 
 
 def estimates(steps: Sequence[Step]) -> pd.DataFrame:
@@ -49,11 +47,6 @@ def estimates(steps: Sequence[Step]) -> pd.DataFrame:
                     whole = {"communication_s": found.communication_s, "time_s": found.time_s, "flop": module.flops, "kernels": len(parts)}
                     rows.extend({**common, "kind": kind, "compute_s": time, **whole} for kind, time in sorted(found.by_kind_s.items()))
     return pd.DataFrame(rows)
-
-
-def read_estimates() -> pd.DataFrame:
-    """The estimates frozen before scoring, as `estimates` gives them; `FROZEN_AS` says which columns had other names."""
-    return read_csv(DATA / "frozen" / "hlo_published" / "estimates.csv").rename(columns=FROZEN_AS)
 
 
 def constant_elsewhere(frame: pd.DataFrame, left_out: str) -> np.ndarray:

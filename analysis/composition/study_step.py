@@ -80,11 +80,7 @@ def rates(device: str, arithmetic: str, with_shares: bool) -> tuple[Rates[float]
 
 
 def communication_s(step: Step) -> float:
-    """Time of a step's collectives alone (s), by the rule above; within a node of GPUs from the measured NCCL model.
-
-    Args:
-        step: the published step.
-    """
+    """Time of a step's collectives alone (s), by the rule above; within a node of GPUs from the measured NCCL model."""
     if step.devices < 2:
         return 0.0
     name, _ = chip(step.device)

@@ -43,12 +43,7 @@ def arrays_of(device: Device) -> Arrays:
 
 @cache
 def product_cycles(arrays: Arrays, matmul: Matmul) -> int:
-    """Cycles of the busiest array, by the better of two ways: each product cut over all arrays, or whole products dealt to the arrays.
-
-    Args:
-        arrays: the matrix units.
-        matmul: the product.
-    """
+    """Cycles of the busiest array, by the better of two ways: each product cut over all arrays, or whole products dealt to the arrays."""
     m, n, k = max(1, matmul.m), max(1, matmul.n), max(1, matmul.k)
     dealt = -(-matmul.batch // arrays.count) * pipelined_cycles(m, n, k, arrays.rows, arrays.columns)
     cuts = (parts for parts in range(1, arrays.count + 1) if arrays.count % parts == 0)
@@ -60,8 +55,6 @@ def product_s(device: Device, matmul: Matmul, peak_flop_per_s: float) -> float:
     """Time of a product in the arrays (s): cycles over the clock that the peak implies, peak / (2 arrays rows columns).
 
     Args:
-        device: the TPU.
-        matmul: the product.
         peak_flop_per_s: of the type of arithmetic.
     """
     arrays = arrays_of(device)

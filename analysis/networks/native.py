@@ -13,13 +13,7 @@ from analysis.configs import read_yaml_text
 from analysis.documents import LARGEST_BYTES, read_json
 from analysis.errors import InputError
 from analysis.networks.cases import UNAWARE, Network, check_network
-
-ALGORITHM_KEYS = {
-    "all_reduce": "all-reduce-implementation",
-    "all_gather": "all-gather-implementation",
-    "reduce_scatter": "reduce-scatter-implementation",
-    "all_to_all": "all-to-all-implementation",
-}
+from analysis.networks.codes import COLLECTIVES
 
 OF_NETWORK = ("topology", "npus_per_dim", "bandwidth_gib_per_s", "bandwidth_GBps", "latency_ns")
 
@@ -63,7 +57,6 @@ def read_native(
 
     Args:
         network_path: the tool's network YAML (topology, npus_count, bandwidth in GiB/s, latency in ns; a list each).
-        system_path: the tool's system JSON.
         queues_per_dim: the tool's command-line option `num-queues-per-dim`.
     """
     network_path, system_path = Path(network_path), Path(system_path)
@@ -77,8 +70,8 @@ def read_native(
             raise InputError(f"expected a list of {expected}, got {values!r}", path=network_path, key=key)
     system = _system(system_path)
     algorithms = {}
-    for collective, key in ALGORITHM_KEYS.items():
-        given = getattr(system, collective)
+    for collective in COLLECTIVES:
+        given, key = getattr(system, collective), SystemFile.model_fields[collective].alias
         if len(given) != len(shape["topology"]):
             raise InputError(f"expected a list of {len(shape['topology'])} algorithms, got {list(given)!r}", path=system_path, key=key)
         algorithms[collective] = given

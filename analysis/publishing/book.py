@@ -45,7 +45,6 @@ def fingerprint(names: list[str], explored: list[Path]) -> str:
     """Digest of everything the pages are made of.
 
     Args:
-        names: the notebooks.
         explored: what the explorers' script was made of.
     """
     chapters = [

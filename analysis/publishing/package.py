@@ -177,11 +177,6 @@ def package() -> dict[str, Any]:
     }
 
 
-def text() -> str:
-    """The package as stable JSON."""
-    return json.dumps(package(), indent=1, ensure_ascii=False) + "\n"
-
-
 def write() -> int:
     """Write `data/datapackage.json`; returns how many resources it describes."""
     content = package()

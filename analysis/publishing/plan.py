@@ -113,7 +113,6 @@ def reason_to_run(notebook: Notebook, tier: str) -> str | None:
     """Why a notebook has to run again, or None when its results stand.
 
     Args:
-        notebook: the notebook.
         tier: quick, book or full.
     """
     path = stamps(tier) / f"{notebook.name}.json"
@@ -141,7 +140,6 @@ def record(notebook: Notebook, tier: str, trace: dict[str, list[str]], work: Pat
     """The record of a finished run: digests of what it used and of what it wrote.
 
     Args:
-        notebook: the notebook.
         tier: quick, book or full.
         trace: modules, files and folders used, relative to the repository.
         work: the folder that the run wrote, not yet in its place.

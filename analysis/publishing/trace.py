@@ -54,11 +54,7 @@ def listing(folder: str | Path) -> str:
 
 
 def save(path: str | Path) -> None:
-    """Write what was used so far as JSON: `modules`, `files` and `folders`, relative to the repository.
-
-    Args:
-        path: destination.
-    """
+    """Write what was used so far as JSON: `modules`, `files` and `folders`, relative to the repository."""
     global _on
     _on = False
     modules = {

@@ -279,7 +279,6 @@ def summary_table(result: Result, slo: Mapping[str, float]) -> pd.DataFrame:
     """Latencies, use and, if there are bounds, goodput of a run: columns name, value, unit.
 
     Args:
-        result: a run.
         slo: bound in seconds by latency; may be empty.
     """
     rows = [(name, value, "s") for name, value in summary(result).items()]
@@ -293,9 +292,5 @@ def summary_table(result: Result, slo: Mapping[str, float]) -> pd.DataFrame:
 
 
 def read_configuration(path: str | Path) -> Configuration:
-    """Read a simulation's YAML.
-
-    Args:
-        path: the file.
-    """
+    """Read a simulation's YAML."""
     return Configuration(read_yaml(path, SimulationConfig), Path(path))

@@ -104,7 +104,6 @@ def goodput(result: Result, slo: Mapping[str, float]) -> tuple[float, float]:
     A request of one output token has no TPOT and meets any bound on it.
 
     Args:
-        result: a run.
         slo: bound in seconds by latency, such as {"ttft_s": 0.2, "tpot_s": 0.05}.
     """
     unknown = [name for name in slo if name not in LATENCIES]

@@ -99,11 +99,9 @@ def simulate(
     """Run requests to completion.
 
     Args:
-        requests: what arrives.
         scheduler: one of `schedulers.names.SCHEDULERS`.
         steps: how long a batch takes.
         limits: of each replica; by default those of the recorded runs.
-        replicas: how many equal replicas.
         routing: round_robin, random, least_requests (fewest not complete), least_waiting (fewest not admitted; VIDUR's "least outstanding
             requests") or least_work (fewest tokens left).
         seed: of random routing.

@@ -22,6 +22,10 @@ WANTED = {
     "inproceedings": ("booktitle", "year", "pages"),
     "misc": ("howpublished", "year"),
 }
+COLUMNS = [
+    *("key", "kind", "title", "authors", "venue", "venue_short", "year", "pages", "doi", "arxiv", "category", "role", "cited_in"),
+    *("verified", "corrected", "source_seen", "note"),
+]
 
 
 def _plain(text: str) -> str:
@@ -157,28 +161,16 @@ def printed_names(text: str) -> tuple[str, ...]:
 def frame(references: Iterable[Reference]) -> pd.DataFrame:
     """The bibliography as a table, one row a work, sorted by key."""
     rows = [
-        {
-            "key": r.key,
-            "kind": r.kind,
-            "title": r.title,
+        r.model_dump()
+        | {
             "authors": "; ".join(r.authors),
-            "venue": r.venue,
             "venue_short": venue_short(r),
-            "year": r.year,
             "pages": r.pages.replace("--", "-"),
-            "doi": r.doi,
-            "arxiv": r.arxiv,
-            "category": r.category,
-            "role": r.role,
             "cited_in": "; ".join(f"{document}:{number}" if number else document for document, number in r.cited_in),
-            "verified": r.verified,
-            "corrected": r.corrected,
-            "source_seen": r.source_seen,
-            "note": r.note,
         }
         for r in references
     ]
-    table = pd.DataFrame(rows).sort_values("key", kind="stable").reset_index(drop=True)
+    table = pd.DataFrame(rows, columns=COLUMNS).sort_values("key", kind="stable").reset_index(drop=True)
     table["year"] = table["year"].astype("Int64")
     return table
 

@@ -114,7 +114,6 @@ def encode(values: NDArray[np.int64], tile: Tile, form: str) -> tuple[Size, dict
     """Store a tensor in a format: its exact size, and the parts from which `decode` restores it.
 
     Args:
-        tile: shape and widths.
         values: shape (rows, columns).
 
     Raises:
@@ -184,7 +183,6 @@ def break_even_density(tile: Tile, form: str) -> float:
     Found by bisection: the size grows with the density. bitmap: 1 - 1 / b in closed form.
 
     Args:
-        tile: shape and widths.
         form: one of `FORMATS` whose size depends on the density; for n_of_m the answer is 1 or 0.
     """
     dense = expected_size(tile, "dense", 1.0).bits

@@ -78,7 +78,6 @@ def run_pieces(programs: Sequence[Program], folder: Path, only: Sequence[str] | 
     """Run the pieces whose tables are not in `folder` yet.
 
     Args:
-        programs: the corpus.
         folder: for the tables of each piece.
         only: names of the pieces to run (several processes can share the work); default all.
     """

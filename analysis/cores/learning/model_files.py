@@ -140,8 +140,6 @@ def write_trunk(trunk: Trunk, path: str | Path, about: dict[str, str]) -> None:
     """Write our network.
 
     Args:
-        trunk: the network.
-        path: the file.
         about: what it was trained on and how, as text.
     """
     arrays = {name: np.asarray(value) for name, value in trunk.parameters.items()}

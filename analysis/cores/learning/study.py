@@ -70,7 +70,6 @@ def score(
     """Rows of every table for one model on one program: accuracy, cycles, pairs, five_way, blocks.
 
     Args:
-        one: the program.
         blocks: the blocks that `answer` is about.
         answer: of the model.
         label: columns that name the row: model, setting, seed.
@@ -153,7 +152,6 @@ def own_cycles(trunk: Trunk, features: ProgramFeatures, blocks: NDArray[np.int64
     """Whose cycles are they? One row a design: the first-order model's, the same with the table of its errors, and the network's own.
 
     Args:
-        trunk: our network.
         features: of the whole trace.
         blocks: whose cycles are added up.
         label: columns that name the row: model, setting, seed, program.
@@ -172,12 +170,7 @@ def own_cycles(trunk: Trunk, features: ProgramFeatures, blocks: NDArray[np.int64
 
 
 def shipped_own_cycles(name: str, trunk: Trunk) -> dict[str, pd.DataFrame]:
-    """`own_cycles` of the shipped weights on a program's held-out windows, with the memory of its code and without: table `own`.
-
-    Args:
-        name: of the program.
-        trunk: the shipped network.
-    """
+    """`own_cycles` of the shipped weights on a program's held-out windows, with the memory of its code and without: table `own`."""
     trace, _ = trace_program(program_path(name), limit=INSTRUCTIONS)
     features = program_features(trace, [load_design(design) for design in TABLE_4])
     blocks = blocks_to_test(split_blocks(len(features.opclass), SPLIT_SEED))

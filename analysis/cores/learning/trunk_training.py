@@ -253,7 +253,6 @@ def predict(trunk: Trunk, features: ProgramFeatures, blocks: NDArray[np.int64] |
     Every block of `BLOCK` instructions is run by itself, behind four times `WARM_UP` instructions that come before it.
 
     Args:
-        trunk: the network.
         features: of the whole trace.
         blocks: numbers of the blocks; default all.
         batch: blocks at a time.

@@ -67,8 +67,6 @@ def build(name: str, out: Path, compiler: str = "zig") -> Path:
     """Compile a program into `out`; returns the executable.
 
     Args:
-        name: of the program.
-        out: folder.
         compiler: zig or gcc.
 
     Raises:

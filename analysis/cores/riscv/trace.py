@@ -260,7 +260,6 @@ def read_trace(path: str | Path, plain: BinaryIO | None = None) -> Trace:
     """Read the .npz file that `core trace` writes.
 
     Args:
-        path: the file.
         plain: its content, when the file itself is sealed (`sealed.unseal`).
 
     Raises:

@@ -77,7 +77,6 @@ def simulate_to_file(program: Path, design: str, out: Path, limit: int | None, p
     Args:
         program: static RV64 Linux executable.
         design: name of a design, or path of its YAML file.
-        out: CSV file.
         limit: only the first so many instructions.
         per_instruction: .npz file for the arrays pc, retire_cycle and retire_latency, one entry an instruction.
 

@@ -135,11 +135,7 @@ def left_out_scores(space: Space, seed: int, variants: Sequence[FewShotSettings]
 
 
 def conformal_quantiles(space: Space, seed: int, settings: FewShotSettings, counts: Sequence[int], level: float = 0.9) -> dict[int, float]:
-    """Half width in standard deviations that covers `level` of the architectures of the sources, each left out in turn.
-
-    Args:
-        counts: numbers of samples.
-    """
+    """Half width in standard deviations that covers `level` of the architectures of the sources, each left out in turn."""
     scores: dict[int, list[Floats]] = {count: [] for count in counts}
     for device in space.sources:
         (situation,) = situations(space, seed, [settings], without=device, longest=max(counts))
@@ -164,7 +160,6 @@ def new_device_scores(
     """The new devices: one row a device, method and number of samples.
 
     Args:
-        counts: numbers of samples.
         quantiles: from `conformal_quantiles`.
     """
     (situation,) = situations(space, seed, [settings], longest=max(counts))

@@ -14,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.documents import LARGEST_JSON_BYTES, read_text
 from analysis.errors import InputError
 from analysis.tables import read_csv, to_csv_bytes
 
@@ -98,13 +99,6 @@ def _csv(path: Path, required: list[str]) -> pd.DataFrame:
     return read_csv(path, required, dtype=str, keep_default_na=False, encoding="utf-8-sig")
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 text (byte {error.start})", path=path) from None
-
-
 def _json(text: str, path: Path, line: int | None = None) -> dict[str, Any]:
     try:
         found = json.loads(text)
@@ -116,7 +110,7 @@ def _json(text: str, path: Path, line: int | None = None) -> dict[str, Any]:
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
-    found = [_json(text, path, line) for line, text in enumerate(_text(path).splitlines(), 1) if text.strip()]
+    found = [_json(text, path, line) for line, text in enumerate(read_text(path, LARGEST_JSON_BYTES).splitlines(), 1) if text.strip()]
     if not found:
         raise InputError("is empty; expected one JSON object a line", path=path)
     return found
@@ -131,7 +125,7 @@ def _markdown_tables(path: Path) -> Iterator[tuple[dict[int, str], list[dict[str
     headings: dict[int, str] = {}
     columns: list[str] = []
     rows: list[dict[str, str]] = []
-    for number, text in enumerate([*_text(path).splitlines(), ""], 1):
+    for number, text in enumerate([*read_text(path, LARGEST_JSON_BYTES).splitlines(), ""], 1):
         line = text.strip()
         if line.startswith("|"):
             cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -257,7 +251,7 @@ def llmservingsim(originals: Originals) -> Tables:
         elif place.endswith(".csv"):
             yield place, to_csv_bytes(_requests(file))
         else:
-            found = _json(_text(file), file)
+            found = _json(read_text(file), file)
             lacking = [name for name in META if name not in found and name != "kv_cache"]
             if lacking:
                 raise InputError("is missing", path=file, key=lacking[0])

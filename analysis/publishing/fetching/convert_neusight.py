@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pandas as pd
 
+from analysis.documents import read_json
 from analysis.errors import InputError
 from analysis.tables import read_csv
 
@@ -96,10 +96,7 @@ def devices(files: Mapping[str, Path]) -> pd.DataFrame:
     """
     rows = []
     for name in sorted(files, key=lambda name: Path(name).name):
-        try:
-            found = json.loads(files[name].read_text(encoding="utf-8"))
-        except (ValueError, OSError) as error:
-            raise InputError(f"is not JSON: {error}", path=files[name]) from None
+        found = read_json(files[name])
         if not isinstance(found, dict) or "Device" not in found:
             raise InputError("is not a device file; expected an object", path=files[name], key="Device")
         rows.append(found | {"file": Path(name).name})

@@ -48,10 +48,7 @@ def download(
     What has arrived is kept beside it as `<name>.part`, so that a broken connection or a killed run goes on where it stopped.
 
     Args:
-        url: where it is.
-        target: where it goes.
         size: its pinned size (bytes).
-        sha256: its pinned digest.
         seen: told how many bytes have arrived.
         attempts: tries before giving up on a connection that breaks.
         pause_s: wait before the second try (s); doubles each time.

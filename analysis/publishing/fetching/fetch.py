@@ -85,7 +85,6 @@ def fetch(only: list[str] | None = None, target: Path | None = None, base: str |
         only: names of datasets; default: all.
         target: folder of the datasets; default `data/datasets`.
         base: address that repository paths are appended to; default GitHub's raw files, or `$ANALYSIS_DATA_ADDRESS`.
-        listing: the list of files.
     Raises:
         InputError: an unknown dataset, a file that cannot be had, one that is not the pinned one, or one that is not in the layout known.
     """

@@ -60,7 +60,6 @@ def decode_s(setting: Roofline, requests: int, tokens_each: int, cached: float) 
     """Seconds of a step in which each request takes so many tokens and reads its cache once.
 
     Args:
-        setting: model and device.
         requests: requests in the batch.
         tokens_each: tokens of each.
         cached: cached tokens of each.

@@ -81,7 +81,6 @@ def compare(result: Result, recorded: Recorded) -> Agreement:
 
     Args:
         result: made of the recorded requests.
-        recorded: the recorded run.
     """
     ours, theirs, table = batches_table(result), recorded.batches, requests_table(result)
     count = min(len(ours), len(theirs))

@@ -188,7 +188,6 @@ def simulate_vidur(config: VidurConfig, steps: StepTime) -> Result:
     """Run what the configuration asks for, with its batches.
 
     Args:
-        config: VIDUR's configuration.
         steps: how long a batch takes. Random routing draws from a stream of our own.
     """
     cluster = config.cluster_config

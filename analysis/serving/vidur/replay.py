@@ -23,7 +23,6 @@ def replay(
         requests: CSV of requests with VIDUR's recorded column names.
         steps: CSV of batches, of which only `total_time_s` is read.
         scheduler: one of `schedulers.names.SCHEDULERS`.
-        limits: of the replica.
         max_request_tokens: what Orca and FasterTransformer reserve for each request; by default the limits' own, or the longest request's
             tokens if that is more.
     Returns: (the run with its batches, recorded steps not used).
