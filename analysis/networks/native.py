@@ -71,7 +71,7 @@ def read_native(
     system = _system(system_path)
     algorithms = {}
     for collective in COLLECTIVES:
-        given, key = getattr(system, collective), SystemFile.model_fields[collective].alias
+        given, key = getattr(system, collective), str(SystemFile.model_fields[collective].alias)
         if len(given) != len(shape["topology"]):
             raise InputError(f"expected a list of {len(shape['topology'])} algorithms, got {list(given)!r}", path=system_path, key=key)
         algorithms[collective] = given
