@@ -19,6 +19,7 @@ from analysis.composition.service.study import (
     fitted_rows,
     gain,
     held_out,
+    order_lost,
     rank_ceiling,
     read_sample,
     simulate_sample,
@@ -153,6 +154,10 @@ def freeze(sample_path: str | Path, recorded: str | Path = RECORDED) -> pd.DataF
                         )
         judged = selections(sample, raw)["clean, peer answers"]
         wide += [{"split": split, **one} for one in spreads(sample.rows[judged].assign(public=public[judged]), table[judged])]
+        if split == "family":
+            asked = [case for case, one in zip(sample.cases, judged, strict=True) if one and case is not None]
+            lost = order_lost(sample.rows[judged], table.loc[judged, "tpot_ms"].to_numpy(dtype=float), asked)
+            write_csv(lost.round(2), FROZEN / "order.csv")
         clean = (sample.rows["clean"] == 1).to_numpy() & np.isfinite(raw.result[:, 0])
         kept = sample.rows.loc[clean, ["id", "ttft_s", "tpot_s"]].assign(split=split)
         points.append(pd.concat([kept, table.loc[clean, list(COLUMNS[:-1])].astype(float)], axis=1))
