@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from analysis.configs import read_rows
 from analysis.paths import DATA
 from analysis.survey import claimed
 from analysis.survey.accuracy import Statement, headline, load_statements, own
@@ -47,7 +48,7 @@ def records() -> list[dict[str, Any]]:
     cards = {card.tool: card for card in load_cards(DATA / "survey" / "tools", tools)}
     statements = load_statements(DATA / "survey" / "accuracy.csv", [tool.name for tool in tools])
     measured: dict[str, list[claimed.Measured]] = {}
-    for row in claimed.load(DATA / "survey" / "claimed_measured.csv"):
+    for row in read_rows(DATA / "survey" / "claimed_measured.csv", claimed.Measured):
         measured.setdefault(row.tool.lower(), []).append(row)
     trials = {str(row["tool"]): row for row in read_csv(DATA / "mtap" / "deployment_trials.csv").to_dict("records")}
     found = []

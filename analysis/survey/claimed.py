@@ -5,14 +5,13 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
 from matplotlib.figure import Figure
 from pydantic import Field, model_validator
 
-from analysis.configs import Row, read_rows
+from analysis.configs import Row
 from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.publishing import theme
@@ -24,7 +23,7 @@ TICKS_PERCENT = (2, 5, 10, 20, 50, 100, 200, 400)
 
 
 class Measured(Row):
-    """One error of one tool that somebody measured, beside the error that the tool claims.
+    """A row of data/survey/claimed_measured.csv: one error of one tool that somebody measured, beside the error that the tool claims.
 
     Attributes:
         tool: name.
@@ -54,11 +53,6 @@ class Measured(Row):
         if self.claimed is not None and not self.claim_source:
             raise InputError("a claim needs its address", key="claim_source")
         return self
-
-
-def load(path: str | Path) -> tuple[Measured, ...]:
-    """Read data/survey/claimed_measured.csv and check every row."""
-    return read_rows(path, Measured)
 
 
 def recompute(row: Measured) -> float | None:

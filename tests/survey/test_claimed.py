@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from analysis.configs import columns_of
+from analysis.configs import columns_of, read_rows
 from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.survey import claimed
 
-ROWS = claimed.load(DATA / "survey" / "claimed_measured.csv")
+ROWS = read_rows(DATA / "survey" / "claimed_measured.csv", claimed.Measured)
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.recomputed_from], ids=lambda row: f"{row.tool}-{row.cases}")
@@ -44,5 +44,5 @@ def test_a_bad_row_is_refused(tmp_path: Path, column: str, value: str) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("\n".join([lines[0], ",".join(cells)]) + "\n", encoding="utf-8")
     with pytest.raises(InputError) as refused:
-        claimed.load(path)
+        read_rows(path, claimed.Measured)
     assert ":2" in str(refused.value) and column in str(refused.value)

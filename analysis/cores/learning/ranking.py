@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-Cycles = NDArray[np.float64]
+from numpy.typing import ArrayLike
 
 
 @dataclass(frozen=True)
