@@ -11,7 +11,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, stdtrit
 
 Floats = NDArray[np.float64]
 RankStatistic = Literal["spearman", "kendall", "pearson"]
@@ -376,5 +375,7 @@ def cluster_bootstrap(
         values = np.asarray(statistic(*(array[np.argsort(label)[draws]] for array in arrays), axis=1), dtype=float)
     else:
         values = np.array([statistic(*(array[index] for array in arrays)) for index in rows], dtype=float)
+    from scipy.special import ndtr, stdtrit
+
     tail = float(ndtr(-math.sqrt(count / (count - 1)) * stdtrit(count - 1, (1 + level) / 2)))
     return _interval(statistic(*arrays), values, count, tail)

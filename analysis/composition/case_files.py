@@ -13,7 +13,7 @@ from typing import IO, Any, TypeVar
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import csv, parquet
+from pyarrow import csv
 
 from analysis.errors import InputError
 from analysis.sweeps import sweep
@@ -129,6 +129,8 @@ def parts(path: Path) -> Iterator[pd.DataFrame]:
 def _parts(path: Path) -> Iterator[pd.DataFrame]:
     start = 0
     if path.suffix in PARQUET:
+        from pyarrow import parquet
+
         names = None
         batches: Any = parquet.ParquetFile(path).iter_batches()
     else:
@@ -147,6 +149,8 @@ def _parts(path: Path) -> Iterator[pd.DataFrame]:
 
 
 def _parquet_writer(stream: IO[bytes]) -> Callable[[pd.DataFrame | None], None]:
+    from pyarrow import parquet
+
     writer: Any = None
 
     def write(frame: pd.DataFrame | None) -> None:

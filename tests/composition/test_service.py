@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from analysis.commands.predict import app
 from analysis.composition.service import cases, models, settings, waterfall
 from analysis.composition.service.answers import COLUMNS, answers
-from analysis.composition.service.closed_loop import ENGINE, Tables, one, simulate
+from analysis.composition.service.closed_loop import ENGINE, Tables, _shuffled, one, simulate
 from analysis.composition.service.constants import apply, bounds, fit, interval
 from analysis.composition.service.freeze import FROZEN
 from analysis.composition.service.operators import BATCH, BEFORE, CACHED, PROMPT, SEQUENCES, TOKENS
@@ -520,3 +520,13 @@ def test_a_gpu_has_one_name_however_it_is_written():
     found, _ = cases.read(pd.DataFrame([asked | {"system": name, "gemm_quant_mode": "FP8"} for name in ("b200_sxm", "B200_SXM", "B200")]))
     assert found[0] is not None and found[0] == found[1] == found[2]
     assert waterfall.question("qwen3-32b", "b200")[0].device == "b200_sxm"
+
+
+@pytest.mark.parametrize(("count", "seed"), [(1, 1), (2, 2), (160, 1), (5121, 2)])
+def test_requests_come_in_the_order_of_one_draw_after_another(count: int, seed: int) -> None:
+    """Oracle: Fisher and Yates' shuffle, each place drawn by itself."""
+    draws, order = np.random.RandomState(seed), list(range(count))
+    for i in range(count - 1, 0, -1):
+        j = draws.randint(0, i + 1)
+        order[i], order[j] = order[j], order[i]
+    assert _shuffled(count, seed).tolist() == order

@@ -6,12 +6,11 @@ chosen. The plans tried do not depend on the target, so a looser target never co
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import pandas as pd
 
-from analysis.composition.recommend import serving, training
 from analysis.errors import InputError
 
 COLUMNS = (
@@ -62,8 +61,18 @@ def candidates(row: dict[str, str]) -> pd.DataFrame:
         raise InputError("devices is missing", key="devices")
     prices = _prices(row.get("prices", ""), devices)
     if any(row.get(name, "").strip() for name in TRAINING):
+        from analysis.composition.recommend import training
+
         return training.candidates(row, devices, prices)
+    from analysis.composition.recommend import serving
+
     return serving.candidates(row, devices, prices, _library())
+
+
+@lru_cache(maxsize=1)
+def _candidates(**row: str) -> pd.DataFrame:
+    """As `candidates`; the same question asked again, only now to be sure, needs no second search."""
+    return candidates(row)
 
 
 def choose(found: pd.DataFrame, sure: bool = False) -> dict[str, Any]:
@@ -108,7 +117,8 @@ def answers(frame: pd.DataFrame) -> pd.DataFrame:
     for row in frame.astype(str).to_dict("records"):
         asked = {str(key).strip(): "" if value == "nan" else str(value) for key, value in row.items()}
         try:
-            rows.append(choose(candidates(asked), asked.get("sure", "").strip().lower() in ("1", "yes", "true")))
+            sure = asked.pop("sure", "").strip().lower() in ("1", "yes", "true")
+            rows.append(choose(_candidates(**asked), sure))
         except InputError as error:
             rows.append({"status": error.message})
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"status": object})

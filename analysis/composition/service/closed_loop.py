@@ -366,11 +366,11 @@ def one(engine: Any, tables: Tables, r: Requests, heap: Any, out: Any) -> None:
 @cache
 def _shuffled(count: int, seed: int) -> Any:
     """0 to count - 1 in random order."""
-    draws, out = np.random.RandomState(seed), np.arange(count)
-    for i in range(count - 1, 0, -1):
-        j = draws.randint(0, i + 1)
+    out = list(range(count))
+    draws = np.random.RandomState(seed).randint(0, np.arange(count, 1, -1))
+    for i, j in zip(range(count - 1, 0, -1), draws.tolist(), strict=True):
         out[i], out[j] = out[j], out[i]
-    return out
+    return np.array(out)
 
 
 def _lengths(count: int, low: int, high: int, seed: int) -> Any:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtrit
 
 from analysis.composition.training.cases import Case
 from analysis.composition.training.shares import LEVEL, quantiles
@@ -59,6 +58,8 @@ def few(count: int, level: float = LEVEL) -> float:
     """
     if count < 2:
         return UNSEEN
+    from scipy.special import ndtri, stdtrit
+
     tail = (1 + level) / 2
     return float(stdtrit(count - 1, tail) * np.sqrt(1 + 1 / count) / ndtri(tail))
 

@@ -29,7 +29,7 @@ class Forest(NamedTuple):
     constant: float
 
 
-@outer
+@outer(_nrt=False)
 def _sum(values: Any, feature: Any, number: Any, right: Any, start: Any, out: Any) -> None:
     rows = values.shape[0]
     for tree in range(len(start)):
