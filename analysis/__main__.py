@@ -1,4 +1,4 @@
-"""`python -m analysis [--debug] NAME ...`, installed `howfast NAME ...`: runs the command in `analysis/commands/NAME.py`.
+"""`python -m analysis [--debug] NAME ...`, installed `howfast NAME ...`: runs the command in `analysis/commands/*/NAME.py`.
 
 Exit status: 0 done; 1 a check failed; 2 bad input, told in one line; 70 a fault of this program, told in one line (`--debug` shows where).
 """
@@ -14,20 +14,20 @@ from pathlib import Path
 from analysis.paths import CHECKOUT, EXAMPLES
 
 COMMANDS = Path(__file__).parent / "commands"
-OF_THE_REPOSITORY = frozenset(("bench", "book", "build", "check", "claims", "environment", "notebook", "paper", "pdf", "trials"))
-"""Commands that work on the repository's own notebooks, pages, ledger and records: a wheel has none of these."""
+GROUPS = {"models": "predictions of your own input", "evaluation": "measurements and scores", "repository": "the repository itself"}
+"""Folders of commands, and what `--help` calls them; a wheel has no notebooks, pages, ledger or records for the last."""
 PROGRAM = "python -m analysis" if CHECKOUT else "howfast"
 
 
-def command_names() -> list[str]:
-    """Names of the commands there are, sorted."""
-    names = {path.stem for path in COMMANDS.glob("*.py")} - {"__init__"}
-    return sorted(names if CHECKOUT else names - OF_THE_REPOSITORY)
+def command_names(*groups: str) -> list[str]:
+    """Names of the commands there are in some groups (in all that work here), sorted."""
+    asked = groups or [group for group in GROUPS if CHECKOUT or group != "repository"]
+    return sorted(path.stem for group in asked for path in (COMMANDS / group).glob("[!_]*.py"))
 
 
-def summary(name: str) -> str:
+def summary(group: str, name: str) -> str:
     """First line of a command's docstring, read without importing it."""
-    text = (COMMANDS / f"{name}.py").read_text(encoding="utf-8")
+    text = (COMMANDS / group / f"{name}.py").read_text(encoding="utf-8")
     return (ast.get_docstring(ast.parse(text)) or "").split("\n")[0]
 
 
@@ -103,16 +103,17 @@ def main(arguments: list[str]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    names = command_names()
     if not arguments or arguments[0] in ("-h", "--help"):
         print(f"usage: {PROGRAM} [--debug] COMMAND [ARGUMENTS]\n")
         print("COMMAND --help says more; COMMAND --example shows an input and how to use it, COMMAND --example FOLDER puts it there;")
-        print("--debug shows where a fault of this program is\n")
-        for name in names:
-            print(f"  {name:<12} {summary(name)}")
+        print("--debug shows where a fault of this program is")
+        for group, title in GROUPS.items():
+            if CHECKOUT or group != "repository":
+                print(f"\n{title}:", *(f"  {name:<12} {summary(group, name)}" for name in command_names(group)), sep="\n")
         return 0
+    names = command_names()
     name, rest = arguments[0], arguments[1:]
-    if name in OF_THE_REPOSITORY and name not in names:
+    if name not in names and name in command_names("repository"):
         print(f"error: {name} works on the repository, which an installed package is not: run it in a clone", file=sys.stderr)
         return 2
     if name not in names:
@@ -121,9 +122,10 @@ def _run(arguments: list[str]) -> int:
     from analysis.errors import DatasetMissing, InputError
 
     try:
+        group = next(group for group in GROUPS if name in command_names(group))
         if rest[:1] == ["--example"] and len(rest) <= 2:
             return example(name, *rest[1:])
-        app = importlib.import_module(f"analysis.commands.{name}").app
+        app = importlib.import_module(f"analysis.commands.{group}.{name}").app
         result = app(args=rest, prog_name=f"{PROGRAM} {name}", standalone_mode=True)
         return int(result or 0)
     except SystemExit as stop:

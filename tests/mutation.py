@@ -164,6 +164,7 @@ def plain_functions() -> ModuleType:
 
     module = ModuleType("analysis.compiled")
     module.inner, module.outer = inner, outer  # type: ignore[attr-defined]
+    module.__path__ = [str(ROOT / "analysis" / "compiled")]
     return module
 
 

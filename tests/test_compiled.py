@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 from numba.core.errors import TypingError
 
-from analysis import compiled, interpreted
+from analysis.compiled import dispatchers as compiled
+from analysis.compiled import plain_python
 from analysis.networks.case_table import parse_case
 from analysis.networks.cases import outside_model
 from analysis.networks.closed_forms import MOST_DIMENSIONS, case_arrays, closed_form_cycles
@@ -120,7 +121,7 @@ def grow(s: Any, values: np.ndarray, by: int) -> float:
 
 def test_plain_python_changes_records_and_arrays_as_compiled_code_does() -> None:
     answers = []
-    for call in (grow, lambda *given: interpreted.run_plain(grow.plain, given)):
+    for call in (grow, lambda *given: plain_python.run_plain(grow.plain, given)):
         s, values = np.zeros(2, SIZED), np.arange(5)
         answers.append((call(s[1], values[1:4], 7), s.tobytes(), values.tobytes()))
     assert answers[0] == answers[1] and answers[0][0] > 0
@@ -130,7 +131,7 @@ def test_where_plain_python_stumbles_nothing_has_changed_and_compiled_code_answe
     s, values = np.zeros(1, SIZED), np.arange(3)
     before = s.tobytes(), values.tobytes()
     with pytest.raises(OverflowError):
-        interpreted.run_plain(grow.plain, (s[0], values, 200))  # does not fit `size`
+        plain_python.run_plain(grow.plain, (s[0], values, 200))  # does not fit `size`
     assert (s.tobytes(), values.tobytes()) == before
     other, same = s.copy(), values.copy()
     assert grow._in_plain(s[0], values, 200) == grow(other[0], same, 200)

@@ -13,11 +13,6 @@ from analysis.publishing import house_map
 PACKAGE = ROOT / "analysis"
 MOST_FILES = 16
 FOLDERS = sorted(path.parent for path in PACKAGE.rglob("__init__.py"))
-LARGER = {
-    ".": 17,
-    "commands": "one file a command",
-}
-"""Folders with more files than that, and how many they may have."""
 
 BY_NUMBA = {"_optimize_final_module", "_finalize_final_module", "define_pipelines", "enable_caching", "get_pointer_to_function"}
 CALLED_BY_TOOLS = {"setup", *BY_NUMBA}
@@ -47,8 +42,7 @@ UNIT = re.compile(r"\b(s|bytes|FLOP|flop|cycles|words|bits|J|1|count)\b")
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_folder_can_be_held_in_the_head(folder) -> None:
     files = len(list(folder.glob("*.py")))
-    allowed = LARGER.get(str(folder.relative_to(PACKAGE)), MOST_FILES)
-    assert isinstance(allowed, str) or files <= allowed, f"{files} files: make subpackages, or merge what serves one neighbour"
+    assert files <= MOST_FILES, f"{files} files: make subpackages, or merge what serves one neighbour"
 
 
 def test_every_function_is_named_somewhere_else() -> None:

@@ -11,7 +11,6 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from analysis import interpreted
 from analysis.__main__ import main as command
 from analysis.accelerators.loopnest.architecture import Architecture, Axis, Level, Rule, read_architecture
 from analysis.accelerators.loopnest.evaluation import evaluate
@@ -23,6 +22,7 @@ from analysis.accelerators.mapper.best_mapping import best_mapping, value_of
 from analysis.accelerators.mapper.search import bound_configurations, open_configurations
 from analysis.accelerators.mapper.space import build_space, divisors, splits
 from analysis.accelerators.timeloop.files import read_constrained
+from analysis.compiled import plain_python
 from analysis.errors import InputError
 from analysis.paths import DATA, EXAMPLES
 from tests.accelerators.nest_strategies import to_layout
@@ -150,7 +150,7 @@ def test_a_small_search_in_plain_python_is_that_of_compiled_code(monkeypatch: py
     problem, found = convolution(c=2, m=4, p=7, q=7, r=3, s=3), []
     for in_plain in (False, True):
         for function in (bound_configurations, open_configurations):
-            call = partial(lambda of, *arguments: interpreted.run_plain(of.plain, arguments), function) if in_plain else function
+            call = partial(lambda of, *arguments: plain_python.run_plain(of.plain, arguments), function) if in_plain else function
             monkeypatch.setattr(function, "chosen", lambda small, call=call: call)
         found.append(replace(best_mapping(problem, architecture, "edp"), cpu_s=0.0))
     assert found[0] == found[1] and found[0].proven

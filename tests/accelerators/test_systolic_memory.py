@@ -20,7 +20,7 @@ from analysis.accelerators.systolic.cases import OUTPUTS
 from analysis.accelerators.systolic.files import cases, read_design, read_topology
 from analysis.accelerators.systolic.memory import Memory, with_memory, with_memory_tiled
 from analysis.accelerators.systolic.multi import CHIPS, on_chip, pipelined_cycles
-from analysis.commands import systolic as systolic_command
+from analysis.commands.models import systolic as systolic_command
 from analysis.errors import InputError
 from analysis.paths import DATA
 

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 from analysis.checkable import _REGISTERED, MODULES, call
 from analysis.claims.check import check_all
 from analysis.claims.check_files import read_checks
-from analysis.commands.claims import app
+from analysis.commands.repository.claims import app
 from analysis.errors import InputError
 from analysis.paths import DATA
 

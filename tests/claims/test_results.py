@@ -12,7 +12,7 @@ from analysis.claims.check_files import Check, Source, read_checks
 from analysis.claims.findings import read_findings
 from analysis.claims.ledger import Claim, read_ledger
 from analysis.claims.results import Results
-from analysis.commands.claims import app
+from analysis.commands.repository.claims import app
 from analysis.configs import columns_of
 from analysis.errors import InputError
 from analysis.paths import DATA

@@ -9,7 +9,7 @@ from frictionless import Package
 from typer.testing import CliRunner
 
 from analysis import datasets
-from analysis.commands.measured import app
+from analysis.commands.evaluation.measured import app
 from analysis.composition.suite import clean
 from analysis.composition.suite.rows import PARTS, SCHEMA, points, rows
 from analysis.composition.suite.score import grade_file

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from analysis.commands.predict import app
+from analysis.commands.models.predict import app
 from analysis.composition.recommend.choice import CENTRAL, SURE, answers, candidates, choose, one
 from analysis.composition.service import waterfall
 from analysis.composition.training.answers import answers as training_answers

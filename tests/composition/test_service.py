@@ -15,7 +15,7 @@ from hypothesis import settings as settings_of_tests
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from analysis.commands.predict import app
+from analysis.commands.models.predict import app
 from analysis.composition.service import cases, models, settings, waterfall
 from analysis.composition.service.answers import COLUMNS, answers
 from analysis.composition.service.closed_loop import ENGINE, Tables, _shuffled, one, simulate

@@ -16,13 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from unicorn.riscv_const import UC_RISCV_REG_F0, UC_RISCV_REG_FFLAGS, UC_RISCV_REG_FRM, UC_RISCV_REG_X0
 
+from analysis.compiled.plain_python import run_plain
 from analysis.cores.riscv import emulator_loop, exact_float
 from analysis.cores.riscv import operations as op
 from analysis.cores.riscv.decode import Instruction, decode
 from analysis.cores.riscv.elf import read_elf
 from analysis.cores.riscv.emulator import EmulatedMachine, load, run
 from analysis.cores.riscv.emulator_loop import execute
-from analysis.interpreted import run_plain
 
 MASK = (1 << 64) - 1
 BOX = 0xFFFFFFFF << 32

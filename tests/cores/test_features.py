@@ -9,7 +9,8 @@ from cores.toy_traces import toy_retire, toy_trace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis import compiled, interpreted
+from analysis.compiled import dispatchers as compiled
+from analysis.compiled import plain_python
 from analysis.cores.first_order.branch_history import NAMES as SURPRISES
 from analysis.cores.first_order.dataflow_limits import limits, load_latencies
 from analysis.cores.first_order.reuse import COLD, set_distances, stack_distances
@@ -230,7 +231,7 @@ def test_few_instructions_in_plain_python_are_timed_and_modelled_as_in_compiled_
     program, core, found = read_elf(EXAMPLES / "core" / "program.elf"), load_design(design), []
     for chosen in (
         lambda function, *_, **__: function,
-        lambda function, *_, **__: lambda *arguments: interpreted.run_plain(function.plain, arguments),
+        lambda function, *_, **__: lambda *arguments: plain_python.run_plain(function.plain, arguments),
     ):
         monkeypatch.setattr(compiled._Outer, "chosen", chosen)
         timed, features = simulate(trace, core, program), program_features(trace, [core])

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from analysis.accelerators.peers.environments import Step
-from analysis.commands.trials import app
+from analysis.commands.repository.trials import app
 from analysis.errors import InputError
 from analysis.mtap.trials import bisecting, records, running
 from analysis.mtap.trials.catalogue import CATALOGUE, Trial, find

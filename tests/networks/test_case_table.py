@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.commands.collectives import COLUMNS as told
+from analysis.commands.models.collectives import COLUMNS as told
 from analysis.networks import case_table
 from analysis.networks.cases import outside_model
 from analysis.paths import DATA

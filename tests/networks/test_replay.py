@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from analysis import interpreted
+from analysis.compiled import plain_python
 from analysis.errors import InputError
 from analysis.networks import event_simulation
 from analysis.networks.cases import AWARE, UNAWARE, Network
@@ -85,7 +85,7 @@ def test_a_short_trace_in_plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
     prepared = prepare(read_nodes(RECORDED / "resnet50_dp" / "nodes.csv"), network, {})
     compiled_cycles = simulated(prepared).ended
     calls = []
-    chosen = lambda small: lambda *given: calls.append(small) or interpreted.run_plain(event_simulation.run.plain, given)  # noqa: E731
+    chosen = lambda small: lambda *given: calls.append(small) or plain_python.run_plain(event_simulation.run.plain, given)  # noqa: E731
     monkeypatch.setattr(event_simulation, "run", SimpleNamespace(chosen=chosen, plain=event_simulation.run.plain))
     assert (simulated(prepared).ended == compiled_cycles).all() and calls[0]
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from analysis import datasets
-from analysis.commands.blocks import app
+from analysis.commands.models.blocks import app
 from analysis.errors import InputError
 from analysis.operators.blocks import data as basic_block_data
 from analysis.operators.blocks import graph_net

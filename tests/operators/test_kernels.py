@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from analysis.commands.kernels import app
+from analysis.commands.models.kernels import app
 from analysis.composition.case_files import answer_file
 from analysis.errors import InputError
 from analysis.operators.fp32_kernels import devices as kernel_devices

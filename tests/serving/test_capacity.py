@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from analysis.commands.serve import app
+from analysis.commands.models.serve import app
 from analysis.errors import InputError
 from analysis.serving.capacity import Bound, at_rate, capacity, read_bound
 from analysis.serving.limits import Limits

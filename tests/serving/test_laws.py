@@ -8,8 +8,7 @@ from unittest import mock
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 
-from analysis import interpreted
-from analysis.compiled import outer
+from analysis.compiled import outer, plain_python
 from analysis.serving import engine
 from analysis.serving.limits import record
 from analysis.serving.schedulers.names import SCHEDULERS
@@ -165,7 +164,7 @@ def test_blocks_are_conserved_after_every_batch(case: Case) -> None:
 @given(case=cases())
 def test_few_requests_in_plain_python_fare_as_in_compiled_code(case: Case) -> None:
     found = []
-    for call in (engine.run, lambda *arguments: interpreted.run_plain(engine.run.plain, arguments)):
+    for call in (engine.run, lambda *arguments: plain_python.run_plain(engine.run.plain, arguments)):
         with mock.patch.object(engine.run, "chosen", lambda *_, call=call, **__: call):
             result = run(case)
         assert result.batches is not None

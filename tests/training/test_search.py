@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 from typer.testing import CliRunner
 
-from analysis.commands.train import app
+from analysis.commands.models.train import app
 from analysis.errors import InputError
 from analysis.training.search import Cluster, best_plan, plans, search
 

@@ -226,7 +226,7 @@ def test_what_does_not_exist_is_refused_with_what_does(name: str, options: dict[
 def test_the_command_writes_what_the_name_asks_for(tmp_path: Path) -> None:
     from typer.testing import CliRunner
 
-    from analysis.commands.hlo import app
+    from analysis.commands.models.hlo import app
 
     run = CliRunner().invoke
     heads = {"a.mlir": b"module @jit", "a.mlirbc": b"ML\xefR\rMLIR", "a.vhlo": b"ML\xefR\rStableHLO"}

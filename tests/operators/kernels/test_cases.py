@@ -3,7 +3,7 @@
 import pandas as pd
 from typer.testing import CliRunner
 
-from analysis.commands.kernels import app
+from analysis.commands.models.kernels import app
 
 RUN = CliRunner()
 HEADER = (

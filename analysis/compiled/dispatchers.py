@@ -4,7 +4,7 @@ numba by itself optimises and emits every function together with all that it cal
 levels deep becomes machine code six times. Here an inner function is only typed and lowered; the outer function that calls it links,
 optimises and emits the whole tree, and is what the cache keeps. The cache knows a function by its content and that of all that it
 calls (numba looks at one file's time), and two processes that miss the same function wait for one another instead of both compiling.
-What numba itself works out over and over is replaced at the end of this file: half of the time of a compilation.
+What numba itself works out over and over is replaced in `numba_patches`: half of the time of a compilation.
 """
 
 from __future__ import annotations
@@ -12,11 +12,9 @@ from __future__ import annotations
 import fcntl
 import gc
 import hashlib
-import operator
 import os
 import sys
 import time
-from abc import ABCMeta
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -26,13 +24,6 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.core import (
-    analysis,
-    base,
-    ir,
-    postproc,
-    transforms,
-)
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
@@ -40,13 +31,10 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.environment import lookup_environment
 from numba.core.ir_utils import enforce_no_phis
 from numba.core.registry import CPUDispatcher
-from numba.core.targetconfig import TargetConfig
 from numba.core.typed_passes import IRLegalization, NativeLowering, NopythonRewrites
-from numba.core.types import npytypes
-from numba.core.types.functions import BaseFunction
 from numba.core.untyped_passes import InlineClosureLikes
 
-from analysis.interpreted import names, plain, run_plain
+from analysis.compiled.plain_python import names, plain, run_plain
 
 
 class _NoSymbols:
@@ -340,110 +328,3 @@ def outer(function: Any = None, **options: Any) -> Any:
     made = _Outer(function, targetoptions={**_OUTER, **options}, pipeline_class=_OuterCompiler)
     made.enable_caching()
     return made
-
-
-# What numba works out over and over while it compiles, nine tenths of it in Python and not in LLVM, found by sampling where the time
-# goes; each replacement gives what numba gives. Without one of them four programs (a core, a server, a mapper, a network) took 2 to 12 %
-# longer to compile (two runs, which differed by up to 6 %).
-
-
-_slow_equal = TargetConfig.__eq__
-
-
-def _equal(self: TargetConfig, other: object) -> Any:
-    if type(other) is not type(self):
-        return _slow_equal(self, other)
-    mine, others = self._values, other._values
-    return mine == others or all(getattr(self, name) == getattr(other, name) for name in mine.keys() | others.keys())
-
-
-def _hash(self: TargetConfig) -> int:
-    return hash(type(self))
-
-
-# Asked of two sets of options hundreds of thousands of times; numba works every option out.
-TargetConfig.__eq__ = _equal  # type: ignore[method-assign]
-TargetConfig.__hash__ = _hash  # type: ignore[method-assign]
-
-
-# Types are a class of abstract base classes, to which nothing is registered: what `isinstance` asks of each is what it asks of any class.
-type(types.Type).__instancecheck__ = type.__instancecheck__  # type: ignore[assignment,method-assign]
-assert issubclass(type(types.Type), ABCMeta)
-
-
-def _said_once(kind: type) -> None:
-    """Let types of a kind spell their fields out once each, not for every event that numba reports to nobody."""
-    slow: Any = kind.__repr__
-
-    def said(self: Any) -> str:
-        known = self.__dict__.get("_said")
-        if known is None:
-            known = self.__dict__["_said"] = slow(self)
-        return str(known)
-
-    kind.__repr__ = said  # type: ignore[method-assign,assignment]
-
-
-_said_once(npytypes.Record)
-_said_once(npytypes.NestedArray)
-
-
-def _processed(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
-    """Restore what passes rely on; which variables live at the start of each block is worked out when asked for."""
-    if self.func_ir.is_generator:
-        return _slow_processed(self, emit_dels, extend_lifetimes)
-    self.func_ir.blocks = transforms.canonicalize_cfg(self.func_ir.blocks)
-    self.func_ir.variable_lifetime = postproc.VariableLifetime(self.func_ir.blocks)
-    self.func_ir.block_entry_vars = {}
-    self.func_ir.generator_info = None
-    if emit_dels:
-        self._insert_var_dels(extend_lifetimes=extend_lifetimes)
-    return None
-
-
-def _at_entry(self: Any, block: Any) -> Any:
-    if block not in self.block_entry_vars:
-        lives = self.variable_lifetime
-        found = analysis.compute_live_variables(lives.cfg, self.blocks, lives.usedefs.defmap, lives.deadmaps.combined)
-        self.block_entry_vars.update({each: found[offset] for offset, each in self.blocks.items()})
-    return self.block_entry_vars[block]
-
-
-# Liveness is worked out after each of nine passes, and read after none of them.
-_slow_processed = postproc.PostProcessor.run
-postproc.PostProcessor.run = _processed  # type: ignore[method-assign]
-ir.FunctionIR.get_block_entry_vars = _at_entry  # type: ignore[method-assign]
-
-
-_SCALARS = (types.Integer, types.Boolean, types.Float)
-_OPERATORS = {value for value in vars(operator).values() if callable(value)}
-_slow_call_type = BaseFunction.get_call_type
-
-
-def _call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
-    """What an operator gives for numbers is looked up among dozens of templates; once for each kind of numbers is enough."""
-    if kws or self.typing_key not in _OPERATORS or not all(isinstance(given, _SCALARS) for given in args):
-        return _slow_call_type(self, context, args, kws)
-    known = self.__dict__.setdefault("_known", {})
-    key = (len(self.templates), *args)
-    if key not in known:
-        known[key] = _slow_call_type(self, context, args, kws)
-    return known[key]
-
-
-BaseFunction.get_call_type = _call_type  # type: ignore[method-assign]
-
-
-_sizes: dict[tuple[str, int], int] = {}
-
-
-def _size_of(self: Any, kind: Any) -> int:
-    key = (str(kind), id(self))
-    if key not in _sizes:
-        _sizes[key] = _slow_size_of(self, kind)
-    return _sizes[key]
-
-
-# Asked for each variable; LLVM reads a module of its own for each answer.
-_slow_size_of = base.BaseContext.get_abi_sizeof
-base.BaseContext.get_abi_sizeof = _size_of  # type: ignore[method-assign]

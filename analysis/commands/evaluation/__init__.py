@@ -1,0 +1,1 @@
+"""Measurements, other people's data, and the scoring of tools"""

@@ -1,0 +1,1 @@
+"""The repository itself: notebooks, pages, ledger, records (in a clone only)"""
