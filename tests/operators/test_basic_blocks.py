@@ -6,6 +6,7 @@ import itertools
 from dataclasses import replace
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
@@ -72,6 +73,21 @@ def test_the_smooth_maximum_lies_between_maximum_and_sum_and_sharpens(loads: lis
     assert max(loads) <= smooth * (1 + 1e-9)
     assert smooth <= max(loads) * len(loads) ** (1 / exponent) * (1 + 1e-9)
     assert float(basic_block_ports.smooth_maximum(3 * values, exponent)[0]) == pytest.approx(3 * smooth)
+
+
+def test_the_gradient_of_the_fit_is_that_of_its_formula() -> None:
+    """Against JAX's derivative of sum_i w_i sqrt((M_i / y_i - 1)^2 + 1e-3), M the smooth maximum, in double precision."""
+    rng = np.random.default_rng(0)
+    loads, measured, weights = rng.uniform(0.01, 5, (9, 4)), rng.uniform(0.2, 8, 9), rng.uniform(0, 1, 9)
+
+    def formula(given: jax.Array) -> jax.Array:
+        smooth = (given**6.0).sum(axis=1) ** (1 / 6.0)
+        return (weights * jnp.sqrt((smooth / measured - 1) ** 2 + 1e-3)).sum()
+
+    with jax.enable_x64(True):
+        gradient = jax.grad(formula)(jnp.asarray(loads))
+    found = basic_block_ports.loss_gradient(loads, 6.0, measured, weights)
+    np.testing.assert_allclose(found, np.asarray(gradient), rtol=1e-7)
 
 
 def test_instructions_by_themselves_come_back_from_the_sums() -> None:

@@ -10,15 +10,18 @@ Source: Ritter and Hack 2020 (PMEvo), bottleneck throughput; Derumigny et al. 20
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+
+ROUNDED = 1e-3
+"""Added to a squared relative error before its root is taken: near zero the error counts as its square."""
+FORGET, FORGET_SQUARES, TINY = 0.9, 0.999, 1e-8
+"""Adam's: how fast the means of gradients and of their squares forget, and what keeps a step finite (Kingma and Ba 2015)."""
 
 
 @dataclass(frozen=True)
@@ -61,22 +64,40 @@ class Ports:
     sharp: float
 
 
-def smooth_maximum(loads: Any, exponent: Any) -> Any:
+def smooth_maximum(loads: Floats, exponent: float) -> Floats:
     """(sum_k l_k^p)^(1/p) along the last axis, scaled by the largest so that nothing overflows; tends to the maximum.
 
     Args:
         loads: more than zero somewhere in each row, shape (n, resources).
     """
     largest = loads.max(axis=-1, keepdims=True)
-    return largest[..., 0] * ((loads / largest) ** exponent).sum(axis=-1) ** (1 / exponent)
+    return np.asarray(largest[..., 0] * ((loads / largest) ** exponent).sum(axis=-1) ** (1 / exponent))
 
 
-def _loads(weights: dict[str, Any], traits: Any) -> Any:
-    return jax.nn.softplus(weights["own"] + traits @ weights["shared"] + weights["base"])
+def loss_gradient(loads: Singles, exponent: np.float32, measured: Singles, weights: Singles) -> Singles:
+    """Gradient by the loads of the weighted sum of sqrt(e^2 + `ROUNDED`), e the relative errors of the smooth maximum.
+
+    With shares r_k = (l_k / M)^p, which sum to one, the smooth maximum M has the gradient dM / dl_k = r_k M / l_k.
+
+    Args:
+        loads: more than zero, shape (n, resources).
+        measured: cycles, shape (n,).
+        weights: shape (n,).
+    """
+    largest = loads.max(axis=1, keepdims=True)
+    shares = (loads / largest) ** exponent
+    sums = shares.sum(axis=1, keepdims=True)
+    smooth = largest * sums ** (1 / exponent)
+    errors = smooth[:, 0] / measured - 1
+    rounded = np.sqrt(errors * errors + np.float32(ROUNDED))
+    by_smooth = weights * errors / (rounded * measured)
+    return shares / sums * (smooth / loads) * by_smooth[:, None]
 
 
 def fit_member(counts: Floats, cycles: Floats, alone: Floats, traits: Floats, settings: PortSettings, seed: int) -> Floats:
     """Loads from one start: relative errors, rounded off near zero, by Adam, while the smooth maximum sharpens.
+
+    The loads are softplus(own + traits @ shared + base), in single precision.
 
     Args:
         counts: shape (blocks, instructions).
@@ -89,44 +110,39 @@ def fit_member(counts: Floats, cycles: Floats, alone: Floats, traits: Floats, se
     rng = np.random.default_rng(seed)
     instructions, resources = counts.shape[1], settings.resources
     known = np.isfinite(alone)
-    n, y, t = (jnp.asarray(values, jnp.float32) for values in (counts, cycles, traits))
-    single, mask = jnp.asarray(np.where(known, alone, 1.0), jnp.float32), jnp.asarray(known / max(known.sum(), 1), jnp.float32)
-    weights = {
-        "own": jnp.asarray(rng.normal(0, 0.5, (instructions, resources)), jnp.float32),
-        "shared": jnp.asarray(rng.normal(0, 0.5, (traits.shape[1], resources)), jnp.float32),
-        "base": jnp.full(resources, -3.0, jnp.float32),
-    }
+    n, y, t = (values.astype(np.float32) for values in (counts, cycles, traits))
+    single = np.where(known, alone, 1.0).astype(np.float32)
+    by_block = np.full(len(y), 1 / len(y), np.float32)
+    by_single = (settings.alone * known / max(known.sum(), 1)).astype(np.float32)
+    sparse, own_penalty, shared_penalty = np.array(
+        [settings.sparse / instructions, 2 * settings.own / instructions, 2 * settings.shared / resources], np.float32
+    )
+    own = rng.normal(0, 0.5, (instructions, resources)).astype(np.float32)
+    shared = rng.normal(0, 0.5, (traits.shape[1], resources)).astype(np.float32)
+    weights = [own, shared, np.full(resources, -3.0, np.float32)]
+    means, squares = [np.zeros_like(one) for one in weights], [np.zeros_like(one) for one in weights]
 
-    def rounded(error: Any) -> Any:
-        return jnp.sqrt(error * error + 1e-3)
+    def loads() -> Singles:
+        return np.logaddexp(own + t @ shared + weights[2], np.float32(0))
 
-    def loss(weights: dict[str, Any], exponent: Any) -> Any:
-        loads = _loads(weights, t)
-        blocks = rounded(smooth_maximum(n @ loads, exponent) / y - 1).mean()
-        singles = (mask * rounded(smooth_maximum(loads, exponent) / single - 1)).sum()
-        own = (weights["own"] ** 2).sum(axis=1).mean()
-        shared = (weights["shared"] ** 2).sum() / resources
-        penalty = settings.own * own + settings.shared * shared + settings.sparse * loads.sum(axis=1).mean()
-        return blocks + settings.alone * singles + penalty
-
-    optimizer = optax.adam(optax.cosine_decay_schedule(settings.rate, settings.steps))
-
-    @jax.jit
-    def run(weights: Any, state: Any, exponents: Any) -> Any:
-        def step(carry: Any, exponent: Any) -> Any:
-            weights, state = carry
-            updates, state = optimizer.update(jax.grad(loss)(weights, exponent), state)
-            return (optax.apply_updates(weights, updates), state), None
-
-        return jax.lax.scan(step, (weights, state), exponents)[0][0]
-
-    exponents = jnp.geomspace(settings.sharp[0], settings.sharp[1], settings.steps, dtype=jnp.float32)
-    return np.asarray(_loads(run(weights, optimizer.init(weights), exponents), t), dtype=float)
+    for step, exponent in enumerate(np.geomspace(*settings.sharp, settings.steps, dtype=np.float32)):
+        now = loads()
+        by_load = n.T @ loss_gradient(n @ now, exponent, y, by_block) + loss_gradient(now, exponent, single, by_single) + sparse
+        by_sum = by_load * (1 - np.exp(-now))
+        gradients = [by_sum + own_penalty * own, t.T @ by_sum + shared_penalty * shared, by_sum.sum(axis=0)]
+        rate = settings.rate * (1 + np.cos(np.pi * step / settings.steps)) / 2 / (1 - FORGET ** (step + 1))
+        grown = np.float32(1 / (1 - FORGET_SQUARES ** (step + 1)))
+        for weight, gradient, mean, square in zip(weights, gradients, means, squares, strict=True):
+            mean += np.float32(1 - FORGET) * (gradient - mean)
+            square += np.float32(1 - FORGET_SQUARES) * (gradient * gradient - square)
+            weight -= np.float32(rate) * mean / (np.sqrt(grown * square) + np.float32(TINY))
+    return loads().astype(float)
 
 
 def fit(counts: Floats, cycles: Floats, alone: Floats, traits: Floats, settings: PortSettings, seed: int = 0) -> Ports:
     """Loads of all members; see `fit_member`."""
-    members = [fit_member(counts, cycles, alone, traits, settings, 1000 * seed + member) for member in range(settings.members)]
+    with threadpool_limits(1):
+        members = [fit_member(counts, cycles, alone, traits, settings, 1000 * seed + member) for member in range(settings.members)]
     return Ports(np.array(members), settings.sharp[1])
 
 

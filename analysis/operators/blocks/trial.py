@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 from threadpoolctl import threadpool_limits
 
-from analysis.operators.blocks import graph_net
 from analysis.operators.blocks import ports as basic_block_ports
 from analysis.operators.blocks.data import Blocks, alone, trait_matrix
 from analysis.statistics import absolute_percentage_errors, spearman
@@ -100,6 +99,8 @@ def predict(blocks: Blocks, split: Split, method: str, ports: basic_block_ports.
             model.fit(table[split.fitted], np.log(cycles))
             return np.asarray(np.exp(model.predict(table[split.held_out])))
     if method == "graph net":
+        from analysis.operators.blocks import graph_net  # imports JAX, which nothing else here needs
+
         return graph_net.fit_predict(counts, cycles, traits, wanted, graph_net.GraphNetSettings(), seed)
     if method == "ports":
         return basic_block_ports.predict(basic_block_ports.fit(counts, cycles, single, traits, ports, seed), wanted)
