@@ -228,6 +228,8 @@ class _Outer(CPUDispatcher):  # type: ignore[misc]
         """The same in plain Python, all below it too: for inputs so small that compiling, or reading what was compiled, takes longer."""
         return plain(self)
 
+    instead: Any = None
+    """Called in place of `plain`, with the arguments as they are."""
     spent_s = 0.0
     """CPU-seconds that it has run in plain Python as `chosen`."""
 
@@ -250,7 +252,7 @@ class _Outer(CPUDispatcher):  # type: ignore[misc]
     def _in_plain(self, *arguments: Any) -> Any:
         began = time.thread_time()
         try:
-            return run_plain(self.plain, arguments)
+            return self.instead(*arguments) if self.instead else run_plain(self.plain, arguments)
         except Exception:  # plain Python stumbles, and has changed nothing: compiled code says what is wrong, if anything is
             self.spent_s = np.inf
             return self(*arguments)
@@ -316,15 +318,17 @@ def inner(function: Any = None, plain: Callable[..., Any] | None = None, **optio
     return made
 
 
-def outer(function: Any = None, **options: Any) -> Any:
+def outer(function: Any = None, plain: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile and cache a function that Python calls, with all inner functions below it.
 
     Args:
         function: plain Python of the kind that numba compiles.
+        plain: what does the same sooner for small inputs, on whole arrays; otherwise the function's own text does.
         options: of `numba.njit`; `_nrt=False` for a function that allocates nothing.
     """
     if function is None:
-        return lambda given: outer(given, **options)
+        return lambda given: outer(given, plain, **options)
     made = _Outer(function, targetoptions={**_OUTER, **options}, pipeline_class=_OuterCompiler)
+    made.instead = plain
     made.enable_caching()
     return made

@@ -16,6 +16,8 @@ from analysis.operators.kernels.work import Floats
 
 LEAF = 255
 LEAF_SCALE = 8192.0
+SMALL = 1 << 17
+"""So many leaves are looked up in numpy sooner than the loop is compiled."""
 Loss = Literal["squared_error", "absolute_error"]
 
 
@@ -29,7 +31,17 @@ class Forest(NamedTuple):
     constant: float
 
 
-@outer(_nrt=False)
+def _sum_in_numpy(values: Any, feature: Any, number: Any, right: Any, start: Any, out: Any) -> None:
+    """What `_sum` does, a level of all trees and rows at once: for so few that compiling takes longer."""
+    rows, node = np.repeat(np.arange(len(values)), len(start)), np.tile(start, len(values))
+    while len(rows):
+        inside = feature[node] != LEAF
+        np.add.at(out, rows[~inside], number[node[~inside]])
+        rows, node = rows[inside], node[inside]
+        node = node + np.where(values[rows, feature[node]] <= number[node], 1, right[node])
+
+
+@outer(plain=_sum_in_numpy, _nrt=False)
 def _sum(values: Any, feature: Any, number: Any, right: Any, start: Any, out: Any) -> None:
     rows = values.shape[0]
     for tree in range(len(start)):
@@ -44,8 +56,9 @@ def _sum(values: Any, feature: Any, number: Any, right: Any, start: Any, out: An
 def predict(forest: Forest, values: NDArray[np.int16]) -> Floats:
     """Sum of the leaves that each row of features, shape (n, p), falls into, shape (n,)."""
     total = np.zeros(len(values), dtype=np.int64)
+    run = _sum.chosen(len(values) * len(forest.start) <= SMALL)
     for begin in range(0, len(values), 4096):  # a block of rows stays in the cache while the trees pass over it
-        _sum(values[begin : begin + 4096], forest.feature, forest.number, forest.right, forest.start, total[begin : begin + 4096])
+        run(values[begin : begin + 4096], forest.feature, forest.number, forest.right, forest.start, total[begin : begin + 4096])
     return forest.constant + total / LEAF_SCALE
 
 

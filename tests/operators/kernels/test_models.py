@@ -120,7 +120,12 @@ def test_forest_as_arrays_equals_scikit_learn():
         max_iter=20, max_leaf_nodes=8, learning_rate=0.2, l2_regularization=1.0, early_stopping=False, random_state=0
     )
     expected = model.fit(values.astype(np.float32), target).predict(values.astype(np.float32))
-    assert np.allclose(trees.predict(trees.fit(values, target, 20, 8, 0.2), values), expected, atol=20 / 8192)
+    forest = trees.fit(values, target, 20, 8, 0.2)
+    assert np.allclose(trees.predict(forest, values), expected, atol=20 / 8192)
+    sums = [np.zeros(500, dtype=np.int64), np.zeros(500, dtype=np.int64)]
+    for sum_up, out in zip((trees._sum, trees._sum_in_numpy), sums, strict=True):
+        sum_up(values, *forest[:4], out)
+    assert (sums[0] == sums[1]).all() and len(set(sums[0])) > 50
 
 
 def test_causal_pairs():
