@@ -325,9 +325,10 @@ def unevenness(cells: list[Cell], found: pd.DataFrame) -> pd.DataFrame:
         found: rows of `score`.
     Returns:
         columns system, framework, dtype, shapes, median_error, roughness (median distance of a measured time from the line between its two
-        neighbours in M, in logarithms), small_roughness (of those below 5 us), other (the framework compared with: vLLM, TensorRT-LLM for
-        vLLM itself), difference (median absolute logarithm of its time over the other's of the same bf16 product; in other types the
-        frameworks run other programs).
+        neighbours in M, in logarithms), small_roughness (of those below 5 us), repeats (noise of a timing, in logarithms: median difference
+        of products of M and M + 1 rows, M from 9 to 15, which one matrix instruction holds, over the root of two), far_off (share of these
+        differences above 10 %), other (the framework compared with: vLLM, TensorRT-LLM for vLLM itself), difference (median absolute
+        logarithm of its time over the other's of the same bf16 product; in other types the frameworks run other programs).
     """
     out, bf16 = [], {}
     error = (found["ours_s"] / found["seconds"] - 1).abs()
@@ -339,11 +340,16 @@ def unevenness(cells: list[Cell], found: pd.DataFrame) -> pd.DataFrame:
         part = (x[1:-1] - x[:-2]) / np.maximum(x[2:] - x[:-2], 1e-9)
         distance = np.abs(y[1:-1] - (1 - part) * y[:-2] - part * y[2:])
         small = inner & (y[1:-1] < np.log(5e-6))
+        m, together = frame["m"].to_numpy(), (group[1:] == group[:-1]).all(axis=1)
+        repeats = np.abs(np.diff(y))[together & (np.diff(m) == 1) & (m[:-1] >= 9) & (m[1:] <= 16)]
         if cell.dtype == "bf16":
             bf16[cell.system, cell.framework] = frame.set_index(["m", "n", "k"])["log"]
         line = {"system": cell.system, "framework": cell.framework, "dtype": cell.dtype, "shapes": len(y)}
         line |= {"median_error": float(ours.loc[cell.system, cell.framework, cell.dtype]), "roughness": float(np.median(distance[inner]))}
-        out.append(line | {"small_roughness": float(np.median(distance[small])) if small.sum() >= 100 else np.nan})
+        line |= {"small_roughness": float(np.median(distance[small])) if small.sum() >= 100 else np.nan}
+        twice = len(repeats) >= 40
+        line |= {"repeats": float(np.median(repeats) / np.sqrt(2)) if twice else np.nan}
+        out.append(line | {"far_off": float(np.mean(repeats > np.log(1.1))) if twice else np.nan})
     for line in out:
         system, framework = str(line["system"]), str(line["framework"])
         other = "trtllm" if framework == "vllm" else "vllm"

@@ -26,14 +26,14 @@ def test_nothing_beats_the_data_sheet(device, hide):
 
 @pytest.mark.parametrize("device", ["h100_sxm"])
 def test_doubling_a_gemm_hardly_ever_makes_it_faster(device):
-    """Measured doublings scatter too: at most 4 % of the model's are more than 5 % faster."""
+    """None by more than 5 %. Of the pairs that vLLM measured, 1.5 % of doublings are, and 5 % are faster with sixteen times the rows."""
     kernels = LIBRARY.on(device)
     base = kernels.gemm(*SHAPES, "bf16").s
     for axis in range(3):
         twice = kernels.gemm(*[2 * v if i == axis else v for i, v in enumerate(SHAPES)], "bf16").s
-        assert np.mean(twice < 0.95 * base) <= 0.04
+        assert (twice >= 0.95 * base).all()
         four = kernels.gemm(*[16 * v if i == axis else v for i, v in enumerate(SHAPES)], "bf16").s
-        assert np.mean(four < base) <= 0.01
+        assert (four >= 0.95 * base).all() and np.mean(four < base) <= 0.04
 
 
 def test_the_answer_says_which_setting_it_is():
