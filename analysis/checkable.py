@@ -23,7 +23,6 @@ MODULES = (
 LARGEST_LIST = 10_000
 LARGEST_NUMBER = 1e30
 
-Number = bool | int | float
 Scalar = bool | int | float | str
 Where = Mapping[str, Scalar | Sequence[Scalar]]
 # A file under a folder of ours, without its ending: no absolute path, no way up.

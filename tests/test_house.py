@@ -67,6 +67,27 @@ def test_every_function_is_named_somewhere_else() -> None:
     assert dead == []
 
 
+def test_every_constant_is_read_somewhere() -> None:
+    """In its own file, or by a file that imports it or names it after a point; a list of codes is whole, read or not."""
+    texts = {path: path.read_text(encoding="utf-8") for path in [*PACKAGE.rglob("*.py"), *(ROOT / "tests").rglob("*.py")]}
+    used = Counter(re.findall(r"\.([A-Za-z_]\w*)", "\n".join(texts.values())))
+    for path in NOTEBOOKS.glob("*.ipynb"):
+        used.update(re.findall(r"[A-Za-z_]\w*", path.read_text(encoding="utf-8")))
+    for text in texts.values():
+        used.update(alias.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom) for alias in node.names)
+    dead = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {name.id}"
+        for path, text in texts.items()
+        if PACKAGE in path.parents
+        for node in ast.parse(text).body
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for name in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(name, ast.Name) and not name.id.startswith("__")
+        if not used[name.id] and len(re.findall(rf"\b{name.id}\b", text)) == 1
+    ]
+    assert dead == []
+
+
 @pytest.mark.parametrize("name", ENTRY_POINTS)
 def test_a_model_states_its_formula_units_and_source(name: str) -> None:
     module_name, function = name.rsplit(".", 1)

@@ -3,26 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-Workload = TypeVar("Workload", contravariant=True)
-Hardware = TypeVar("Hardware", contravariant=True)
-
-
-class Predictor(Protocol[Workload, Hardware]):
-    """The common interface of all predictors: y_hat = f(W, H; theta).
-
-    theta is what the object holds: weights for a learned model, constants for an analytical one.
-    Source: earlier survey draft, equation 3.
-    """
-
-    def __call__(self, workload: Workload, hardware: Hardware) -> float:
-        """Predict the metric y of workload W on hardware H."""
-        ...
 
 
 def linear(features: Array, weights: Array, bias: float) -> Array:

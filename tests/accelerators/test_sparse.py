@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.accelerators.sparse.compute import SparseProduct, cost, expected_maximum
-from analysis.accelerators.sparse.formats import FORMATS, Tile, break_even_density, decode, encode, expected_size
+from analysis.accelerators.sparse.formats import FORMATS, Tile, break_even_density, encode, expected_size
 
 UNSTRUCTURED = [form for form in FORMATS if form != "n_of_m"]
 
@@ -25,6 +27,28 @@ def random_tensor(tile: Tile, density: float, seed: int, structured: bool = Fals
                 keep[row, start + chosen] = generator.random(len(chosen)) < density
         return np.where(keep, values, 0)
     return np.where(generator.random(values.shape) < density, values, 0)
+
+
+def decode(parts: dict[str, np.ndarray], tile: Tile, form: str) -> np.ndarray:
+    """The tensor back from what `encode` stored."""
+    flat = np.zeros(tile.elements, np.int64)
+    if form == "dense":
+        flat[:] = parts["values"]
+    elif form == "bitmap":
+        flat[parts["mask"] == 1] = parts["values"]
+    elif form == "rle":
+        flat[np.cumsum(parts["runs"] + 1) - 1] = parts["values"]
+    elif form == "csr":
+        rows = np.repeat(np.arange(tile.rows), np.diff(parts["pointers"]))
+        flat[rows * tile.columns + parts["columns"]] = parts["values"]
+    elif form == "coordinates":
+        flat[parts["positions"]] = parts["values"]
+    else:
+        width = math.ceil(tile.columns / tile.block) * tile.block
+        blocks = np.zeros((tile.rows * width // tile.block, tile.block), np.int64)
+        np.put_along_axis(blocks, parts["slots"], parts["values"], axis=1)
+        return blocks.reshape(tile.rows, width)[:, : tile.columns]
+    return flat.reshape(tile.rows, tile.columns)
 
 
 @settings(max_examples=150, deadline=None)

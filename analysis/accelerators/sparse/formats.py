@@ -111,7 +111,7 @@ def expected_size(tile: Tile, form: str, density: float) -> Size:
 
 
 def encode(values: NDArray[np.int64], tile: Tile, form: str) -> tuple[Size, dict[str, NDArray[np.int64]]]:
-    """Store a tensor in a format: its exact size, and the parts from which `decode` restores it.
+    """Store a tensor in a format: its exact size, and the parts from which it can be restored.
 
     Args:
         values: shape (rows, columns).
@@ -153,28 +153,6 @@ def encode(values: NDArray[np.int64], tile: Tile, form: str) -> tuple[Size, dict
         stored_blocks = np.take_along_axis(blocks, order, axis=1)
         return Size(order.size * bits, order.size * _index_bits(tile.block)), {"slots": order, "values": stored_blocks}
     raise ValueError(f"unknown format {form!r}, expected one of {', '.join(FORMATS)}")
-
-
-def decode(parts: dict[str, NDArray[np.int64]], tile: Tile, form: str) -> NDArray[np.int64]:
-    """The tensor back from what `encode` stored."""
-    flat = np.zeros(tile.elements, np.int64)
-    if form == "dense":
-        flat[:] = parts["values"]
-    elif form == "bitmap":
-        flat[parts["mask"] == 1] = parts["values"]
-    elif form == "rle":
-        flat[np.cumsum(parts["runs"] + 1) - 1] = parts["values"]
-    elif form == "csr":
-        rows = np.repeat(np.arange(tile.rows), np.diff(parts["pointers"]))
-        flat[rows * tile.columns + parts["columns"]] = parts["values"]
-    elif form == "coordinates":
-        flat[parts["positions"]] = parts["values"]
-    else:
-        width = math.ceil(tile.columns / tile.block) * tile.block
-        blocks = np.zeros((tile.rows * width // tile.block, tile.block), np.int64)
-        np.put_along_axis(blocks, parts["slots"], parts["values"], axis=1)
-        return blocks.reshape(tile.rows, width)[:, : tile.columns]
-    return flat.reshape(tile.rows, tile.columns)
 
 
 def break_even_density(tile: Tile, form: str) -> float:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from analysis.composition.service.constants import NORMAL_90, Parameters, apply, bounds, widened
 from analysis.statistics import cluster_bootstrap
 
-Floats = NDArray[np.float64]
 HELD = 0.9
 
 

@@ -46,7 +46,6 @@ from analysis.cores.riscv.machine_words import (
 from analysis.cores.riscv.operations import STATE_FLAGS, STATE_ROUNDING
 
 _MINIMUM = -(1 << 63)
-_SIGN_32 = 1 << 31
 _LOW_32 = 0xFFFFFFFF
 _EXPONENT_64 = 0x7FF
 _EXPONENT_32 = 0xFF

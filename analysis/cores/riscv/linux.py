@@ -35,7 +35,7 @@ _AT_NULL, _AT_PHDR, _AT_PHENT, _AT_PHNUM, _AT_PAGESZ, _AT_ENTRY, _AT_UID = 0, 3,
 _AT_EUID, _AT_GID, _AT_EGID, _AT_HWCAP, _AT_CLKTCK, _AT_SECURE, _AT_RANDOM = 12, 13, 14, 16, 17, 23, 25
 _HWCAP = sum(1 << (ord(letter) - ord("a")) for letter in "imafdc")
 _WRITE = 2  # PROT_WRITE
-_ABORT, _NANOSECONDS = 6, 1_000_000_000
+_NANOSECONDS = 1_000_000_000
 
 
 def build_stack(stack: NDArray[np.uint8], top: int, program: Program, argv: tuple[str, ...], environment: tuple[str, ...]) -> int:

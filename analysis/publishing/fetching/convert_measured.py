@@ -1,6 +1,6 @@
 """Measured systems as tables: vTrain, llm-foundry, Megatron-Bridge, LLM-Inference-Bench, LLMServingSim, and PipeWeave's served batches.
 
-Some runs are kept back, so that a prediction of them can be judged blind: `KEPT_BACK` names them, and no table holds them.
+Some runs are kept back, so that a prediction of them can be judged blind: `data/sources/README.md` names them, and no table holds them.
 """
 
 from __future__ import annotations
@@ -20,15 +20,6 @@ from analysis.tables import read_csv, to_csv_bytes
 
 Originals = Mapping[str, Path]
 Tables = Iterator[tuple[str, bytes]]
-
-KEPT_BACK = {
-    "pipeweave": "the expert schedules of L40 and RTX PRO 6000 S, and the FP8 products of its test split (not fetched at all)",
-    "vtrain": "multi-node runs of the models of 18.4 and 175 billion parameters",
-    "llm_inference_bench": "AMD MI300X and NVIDIA GH200",
-    "megatron_bridge": "systems of GB300, and release 26.08",
-    "llmservingsim": "the runs on RTX 4090, and of Qwen3-30B-A3B-Instruct-2507 on RTX PRO 6000 (the kernels of both are there)",
-}
-"""What is left out of the tables, by dataset."""
 
 VTRAIN = {
     "# GPUs": "gpus",
