@@ -14,6 +14,8 @@ PACKAGE = ROOT / "analysis"
 MOST_FILES = 16
 FOLDERS = sorted(path.parent for path in PACKAGE.rglob("__init__.py"))
 
+ALIKE = ("bench", "commands/", "explorers/records", "explorers/stand_ins", "serving/schedulers")
+"""Folders whose files are alike, and named by what each is for."""
 BY_NUMBA = {"_optimize_final_module", "_finalize_final_module", "define_pipelines", "enable_caching", "get_pointer_to_function"}
 CALLED_BY_TOOLS = {"setup", *BY_NUMBA}
 """Sphinx calls the first, numba the others."""
@@ -43,6 +45,17 @@ UNIT = re.compile(r"\b(s|bytes|FLOP|flop|cycles|words|bits|J|1|count)\b")
 def test_a_folder_can_be_held_in_the_head(folder) -> None:
     files = len(list(folder.glob("*.py")))
     assert files <= MOST_FILES, f"{files} files: make subpackages, or merge what serves one neighbour"
+
+
+def test_a_folder_says_what_each_of_its_files_is_for() -> None:
+    unsaid = [
+        str(path.relative_to(PACKAGE))
+        for folder in FOLDERS
+        if folder != PACKAGE and not f"{folder.relative_to(PACKAGE)}/".startswith(ALIKE)
+        for path in sorted(folder.glob("[!_]*.py"))
+        if not re.search(rf"\b{path.stem}\b", (folder / "__init__.py").read_text(encoding="utf-8"))
+    ]
+    assert unsaid == []
 
 
 def test_every_function_is_named_somewhere_else() -> None:

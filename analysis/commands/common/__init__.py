@@ -1,1 +1,2 @@
-"""What several commands share: options that mean the same everywhere (`options`), pictures (`plots`), how far work is (`progress`)."""
+"""What several commands share: options that mean the same everywhere (`options`), tables of answers (`answers`), pictures (`plots`), models
+of configurations (`schemas`)."""

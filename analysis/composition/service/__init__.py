@@ -2,6 +2,8 @@
 
 In the order in which data passes: `models` (what a checkpoint's configuration says), `cases` (a measured or asked-for point), `settings`
 (what the engine was started with), `operators` (a model under a plan as calls of the kernel library), `step_table` (their times on grids:
-the time of any batch), `closed_loop` (the engine and its clients, compiled), `constants` (what is fitted, and on what), `answers` (a table
-of cases -> answers with intervals), `waterfall` (what an answer is made of), `study` (scores by split), `gap` (measured against kernels).
+the time of any batch), `closed_loop` (the engine and its clients, compiled), `points` (all of it for a table of cases, nothing fitted),
+`constants` (what is fitted, and on what), `answers` (a table of cases -> answers with intervals), `waterfall` (what an answer is made of),
+`study` (scores by split), `freeze` (fits and keeps both). Requests one by one: `request_profile` (step times of a profiled GPU),
+`request_loop` (the engine), `request_answers`.
 """
