@@ -33,7 +33,7 @@ class SearchWork(NamedTuple):
         temporal, spatial, order, counts, ports: the mapping looked at, [L, D], [A, D], [L, D], and its accesses, [L, T, 5], [L, 2].
         loops: see `bound`, [2, MOST].
         orders, features, how_many, which: orders of each level, [L, MOST_ORDERS, D], [MOST_ORDERS, 2 T], [L], [L].
-        pointer, left_over, ones, inner_stride: by dimension, [D].
+        pointer, ones, inner_stride: by dimension, [D].
         found, coefficient: see `inner`, [L, 2], [T, 3].
         share, other_share, own_words, nowhere: by tensor, [T].
         extent, strides, gap_extent: tiles and steps of the loops outside, [T, R], [L, D], [L, T, R].
@@ -50,7 +50,6 @@ class SearchWork(NamedTuple):
     how_many: Array
     which: Array
     pointer: Array
-    left_over: Array
     ones: Array
     inner_stride: Array
     found: Array
@@ -84,7 +83,6 @@ def new_search_work(tab: Tables) -> SearchWork:
         how_many=ones(levels),
         which=ones(levels),
         pointer=ones(dimensions),
-        left_over=ones(dimensions),
         ones=ones(dimensions),
         inner_stride=ones(dimensions),
         found=np.zeros((levels, 2)),
@@ -111,6 +109,43 @@ def objective_value(objective: int, energy: float, cycles: int, cycle_s: float) 
     """Seconds, joules, or joule-seconds."""
     seconds = cycles * cycle_s
     return seconds if objective == LATENCY else energy if objective == ENERGY else energy * seconds
+
+
+@inner(_nrt=False)
+def _next(pointer: Array, first: Array, which: Array) -> bool:
+    """Count one up, the last dimension fastest; dimension d runs from first[which[d]] up to first[which[d] + 1]."""
+    for d in range(pointer.size - 1, -1, -1):
+        pointer[d] += 1
+        if pointer[d] < first[which[d] + 1]:
+            return True
+        pointer[d] = first[which[d]]
+    return False
+
+
+@inner(error_model="numpy", _nrt=False)
+def _place(
+    tab: Tables,
+    split: int,
+    lanes: Array,
+    groups: Array,
+    spatial_options: Array,
+    temporal_options: Array,
+    inner_first: Array,
+    work: SearchWork,
+) -> float:
+    """Lanes and loops inward of the split level, the rest outermost; returns the product of the trip counts of this rest."""
+    temporal, spatial, outside = work.temporal, work.spatial, 1.0
+    for d in range(tab.sizes.size):
+        row, placed = inner_first[groups[d]], 1
+        for axis in range(tab.axis_size.size):
+            spatial[axis, d] = spatial_options[lanes[d], axis]
+            placed *= spatial[axis, d]
+        for level in range(tab.keeps.shape[0]):
+            temporal[level, d] = temporal_options[row, level] if level > split else 1
+            placed *= temporal[level, d]
+        temporal[0, d] = tab.sizes[d] // placed
+        outside *= temporal[0, d]
+    return outside
 
 
 @outer(nogil=True, error_model="numpy", _nrt=False)
@@ -143,31 +178,15 @@ def bound_configurations(
         how many were filled.
     """
     levels, tensors = tab.keeps.shape
-    dimensions, axes = tab.sizes.size, tab.axis_size.size
     temporal, spatial, counts, found, coefficient = scratch.temporal, scratch.spatial, scratch.counts, scratch.found, scratch.coefficient
-    share, left_over, pointer = scratch.share, scratch.left_over, scratch.pointer
-    for d in range(dimensions):
-        for level in range(levels):
-            temporal[level, d] = 1
+    share, left_over, pointer = scratch.share, temporal[0], scratch.pointer
     n = 0
     for c in range(choices.shape[0]):
-        for d in range(dimensions):
-            for axis in range(axes):
-                spatial[axis, d] = spatial_options[choices[c, d], axis]
+        for d in range(pointer.size):
             pointer[d] = groups_first[choices[c, d]]
-        while True:
-            outside = 1.0
-            for d in range(dimensions):
-                row = inner_first[pointer[d]]
-                placed = 1
-                for level in range(levels):
-                    temporal[level, d] = temporal_options[row, level] if level > split else 1
-                    placed *= temporal[level, d]
-                for axis in range(axes):
-                    placed *= spatial[axis, d]
-                left_over[d] = tab.sizes[d] // placed
-                temporal[0, d] = left_over[d]
-                outside *= left_over[d]
+        more = True
+        while more:
+            outside = _place(tab, split, choices[c], pointer, spatial_options, temporal_options, inner_first, scratch)
             cycles, overflows = measure(tab, temporal, spatial, work, counts)
             if overflows >= 0:
                 stats[OVERFLOWED] += 1
@@ -185,18 +204,10 @@ def bound_configurations(
                 )
                 bounds[n] = objective_value(objective, energy, cycles, cycle_s)
                 chosen[n, 0] = c
-                for d in range(dimensions):
+                for d in range(pointer.size):
                     chosen[n, 1 + d] = pointer[d]
                 n += 1
-            d = dimensions - 1
-            while d >= 0:
-                pointer[d] += 1
-                if pointer[d] < groups_first[choices[c, d] + 1]:
-                    break
-                pointer[d] = groups_first[choices[c, d]]
-                d -= 1
-            if d < 0:
-                break
+            more = _next(pointer, groups_first, choices[c])
     return n
 
 
@@ -208,6 +219,78 @@ def _least_share(tab: Tables, t: int, split: int, left_over: Array, work: Tiling
         if tab.keeps[level + 1, t]:
             least = min(least, share_outside(tab, t, left_over, work.extent[level, t], work.stride_time[split]))
     return least
+
+
+@inner(error_model="numpy", _nrt=False)
+def _split_tiles(tab: Tables, split: int, scratch: SearchWork) -> int:
+    """Extents and words of the tiles that the split level would hold; returns the words of those that it keeps."""
+    extent, own_words, needed = scratch.extent, scratch.own_words, 0
+    for t in range(tab.keeps.shape[1]):
+        words = 1
+        for r in range(tab.rank_terms.shape[1]):
+            side = 1
+            for k in range(tab.rank_terms[t, r]):
+                d = tab.rank_dimension[t, r, k]
+                side += tab.rank_coefficient[t, r, k] * (scratch.inner_stride[d] * scratch.temporal[split, d] - 1)
+            extent[t, r] = side
+            words *= side
+        own_words[t] = words
+        if tab.keeps[split, t]:
+            needed += words
+    return needed
+
+
+@inner(error_model="numpy", _nrt=False)
+def _window_shares(tab: Tables, split: int, scratch: SearchWork) -> None:
+    """Shares of windows that slide: of the tile of the split level itself, and the least over the gaps inward of it."""
+    levels, tensors = tab.keeps.shape
+    temporal, strides, loops = scratch.temporal, scratch.strides, scratch.loops
+    for t in range(tensors):
+        if tab.slides[t]:
+            scratch.other_share[t] = window_share(tab, t, 0, 0, temporal, scratch.extent[t], strides, loops[0], loops[1])
+            scratch.share[t] = 1.0
+            for level in range(split, levels - 1):
+                if tab.keeps[level + 1, t]:
+                    near = window_share(tab, t, 0, split, temporal, scratch.gap_extent[level, t], strides, loops[0], loops[1])
+                    scratch.share[t] = min(scratch.share[t], near)
+
+
+@inner(error_model="numpy", _nrt=False)
+def _orders_of_levels(tab: Tables, forced: Array, state: int, most_orders: int, scratch: SearchWork, stats: Array, line: Array) -> None:
+    """The orders of each level that can be best; all of them where neighbours pass tiles on, unless they are too many."""
+    levels, orders, how_many = tab.keeps.shape[0], scratch.orders, scratch.how_many
+    total, level, everywhere = 1.0, 0, state == LINKS
+    every = everywhere
+    while level < levels:
+        some = list_orders(tab, level, scratch.temporal[level], forced[level], every, line, orders[level])
+        if some < 0:
+            stats[UNPROVEN] += 1
+            if every:
+                every = False
+                continue
+        if state == CLEAN:
+            some = keep_best_orders(tab, level, scratch.temporal[level], orders[level], some, scratch.features)
+        how_many[level] = some
+        scratch.which[level] = 0
+        total *= some
+        level += 1
+        every = everywhere
+        if level == levels and everywhere and total > most_orders:
+            stats[UNPROVEN] += 1
+            everywhere = every = False
+            level = 0
+
+
+@inner(_nrt=False)
+def _next_orders(scratch: SearchWork) -> bool:
+    """The next choice of an order at each level, the innermost fastest."""
+    which = scratch.which
+    for level in range(which.size - 1, -1, -1):
+        which[level] += 1
+        if which[level] < scratch.how_many[level]:
+            return True
+        which[level] = 0
+    return False
 
 
 @outer(nogil=True, error_model="numpy", _nrt=False)
@@ -248,140 +331,73 @@ def open_configurations(
         most_orders: orders of one tiling to price before the proof is given up.
     """
     levels, tensors = tab.keeps.shape
-    dimensions, axes = tab.sizes.size, tab.axis_size.size
     temporal, spatial, order, counts, ports = scratch.temporal, scratch.spatial, scratch.order, scratch.counts, scratch.ports
-    loops, orders, features, how_many, which = scratch.loops, scratch.orders, scratch.features, scratch.how_many, scratch.which
     pointer, inner_stride, found, coefficient = scratch.pointer, scratch.inner_stride, scratch.found, scratch.coefficient
-    inner_share, outer_share, own_words = scratch.share, scratch.other_share, scratch.own_words
-    extent, strides, gap_extent = scratch.extent, scratch.strides, scratch.gap_extent
     for t in range(tensors):
-        inner_share[t] = outer_share[t] = own_words[t] = 1.0
-    for d in range(dimensions):
-        for level in range(levels):
-            temporal[level, d] = 1
+        scratch.share[t] = scratch.other_share[t] = scratch.own_words[t] = 1.0
     for n in range(bounds.size):
         if bounds[n] >= best[0] or bounds[n] > shared[0]:
             return
         if stats[SPLITS] >= most_splits:
             stats[UNPROVEN] += 1
             return
-        c = chosen[n, 0]
-        outside = 1.0
-        for d in range(dimensions):
-            for axis in range(axes):
-                spatial[axis, d] = spatial_options[choices[c, d], axis]
-            pointer[d] = inner_first[chosen[n, 1 + d]]
-            placed = 1
-            for level in range(levels):
-                temporal[level, d] = temporal_options[pointer[d], level] if level > split else 1
-                placed *= temporal[level, d]
-            for axis in range(axes):
-                placed *= spatial[axis, d]
-            temporal[0, d] = tab.sizes[d] // placed
-            outside *= temporal[0, d]
+        groups = chosen[n][1:]
+        outside = _place(tab, split, choices[chosen[n, 0]], groups, spatial_options, temporal_options, inner_first, scratch)
         cycles, _ = measure(tab, temporal, spatial, work, counts)
         constant = macs * tab.mac_energy
         for t in range(tensors):
             coefficients(tab, t, cycles, split, temporal, spatial, lane_order, outside, work, counts, found, coefficient[t])
         for level in range(levels):
-            _copy(work.extent[level], gap_extent[level])
-        _copy(work.stride_time, strides)
-        for d in range(dimensions):
+            _copy(work.extent[level], scratch.gap_extent[level])
+        _copy(work.stride_time, scratch.strides)
+        for d in range(pointer.size):
+            pointer[d] = inner_first[groups[d]]
             inner_stride[d] = work.stride_time[split, d]
-        while True:
-            # One split of what is left over between the outermost level and the split level.
-            for d in range(dimensions):
+        more = True
+        while more:  # one split of what is left over between the outermost level and the split level
+            for d in range(pointer.size):
                 temporal[split, d] = temporal_options[pointer[d], split]
                 temporal[0, d] = temporal_options[pointer[d], 0]
                 for level in range(max(1, split)):
-                    strides[level, d] = inner_stride[d] * temporal[split, d]
+                    scratch.strides[level, d] = inner_stride[d] * temporal[split, d]
+            more = _next(pointer, inner_first, groups)
             stats[SPLITS] += 1
-            needed = 0
-            for t in range(tensors):
-                words = 1
-                for r in range(tab.rank_terms.shape[1]):
-                    side = 1
-                    for k in range(tab.rank_terms[t, r]):
-                        d = tab.rank_dimension[t, r, k]
-                        side += tab.rank_coefficient[t, r, k] * (inner_stride[d] * temporal[split, d] - 1)
-                    extent[t, r] = side
-                    words *= side
-                own_words[t] = words
-                if tab.keeps[split, t]:
-                    needed += words
+            needed = _split_tiles(tab, split, scratch)
             if tab.capacity[split] >= 0 and needed > tab.capacity[split]:
                 stats[OVERFLOWED] += 1
-            else:
-                for t in range(tensors):
-                    if tab.slides[t]:
-                        inner_share[t] = 1.0
-                        for level in range(split - 1, levels - 1):  # first the tile of the split level itself
-                            own = level < split
-                            if own or tab.keeps[level + 1, t]:
-                                tile = extent[t] if own else gap_extent[level, t]
-                                near = window_share(tab, t, 0, 0 if own else split, temporal, tile, strides, loops[0], loops[1])
-                                if own:
-                                    outer_share[t] = near
-                                else:
-                                    inner_share[t] = min(inner_share[t], near)
-                energy = constant + least_over_types(
-                    coefficient, tab.relevant, temporal[split], temporal[0], inner_share, outer_share, own_words, tab.keeps[split]
-                )
-                least = objective_value(objective, energy, cycles, cycle_s)
-                # A bound equal to the best found elsewhere is expanded all the same, so that the answer does not depend on timing.
-                if least >= best[0] or least > shared[0]:
-                    stats[BOUNDED] += 1
-                else:
-                    stats[OPENED] += 1
-                    measure(tab, temporal, spatial, work, counts)
-                    _, _, state = least_cost(tab, macs, cycles, temporal, spatial, lane_order, work, counts, ports, loops)
-                    total, level, everywhere = 1.0, 0, state == LINKS
-                    every = everywhere
-                    while level < levels:
-                        some = list_orders(tab, level, temporal[level], forced[level], every, work.line, orders[level])
-                        if some < 0:
-                            stats[UNPROVEN] += 1
-                            if every:
-                                every = False
-                                continue
-                        if state == CLEAN:
-                            some = keep_best_orders(tab, level, temporal[level], orders[level], some, features)
-                        how_many[level] = some
-                        which[level] = 0
-                        total *= some
-                        level += 1
-                        every = everywhere
-                        if level == levels and everywhere and total > most_orders:
-                            stats[UNPROVEN] += 1
-                            everywhere = every = False
-                            level = 0
-                    running = True
-                    while running:
-                        for level in range(levels):
-                            for position in range(dimensions):
-                                order[level, position] = orders[level, which[level], position]
-                        joules, cycles_now = price(tab, macs, cycles, temporal, order, spatial, lane_order, work, counts, ports)
-                        stats[PRICED] += 1
-                        value = objective_value(objective, joules, cycles_now, cycle_s)
-                        if value < best[0]:
-                            best[0], best[1], best[2] = value, joules, cycles_now
-                            _copy(temporal, best_temporal)
-                            _copy(order, best_order)
-                            _copy(spatial, best_spatial)
-                            shared[0] = min(shared[0], value)
-                        running = False
-                        for level in range(levels - 1, -1, -1):
-                            which[level] += 1
-                            if which[level] < how_many[level]:
-                                running = True
-                                break
-                            which[level] = 0
-            d = dimensions - 1
-            while d >= 0:
-                pointer[d] += 1
-                if pointer[d] < inner_first[chosen[n, 1 + d] + 1]:
-                    break
-                pointer[d] = inner_first[chosen[n, 1 + d]]
-                d -= 1
-            if d < 0:
-                break
+                continue
+            _window_shares(tab, split, scratch)
+            energy = constant + least_over_types(
+                coefficient,
+                tab.relevant,
+                temporal[split],
+                temporal[0],
+                scratch.share,
+                scratch.other_share,
+                scratch.own_words,
+                tab.keeps[split],
+            )
+            least = objective_value(objective, energy, cycles, cycle_s)
+            # A bound equal to the best found elsewhere is expanded all the same, so that the answer does not depend on timing.
+            if least >= best[0] or least > shared[0]:
+                stats[BOUNDED] += 1
+                continue
+            stats[OPENED] += 1
+            measure(tab, temporal, spatial, work, counts)
+            _, _, state = least_cost(tab, macs, cycles, temporal, spatial, lane_order, work, counts, ports, scratch.loops)
+            _orders_of_levels(tab, forced, state, most_orders, scratch, stats, work.line)
+            another = True
+            while another:
+                for level in range(levels):
+                    for position in range(pointer.size):
+                        order[level, position] = scratch.orders[level, scratch.which[level], position]
+                joules, cycles_now = price(tab, macs, cycles, temporal, order, spatial, lane_order, work, counts, ports)
+                stats[PRICED] += 1
+                value = objective_value(objective, joules, cycles_now, cycle_s)
+                if value < best[0]:
+                    best[0], best[1], best[2] = value, joules, cycles_now
+                    _copy(temporal, best_temporal)
+                    _copy(order, best_order)
+                    _copy(spatial, best_spatial)
+                    shared[0] = min(shared[0], value)
+                another = _next_orders(scratch)
