@@ -228,6 +228,8 @@ def test_the_page_answers_as_cpython_does(page: Any, name: str) -> None:
 @pytest.mark.browser
 def test_keyboard_touch_and_address(page: Any) -> None:
     """The address sets the state; arrow keys and taps change it; the picture, the sentence and the address follow."""
+    from playwright.sync_api import expect
+
     batch = page.locator("#decode_knee-batch")
     assert batch.get_attribute("aria-valuetext") == "256"
     assert page.locator("#decode_knee-model").input_value() == "llama-2-7b"
@@ -240,26 +242,34 @@ def test_keyboard_touch_and_address(page: Any) -> None:
     page.locator("#serving_player .play").tap()
     page.wait_for_function("document.querySelector('#serving_player-moment').value > 30")
     page.locator("#serving_player .play").tap()
-    assert page.locator("#serving_player .play").inner_text() == "Play"
+    expect(page.locator("#serving_player .play")).to_have_text("Play")
     page.locator("#decode_knee .reset").tap()
-    assert batch.get_attribute("aria-valuetext") == "32"
+    expect(batch).to_have_attribute("aria-valuetext", "32")
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
 @pytest.mark.browser
 def test_a_live_cell_prints_what_cpython_prints_and_survives_an_error(page: Any) -> None:
-    """Each cell as it stands, in the page; then one changed by keyboard, one with an error, and back to what it was."""
+    """Each cell as it stands, in the page; then one changed by keyboard, one with an error, and back to what it was.
+
+    A tap becomes a click when the browser gets to it: every answer is waited for.
+    """
+    from playwright.sync_api import expect
+
     for name, code in bundle.live_cells().items():
         cell = page.locator(f"section.live-cell[aria-label$='{name}']")
         cell.locator(".printed").evaluate("box => { box.textContent = ''; }")
         cell.locator(".run").tap()
+        expect(cell.locator(".printed")).not_to_be_empty(timeout=60_000)
         assert cell.locator(".printed").inner_text().rstrip() == bundle.printed(code), name
     code, printed = cell.locator("textarea"), cell.locator(".printed")
     code.fill("total = 0\nfor k in range(4):\n    total += k\nprint(total)\nprint(1 / 0)")
     code.press("Control+Enter")
-    assert printed.inner_text().splitlines()[0] == "6" and "ZeroDivisionError" in printed.inner_text()
+    expect(printed).to_contain_text("ZeroDivisionError")
+    assert printed.inner_text().splitlines()[0] == "6"
     code.fill("from analysis.hardware import devices\ndevices.load('nothing')")
     cell.locator(".run").tap()
-    assert "no device 'nothing'" in printed.inner_text()
+    expect(printed).to_contain_text("no device 'nothing'")
     cell.locator(".reset").tap()
+    expect(printed).not_to_contain_text("no device")
     assert printed.inner_text().rstrip() == bundle.printed(bundle.live_cells()[name])
