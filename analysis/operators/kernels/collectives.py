@@ -20,12 +20,17 @@ COLLECTIVES = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "all
 NAMES = {"alltoall": "all_to_all"}
 ELEMENT_BYTES = {"half": 2, "int8": 1, "bfloat16": 2}
 INTERPOLATED_SD, SCALED_SD, UNMEASURED_SD = 0.08, 0.2, 0.35
+ALL_REDUCE_OF = {("blackwell", "vllm"): "trtllm"}
+"""Architecture, framework: the framework whose all-reduce it runs. There vLLM calls FlashInfer's all-reduce with residual and norm, which is
+TensorRT-LLM's kernel, by default (https://docs.vllm.ai/en/v0.18.2/design/fusions/) and in the scripts of before
+(https://github.com/SemiAnalysisAI/InferenceX, benchmarks/70b_fp4_b200_docker.sh, enable_fi_allreduce_fusion)."""
 
 
 def curves(path: Path) -> pd.DataFrame:
     """Median latency by GPU, collective, implementation, number of GPUs and size, of the newest NCCL and all framework versions.
 
-    The tables count elements; 16-bit and 8-bit ones of equal bytes are pooled. `custom` is the frameworks' own all-reduce in a CUDA graph.
+    The tables count elements; 16-bit and 8-bit ones of equal bytes are pooled. `custom` is the frameworks' own all-reduce in a CUDA graph,
+    of each framework and (framework empty) of all together.
     """
     found = []
     for table in wheel.tables(path):
@@ -43,22 +48,26 @@ def curves(path: Path) -> pd.DataFrame:
             pd.DataFrame({
                 "system": table.system, "implementation": "custom" if custom else "nccl", "kind": kind, "devices": frame["num_gpus"],
                 "bytes": size, "latency_us": frame["latency"] * 1e3, "version": [wheel.version_order(table.version)] * len(frame),
+                "framework": table.framework,
             })
         )  # fmt: skip
     every = pd.concat(found, ignore_index=True)
     every = every[every["latency_us"] > 0]
     newest = every[every["implementation"].eq("nccl")].groupby("system")["version"].transform("max")
     every = every.loc[(every["version"] == newest.reindex(every.index)) | every["implementation"].eq("custom")]
-    keys = ["system", "implementation", "kind", "devices", "bytes"]
+    every = pd.concat([every.assign(framework=""), every[every["implementation"].eq("custom")]])
+    keys = ["system", "implementation", "framework", "kind", "devices", "bytes"]
     medians: pd.DataFrame = every.groupby(keys, as_index=False).agg(latency_us=("latency_us", "median"))
     return medians.assign(latency_us=medians["latency_us"].round(3))
 
 
 @cache
 def _curves() -> dict[tuple[str, str, str, int], tuple[Floats, Floats]]:
-    frame = read_csv(FOLDER / "collectives.csv")
+    """By GPU, implementation (`nccl`, `custom` or a framework's name), collective and number of GPUs."""
+    frame = read_csv(FOLDER / "collectives.csv").fillna({"framework": ""})
     found = {}
-    for (system, implementation, kind, devices), part in frame.groupby(["system", "implementation", "kind", "devices"]):
+    own = frame["framework"].where(frame["framework"] != "", frame["implementation"])
+    for (system, implementation, kind, devices), part in frame.groupby(["system", own, "kind", "devices"]):
         part = part.sort_values("bytes")
         # noise of single points must not make a larger message faster
         found[(str(system), str(implementation), str(kind), int(str(devices)))] = (
@@ -83,7 +92,7 @@ def bandwidth_model(
     return start_s + hop_s * (devices - 1) + moved / reached
 
 
-def answer(gpu: Gpu, kind: str, size: Floats, devices: Floats, implementation: str, hide: str) -> Latency:
+def answer(gpu: Gpu, kind: str, size: Floats, devices: Floats, implementation: str, hide: str, framework: str | None = None) -> Latency:
     """Latency of a collective, arrays of one shape; see `library.Kernels.collective`."""
     seconds, log_sd = np.full(size.shape, np.nan), np.full(size.shape, np.nan)
     valid = (size >= 0) & np.isfinite(size) & (devices >= 1) & (devices <= 1e6)
@@ -95,7 +104,8 @@ def answer(gpu: Gpu, kind: str, size: Floats, devices: Floats, implementation: s
             continue
         curve = None
         if gpu.system and hide == "none":
-            choices = (implementation, "nccl") if implementation == "custom" else ("nccl",)
+            own = ALL_REDUCE_OF.get((gpu.architecture, framework or ""), framework)
+            choices = (own, "custom", "nccl") if implementation == "custom" else ("nccl",)
             curve = next((_curves()[k] for c in choices if (k := (gpu.system, c, kind, int(count))) in _curves()), None)
         if curve is not None:
             seconds[at], log_sd[at], source = _interpolate(curve, size[at]), INTERPOLATED_SD, "measured gpu"

@@ -344,7 +344,7 @@ class Kernels:
         )
 
     def collective(self, kind: str, bytes: ArrayLike, devices: ArrayLike, implementation: str = "nccl") -> Latency:
-        """A collective of GPUs of one node, NCCL's or the framework's own all-reduce; beyond 8 GPUs by the bandwidth model.
+        """A collective of GPUs of one node, NCCL's or the framework's own all-reduce (`custom`); beyond 8 GPUs by the bandwidth model.
 
         Args:
             bytes: of the message as NCCL's tests count it: a GPU's vector for all_reduce, the whole of all GPUs otherwise.
@@ -353,7 +353,7 @@ class Kernels:
         size, count = np.broadcast_arrays(np.asarray(bytes, dtype=np.float64), np.asarray(devices, dtype=np.float64))
         if kind not in COLLECTIVES or implementation not in ("nccl", "custom"):
             return self._refuse(size.shape, f"collective {kind} ({implementation}) is not covered; covered: {', '.join(COLLECTIVES)}")
-        return collectives.answer(self.gpu, kind, size, count, implementation, self.hide)
+        return collectives.answer(self.gpu, kind, size, count, implementation, self.hide, self.framework)
 
 
 @dataclass(frozen=True)
