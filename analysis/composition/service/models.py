@@ -19,6 +19,7 @@ class Attention(Strict):
 
     Args:
         window, window_layers: sliding window (tokens) and how many layers have it.
+        norm: queries and keys are normalised, each head by itself or all heads of a token together, whichever GPUs hold them.
         query_rank, kv_rank, nope_size, rope_size, value_size: of latent attention (elements).
         index_top_k, index_heads, index_size: of a sparse indexer in front of latent attention.
     """
@@ -28,6 +29,7 @@ class Attention(Strict):
     kv_heads: int = 1
     head_size: int = 0
     output_gate: bool = False
+    norm: Literal["none", "head", "all"] = "none"
     window: int = 0
     window_layers: int = 0
     query_rank: int = 0

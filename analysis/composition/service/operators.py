@@ -175,6 +175,10 @@ def _attention(c: Configuration) -> Iterator[Call]:
     width = (heads * (2 if a.output_gate else 1) + 2 * kv_heads) * a.head_size
     yield _gemm("projections", "tokens", layers, t, width, h, c.attention)
     yield _memory("tokens", layers, 4 * t * width)
+    if a.norm != "none":
+        yield _memory("tokens", layers, 4 * t * (heads + kv_heads) * a.head_size)
+    if a.norm == "all":  # sums of squares of queries and keys, in fp32
+        yield from _collective("all_reduce", layers, 8 * t, tp)
     yield _gemm("projections", "tokens", layers, t, h, heads * a.head_size, c.attention)
     batch, cached = _mesh(BATCH, CACHED)
     prompt, before = _mesh(PROMPT, BEFORE)
