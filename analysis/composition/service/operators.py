@@ -214,7 +214,7 @@ def _latent(c: Configuration) -> Iterator[Call]:
         yield _gemm("projections", "tokens", layers, t, a.index_size + a.index_heads, h, "bf16")
         yield _gemm("projections", "tokens", layers, t, a.index_heads * a.index_size, a.query_rank, c.attention)
         # Keys normalised, then queries and keys each rotated, transformed (Hadamard), quantised, the keys stored; the scores written, and
-        # read to choose from (https://huggingface.co/deepseek-ai/DeepSeek-V3.2-Exp/blob/main/inference/model.py, Indexer).
+        # read to choose from (https://github.com/deepseek-ai/DeepSeek-V3.2-Exp, inference/model.py, Indexer).
         yield Call("memory", "tokens", "memory_bound", 4 * layers, {"bytes": 4 * t * a.index_size})
         yield Call("memory", "tokens", "memory_bound", 3 * layers, {"bytes": 4 * t * a.index_heads * a.index_size})
         yield Call("attention", "decode", "memory_bound", layers, {"bytes": batch * cached * a.index_size}, ())
