@@ -530,3 +530,36 @@ def test_requests_come_in_the_order_of_one_draw_after_another(count: int, seed: 
         j = draws.randint(0, i + 1)
         order[i], order[j] = order[j], order[i]
     assert _shuffled(count, seed).tolist() == order
+
+
+def _step_calls(model: str, tensor: int):
+    from analysis.composition.service import models, operators
+    from analysis.composition.service.cases import Plan
+
+    plan = Plan(tensor=tensor, attention_data=1, expert_tensor=tensor, expert=1)
+    return list(operators.calls(operators.Configuration(models.find(model), plan, "bf16", "bf16", "bf16", "bf16")))
+
+
+@pytest.mark.parametrize(("tensor", "reduces"), [(1, 0), (4, 1)])
+def test_a_norm_over_all_heads_needs_an_all_reduce_of_two_sums(tensor, reduces):
+    """MiniMax M2 (vLLM, design/fusions: "Q/K variance all-reduce, Q/K RMSNorm"): two fp32 sums of squares a token, once a layer."""
+    found = [c for c in _step_calls("minimax-m2.5", tensor) if c.method == "collective" and c.arrays["bytes"][0] == 8.0]
+    assert [c.count for c in found] == [62] * reduces
+
+
+@pytest.mark.parametrize(("model", "passes"), [("llama-3.1-70b", 0), ("qwen3-32b", 1), ("minimax-m2.5", 1)])
+def test_models_that_normalise_queries_and_keys_pass_over_them_once_a_layer(model, passes):
+    """Bytes read and written of a token's 16-bit queries and keys on one GPU: config.json of the checkpoints, heads and head size."""
+    heads, layers = {"llama-3.1-70b": (72, 80), "qwen3-32b": (72, 64), "minimax-m2.5": (56, 62)}[model]
+    found = [
+        c for c in _step_calls(model, 1) if c.method == "memory_bound" and c.grid == "tokens" and c.arrays["bytes"][0] == 4 * heads * 128
+    ]
+    assert [c.count for c in found] == [layers] * passes
+
+
+def test_a_sparse_indexer_is_more_than_two_products():
+    """DeepSeek-V3.2's reference (inference/model.py, Indexer) on GLM-5's sizes: seven passes over keys or queries and the scores' own."""
+    calls = _step_calls("glm-5", 8)
+    token = {c.arrays["bytes"][0]: c.count for c in calls if c.method == "memory_bound" and c.grid == "tokens"}
+    assert token[4 * 128.0] == 4 * 78 and token[4 * 32 * 128.0] == 3 * 78
+    assert [c.count for c in calls if c.method == "memory_bound" and c.grid == "decode"] == [78, 78]

@@ -21,7 +21,7 @@ NAMES = {"alltoall": "all_to_all"}
 ELEMENT_BYTES = {"half": 2, "int8": 1, "bfloat16": 2}
 INTERPOLATED_SD, SCALED_SD, UNMEASURED_SD = 0.08, 0.2, 0.35
 ALL_REDUCE_OF = {("blackwell", "vllm"): "trtllm"}
-"""Architecture, framework: the framework whose all-reduce it runs. There vLLM calls FlashInfer's all-reduce with residual and norm, which is
+"""Architecture, framework: the framework whose all-reduce it runs. There vLLM calls FlashInfer's all-reduce with residual and norm,
 TensorRT-LLM's kernel, by default (https://docs.vllm.ai/en/v0.18.2/design/fusions/) and in the scripts of before
 (https://github.com/SemiAnalysisAI/InferenceX, benchmarks/70b_fp4_b200_docker.sh, enable_fi_allreduce_fusion)."""
 

@@ -161,6 +161,22 @@ def test_a_collective_of_one_gpu_is_free_and_more_bytes_take_longer():
         assert (np.diff(kernels.collective(kind, size, 8).s) >= 0).all()
 
 
+@pytest.mark.parametrize(("device", "framework", "microseconds"), [
+    ("b200_sxm", None, 7.427), ("b200_sxm", "sglang", 8.633), ("b200_sxm", "trtllm", 5.918), ("b200_sxm", "vllm", 5.918),
+    ("h100_sxm", "vllm", None), ("h100_sxm", "sglang", None),
+])  # fmt: skip
+def test_an_all_reduce_is_the_frameworks_own_and_vllms_on_blackwell_tensorrt_llms(device, framework, microseconds):
+    """65,536 bytes over 8 GPUs, medians of the wheel's tables (data/models/gpu_kernels/collectives.csv); vLLM's design/fusions page."""
+    table = read_csv(DATA / "models" / "gpu_kernels" / "collectives.csv").fillna({"framework": ""})
+    row = table[
+        (table["system"] == device) & (table["devices"] == 8) & (table["bytes"] == 65536) & (table["framework"] == (framework or ""))
+    ]
+    expected = microseconds or float(row.loc[row["implementation"] == "custom", "latency_us"].iloc[0])
+    assert LIBRARY.on(device, framework=framework).collective("all_reduce", 65536, 8, "custom").s == pytest.approx(
+        1e-6 * expected, rel=0.02
+    )
+
+
 def test_units_of_the_tables():
     """Milliseconds are the rule; a table with columns in microseconds has its `latency` in microseconds too."""
     assert wheel.latency_columns(pd.DataFrame(columns=["latency"])) == [("latency", 1e-3)]
