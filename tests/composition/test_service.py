@@ -532,12 +532,12 @@ def test_requests_come_in_the_order_of_one_draw_after_another(count: int, seed: 
     assert _shuffled(count, seed).tolist() == order
 
 
-def _step_calls(model: str, tensor: int):
+def _step_calls(model: str, tensor: int, engine: str = "trtllm"):
     from analysis.composition.service import models, operators
     from analysis.composition.service.cases import Plan
 
     plan = Plan(tensor=tensor, attention_data=1, expert_tensor=tensor, expert=1)
-    return list(operators.calls(operators.Configuration(models.find(model), plan, "bf16", "bf16", "bf16", "bf16")))
+    return list(operators.calls(operators.Configuration(engine, models.find(model), plan, "bf16", "bf16", "bf16", "bf16")))
 
 
 @pytest.mark.parametrize(("tensor", "reduces"), [(1, 0), (4, 1)])
@@ -563,3 +563,11 @@ def test_a_sparse_indexer_is_more_than_two_products():
     token = {c.arrays["bytes"][0]: c.count for c in calls if c.method == "memory_bound" and c.grid == "tokens"}
     assert token[4 * 128.0] == 4 * 78 and token[4 * 32 * 128.0] == 3 * 78
     assert [c.count for c in calls if c.method == "memory_bound" and c.grid == "decode"] == [78, 78]
+
+
+@pytest.mark.parametrize(("engine", "passes"), [("vllm", 1), ("sglang", 1), ("trtllm", 0)])
+def test_keys_and_values_are_written_by_a_pass_of_their_own_but_in_tensorrt_llm(engine, passes):
+    """vLLM fuses rotary embedding and cache on AMD alone (docs, design/fusions, fuse_rope_kvcache); 8 heads of 128, read and written."""
+    calls = _step_calls("llama-3.1-70b", 1, engine)
+    found = [c for c in calls if c.method == "memory_bound" and c.grid == "tokens" and c.arrays["bytes"][0] == 2 * 2 * 2 * 8 * 128]
+    assert [c.count for c in found] == [80] * passes

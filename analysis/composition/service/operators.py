@@ -81,8 +81,9 @@ class Call:
 
 @dataclass(frozen=True)
 class Configuration:
-    """What decides the step's operators: model, plan, types (`attention`: of the products around it; `kv`: of the KV cache)."""
+    """What decides the step's operators: engine, model, plan, types (`attention`: of the products around it; `kv`: of the KV cache)."""
 
+    engine: str
     model: ServedModel
     plan: Plan
     gemm: str
@@ -175,6 +176,8 @@ def _attention(c: Configuration) -> Iterator[Call]:
     width = (heads * (2 if a.output_gate else 1) + 2 * kv_heads) * a.head_size
     yield _gemm("projections", "tokens", layers, t, width, h, c.attention)
     yield _memory("tokens", layers, 4 * t * width)
+    if c.engine != "trtllm":  # keys and values into the cache, which TensorRT-LLM does beside the rotary embedding
+        yield _memory("tokens", layers, 8 * t * kv_heads * a.head_size)
     if a.norm != "none":
         yield _memory("tokens", layers, 4 * t * (heads + kv_heads) * a.head_size)
     if a.norm == "all":  # sums of squares of queries and keys, in fp32

@@ -132,11 +132,11 @@ def points(cases: list[Case | None], library: Any, hide: str = "none", host: dic
         routed = "int4" if case.experts == "mxfp4" and not has_fp4(case.device) else case.experts
         router = case.model.experts.router if case.model.experts is not None else "bf16"
         found = Configuration(
-            case.model, case.plan, case.gemm, case.attention, routed, kv, "tf32" if router == "fp32" and s.tf32 else router
+            case.engine, case.model, case.plan, case.gemm, case.attention, routed, kv, "tf32" if router == "fp32" and s.tf32 else router
         )
-        table_of[i] = keys.setdefault(Key(found, case.device, case.engine), len(keys))
+        table_of[i] = keys.setdefault(Key(found, case.device), len(keys))
         if case.prefill is not None:
-            prefill_of[i] = keys.setdefault(Key(replace(found, plan=case.prefill), case.device, case.engine), len(keys))
+            prefill_of[i] = keys.setdefault(Key(replace(found, plan=case.prefill), case.device), len(keys))
         short = [plan for plan in (case.plan, case.prefill) if plan is not None and weight_bytes(case, plan) > memory_bytes(case.device)]
         if short:
             status[i] = (

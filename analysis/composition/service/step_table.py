@@ -24,7 +24,6 @@ class Key:
 
     configuration: Configuration
     device: str
-    engine: str
 
 
 @dataclass(frozen=True)
@@ -146,7 +145,7 @@ def step_tables(keys: list[Key], library: Any, hide: str = "none") -> list[StepT
     """
     handles: dict[tuple[str, str], list[int]] = defaultdict(list)
     for i, key in enumerate(keys):
-        handles[key.device, key.engine].append(i)
+        handles[key.device, key.configuration.engine].append(i)
     tables: list[StepTable | None] = [None] * len(keys)
     for (device, engine), members in handles.items():
         try:
