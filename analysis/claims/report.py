@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 
-from analysis.claims.check import Outcome, show, show_reference, to_frame
+from analysis.claims.check import Outcome, check_all, show, show_reference, to_frame
 from analysis.claims.check_files import VERDICTS
-from analysis.claims.findings import OUTCOMES, FindingOutcome
+from analysis.claims.findings import OUTCOMES, FindingOutcome, judge_findings
 from analysis.claims.ledger import DOCUMENTS
+
+
+def judge_all(results: Path, claims: Path) -> tuple[list[Outcome], list[FindingOutcome]]:
+    """Every claim and every finding of ours, judged on the results that are there: what `claims check` and `make check` read."""
+    return check_all(results, claims), judge_findings(results, claims / "findings.yaml")
+
+
+def unexpected(outcomes: list[Outcome], findings: list[FindingOutcome]) -> list[str]:
+    """One line for each claim and each finding that is not as its file expects."""
+    lines = [f"{one.claim.claim_id} ({one.file}): {one.problem}" for one in outcomes if one.problem]
+    return lines + [f"{one.finding_id} (findings.yaml): {one.problem}" for one in findings if one.problem]
 
 
 def counts(frame: pd.DataFrame, by: str = "document", order: tuple[str, ...] = tuple(DOCUMENTS)) -> pd.DataFrame:
@@ -37,8 +50,7 @@ def report(outcomes: list[Outcome], everything: bool = True) -> str:
     if not changed:
         lines.append(f"{len(outcomes)} claims, every verdict and value as expected")
         return "\n".join(lines)
-    for one in changed:
-        lines.append(f"{one.claim.claim_id} ({one.file}): {one.problem}")
+    lines += unexpected(outcomes, [])
     lines.append(f"{len(changed)} of {len(outcomes)} claims are not as expected: {', '.join(one.claim.claim_id for one in changed)}")
     return "\n".join(lines)
 
@@ -48,5 +60,5 @@ def report_findings(outcomes: list[FindingOutcome]) -> str:
     changed = [one for one in outcomes if one.problem]
     tally = ", ".join(f"{sum(one.outcome == name for one in outcomes)} {name}" for name in OUTCOMES)
     lines = [f"{len(outcomes)} findings of ours: {tally}" + ("" if changed else "; all as expected")]
-    lines += [f"{one.finding_id} (findings.yaml): {one.problem}" for one in changed]
+    lines += unexpected([], outcomes)
     return "\n".join(lines)

@@ -43,10 +43,10 @@ def column_names() -> list[str]:
 
 
 def claims() -> list[str]:
-    """Claims whose value or verdict is not the expected one, a line each."""
-    from analysis.claims.check import check_all
+    """Claims and findings whose value, verdict or outcome is not the expected one, a line each."""
+    from analysis.claims.report import judge_all, unexpected
 
-    return [f"{outcome.claim.claim_id}: {outcome.problem}" for outcome in check_all(RESULTS) if outcome.problem]
+    return unexpected(*judge_all(RESULTS, DATA / "claims"))
 
 
 def requirements() -> list[str]:

@@ -24,13 +24,10 @@ def check(
     brief: Annotated[bool, typer.Option(help="only the counts and what is not as expected")] = False,
 ) -> None:
     """Recompute every verdict and every finding; exit 1 and name those that are not as expected."""
-    from analysis.claims.check import check_all
-    from analysis.claims.findings import judge_findings
-    from analysis.claims.report import report, report_findings
+    from analysis.claims.report import judge_all, report, report_findings, unexpected
 
-    outcomes = check_all(results, claims)
-    findings = judge_findings(results, claims / "findings.yaml")
+    outcomes, findings = judge_all(results, claims)
     typer.echo(report(outcomes, everything=not brief))
     typer.echo(report_findings(findings))
-    if any(one.problem for one in outcomes) or any(one.problem for one in findings):
+    if unexpected(outcomes, findings):
         raise typer.Exit(1)
