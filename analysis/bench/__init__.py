@@ -1,1 +1,1 @@
-"""Benchmarks, one file a subpackage; `make bench` prints each figure and its target."""
+"""Target speeds: `report` holds the table of benchmarks and what measures each; `make bench` prints each figure and its target."""

@@ -10,8 +10,8 @@ app = typer.Typer(help=__doc__, add_completion=False)
 
 
 @app.command()
-def main(room: Annotated[str | None, typer.Argument(help="only this subpackage (networks, serving, ...)")] = None) -> None:
+def main(group: Annotated[str | None, typer.Argument(help="only this group (networks, serving, ...)")] = None) -> None:
     """Run the benchmarks; exits 1 when a figure misses its target."""
     from analysis.bench.report import report
 
-    raise typer.Exit(1 if report(room) else 0)
+    raise typer.Exit(1 if report(group) else 0)
