@@ -11,7 +11,6 @@ import pytest
 
 from analysis.composition.training.cases import read
 from analysis.composition.training.interval import FLOOR, doubt, doubt_of
-from analysis.composition.training.memory import settle
 from analysis.composition.training.step import NAMES, PRIOR, SPREAD, Plans, step
 from analysis.composition.training.work import parts
 from analysis.paths import ROOT
@@ -67,7 +66,7 @@ def test_common_doubt_cancels_in_a_ratio() -> None:
     row = {"model": "llama-2-7b", "device": "h100", "gpus": "8", "sequence_length": "4096", "global_batch": "16", "precision": "bf16"}
     found, reasons = read(pd.DataFrame([row]))
     assert reasons == [""] and found[0] is not None
-    cases = [settle(found[0])]
+    cases = [found[0]]
     work, plans = parts(cases), Plans.of(cases)
 
     def log(shares: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Training steps from a table of cases: laws, refusals, columns of other people's tables, and what published runs say."""
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,11 @@ from analysis import datasets
 from analysis.composition.case_files import answer_file
 from analysis.composition.training import fit, gap, interval, recipes, shapes, sources
 from analysis.composition.training.answers import COLUMNS, answers
-from analysis.composition.training.cases import case
+from analysis.composition.training.cases import COLUMNS as COLUMNS_READ
+from analysis.composition.training.cases import OTHER_NAMES, case
 from analysis.composition.training.kernels import kernels_of
-from analysis.composition.training.memory import fits, memory, settle
+from analysis.composition.training.memory import RESERVE_BYTES, Memory, capacity_bytes, fits, memory
+from analysis.composition.training.programs import PROGRAMS
 from analysis.composition.training.step import BREAKDOWN, NAMES, OF_MIXTURES, PRIOR, Plans, step
 from analysis.composition.training.work import parts
 from analysis.configs import read_yaml
@@ -58,7 +61,7 @@ def test_rows_keep_their_order_and_a_bad_one_says_why() -> None:
 def test_interval_holds_the_answer(row) -> None:
     answer = one(row)
     assert answer["lower_s"] < answer["step_time_s"] < answer["upper_s"]
-    assert answer["fits"] == "yes"
+    assert answer["fits"] != "no"
 
 
 @pytest.mark.parametrize(
@@ -75,7 +78,7 @@ def test_published_runs_are_met(row, tokens, source) -> None:
 
 
 def test_parts_sum_to_the_step() -> None:
-    cases = [settle(case(row)) for row in (LLAMA_H100, GPT, MPT)]
+    cases = [case(row) for row in (LLAMA_H100, GPT, MPT)]
     seconds = step(parts(cases), Plans.of(cases), PRIOR)
     assert sum(seconds[name] for name in BREAKDOWN) == pytest.approx(seconds["total"])
     assert all((seconds[name] >= 0).all() for name in BREAKDOWN)
@@ -156,7 +159,7 @@ def test_no_measured_plan_is_called_too_big(name: str) -> None:
         pytest.skip(f"{name}: set ANALYSIS_DATASETS or run make data")
     runs = SOURCES[name]()
     assert len(runs.cases) == len(runs.step_s) > 0
-    assert all(fits(item, memory(item, item.recompute)) for item in runs.cases)
+    assert all(fits(item, memory(item)) != "no" for item in runs.cases)
 
 
 def test_the_columns_of_the_cases_stay(tmp_path: Path) -> None:
@@ -175,7 +178,7 @@ def test_the_columns_of_the_cases_stay(tmp_path: Path) -> None:
 
 def test_the_vocabulary_is_padded_as_megatron_does() -> None:
     """50,257 to a multiple of 128 x tensor parallel (make-vocab-size-divisible-by 128): 50,688 with 8, 50,304 with 1."""
-    row = {**GPT, "model": "gpt2-xl", "tensor_parallel": "1", "data_parallel": "64"}
+    row = {key: value for key, value in GPT.items() if key not in ("hidden_size", "attention_heads", "layers")} | {"model": "gpt2-xl"}
     assert case(row).padded_vocabulary == 50304
     assert case({**GPT, "vocabulary": "50257", "tensor_parallel": "8", "data_parallel": "8"}).padded_vocabulary == 51200
     assert np.isfinite(one(row)["step_time_s"])
@@ -183,7 +186,7 @@ def test_the_vocabulary_is_padded_as_megatron_does() -> None:
 
 def test_parts_of_the_gap_add_up_to_it_and_a_sum_of_kernels_holds_no_share() -> None:
     rows = (LLAMA_H100, MPT, {**LLAMA_H100, "tensor_parallel": "8", "pipeline_parallel": "1", "virtual_pipeline": "1"})
-    cases = [settle(case(row)) for row in rows]
+    cases = [case(row) for row in rows]
     work, plans, measured = parts(cases), Plans.of(cases), np.array([25.0, 1.0, 30.0])
     found, other = gap.split(work, plans, PRIOR, measured), gap.split(work, plans, 1.3 * PRIOR, measured)
     assert sum(found[name] for name in gap.GAP_PARTS) == pytest.approx(found["gamma"])
@@ -230,7 +233,7 @@ def test_every_generation_is_answered(device: str) -> None:
 def test_unusual_rows_are_answered(change: dict[str, str]) -> None:
     answer = one({**LLAMA_H100, **change})
     assert answer["status"] == "" and 0 < answer["lower_s"] < answer["step_time_s"] < answer["upper_s"] < np.inf
-    assert answer["memory_gib"] > 0 and answer["fits"] in ("yes", "no")
+    assert answer["memory_gib"] > 0 and answer["fits"] in ("yes", "tight", "no")
 
 
 def test_long_sequences_on_an_a100_are_not_the_megatron_of_2021() -> None:
@@ -244,7 +247,7 @@ def test_long_sequences_on_an_a100_are_not_the_megatron_of_2021() -> None:
 def test_gated_layers_and_sharded_weights_are_not_of_the_megatron_of_2021() -> None:
     """Llama's programs had FlashAttention, which asks for Ampere (arXiv:2307.08691); V100 has neither that nor BF16."""
     llama = {**LLAMA_H100, "system": "DGX-A100", "precision": "BF16", "virtual_pipeline": ""}
-    assert case(llama).program == case({**GPT, "fsdp": "true"}).program == "megatron"
+    assert case(llama).program == "megatron" and case({**GPT, "fsdp": "true"}).program == "fsdp"
     assert case({**llama, "system": "V100-SXM3-32GB", "precision": "FP16"}).program == "megatron_2021"
     said = "; ".join(case({**llama, "system": "H800-SXM5-80GB", "pipeline_parallel": "2"}).assumed)
     assert "400 Gbit/s" in said and "no interleaved schedule" in said
@@ -255,7 +258,7 @@ def test_a_mixture_on_one_node_waits_for_its_host() -> None:
     device-bound step would hardly gain. Captured graphs take host work away, and what is captured wholly leaves none."""
     small, large = (one({**MIXTURE, "micro_batch": size})["tokens_per_s_per_gpu"] for size in ("1", "4"))
     assert large > 1.2 * small
-    item = settle(case(MIXTURE))
+    item = case(MIXTURE)
     assert item.recipe.graphs == "partial" and "recipe" in " ".join(item.assumed)
     seconds = [
         step(parts([other]), Plans.of([other]), PRIOR)["host"][0]
@@ -267,7 +270,7 @@ def test_a_mixture_on_one_node_waits_for_its_host() -> None:
 
 def test_what_a_recipe_recomputes_and_overlaps_moves_the_step() -> None:
     """Recipes of Megatron-Bridge (data/workloads/training_recipes.yaml); a row that says what is recomputed is taken at its word."""
-    item = settle(case({**MIXTURE, "gpus": "64", "expert_parallel": "64"}))
+    item = case({**MIXTURE, "gpus": "64", "expert_parallel": "64"})
 
     def total(**change: object) -> float:
         other = replace(item, recipe=item.recipe.model_copy(update=change))
@@ -286,7 +289,7 @@ def test_mixtures_move_no_share_of_a_dense_model() -> None:
     """The two steps of the fit: a mixture three times as slow leaves every share alone of which a dense model's step is made."""
 
     def prepared(row: dict[str, str], factor: float) -> fit.Prepared:
-        cases = [settle(case(row))]
+        cases = [case(row)]
         seconds = step(parts(cases), Plans.of(cases), PRIOR)["total"] * factor
         return fit.Prepared.of(sources.Runs("made", cases, seconds, np.ones(1), np.ones(1), ["one"]), "none")
 
@@ -295,3 +298,104 @@ def test_mixtures_move_no_share_of_a_dense_model() -> None:
     own = np.isin(NAMES, OF_MIXTURES)
     assert both[~own] == pytest.approx(alone[~own]) and alone[own] == pytest.approx(PRIOR[own])
     assert both[NAMES.index("routing")] > PRIOR[NAMES.index("routing")]
+
+
+OWN = {
+    "hidden_size": "4096", "attention_heads": "32", "layers": "32", "ffn": "14336", "vocabulary": "128256", "device": "h100", "gpus": "8",
+    "sequence_length": "4096", "global_batch": "64", "micro_batch": "1", "precision": "bf16", "program": "fsdp", "zero": "3",
+}  # fmt: skip
+LLAMA_8B = {
+    "model": "llama3-8b", "device": "h100", "gpus": "8", "sequence_length": "8192", "global_batch": "128", "precision": "bf16",
+    "program": "megatron",
+}  # fmt: skip
+
+
+@given(recompute=st.sampled_from(["none", "selective", "full"]), zero=st.sampled_from("0123"), program=st.sampled_from(sorted(PROGRAMS)))
+@settings(max_examples=30, deadline=None)
+def test_memory_rises_with_the_microbatch(recompute: str, zero: str, program: str) -> None:
+    row = {**LLAMA_8B, "recompute": recompute, "zero": zero, "program": program}
+    held = [one({**row, "micro_batch": str(size)})["memory_gib"] for size in (1, 2, 4, 8, 16)]
+    assert all(small < large for small, large in pairwise(held))
+
+
+@given(program=st.sampled_from(sorted(PROGRAMS)), micro=st.sampled_from("124"), base=st.sampled_from([LLAMA_8B, GPT, OWN]))
+@settings(max_examples=30, deadline=None)
+def test_an_empty_cell_and_its_default_give_the_same_row(program: str, micro: str, base: dict[str, str]) -> None:
+    empty = {**base, "program": program, "micro_batch": micro, "recompute": "", "zero": "", "kind": ""}
+    written = {**empty, "recompute": PROGRAMS[program].recompute, "zero": str(PROGRAMS[program].zero), "kind": "pretrain"}
+    first, second = one(empty).drop("assumed"), one(written).drop("assumed")
+    pd.testing.assert_series_equal(first, second)
+
+
+def test_time_memory_and_fits_are_of_one_plan() -> None:
+    """Llama 3 8B on 8 H100 at 8,192 tokens: the printed memory was the card's, the time that of a plan without recomputation (79.10 GiB,
+    yes, where the estimate was 97.5)."""
+    empty = one({**LLAMA_8B, "micro_batch": "2"})
+    none, full = (one({**LLAMA_8B, "micro_batch": "2", "recompute": again}) for again in ("none", "full"))
+    assert empty["memory_gib"] == none["memory_gib"] > empty["capacity_gib"] and empty["fits"] == none["fits"] == "no"
+    assert empty["step_time_s"] == none["step_time_s"] < full["step_time_s"] and full["fits"] != "no"
+    assert f"with recompute full {full['step_time_s']:.4g} s and {full['memory_gib']:.1f} GiB" in empty["assumed"]
+    assert "recompute full" not in full["assumed"]
+
+
+def test_tight_is_a_card_within_the_estimate_s_error() -> None:
+    item = case(LLAMA_8B)
+    for factor, word in ((0.5, "yes"), (1.0, "tight"), (2.0, "no")):
+        assert fits(item, Memory(factor * capacity_bytes(item) - RESERVE_BYTES, 0, 0)) == word
+
+
+@pytest.mark.parametrize("spelling", ["3", "zero3", "ZeRO-3", "FULL_SHARD", "full", "fsdp", "true", "fully sharded"])
+@pytest.mark.parametrize("column", ["zero", "sharding", "fsdp"])
+def test_every_spelling_of_full_sharding_is_one(column: str, spelling: str) -> None:
+    row = {**LLAMA_8B, "micro_batch": "1"}
+    pd.testing.assert_series_equal(one({**row, column: spelling}), one({**row, "zero": "3"}))
+    assert case({**row, "sharding": "SHARD_GRAD_OP"}).zero == 2 and case({**row, "sharding": "NO_SHARD"}).zero == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"zero": "zer03"}, "did you mean zero3"),
+        ({"sharding": "everything"}, "zero 'everything'"),
+        ({"kind": "QLoRAA"}, "did you mean"),
+        ({"recompute": "selektive"}, "did you mean selective"),
+        ({"precision": "mxfp88"}, "did you mean mxfp8"),
+        ({"gated": "perhaps"}, "gated"),
+        ({"layers": "16"}, "layers 16 is not that of llama-3-8b (32)"),
+        ({"kv_heads": "32"}, "kv_heads 32 is not that of llama-3-8b (8)"),
+        ({"network_gbit_per_s_per_gpu": "0"}, "above 0"),
+    ],
+)
+def test_what_is_not_known_is_refused_by_name(change: dict[str, str], words: str) -> None:
+    answer = one({**LLAMA_8B, **change})
+    assert words in answer["status"] and np.isnan(answer["step_time_s"])
+
+
+def test_sizes_of_the_row_are_used() -> None:
+    """Llama 3 8B has 8.03e9 parameters (arXiv:2407.21783); the same widths with 32 heads of keys and values 1.007e9 more."""
+    own = case({**OWN, "kv_heads": "8", "gated": "yes", "tied": "no"}).shape
+    assert own.parameters == pytest.approx(8.03e9, rel=0.002) == shapes.load("llama-3-8b").shape.parameters
+    assert case({**OWN, "tied": "no"}).shape.parameters - own.parameters == 32 * 2 * 4096 * 24 * 128
+    assert case({**OWN, "head_size": "64"}).shape.attention_parameters == 4096 * 64 * 4 * 32
+    mixture = case({**OWN, "experts": "8", "top_k": "2", "kv_heads": "8", "vocabulary": "32000", "tied": "no"}).shape
+    assert mixture.parameters == pytest.approx(46.7e9, rel=0.002)  # Mixtral 8x7B, arXiv:2401.04088
+    named = case({**OWN, "model": "my own 8B"})
+    assert named.name == "my own 8B" and named.shape == case(OWN).shape
+    assert one({**OWN, "ffn": "8192"})["step_time_s"] < one(OWN)["step_time_s"] < one({**OWN, "ffn": "28672"})["step_time_s"]
+
+
+def test_an_unknown_program_is_other_and_says_so() -> None:
+    known, other = one({**LLAMA_8B, "program": "fsdp", "zero": "1"}), one({**LLAMA_8B, "program": "my trainer", "zero": "1"})
+    assert "program 'my trainer'" in other["assumed"] and other["status"] == ""
+    assert other["upper_s"] / other["lower_s"] >= known["upper_s"] / known["lower_s"]
+
+
+def test_network_and_node_of_the_row_are_used() -> None:
+    row = {**LLAMA_8B, "gpus": "64", "zero": "3", "global_batch": "64"}
+    slow, usual = one({**row, "network_gbit_per_s_per_gpu": "25"}), one(row)
+    assert slow["step_time_s"] > usual["step_time_s"] and "400 Gbit/s" in usual["assumed"] and "400 Gbit/s" not in slow["assumed"]
+    assert one({**row, "gpus_per_node": "4"})["step_time_s"] > usual["step_time_s"]
+
+
+def test_every_column_is_described_and_every_alias_is_of_one() -> None:
+    assert set(OTHER_NAMES.values()) <= set(COLUMNS_READ) and all(COLUMNS_READ.values())

@@ -17,7 +17,12 @@ Out = Annotated[Path, typer.Option(help="CSV to write: the cases, in their order
 
 @app.command()
 def training(
-    cases: Annotated[Path, typer.Argument(help="CSV, a training run a row: model or its sizes, system, gpus, batch, plan, precision")],
+    cases: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV, a training run a row: model or its sizes, device, gpus, batch, degrees of parallelism, zero (0 to 3), program"
+        ),
+    ],
     out: Out,
     scheduler: Scheduler = "",
 ) -> None:

@@ -33,7 +33,7 @@ def _plans(base: Case) -> Iterator[Case]:
     """Plans of one device and number of GPUs: tensor x pipeline x context x data = GPUs, and what else a plan decides."""
     shape, gpus, batch = base.shape, base.gpus, int(base.global_batch)
     tensors = [t for t in (1, 2, 4, 8) if shape.heads % t == 0 and t <= base.machine.domain]
-    contexts = [1] if base.sequence < LONG or base.program != "megatron" else [1, 2, 4, 8]
+    contexts = [1] if base.sequence < LONG or base.written_out else [1, 2, 4, 8]
     for t, p, c in product(tensors, _divisors(shape.blocks, 16), contexts):
         if gpus % (t * p * c) or base.sequence % (2 * c):
             continue
@@ -74,8 +74,10 @@ def candidates(row: dict[str, str], devices: tuple[str, ...], prices: dict[str, 
             found += [(item, device) for item in _plans(replace(base, gpus=gpus))]
     if not found:
         raise InputError(f"no plan of {' or '.join(map(str, sizes))} GPUs divides the model and its batch", key="max_gpus")
-    held = [memory(item, item.recompute) for item, _ in found]
-    kept = [(item, device, each) for (item, device), each in zip(found, held, strict=True) if fits(item, each)]
+    held = [memory(item) for item, _ in found]
+    words = [fits(item, each) for (item, _), each in zip(found, held, strict=True)]
+    wanted = "yes" if "yes" in words else "tight"
+    kept = [(item, device, each) for (item, device), each, word in zip(found, held, words, strict=True) if word == wanted]
     if not kept:
         raise InputError(f"does not fit: none of {len(found)} plans", key="model")
     steps = predict([item for item, _, _ in kept])

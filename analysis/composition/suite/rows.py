@@ -87,7 +87,7 @@ def training() -> pd.DataFrame:
         cases = runs.cases
         plan = [
             f"tensor={c.tensor} pipeline={c.pipeline} data={c.data} context={c.context} expert={c.expert} virtual={c.virtual} "
-            f"sharded={int(c.sharded)} recompute={c.recompute} precision={c.precision}"
+            f"zero={c.zero} recompute={c.recompute} precision={c.precision}"
             for c in cases
         ]
         workload = [f"sequence={c.sequence} micro_batch={c.micro_batch:g} global_batch={c.global_batch:g}" for c in cases]

@@ -1,6 +1,7 @@
 """How long does a training step take, on what machine, and how sure is that? The whole predictor, from a row of a table to its answer.
 
-shapes (what a model is made of) and recipes (how published mixtures are run) -> cases (what a row says, and what is assumed)
+shapes (what a model is made of), programs (what each does by default) and recipes (how published mixtures are run)
+-> cases (what a row says, and what is assumed)
 -> work (seconds of each part, from the kernel models)
 -> step (parts put together with a few fitted shares) -> memory (what a GPU must hold) -> fit (the shares) and interval (the doubt)
 -> answers (the table that comes out); sources reads the measured runs, study scores them with the judged source left out; gap says

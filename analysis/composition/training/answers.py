@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -11,14 +11,24 @@ from numpy.typing import NDArray
 
 from analysis.composition.training import interval
 from analysis.composition.training.cases import Case, read
-from analysis.composition.training.memory import GIB, capacity_bytes, fits, memory, settle
+from analysis.composition.training.memory import GIB, Memory, capacity_bytes, fits, memory
 from analysis.composition.training.shares import ShareFile
 from analysis.composition.training.step import NAMES, Plans, step
 from analysis.composition.training.work import parts
 from analysis.configs import read_yaml
 from analysis.paths import DATA
 
-COLUMNS = ("step_time_s", "lower_s", "upper_s", "tokens_per_s_per_gpu", "memory_gib", "fits", "assumed", "status")
+NUMBERS = (
+    "step_time_s",
+    "lower_s",
+    "upper_s",
+    "tokens_per_s_per_gpu",
+    "memory_gib",
+    "memory_lower_gib",
+    "memory_upper_gib",
+    "capacity_gib",
+)
+COLUMNS = (*NUMBERS, "fits", "assumed", "status")
 
 
 @dataclass(frozen=True)
@@ -37,7 +47,7 @@ def fitted() -> Fitted:
 
 
 def predict(cases: list[Case]) -> pd.DataFrame:
-    """Predicted steps of cases whose recomputation is settled: step, interval and every part (s)."""
+    """Predicted steps: step, interval and every part (s)."""
     model = fitted()
     work, plans = parts(cases), Plans.of(cases)
     seconds = step(work, plans, model.shares)
@@ -58,10 +68,10 @@ def answers(frame: pd.DataFrame) -> pd.DataFrame:
         frame: cells as text; columns of any table that `cases` knows.
     """
     found, reasons = read(frame)
-    out = pd.DataFrame({name: np.full(len(frame), np.nan) for name in COLUMNS[:5]})
+    out = pd.DataFrame({name: np.full(len(frame), np.nan) for name in NUMBERS})
     out = out.assign(fits="", assumed="", status=reasons)
     rows = [index for index, item in enumerate(found) if item is not None]
-    cases = [settle(item) for item in found if item is not None]
+    cases = [item for item in found if item is not None]
     if not cases:
         return out
     seconds = predict(cases)
@@ -71,10 +81,29 @@ def answers(frame: pd.DataFrame) -> pd.DataFrame:
     out.loc[lost, "status"] = "the kernel models have no answer for this device and number type"
     tokens = np.array([item.global_batch * item.sequence / item.gpus for item in cases])
     out.loc[rows, "tokens_per_s_per_gpu"] = tokens / seconds["step_time_s"].to_numpy()
-    held = [memory(item, item.recompute) for item in cases]
-    good = [fits(item, each) for item, each in zip(cases, held, strict=True)]
-    most = [capacity_bytes(item) if runs else np.inf for item, runs in zip(cases, good, strict=True)]
-    out.loc[rows, "memory_gib"] = [min(each.total, limit) / GIB for each, limit in zip(held, most, strict=True)]
-    out.loc[rows, "fits"] = ["yes" if runs else "no" for runs in good]
-    out.loc[rows, "assumed"] = ["; ".join(item.assumed) for item in cases]
+    held = [memory(item) for item in cases]
+    out.loc[rows, "memory_gib"] = [each.total / GIB for each in held]
+    for end, name in enumerate(("memory_lower_gib", "memory_upper_gib")):
+        out.loc[rows, name] = [each.ends[end] / GIB for each in held]
+    out.loc[rows, "capacity_gib"] = [capacity_bytes(item) / GIB for item in cases]
+    out.loc[rows, "fits"] = [fits(item, each) for item, each in zip(cases, held, strict=True)]
+    notes = _recomputed(cases, held)
+    out.loc[rows, "assumed"] = ["; ".join((*item.assumed, *more)) for item, more in zip(cases, notes, strict=True)]
     return out
+
+
+def _recomputed(cases: list[Case], held: list[Memory]) -> list[list[str]]:
+    """For each plan that does not fit what recomputing whole blocks would give, where that fits."""
+    notes: list[list[str]] = [[] for _ in cases]
+    others = {
+        index: replace(item, recompute="full")
+        for index, (item, each) in enumerate(zip(cases, held, strict=True))
+        if item.recompute != "full" and fits(item, each) == "no"
+    }
+    found = {index: (item, memory(item)) for index, item in others.items()}
+    found = {index: pair for index, pair in found.items() if fits(*pair) != "no"}
+    if found:
+        steps = predict([item for item, _ in found.values()])["step_time_s"]
+        for (index, (item, each)), step_s in zip(found.items(), steps, strict=True):
+            notes[index] = [f"with recompute full {step_s:.4g} s and {each.total / GIB:.1f} GiB, fits {fits(item, each)}"]
+    return notes

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from difflib import get_close_matches
+from typing import Any
 
 import pandas as pd
 
 from analysis.composition.case_files import count, number, read_rows
 from analysis.composition.training import recipes, shapes
+from analysis.composition.training.programs import PROGRAMS, Program
+from analysis.composition.training.programs import known as known_program
 from analysis.composition.training.recipes import Recipe
 from analysis.composition.training.shapes import Shape
 from analysis.errors import InputError
 from analysis.hardware import devices
-
-Program = Literal["megatron_2021", "megatron", "fsdp"]
-"""megatron_2021: attention written out, dropout, no overlap, 16-bit gradients; megatron: today's; fsdp: PyTorch's, sharded."""
 
 OTHER_NAMES = {
     "Model": "model",
@@ -26,11 +27,29 @@ OTHER_NAMES = {
     "MicroBatchSize": "micro_batch",
     "GlobalBatchSize": "global_batch",
     "Precision": "precision",
-    "Sharding Strategy": "sharding",
-    "Activation Checkpointing": "checkpointing",
+    "Sharding Strategy": "zero",
+    "sharding": "zero",
+    "fsdp": "zero",
+    "Activation Checkpointing": "recompute",
+    "checkpointing": "recompute",
     "GradAccum": "accumulation",
     "heads": "attention_heads",
     "hidden": "hidden_size",
+    "num_attention_heads": "attention_heads",
+    "num_hidden_layers": "layers",
+    "ffn_hidden": "ffn",
+    "ffn_hidden_size": "ffn",
+    "intermediate_size": "ffn",
+    "num_key_value_heads": "kv_heads",
+    "num_query_groups": "kv_heads",
+    "head_dim": "head_size",
+    "kv_channels": "head_size",
+    "num_experts": "experts",
+    "num_local_experts": "experts",
+    "experts_per_token": "top_k",
+    "num_experts_per_tok": "top_k",
+    "tied_embeddings": "tied",
+    "tie_word_embeddings": "tied",
     "num_layers": "layers",
     "microbatch": "micro_batch",
     "batch": "global_batch",
@@ -41,12 +60,74 @@ OTHER_NAMES = {
     "vocab_size": "vocabulary",
     "sequence": "sequence_length",
     "hardware": "device",
+    "seq_length": "sequence_length",
     "virtual_pipeline_parallel": "virtual_pipeline",
     "interleave": "virtual_pipeline",
     "tensor_model_parallel": "tensor_parallel",
     "pipeline_model_parallel": "pipeline_parallel",
 }
 """Column of a known table -> our name."""
+
+COLUMNS = {
+    "model": "a known model, or any name beside the sizes",
+    "hidden_size": "width of the model",
+    "attention_heads": "count",
+    "layers": "count",
+    "ffn": "width of the feed-forward layer, of each expert for mixtures; empty: four times hidden_size",
+    "gated": "three feed-forward matrices in place of two (yes, no)",
+    "kv_heads": "heads of keys and values; empty: attention_heads",
+    "head_size": "width of a head; empty: hidden_size / attention_heads",
+    "experts": "experts of a layer",
+    "top_k": "experts that a token goes to",
+    "tied": "output layer and embedding are one (yes, no)",
+    "vocabulary": "tokens",
+    "device": "GPU; empty: A100-SXM4-80GB",
+    "system": "the same, as a machine: DGX-H100",
+    "gpus": "count",
+    "gpus_per_node": "GPUs that NVLink joins; empty: the device's usual machine",
+    "network_gbit_per_s_per_gpu": "network of one GPU; empty: the device's usual machine",
+    "program": "a name of `PROGRAMS`, such as megatron, nemo, fsdp, fsdp_compiled, nanotron; any other text is 'other'",
+    "kind": "pretrain, sft or lora; empty: pretrain",
+    "sequence_length": "tokens",
+    "global_batch": "sequences of a step",
+    "micro_batch": "sequences that a GPU works on at once",
+    "accumulation": "microbatches of a step; empty: from the batch",
+    "tensor_parallel": "GPUs",
+    "pipeline_parallel": "GPUs",
+    "virtual_pipeline": "chunks of layers on a stage",
+    "data_parallel": "GPUs; empty: what remains",
+    "context_parallel": "GPUs",
+    "expert_parallel": "GPUs",
+    "zero": "0 nothing, 1 optimizer states, 2 gradients too, 3 weights too are sharded; empty: the program's default",
+    "zero_group": "GPUs over which they are sharded; empty: the data-parallel group",
+    "precision": "of the matrix products: bf16, fp16, fp8, mxfp8, nvfp4",
+    "recompute": "none, selective, full; empty: the program's default",
+}
+"""Every column that a case may have, and what it says; `OTHER_NAMES` are read too."""
+
+
+def _spelled(meanings: Mapping[Any, str]) -> dict[str, Any]:
+    return {word: meaning for meaning, words in meanings.items() for word in words.split()}
+
+
+ZERO = _spelled(
+    {
+        0: "0 zero0 noshard ddp none no false f",
+        1: "1 zero1 distributedoptimizer",
+        2: "2 zero2 shardgradop",
+        3: "3 zero3 fullshard fullysharded full fsdp fsdp2 true t yes y",
+    }
+)
+"""Spelling, letters and digits alone -> what is sharded."""
+KINDS = _spelled({"pretrain": "pretrain pretraining train training full sft finetune finetuning fullfinetuning", "lora": "lora"})
+RECOMPUTE = _spelled({"none": "none no false 0", "selective": "selective seqsel", "full": "full true yes 1"})
+YES_NO = _spelled({True: "yes true 1 t y", False: "no false 0 f n"})
+EMPTY = ("", "na", "nan")
+"""What stands in a cell that says nothing, letters alone (n/a)."""
+
+SMALL = 3072
+"""Hidden size up to which a gated model of own sizes is taken to tie output layer and embedding: Llama 3.2 1B and 3B, Qwen 2.5 to 3B do
+(tie_word_embeddings in their config.json), larger ones do not."""
 
 PRECISIONS = {
     "bf16": "bf16",
@@ -113,10 +194,10 @@ class Case:
         name, shape: the model; machine: see `Machine`; gpus: count.
         sequence, micro_batch, global_batch: tokens of a sequence; sequences (counts).
         tensor, pipeline, data, context, expert, virtual: the plan (GPUs; chunks a stage).
-        sharded: weights sharded over the data-parallel group (fsdp); regather: gathered again in the backward pass.
-        precision: of the matrix products; recompute: none, selective or full; program: see `Program`.
+        zero: what is sharded over `zero_group` GPUs (0: over all that hold the same weights): see `COLUMNS`.
+        precision: of the matrix products; recompute: none, selective or full; program: a name of `PROGRAMS`.
         accumulation: microbatches a step where the table prints it (0: from the batch).
-        trained: share of the weights that are updated (LoRA: 0).
+        trained: whether the weights are updated (LoRA: no).
         recipe: of a mixture of experts: what its table does not say.
         assumed: words for what the row does not say.
     """
@@ -134,15 +215,35 @@ class Case:
     context: int = 1
     expert: int = 1
     virtual: int = 1
-    sharded: bool = False
-    regather: bool = True
+    zero: int = 1
+    zero_group: int = 0
     precision: str = "bf16"
-    recompute: str = ""
-    program: Program = "megatron"
+    recompute: str = "none"
+    program: str = "megatron"
     accumulation: int = 0
     trained: bool = True
     recipe: Recipe = recipes.UNKNOWN
     assumed: tuple[str, ...] = field(default=())
+
+    @property
+    def defaults(self) -> Program:
+        """What the program does by default."""
+        return PROGRAMS[self.program]
+
+    @property
+    def written_out(self) -> bool:
+        """Whether attention is a matrix product, a softmax and another product."""
+        return self.defaults.attention == "written_out"
+
+    @property
+    def shards(self) -> float:
+        """GPUs over which the weights that all but experts have are sharded, where `zero` shards something (count)."""
+        return float(min(self.zero_group or self.data * self.context, self.data * self.context))
+
+    @property
+    def expert_replicas(self) -> float:
+        """GPUs that hold the same routed experts (count)."""
+        return max(1.0, self.data * self.context * self.tensor / self.expert)
 
     @property
     def microbatches(self) -> float:
@@ -183,44 +284,147 @@ def machine_of(text: str) -> Machine:
     return Machine(device.name, 8, 50e9 if device.architecture in ("hopper", "blackwell") else 25e9)
 
 
+def plain(text: str) -> str:
+    """Letters and digits, in lower case."""
+    return "".join(letter for letter in text.lower() if letter.isalnum())
+
+
+def choice(row: dict[str, str], key: str, known: Mapping[str, Any]) -> Any:
+    """What a cell chooses from a list of spellings; None where it is empty.
+
+    Raises:
+        InputError: it is in none of them; the nearest is named.
+    """
+    text = row.get(key, "").strip()
+    name = plain(text)
+    if name in known:
+        return known[name]
+    if name in EMPTY:
+        return None
+    near = get_close_matches(name, known, 1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise InputError(f"{key} {text!r} is not covered ({', '.join(known)}){hint}", key=key)
+
+
 def case(raw: dict[str, str]) -> Case:
-    """A row, read.
+    """A row, read: what it does not say is the program's default, or the usual machine's, and named in `assumed`.
 
     Args:
-        raw: column -> text; columns of any of the known tables.
+        raw: column -> text; `COLUMNS` and `OTHER_NAMES`.
     Raises:
         InputError: what is missing or cannot be.
     """
-    row: dict[str, str] = {}
-    for key, value in raw.items():
-        row.setdefault(OTHER_NAMES.get(key.strip(), key.strip()), str(value))
+    row = {key.strip(): str(value) for key, value in raw.items()}
+    for key, value in list(row.items()):
+        name = OTHER_NAMES.get(key, key)
+        if not row.get(name, "").strip():
+            row[name] = value
     assumed: list[str] = []
-    where = (row.get("system") or row.get("device") or "").strip()
     gpus = count(row, "gpus")
     if gpus is None:
         raise InputError("gpus is missing")
-    if where:
-        machine = machine_of(where)
-    else:
-        machine = UNNAMED
-        assumed.append("eight A100 of 80 GB a node, 800 Gbit/s between nodes")
-    device = devices.load(machine.device)
-    if where and machine not in MACHINES.values():
-        assumed.append(f"eight GPUs a node, {8e-9 * machine.network_bytes_per_s:.0f} Gbit/s of network for each")
+    machine = _machine(row, assumed)
     sequence = count(row, "sequence_length")
     if sequence is None:
         raise InputError("sequence_length is missing")
+    text = row.get("program", "").strip()
     named = _model(row, sequence, assumed)
-    sharding = row.get("sharding", "").strip().upper()
+    zero, zero_group = choice(row, "zero", ZERO) if not _many(row) else 3, count(row, "zero_group") or 0
+    context = count(row, "context_parallel") or 1
+    program = _program(text, raw, zero, context, sequence, machine, named.shape, assumed)
+    defaults = PROGRAMS[program]
+    if zero is None:
+        zero = defaults.zero
+        assumed.append(f"ZeRO {zero}")
+    recompute = choice(row, "recompute", RECOMPUTE)
+    said = recompute is not None
+    if not said:
+        recompute = defaults.recompute
+        assumed.append(f"recompute {recompute}")
+    kind = choice(row, "kind", KINDS) or "pretrain"
+    plan = _plan(row, gpus, named, assumed)
+    recipe, expert = recipes.UNKNOWN, plan["expert"]
+    if named.shape.experts and defaults.attention != "written_out":
+        known = recipes.find(named.name, machine.device, expert)
+        recipe = (known or recipe) if not said else (known or recipe).model_copy(update={"again": ()})
+        assumed.append(f"experts as in {'its recipe in' if known else 'recipes of'} Megatron-Bridge: CUDA graphs {recipe.graphs}")
+        if (held := named.shape.experts.count // expert) > MOST_LOCAL_EXPERTS:
+            assumed.append(f"{held} experts on a GPU take host time in proportion: no measured run has more than {MOST_LOCAL_EXPERTS}")
+    return Case(
+        name=named.name,
+        shape=named.shape,
+        machine=machine,
+        gpus=gpus,
+        sequence=sequence,
+        zero=zero,
+        zero_group=zero_group,
+        precision=_precision(row, machine, assumed),
+        recompute=recompute,
+        program=program,
+        trained=kind != "lora",
+        recipe=recipe,
+        assumed=tuple(assumed),
+        **plan,
+    )
+
+
+def _many(row: dict[str, str]) -> bool:
+    """Whether the cell of `zero` is a number of GPUs over which all is sharded, as Megatron-Bridge's column fsdp has it."""
+    text = row.get("zero", "").strip()
+    return text.isdigit() and int(text) > 3
+
+
+def _machine(row: dict[str, str], assumed: list[str]) -> Machine:
+    where = (row.get("system") or row.get("device") or "").strip()
+    machine = machine_of(where) if where else UNNAMED
+    per_node, network = count(row, "gpus_per_node"), number(row, "network_gbit_per_s_per_gpu")
+    if network == 0:
+        raise InputError("network_gbit_per_s_per_gpu must be above 0", key="network_gbit_per_s_per_gpu")
+    if not where:
+        assumed.append("eight A100 of 80 GB a node, 800 Gbit/s between nodes")
+    else:
+        if not per_node:
+            assumed.append(f"{machine.domain} GPUs joined by NVLink")
+        if not network:
+            assumed.append(f"{8e-9 * machine.network_bytes_per_s:.0f} Gbit/s of network a GPU")
+    if per_node and machine.domain < 72:  # a tray of an NVL72 is no domain
+        machine = replace(machine, domain=per_node)
+    return replace(machine, network_bytes_per_s=network * 1e9 / 8) if network else machine
+
+
+def _program(
+    text: str, raw: dict[str, str], zero: int | None, context: int, sequence: int, machine: Machine, shape: Shape, assumed: list[str]
+) -> str:
+    """The program that a row names, or the one that its other cells imply."""
+    if text:
+        found = known_program(text)
+        if found:
+            return found
+        assumed.append(f"program {text!r}: {PROGRAMS['other'].words}")
+        return "other"
+    if "Sharding Strategy" in raw:
+        found = "llm_foundry"
+    elif (zero or 0) >= 2 and "system" not in raw:  # Megatron-Bridge's tables have systems
+        found = "fsdp"
+    else:
+        # attention written out holds a matrix of sequence x sequence: nobody runs it far beyond what those programs were published with;
+        # gated layers, experts and sharded weights came to programs that had fused attention, which Volta has not
+        architecture = devices.load(machine.device).architecture
+        old = architecture in ("volta", "ampere") and context == 1 and sequence <= LONGEST_WRITTEN_OUT
+        newer = (zero or 0) >= 2 or shape.gated or shape.experts
+        found = "megatron_2021" if old and (architecture == "volta" or not newer) else "megatron"
+    assumed.append(f"program {found}: {PROGRAMS[found].words}")
+    return found
+
+
+def _plan(row: dict[str, str], gpus: int, named: shapes.Named, assumed: list[str]) -> dict[str, Any]:
+    """Degrees of parallelism and batches.
+
+    Raises:
+        InputError: they do not divide the GPUs, the batch or the model.
+    """
     tensor, pipeline = count(row, "tensor_parallel") or 1, count(row, "pipeline_parallel") or 1
     context, expert = count(row, "context_parallel") or 1, count(row, "expert_parallel") or 1
-    flag = row.get("fsdp", "").strip().lower()
-    fsdp = float(flag in ("t", "true", "y", "yes")) if flag in ("t", "true", "y", "yes", "f", "false", "no") else number(row, "fsdp")
-    sharded = bool(fsdp) or sharding in ("FULL_SHARD", "SHARD_GRAD_OP")
-    # attention written out holds a matrix of sequence x sequence: nobody runs it far beyond what those programs were published with;
-    # gated layers, experts and sharded weights came to programs that had fused attention, which Volta has not
-    old = device.architecture in ("volta", "ampere") and not sharding and context == 1 and sequence <= LONGEST_WRITTEN_OUT
-    old = old and (device.architecture == "volta" or not (sharded or named.shape.gated or named.shape.experts))
     virtual = count(row, "virtual_pipeline", 0) or 1
     if pipeline > 1 and not row.get("virtual_pipeline", "").strip():
         assumed.append("one chunk of layers a stage (no interleaved schedule)")
@@ -230,8 +434,7 @@ def case(raw: dict[str, str]) -> Case:
     given = count(row, "data_parallel")
     if given is not None and given != data:
         raise InputError(f"data_parallel {given} x tensor {tensor} x pipeline {pipeline} x context {context} is not {gpus} GPUs")
-    batch = number(row, "global_batch")
-    micro = number(row, "micro_batch")
+    batch, micro = number(row, "global_batch"), number(row, "micro_batch")
     if not batch:
         raise InputError("global_batch is missing")
     if micro and micro != int(micro):
@@ -242,19 +445,6 @@ def case(raw: dict[str, str]) -> Case:
     accumulation = count(row, "accumulation") or 0
     if not accumulation and micro * data > batch * 1.0001:
         raise InputError(f"micro_batch {micro:g} x data_parallel {data} is more than global_batch {batch:g}")
-    text = row.get("precision", "").strip()
-    plain = "".join(letter for letter in text.lower() if letter.isalnum())
-    if not text:
-        assumed.append("16-bit arithmetic")
-    elif plain not in PRECISIONS:
-        raise InputError(f"precision {text!r} is not covered (bf16, fp16, fp8, mxfp8, nvfp4)")
-    precision = PRECISIONS.get(plain, "bf16")
-    if plain in ("bf16", "ampbf16") and "bf16" not in device.peak:
-        raise InputError(f"{device.name} has no BF16")
-    if precision in ("fp8",) and "fp8" not in device.peak:
-        raise InputError(f"{device.name} has no FP8")
-    if precision in ("mxfp8", "nvfp4") and device.architecture != "blackwell":
-        raise InputError(f"{device.name} has no {precision}")
     shape = named.shape
     if shape.heads % tensor:
         raise InputError(f"{shape.heads} heads do not divide by tensor_parallel {tensor}")
@@ -266,84 +456,119 @@ def case(raw: dict[str, str]) -> Case:
         raise InputError(f"expert_parallel {expert} does not divide the experts of {named.name}")
     if gpus // pipeline % expert:
         raise InputError(f"expert_parallel {expert} does not divide the {gpus // pipeline} GPUs of a pipeline stage")
-    recompute = _recompute(row, assumed, old)
-    kind = row.get("kind", "").strip().lower()
-    program: Program = "megatron_2021" if old else "fsdp" if sharding else "megatron"
-    if old:
-        assumed.append("Megatron of 2021 to 2023: attention written out, dropout, no overlap, optimizer not sharded")
-    elif program == "megatron":
-        assumed.append("sequence parallelism, fused attention, sharded optimizer")
-    recipe = recipes.UNKNOWN
-    if shape.experts and program == "megatron":
-        known = recipes.find(named.name, machine.device, expert)
-        recipe = (known or recipe) if not recompute else (known or recipe).model_copy(update={"again": ()})
-        assumed.append(f"experts as in {'its recipe in' if known else 'recipes of'} Megatron-Bridge: CUDA graphs {recipe.graphs}")
-        if (held := shape.experts.count // expert) > MOST_LOCAL_EXPERTS:
-            assumed.append(f"{held} experts on a GPU take host time in proportion: no measured run has more than {MOST_LOCAL_EXPERTS}")
-    return Case(
-        name=named.name,
-        shape=shape,
-        machine=machine,
-        gpus=gpus,
-        sequence=sequence,
-        micro_batch=micro,
-        global_batch=batch,
-        tensor=tensor,
-        pipeline=pipeline,
-        data=data,
-        context=context,
-        expert=expert,
-        virtual=virtual,
-        sharded=sharded,
-        regather=sharding != "SHARD_GRAD_OP",
-        precision=precision,
-        recompute=recompute,
-        program=program,
-        accumulation=accumulation,
-        trained=kind != "lora",
-        recipe=recipe,
-        assumed=tuple(assumed),
-    )
+    degrees = {"tensor": tensor, "pipeline": pipeline, "data": data, "context": context, "expert": expert, "virtual": virtual}
+    return {**degrees, "micro_batch": micro, "global_batch": batch, "accumulation": accumulation}
+
+
+def _precision(row: dict[str, str], machine: Machine, assumed: list[str]) -> str:
+    device = devices.load(machine.device)
+    text = plain(row.get("precision", ""))
+    precision: str | None = choice(row, "precision", PRECISIONS)
+    if precision is None:
+        assumed.append("16-bit arithmetic")
+        return "bf16"
+    if text in ("bf16", "ampbf16") and "bf16" not in device.peak:
+        raise InputError(f"{device.name} has no BF16")
+    if precision == "fp8" and "fp8" not in device.peak:
+        raise InputError(f"{device.name} has no FP8")
+    if precision in ("mxfp8", "nvfp4") and device.architecture != "blackwell":
+        raise InputError(f"{device.name} has no {precision}")
+    return precision
+
+
+SIZES = ("hidden_size", "attention_heads", "layers", "ffn", "kv_heads", "head_size", "experts", "top_k")
+"""Sizes of a model that a row may give (counts)."""
 
 
 def _model(row: dict[str, str], sequence: int, assumed: list[str]) -> shapes.Named:
     name = row.get("model", "").strip()
+    sizes = {key: count(row, key) for key in SIZES}
+    gated, tied, vocabulary = choice(row, "gated", YES_NO), choice(row, "tied", YES_NO), count(row, "vocabulary")
     if name:
         try:
             named = shapes.load(name)
         except InputError:
-            if not row.get("hidden_size", "").strip():
+            if not sizes["hidden_size"]:
                 raise
         else:
-            return named
-    hidden, heads, layers = count(row, "hidden_size"), count(row, "attention_heads"), count(row, "layers")
+            return _as_said(named, sizes, gated, tied, vocabulary, name, assumed)
+    hidden, heads, layers, ffn = (sizes[key] for key in ("hidden_size", "attention_heads", "layers", "ffn"))
     if not (hidden and heads and layers):
-        raise InputError("neither a model nor hidden_size, attention_heads and layers")
-    if hidden % heads:
-        raise InputError(f"hidden_size {hidden} does not divide by attention_heads {heads}")
-    vocabulary = count(row, "vocabulary")
+        raise InputError("neither a known model nor hidden_size, attention_heads and layers", key="model")
+    if hidden % heads and not sizes["head_size"]:
+        raise InputError(f"hidden_size {hidden} does not divide by attention_heads {heads}: give head_size", key="head_size")
+    kv = sizes["kv_heads"] or heads
+    if heads % kv:
+        raise InputError(f"attention_heads {heads} does not divide by kv_heads {kv}", key="kv_heads")
+    experts, top_k = sizes["experts"] or 0, sizes["top_k"]
+    if top_k and not experts:
+        raise InputError("top_k without experts", key="experts")
+    if experts and not (top_k and ffn and top_k <= experts):
+        raise InputError("experts need top_k, at most their number, and ffn, the width of each", key="top_k")
+    if gated is None:
+        llama = known_program(row.get("program", "")) in ("nanotron", "internevo")  # both train this architecture alone
+        gated = bool(experts or llama or sizes["kv_heads"] or (ffn and ffn != 4 * hidden))
+        assumed.append(f"{'gated' if gated else 'no gated'} feed-forward layers")
+    if tied is None:
+        tied = not gated or hidden <= SMALL
+        assumed.append(f"output layer and embedding {'are one' if tied else 'are apart'}")
     if not vocabulary:
         vocabulary = 51200
-        assumed.append("vocabulary 51,200 and a feed-forward layer four times as wide (GPT)")
-    return shapes.Named(name or f"gpt-{hidden}x{layers}", shapes.gpt(hidden, heads, layers, vocabulary, sequence))
+        assumed.append("vocabulary 51,200")
+    if not ffn:
+        ffn = 4 * hidden
+        assumed.append("a feed-forward layer four times as wide as the model")
+    shape = Shape(
+        hidden=hidden,
+        vocabulary=vocabulary,
+        heads=heads,
+        kv_heads=kv,
+        head_size=sizes["head_size"] or hidden // heads,
+        attention_layers=layers,
+        dense_layers=0 if experts else layers,
+        expert_layers=layers if experts else 0,
+        dense_width=0 if experts else ffn,
+        experts=shapes.Experts(count=experts, per_token=top_k or 0, width=ffn) if experts else None,
+        gated=gated,
+        blocks=layers,
+        learned_positions=0 if gated else sequence,
+        tied=tied,
+        biases=not gated,
+    )
+    return shapes.Named(name or f"gpt-{hidden}x{layers}", shape)
 
 
-def _recompute(row: dict[str, str], assumed: list[str], old: bool) -> str:
-    text = row.get("recompute", row.get("checkpointing", "")).strip().lower()
-    if text in ("true", "full"):
-        return "full"
-    if text in ("false", "none", "no"):
-        return "none"
-    if text in ("selective", "seqsel"):
-        return "selective"
-    if text:
-        raise InputError(f"recompute {text!r} is not covered (none, selective, full)")
-    return ""
+def _as_said(
+    named: shapes.Named,
+    sizes: dict[str, int | None],
+    gated: bool | None,
+    tied: bool | None,
+    vocabulary: int | None,
+    name: str,
+    assumed: list[str],
+) -> shapes.Named:
+    """A known model with the vocabulary of the row.
 
-
-def settled(item: Case, recompute: str, why: str) -> Case:
-    """The case with the recomputation that was decided for it."""
-    return replace(item, recompute=recompute, assumed=(*item.assumed, why))
+    Raises:
+        InputError: another size of the row is not the model's.
+    """
+    shape = named.shape
+    mixture = shape.experts
+    own = {
+        "hidden_size": shape.hidden, "attention_heads": shape.heads, "layers": shape.blocks, "kv_heads": shape.kv_heads,
+        "head_size": shape.head_size, "ffn": shape.dense_width if not mixture else mixture.width,
+        "experts": mixture.count if mixture else 0, "top_k": mixture.per_token if mixture else 0,
+    }  # fmt: skip
+    for key, value in {**sizes, "gated": gated, "tied": tied}.items():
+        has = {**own, "gated": shape.gated, "tied": shape.tied}[key]
+        if value is not None and value != has and not (key == "layers" and value == shape.attention_layers):
+            raise InputError(f"{key} {value} is not that of {named.name} ({has}): leave model empty to use the sizes of the row", key=key)
+    if plain(named.name) not in plain(name):
+        assumed.append(f"model {named.name}")
+    if vocabulary and vocabulary != shape.vocabulary:
+        assumed.append(f"{named.name} with {vocabulary:,} tokens of vocabulary in place of {shape.vocabulary:,}")
+        shape = shape.model_copy(update={"vocabulary": vocabulary})
+    return shapes.Named(named.name, shape)
 
 
 def read(frame: pd.DataFrame) -> tuple[list[Case | None], list[str]]:

@@ -1,18 +1,19 @@
-"""What must one GPU hold in a training step, and does it fit? Where a row does not say, this also decides what is recomputed."""
+"""What must one GPU hold in a training step, and does it fit?"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-from analysis.composition.training.cases import Case, settled
+from analysis.composition.training.cases import Case
 from analysis.composition.training.work import parameters_of_gpu
 from analysis.hardware import devices
 
 GIB = float(2**30)
 RESERVE_BYTES = 1.5 * GIB
 """Driver, communication buffers, fragmentation."""
-SLACK = 0.9
-"""A plan is too big only when this share of the estimate is above the capacity: programs offload, free early, recompute cheap parts."""
+ERROR = (0.9, 1.1)
+"""Lower and upper end of the memory that is measured over the estimate (1): programs offload, free early, fragment."""
 
 
 @dataclass(frozen=True)
@@ -28,19 +29,23 @@ class Memory:
         """Sum, with the reserve (bytes)."""
         return self.state + self.activations + self.working + RESERVE_BYTES
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The estimate's lower and upper end (bytes)."""
+        return ERROR[0] * self.total, ERROR[1] * self.total
+
 
 def _state(item: Case) -> float:
+    """Weights, gradients and optimizer states (fp32 copy and two moments: 12 bytes a weight), sharded or not."""
     dense, routed = parameters_of_gpu(item)
-    replicas = float(item.data * item.context)
-    expert_replicas = max(1.0, replicas * item.tensor / item.expert)
+    weight, gradient, update = 2.0, 2.0 if item.written_out or item.zero >= 2 else 4.0, 12.0
     if not item.trained:
-        return 2.0 * (dense / (replicas if item.sharded else 1) + routed / (expert_replicas if item.sharded else 1))
-    if item.sharded:
-        each = 16.0  # weight and gradient in 16 bits (or fp32 weight, no copy), fp32 copy, two moments: all sharded
-        return each * (dense / replicas + routed / expert_replicas)
-    if item.program == "megatron_2021":
-        return 16.0 * (dense + routed)  # 16-bit weight and gradient, fp32 copy and two moments, as Megatron of 2021 holds them
-    return 2.0 * (dense + routed) + 4.0 * (dense + routed) + 12.0 * (dense / replicas + routed / expert_replicas)
+        gradient = update = 0.0
+    bytes_of = 0.0
+    for count, shards in ((dense, item.shards), (routed, item.expert_replicas)):
+        for size, sharded in ((weight, item.zero == 3), (gradient, item.zero >= 2), (update, item.zero >= 1)):
+            bytes_of += size * count / (shards if sharded else 1.0)
+    return bytes_of
 
 
 def _block_bytes(item: Case, recompute: str) -> tuple[float, float]:
@@ -48,9 +53,9 @@ def _block_bytes(item: Case, recompute: str) -> tuple[float, float]:
     shape, t = item.shape, item.tensor
     tokens = item.micro_batch * item.sequence / item.context
     h = shape.hidden
-    old = item.program == "megatron_2021"
+    old = item.written_out
     # selective recomputation came with sequence parallelism (Korthikanti et al. 2022: "present work" has both)
-    split = t if not old or recompute == "selective" else 1
+    split = t if item.defaults.sequence_parallel or recompute == "selective" else 1
     low = 2.0 if item.precision == "bf16" else 1.4  # inputs of products kept in 8 bits
     blocks = max(1, shape.attention_layers if not shape.state_space_layers else shape.blocks)
     attention = (shape.heads + shape.kv_heads) * shape.head_size * 2 * 2 * tokens / t * shape.attention_layers / blocks
@@ -75,13 +80,9 @@ def _block_bytes(item: Case, recompute: str) -> tuple[float, float]:
     return every, 0.0
 
 
-def memory(item: Case, recompute: str) -> Memory:
-    """The fullest GPU (the first stage, with the loss of the last added where the pipeline has one stage).
-
-    Args:
-        item: the run; recompute: none, selective or full.
-    """
-    kept, working = _block_bytes(item, recompute)
+def memory(item: Case) -> Memory:
+    """The fullest GPU (the first stage, with the loss of the last added where the pipeline has one stage)."""
+    kept, working = _block_bytes(item, item.recompute)
     shape, p, v, m = item.shape, item.pipeline, item.virtual, item.microbatches
     blocks = shape.attention_layers if not shape.state_space_layers else shape.blocks
     layers = blocks / p
@@ -90,7 +91,7 @@ def memory(item: Case, recompute: str) -> Memory:
     if p == 1:
         working += logits
     dense, routed = parameters_of_gpu(item)
-    if item.sharded:
+    if item.zero == 3:
         working += 4 * (dense + routed) / max(layers, 1.0)
     return Memory(_state(item), kept * layers * flight, working)
 
@@ -101,21 +102,8 @@ def capacity_bytes(item: Case) -> float:
     return float(max(device.memory.high, device.memory_bytes))
 
 
-def settle(item: Case) -> Case:
-    """Decide what is recomputed where the row does not say: whole blocks by Megatron on A100 (arXiv:2104.04473; use_checkpoint in
-    github.com/VIA-Research/vTrain, config/validation); nothing today where that fits."""
-    if item.recompute:
-        return item
-    if item.program == "megatron_2021":
-        return settled(item, "full", "whole blocks recomputed, as published Megatron runs on A100 did and vTrain's own files say")
-    if SLACK * memory(item, "none").total <= capacity_bytes(item) or item.program == "megatron":
-        return settled(item, "none", "nothing of weight recomputed")
-    return settled(item, "full", "whole blocks recomputed: it does not fit without")
-
-
-def fits(item: Case, held: Memory) -> bool:
-    """Whether the plan can run: by its recomputation, or by recomputing whole blocks where the row left that open."""
-    least = held.total
-    if any("recomputed" in words for words in item.assumed):
-        least = min(least, memory(item, "full").total)
-    return SLACK * least <= capacity_bytes(item)
+def fits(item: Case, held: Memory) -> Literal["yes", "tight", "no"]:
+    """Whether the GPU holds the plan; tight where its capacity lies between the estimate's ends."""
+    lower, upper = held.ends
+    capacity = capacity_bytes(item)
+    return "yes" if upper <= capacity else "tight" if lower <= capacity else "no"

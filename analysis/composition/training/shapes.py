@@ -184,25 +184,6 @@ def from_transformer(model: transformers.Transformer) -> Shape:
     )
 
 
-def gpt(hidden: int, heads: int, layers: int, vocabulary: int, sequence: int, ffn: int = 0) -> Shape:
-    """A GPT as Megatron trains it, from its sizes alone."""
-    return Shape(
-        hidden=hidden,
-        vocabulary=vocabulary,
-        heads=heads,
-        kv_heads=heads,
-        head_size=hidden // heads,
-        attention_layers=layers,
-        dense_layers=layers,
-        dense_width=ffn or 4 * hidden,
-        gated=False,
-        blocks=layers,
-        learned_positions=sequence,
-        tied=True,
-        biases=True,
-    )
-
-
 @dataclass(frozen=True)
 class Named:
     """A shape and the name under which it was found."""

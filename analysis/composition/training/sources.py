@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from analysis.composition.training.cases import Case, read
-from analysis.composition.training.memory import settle
 from analysis.datasets import find, load
 from analysis.errors import InputError
 from analysis.paths import DATA
@@ -31,7 +30,7 @@ class Runs:
     """Measured runs of one source.
 
     Attributes:
-        source: its name; cases: recomputation settled; step_s: measured, median of repeats, one each.
+        source: its name; cases; step_s: measured, median of repeats, one each.
         repeats: count, and spread: largest over smallest, of each.
         cluster: what is resampled together.
     """
@@ -51,14 +50,14 @@ def _runs(source: str, frame: pd.DataFrame, step_s: np.ndarray, keys: list[str])
     bad = [reason for reason in reasons if reason]
     if bad:
         raise InputError(f"{source}: {len(bad)} rows are not understood, such as: {bad[0]}")
-    settled = [settle(item) for item in cases if item is not None]
+    good = [item for item in cases if item is not None]
     return Runs(
         source,
-        settled,
+        good,
         merged["median"].to_numpy(dtype=float),
         merged["count"].to_numpy(dtype=float),
         (merged["max"] / merged["min"]).to_numpy(dtype=float),
-        [item.name for item in settled],
+        [item.name for item in good],
     )
 
 
@@ -109,7 +108,7 @@ def _older(source: str, older: list) -> Runs:  # type: ignore[type-arg]
                 "tensor_parallel": plan.tensor_parallel,
                 "pipeline_parallel": plan.pipeline_parallel,
                 "virtual_pipeline": plan.interleave,
-                "fsdp": int(plan.zero == 3),
+                "zero": plan.zero if plan.zero == 3 else "",
                 "recompute": plan.recompute,
             }
         )

@@ -62,7 +62,6 @@ class Plans:
     full: Floats
     selective: Floats
     nodes: Floats
-    sharded: NDArray[np.bool_]
     low: NDArray[np.int64]
     tensor: Floats
     flash_2: NDArray[np.bool_]
@@ -78,16 +77,15 @@ class Plans:
     def of(cls, cases: Sequence[Case]) -> Plans:
         """From the cases."""
         return cls(
-            old=np.array([item.program == "megatron_2021" for item in cases]),
-            fsdp=np.array([item.program == "fsdp" for item in cases]),
+            old=np.array([item.written_out for item in cases]),
+            fsdp=np.array([item.defaults.attention == "flash_1" for item in cases]),
             microbatches=np.array([float(item.microbatches) for item in cases]),
             pipeline=np.array([float(item.pipeline) for item in cases]),
             virtual=np.array([float(item.virtual) for item in cases]),
             full=np.array([float(item.recompute == "full") for item in cases]),
             selective=np.array([float(item.recompute == "selective") for item in cases]),
             nodes=np.array([max(1.0, item.gpus / item.machine.domain) for item in cases]),
-            sharded=np.array([item.sharded for item in cases]),
-            flash_2=np.array([item.program == "fsdp" and not _ampere(item) for item in cases]),
+            flash_2=np.array([item.defaults.attention in ("flash_1", "flash_2") and not _ampere(item) for item in cases]),
             blocks=np.array([item.shape.blocks / item.pipeline for item in cases]),
             ends_as_layers=np.array([ends_as_layers(item) for item in cases]),
             tensor=np.array([float(item.tensor) for item in cases]),

@@ -19,7 +19,7 @@ from analysis.training.step import OPTIMIZER_BYTES
 
 Floats = NDArray[np.float64]
 
-LOGIT_BYTES = {"megatron_2021": 36.0, "megatron": 26.0, "fsdp": 12.0}
+LOGIT_BYTES = {"written_out": 36.0, "latest": 26.0, "flash_1": 12.0, "flash_2": 26.0}
 """Traffic of a logit in output layer and loss (bytes): fp32 copy, maximum, exponential, sum, gradient, cast; fewer where fused."""
 
 QUANTISED_BYTES = {"fp8": 5.0, "mxfp8": 4.1, "nvfp4": 5.2}
@@ -241,7 +241,7 @@ def _describe(item: Case, index: int, jobs: _Jobs) -> None:
 def _attention(item: Case, index: int, jobs: _Jobs, layers: float, size: float, value: float) -> None:
     shape, t, s, b = item.shape, item.tensor, float(item.sequence), item.micro_batch
     heads = shape.heads / t
-    if item.program != "megatron_2021":
+    if not item.written_out:
         kv = max(shape.kv_heads / t, 1.0)
         full = layers if not shape.window else layers / 2
         for part, factor in (("attention", 1.0), ("attention_back", BACKWARD_OF_ATTENTION)):
@@ -269,8 +269,8 @@ def _streams(item: Case, index: int, jobs: _Jobs, tokens: float, share: float) -
     """Norms, residuals, position embedding, quantisation: bytes of one block are counted in units of a token's hidden vector."""
     shape = item.shape
     blocks = (shape.attention_layers + shape.dense_layers + shape.expert_layers + shape.state_space_layers) * share
-    old = item.program == "megatron_2021"
-    split = item.tensor if not old else 1
+    old = item.written_out
+    split = item.tensor if item.defaults.sequence_parallel else 1
     unit = tokens * shape.hidden / split
     forward = blocks * unit * (4 + 6 + (1 if old else 0))
     backward = blocks * unit * (10 + 6 + (5 if old else 0))
@@ -312,7 +312,7 @@ def _head(item: Case, index: int, jobs: _Jobs, tokens: float) -> None:
         (vocabulary, item.shape.hidden, tokens),
     ):
         jobs.gemm("head", index, "bf16", m, n, k, count)
-    jobs.stream("head_stream", index, count * tokens * vocabulary * LOGIT_BYTES[item.program], 8)
+    jobs.stream("head_stream", index, count * tokens * vocabulary * LOGIT_BYTES[item.defaults.attention], 8)
 
 
 def parameters_of_gpu(item: Case) -> tuple[float, float]:
@@ -326,8 +326,7 @@ def parameters_of_gpu(item: Case) -> tuple[float, float]:
 
 def _update(item: Case, index: int, jobs: _Jobs) -> None:
     dense, routed = parameters_of_gpu(item)
-    shards = 1.0 if item.program == "megatron_2021" else float(item.data * item.context)
-    expert_shards = max(1.0, item.data * item.context * item.tensor / item.expert) if item.program != "megatron_2021" else 1.0
+    shards, expert_shards = (item.shards, item.expert_replicas) if item.zero else (1.0, 1.0)
     held = (dense / shards + routed / expert_shards) if item.trained else 0.0
     jobs.stream("update", index, held * OPTIMIZER_BYTES, 8)
 
@@ -387,13 +386,13 @@ def _communicate(item: Case, index: int, values: dict[str, Floats]) -> None:
         values["send"][index] = 2 * item.virtual * (boundary / t / (0.8 * bandwidth) + 15e-6)
     dense, routed = parameters_of_gpu(item)
     replicas = item.data * item.context
-    expert_replicas = max(1.0, replicas * t / item.expert) if routed else 1.0
-    if item.sharded:
-        gather = ring_s(item, 2 * dense, replicas, t, 1) + ring_s(item, 2 * routed, expert_replicas, item.expert, 1)
+    expert_replicas = item.expert_replicas if routed else 1.0
+    if item.zero >= 2:
+        gather = ring_s(item, 2 * dense, item.shards, t, 1) + ring_s(item, 2 * routed, expert_replicas, item.expert, 1)
         values["gather"][index] = gather
-        values["gather_back"][index] = gather * ((1.0 if item.regather else 0.0) + (1.0 if item.trained else 0.0))
+        values["gather_back"][index] = gather * ((1.0 if item.zero == 3 else 0.0) + (1.0 if item.trained else 0.0))
     elif item.trained:
-        size = 2.0 if item.program == "megatron_2021" else 3.0  # 16-bit gradients all-reduced; fp32 reduced and 16-bit weights gathered
+        size = 2.0 if item.written_out else 3.0  # 16-bit gradients all-reduced; fp32 reduced and 16-bit weights gathered
         reduce = ring_s(item, size * dense, replicas, t, 2) + ring_s(item, size * routed, expert_replicas, item.expert, 2)
         if item.pipeline > 1 and shape.tied:
             reduce += ring_s(item, size * shape.hidden * item.padded_vocabulary / t, 2, item.gpus / item.pipeline, 2)
