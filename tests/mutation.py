@@ -62,7 +62,7 @@ ROOMS = {
         "serving/test_known.py serving/test_reference.py serving/test_laws.py",
         interpreted=True,
     ),
-    "training": Room("training/step training/memory training/communication training/schedule training/block training/plan", "training"),
+    "training": Room("training/step training/memory training/communication training/block training/plan", "training"),
     "operators/fp32_kernels": Room("operators/fp32_kernels/physics", "operators/test_kernels.py"),
 }
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {

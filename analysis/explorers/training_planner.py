@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from analysis.composition.training import schedule
 from analysis.explorers import drawing
 from analysis.explorers.controls import Choice, Slider, remembered
 from analysis.hardware import systems
-from analysis.training import schedule
 from analysis.training.kernel_time import efficiencies_of
 from analysis.training.memory import RESERVE_BYTES
 from analysis.training.plan import Plan, Software, check

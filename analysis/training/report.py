@@ -1,4 +1,4 @@
-"""A predicted training step in words, as JSON, and its schedule."""
+"""A predicted training step in words and as JSON."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import json
 
 import pandas as pd
 
-from analysis.training import schedule
-from analysis.training.kernel_time import efficiencies_of
 from analysis.training.memory import RESERVE_BYTES
 from analysis.training.plan import Training
 from analysis.training.search import PLAN_COLUMNS
-from analysis.training.step import StepPrediction, roofline_s, stage_phases
+from analysis.training.step import StepPrediction, roofline_s
 
-TRACED_MICROBATCHES = 64
+NO_INTERVAL = "one share of the peak for every product of a TPU (fitted on v6e); no interval was scored"
 
 
 def text(training: Training, prediction: StepPrediction) -> str:
@@ -37,16 +35,22 @@ def text(training: Training, prediction: StepPrediction) -> str:
     room = room_bytes(training)
     verdict = "fits" if memory["total"] <= room else "DOES NOT FIT"
     lines += ["", f"{verdict}: {memory['total'] / 2**30:.1f} GiB of {room / 2**30:.1f} GiB that a {training.machine().device} leaves"]
-    return "\n".join(lines)
+    return "\n".join([*lines, f"assumed: {NO_INTERVAL}"])
 
 
 def as_json(training: Training, prediction: StepPrediction) -> str:
     """The prediction and its configuration as JSON: times in s, memory in bytes."""
     content = {
+        "step_time_s": prediction.time.total_s,
+        "lower_s": None,
+        "upper_s": None,
+        "memory_gib": prediction.memory.total / 2**30,
+        "fits": "yes" if prediction.memory.total <= room_bytes(training) else "no",
+        "assumed": [NO_INTERVAL],
+        "status": "",
         "config": training.model_dump(),
         "time_s": prediction.time.as_dict(),
         "memory_bytes": prediction.memory.as_dict(),
-        "fits": prediction.memory.total <= room_bytes(training),
         "roofline_s": roofline_s(training.shape(), training.plan, training.software, training.machine()),
         "model_flop": prediction.model_flop,
         "mfu": prediction.mfu,
@@ -61,28 +65,6 @@ def as_json(training: Training, prediction: StepPrediction) -> str:
 def room_bytes(training: Training) -> float:
     """Memory that a device of the run's machine leaves (bytes)."""
     return training.machine().load_device().memory_bytes - RESERVE_BYTES
-
-
-def pictured(training: Training, prediction: StepPrediction) -> tuple[dict[str, float], dict[str, float], float, list[schedule.Task]]:
-    """Parts of the time (s) and of the memory (bytes), each without the total, the room for them (bytes), and the schedule."""
-    time_s = {name: value for name, value in prediction.time.as_dict().items() if name != "total"}
-    memory = {name: value for name, value in prediction.memory.as_dict().items() if name not in ("total", "stage")}
-    return time_s, memory, room_bytes(training), tasks(training)
-
-
-def tasks(training: Training) -> list[schedule.Task]:
-    """The schedule of the run's pipeline, at most `TRACED_MICROBATCHES` microbatches."""
-    plan, system = training.plan, training.machine()
-    stages = stage_phases(training.shape(), plan, training.software, system, efficiencies_of(system.device, training.efficiencies))
-    p = plan.pipeline_parallel
-    chosen = [stages[0]] if p == 1 else [stages[0], *[stages[min(1, len(stages) - 1)]] * (p - 2), stages[-1]]
-    microbatches = min(plan.microbatches, max(p, TRACED_MICROBATCHES // p * p))
-    return schedule.simulate([f.total_s for f, _ in chosen], [b.total_s for _, b in chosen], microbatches, plan.interleave)
-
-
-def trace(training: Training) -> str:
-    """The schedule for Perfetto."""
-    return schedule.perfetto(tasks(training))
 
 
 def search_text(table: pd.DataFrame, rows: int = 10) -> str:

@@ -73,8 +73,13 @@ def test_command_prints_and_writes(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, [str(config), "--out", str(out), "--trace", str(trace)])
     assert result.exit_code == 0, result.output
     content = json.loads(out.read_text())
-    assert content["time_s"]["total"] == pytest.approx(sum(v for k, v in content["time_s"].items() if k != "total"))
-    assert "bubble" in result.output and "MFU" in result.output
+    assert content["step_time_s"] == pytest.approx(sum(content["time_s"].values()))
+    assert content["memory_gib"] == pytest.approx(sum(content["memory_bytes"].values()) / 2**30)
+    assert result.output.splitlines()[0] == "llama-2-7b on 8 x H100-SXM5-80GB, bf16, megatron"
+    assert "bubble" in result.output and "90 %" in result.output
+    printed = CliRunner().invoke(app, [str(config), "--json"])
+    assert json.loads(printed.output) == content
+    assert {"step_time_s", "lower_s", "upper_s", "memory_gib", "fits", "assumed", "status"} <= set(content)
     assert json.loads(trace.read_text())["traceEvents"]
 
 
@@ -90,10 +95,11 @@ def test_search_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
+        ("model: llama-2-7b\nsystem: HGX-H100\nefficiencies: default\nplan: {global_batch: 8, sequence_length: 8}\n", "efficiencies"),
         ("model: llama-2-7b\nsystem: Juno\nplan: {global_batch: 8, sequence_length: 8}\n", "Juno"),
         ("model: llama-2-7b\nsystem: HGX-H100\nplan: {global_batch: 0, sequence_length: 8}\n", "global_batch"),
         ("model: llama-2-7b\nsystem: HGX-H100\nplan: {global_batch: 8, sequence_length: 8, colour: 1}\n", "unknown key"),
-        ("model: llama-2-7b\nsystem: HGX-H100\nplan: {global_batch: 8, sequence_length: 8, pipeline_parallel: 5}\n", "32 layers over 5"),
+        ("model: llama-2-7b\nsystem: HGX-H100\nplan: {global_batch: 8, sequence_length: 8, pipeline_parallel: 33}\n", "33 pipeline stages"),
     ],
 )
 def test_bad_configurations_leave_nothing_behind(tmp_path: Path, text: str, says: str) -> None:

@@ -73,24 +73,32 @@ def one_answer(parts: pd.DataFrame, answer: Mapping[str, float]) -> Figure:
     return fig
 
 
-def training_step(time_s: Mapping[str, float], memory_bytes: Mapping[str, float], room_bytes: float, tasks: Sequence[Any]) -> Figure:
+def training_step(
+    title: str,
+    time_s: Mapping[str, float],
+    bounds_s: tuple[float, float],
+    memory_bytes: Mapping[str, float],
+    capacity_bytes: float,
+    tasks: Sequence[Any],
+) -> Figure:
     """A training step: where its time goes, what fills the memory of a device, and the schedule of the pipeline.
 
     Args:
-        time_s: parts of the step (s), without their total; parts of zero are left out.
-        memory_bytes: parts of the fullest stage's memory (bytes), without their total.
-        room_bytes: memory that a device leaves.
+        title: model, device, plan, precision.
+        time_s: parts of the step (s), without their total; parts of zero are left out; bounds_s: its 90 % interval (s).
+        memory_bytes: parts of the fullest stage's memory (bytes), without their total; capacity_bytes: of a device.
     """
     stages = max(task.stage for task in tasks) + 1
     theme.apply()
-    fig, axes = plt.subplots(3, 1, figsize=(theme.WIDTHS["full"], 4.6 + 0.22 * stages), height_ratios=[2.6, 0.9, 0.5 + 0.2 * stages])
-    waterfall(axes[0], {name: size for name, size in time_s.items() if size}, "step", "time (s)")
+    fig, axes = plt.subplots(3, 1, figsize=(theme.WIDTHS["full"], 5.0 + 0.22 * stages), height_ratios=[2.6, 0.9, 0.5 + 0.2 * stages])
+    axes[0].set_title(title, fontsize=8, loc="left")
+    waterfall(axes[0], {name: size for name, size in time_s.items() if size}, "step, 90 % interval", "time (s)", bounds_s)
     start = 0.0
     for k, (name, size) in enumerate((name, size) for name, size in memory_bytes.items() if size):
         axes[1].barh(0, size / 2**30, left=start, label=name, color=theme.COLORS[k % 8], hatch="//" if k > 7 else None)
         start += size / 2**30
-    axes[1].axvline(room_bytes / 2**30, color="black", linestyle="--")
-    axes[1].text(room_bytes / 2**30, 0.45, " what the device leaves", va="bottom", ha="right", fontsize=7)
+    axes[1].axvline(capacity_bytes / 2**30, color="black", linestyle="--")
+    axes[1].text(capacity_bytes / 2**30, 0.45, " what the device has", va="bottom", ha="right", fontsize=7)
     axes[1].set(yticks=[], xlabel="memory of the fullest device (GiB)")
     axes[1].legend(ncols=6, loc="upper left", bbox_to_anchor=(0.0, 1.6), fontsize=7, handlelength=1.2, columnspacing=1.0)
     for phase, color in (("forward", theme.COLORS[5]), ("backward", theme.COLORS[4])):

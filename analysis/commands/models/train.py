@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 import typer.core
@@ -29,23 +29,38 @@ def step(
     out: Annotated[Path | None, typer.Option(help="write the prediction as JSON")] = None,
     trace: Annotated[Path | None, typer.Option(help="write the pipeline schedule for Perfetto (JSON)")] = None,
     plot: Plot = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print the prediction as JSON")] = False,
 ) -> None:
-    """Predict one training step (the word `step` may be left out)."""
+    """Predict one training step, as `predict training` does (the word `step` may be left out)."""
+    from analysis.composition.training import schedule, views
     from analysis.configs import read_yaml
     from analysis.tables import write_atomic
-    from analysis.training import report
     from analysis.training.plan import Training
-    from analysis.training.step import predict_training
 
     check_plot(plot, config, out, trace)
     training = read_yaml(config, Training)
-    prediction = predict_training(training)
-    typer.echo(report.text(training, prediction))
+    if training.machine().load_device().kind == "tpu":  # the calibrated predictor covers GPUs
+        _tpu(training, out, as_json)
+        return
+    answer = views.ask(training)
+    typer.echo(views.as_json(answer) if as_json else views.text(answer), nl=not as_json)
     if out:
-        write_atomic(out, report.as_json(training, prediction).encode())
+        write_atomic(out, views.as_json(answer).encode())
     if trace:
-        write_atomic(trace, report.trace(training).encode())
-    save_plot(plot, lambda plots: plots.training_step(*report.pictured(training, prediction)))
+        write_atomic(trace, schedule.perfetto(views.tasks(answer.case)).encode())
+    save_plot(plot, lambda plots: plots.training_step(*views.pictured(answer)))
+
+
+def _tpu(training: Any, out: Path | None, as_json: bool) -> None:
+    from analysis.tables import write_atomic
+    from analysis.training import report
+    from analysis.training.step import predict_training
+
+    prediction = predict_training(training)
+    content = report.as_json(training, prediction)
+    typer.echo(content if as_json else report.text(training, prediction), nl=not as_json)
+    if out:
+        write_atomic(out, content.encode())
 
 
 @app.command()

@@ -4,6 +4,7 @@ shapes (what a model is made of), programs (what each does by default) and recip
 -> cases (what a row says, and what is assumed)
 -> work (seconds of each part, from the kernel models)
 -> step (parts put together with a few fitted shares) -> memory (what a GPU must hold) -> fit (the shares) and interval (the doubt)
--> answers (the table that comes out); sources reads the measured runs, study scores them with the judged source left out; gap says
-how far a measured step is from the sum of its kernels, and what lies between.
+-> answers (the table that comes out) and views (one run as `train` shows it; schedule lays its pipeline out task by task);
+sources reads the measured runs, study scores them with the judged source left out; gap says how far a measured step is from the sum of
+its kernels, and what lies between.
 """
