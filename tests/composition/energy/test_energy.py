@@ -1,12 +1,13 @@
 """Published joules: the transcription against its own identities, and the power model by hand."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from analysis.composition.energy import published, study
 from analysis.composition.energy.work import work
 from analysis.composition.service import constants
-from analysis.hardware.power import fit, load
+from analysis.hardware.power import BoardPower, fit, load
 from analysis.operators.kernels import gpus
 
 REQUESTS = 1024
@@ -69,3 +70,48 @@ def test_no_fit_knows_this_source() -> None:
     groups = [*shipped.tpot.coefficients, *shipped.ttft.coefficients, *shipped.tpot_interval.groups, *shipped.ttft_interval.groups]
     assert not [name for name in groups if published.ORIGIN in name]
     assert {published.case(row).origin for row in published.rows().head(20).to_dict("records")} == {published.ORIGIN}
+
+
+def test_scores_by_hand() -> None:
+    """Answers 1.1, 0.9 and 1.3 of 1: errors of 10, 10 and 30 %; of 2, 4 and 8 for 1, 2 and 4 all double."""
+    rows = pd.DataFrame(
+        {"family": ["a", "a", "b"], "ours": [1.1, 0.9, 1.3], "measured": 1.0, "twice": [2.0, 4.0, 8.0], "base": [1.0, 2.0, 4.0]}
+    )
+    found = study.score(rows, "ours", "measured")
+    assert (found["rows"], found["median_percent"], found["mean_percent"]) == pytest.approx((3, 10, 50 / 3))
+    assert found["bias_percent"] == pytest.approx(10)
+    assert found["median_low"] <= 10.001 and found["median_high"] >= 9.999
+    double = study.score(rows, "twice", "base")
+    assert (double["median_percent"], double["mean_percent"], double["bias_percent"]) == pytest.approx((100, 100, 100))
+    assert "median_low" not in study.score(rows[:2], "ours", "measured"), "one family tells nothing about others"
+
+
+def test_coverage_by_hand() -> None:
+    rows = pd.DataFrame({"mean_gap_ms": [1.0, 2.0, 3.0, 4.0], "tpot_lower_ms": [0.5, 2.1, 3.0, 1.0], "tpot_upper_ms": [1.5, 3.0, 3.5, 3.9]})
+    assert study.coverage(rows, "mean_gap_ms") == 50
+
+
+def test_joules_by_hand() -> None:
+    """Two GPUs of 700 W at 0.5 + 0.3 x 5/10 + 0.2 x 2/10 of their limit, 10 ms a step, four requests in flight."""
+    power = BoardPower(fitted_on="", rows=0, base=0.5, memory=0.3, compute=0.2)
+    rows = pd.DataFrame({"gpus": [2], "limit_w": 700.0, "memory_ms": 5.0, "compute_ms": 2.0, "mean_gap_ms": 10.0, "batch": 4.0})
+    assert study.joules(rows, power, "mean_gap_ms")[0] == pytest.approx(2 * 700 * 0.69 * 0.010 / 4)
+
+
+def test_a_tokens_time_is_the_batch_over_its_throughput() -> None:
+    """127.804124 requests in flight at 5930.30475 tokens/s: 21.551 ms."""
+    rows = published.rows()
+    row = rows[(rows["model"] == "Qwen/Qwen3-8B") & (rows["gpu"] == "H100") & (rows["max_sequences"] == 128)].iloc[0]
+    assert row["mean_gap_ms"] == pytest.approx(1e3 * 127.804124 / 5930.30475, rel=1e-6)
+
+
+def test_a_step_reads_the_experts_that_its_tokens_choose() -> None:
+    """Qwen3-235B-A22B: 94 layers of 128 experts of which a token takes 8 (its config.json), each 3 x 4096 x 1536 weights, on four GPUs."""
+    rows = published.rows()
+    row = rows[rows["model"].str.contains("235B-A22B-Instruct-2507-FP8") & (rows["gpu"] == "H100")].iloc[0].to_dict()
+    case, experts = published.case(row), 94 * 128 * 3 * 4096 * 1536
+    least, most = work(case, 1e-9, 1e-9, 1.0), work(case, 1e9, 1e-9, 1.0)
+    cache_s = 1e9 * 0.5 * case.model.kv_bytes_per_token(2.0, 4) / 3.35e12
+    assert most.memory_s - cache_s - least.memory_s == pytest.approx(experts / 4 / 3.35e12, rel=1e-2)
+    one = work(case, 1.0, 1e-9, 1.0).memory_s - 0.5 * case.model.kv_bytes_per_token(2.0, 4) / 3.35e12
+    assert one - least.memory_s == pytest.approx(experts * 8 / 128 / 4 / 3.35e12, rel=1e-2)
