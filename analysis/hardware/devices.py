@@ -28,11 +28,13 @@ class Link(Strict):
         generation: of the link technology: 3 for NVLink 3 or PCIe Gen3.
         per_direction: bandwidth of all lanes or links of the device together, one way (bytes/s); vendors often print twice this.
         links: number of physical links or lanes (count).
+        topology: `bridge` where a connector joins two cards and no switch all of a node.
     """
 
     generation: float
     per_direction: ByteRate
     links: Count | None = None
+    topology: Literal["bridge"] | None = None
 
 
 class Links(Strict):

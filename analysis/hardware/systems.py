@@ -1,7 +1,14 @@
-"""What a machine of many accelerators is made of: its device and the levels of its network, from the inside out."""
+"""What a machine of many accelerators is made of: its device and the levels of its network, from the inside out.
+
+>>> from analysis.hardware import devices, systems
+>>> bridged = systems.of_device(devices.load("A100-PCIE-80GB"))
+>>> [bridged.group(members).bandwidth_bytes_per_s / 1e9 for members in (2, 8)]
+[300.0, 31.5]
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from math import prod
 from typing import Any, Literal
@@ -11,8 +18,19 @@ from pydantic import model_validator
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
 from analysis.hardware import devices
-from analysis.hardware.quantity import ByteRate, expanded
+from analysis.hardware.devices import Device, Link
+from analysis.hardware.quantity import ByteRate, Quantity, expanded
 from analysis.paths import DATA
+
+
+Topology = Literal["switch", "cube_mesh", "mesh", "bridge", "host", "ring", "torus_2d", "torus_3d"]
+LINKS = {"torus_2d": 4, "torus_3d": 6}
+"""Links of each device of a torus."""
+WRAPPED = {"torus_2d": 256, "torus_3d": 64}
+"""Devices from which on the axes of a slice are closed to rings: v5e and v6e in a full pod of 16 x 16, v4 and v5p in cubes of 4 x 4 x 4
+(the scaling book, tpus.md; Jouppi et al., ISCA 2023, section 2)."""
+NODE = 8
+"""Devices of a node where nothing says how many."""
 
 
 class Level(Strict):
@@ -20,13 +38,14 @@ class Level(Strict):
 
     Args:
         name: such as nvlink, infiniband or ici.
-        topology: how the members are joined.
+        topology: how the members are joined; `mesh`: a link from each to each other, `bridge`: a connector between cards, `host`: PCIe to
+            the host's processors.
         size: members of the level: devices of the innermost, groups of the level below for the others (count).
         per_direction: bandwidth that one device can send into the level (bytes/s).
     """
 
     name: str
-    topology: Literal["switch", "cube_mesh", "ring", "torus_2d", "torus_3d"]
+    topology: Topology
     size: int
     per_direction: ByteRate
 
@@ -34,6 +53,36 @@ class Level(Strict):
     def bandwidth_bytes_per_s(self) -> float:
         """Bandwidth that one device can send into the level (bytes/s)."""
         return self.per_direction.value
+
+    def reach_bytes_per_s(self, members: int) -> float:
+        """What a ring through `members` devices of the level gets of each device's links, one way (bytes/s).
+
+        A mesh has a link for each pair: (members - 1) / (size - 1) of them join the group. In a slice of a torus whose axes are not closed a
+        ring leaves a device over two links, both ways round; between two devices there is one.
+        """
+        full = self.bandwidth_bytes_per_s
+        if self.topology == "mesh":
+            return full * min(1.0, (members - 1) / max(1, self.size - 1))
+        if self.topology in LINKS and members < min(self.size, WRAPPED[self.topology]):
+            return full * min(2, members - 1) / LINKS[self.topology]
+        return full
+
+
+@dataclass(frozen=True)
+class Group:
+    """Devices that take part in a collective.
+
+    Attributes:
+        members: count.
+        level: the outermost level that they span.
+        inside: members in each part of that level.
+        bandwidth_bytes_per_s: one-way bandwidth of each member where a ring through all of them is narrowest.
+    """
+
+    members: int
+    level: Level
+    inside: int
+    bandwidth_bytes_per_s: float
 
 
 class System(Strict):
@@ -53,6 +102,26 @@ class System(Strict):
     def devices_per_node(self) -> int:
         """Devices of the innermost level."""
         return self.levels[0].size
+
+    def group(self, members: int, stride: int = 1) -> Group:
+        """Devices that lie `stride` apart, and what joins them.
+
+        A ring crosses the border of a node once, so its members in a node share that node's adapters; cards on PCIe share the host's
+        processors, and one card's link bounds them. The outermost level holds as many as are asked for.
+        """
+        bandwidth, size, inside, level = float("inf"), 1, 1, self.levels[0]
+        for level in self.levels:
+            inside = max(1, min(members, size // stride))
+            here = min(members, max(1, size * level.size // stride))
+            if here > inside:
+                reach = level.reach_bytes_per_s(here)
+                bandwidth = min(bandwidth, reach * (1 if level.topology == "host" else inside))
+            size *= level.size
+            if members * stride <= size:
+                break
+        else:
+            inside = max(1, min(members, size // level.size // stride))
+        return Group(members, level, inside, bandwidth if members > 1 else float("inf"))
 
     def load_device(self) -> devices.Device:
         """The device's specification."""
@@ -93,3 +162,33 @@ def load(name: str) -> System:
     if name not in systems:
         raise InputError(f"no system {name!r}; expected one of {', '.join(systems)}", key="system")
     return systems[name]
+
+
+def of_device(device: Device) -> System:
+    """The machine in which a device usually stands: the first of `data/hardware/systems.yaml` that has it, else what its links make.
+
+    NVLink joins the node through a switch, where the data sheet speaks of a bridge two cards; Infinity Fabric and Gaudi's links join each
+    device to each other (three links: four cards); without either, and beyond these, cards reach each other over PCIe.
+    """
+    listed = devices.all_devices().get(device.name)
+    if listed is device or listed == device:
+        usual = next((system for system in all_systems().values() if system.device == device.name), None)
+        if usual is not None:
+            return usual
+    levels, links = [], device.links
+    if links.ici is not None:
+        levels.append(_level("ici", links.ici, "torus_3d" if links.ici.links and links.ici.links.value == 6 else "torus_2d", 256))
+    elif links.nvlink is not None:
+        bridged = links.nvlink.topology == "bridge"
+        levels.append(_level("nvlink", links.nvlink, links.nvlink.topology or "switch", 2 if bridged else NODE))
+    elif links.infinity_fabric is not None:
+        count = int(links.infinity_fabric.links.value) if links.infinity_fabric.links else NODE - 1
+        levels.append(_level("infinity_fabric", links.infinity_fabric, "mesh", min(NODE, 1 << count.bit_length())))
+    if prod(level.size for level in levels) < NODE:
+        pcie = links.pcie or Link(generation=4, per_direction=Quantity(value=31.5e9, low=15.75e9, high=63e9, source="pcie", note="assumed"))
+        levels.append(_level("pcie", pcie, "host", NODE // prod(level.size for level in levels)))
+    return System(name=device.name, title=f"{NODE} {device.name}", device=device.name, levels=tuple(levels))
+
+
+def _level(name: str, link: Link, topology: Topology, size: int) -> Level:
+    return Level(name=name, topology=topology, size=size, per_direction=link.per_direction)

@@ -11,7 +11,7 @@ from analysis.composition.case_files import count, read_rows
 from analysis.composition.training import shapes
 from analysis.composition.training.shapes import Shape
 from analysis.errors import InputError
-from analysis.hardware import devices
+from analysis.hardware import devices, systems
 from analysis.hardware.devices import Device
 from analysis.workloads import contexts
 
@@ -23,13 +23,19 @@ class Hardware:
     Attributes:
         device: of `analysis.hardware`; platform: whose software stack runs on it.
         dies: parts that a program sees as devices of their own (MI250: two; Max 1550: two stacks).
-        link_bytes_per_s: one way, to the other devices of the node.
     """
 
     device: Device
     platform: str
     dies: int
-    link_bytes_per_s: float
+
+    def link_bytes_per_s(self, members: int) -> float:
+        """One way, all links of a device to the others of a group: a mesh's too, over which frameworks do not send in a ring (bytes/s)."""
+        links = self.device.links
+        if links.nvlink is not None and links.nvlink.topology == "bridge" and members > 2:
+            return systems.of_device(self.device).group(members).bandwidth_bytes_per_s
+        link = links.nvlink or links.infinity_fabric or links.pcie
+        return link.per_direction.value if link else 50e9
 
 
 PLATFORMS = ("NVIDIA", "AMD", "Intel", "Gaudi", "SambaNova")
@@ -100,9 +106,7 @@ def hardware(text: str) -> Hardware:
     platform = "Gaudi" if device.name.startswith("Gaudi") else device.vendor
     if platform not in PLATFORMS:
         raise InputError(f"no batch model for {device.vendor} ({device.name})")
-    links = device.links
-    link = links.nvlink or links.infinity_fabric or links.pcie
-    return Hardware(device, platform, DIES.get(device.name, 1), link.per_direction.value if link else 50e9)
+    return Hardware(device, platform, DIES.get(device.name, 1))
 
 
 def _first(row: dict[str, str], *names: str) -> int:

@@ -88,7 +88,7 @@ class Table:
             dies=each(lambda item: item.hardware.dies),
             bandwidth=each(lambda item: item.hardware.device.memory_bandwidth_bytes_per_s),
             peak=each(peak),
-            link=each(lambda item: item.hardware.link_bytes_per_s),
+            link=each(lambda item: item.hardware.link_bytes_per_s(item.devices)),
             memory=each(lambda item: item.hardware.device.memory_bytes if item.hardware.platform != "SambaNova" else 1.5e12),
             layers=each(lambda item: item.shape.attention_layers),
             hidden=each(lambda item: item.shape.hidden),

@@ -126,7 +126,7 @@ def answer(frame: pd.DataFrame, own: dict[str, Device] | None = None, library: K
         half = np.exp(1.6449 * got.log_sd)
         for array, values in ((out.latency_s, got.s), (out.lower_s, got.s / half), (out.upper_s, got.s * half)):
             array[at[good]] = values[good]
-        out.source[at[good]] = got.source
+        out.source[at[good]] = f"{got.source}; {got.note}" if got.note else got.source
         if group["version"] and op in MODELS:
             timed = kernels.timed_version(MODELS[op], gpus.kernel_type(group["dtype"]) if op in ("gemm", "moe") else "")
             if timed.split(" ")[-1] != group["version"]:  # versions are not told apart: the newest timed one answers, and is named

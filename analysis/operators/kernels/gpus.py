@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from analysis.errors import InputError
-from analysis.hardware import devices
+from analysis.hardware import devices, systems
 from analysis.hardware.devices import Device
+from analysis.hardware.systems import System
 
 SYSTEMS = {  # name in the tables: name in data/hardware
     "a100_sxm": "A100-SXM4-80GB",
@@ -80,7 +81,7 @@ class Gpu:
         architecture: key of `ARCHITECTURES`, or the data sheet's word.
         peak_flop_per_s: dense rate of each number type of `PEAK_OF` that the tensor cores have.
         bandwidth_bytes_per_s, l2_bytes, sms, tdp_w: memory, last-level cache, multiprocessors, board power.
-        link_bytes_per_s: one way to the other GPUs of the node.
+        node: what joins it to the others.
         vendor: of the card.
         clock_hz: boost clock; where the data sheet has none, of Blackwell the rate over `BLACKWELL_FLOP`, of others 1.9 GHz.
     """
@@ -93,7 +94,7 @@ class Gpu:
     l2_bytes: float
     sms: float
     tdp_w: float
-    link_bytes_per_s: float
+    node: System
     vendor: str
     clock_hz: float = 1.9e9
 
@@ -111,11 +112,8 @@ def from_device(device: Device) -> Gpu:
     if device.sm_count is None and device.vendor == "NVIDIA":
         raise InputError(f"{device.name}: the data sheet lacks the number of multiprocessors (sms)", key="sms")
     architecture = device.architecture
-    link = device.nvlink_bytes_per_s
     if architecture == "blackwell" and device.memory_type.startswith("GDDR"):
         architecture = "blackwell workstation"
-    if link is None and device.links.infinity_fabric is not None:
-        link = device.links.infinity_fabric.per_direction.value
     system = next((key for key, name in SYSTEMS.items() if devices.load(name).name == device.name), "")
     rates = {dtype: device.peak[rate].value for dtype, rate in PEAK_OF.items() if rate in device.peak}  # type: ignore[index]
     if "fp4" not in device.peak:
@@ -131,7 +129,7 @@ def from_device(device: Device) -> Gpu:
         device.l2_bytes or 32e6,
         sms,
         device.tdp_w or 300.0,
-        link or device.pcie_bytes_per_s or 32e9,
+        systems.of_device(device),
         device.vendor,
         device.clock_hz or derived,
     )

@@ -19,9 +19,11 @@ class Latency:
         log_sd: standard deviation of its logarithm: the model's own doubt; a 90 % interval is ``s exp(-+1.645 log_sd)``.
         source: "measured gpu", "unmeasured gpu" (fitted on other GPUs), "data sheet" (nothing fitted) or "none".
         status: empty, or why there is no answer.
+        note: empty, or what else the reader must know, such as a measured table that was not believed.
     """
 
     s: Floats
     log_sd: Floats
     source: str
     status: NDArray[np.object_]
+    note: str = ""

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.errors import InputError
+from analysis.hardware import systems
 from analysis.hardware.devices import Device
 from analysis.hardware.roofline import DeviceTime, Rates, time_on_device
 from analysis.serving.requests import Floats
@@ -54,8 +55,6 @@ class Roofline:
         for name in ("compute_share", "memory_share", "link_share"):
             if not 0 < getattr(self, name) <= 1:
                 raise InputError(f"expected a share above 0, at most 1, got {getattr(self, name)}", key=name)
-        if self.tensor_parallel > 1 and self.link_bytes_per_s is None:
-            raise InputError(f"no link of {self.device.name} is known", key="tensor_parallel")
 
     @property
     def rates(self) -> Rates[float]:
@@ -73,9 +72,9 @@ class Roofline:
         return self.tensor_parallel * self.memory_share * self.device.memory_bandwidth_bytes_per_s
 
     @property
-    def link_bytes_per_s(self) -> float | None:
-        """Bandwidth of one device to its peers, one way: NVLink, or PCIe without it (bytes/s)."""
-        return self.device.nvlink_bytes_per_s or self.device.pcie_bytes_per_s
+    def link_bytes_per_s(self) -> float:
+        """Bandwidth of one device to its peers, one way, where a ring through all of them is narrowest (bytes/s)."""
+        return systems.of_device(self.device).group(self.tensor_parallel).bandwidth_bytes_per_s
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,7 @@ def all_reduce_s(setting: Roofline, tokens: Floats) -> Floats:
     if devices == 1:
         return np.zeros_like(tokens)
     message = tokens * setting.model.hidden * setting.bytes_per_value
-    link = setting.link_share * (setting.link_bytes_per_s or np.inf)
+    link = setting.link_share * setting.link_bytes_per_s
     one = 2.0 * (devices - 1) / devices * message / link + 2.0 * (devices - 1) * setting.link_latency_s
     return np.asarray(2.0 * setting.model.layers * one * (tokens > 0))
 

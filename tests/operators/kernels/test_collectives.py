@@ -1,0 +1,54 @@
+"""Collectives of a node: the link by width and topology, and measured tables that a link could not have made."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from analysis.operators.kernels import collectives, gpus
+from analysis.operators.kernels.library import KernelLibrary
+
+LIBRARY = KernelLibrary.load()
+LARGE = 256 * 2**20
+
+
+def bus_bandwidth(device: str, members: int, size: float = LARGE) -> float:
+    """As nccl-tests defines it for an all-reduce: 2 (n - 1) / n x size / time (bytes/s)."""
+    return 2 * (members - 1) / members * size / float(LIBRARY.on(device).collective("all_reduce", size, members).s)
+
+
+@pytest.mark.parametrize(
+    ("device", "members", "least", "most"),
+    [
+        ("TPU-v6e", 8, 100e9, 224e9),  # ICI, 2 of 4 links of 112 GB/s (Cloud TPU v6e); PCIe would give at most 32
+        ("A100-PCIE-80GB", 8, 2e9, 31.5e9),  # a bridge joins two cards (product brief); PCIe Gen4 the others
+        ("A100-PCIE-80GB", 2, 31.5e9, 300e9),
+        ("H100-PCIE-80GB", 4, 4e9, 63e9),
+        ("L40S", 8, 5e9, 31.5e9),  # its table has 1.4 GB/s
+        ("L40S", 4, 5e9, 31.5e9),
+        ("MI300X", 8, 150e9, 448e9),
+    ],
+)
+def test_large_messages_reach_what_the_link_allows(device: str, members: int, least: float, most: float) -> None:
+    assert least <= bus_bandwidth(device, members) <= most
+
+
+@pytest.mark.parametrize("key", sorted(collectives._curves()), ids=str)
+def test_every_measured_curve_that_answers_is_physically_possible(key: tuple[str, str, str, int]) -> None:
+    """None is above what a switch that adds (twice the link for an all-reduce) could do; hosts are judged by NCCL: L40S beyond a pair fails."""
+    system, implementation, kind, members = key
+    share = collectives.bus_share(gpus.load(system), kind, members, collectives._curves()[key])
+    assert share < 2.0
+    believed = collectives._believed(*key) is not None
+    assert believed == (system != "l40s" or members == 2)
+    if implementation == "nccl":
+        assert believed == (share >= collectives.LEAST_SHARE)
+
+
+@pytest.mark.parametrize(("kind", "implementation"), [("all_reduce", "nccl"), ("all_reduce", "custom"), ("all_gather", "nccl")])
+def test_an_answer_says_which_table_was_not_believed(kind: str, implementation: str) -> None:
+    dropped = LIBRARY.on("l40s", framework="trtllm").collective(kind, [1e6, 1e8], 8, implementation)
+    assert dropped.source == "unmeasured gpu" and f"measured {kind} of 8 L40S" in dropped.note and "not used" in dropped.note
+    kept = LIBRARY.on("l40s", framework="trtllm").collective(kind, 1e6, 2, implementation)
+    assert kept.source == "measured gpu" and not kept.note
+    assert (dropped.log_sd > 4 * np.max(kept.log_sd)).all()
