@@ -22,7 +22,6 @@ from analysis.hardware.devices import Device, Link
 from analysis.hardware.quantity import ByteRate, Quantity, expanded
 from analysis.paths import DATA
 
-
 Topology = Literal["switch", "cube_mesh", "mesh", "bridge", "host", "ring", "torus_2d", "torus_3d"]
 LINKS = {"torus_2d": 4, "torus_3d": 6}
 """Links of each device of a torus."""

@@ -52,7 +52,9 @@ def test_no_group_is_wider_than_the_links_of_its_devices(device: str) -> None:
     """In a node; a wider group is never faster, but over a mesh, whose other links it gains."""
     sheet = devices.load(device)
     system = systems.of_device(sheet)
-    links = [link.per_direction.value for link in (sheet.links.pcie, sheet.links.nvlink, sheet.links.infinity_fabric, sheet.links.ici) if link]
+    links = [
+        link.per_direction.value for link in (sheet.links.pcie, sheet.links.nvlink, sheet.links.infinity_fabric, sheet.links.ici) if link
+    ]
     reached = [system.group(members).bandwidth_bytes_per_s for members in range(2, system.devices_per_node + 1)]
     assert max(reached) <= max(links, default=31.5e9)
     assert system.levels[0].topology not in ("switch", "host") or len(set(reached)) == 1
