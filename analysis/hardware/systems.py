@@ -56,8 +56,8 @@ class Level(Strict):
     def reach_bytes_per_s(self, members: int) -> float:
         """What a ring through `members` devices of the level gets of each device's links, one way (bytes/s).
 
-        A mesh has a link for each pair: (members - 1) / (size - 1) of them join the group. In a slice of a torus whose axes are not closed a
-        ring leaves a device over two links, both ways round; between two devices there is one.
+        A mesh has a link for each pair: (members - 1) / (size - 1) of them join the group. In a slice of a torus whose axes are not closed
+        a ring leaves a device over two links, both ways round; between two devices there is one.
         """
         full = self.bandwidth_bytes_per_s
         if self.topology == "mesh":

@@ -22,8 +22,9 @@ ELEMENT_BYTES = {"half": 2, "int8": 1, "bfloat16": 2}
 INTERPOLATED_SD, SCALED_SD, UNMEASURED_SD, PCIE_SD = 0.08, 0.2, 0.35, 0.5
 """Of log latency; over PCIe whether GPUs may write to each other, and across how many sockets, decides a factor of two."""
 LEAST_SHARE = 0.25
-"""Share of the link's rate that a table must reach at some size to be believed: those of four and eight L40S reach 0.06 to 0.18 (1.4 to 5.7
-GB/s, where PCIe has 31.5), a host without direct access between its cards; the lowest of all others 0.29 (all-to-all, eight RTX PRO 6000)."""
+"""Share of the link's rate that a table must reach at some size to be believed: those of four and eight L40S reach 0.06 to 0.18 (1.4 to
+5.7 GB/s, where PCIe has 31.5), a host without direct access between its cards; the lowest of all others 0.29 (all-to-all of eight RTX PRO
+6000)."""
 ALL_REDUCE_OF = {("blackwell", "vllm"): "trtllm"}
 """Architecture, framework: the framework whose all-reduce it runs. There vLLM calls FlashInfer's all-reduce with residual and norm,
 TensorRT-LLM's kernel, by default (https://docs.vllm.ai/en/v0.18.2/design/fusions/) and in the scripts of before

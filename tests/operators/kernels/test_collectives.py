@@ -35,7 +35,7 @@ def test_large_messages_reach_what_the_link_allows(device: str, members: int, le
 
 @pytest.mark.parametrize("key", sorted(collectives._curves()), ids=str)
 def test_every_measured_curve_that_answers_is_physically_possible(key: tuple[str, str, str, int]) -> None:
-    """None is above what a switch that adds (twice the link for an all-reduce) could do; hosts are judged by NCCL: L40S beyond a pair fails."""
+    """None is above what a switch that adds (twice the link for an all-reduce) could do; NCCL judges a host: L40S beyond a pair fail."""
     system, implementation, kind, members = key
     share = collectives.bus_share(gpus.load(system), kind, members, collectives._curves()[key])
     assert share < 2.0
