@@ -1,10 +1,9 @@
-"""Error metrics, rank statistics with ties, exact tests on small samples, and resampling."""
+"""Error metrics, rank statistics with ties, exact tests on small samples, and agreement (intervals stand in `analysis.intervals`)."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -15,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 RankStatistic = Literal["spearman", "kendall", "pearson"]
 MAX_EXACT_N = 10
-MAX_EXACT_BOOTSTRAP_N = 6
 MAX_SIGN_FLIPS = 20
 
 
@@ -108,9 +106,11 @@ def average_ranks(values: ArrayLike) -> Floats:
     """Ranks from 1 (smallest) to n; equal values share the mean of their ranks.
 
     Args:
-        values: shape (n,).
+        values: shape (n,), without NaN.
     """
     x = np.asarray(values, dtype=float).ravel()
+    if np.isnan(x).any():
+        raise ValueError("not a number has no rank")
     _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return (last - (counts - 1) / 2.0)[inverse]
@@ -262,7 +262,7 @@ def fisher_exact(table: ArrayLike) -> FisherTest:
     return FisherTest(float(two_sided[a]), two_sided[a], float(smallest), smallest)
 
 
-# --- agreement and resampling -----------------------------------------------------------------------------------------
+# --- agreement --------------------------------------------------------------------------------------------------------
 
 
 def cohen_kappa(first: ArrayLike, second: ArrayLike, levels: int, weights: Literal["none", "linear"] = "none") -> float:
@@ -282,100 +282,3 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike, levels: int, weights: Liter
     cost = distance if weights == "linear" else (distance > 0).astype(float)
     expected = float((cost * chance).sum())
     return math.nan if expected == 0 else 1.0 - float((cost * seen).sum()) / expected
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A statistic with the percentile interval of its resamples.
-
-    `clusters` (or observations, where these are drawn) is their number; `undefined` the share of resamples without a value.
-    """
-
-    value: float
-    low: float
-    high: float
-    clusters: int
-    undefined: float
-
-
-def _interval(value: float, values: Floats, clusters: int, tail: float) -> Interval:
-    """From the statistic on each resample (NaN: undefined), leaving out the share `tail` at each end."""
-    kept = values[~np.isnan(values)]
-    if kept.size == 0:
-        raise ValueError("the statistic is undefined on every resample")
-    low, high = np.quantile(kept, [tail, 1 - tail])
-    return Interval(float(value), float(low), float(high), clusters, 1 - kept.size / values.size)
-
-
-def bootstrap_interval(
-    statistic: Callable[..., float], *samples: ArrayLike, level: float = 0.95, resamples: int | None = 2000, seed: int = 0
-) -> Interval:
-    """Percentile bootstrap interval; several samples are resampled together (paired).
-
-    Args:
-        statistic: takes the samples, gives one number; NaN where it is undefined (such resamples are counted, then left out).
-        level: coverage, 0..1.
-        resamples: how many; None enumerates all n^n of them, so that no seed is needed (n at most 6).
-    Raises:
-        ValueError: unequal lengths, n too large to enumerate, or a statistic that is never defined.
-    """
-    arrays = [np.asarray(sample, dtype=float) for sample in samples]
-    if not arrays or arrays[0].shape[0] < 2 or any(a.shape[0] != arrays[0].shape[0] for a in arrays):
-        raise ValueError("expected samples of one length, at least 2")
-    n = arrays[0].shape[0]
-    if resamples is None:
-        if n > MAX_EXACT_BOOTSTRAP_N:
-            raise ValueError(f"{n}^{n} resamples are too many to enumerate; expected n at most {MAX_EXACT_BOOTSTRAP_N}")
-        draws = np.array(list(itertools.product(range(n), repeat=n)))
-    else:
-        draws = np.random.default_rng(seed).integers(0, n, size=(resamples, n))
-    values = np.array([statistic(*(a[draw] for a in arrays)) for draw in draws], dtype=float)
-    return _interval(statistic(*arrays), values, n, (1 - level) / 2)
-
-
-def cluster_bootstrap(
-    statistic: Callable[..., float],
-    clusters: Sequence[object] | NDArray[np.generic],
-    *samples: ArrayLike,
-    level: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
-    together: bool = False,
-) -> Interval:
-    """Interval of a statistic of observations that share a device, source or program: whole clusters are drawn with replacement.
-
-    Percentiles of few clusters make too narrow an interval, so the tails are those of Student's t: the ends are the percentiles at
-    Phi(-/+ sqrt(G / (G - 1)) t), with G clusters and t the quantile of G - 1 degrees of freedom.
-
-    Args:
-        statistic: takes the samples (the rows of the clusters drawn, one after the other) and gives one number; NaN where undefined.
-        clusters: what each observation shares with others (its device, source or program), shape (n,).
-        level: coverage, 0..1.
-        resamples: how many; seed: of the draws.
-        together: the statistic takes `axis` as numpy's do, and clusters are of one observation: all resamples are worked out at once.
-    Raises:
-        ValueError: unequal lengths, a single cluster, or a statistic that is never defined.
-    Source: the expanded percentile interval of Hesterberg, The American Statistician 69, 2015
-        (https://pmc.ncbi.nlm.nih.gov/articles/PMC4784504), applied to clusters.
-    """
-    arrays = [np.asarray(sample) for sample in samples]
-    names, label = np.unique(np.asarray(clusters).astype(str), return_inverse=True)
-    if not arrays or any(len(array) != len(label) for array in arrays):
-        raise ValueError("expected a cluster for each observation")
-    count = len(names)
-    if count < 2:
-        raise ValueError("an interval needs at least 2 clusters")
-    draws = np.random.default_rng(seed).integers(count, size=(resamples, count))
-    if count == len(label):  # one observation a cluster
-        rows: Iterable[NDArray[np.int64]] = np.argsort(label)[draws]
-    else:
-        members = [np.flatnonzero(label == k) for k in range(count)]
-        rows = (np.concatenate([members[k] for k in draw]) for draw in draws)
-    if together and count == len(label):
-        values = np.asarray(statistic(*(array[np.argsort(label)[draws]] for array in arrays), axis=1), dtype=float)
-    else:
-        values = np.array([statistic(*(array[index] for array in arrays)) for index in rows], dtype=float)
-    from scipy.special import ndtr, stdtrit
-
-    tail = float(ndtr(-math.sqrt(count / (count - 1)) * stdtrit(count - 1, (1 + level) / 2)))
-    return _interval(statistic(*arrays), values, count, tail)

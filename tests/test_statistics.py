@@ -166,56 +166,6 @@ def test_kappa_agrees_with_scikit_learn(grades: list[tuple[int, int]]) -> None:
             assert ours == pytest.approx(cohen_kappa_score(a, b, labels=labels, weights=theirs), abs=1e-12)
 
 
-def test_bootstrap_agrees_with_scipy_and_enumerates_small_samples() -> None:
-    x = np.random.default_rng(1).normal(size=40)
-    ours = s.bootstrap_interval(np.mean, x, resamples=4000, seed=2)
-    theirs = stats.bootstrap((x,), np.mean, method="percentile", n_resamples=4000, random_state=2).confidence_interval
-    assert ours.low == pytest.approx(theirs.low, abs=0.03)
-    assert ours.high == pytest.approx(theirs.high, abs=0.03)
-    everything = s.bootstrap_interval(np.mean, [0.0, 1.0], resamples=None, level=0.4)  # the four means 0, 1/2, 1/2, 1
-    assert (everything.clusters, everything.low, everything.high) == (2, pytest.approx(0.45), pytest.approx(0.55))
-    rank = s.bootstrap_interval(s.spearman, [1, 2, 3], [1, 2, 3], resamples=None)
-    assert rank.undefined == pytest.approx(3 / 27)  # the three constant resamples
-    assert [rank.value, rank.low, rank.high] == pytest.approx([1, 1, 1])
-
-
-def test_bootstrap_refuses() -> None:
-    with pytest.raises(ValueError):
-        s.bootstrap_interval(np.mean, [1.0])
-    with pytest.raises(ValueError, match="too many"):
-        s.bootstrap_interval(np.mean, range(7), resamples=None)
-
-
-def test_cluster_bootstrap_covers_where_resampling_rows_does_not() -> None:
-    """200 samples of 7 devices with 4 to 11 rows each, mean zero, most of the spread between devices: 95 % intervals that hold zero."""
-    rng = np.random.default_rng(1)
-    clustered = by_rows = 0
-    for sample in range(200):
-        device = np.repeat(np.arange(7), rng.integers(4, 12, 7))
-        values = rng.normal(0, 1, 7)[device] + rng.normal(0, 0.5, len(device))
-        found = s.cluster_bootstrap(np.mean, device, values, resamples=300, seed=sample)
-        clustered += found.low <= 0 <= found.high
-        plain = s.bootstrap_interval(np.mean, values, resamples=150, seed=sample)
-        by_rows += plain.low <= 0 <= plain.high
-    assert 0.90 <= clustered / 200 <= 0.99
-    assert by_rows / 200 < 0.7
-
-
-def test_cluster_bootstrap_of_one_row_a_cluster_is_nearly_the_t_interval() -> None:
-    values = np.random.default_rng(3).normal(5, 2, 60)
-    found = s.cluster_bootstrap(np.mean, np.arange(60), values, resamples=4000)
-    expected = stats.t.interval(0.95, 59, values.mean(), values.std(ddof=1) / np.sqrt(60))
-    assert (found.low, found.high) == pytest.approx(expected, abs=0.05)
-    assert found.clusters == 60
-
-
-def test_cluster_bootstrap_refuses_what_it_cannot_resample() -> None:
-    with pytest.raises(ValueError, match="at least 2 clusters"):
-        s.cluster_bootstrap(np.mean, ["a", "a"], [1.0, 2.0])
-    with pytest.raises(ValueError, match="a cluster for each"):
-        s.cluster_bootstrap(np.mean, ["a", "b"], [1.0, 2.0, 3.0])
-
-
 @pytest.mark.parametrize("values", [[1.0, 2.0, 3.0], [1.0, 2.0, -3.5], [0.4, -0.1, 0.3, 0.25, 0.05, 0.7, -0.2]])
 def test_sign_flips_are_scipys_exact_permutation_test(values: list[float]) -> None:
     found = s.sign_flip_test(values)
@@ -245,24 +195,3 @@ def test_permutations_that_differ_only_by_rounding_are_equally_extreme() -> None
     found = s.exact_permutation_test([0.1, 0.1, 0.1, 0.7], [0.3, 0.1, 0.2, 0.9], "pearson")
     assert (found.p_value, found.smallest_p) == (6 / 24, 6 / 24)
     assert s.exact_permutation_test([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0, 3.0], "spearman").smallest_p == 2 / 24  # rising and falling
-
-
-def test_cluster_bootstrap_draws_whole_clusters() -> None:
-    """Two clusters of two rows: four rows each time, of a cluster either both or none; the draws of seed 0 unless asked otherwise."""
-    seen: list[tuple[float, ...]] = []
-
-    def noted(rows: np.ndarray) -> float:
-        seen.append(tuple(rows))
-        return float(rows.mean())
-
-    found = s.cluster_bootstrap(noted, ["a", "b", "a", "b"], [0.0, 1.0, 0.0, 1.0], resamples=50)
-    assert {tuple(sorted(rows)) for rows in seen} == {(0.0,) * 4, (0.0, 0.0, 1.0, 1.0), (1.0,) * 4}
-    values = [0.3, 1.1, 2.7, 4.0, 0.2, 0.9, 5.0]
-    assert s.cluster_bootstrap(np.mean, list("abcdefg"), values, resamples=30) == s.cluster_bootstrap(
-        np.mean, list("abcdefg"), values, resamples=30, seed=0
-    )
-    assert found.value == 0.5
-    with pytest.raises(ValueError, match="undefined on every resample"):
-        s.cluster_bootstrap(lambda rows: math.nan, ["a", "b"], [0.0, 1.0], resamples=3)
-    once = s.cluster_bootstrap(lambda rows, left=iter([1.0]): next(left, math.nan), ["a", "b"], [0.0, 1.0], resamples=3)
-    assert (once.low, once.high) == (1.0, 1.0)

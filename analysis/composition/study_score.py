@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.composition import study_fusion, study_step
-from analysis.statistics import Interval, cluster_bootstrap, kendall_tau_b
+from analysis.intervals import Interval, cluster_bootstrap
+from analysis.statistics import kendall_tau_b
 from analysis.workloads.hlo import reader as hlo
 from analysis.workloads.zoo.published_steps import Step
 

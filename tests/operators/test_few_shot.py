@@ -137,12 +137,6 @@ def test_sources_help_where_ten_samples_alone_do_not() -> None:
     assert scores["prior_chosen", 50] > scores["prior_chosen", 10] - 0.01
 
 
-def test_the_interval_of_a_mean_is_students() -> None:
-    """Five values 1..5: mean 3, standard error sqrt(2.5 / 5) = 0.7071, t(0.975, 4) = 2.776 (any table)."""
-    mean, low, high = few_shot_trial.mean_interval([1, 2, 3, 4, 5])
-    assert (mean, low, high) == pytest.approx((3, 3 - 2.7764 * 0.70711, 3 + 2.7764 * 0.70711), abs=1e-3)
-
-
 @pytest.mark.skipif(
     not datasets.available("help/fbnet_latency_ms"), reason="HELP's tables are not here: make data, or set ANALYSIS_DATASETS"
 )

@@ -21,7 +21,7 @@ from analysis.operators.fp32_kernels import model as kernel_model
 from analysis.operators.fp32_kernels.answers import answers
 from analysis.operators.fp32_kernels.baselines import PEAK, PhysicalModel, scale_s, tiles_as_printed_s
 from analysis.operators.fp32_kernels.cases import BOUNDS, CODE, OPS, Measurements, Operators
-from analysis.operators.fp32_kernels.conformal import Band, calibrate, clustered_interval, coverage_of, weighted_quantile
+from analysis.operators.fp32_kernels.conformal import Band, calibrate
 from analysis.operators.fp32_kernels.evaluation import evaluate_frame, folds
 from analysis.operators.fp32_kernels.features import GEMM_COMMON, GEMM_OWN, PLAIN, VECTOR, gemm_features, plain_features, vector_features
 from analysis.operators.fp32_kernels.physics import LAUNCH_S, Physics, bound_by, choose_tiles, physical_latency_s, roofline, work
@@ -216,21 +216,8 @@ def test_arrays_predict_what_scikit_learn_predicts(seed: int, kind: str) -> None
     assert again.predict(new).tolist() == trees.predict(new).tolist()
 
 
-def test_quantile_and_interval_by_hand() -> None:
-    values = np.array([3.0, 1.0, 2.0])
-    assert weighted_quantile(values, np.ones(3), 0.5) == 2.0
-    assert weighted_quantile(values, np.array([10.0, 1.0, 1.0]), 0.5) == 3.0
+def test_the_error_of_a_selection_by_hand() -> None:
     assert error_of({"a": np.log([1.1, 0.9]), "b": np.log([2.0])}) == pytest.approx((10 + 100) / 2)
-
-
-def test_clustered_interval_is_the_bootstrap_over_all_resamples() -> None:
-    shares = np.array([0.5, 0.9, 1.0])
-    every = np.sort([np.mean([a, b, c]) for a in shares for b in shares for c in shares])  # all 27 resamples
-    low, high = clustered_interval(shares)
-    assert low == pytest.approx(every[0], abs=2e-3)
-    assert high == pytest.approx(every[-1], abs=2e-3)
-    found = coverage_of({"a": np.array([True, True]), "b": np.array([True, False])}, np.array([2.0, 3.0, 4.0]))
-    assert (found.mean, found.median_ratio) == (0.75, 3.0)
 
 
 def test_calibrated_intervals_hold_on_a_new_device() -> None:

@@ -14,8 +14,8 @@ from analysis.composition.service.answers import answer
 from analysis.composition.service.constants import load
 from analysis.composition.service.points import points
 from analysis.hardware.power import BoardPower, fit
+from analysis.intervals import cluster_bootstrap
 from analysis.operators.kernels import gpus
-from analysis.statistics import cluster_bootstrap
 
 Floats = NDArray[np.float64]
 

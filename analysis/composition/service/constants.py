@@ -19,6 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.configs import Strict, read_yaml
+from analysis.intervals import interpolated_quantile
 from analysis.paths import DATA
 
 Floats = NDArray[np.float64]
@@ -224,14 +225,9 @@ def interval(frame: pd.DataFrame, log_error: Floats, target: str) -> Interval:
     score = error / _regressed(frame, found)
 
     def ends(weight: Floats, symmetric: bool) -> tuple[float, float]:
-        values = np.abs(score) if symmetric else score
-        order = np.argsort(values)
-        share = (np.cumsum(weight[order]) - 0.5 * weight[order]) / weight.sum()
-        low, high = np.interp((0.05, 0.95), share, values[order])
-        if symmetric:
-            high = np.interp(0.9, share, values[order])
-            low = -high
-        return float(min(low, -0.05)), float(max(high, 0.05))
+        high = interpolated_quantile(np.abs(score), weight, 0.9) if symmetric else interpolated_quantile(score, weight, 0.95)
+        low = -high if symmetric else interpolated_quantile(score, weight, 0.05)
+        return min(low, -0.05), max(high, 0.05)
 
     names, groups = group(frame, CALIBRATED_BY), {}
     for name in sorted(set(names)):

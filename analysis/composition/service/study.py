@@ -18,6 +18,7 @@ from analysis.composition.service.cases import Case
 from analysis.composition.service.constants import Parameters, fit_all, group
 from analysis.composition.service.points import Points, features, points
 from analysis.composition.suite.clean import CONFIGURATION, TIMES
+from analysis.intervals import cluster_bootstrap
 from analysis.tables import read_csv
 
 Floats = NDArray[np.float64]
@@ -227,28 +228,17 @@ def order_lost(rows: pd.DataFrame, answers: Floats, cases: Sequence[Case], close
     return found.sort_values("lost_percent", ascending=False).reset_index()
 
 
-def gain(rows: pd.DataFrame, table: pd.DataFrame, target: str, draws: int = 2000, seed: int = 0) -> dict[str, float]:
-    """Gain over the peer in median and mean error, with 90 % intervals over (model family, GPU) clusters."""
+def gain(rows: pd.DataFrame, table: pd.DataFrame, target: str) -> dict[str, float]:
+    """Gain over the peer in median and mean error (points), with 90 % intervals over (model family, GPU) clusters."""
     measured = rows[f"{target}_s"].to_numpy() * 1e3
     ours = 100 * np.abs(table[f"{target}_ms"].to_numpy(dtype=float) / measured - 1)
     peer = 100 * np.abs(rows[f"peer_{target}_s"].to_numpy() * 1e3 / measured - 1)
     names = (rows["model_family"] + "|" + rows["system"]).to_numpy()
-    members = [np.flatnonzero(names == name) for name in sorted(set(names))]
-    generator = np.random.default_rng(seed)
-    medians, means = np.empty(draws), np.empty(draws)
-    for i in range(draws):
-        chosen = np.concatenate([members[k] for k in generator.integers(0, len(members), len(members))])
-        medians[i] = np.median(peer[chosen]) - np.median(ours[chosen])
-        means[i] = peer[chosen].mean() - ours[chosen].mean()
-    return {
-        "clusters": len(members),
-        "median_gain_points": float(np.median(peer) - np.median(ours)),
-        "median_gain_lower": float(np.quantile(medians, 0.05)),
-        "median_gain_upper": float(np.quantile(medians, 0.95)),
-        "mean_gain_points": float(peer.mean() - ours.mean()),
-        "mean_gain_lower": float(np.quantile(means, 0.05)),
-        "mean_gain_upper": float(np.quantile(means, 0.95)),
-    }
+    line: dict[str, float] = {"clusters": len(set(names))}
+    for name, centre in (("median", np.median), ("mean", np.mean)):
+        found = cluster_bootstrap(lambda a, b, centre=centre: float(centre(b) - centre(a)), names, ours, peer, level=0.9)
+        line |= {f"{name}_gain_points": found.value, f"{name}_gain_lower": found.low, f"{name}_gain_upper": found.high}
+    return line
 
 
 def simulate_sample(sample: Sample, library: Any, hide: str = "none") -> Points:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.composition.service.constants import NORMAL_90, Parameters, apply, bounds, widened
-from analysis.statistics import cluster_bootstrap
+from analysis.intervals import cluster_bootstrap, weighted_quantile
 
 HELD = 0.9
 
@@ -29,8 +29,7 @@ def spread(rows: pd.DataFrame) -> float:
     weight = np.asarray(share / rows["source"].map(share.groupby(rows["source"]).sum()), dtype=np.float64)
     error, said = (np.log((rows[name] / rows["answer"]).to_numpy(dtype=np.float64)) for name in ("measured", "upper"))
     needed = np.sqrt(np.maximum(0.0, np.maximum(0.0, error) ** 2 - said**2)) / NORMAL_90
-    order = np.argsort(needed, kind="stable")
-    return float(needed[order][np.searchsorted(np.cumsum(weight[order]) / weight.sum(), HELD)])
+    return weighted_quantile(needed, weight, HELD)
 
 
 def scores(rows: pd.DataFrame) -> pd.DataFrame:

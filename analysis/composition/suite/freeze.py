@@ -10,8 +10,8 @@ from scipy.stats import kendalltau
 
 from analysis.composition.suite.rows import PARTS, rows
 from analysis.composition.training.step import BREAKDOWN
+from analysis.intervals import cluster_bootstrap
 from analysis.paths import DATA
-from analysis.statistics import cluster_bootstrap
 from analysis.tables import write_csv
 
 GAP = DATA / "frozen" / "composition_gap_measured"

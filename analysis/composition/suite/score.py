@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from analysis.composition.suite.rows import PARTS, rows
 from analysis.errors import DatasetMissing, InputError
+from analysis.intervals import cluster_bootstrap
 from analysis.paths import DATA
-from analysis.statistics import cluster_bootstrap
 from analysis.tables import numeric, read_csv
 
 LEAST = 5

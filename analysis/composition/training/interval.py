@@ -11,6 +11,7 @@ from analysis.composition.training.cases import Case
 from analysis.composition.training.shares import LEVEL, quantiles
 from analysis.composition.training.step import PRIOR, SPREAD, Plans, step
 from analysis.composition.training.work import Parts
+from analysis.intervals import next_group
 
 Floats = NDArray[np.float64]
 
@@ -58,10 +59,9 @@ def few(count: int, level: float = LEVEL) -> float:
     """
     if count < 2:
         return UNSEEN
-    from scipy.special import ndtri, stdtrit
+    from scipy.special import ndtri
 
-    tail = (1 + level) / 2
-    return float(stdtrit(count - 1, tail) * np.sqrt(1 + 1 / count) / ndtri(tail))
+    return next_group(count, level) / float(ndtri((1 + level) / 2))
 
 
 def stretch(scores: Sequence[Floats], groups: int, level: float = LEVEL) -> tuple[float, float]:

@@ -11,6 +11,7 @@ import yaml
 from numpy.typing import NDArray
 
 from analysis.configs import Strict
+from analysis.intervals import interpolated_quantile
 from analysis.tables import write_atomic
 
 Floats = NDArray[np.float64]
@@ -57,10 +58,8 @@ def soft(z: Floats) -> Floats:
 
 def quantiles(values: Floats, weights: Floats, level: float = LEVEL) -> tuple[float, float]:
     """Weighted lower and upper quantile that leave (1 - level) / 2 on either side."""
-    order = np.argsort(values)
-    below = (np.cumsum(weights[order]) - 0.5 * weights[order]) / weights.sum()
     tail = (1 - level) / 2
-    return float(np.interp(tail, below, values[order])), float(np.interp(1 - tail, below, values[order]))
+    return interpolated_quantile(values, weights, tail), interpolated_quantile(values, weights, 1 - tail)
 
 
 def write(

@@ -17,7 +17,7 @@ from analysis.cores.learning.ranking import whole_program_order
 from analysis.cores.learning.sizes import CROSS, SIZES, across, size
 from analysis.cores.learning.trunk_training import Schedule
 from analysis.freezing import Freeze
-from analysis.statistics import cluster_bootstrap
+from analysis.intervals import cluster_bootstrap
 from analysis.tables import write_csv
 
 SEEDS = (0, 1)

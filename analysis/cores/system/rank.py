@@ -14,6 +14,7 @@ from analysis.cores.learning.program_features import program_features
 from analysis.cores.riscv.trace import Trace
 from analysis.cores.timing.designs import load_design
 from analysis.errors import InputError
+from analysis.intervals import cluster_tail
 from analysis.paths import DATA
 from analysis.tables import read_csv
 
@@ -87,9 +88,10 @@ def rank(trace: Trace, trunk: Trunk, most_blocks: int = 256, seed: int = 0) -> R
     sums = np.add.reduceat(expected, np.concatenate([[0], np.cumsum(sizes)[:-1]]))
     cycles = n * sums.sum(axis=0) / sizes.sum()
     draws = np.random.default_rng(seed).integers(0, len(blocks), (RESAMPLES, len(blocks)))
+    tail = cluster_tail(len(blocks), 0.95) if len(blocks) > 1 else 0.5  # a single block is the whole trace
     drawn = n * sums[draws].sum(axis=1) / sizes[draws].sum(axis=1)[:, None]
     order = np.argsort(cycles, kind="stable")
-    low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
+    low, high = np.quantile(drawn, [tail, 1 - tail], axis=0)
     sure = [float(np.mean(drawn[:, a] < drawn[:, b])) for a, b in pairwise(order.tolist())]
     table = pd.DataFrame(
         {

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from analysis import datasets
 from analysis.errors import InputError
+from analysis.intervals import cluster_bootstrap
 from analysis.operators.fp32_kernels import devices as kernel_devices
 from analysis.operators.fp32_kernels.cases import CODE, GEMMS, GROUP, GROUPS, Floats, Measurements
-from analysis.operators.fp32_kernels.conformal import coverage_of
 from analysis.operators.fp32_kernels.residual import Hybrid, group_of
 from analysis.operators.fp32_kernels.selection import Ensemble, Selection, candidates
 from analysis.statistics import absolute_percentage_errors, spearman
@@ -145,13 +145,11 @@ def summarise(table: pd.DataFrame, group: str) -> pd.DataFrame:
     mean = numbers.mean().to_dict() | {"cases": numbers["cases"].sum(), "max_ape": numbers["max_ape"].max()}
     found = pd.concat([found, pd.DataFrame([{"group": group, "device": "mean over devices", **mean}])], ignore_index=True)
     if has_band:
-        inside = {
-            str(device): ((p["measured_s"] >= p["lower_s"]) & (p["measured_s"] <= p["upper_s"])).to_numpy()
-            for device, p in table.groupby("device")
-        }
         found["coverage_low"], found["coverage_high"] = np.nan, np.nan
-        c = coverage_of(inside, (table["upper_s"] / table["lower_s"]).to_numpy())
-        found.loc[found.index[-1], ["coverage_low", "coverage_high", "upper_over_lower"]] = [c.low, c.high, c.median_ratio]
+        found.loc[found.index[-1], "upper_over_lower"] = float((table["upper_s"] / table["lower_s"]).median())
+        if len(found) > 2:
+            spread = cluster_bootstrap(np.mean, found["device"][:-1].to_numpy(), found["coverage"][:-1], together=True)
+            found.loc[found.index[-1], ["coverage_low", "coverage_high"]] = [spread.low, spread.high]
     return found
 
 

@@ -12,12 +12,14 @@ import pandas as pd
 from scipy.optimize import minimize
 from scipy.spatial import cKDTree
 
+from analysis.intervals import cluster_bootstrap
 from analysis.operators.kernels import fit, gpus, laws, physics, splits, store, trees, wheel, work
 from analysis.operators.kernels.gpus import ARCHITECTURES
 from analysis.operators.kernels.physics import FRAMEWORKS
 from analysis.operators.kernels.splits import Cell
 from analysis.operators.kernels.work import Floats, Work
 from analysis.paths import DATA
+from analysis.statistics import sign_flip_test
 from analysis.tables import read_csv, write_csv
 
 TEST_ROWS = 1500  # of a cell at most, drawn
@@ -393,16 +395,26 @@ def releases(path: Path, operators: tuple[str, ...] = ("gemm", "attention_prefil
     return pd.DataFrame(out)
 
 
-def cluster_interval(rows: pd.DataFrame, answer: str, baseline: str, draws: int = 2000, seed: int = 0) -> tuple[float, float, float]:
-    """Median over architectures of the baseline's median error less ours, and its 95 % interval over resampled architectures."""
-    have = rows[rows[answer].notna() & rows[baseline].notna()]
-    gain = []
-    for _, part in have.groupby("architecture"):
-        ours, theirs = (np.median(np.abs(np.expm1(np.log(part[c] / part["seconds"])))) for c in (answer, baseline))
-        gain.append(theirs - ours)
-    values = np.array(gain)
-    drawn = values[np.random.default_rng(seed).integers(0, len(values), (draws, len(values)))].mean(axis=1)
-    return float(values.mean()), float(np.quantile(drawn, 0.025)), float(np.quantile(drawn, 0.975))
+def gains(scores: pd.DataFrame) -> pd.DataFrame:
+    """How much smaller is our median error than a baseline's, over architectures? One line an operator, setting and baseline.
+
+    Args:
+        scores: rows of `accuracy`; those of whole architectures are read.
+    Returns:
+        columns operator, setting, baseline, architectures (count), gain (mean over architectures, 1), low, high (95 % interval,
+        architectures resampled), contains_zero, lost (architectures on which the baseline is better, count), p (exact sign flips).
+    """
+    whole = scores[scores["gpus"].isin(ARCHITECTURES) & (scores["dtype"] == "all")]
+    out = []
+    for (operator, setting), part in whole.groupby(["operator", "setting"]):
+        for key, baseline in BASELINES.items():
+            gain = (part[f"{key}_median_error"] - part["median_error"]).dropna()
+            found = cluster_bootstrap(np.mean, part["gpus"][gain.index].to_numpy(), gain, together=True)
+            line: dict[str, object] = {"operator": operator, "setting": setting, "baseline": baseline, "architectures": found.clusters}
+            line |= {"gain": found.value, "low": found.low, "high": found.high}
+            line |= {"contains_zero": "yes" if found.contains_zero else "no", "lost": int((gain < 0).sum())}
+            out.append(line | {"p": sign_flip_test(gain).p_value})
+    return pd.DataFrame(out)
 
 
 def known_levels(found: pd.DataFrame) -> pd.DataFrame:
@@ -424,25 +436,18 @@ def known_levels(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def freeze(path: Path, operators: tuple[str, ...], place: Path) -> None:
-    """Score some operators and renew their rows of `accuracy.csv`, `gains.csv`, `siblings.csv` and `known_levels.csv`; with GEMM,
+    """Score some operators and renew their rows of `accuracy.csv`, `siblings.csv` and `known_levels.csv`; with GEMM,
     `doublings.csv`, `unevenness.csv` and `releases.csv`."""
     for operator in operators:
         cells = list(splits.cells(path, operator))
         found = score(cells)
-        gains = []
-        for setting, a, before in (("measured gpu", "ours_s", ""), ("unmeasured architecture", "hidden_s", "hidden_")):
-            for b, name in BASELINES.items():
-                gain, low, high = cluster_interval(found, a, f"{before}{b}_s")
-                count = int(found[found[a].notna() & found[f"{before}{b}_s"].notna()]["architecture"].nunique())
-                line = {"operator": operator, "baseline": f"{name}, {setting}", "gain": gain, "low": low, "high": high}
-                gains.append(line | {"architectures": count})
         siblings = score_siblings(cells)
         if operator == "gemm":
             write_csv(doublings(cells), place / "doublings.csv")
             write_csv(unevenness(cells, found), place / "unevenness.csv")
             write_csv(releases(path), place / "releases.csv")
         levels = known_levels(found).assign(operator=operator)[["operator", "known", "median_error"]]
-        scores = {"accuracy": accuracy(found, operator), "gains": pd.DataFrame(gains), "siblings": siblings, "known_levels": levels}
+        scores = {"accuracy": accuracy(found, operator), "siblings": siblings, "known_levels": levels}
         for name, new in scores.items():
             file = place / f"{name}.csv"
             old = read_csv(file) if file.is_file() else new[:0]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
 
+from analysis.intervals import next_group
 from analysis.operators.kernels import gpus, laws, physics, splits, store, trees, work
 from analysis.operators.kernels import wheel as wheel_reader
 from analysis.operators.kernels.gpus import ARCHITECTURES
@@ -128,7 +128,7 @@ def spread_elsewhere(residuals: list[tuple[Floats, Floats]], edges: Floats) -> F
         medians = np.array([np.median(part) for part in parts])
         within = np.mean([np.quantile(np.abs(part - m), 0.9) / 1.6449 for part, m in zip(parts, medians, strict=True)])
         n = len(medians)
-        between = np.std(medians, ddof=1) * np.sqrt(1 + 1 / n) * stats.t.ppf(0.95, n - 1) / 1.6449 if n > 2 else 0.3
+        between = np.std(medians, ddof=1) * next_group(n, 0.9) / 1.6449 if n > 2 else 0.3
         out[i] = np.hypot(within, between)
     return out
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
 
+from analysis.intervals import student_interval
 from analysis.operators.networks.few_shot import (
     ArchitecturePrediction,
     FewShotSettings,
@@ -173,13 +173,6 @@ def new_device_scores(
     return pd.DataFrame(rows)
 
 
-def mean_interval(values: Sequence[float] | Floats, level: float = 0.95) -> tuple[float, float, float]:
-    """Mean and its interval by Student's t."""
-    found = np.asarray(values, dtype=float)
-    half = stats.t.ppf(0.5 + level / 2, len(found) - 1) * found.std(ddof=1) / np.sqrt(len(found))
-    return float(found.mean()), float(found.mean() - half), float(found.mean() + half)
-
-
 def paired(scores: pd.DataFrame, baseline: str = "ridge", column: str = "spearman") -> pd.DataFrame:
     """Each method minus the baseline, with two intervals: over seeds (mean over devices first) and over devices (mean over seeds first).
 
@@ -193,8 +186,8 @@ def paired(scores: pd.DataFrame, baseline: str = "ridge", column: str = "spearma
             apart = table[method] - table[baseline]
             row = {"space": space, "method": method, "mean": float(table[method].mean())}
             for across in ("seed", "device"):
-                mean, low, high = mean_interval(apart.groupby(level=across).mean())
-                row |= {"difference": mean, f"low_{across}s": low, f"high_{across}s": high}
+                found = student_interval(apart.groupby(level=across).mean())
+                row |= {"difference": found.value, f"low_{across}s": found.low, f"high_{across}s": found.high}
             rows.append(row)
     return pd.DataFrame(rows)
 
