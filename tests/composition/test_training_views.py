@@ -35,7 +35,7 @@ QUESTIONS = [
 
 ROW = {
     **dict.fromkeys(("tensor_parallel", "pipeline_parallel", "data_parallel", "expert_parallel", "global_batch", "sequence_length")),
-    "microbatch": "micro_batch", "interleave": "virtual_pipeline", "recompute": "recompute",
+    "microbatch": "micro_batch", "interleave": "virtual_pipeline", "recompute": "recompute", "zero": "zero",
 }  # fmt: skip
 
 
@@ -45,7 +45,7 @@ def row(question: dict, more: dict[str, str]) -> dict[str, str]:
     gpus = plan.get("tensor_parallel", 1) * plan.get("pipeline_parallel", 1) * plan["data_parallel"]
     device = {"HGX-H100": "DGX-H100", "Selene": "DGX-A100", "HGX-H200": "H200"}[question["system"]]
     cells = {ROW[key] or key: str(value) for key, value in plan.items() if key in ROW}
-    return {"model": question["model"], "system": device, "gpus": str(gpus), "fsdp": str(int(plan.get("zero") == 3)), **cells, **more}
+    return {"model": question["model"], "system": device, "gpus": str(gpus), **cells, **more}
 
 
 @pytest.mark.parametrize(("question", "more"), QUESTIONS)
@@ -64,10 +64,10 @@ def test_a_setting_that_is_not_used_is_named(tmp_path: Path) -> None:
     config = tmp_path / "run.yaml"
     config.write_text(
         "model: llama-2-7b\nsystem: HGX-H100\nsoftware: {gradient_bytes: 2, dropout: true}\n"
-        "plan: {tensor_parallel: 8, data_parallel: 2, global_batch: 16, sequence_length: 4096, zero: 0, sequence_parallel: false}\n"
+        "plan: {tensor_parallel: 8, data_parallel: 2, global_batch: 16, sequence_length: 4096, sequence_parallel: false}\n"
     )
     assumed = "; ".join(views.ask(read_yaml(config, Training)).case.assumed)
-    assert all(word in assumed for word in ("sequence_parallel", "zero", "gradient_bytes", "dropout"))
+    assert all(word in assumed for word in ("sequence_parallel", "gradient_bytes", "dropout"))
 
 
 @pytest.mark.parametrize("plan", [{}, {"interleave": 4}, {"recompute": "full"}, {"tensor_parallel": 8, "pipeline_parallel": 2}])

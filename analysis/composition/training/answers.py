@@ -61,6 +61,23 @@ def predict(cases: list[Case]) -> pd.DataFrame:
     return frame
 
 
+def answered(cases: list[Case]) -> pd.DataFrame:
+    """`COLUMNS` of each case, and every part of its step (s)."""
+    out = predict(cases)
+    tokens = np.array([item.global_batch * item.sequence / item.gpus for item in cases])
+    held = [memory(item) for item in cases]
+    out["tokens_per_s_per_gpu"] = tokens / out["step_time_s"].to_numpy()
+    out["memory_gib"] = [each.total / GIB for each in held]
+    for end, name in enumerate(("memory_lower_gib", "memory_upper_gib")):
+        out[name] = [each.ends[end] / GIB for each in held]
+    out["capacity_gib"] = [capacity_bytes(item) / GIB for item in cases]
+    out["fits"] = [fits(item, each) for item, each in zip(cases, held, strict=True)]
+    out["assumed"] = ["; ".join((*item.assumed, *more)) for item, more in zip(cases, _recomputed(cases, held), strict=True)]
+    lost = ~np.isfinite(out["step_time_s"].to_numpy())
+    out["status"] = np.where(lost, "the kernel models have no answer for this device and number type", "")
+    return out
+
+
 def answers(frame: pd.DataFrame) -> pd.DataFrame:
     """One row a case, with `COLUMNS`; a case that cannot be answered has its reason in `status`.
 
@@ -71,25 +88,9 @@ def answers(frame: pd.DataFrame) -> pd.DataFrame:
     out = pd.DataFrame({name: np.full(len(frame), np.nan) for name in NUMBERS})
     out = out.assign(fits="", assumed="", status=reasons)
     rows = [index for index, item in enumerate(found) if item is not None]
-    cases = [item for item in found if item is not None]
-    if not cases:
-        return out
-    seconds = predict(cases)
-    for name in ("step_time_s", "lower_s", "upper_s"):
-        out.loc[rows, name] = seconds[name].to_numpy()
-    lost = [row for row, value in zip(rows, seconds["step_time_s"], strict=True) if not np.isfinite(value)]
-    out.loc[lost, "status"] = "the kernel models have no answer for this device and number type"
-    tokens = np.array([item.global_batch * item.sequence / item.gpus for item in cases])
-    out.loc[rows, "tokens_per_s_per_gpu"] = tokens / seconds["step_time_s"].to_numpy()
-    held = [memory(item) for item in cases]
-    out.loc[rows, "memory_gib"] = [each.total / GIB for each in held]
-    for end, name in enumerate(("memory_lower_gib", "memory_upper_gib")):
-        out.loc[rows, name] = [each.ends[end] / GIB for each in held]
-    out.loc[rows, "capacity_gib"] = [capacity_bytes(item) / GIB for item in cases]
-    out.loc[rows, "fits"] = [fits(item, each) for item, each in zip(cases, held, strict=True)]
-    notes = _recomputed(cases, held)
-    out.loc[rows, "assumed"] = ["; ".join((*item.assumed, *more)) for item, more in zip(cases, notes, strict=True)]
-    return out
+    if rows:
+        out.loc[rows, list(COLUMNS)] = answered([item for item in found if item is not None])[list(COLUMNS)].to_numpy()
+    return out.astype(dict.fromkeys(NUMBERS, float))
 
 
 def _recomputed(cases: list[Case], held: list[Memory]) -> list[list[str]]:

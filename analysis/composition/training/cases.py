@@ -17,7 +17,7 @@ from analysis.composition.training.programs import known as known_program
 from analysis.composition.training.recipes import Recipe
 from analysis.composition.training.shapes import Shape
 from analysis.errors import InputError
-from analysis.hardware import devices
+from analysis.hardware import devices, systems
 
 OTHER_NAMES = {
     "Model": "model",
@@ -260,7 +260,7 @@ class Case:
 
 
 def machine_of(text: str) -> Machine:
-    """The machine that a cell names: DGX-GB200, h100_80gb, A100-SXM4-80GB.
+    """The machine that a cell names: DGX-GB200, h100_80gb, A100-SXM4-80GB, or a system of `data/hardware/systems.yaml`.
 
     Raises:
         InputError: no such device.
@@ -275,13 +275,16 @@ def machine_of(text: str) -> Machine:
         return MACHINES[base]
     if plain in MACHINES:
         return MACHINES[plain]
-    device = devices.load(text)
-    for machine in MACHINES.values():
-        if machine.device == device.name:
-            return machine
-    if device.kind != "gpu" or device.vendor != "NVIDIA":
-        raise InputError(f"no training model for {device.name}: NVIDIA GPUs from Volta on are covered")
-    return Machine(device.name, 8, 50e9 if device.architecture in ("hopper", "blackwell") else 25e9)
+    system = systems.all_systems().get(text)
+    device = devices.load(system.device if system else text)
+    machine = next((machine for machine in MACHINES.values() if machine.device == device.name), None)
+    if machine is None:
+        if device.kind != "gpu" or device.vendor != "NVIDIA":
+            raise InputError(f"no training model for {device.name}: NVIDIA GPUs from Volta on are covered")
+        machine = Machine(device.name, 8, 50e9 if device.architecture in ("hopper", "blackwell") else 25e9)
+    if system:
+        machine = replace(machine, domain=system.levels[0].size, network_bytes_per_s=system.levels[-1].bandwidth_bytes_per_s)
+    return machine
 
 
 def plain(text: str) -> str:

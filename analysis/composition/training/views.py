@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from analysis.composition.training import schedule
-from analysis.composition.training.answers import COLUMNS, fitted, predict
+from analysis.composition.training.answers import COLUMNS, answered, fitted
 from analysis.composition.training.cases import Case, case
-from analysis.composition.training.memory import GIB, Memory, capacity_bytes, fits, memory, settle
-from analysis.composition.training.shapes import from_transformer
+from analysis.composition.training.memory import Memory, memory
 from analysis.composition.training.step import BREAKDOWN, Plans, step
 from analysis.composition.training.work import PART_NAMES, parts
 from analysis.errors import InputError
@@ -58,12 +57,8 @@ def row_of(training: Training) -> dict[str, str]:
     plan, software = training.plan, training.software
     if training.efficiencies:
         raise InputError("fitted efficiencies are no longer part of this predictor: leave the key out", key="efficiencies")
-    if plan.zero == 2:
-        raise InputError("gradients sharded without weights (ZeRO 2) are not covered: 1 or 3", key="plan.zero")
-    written = None if isinstance(training.model, str) else training.model
-    cells = {
-        "model": training.model if written is None else "",
-        "device": training.machine().device,
+    cells: dict[str, object] = {
+        "system": training.system,
         "gpus": plan.gpus,
         "sequence_length": plan.sequence_length,
         "global_batch": plan.global_batch,
@@ -71,27 +66,36 @@ def row_of(training: Training) -> dict[str, str]:
         "pipeline_parallel": plan.pipeline_parallel,
         "data_parallel": plan.data_parallel,
         "expert_parallel": plan.expert_parallel,
-        "fsdp": int(plan.zero == 3),
     }
-    if written:
-        cells |= {"hidden_size": written.hidden, "attention_heads": written.heads, "layers": written.layers, "vocabulary": written.vocab}
-    names = {"micro_batch": "microbatch", "virtual_pipeline": "interleave", "recompute": "recompute"}
+    model = training.model
+    if isinstance(model, str):
+        cells["model"] = model
+    else:
+        cells |= {name: getattr(model, key) for name, key in WRITTEN.items()}
+        cells |= {"experts": model.experts, "top_k": model.experts_per_token} if model.experts > 1 else {}
+    names = {"micro_batch": "microbatch", "virtual_pipeline": "interleave", "recompute": "recompute", "zero": "zero"}
     cells |= {column: getattr(plan, key) for column, key in names.items() if key in plan.model_fields_set}
     if "dtype" in software.model_fields_set:
         cells["precision"] = software.dtype
+    if all(getattr(software, key) == value for key, value in OLDER.items()):
+        cells["program"] = "megatron_2021"
     return {name: str(value) for name, value in cells.items()}
+
+
+WRITTEN = {
+    "hidden_size": "hidden", "attention_heads": "heads", "layers": "layers", "vocabulary": "vocab", "ffn": "ffn_hidden",
+    "gated": "gated", "kv_heads": "kv_heads", "head_size": "head_dim", "tied": "tied_embeddings",
+}  # fmt: skip
+"""Column of `predict training` -> key of a model that is written out."""
 
 
 def unused(training: Training, item: Case) -> list[str]:
     """What a configuration says and the predictor does not use, each with what it takes in its place."""
     plan, software, found = training.plan, training.software, []
-    old = item.program == "megatron_2021"
-    if not plan.sequence_parallel and "sequence_parallel" in plan.model_fields_set and plan.tensor_parallel > 1 and not old:
+    without = "sequence_parallel" in plan.model_fields_set and not plan.sequence_parallel and plan.tensor_parallel > 1
+    if without and item.defaults.sequence_parallel:
         found.append("sequence_parallel false is not used: without it activations take more memory than said here")
-    if plan.zero == 0 and "zero" in plan.model_fields_set and plan.data_parallel > 1 and not old:
-        found.append("zero 0 is not used: an optimizer that is not sharded takes more memory than said here")
-    says_old = {key: value for key, value in OLDER.items() if key in software.model_fields_set}
-    other = [key for key, value in says_old.items() if (getattr(software, key) == value) != old]
+    other = [key for key in OLDER if key in software.model_fields_set and (getattr(software, key) == OLDER[key]) != item.written_out]
     other += sorted({"gradient_bytes", "fused_gradients", "scatter_gather"} & software.model_fields_set)
     if other:
         found.append(f"{', '.join(other)} not used: they are those of {item.program}")
@@ -105,19 +109,11 @@ def ask(training: Training) -> Answer:
         InputError: a run that cannot be, or that the predictor does not cover.
     """
     item = case(row_of(training))
-    if not isinstance(training.model, str):
-        item = replace(item, name=training.model.name, shape=from_transformer(training.model))
-    item = settle(item)
     item = replace(item, assumed=(*item.assumed, *unused(training, item)))
-    held = memory(item, item.recompute)
-    row: dict[str, Any] = {str(name): value for name, value in predict([item]).iloc[0].items()}
-    if not np.isfinite(row["step_time_s"]):
-        raise InputError("the kernel models have no answer for this device and number type", key="system")
-    runs = fits(item, held)
-    row["tokens_per_s_per_gpu"] = item.global_batch * item.sequence / item.gpus / row["step_time_s"]
-    row["memory_gib"] = (min(held.total, capacity_bytes(item)) if runs else held.total) / GIB
-    row["fits"], row["assumed"], row["status"] = "yes" if runs else "no", "; ".join(item.assumed), ""
-    return Answer(item, held, row)
+    row = {str(name): value for name, value in answered([item]).iloc[0].items()}
+    if row["status"]:
+        raise InputError(row["status"], key="system")
+    return Answer(item, memory(item), row)
 
 
 def _title(item: Case) -> tuple[str, str]:
@@ -127,7 +123,7 @@ def _title(item: Case) -> tuple[str, str]:
     batch = f"{item.microbatches:g} microbatches of {item.micro_batch:g} x {item.sequence} tokens"
     return (
         f"{item.name} on {item.gpus} x {item.machine.device}, {item.precision}, {item.program}",
-        f"{layout}{chunks}; {batch}; recompute {item.recompute}",
+        f"{layout}{chunks}; {batch}; ZeRO {item.zero}; recompute {item.recompute}",
     )
 
 
@@ -145,9 +141,9 @@ def text(answer: Answer) -> str:
     held = memory_bytes(answer)
     lines += ["", f"{'memory':<16}{'GiB':>12}"]
     lines += [f"{name:<16}{value / 2**30:>12.3f}" for name, value in held.items()]
-    most = capacity_bytes(item) / 2**30
-    lines += ["", f"fits: {row['fits']} ({row['memory_gib']:.1f} GiB of {most:.1f} GiB)", "assumed:"]
-    return "\n".join([*lines, *(f"  {words}" for words in item.assumed)])
+    ends = f"{row['memory_gib']:.1f} GiB, {row['memory_lower_gib']:.1f} to {row['memory_upper_gib']:.1f}"
+    lines += ["", f"fits: {row['fits']} ({ends}, of {row['capacity_gib']:.1f} GiB)", "assumed:"]
+    return "\n".join([*lines, *(f"  {words}" for words in row["assumed"].split("; "))])
 
 
 def memory_bytes(answer: Answer) -> dict[str, float]:
@@ -160,7 +156,7 @@ def as_json(answer: Answer) -> str:
     """The answer as JSON: `COLUMNS` of `predict training`, the run, parts of the time (s) and of the memory (bytes)."""
     item = answer.case
     content = {name: answer.row[name] for name in COLUMNS} | {
-        "assumed": list(item.assumed),
+        "assumed": answer.row["assumed"].split("; "),
         "model": item.name,
         "device": item.machine.device,
         "gpus": item.gpus,
@@ -168,7 +164,7 @@ def as_json(answer: Answer) -> str:
         "program": item.program,
         "plan": {
             name: getattr(item, name)
-            for name in ("tensor", "pipeline", "data", "context", "expert", "virtual", "micro_batch", "recompute", "sharded")
+            for name in ("tensor", "pipeline", "data", "context", "expert", "virtual", "micro_batch", "recompute", "zero")
         },
         "mfu": answer.mfu,
         "time_s": answer.time_s,
@@ -204,4 +200,4 @@ def pictured(answer: Answer) -> tuple[str, dict[str, float], tuple[float, float]
     """Title, parts of the time (s) and its interval, parts of the memory (bytes), the GPU's memory (bytes), and the schedule."""
     bounds = float(answer.row["lower_s"]), float(answer.row["upper_s"])
     title = "\n".join(_title(answer.case))
-    return title, answer.time_s, bounds, memory_bytes(answer), capacity_bytes(answer.case), tasks(answer.case)
+    return title, answer.time_s, bounds, memory_bytes(answer), answer.row["capacity_gib"] * 2**30, tasks(answer.case)
