@@ -50,7 +50,7 @@ def _setting(values: Mapping[str, Any]) -> Roofline:
 
 def steps_s(setting: Roofline, batches: Sequence[float], context: float) -> list[float]:
     """Decode steps (s): linear operators, reads of the cached keys and values, the output layer and a fixed half millisecond."""
-    cached = context * setting.model.kv_bytes_per_token(setting.bytes_per_value) / setting.memory_bytes_per_s
+    cached = context * setting.kv_bytes_per_token / setting.memory_bytes_per_s
     always = output_layer_s(setting) + setting.fixed_s
     linear = tokens_s(setting, np.asarray(batches, dtype=float))
     return [float(time) + batch * cached + always for time, batch in zip(linear, batches, strict=True)]
@@ -71,7 +71,7 @@ def answer(values: Mapping[str, Any]) -> dict[str, Any]:
         "tokens_per_s": batch / step,
         "most": most,
         "fits": 1 if 0 < batch <= most else 0,
-        "kv_bytes": batch * context * setting.model.kv_bytes_per_token(setting.bytes_per_value),
+        "kv_bytes": batch * context * setting.kv_bytes_per_token,
         "weight_bytes": setting.model.parameters * setting.bytes_per_value,
         "memory_bytes": setting.device.memory_bytes * setting.tensor_parallel,
         "curve": [one / time for one, time in zip(BATCHES, curve, strict=True)],

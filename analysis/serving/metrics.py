@@ -75,14 +75,15 @@ class Use:
 
 
 def use(result: Result) -> Use:
-    """How much of the replicas was used; zeros for a run without requests."""
-    replicas, records = result.replicas, result.records
-    if not len(result.requests):
+    """How much of the replicas was used; zeros for a run in which no request ended."""
+    replicas, ended = result.replicas, result.complete
+    records, requests = result.records[ended], result.requests.at(np.flatnonzero(ended))
+    if not len(requests):
         return Use(0.0, 0.0, 0.0, 0, 0.0, 0.0, 0, 0.0, 0.0, 0.0)
     time_s = result.makespan_s * len(replicas)
     blocks = result.limits.kv_blocks * (result.limits.block_size if result.scheduler == "lightllm" else 1)
     batches = int(replicas["batches"].sum())
-    needed = int((result.requests.prefill_tokens + result.requests.decode_tokens - 1).sum())
+    needed = int((requests.prefill_tokens + requests.decode_tokens - 1).sum())
     fed, cached = int(records["computed"].sum()), int(records["cached"].sum())
     return Use(
         busy_share=float(replicas["busy_s"].sum() / time_s),
@@ -90,11 +91,11 @@ def use(result: Result) -> Use:
         kv_peak_share=float(replicas["peak"].max() / blocks),
         batches=batches,
         mean_batch=float(replicas["members"].sum() / batches),
-        requests_in_flight=float(result.e2e_s.sum() / result.makespan_s),
+        requests_in_flight=float(result.e2e_s[ended].sum() / result.makespan_s),
         preemptions=int(replicas["preempted"].sum()),
         recomputed_share=(fed + cached - needed) / needed,
-        cached_share=cached / int(result.requests.prefill_tokens.sum()),
-        output_tokens_per_s=float(result.requests.decode_tokens.sum() / result.makespan_s),
+        cached_share=cached / int(requests.prefill_tokens.sum()),
+        output_tokens_per_s=float(requests.decode_tokens.sum() / result.makespan_s),
     )
 
 
@@ -109,12 +110,12 @@ def goodput(result: Result, slo: Mapping[str, float]) -> tuple[float, float]:
     unknown = [name for name in slo if name not in LATENCIES]
     if unknown:
         raise InputError(f"expected one of {', '.join(LATENCIES)}", key=unknown[0])
-    good = np.ones(len(result.requests), dtype=bool)
+    good = result.complete.copy()
     for name, bound in slo.items():
         good &= ~(LATENCIES[name](result) > bound)
-    if not len(good):
+    if not good.size:
         return 1.0, 0.0
-    return float(good.mean()), float(good.sum() / result.makespan_s)
+    return float(good.mean()), float(good.sum() / result.makespan_s) if result.complete.any() else 0.0
 
 
 def summary(result: Result) -> dict[str, float]:

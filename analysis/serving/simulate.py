@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -80,9 +81,14 @@ class Result:
         return np.asarray(self.records["scheduled_at"] - self.requests.arrived_at_s)
 
     @property
+    def complete(self) -> NDArray[np.bool_]:
+        """Which requests had ended; all, but for a run with a time limit."""
+        return ~np.isnan(self.records["completed_at"])
+
+    @property
     def makespan_s(self) -> float:
         """From time zero to the last completion."""
-        return float(self.records["completed_at"].max()) if len(self.requests) else 0.0
+        return float(self.records["completed_at"][self.complete].max()) if self.complete.any() else 0.0
 
 
 def simulate(
@@ -145,6 +151,32 @@ def simulate(
     records = np.empty_like(rows)
     records[by_arrival] = rows
     return Result(requests, records, states, limits, scheduler, batches)
+
+
+def ended_by(result: Result, limit_s: float) -> Result:
+    """The run up to some time: batches that had ended, and requests, whose times are NaN where they were not complete; needs its batches.
+
+    What replicas did is counted from these batches, preemptions from the complete requests.
+    """
+    batches, records = result.batches, result.records.copy()
+    assert batches is not None, "the run did not record its batches"
+    unfinished = records["completed_at"] > limit_s
+    for name in ("scheduled_at", "prefill_completed_at", "completed_at"):
+        records[name][unfinished] = np.nan
+    for name in ("restarts", "cached", "computed", "generated", "processed"):
+        records[name][unfinished] = 0
+    past = batches.rows["start"] + batches.rows["duration"] <= limit_s
+    within = np.repeat(past, np.diff(batches.offsets))
+    offsets = np.concatenate([[0], np.cumsum(np.diff(batches.offsets)[past])]).astype(np.int64)
+    kept = Batches(batches.rows[past], offsets, batches.members[within], batches.tokens[within])
+    replicas = np.zeros_like(result.replicas)
+    for r in range(len(replicas)):
+        own = kept.rows[kept.rows["replica"] == r]
+        replicas["batches"][r], replicas["members"][r], replicas["tokens"][r] = len(own), own["size"].sum(), own["tokens"].sum()
+        replicas["busy_s"][r], replicas["block_s"][r] = own["duration"].sum(), (own["blocks"] * own["duration"]).sum()
+        replicas["peak"][r] = own["blocks"].max(initial=0)
+        replicas["preempted"][r] = records["restarts"][records["replica"] == r].sum()
+    return dataclasses.replace(result, records=records, replicas=replicas, batches=kept)
 
 
 def assign(count: int, replicas: int, routing: str, seed: int) -> tuple[Ints, int]:

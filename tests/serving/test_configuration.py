@@ -12,6 +12,7 @@ from analysis.configs import read_yaml
 from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.serving.configuration import read_configuration, summary_table
+from analysis.serving.kv_cache import kv_cache
 from analysis.serving.steps import read_recorded
 from analysis.serving.vidur.config import VidurConfig, kv_blocks, simulate_vidur
 from analysis.tables import read_csv
@@ -141,3 +142,119 @@ def test_weights_and_cache_must_fit_the_device(tmp_path: Path) -> None:
         read_configuration(path).limits()
     path.write_text(GOOD)
     assert read_configuration(path).limits().kv_blocks == 7648
+
+
+ROOFLINE = """\
+requests: {count: 4, arrivals: {kind: burst}, prompt: {low: PROMPT}, output: {low: 100}}
+scheduler: vllm_v1
+limits: {max_request_tokens: 200000, max_batch_tokens: 8192}
+steps: {kind: roofline, model: llama-3-405b, device: h100, tensor_parallel: TP, dtype: fp8}
+"""
+
+
+def test_fp8_weights_leave_the_cache_at_16_bits(tmp_path: Path) -> None:
+    """Llama 3 405B: 126 layers, 8 KV heads of 128 (config.json); vLLM's kv_cache_dtype is auto: the model's 16 bits."""
+    path = tmp_path / "run.yaml"
+    path.write_text(ROOFLINE.replace("TP", "8").replace("PROMPT", "1000"))
+    setup = read_configuration(path).setup()
+    left = 0.9 * 8 * 80e9 - 405_853_388_800
+    assert setup.kv_cache_tokens == 16 * int(left // (16 * 126 * 2 * 8 * 128 * 2))
+    path.write_text(path.read_text().replace("dtype: fp8", "dtype: fp8, kv_bytes_per_value: 1"))
+    assert read_configuration(path).setup().kv_cache_tokens == 16 * int(left // (16 * 126 * 2 * 8 * 128))
+
+
+def test_more_devices_than_key_heads_keep_copies(tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    tokens = []
+    for devices in (8, 16):
+        path.write_text(ROOFLINE.replace("TP", str(devices)).replace("PROMPT", "1000").replace("405b", "70b"))
+        tokens.append(read_configuration(path).setup().kv_cache_tokens)
+    weights = 70_553_706_496  # model card: 70.6 B
+    assert tokens[1] / tokens[0] == pytest.approx((0.9 * 16 * 80e9 - weights) / (0.9 * 8 * 80e9 - weights) / 2, rel=1e-4)
+
+
+@pytest.mark.parametrize("command", [("simulate",), ("capacity", "--slo", "ttft_p99=1"), ("sweep", "--rate", "1", "--out", "OUT")])
+def test_a_replica_without_room_for_one_request_is_refused(tmp_path: Path, command: tuple[str, ...]) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(
+        ROOFLINE.replace("TP", "8").replace("PROMPT", "100000").replace("fp8", "fp8, memory_utilization: 0.7").replace("burst", "uniform")
+    )
+    name, *options = (text.replace("OUT", str(tmp_path / "out.csv")) for text in command)
+    done = run_analysis("serve", name, str(path), *options)
+    assert done.returncode == 2 and "can never finish: needs 6257 KV blocks, watermark included, the limit is " in done.stderr
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_json_names_the_question_and_what_a_replica_holds(tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(ROOFLINE.replace("TP", "8").replace("PROMPT", "1000"))
+    done = run_analysis("serve", "simulate", str(path), "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    named = {"model": "llama-3-405b", "device": "H100-SXM5-80GB", "plan": "tensor parallel 8", "step_time": "roofline", "status": ""}
+    assert {name: told[name] for name in named} == named and "fp8" in told["precision"] and "16-bit" in told["kv_precision"]
+    assert told["ttft_ms"] > 0 and told["tpot_ms"] > 0 and told["kv_cache_tokens"] > 300_000 and told["requests_at_once"] == 128
+    assert told["ttft_lower_ms"] is told["ttft_upper_ms"] is told["tpot_lower_ms"] is told["tpot_upper_ms"] is None
+    assert any("a bound" in text for text in told["assumed"])
+    (tmp_path / "even.yaml").write_text(path.read_text().replace("burst", "uniform"))
+    told = json.loads(run_analysis("serve", "capacity", str(tmp_path / "even.yaml"), "--slo", "e2e_p99=100", "--json").stdout)
+    assert told["rate_per_s"] > 0 and told["kv_cache_tokens"] > 300_000 and told["assumed"]
+
+
+def test_the_cache_is_counted_as_vllm_logs_it() -> None:
+    """vllm/v1/core/kv_cache_utils.py: a share of all memory less weights and the rest; TensorRT-LLM: a share of what is free."""
+    of_all = kv_cache(100.0, 40.0, 2.0, share=0.9, reserved_bytes=10.0)
+    of_free = kv_cache(100.0, 40.0, 2.0, share=0.9, reserved_bytes=10.0, of_free=True)
+    assert (of_all.tokens, of_free.tokens) == (20, 22)
+    windowed = kv_cache(100.0, 40.0, 2.0, share=0.9, reserved_bytes=10.0, window_bytes=1.0, window=4)
+    assert windowed.tokens == 20 and windowed.request_bytes(3) == 6 and windowed.requests(16) == pytest.approx(40 / 20)
+    with pytest.raises(InputError, match="a replica holds 20 tokens of KV cache; a request has 21"):
+        of_all.check(21, "a replica", "gpus")
+    assert kv_cache(10.0, 40.0, 2.0).requests(1) == 0
+
+
+def limited(seconds: float, tmp_path: Path, **changes: object) -> Path:
+    content = json.loads((RECORDED / "configs" / "cli_vllm_200.json").read_text()) | {"time_limit": seconds} | changes
+    (tmp_path / "limited.json").write_text(json.dumps(content, indent=1))
+    return tmp_path / "limited.json"
+
+
+def test_vidurs_time_limit_ends_the_run(tmp_path: Path) -> None:
+    """VIDUR 7d47513, simulator.py: no event beyond the limit but the one that meets it; metrics are of requests that ended."""
+    steps = read_recorded(RECORDED / "batches_vllm_200_qps2.csv.gz")
+    whole = simulate_vidur(read_yaml(limited(0, tmp_path), VidurConfig), steps)
+    part = simulate_vidur(read_yaml(limited(10, tmp_path), VidurConfig), steps)
+    arrived = whole.requests.arrived_at_s <= 10
+    assert len(part.requests) == arrived.sum() < 30
+    ended = whole.records["completed_at"][arrived] <= 10
+    assert (part.complete == ended).all()
+    np.testing.assert_array_equal(part.e2e_s[ended], whole.e2e_s[arrived][ended])
+    assert part.batches is not None and (part.batches.rows["start"] + part.batches.rows["duration"] <= 10).all()
+    table = summary_table(part, {"e2e_s": 100.0}).set_index("name")["value"]
+    assert table["e2e_s_mean"] == pytest.approx(whole.e2e_s[arrived][ended].mean()) and table["makespan_s"] <= 10
+    assert table["good_share"] == pytest.approx(ended.mean()) and table["batches"] == len(part.batches.rows)
+    for limit_s in (1e-9, 1e9):
+        other = simulate_vidur(read_yaml(limited(limit_s, tmp_path), VidurConfig), steps)
+        assert other.complete.sum() == (0 if limit_s < 1 else 200)
+        assert np.isfinite(summary_table(other, {}).set_index("name")["value"]["busy_share"])
+
+
+@pytest.mark.parametrize(
+    ("part", "key", "value"),
+    [
+        ((), "time_limt", 10),
+        (("cluster_config",), "autoscaling", True),
+        (("cluster_config", "replica_config", "model_config"), "no_tensor_parallel", True),
+        (("cluster_config", "replica_scheduler_config"), "preemption_mode", "swap"),
+        (("request_generator_config",), "duration", 60.0),
+    ],
+)
+def test_what_vidurs_json_asks_for_is_modelled_or_refused(tmp_path: Path, part: tuple[str, ...], key: str, value: object) -> None:
+    content = json.loads((RECORDED / "configs" / "cli_vllm_200.json").read_text())
+    holder = content
+    for name in part:
+        holder = holder[name]
+    holder[key] = value
+    (tmp_path / "other.json").write_text(json.dumps(content, indent=1))
+    with pytest.raises(InputError, match=key):
+        read_yaml(tmp_path / "other.json", VidurConfig)

@@ -10,6 +10,7 @@ import typer
 
 Scheduler = Annotated[str, typer.Option(help="address of a dask scheduler over whose workers the work is spread")]
 Plot = Annotated[Path | None, typer.Option(help="picture of the answer to write: .png, .svg or .pdf")]
+Json = Annotated[bool, typer.Option("--json", help="print the answer as one JSON object")]
 
 FORMATS = (".png", ".svg", ".pdf")
 
@@ -36,3 +37,10 @@ def save_plot(plot: Path | None, draw: Callable[[Any], Any]) -> None:
         from analysis.commands.common import plots
 
         plots.save(draw(plots), plot)
+
+
+def print_json(answer: dict[str, Any]) -> None:
+    """Print an answer as one JSON object."""
+    import json
+
+    typer.echo(json.dumps(answer, allow_nan=False))

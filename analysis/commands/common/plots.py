@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -113,13 +114,15 @@ def training_step(
     return fig
 
 
-def serving_run(requests: pd.DataFrame, batches: pd.DataFrame, bounds: Mapping[str, float]) -> Figure:
+def serving_run(requests: pd.DataFrame, batches: pd.DataFrame, bounds: Mapping[str, float], title: str = "") -> Figure:
     """A simulated run over time: requests that wait and run, time to first token, time per output token.
 
     Args:
         bounds: ttft_s and tpot_s, where there are any; drawn as lines.
+        title: what was served on what.
     """
     fig, axes = _figure(5.0, rows=3)
+    fig.suptitle("\n".join(textwrap.wrap(title, 80)), fontsize=8)
     for name, column, color in (("waiting", "num_waiting", theme.COLORS[1]), ("in the batch", "size", theme.COLORS[0])):
         wide = batches.pivot_table(index="t_sched", columns="replica", values=column, aggfunc="last").ffill().fillna(0.0)
         axes[0].step(wide.index, wide.sum(axis=1), where="post", color=color, label=name, linewidth=1)
@@ -137,13 +140,15 @@ def serving_run(requests: pd.DataFrame, batches: pd.DataFrame, bounds: Mapping[s
     return fig
 
 
-def rates_tried(tries: pd.DataFrame, bounds: Mapping[str, float]) -> Figure:
+def rates_tried(tries: pd.DataFrame, bounds: Mapping[str, float], title: str = "") -> Figure:
     """Every rate of a capacity search: each bounded latency over the rate, and the bound.
 
     Args:
         tries: rate_per_s, met, and a column NAME_s for each bound.
+        title: what was served on what.
     """
     fig, axis = _figure(3.0)
+    fig.suptitle("\n".join(textwrap.wrap(title, 80)), fontsize=8)
     ordered = tries.sort_values("rate_per_s")
     for k, (name, bound) in enumerate(bounds.items()):
         axis.plot(ordered["rate_per_s"], ordered[f"{name}_s"] / bound, marker=theme.MARKERS[k % 8], label=f"{name}, bound {bound:g} s")

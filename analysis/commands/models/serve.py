@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from analysis.commands.common.options import Plot, Scheduler, check_plot, save_plot
+from analysis.commands.common.options import Json, Plot, Scheduler, check_plot, print_json, save_plot
 
 app = typer.Typer(help=__doc__, add_completion=False)
 
@@ -45,19 +46,20 @@ def simulate(
         Path,
         typer.Argument(help="YAML: requests, scheduler, steps, ... (`data schema serve` prints all keys); or VIDUR's own .json"),
     ],
-    out: Annotated[Path, typer.Option(help="folder for requests.csv, batches.csv and summary.csv")],
+    out: Annotated[Path | None, typer.Option(help="folder for requests.csv, batches.csv and summary.csv")] = None,
     steps: Annotated[Path | None, typer.Option(help="with VIDUR's .json: recorded batches that give the step times")] = None,
     fit: Annotated[bool, typer.Option(help="fit a linear step time to --steps; --no-fit uses the recorded times in order")] = True,
+    json: Json = False,
     plot: Plot = None,
 ) -> None:
-    """Simulate what the configuration describes; writes requests, batches and a summary."""
+    """Simulate what the configuration describes; prints a summary, and writes it with requests and batches where a folder is named."""
     from analysis.configs import read_yaml
     from analysis.errors import InputError
-    from analysis.serving.configuration import read_configuration, summary_table
+    from analysis.serving.configuration import answer, read_configuration, summary_table
     from analysis.serving.step_time.linear import read_fit
     from analysis.serving.steps import read_recorded
     from analysis.serving.tables import batches_table, requests_table
-    from analysis.serving.vidur.config import VidurConfig, simulate_vidur
+    from analysis.serving.vidur.config import VidurConfig, setup_of, simulate_vidur
     from analysis.serving.vidur.replay import write_run
     from analysis.tables import write_csv
 
@@ -65,15 +67,22 @@ def simulate(
     if (config.suffix == ".json") != (steps is not None):
         raise InputError("expected with VIDUR's .json, which has no step times, and with nothing else", key="--steps")
     if steps is not None:
-        result, slo = simulate_vidur(read_yaml(config, VidurConfig), read_fit(steps) if fit else read_recorded(steps)), {}
+        vidur, slo = read_yaml(config, VidurConfig), {}
+        result, setup = simulate_vidur(vidur, read_fit(steps) if fit else read_recorded(steps)), setup_of(vidur, fit)
     else:
         configuration = read_configuration(config)
-        result, slo = configuration.run(), configuration.slo()
-    write_run(result, out)
+        result, setup, slo = configuration.run(), configuration.setup(), configuration.slo()
     summary = summary_table(result, slo)
-    write_csv(summary, out / "summary.csv")
-    save_plot(plot, lambda plots: plots.serving_run(requests_table(result), batches_table(result), slo))
-    typer.echo(f"{len(result.requests)} requests, {int(result.replicas['batches'].sum())} batches, in {out}")
+    if out is not None:
+        write_run(result, out)
+        write_csv(summary, out / "summary.csv")
+    save_plot(plot, lambda plots: plots.serving_run(requests_table(result), batches_table(result), slo, setup.title))
+    if json:
+        print_json(answer(result, setup))
+        return
+    written = "" if out is None else f", in {out}"
+    typer.echo(f"{len(result.requests)} requests, {int(result.replicas['batches'].sum())} batches{written}")
+    typer.echo("\n".join(setup.lines(result.requests)))
     for name, value, unit in summary.itertuples(index=False):
         typer.echo(f"  {name:<22} {value:>14.6g} {unit}")
 
@@ -84,6 +93,7 @@ def capacity(
     slo: Annotated[list[str], typer.Option(help="bound, such as ttft_p99=0.5 or e2e_mean=2 (seconds); may be given several times")],
     tolerance: Annotated[float, typer.Option(help="relative width of the rates' bracket at which the search ends")] = 0.01,
     out: Annotated[Path | None, typer.Option(help="folder for capacity.csv, every rate tried")] = None,
+    json: Json = False,
     plot: Plot = None,
 ) -> None:
     """Largest rate of requests that meets all bounds, by bisection on the same requests."""
@@ -97,12 +107,18 @@ def capacity(
     check_plot(plot, config)
     bounds = [read_bound(text) for text in slo]
     configuration = read_configuration(config)
-    requests = configuration.config.requests.draw(config.parent)
+    requests, setup = configuration.config.requests.draw(config.parent), configuration.setup()
     found = search(lambda rate: configuration.run(at_rate(requests, rate), record_batches=False), bounds, tolerance)
     tries = pd.DataFrame([{"rate_per_s": t.rate_per_s, "met": t.met, **{f"{n}_s": v for n, v in t.values_s.items()}} for t in found.tries])
     if out is not None:
         write_csv(tries, out / "capacity.csv")
-    save_plot(plot, lambda plots: plots.rates_tried(tries, {bound.name: bound.most_s for bound in bounds}))
+    save_plot(plot, lambda plots: plots.rates_tried(tries, {bound.name: bound.most_s for bound in bounds}, setup.title))
+    if json:
+        above = found.above_per_s if math.isfinite(found.above_per_s) else None
+        found_rates = {"rate_per_s": found.rate_per_s, "above_per_s": above, "bound_by": list(found.bound_by)}
+        print_json({**found_rates, **setup.record(requests), "status": ""})
+        return
+    typer.echo("\n".join(setup.lines(requests)))
     for name, value in (("rate_per_s", found.rate_per_s), ("above_per_s", found.above_per_s)):
         typer.echo(f"  {name:<22} {value:>14.6g} 1/s")
     typer.echo(f"  {'bound_by':<22} {', '.join(found.bound_by) or 'nothing':>14}")
@@ -128,7 +144,7 @@ def sweep(
 
     check_output(out, config)
     configuration = read_configuration(config)
-    requests = configuration.config.requests.draw(config.parent)
+    requests, setup = configuration.config.requests.draw(config.parent), configuration.setup()
     answer = partial(summary_at, configuration=configuration, requests=requests)
     configuration.steps  # noqa: B018  read here, so that a worker needs none of its files
     if scheduler:
@@ -140,4 +156,4 @@ def sweep(
                 progress(len(rows), len(rate), "rates simulated")
                 rows.append(answer(each))
     write_csv(pd.DataFrame(rows), out)
-    typer.echo(f"{len(rows)} rates, in {out}")
+    typer.echo("\n".join([*setup.lines(requests), f"{len(rows)} rates, in {out}"]))

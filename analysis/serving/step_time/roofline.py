@@ -6,7 +6,8 @@ For each linear operator of a layer with weights W (bytes), n tokens and F FLOP 
 
 A mixture of experts reads those that n tokens reach, E (1 - (1 - k/E)^n) of E with k a token if they choose evenly and apart. Prompt
 attention costs 4 x layers x width FLOP a query-key pair; decode attention reads the cached keys and values. Each layer has two ring
-all-reduces of n x hidden values among t devices. Every batch takes a fixed time more (launches, scheduling, sampling).
+all-reduces of n x hidden values among t devices. Activations are 16-bit. Every batch takes a fixed time more (launches, scheduling,
+sampling). With full shares of the peaks and no fixed time this is a lower bound, which no server reaches.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ from analysis.errors import InputError
 from analysis.hardware import systems
 from analysis.hardware.devices import Device
 from analysis.hardware.roofline import DeviceTime, Rates, time_on_device
+from analysis.serving.kv_cache import KvCache, kv_cache
 from analysis.serving.requests import Floats
 from analysis.serving.steps import StepTime, tabulate
 from analysis.workloads.transformers import Transformer
+
+ACTIVATION_BYTES = 2.0
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,8 @@ class Roofline:
         model, device: shape and data sheet.
         tensor_parallel: devices that share each layer.
         dtype: of the arithmetic.
-        bytes_per_value: of weights, activations and cache.
+        bytes_per_value: of a weight.
+        kv_bytes_per_value: of a key or value in the cache; 16-bit where engines are not told otherwise, whatever the weights' type.
         compute_share, memory_share, link_share: reached share of the peaks; 1 is the data sheet.
         fixed_s: seconds of every batch.
         link_latency_s: seconds of one step of a ring.
@@ -43,6 +48,7 @@ class Roofline:
     tensor_parallel: int = 1
     dtype: str = "fp16"
     bytes_per_value: float = 2.0
+    kv_bytes_per_value: float = 2.0
     compute_share: float = 1.0
     memory_share: float = 1.0
     link_share: float = 1.0
@@ -70,6 +76,12 @@ class Roofline:
     def memory_bytes_per_s(self) -> float:
         """Reached memory bandwidth of all devices (bytes/s)."""
         return self.tensor_parallel * self.memory_share * self.device.memory_bandwidth_bytes_per_s
+
+    @property
+    def kv_bytes_per_token(self) -> float:
+        """KV cache of one token on all devices (bytes); beyond one key head a device, each device keeps a copy."""
+        copies = max(1.0, self.tensor_parallel / self.model.kv_heads)
+        return copies * self.model.kv_bytes_per_token(self.kv_bytes_per_value)
 
     @property
     def link_bytes_per_s(self) -> float:
@@ -112,8 +124,9 @@ def operator_s(setting: Roofline, operator: LinearOperator, tokens: Floats) -> D
     weights = operator.inputs * operator.outputs
     flop = 2.0 * operator.count * tokens * operator.chosen * weights
     reached = experts_reached(tokens, operator.experts, operator.chosen)
-    values = reached * weights + tokens * operator.chosen * (operator.inputs + operator.outputs)
-    return time_on_device(flop, operator.count * values * setting.bytes_per_value, setting.rates)
+    moved = reached * weights * setting.bytes_per_value
+    moved = moved + tokens * operator.chosen * (operator.inputs + operator.outputs) * ACTIVATION_BYTES
+    return time_on_device(flop, operator.count * moved, setting.rates)
 
 
 def all_reduce_s(setting: Roofline, tokens: Floats) -> Floats:
@@ -124,7 +137,7 @@ def all_reduce_s(setting: Roofline, tokens: Floats) -> Floats:
     devices = setting.tensor_parallel
     if devices == 1:
         return np.zeros_like(tokens)
-    message = tokens * setting.model.hidden * setting.bytes_per_value
+    message = tokens * setting.model.hidden * ACTIVATION_BYTES
     link = setting.link_share * setting.link_bytes_per_s
     one = 2.0 * (devices - 1) / devices * message / link + 2.0 * (devices - 1) * setting.link_latency_s
     return np.asarray(2.0 * setting.model.layers * one * (tokens > 0))
@@ -156,18 +169,23 @@ def roofline(setting: Roofline, most_tokens: int = 8192) -> StepTime:
         token_s=tabulate(lambda tokens: tokens_s(setting, tokens), most_tokens),
         fixed_s=setting.fixed_s + output_layer_s(setting),
         pair_s=4.0 * model.layers * model.attention_width / setting.flop_per_s,
-        kv_s=model.kv_bytes_per_token(setting.bytes_per_value) / setting.memory_bytes_per_s,
+        kv_s=setting.kv_bytes_per_token / setting.memory_bytes_per_s,
     )
 
 
+def cache(setting: Roofline, memory_share: float = 0.9) -> KvCache:
+    """The KV cache of a replica beside the weights, all devices together."""
+    memory, weights = setting.device.memory_bytes * setting.tensor_parallel, setting.model.parameters * setting.bytes_per_value
+    return kv_cache(memory, weights, setting.kv_bytes_per_token, memory_share)
+
+
 def kv_blocks(setting: Roofline, block_size: int = 16, memory_share: float = 0.9) -> int:
-    """KV blocks that fit beside the weights: floor((share x memory x t - weights) / (block size x KV bytes a token)).
+    """KV blocks that fit beside the weights.
 
     Raises:
         InputError: not one block fits.
     """
-    room = memory_share * setting.device.memory_bytes * setting.tensor_parallel - setting.model.parameters * setting.bytes_per_value
-    blocks = int(room // (block_size * setting.model.kv_bytes_per_token(setting.bytes_per_value)))
+    blocks = int(cache(setting, memory_share).size_bytes // (block_size * setting.kv_bytes_per_token))
     if blocks < 1:
         raise InputError(
             f"{setting.model.name} does not fit {setting.tensor_parallel} x {setting.device.name}: "

@@ -65,7 +65,7 @@ def decode_s(setting: Roofline, requests: int, tokens_each: int, cached: float) 
         cached: cached tokens of each.
     """
     dense = float(tokens_s(setting, np.array([float(requests * tokens_each)]))[0])
-    cache_bytes = requests * cached * setting.model.kv_bytes_per_token(setting.bytes_per_value)
+    cache_bytes = requests * cached * setting.kv_bytes_per_token
     pairs = 4.0 * setting.model.layers * setting.model.attention_width * requests * tokens_each * cached
     return setting.fixed_s + output_layer_s(setting) + dense + max(cache_bytes / setting.memory_bytes_per_s, pairs / setting.flop_per_s)
 

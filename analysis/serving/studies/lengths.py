@@ -48,7 +48,7 @@ def batch_s(setting: Roofline, prompts: np.ndarray, output: int) -> tuple[float,
     attention = 4.0 * model.layers * model.attention_width * pairs / setting.flop_per_s
     prefill = always + float(tokens_s(setting, np.array([prompts.sum()]))[0]) + attention
     cached = float(prompts.sum()) + requests * output / 2
-    read = cached * model.kv_bytes_per_token(setting.bytes_per_value) / setting.memory_bytes_per_s
+    read = cached * setting.kv_bytes_per_token / setting.memory_bytes_per_s
     decode = always + float(tokens_s(setting, np.array([requests]))[0]) + read
     return prefill, decode, prefill + (output - 1) * decode
 

@@ -1,7 +1,8 @@
 """What does VIDUR's own JSON configuration ask for?
 
-Read as VIDUR 7d47513 writes it: requests, scheduler and limits, replicas and routing. Keys that have no bearing on these are not looked at;
-step times are not in the file. The number of KV blocks, where the file has none, follows VIDUR's memory plan:
+Read as VIDUR 7d47513 writes it: requests, scheduler and limits, replicas and routing, time limit. Keys of VIDUR's that have no bearing on
+these (`without_bearing`) are let through, any other is refused; step times are not in the file. The number of KV blocks, where the file
+has none, follows VIDUR's memory plan:
 
     blocks = (longest request // block size) x floor((memory x (1 - margin) - weights) / KV of the longest request)
     weights = 2 bytes x layers x (q, k, v, o projections + MLP), KV of a token = 4 bytes x head size x KV heads x layers
@@ -11,16 +12,17 @@ each per device under tensor parallelism.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from analysis.errors import InputError
+from analysis.serving.configuration import Setup
 from analysis.serving.limits import Limits
 from analysis.serving.requests import Requests, make_requests
 from analysis.serving.schedulers.names import Scheduler
-from analysis.serving.simulate import Result, simulate
+from analysis.serving.simulate import Result, ended_by, simulate
 from analysis.serving.steps import StepTime
 from analysis.serving.traffic import vidur_arrivals, vidur_requests
 
@@ -29,13 +31,41 @@ ROUTING = {"round_robin": "round_robin", "random": "random", "lor": "least_waiti
 
 
 class Part(BaseModel):
-    """A part of VIDUR's configuration; other keys are let through."""
+    """A part of VIDUR's configuration: its keys, those of VIDUR's `without_bearing` on the schedule, and no others."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, protected_namespaces=())
+    without_bearing: ClassVar[frozenset[str]] = frozenset()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, raw: Any) -> Any:
+        if isinstance(raw, dict):
+            known = {field.alias or name for name, field in cls.model_fields.items()} | cls.without_bearing
+            for key in raw:
+                if key not in known:
+                    raise ValueError(f"{key} is not a key of VIDUR 7d47513 that is modelled here; known: {', '.join(sorted(known))}")
+        return raw
 
 
 class ModelConfig(Part):
     """Shape of the model."""
+
+    without_bearing = frozenset(
+        (
+            "max_position_embeddings",
+            "use_bias",
+            "use_qkv_bias",
+            "activation",
+            "norm",
+            "post_attn_norm",
+            "vocab_size",
+            "is_neox_style",
+            "rope_theta",
+            "rope_scaling",
+            "partial_rotary_factor",
+            "name",
+        )
+    )
 
     num_layers: int
     num_q_heads: int
@@ -43,10 +73,13 @@ class ModelConfig(Part):
     embedding_dim: int
     mlp_hidden_dim: int
     use_gated_mlp: bool
+    no_tensor_parallel: Literal[False] = False
 
 
 class DeviceConfig(Part):
     """Memory of the device."""
+
+    without_bearing = frozenset(("fp16_tflops", "name"))
 
     total_memory_gb: float
 
@@ -54,6 +87,10 @@ class DeviceConfig(Part):
 class ReplicaConfig(Part):
     """One replica."""
 
+    without_bearing = frozenset(("network_device", "world_size", "node_config"))
+
+    model_name: str = ""
+    device: str = ""
     memory_margin_fraction: float
     num_pipeline_stages: Literal[1]
     tensor_parallel_size: Annotated[int, Field(ge=1)]
@@ -83,6 +120,8 @@ class RoutingConfig(Part):
 class ClusterConfig(Part):
     """The replicas."""
 
+    without_bearing = frozenset(("metrics_config",))
+
     num_replicas: Annotated[int, Field(ge=1, le=10_000)]
     replica_config: ReplicaConfig
     global_scheduler_config: RoutingConfig
@@ -91,6 +130,8 @@ class ClusterConfig(Part):
 
 class UniformLengths(Part):
     """Total tokens uniform."""
+
+    without_bearing = frozenset(("seed",))
 
     name: Literal["uniform"]
     min_tokens: int
@@ -101,6 +142,8 @@ class UniformLengths(Part):
 class FixedLengths(Part):
     """Every request the same."""
 
+    without_bearing = frozenset(("seed", "max_tokens"))
+
     name: Literal["fixed"]
     prefill_tokens: int
     decode_tokens: int
@@ -108,6 +151,8 @@ class FixedLengths(Part):
 
 class PoissonIntervals(Part):
     """Poisson arrivals."""
+
+    without_bearing = frozenset(("seed",))
 
     name: Literal["poisson"]
     qps: Annotated[float, Field(gt=0)]
@@ -119,8 +164,8 @@ class RequestGeneratorConfig(Part):
     name: Literal["synthetic"]
     seed: int
     length_generator_config: Annotated[
-        Annotated[UniformLengths, Tag("uniform")] | Annotated[FixedLengths, Tag("fixed")],
-        Discriminator(lambda part: part.get("name") if isinstance(part, dict) else getattr(part, "name", None)),
+        UniformLengths | FixedLengths,
+        Field(discriminator="name"),
     ]
     interval_generator_config: PoissonIntervals
     num_requests: Annotated[int, Field(ge=0, le=10_000_000)]
@@ -131,7 +176,10 @@ class RequestGeneratorConfig(Part):
 class VidurConfig(Part):
     """The whole file."""
 
+    without_bearing = frozenset(("log_level", "execution_time_predictor_config", "metrics_config"))
+
     seed: int = 42
+    time_limit: Annotated[float, Field(ge=0)] = 0
     cluster_config: ClusterConfig
     request_generator_config: RequestGeneratorConfig
 
@@ -184,15 +232,38 @@ def limits_of(config: VidurConfig) -> Limits:
     )
 
 
+def setup_of(config: VidurConfig, fitted: bool) -> Setup:
+    """What an answer names; `fitted`: a line fitted to the recorded steps gives the step times."""
+    replica, cluster = config.cluster_config.replica_config, config.cluster_config
+    steps = "a line fitted to the recorded steps" if fitted else "the recorded steps, in order"
+    assumed = [f"step times: {steps}; execution_time_predictor_config is not read"]
+    if config.time_limit:
+        assumed.append(f"requests that ended within {config.time_limit:g} s, as VIDUR counts them")
+    parallel = f"tensor parallel {replica.tensor_parallel_size}"
+    return Setup(
+        model=replica.model_name,
+        device=f"{replica.device} ({replica.device_config.total_memory_gb:g} GiB)",
+        precision="16-bit weights",
+        kv_precision="16-bit",
+        plan=f"{cluster.num_replicas} x {parallel}" if cluster.num_replicas > 1 else parallel,
+        scheduler=cluster.replica_scheduler_config.name,
+        step_time="fitted" if fitted else "recorded",
+        limits=limits_of(config),
+        assumed=tuple(assumed),
+    )
+
+
 def simulate_vidur(config: VidurConfig, steps: StepTime) -> Result:
-    """Run what the configuration asks for, with its batches.
+    """Run what the configuration asks for, with its batches, up to its time limit (0: to the end).
 
     Args:
         steps: how long a batch takes. Random routing draws from a stream of our own.
     """
-    cluster = config.cluster_config
-    return simulate(
-        requests_of(config),
+    cluster, requests = config.cluster_config, requests_of(config)
+    if config.time_limit:
+        requests = requests.at(np.flatnonzero(requests.arrived_at_s <= config.time_limit))
+    result = simulate(
+        requests,
         cluster.replica_scheduler_config.name,
         steps,
         limits_of(config),
@@ -201,3 +272,4 @@ def simulate_vidur(config: VidurConfig, steps: StepTime) -> Result:
         seed=config.seed,
         record_batches=True,
     )
+    return ended_by(result, config.time_limit) if config.time_limit else result
