@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import gc
 import importlib
+import signal
 import sys
 from pathlib import Path
 
@@ -137,8 +138,11 @@ def _run(arguments: list[str]) -> int:
 
 def console() -> None:
     """The command `howfast`."""
+    for name in ("SIGTERM", "SIGHUP"):  # by default they end a process where it stands, its temporary files beside it
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), lambda number, _: sys.exit(128 + number))
     sys.exit(main(sys.argv[1:]))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    console()

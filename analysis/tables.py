@@ -10,7 +10,7 @@ import tempfile
 import warnings
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -98,7 +98,9 @@ def check_output(path: str | Path, *inputs: str | Path) -> None:
             raise InputError("no such folder to write into", path=path)
         if path.exists() and not path.is_file():
             raise InputError("cannot be written: something other than a file has that name", path=path)
-        if path.resolve() in {Path(other).resolve() for other in inputs}:
+        with suppress(FileNotFoundError):
+            path.stat()  # a link that leads to itself
+        if os.path.realpath(path) in map(os.path.realpath, inputs):
             raise InputError("cannot be written: the same command uses this file for something else", path=path)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:

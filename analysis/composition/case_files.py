@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
+from analysis.case_columns import carried
 from analysis.errors import InputError
 from analysis.sweeps import sweep
 from analysis.tables import atomic, check_output, read_csv
@@ -38,6 +39,8 @@ def answer_file(
     beside: bool = True,
     rows_a_task: int = ROWS_A_TASK,
     progress: Callable[[int], None] = lambda rows: None,
+    command: str = "",
+    tell_carried: Callable[[list[str]], None] = lambda names: None,
 ) -> tuple[int, int]:
     """Answer every row of a file; returns how many were answered and how many not.
 
@@ -49,18 +52,32 @@ def answer_file(
         beside: the answer has its own columns alone; False: it has those of the cases too, as they are to be written.
         rows_a_task: rows that a worker of the cluster answers at once.
         progress: called with the rows answered so far.
+        command: of `case_columns.COMMANDS`, whose columns the file has; tell_carried: called once with the other columns.
     Raises:
-        InputError: an unreadable table, one without rows, or one that has a column and its `predicted_` name.
+        InputError: an unreadable table, one without rows, one that has a column and its `predicted_` name, or a column as
+            `case_columns.carried` refuses it.
     """
     cases, out = Path(cases), Path(out)
     check_output(out, cases)
+
+    def checked(frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        for number, frame in enumerate(frames):
+            if command and not number:
+                tell_carried(carried(frame.columns, command, cases))
+            yield frame
+
     try:
-        return _answer(parts(cases), cases, out, answer, scheduler, beside, rows_a_task, progress)
+        return _answer(checked(parts(cases)), cases, out, answer, scheduler, beside, rows_a_task, progress)
     except pa.ArrowInvalid as error:
         if cases.suffix in PARQUET:
             raise InputError(f"is not a Parquet table: {(str(error).splitlines() or ['it is damaged'])[0]}", path=cases) from None
         whole = read_csv(cases, dtype=str, keep_default_na=False)  # reads short rows, and says what is wrong with a line
-        return _answer([whole], cases, out, answer, scheduler, beside, rows_a_task, progress)
+        whole.columns = [str(name).strip() for name in whole.columns]
+        return _answer(checked([whole]), cases, out, answer, scheduler, beside, rows_a_task, progress)
+    except InputError as error:
+        if error.path is not None:
+            raise
+        raise InputError(error.message, path=cases, key=error.key) from None
 
 
 def _answer(
@@ -84,12 +101,17 @@ def _answer(
         for frame, answers in pairs:
             rows += len(frame)
             progress(rows)
-            done += int((answers["status" if "status" in answers else "reason"] == "").sum())
+            done += int((answers[_verdict(frame, answers, beside)] == "").sum())
             write(_beside(frame, answers, cases) if beside else answers)
         if not rows:
             raise InputError("has no rows", path=cases, line=2)
         write(None)
     return done, rows - done
+
+
+def _verdict(frame: pd.DataFrame, answers: pd.DataFrame, beside: bool) -> str:
+    """The answer's column that is empty where the case was answered; not one of the cases' own that has its name."""
+    return next((name for name in ("status", "reason") if name in answers and (beside or name not in frame)), "reason")
 
 
 def _beside(frame: pd.DataFrame, answers: pd.DataFrame, cases: Path) -> pd.DataFrame:
@@ -136,12 +158,12 @@ def _parts(path: Path) -> Iterator[pd.DataFrame]:
     else:
         reading, parsing = csv.ReadOptions(block_size=PART_BYTES), csv.ParseOptions(newlines_in_values=True)
         names = csv.open_csv(path, reading, parsing).schema.names
-        if len(set(names)) < len(names):
-            raise pa.ArrowInvalid("a column name twice")
         text = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
         batches = csv.open_csv(path, reading, parsing, text)
     for batch in batches:
-        columns = {name: pc.fill_null(pc.cast(batch.column(name), pa.string()), "") for name in batch.schema.names}
+        columns = {name.strip(): pc.fill_null(pc.cast(batch.column(name), pa.string()), "") for name in batch.schema.names}
+        if len(columns) < len(batch.schema.names):
+            raise pa.ArrowInvalid("a column name twice")
         frame = pa.table(columns).to_pandas()
         frame.index = pd.RangeIndex(start, start + len(frame))
         start += len(frame)

@@ -107,7 +107,9 @@ def draw(values: Mapping[str, Any], width: float) -> str:
     items = []
     for tool, against in ranked(values):
         name = html.escape(tool["name"])
-        title = f'<a href="{html.escape(tool["address"])}" rel="noreferrer">{name}</a>' if tool["address"] else f"<strong>{name}</strong>"
+        title = f"<strong>{name}</strong>"
+        if tool["address"].startswith(("https://", "http://")):  # an address of another kind could run code
+            title = f'<a href="{html.escape(tool["address"])}" rel="noreferrer">{name}</a>'
         facts = [f"{tool['method']}, {tool['year']}"]
         if tool["have"] in NEEDS:
             facts.append(f"asks for {NEEDS[tool['have']]}")

@@ -84,6 +84,16 @@ def to_text(controls: Sequence[Slider | Choice], values: Mapping[str, Any]) -> s
     return ",".join(parts)
 
 
+def decoded(text: str) -> str:
+    """Text of an address with its percent signs undone; one that begins no code stays (the browser's own function raises there)."""
+    first, *others = text.split("%")
+    digits = "0123456789abcdefABCDEF"
+    found = [
+        chr(int(part[:2], 16)) + part[2:] if len(part) > 1 and part[0] in digits and part[1] in digits else f"%{part}" for part in others
+    ]
+    return first + "".join(found)
+
+
 def from_text(controls: Sequence[Slider | Choice], text: str) -> dict[str, Any]:
     """The values of such a text; what is unknown or out of range keeps its default, a number goes to the nearest value there is."""
     found = defaults(controls)

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.case_columns import Columns
 from analysis.documents import whole_number
 from analysis.errors import InputError, together
 from analysis.networks.cases import COLUMNS, RECORDED_AS, CollectiveCase, Network, check_case, outside_model
@@ -21,6 +22,12 @@ from analysis.networks.collectives import closed_forms, simulate_collective
 
 # Columns that tune the tool and may be left out.
 DEFAULTS = {name: str(getattr(Network, name)) for name in COLUMNS[COLUMNS.index("preferred_dataset_splits") :]}
+READS = Columns(
+    names=(*COLUMNS, "npus"),
+    required=tuple(name for name in COLUMNS if name not in DEFAULTS),
+    aliases={theirs: ours for ours, theirs in RECORDED_AS.items()},
+)
+"""Columns of a table of collectives."""
 INTEGERS = ("preferred_dataset_splits", "active_chunks_per_dim", "queues_per_dim", "endpoint_delay")
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from analysis.case_columns import Columns
 from analysis.documents import read_json, whole_number
 from analysis.errors import InputError, together
 from analysis.networks.cases import Network
@@ -44,6 +45,7 @@ OPTIONAL = (
     "pg_name",
     "is_cpu_op",
 )
+READS = Columns(names=(*REQUIRED, *OPTIONAL), required=REQUIRED)
 TYPES = ("COMP_NODE", "COMM_COLL_NODE", "COMM_SEND_NODE", "COMM_RECV_NODE", "METADATA_NODE", "INVALID_NODE")
 
 

@@ -10,12 +10,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.case_columns import Columns, carried
 from analysis.errors import InputError
 from analysis.tables import numeric, read_csv
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 COLUMNS = ("request_id", "arrived_at", "num_prefill_tokens", "num_decode_tokens")
+READS = Columns(names=(*COLUMNS, "prefix_id", "prefix_tokens"), required=COLUMNS)
+"""Columns of a table of requests: VIDUR's."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,8 @@ def read_requests(path: str | Path) -> Requests:
     Raises:
         InputError: file, line and column of what is wrong.
     """
-    frame = read_csv(path, required=COLUMNS)
+    frame = read_csv(path)
+    carried(frame.columns, "serve", path)
     columns: dict[str, Any] = {}
     for name in [*COLUMNS, *(n for n in ("prefix_id", "prefix_tokens") if n in frame)]:
         numbers = numeric(frame[name]).to_numpy(dtype=np.float64)

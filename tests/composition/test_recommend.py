@@ -107,7 +107,7 @@ def test_a_file_of_questions_keeps_its_order_and_its_bad_rows(tmp_path: Path):
     rows = [{**SERVING, "devices": "h100_sxm", "max_gpus": "1"}, {**SERVING, "model": "no-such"}]
     pd.DataFrame(rows).to_csv(path, index=False)
     said = CliRunner().invoke(app, ["recommend", str(path), "--out", str(out)])
-    assert said.exit_code == 0 and "1 questions answered, 1 not" in said.output
+    assert said.exit_code == 0 and "1 cases answered, 1 not" in said.output
     found = pd.read_csv(out, keep_default_na=False)
     assert list(found["model"]) == ["llama-3.1-8b", "no-such"] and found["device"][0] == "h100_sxm"
     assert found["status"][0] == "" and "unknown model" in found["status"][1]

@@ -59,6 +59,25 @@ def test_the_address_keeps_every_setting(name: str) -> None:
     assert controls.from_text(chosen, "nonsense,x=1,=,%%") == controls.defaults(chosen)
 
 
+def test_percent_signs_of_an_address_are_undone_and_a_lone_one_is_no_error() -> None:
+    """JavaScript's decodeURIComponent raises at `%` and `%ff`, which ended the start of every explorer of the page."""
+    assert controls.decoded("a%3D1%2cb%20c") == "a=1,b c"
+    assert [controls.decoded(text) for text in ("a=%", "%zz%4", "%ff")] == ["a=%", "%zz%4", "\xff"]
+    page = Path(controls.__file__).with_name("stand_ins").joinpath("page.py").read_text(encoding="utf-8")
+    assert "decoded(state)" in page and "decodeURI" not in page
+
+
+def test_a_link_of_the_chooser_is_one_to_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    from analysis.explorers import choose_tool
+
+    values = controls.defaults(choose_tool.CONTROLS)
+    tool, against = choose_tool.ranked(values)[0]
+    for address, linked in (("javascript:alert(1)", False), ("data:text/html,x", False), ("https://a.b/c", True)):
+        monkeypatch.setattr(choose_tool, "ranked", lambda _, address=address: [({**tool, "address": address}, against)])
+        drawn = choose_tool.draw(values, 300)
+        assert (f'href="{address}"' in drawn) is linked and ("javascript:" in drawn) is False
+
+
 @pytest.mark.parametrize("gpus", [2, 3, 4, 8])
 def test_a_ring_all_reduce_ends_with_every_sum_everywhere(gpus: int) -> None:
     """After n - 1 steps each GPU has one finished chunk, after 2 (n - 1) all (Patarasuk and Yuan 2009, section 3)."""

@@ -8,10 +8,12 @@ import numpy as np
 import pandas as pd
 
 from analysis.accelerators.systolic.array import DATAFLOWS, SCALE_SIM_3, Quirks, count, fits
+from analysis.case_columns import Columns
 from analysis.errors import InputError
 from analysis.tables import numeric
 
 INPUTS = ("M", "N", "K", "array_rows", "array_cols")
+READS = Columns(names=(*INPUTS, "dataflow"), required=(*INPUTS, "dataflow"))
 OUTPUTS = ("demand_rows", "mapping_eff_pct", "compute_util_pct", "ifmap_sram_reads", "filter_sram_reads", "ofmap_sram_writes")
 
 

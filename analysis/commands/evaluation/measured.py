@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.commands.common.answers import tell_table
+from analysis.commands.common.answers import check_header, tell_table
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 
@@ -57,4 +57,5 @@ def score(
     """Grade predictions by source: errors with cluster intervals, coverage, sharpness, our own and the trivial baseline's error, noise."""
     from analysis.composition.suite.score import grade_file
 
+    check_header("measured score", predictions)
     tell_table(grade_file(predictions), out)

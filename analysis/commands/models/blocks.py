@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from analysis.commands.common.answers import check_header
+
 app = typer.Typer(help=__doc__, add_completion=False)
 
 
@@ -36,6 +38,7 @@ def evaluate(
     from analysis.operators.blocks import trial as basic_block_trial
     from analysis.tables import read_csv, write_csv
 
+    check_header("blocks evaluate", data)
     frame = read_csv(data, required=basic_block_data.REQUIRED)
     settings = replace(basic_block_ports.PortSettings(), members=members)
     methods = ("additive", "ports") if quick else basic_block_trial.METHODS

@@ -35,5 +35,5 @@ def main(
     from analysis.networks import case_table
 
     check_plot(plot, cases, out)
-    answer_cases(cases, out, partial(case_table.answer_cases, path=cases), scheduler, beside=False)
+    answer_cases("collectives", cases, out, partial(case_table.answer_cases, path=cases), scheduler, beside=False)
     save_plot(plot, lambda plots: plots.bus_bandwidth(read_answers(out)))

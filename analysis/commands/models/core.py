@@ -108,15 +108,14 @@ def rank(
 ) -> None:
     """Predicted cycles of a trace on each design, the order of the designs, and how sure the order is."""
     from analysis.cores.learning.model_files import model_path, read_trunk
-    from analysis.cores.riscv.trace import read_trace
+    from analysis.cores.riscv.trace import count_instructions, read_trace
     from analysis.cores.system.rank import rank as rank_designs
     from analysis.tables import check_output, write_csv
 
     if out is not None:
         check_output(out, trace, model)
     trunk = read_trunk(model_path(model))
-    whole = read_trace(trace)
-    ranking = rank_designs(whole if limit is None else whole.slice(0, limit), trunk, blocks)
+    ranking = rank_designs(read_trace(trace, limit=limit), trunk, blocks)
     if out is not None:
         write_csv(ranking.table, out)
     last = "faster than the next: by resampling, on other programs"
@@ -127,7 +126,7 @@ def rank(
         sure = "" if row["rank"] == len(ranking.table) else f"{100 * row['faster_than_next']:.1f} %, {seen}"
         span = f"{row['cycles_low']:,} - {row['cycles_high']:,}"
         typer.echo(f"{row['rank']:>4} {row['design']:<10} {row['cycles']:>14,} {span:>29} {row['cpi']:>7.3f}  {sure}")
-    typer.echo(f"{ranking.instructions:,} of {len(whole):,} instructions, {ranking.sampled:,} predicted", err=True)
+    typer.echo(f"{ranking.instructions:,} of {count_instructions(trace):,} instructions, {ranking.sampled:,} predicted", err=True)
     typer.echo(f"the model saw the code of {100 * ranking.known:.0f} % of them in training; unseen code is predicted less well", err=True)
     typer.echo(
         "by resampling: what the choice of blocks leaves open. On other programs: how often the model ordered two designs right that it "

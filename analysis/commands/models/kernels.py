@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.commands.common.answers import answer_cases, tell_table
+from analysis.commands.common.answers import answer_cases, check_header, tell_table
 from analysis.commands.common.options import Scheduler
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
@@ -40,9 +40,7 @@ def predict(
     else:
         own = kernel_devices.read_spec(device_spec) if device_spec else None
         model = partial(fp32.answers, predictor=kernel_model.load(), own_devices=own, path=cases)
-    done, not_done = answer_cases(cases, out, model, scheduler, beside=False)
-    if not done and not_done:
-        raise typer.Exit(2)
+    answer_cases("kernels predict", cases, out, model, scheduler, beside=False)
 
 
 @app.command()
@@ -57,6 +55,7 @@ def evaluate(
     """Fit on one part of a measured table, predict the rest, and report the error by operator group and device."""
     from analysis.operators.fp32_kernels.evaluation import evaluate_file
 
+    check_header("kernels evaluate", data)
     tell_table(evaluate_file(data, split, seed), out)
 
 
@@ -73,4 +72,5 @@ def score(
     """Score anyone's predictions against the measured kernels of the datasets (make data), on the rows that a split leaves blind."""
     from analysis.operators.fp32_kernels.evaluation import score_file
 
+    check_header("kernels score", predictions)
     tell_table(score_file(predictions, split), out)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.commands.common.answers import answer_cases
+from analysis.commands.common.answers import answer_cases, check_header
 from analysis.commands.common.options import Plot, Scheduler, check_plot, save_plot
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
@@ -29,7 +29,7 @@ def training(
     """Time and memory of a training step, with a 90 % interval; a row that cannot be answered says why in `status`."""
     from analysis.composition.training.answers import answers
 
-    answer_cases(cases, out, answers, scheduler)
+    answer_cases("predict training", cases, out, answers, scheduler)
 
 
 @app.command()
@@ -43,7 +43,7 @@ def batch(
     """Latency of an offline batch, with a 90 % interval; a row that cannot be answered says why in `status`."""
     from analysis.composition.batch.answers import answers
 
-    answer_cases(cases, out, answers, scheduler)
+    answer_cases("predict batch", cases, out, answers, scheduler)
 
 
 @app.command()
@@ -55,7 +55,7 @@ def serving(
     """Time to first token and per output token of serving points, each with a 90 % interval; `status` says why a row has none."""
     from analysis.composition.service.answers import answers
 
-    answer_cases(cases, out, answers, scheduler)
+    answer_cases("predict serving", cases, out, answers, scheduler)
 
 
 @app.command()
@@ -73,6 +73,7 @@ def requests(
     from analysis.tables import check_output, write_csv
 
     check_output(out, requests, meta)
+    check_header("predict requests", requests)
     if link_gb_per_s <= 0 or link_latency_us < 0:
         raise typer.BadParameter("the link needs a bandwidth above 0 and a latency of at least 0")
     write_csv(answer(requests, meta, profile, gpu, link_gb_per_s * 1e9, link_latency_us * 1e-6), out)
@@ -133,12 +134,9 @@ def recommend(
     from analysis.errors import InputError
 
     if questions is not None:
-        from analysis.composition.case_files import answer_file
-
         if out is None:
             raise InputError("a file of questions needs a file for their answers", key="--out")
-        done, not_done = answer_file(questions, out, answers, scheduler, rows_a_task=ROWS_A_TASK)
-        typer.echo(f"{done} questions answered, {not_done} not, in {out}")
+        answer_cases("predict recommend", questions, out, answers, scheduler, rows_a_task=ROWS_A_TASK)
         return
     typer.echo(
         report(

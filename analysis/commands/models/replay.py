@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from analysis.commands.common.answers import check_header
 from analysis.commands.common.options import Plot, check_plot, save_plot
 
 app = typer.Typer(help=__doc__, add_completion=False)
@@ -37,6 +38,8 @@ def main(
     from analysis.workloads.chakra.traces import read_trace
 
     check_plot(plot, nodes, network, out, timeline, perfetto)
+    if nodes.suffix != ".et":
+        check_header("replay", nodes)
     algorithms = None
     if system is None:
         net, peak, members = read_network(network)

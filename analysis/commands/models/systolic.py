@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from analysis.commands.common.answers import answer_cases
 from analysis.commands.common.options import Scheduler
 
 app = typer.Typer(help=__doc__, add_completion=False)
@@ -26,15 +27,16 @@ def main(
     from analysis.accelerators.systolic.array import NO_QUIRKS, SCALE_SIM_3
     from analysis.accelerators.systolic.cases import predict_cases
     from analysis.accelerators.systolic.files import cases as scale_sim_cases
-    from analysis.composition.case_files import answer_file
-    from analysis.tables import write_csv
+    from analysis.tables import check_output, write_csv
 
     switches = SCALE_SIM_3 if quirks else NO_QUIRKS
-    if config is not None:
-        result = predict_cases(scale_sim_cases(cases, config, switches), switches)
-        write_csv(result, out)
-        done = int((result["reason"] == "").sum())
-        not_done = len(result) - done
-    else:
-        done, not_done = answer_file(cases, out, partial(predict_cases, quirks=switches, path=cases), scheduler, beside=False)
-    typer.echo(f"{done} cases answered, {not_done} not, in {out}")
+    if config is None:
+        answer_cases("systolic", cases, out, partial(predict_cases, quirks=switches, path=cases), scheduler, beside=False)
+        return
+    check_output(out, cases, config)
+    result = predict_cases(scale_sim_cases(cases, config, switches), switches)
+    write_csv(result, out)
+    done = int((result["reason"] == "").sum())
+    typer.echo(f"{done} cases answered, {len(result) - done} not, in {out}")
+    if not done:
+        raise typer.Exit(2)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from analysis.case_columns import Columns
 from analysis.composition.case_files import count, read_rows
 from analysis.composition.training import shapes
 from analysis.composition.training.shapes import Shape
@@ -64,6 +65,16 @@ BENCHMARK_DEVICES = {
     "gh200": "GH200-96GB",
 }
 """What the benchmark's names mean: its A100 are Polaris's of 40 GB (docs.alcf.anl.gov/polaris), its GH200 has 96 GB (arXiv:2411.00136)."""
+
+READS = Columns(
+    names=(
+        "hardware", "devices", "framework", "model", "input_tokens", "output_tokens", "input_output_tokens", "batch_size", "precision",
+        "kind",
+    ),
+    aliases={"device": "hardware", "batch": "batch_size"},
+)  # fmt: skip
+"""Columns of a table of batches: LLM-Inference-Bench's, and ours."""
+SIXTEEN_BITS = ("", "16", "bf16", "fp16", "bfloat16", "float16", "half")
 
 
 @dataclass(frozen=True)
@@ -137,6 +148,11 @@ def case(raw: dict[str, str]) -> Case:
     if framework is None:
         raise InputError(f"framework {row.get('framework', '')!r} is not covered ({', '.join(FRAMEWORKS)})")
     name = row.get("model", "").strip()
+    precision = row.get("precision", "").strip()
+    if precision.lower() not in SIXTEEN_BITS:
+        raise InputError(f"precision {precision!r} is not covered: batches are answered in 16 bits (bf16, fp16)")
+    if row.get("kind", "").strip().lower() not in ("", "static"):
+        raise InputError(f"kind {row['kind']!r} is not covered: batches are static (all start and end together)")
     shape = shapes.load(name).shape
     if shape.latent or shape.state_space:
         raise InputError(f"{name}: latent attention and state-space layers are not covered here")

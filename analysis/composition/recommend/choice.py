@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.case_columns import Columns
 from analysis.errors import InputError
 
 COLUMNS = (
@@ -23,6 +24,15 @@ COLUMNS = (
 SURE, CENTRAL = "to the upper end of its interval", "by its central answer, not by the upper end of its interval"
 ROWS_A_TASK = 4
 """Questions that a worker of a cluster answers at once: each is a search of a second."""
+READS = Columns(
+    names=(
+        "model", "devices", "max_gpus", "engines", "precision", "input_tokens", "output_tokens", "requests_per_s", "ttft_target_ms",
+        "tpot_target_ms", "sequence_length", "global_batch", "step_target_s", "days_target", "tokens", "prices", "sure",
+        "hidden_size", "attention_heads", "layers", "vocabulary",
+    ),
+    required=("devices",),
+)  # fmt: skip
+"""Columns of a table of questions."""
 TRAINING = ("global_batch", "sequence_length", "step_target_s", "days_target")
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from analysis.case_columns import Columns
 from analysis.composition.case_files import read_rows
 from analysis.composition.service.models import Experts, ServedModel, find
 from analysis.errors import InputError
@@ -18,6 +19,15 @@ from analysis.operators.kernels import gpus
 from analysis.workloads import contexts
 
 COLUMNS = ("backend", "model_path", "system", "mode", "isl", "osl")
+_OF_A_WORKER = ("batch_size", "tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size")
+READS = Columns(
+    names=(
+        *COLUMNS, "backend_version", "precision", "gemm_quant_mode", "moe_quant_mode", *_OF_A_WORKER, "silicon_data_source",
+        *(f"{worker}_{name}" for worker in ("prefill", "decode") for name in (*_OF_A_WORKER, "num_workers")),
+    ),
+    required=COLUMNS,
+)  # fmt: skip
+"""Columns of a table of serving points: aiconfigurator's."""
 ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "trtllm", "tensorrt-llm": "trtllm"}
 PRECISIONS = {"bf16": "bf16", "fp16": "bf16", "bfloat16": "bf16", "float16": "bf16", "fp8": "fp8", "fp8_block": "fp8_block"}
 PRECISIONS |= {"fp8_static": "fp8", "nvfp4": "nvfp4", "fp4": "nvfp4", "int4_wo": "int4", "int4": "int4", "mxfp4": "mxfp4"}
@@ -261,7 +271,4 @@ def case(row: Mapping[str, object]) -> Case:
 
 def read(frame: pd.DataFrame) -> tuple[list[Case | None], list[str]]:
     """Cases of a table, and for each that is none the reason."""
-    missing = [name for name in COLUMNS if name not in frame.columns]
-    if missing:
-        raise InputError(f"lacks the column {missing[0]}", key=missing[0])
     return read_rows(frame, case)

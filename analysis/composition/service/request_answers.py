@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from analysis.case_columns import Columns
 from analysis.composition.service import request_loop
 from analysis.composition.service.models import ServedModel, find
 from analysis.composition.service.points import usable_bytes
@@ -131,6 +132,10 @@ def _check_profile(prefix: str | Path, model: ServedModel, tensor: int) -> None:
         return
     if of is not model:
         raise InputError(f"is of {of.names[0]}, the run serves {model.names[0]}", path=prefix, key="profile")
+
+
+READS = Columns(names=("request_id", "input_tokens", "output_tokens", "arrived_s"), required=("input_tokens", "output_tokens", "arrived_s"))
+"""Columns of a table of requests."""
 
 
 def answer(

@@ -8,12 +8,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.case_columns import Columns
 from analysis.composition.suite.rows import PARTS, rows
 from analysis.errors import DatasetMissing, InputError
 from analysis.intervals import cluster_bootstrap
 from analysis.paths import DATA
 from analysis.tables import numeric, read_csv
 
+READS = Columns(names=("row_id", "predicted", "lower", "upper"), required=("row_id", "predicted"))
 LEAST = 5
 FROZEN = tuple(DATA / "frozen" / "measured_suite" / f"{part}_predictions.csv" for part in ("training", "batch"))
 

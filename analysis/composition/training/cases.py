@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.case_columns import Columns
 from analysis.composition.case_files import count, number, read_rows
 from analysis.composition.training import recipes, shapes
 from analysis.composition.training.programs import PROGRAMS, Program
@@ -104,6 +105,7 @@ COLUMNS = {
     "recompute": "none, selective, full; empty: the program's default",
 }
 """Every column that a case may have, and what it says; `OTHER_NAMES` are read too."""
+READS = Columns(names=tuple(COLUMNS), aliases=OTHER_NAMES, carried=("framework",))
 
 
 def _spelled(meanings: Mapping[Any, str]) -> dict[str, Any]:

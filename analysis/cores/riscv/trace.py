@@ -11,7 +11,7 @@ import zlib
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -216,7 +216,7 @@ FILE_ARRAYS = tuple(_FILE_TYPES)
 FILE_BYTES_PER_INSTRUCTION = sum(np.dtype(kind).itemsize for kind, _ in _FILE_TYPES.values())
 
 
-MOST_BYTES = 8 << 30
+MOST_INSTRUCTIONS = 12_000_000  # that are held at once: at most 1.5 GiB
 _UNREADABLE = (
     OSError, ValueError, EOFError, TypeError, MemoryError, RuntimeError, SyntaxError, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
     lzma.LZMAError,
@@ -241,40 +241,58 @@ def file_columns(trace: Trace) -> dict[str, NDArray]:
     }
 
 
-def _refuse_sizes(path: Path, content: str | Path | BinaryIO) -> None:
-    """Refuse a trace that would unpack to more than `MOST_BYTES`, or whose arrays say that they hold more than the file does."""
-    with zipfile.ZipFile(content) as archive:
-        unpacked = sum(info.file_size for info in archive.infolist())
-        if unpacked > MOST_BYTES:
-            raise InputError(f"unpacks to {unpacked:,} bytes; at most {MOST_BYTES:,} are read", path=path)
-        for info in archive.infolist():
-            with archive.open(info) as part:
-                version = np.lib.format.read_magic(part)  # type: ignore[no-untyped-call]
-                header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-                shape, _, kind = header(part)  # type: ignore[no-untyped-call]
-                if math.prod(shape) * kind.itemsize > info.file_size:
-                    raise InputError("says that it holds more than is there", path=path, key=info.filename)
+def _header(part: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    version = np.lib.format.read_magic(part)  # type: ignore[no-untyped-call]
+    header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, kind = header(part)  # type: ignore[no-untyped-call]
+    return shape, kind
 
 
-def read_trace(path: str | Path, plain: BinaryIO | None = None) -> Trace:
+def _array(path: Path, archive: zipfile.ZipFile, name: str, limit: int | None) -> NDArray[Any]:
+    """One array of the archive, of a long one the first entries: no more is unpacked than that."""
+    info = archive.getinfo(f"{name}.npy")
+    with archive.open(info) as part:
+        shape, kind = _header(part)
+        if math.prod(shape) * kind.itemsize > info.file_size:
+            raise InputError("says that it holds more than is there", path=path, key=info.filename)
+        if kind.hasobject or len(shape) > 1 or kind.itemsize > 8:
+            raise InputError(f"expected a row of numbers, got {shape} of {kind}", path=path, key=name)
+        here = math.prod(shape)
+        held = here if limit is None else min(limit, here)
+        if held > MOST_INSTRUCTIONS:
+            raise InputError(f"{held:,} instructions; at most {MOST_INSTRUCTIONS:,} are held at once (a limit takes fewer)", path=path)
+        content = part.read(held * kind.itemsize)
+        if len(content) < held * kind.itemsize:
+            raise EOFError
+        return np.frombuffer(content, kind).reshape(shape if held == here else (held,))
+
+
+def count_instructions(path: str | Path) -> int:
+    """How many instructions a trace has, by its header alone."""
+    with zipfile.ZipFile(path) as archive, archive.open("pc.npy") as part:
+        return math.prod(_header(part)[0])
+
+
+def read_trace(path: str | Path, plain: BinaryIO | None = None, limit: int | None = None) -> Trace:
     """Read the .npz file that `core trace` writes.
 
     Args:
         plain: its content, when the file itself is sealed (`sealed.unseal`).
+        limit: instructions, from the start, that are wanted at most.
 
     Raises:
-        InputError: no such file, truncated, not a trace, arrays of unequal length, of another type, or with values that none has.
+        InputError: no such file, truncated, not a trace, arrays of unequal length, of another type, or with values that none has; more
+            than `MOST_INSTRUCTIONS` wanted.
     """
     path = Path(path)
+    one_more = None if limit is None else limit + 1  # whose address ends the last one
     try:
-        _refuse_sizes(path, path if plain is None else plain)
-        if plain is not None:
-            plain.seek(0)
-        with np.load(path if plain is None else plain, allow_pickle=False) as file:
-            missing = [name for name in (*FILE_ARRAYS, "end_pc") if name not in file.files]
-            if missing:
-                raise InputError(f"not a trace: expected the arrays {', '.join((*FILE_ARRAYS, 'end_pc'))}", path=path, key=missing[0])
-            arrays = {name: np.asarray(file[name]) for name in (*FILE_ARRAYS, "end_pc")}
+        with zipfile.ZipFile(path if plain is None else plain) as archive:
+            arrays = {}
+            for name in (*FILE_ARRAYS, "end_pc"):
+                if f"{name}.npy" not in archive.namelist():
+                    raise InputError(f"not a trace: expected the arrays {', '.join((*FILE_ARRAYS, 'end_pc'))}", path=path, key=name)
+                arrays[name] = _array(path, archive, name, one_more)
     except FileNotFoundError as error:
         raise InputError("no such trace", path=path) from error
     except InputError:
@@ -292,7 +310,7 @@ def read_trace(path: str | Path, plain: BinaryIO | None = None) -> Trace:
         if known is not None and not (fits := np.isin(np.arange(256), known)[array]).all():
             where = int(np.argmin(fits))
             raise InputError(f"instruction {where}: {array[where]} is not one of its values", path=path, key=name)
-    return trace_of(
+    trace = trace_of(
         arrays["pc"],
         arrays["opclass"],
         arrays["address"],
@@ -302,6 +320,7 @@ def read_trace(path: str | Path, plain: BinaryIO | None = None) -> Trace:
         arrays["length"],
         int(end_pc),
     )
+    return trace if limit is None else trace.slice(0, limit)
 
 
 class TraceWriter:

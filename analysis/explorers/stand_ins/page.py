@@ -8,7 +8,7 @@ import sys
 from browser import document, window
 
 from analysis.explorers import explorer
-from analysis.explorers.controls import Slider, defaults, from_text, to_text
+from analysis.explorers.controls import Slider, decoded, defaults, from_text, to_text
 
 started = {}
 
@@ -154,7 +154,7 @@ def start():
     for box in document.select("[data-explorer]"):
         if box.attrs["data-explorer"] == wanted:
             shown = begin(box)
-            shown.set(from_text(shown.model.CONTROLS, window.decodeURIComponent(state)))
+            shown.set(from_text(shown.model.CONTROLS, decoded(state)))
             box.scrollIntoView()
         watcher.observe(box)
     window.addEventListener("resize", resized)

@@ -12,11 +12,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis import datasets
+from analysis.case_columns import Columns
 from analysis.errors import InputError
 
 Floats = NDArray[np.float64]
 
 REQUIRED = ["arch", "iseq", "cycles", "sum_singletons", "max_singletons"]
+READS = Columns(names=tuple(REQUIRED), required=tuple(REQUIRED))
 TOOLS = ("pred_IACA", "pred_llvm-mca", "pred_Ithemal")
 SEPARATOR = " ; "
 MOST_COUNTS = 20_000_000  # blocks times instructions of a table

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis import datasets
+from analysis.case_columns import Columns
 from analysis.errors import InputError
 from analysis.intervals import cluster_bootstrap
 from analysis.operators.fp32_kernels import devices as kernel_devices
@@ -24,6 +25,10 @@ OLDER = ("Tesla P4", "Tesla P100-PCIE-16GB", "Tesla V100-PCIE-32GB", "Tesla T4",
 SPLITS = ("leave-one-device-out", "old-to-new", "unseen-shapes", "new-operators", "random")
 BLIND = ("leave-one-device-out", "old-to-new", "unseen-shapes")
 TABLES = ("bmm", "linear", "elem", "softmax", "ln")
+READS = Columns(
+    names=("op", "device", "B", "M", "N", "K", "H", "latency_ms", "lower_ms", "upper_ms", "split"), required=("op", "device", "latency_ms")
+)
+"""Columns of a table of measured or predicted kernels: NeuSight's."""
 Rows = NDArray[np.bool_]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.case_columns import Columns
 from analysis.errors import InputError
 from analysis.hardware.devices import Device, DeviceFile
 from analysis.operators.kernels import gpus
@@ -37,6 +38,12 @@ MODELS = {  # operators that a framework's version could change, and the name of
 NO_TYPE = {"memory_bound", *COLLECTIVES}  # bytes say all
 ADDED = ("latency_ms", "lower_ms", "upper_ms", "source", "status")
 GROUP = ("op", "device", "dtype", "kv_dtype", "framework", "version", "distribution", "implementation")
+READS = Columns(
+    names=(*GROUP, *dict.fromkeys(name for sizes in SIZES.values() for name in sizes), "window", "tensor_parallel", "expert_parallel",
+           "B", "H", "latency_ms"),
+    required=("op", "device"),
+)  # fmt: skip
+"""Columns of a table of kernels; B and H are those of NeuSight's fp32 kernels, latency_ms what was measured."""
 
 
 @dataclass(frozen=True)

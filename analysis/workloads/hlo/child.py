@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import gzip
+import io
 import json
 import re
 import resource
@@ -15,6 +16,7 @@ from analysis.workloads.hlo import bindings
 from analysis.workloads.hlo.structure import NoProgram, TooLarge
 from analysis.workloads.hlo.walk import Walker
 
+MOST_UNPACKED_BYTES = 256 << 20  # as of packed tables
 _SPLIT = re.compile(rb"^[ \t]*// -----.*$", re.MULTILINE)
 
 
@@ -27,9 +29,11 @@ def read(content: bytes, entry: str | None, part: int = 0) -> dict[str, Any]:
     """
     if content.startswith(b"\x1f\x8b"):
         try:
-            content = gzip.decompress(content)
+            content = gzip.GzipFile(fileobj=io.BytesIO(content)).read(MOST_UNPACKED_BYTES + 1)
         except (EOFError, OSError, zlib.error) as error:
             return {"error": f"cannot be unpacked: {error}", "line": 0}
+        if len(content) > MOST_UNPACKED_BYTES:
+            return {"error": f"holds more than {MOST_UNPACKED_BYTES:,} bytes when unpacked", "line": 0}
     parts = [content] if content.startswith(b"ML\xefR") or b"// -----" not in content else _SPLIT.split(content)
     if part > len(parts) or part < 0:
         return {"error": f"has no part {part}: it holds {len(parts)}", "line": 0}

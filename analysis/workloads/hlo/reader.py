@@ -19,7 +19,7 @@ from analysis.paths import HOME
 from analysis.workloads.graph import Collective, Convolution, Matmul, Module, Operator, OperatorWork, Scope, Tensor
 
 SECONDS = 60
-MEMORY_BYTES = 8 << 30
+MEMORY_BYTES = 3 << 29
 # Of the reading process. The parser asks for very many small pieces of memory: keeping them at hand, in large pages, saves a tenth.
 ENVIRONMENT = {
     "GLIBC_TUNABLES": f"glibc.malloc.top_pad={64 << 20}:glibc.malloc.tcache_count=65000:glibc.malloc.hugetlb=1",
