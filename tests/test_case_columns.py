@@ -80,7 +80,7 @@ def test_a_column_of_another_command_is_refused(command: str) -> None:
     plain = {"".join(letter for letter in name.lower() if letter.isalnum()) for name in own.known()}
     for other in COMMANDS:
         for name in reads(other).names:
-            if "".join(letter for letter in name.lower() if letter.isalnum()) in plain or name in USERS_OWN:
+            if "".join(letter for letter in name.lower() if letter.isalnum()) in plain or name in (*USERS_OWN, *own.carried):
                 continue
             with pytest.raises(InputError) as caught:
                 carried([*own.names, name], command, "cases.csv")
@@ -121,6 +121,7 @@ def test_headers_that_are_none(given: list[str], said: str) -> None:
         ("predict training", "vtrain/multi_node"),
         ("predict training", "vtrain/single_node"),
         ("predict training", "megatron_bridge/pretraining"),
+        ("predict training", "panel/training"),
         ("predict batch", "llm_inference_bench/results"),
         ("predict batch", "panel/batch"),
         ("kernels evaluate", "neusight/bmm_nvidia"),
@@ -180,14 +181,13 @@ def test_an_ended_process_leaves_no_temporary_file(tmp_path: Path) -> None:
     """SIGTERM is what Slurm, docker and timeout send."""
     row = "llama3-8b,h100,8,8192,128\n"
     (tmp_path / "cases.csv").write_text("model,device,gpus,sequence_length,global_batch\n" + row * 500_000)
-    running = subprocess.Popen(
-        [sys.executable, "-m", "analysis", "predict", "training", "cases.csv", "--out", "out.csv"], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+    command = [sys.executable, "-m", "analysis", "predict", "training", "cases.csv", "--out", "out.csv"]
+    quiet = subprocess.DEVNULL
+    running = subprocess.Popen(command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, stdout=quiet, stderr=quiet)
     until = time.monotonic() + 60
     while time.monotonic() < until and not list(tmp_path.glob(".out.csv*")):
         time.sleep(0.1)
     assert list(tmp_path.glob(".out.csv*")) and running.poll() is None
     running.send_signal(signal.SIGTERM)
-    running.communicate(timeout=60)
+    running.wait(timeout=60)
     assert running.returncode == 128 + signal.SIGTERM and [path.name for path in tmp_path.iterdir()] == ["cases.csv"]

@@ -87,11 +87,8 @@ def to_text(controls: Sequence[Slider | Choice], values: Mapping[str, Any]) -> s
 def decoded(text: str) -> str:
     """Text of an address with its percent signs undone; one that begins no code stays (the browser's own function raises there)."""
     first, *others = text.split("%")
-    digits = "0123456789abcdefABCDEF"
-    found = [
-        chr(int(part[:2], 16)) + part[2:] if len(part) > 1 and part[0] in digits and part[1] in digits else f"%{part}" for part in others
-    ]
-    return first + "".join(found)
+    codes = [len(part) > 1 and all(letter in "0123456789abcdefABCDEF" for letter in part[:2]) for part in others]
+    return first + "".join(chr(int(part[:2], 16)) + part[2:] if code else f"%{part}" for part, code in zip(others, codes, strict=True))
 
 
 def from_text(controls: Sequence[Slider | Choice], text: str) -> dict[str, Any]:
