@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 import typer.core
@@ -38,29 +38,13 @@ def step(
     from analysis.training.plan import Training
 
     check_plot(plot, config, out, trace)
-    training = read_yaml(config, Training)
-    if training.machine().load_device().kind == "tpu":  # the calibrated predictor covers GPUs
-        _tpu(training, out, as_json)
-        return
-    answer = views.ask(training)
+    answer = views.ask(read_yaml(config, Training))
     typer.echo(views.as_json(answer) if as_json else views.text(answer), nl=not as_json)
     if out:
         write_atomic(out, views.as_json(answer).encode())
     if trace:
         write_atomic(trace, schedule.perfetto(views.tasks(answer.case)).encode())
     save_plot(plot, lambda plots: plots.training_step(*views.pictured(answer)))
-
-
-def _tpu(training: Any, out: Path | None, as_json: bool) -> None:
-    from analysis.tables import write_atomic
-    from analysis.training import report
-    from analysis.training.step import predict_training
-
-    prediction = predict_training(training)
-    content = report.as_json(training, prediction)
-    typer.echo(content if as_json else report.text(training, prediction), nl=not as_json)
-    if out:
-        write_atomic(out, content.encode())
 
 
 @app.command()

@@ -1,9 +1,9 @@
 """How long does a training step take, on what machine, and how sure is that? The whole predictor, from a row of a table to its answer.
 
-shapes (what a model is made of), programs (what each does by default) and recipes (how published mixtures are run)
--> cases (what a row says, and what is assumed)
--> work (seconds of each part, from the kernel models)
--> step (parts put together with a few fitted shares) -> memory (what a GPU must hold) -> fit (the shares) and interval (the doubt)
+shapes (what a model is made of), recipes (how published mixtures are run) and programs (what each does by default)
+-> cases (what a row says, and what is assumed) -> work (seconds of each part, from kernels)
+-> step (parts put together with a few fitted shares) -> memory (what a GPU must hold)
+-> fit (the shares), tpus (the share of the peak of each TPU) and interval (the doubt)
 -> answers (the table that comes out) and views (one run as `train` shows it; schedule lays its pipeline out task by task);
 sources reads the measured runs, study scores them with the judged source left out; gap says how far a measured step is from the sum of
 its kernels, and what lies between.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from analysis.composition.training import interval
 from analysis.composition.training.cases import Case, read
+from analysis.composition.training.kernels import tpus
 from analysis.composition.training.memory import GIB, Memory, capacity_bytes, fits, memory
 from analysis.composition.training.shares import ShareFile
 from analysis.composition.training.step import NAMES, Plans, step
@@ -43,7 +44,7 @@ class Fitted:
 def fitted() -> Fitted:
     """The committed shares."""
     content = read_yaml(DATA / "models" / "training_step.yaml", ShareFile)
-    return Fitted(np.array([content.shares[name].value for name in NAMES]), dict(content.stretch))
+    return Fitted(np.array([content.shares[name].value for name in NAMES]), {**content.stretch, "tpu": tpus().stretch})
 
 
 def predict(cases: list[Case]) -> pd.DataFrame:

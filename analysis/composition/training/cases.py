@@ -157,6 +157,11 @@ class Machine:
     network_bytes_per_s: float
     host: float = 1.0
 
+    @property
+    def tpu(self) -> bool:
+        """Whether it is a pod of TPUs, which MaxText alone trains on here."""
+        return devices.load(self.device).kind == "tpu"
+
 
 GRACE = 2.75
 """Host time of a linear layer's launch on a Grace CPU over that on a Xeon 8480C: 37.1 and 13.5 us
@@ -279,10 +284,13 @@ def machine_of(text: str) -> Machine:
         return MACHINES[plain]
     system = systems.all_systems().get(text)
     device = devices.load(system.device if system else text)
+    if device.kind == "tpu":  # a compiled program launches whole steps
+        pod = system or systems.of_device(device)
+        return Machine(device.name, pod.device_count, pod.levels[-1].bandwidth_bytes_per_s, host=0.0)
     machine = next((machine for machine in MACHINES.values() if machine.device == device.name), None)
     if machine is None:
         if device.kind != "gpu" or device.vendor != "NVIDIA":
-            raise InputError(f"no training model for {device.name}: NVIDIA GPUs from Volta on are covered")
+            raise InputError(f"no training model for {device.name}: NVIDIA GPUs from Volta on and TPUs are covered")
         machine = Machine(device.name, 8, 50e9 if device.architecture in ("hopper", "blackwell") else 25e9)
     if system:
         machine = replace(machine, domain=system.levels[0].size, network_bytes_per_s=system.levels[-1].bandwidth_bytes_per_s)
@@ -329,6 +337,8 @@ def case(raw: dict[str, str]) -> Case:
     if gpus is None:
         raise InputError("gpus is missing")
     machine = _machine(row, assumed)
+    if machine.tpu and gpus > machine.domain:
+        raise InputError(f"{gpus} chips: a pod of {machine.device} has {machine.domain}", key="gpus")
     sequence = count(row, "sequence_length")
     if sequence is None:
         raise InputError("sequence_length is missing")
@@ -389,8 +399,8 @@ def _machine(row: dict[str, str], assumed: list[str]) -> Machine:
         assumed.append("eight A100 of 80 GB a node, 800 Gbit/s between nodes")
     else:
         if not per_node:
-            assumed.append(f"{machine.domain} GPUs joined by NVLink")
-        if not network:
+            assumed.append(f"{machine.domain} {'chips joined by ICI' if machine.tpu else 'GPUs joined by NVLink'}")
+        if not network and not machine.tpu:
             assumed.append(f"{8e-9 * machine.network_bytes_per_s:.0f} Gbit/s of network a GPU")
     if per_node and machine.domain < 72:  # a tray of an NVL72 is no domain
         machine = replace(machine, domain=per_node)
@@ -401,6 +411,13 @@ def _program(
     text: str, raw: dict[str, str], zero: int | None, context: int, sequence: int, machine: Machine, shape: Shape, assumed: list[str]
 ) -> str:
     """The program that a row names, or the one that its other cells imply."""
+    if machine.tpu:
+        if shape.experts or shape.state_space:
+            raise InputError(f"no training model for mixtures of experts or state spaces on {machine.device}", key="model")
+        if text and known_program(text) != "maxtext":
+            raise InputError(f"on {machine.device} the program maxtext is covered, not {text!r}", key="program")
+        assumed.append("program maxtext, which offloads to the host what is counted on the chip here: memory is an upper bound")
+        return "maxtext"
     if text:
         found = known_program(text)
         if found:
@@ -472,6 +489,8 @@ def _precision(row: dict[str, str], machine: Machine, assumed: list[str]) -> str
     if precision is None:
         assumed.append("16-bit arithmetic")
         return "bf16"
+    if device.kind == "tpu" and precision != "bf16":
+        raise InputError(f"no training model for {text} on {device.name}: bf16 is covered", key="precision")
     if text in ("bf16", "ampbf16") and "bf16" not in device.peak:
         raise InputError(f"{device.name} has no BF16")
     if precision == "fp8" and "fp8" not in device.peak:

@@ -23,7 +23,9 @@ GROUPS = ("dense", "mixture")
 
 
 def group(item: Case) -> str:
-    """Which runs share one stretch: dense models, or mixtures of experts and hybrids."""
+    """Which runs share one stretch: TPUs; dense models, or mixtures of experts and hybrids, on GPUs."""
+    if item.machine.tpu:
+        return "tpu"
     return "mixture" if item.shape.experts or item.shape.state_space else "dense"
 
 

@@ -8,8 +8,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.configs import Strict, read_yaml
 from analysis.hardware import devices
 from analysis.operators.kernels.library import FRAMEWORKS, Hide, KernelLibrary
+from analysis.paths import DATA
 
 Floats = NDArray[np.float64]
 
@@ -17,6 +19,28 @@ LARGE = (4096.0, 8192.0, 16384.0)
 """Rows, columns and depth of the products whose median rate stands for a device's kernels where their shapes are not asked for."""
 NARROW = 1024.0
 """Columns at which quantisation is read off the tables, and twice as many."""
+
+
+TPUS = DATA / "models" / "training_tpu.yaml"
+
+
+class TpuFile(Strict):
+    """Share of the peak in large products by TPU (1), stretch of the interval, and what they were fitted on."""
+
+    split: str
+    product: dict[str, float]
+    stretch: tuple[float, float]
+    hashes: dict[str, str]
+
+
+@cache
+def tpus() -> TpuFile:
+    """The committed shares of TPUs."""
+    return read_yaml(TPUS, TpuFile)
+
+
+TPU_ATTENTION = 0.5
+"""Share of a TPU's peak in fused attention before the share that is fitted on GPUs is applied: assumed."""
 
 
 def _once(function: Callable[..., Floats], *sizes: Floats | float) -> Floats:
@@ -31,20 +55,24 @@ class Kernels:
 
     On Hopper and later each product and each attention is the fastest of the tables' frameworks at its own shape. The programs that were
     measured on Volta and Ampere are older than the tables' libraries: there a device has one rate, the median over large kernels, and
-    tiles and waves.
+    tiles and waves. A TPU has a fitted share of its peak, and no waves; it runs no experts here.
 
     Args:
-        device: any GPU; hide: what of its own timings the kernel library may use (none, device or architecture).
+        device: any GPU or TPU; hide: what of its own timings the kernel library may use (none, device or architecture).
     """
 
     def __init__(self, device: devices.Device, hide: Hide = "none") -> None:
         self.device = device
-        self.tables = [KernelLibrary.load().on(device, framework, hide=hide) for framework in FRAMEWORKS]
-        self.by_shape = device.architecture not in ("volta", "ampere")
+        self.tables = [] if device.kind == "tpu" else [KernelLibrary.load().on(device, framework, hide=hide) for framework in FRAMEWORKS]
+        self.by_shape = device.kind == "gpu" and device.architecture not in ("volta", "ampere")
         self.bandwidth = device.memory_bandwidth_bytes_per_s * 0.85
         self.sms = float(device.sm_count or 100)
         self.peak = device.peak_flop_per_s("bf16" if "bf16" in device.peak else "fp16")
-        if not self.by_shape:
+        if device.kind == "tpu":
+            known_shares = tpus().product
+            share = known_shares.get(device.name) or float(np.exp(np.mean(np.log(list(known_shares.values())))))
+            self.sms, self.product_rate, self.attention_rate = 1.0, share * self.peak, TPU_ATTENTION * self.peak
+        elif not self.by_shape:
             m, n, k = (values.ravel() for values in np.meshgrid(LARGE, LARGE, LARGE))
             tokens = np.array(LARGE)
             products = self._product(m, n, k, "bf16")

@@ -133,6 +133,14 @@ def megatron_published() -> Runs:
     return _older("megatron_published", [*korthikanti_cases(), *mt_nlg_cases(), *scaling_2020_cases("DGX-A100"), *llama3_cases()])
 
 
+def maxtext() -> tuple[Runs, Runs]:
+    """MaxText on TPUs: what the shares of `tpus` are fitted on, and Llama 3.1 70B on v6e, by which they are judged."""
+    from analysis.training.published_other import maxtext_llama2_cases, v6e_cases
+
+    given = [*maxtext_llama2_cases(), *v6e_cases("Llama3.1-8B-MaxText")]
+    return _older("maxtext", given), _older("maxtext_judged", v6e_cases("Llama3.1-70B-MaxText"))
+
+
 def nemo() -> Runs:
     """NVIDIA NeMo 24.12 (tokens/s) and its long-sequence runs with context parallelism (model TFLOP/s)."""
     frame = read_csv(DATA / "published" / "gpu_tpu_workloads.csv", dtype=str, keep_default_na=False)

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.composition.training import fit, interval, sources
+from analysis.composition.training import fit, interval, sources, tpus
+from analysis.composition.training.answers import fitted
 from analysis.composition.training.fit import Prepared
 from analysis.composition.training.shares import write
 from analysis.composition.training.step import SHARES, step
@@ -190,7 +191,7 @@ def hashes() -> dict[str, str]:
 
 
 def freeze(prepared: Mapping[str, Prepared]) -> None:
-    """Write the shipped shares: fitted on every source, intervals stretched on each with itself left out."""
+    """Write the shipped shares: fitted on every source, intervals stretched on each with itself left out; then those of TPUs."""
     shares, stretched = fit.fit(list(prepared.values())), stretches(prepared)
     split = "shares: every source of data/measured_suite/splits.yaml (shipped); stretch: each source predicted with itself left out"
     write(
@@ -202,3 +203,5 @@ def freeze(prepared: Mapping[str, Prepared]) -> None:
         hashes(),
         "analysis.composition.training.study.freeze (full tier of the notebook measured_suite)",
     )
+    fitted.cache_clear()
+    tpus.freeze()

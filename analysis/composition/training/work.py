@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from analysis.composition.training.cases import Case
 from analysis.composition.training.kernels import Kernels, kernels_of
-from analysis.hardware import devices
+from analysis.hardware import devices, systems
 from analysis.operators.kernels.library import Hide
 from analysis.training.step import OPTIMIZER_BYTES
 
@@ -334,6 +334,8 @@ def _update(item: Case, index: int, jobs: _Jobs) -> None:
 def _link(item: Case, members: float, stride: float) -> tuple[float, bool]:
     """One-way bandwidth that each member of a ring gets (bytes/s), and whether the group leaves the NVLink domain."""
     device = devices.load(item.machine.device)
+    if device.links.ici:
+        return systems.of_device(device).group(round(members), round(stride)).bandwidth_bytes_per_s, False
     inner = device.nvlink_bytes_per_s or device.pcie_bytes_per_s or 16e9
     if members * stride <= item.machine.domain:
         return inner, False
