@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from analysis.accelerators.loopnest.maestro import Loop, directives, systolic_loops, text
 from analysis.accelerators.systolic.array import NO_QUIRKS, count
-from analysis.accelerators.systolic.cases import OUTPUTS
+from analysis.accelerators.systolic.cases import OUTPUTS, predict_cases
 from analysis.accelerators.systolic.files import cases, read_design, read_topology
 from analysis.accelerators.systolic.memory import Memory, with_memory, with_memory_tiled
 from analysis.accelerators.systolic.multi import CHIPS, on_chip, pipelined_cycles
@@ -176,6 +176,89 @@ def test_the_files_as_they_are_shipped(tmp_path: Path) -> None:
     assert frame["layer"].tolist() == ["Conv1", "Conv2_dw", "Conv11"]
     assert frame[["M", "N", "K"]].to_numpy().tolist() == [[112 * 112, 32, 27], [110 * 110, 1, 9], [784, 256, 256]]
     assert set(frame["array_rows"]) == {256} and set(frame["dataflow"]) == {"ws"}
+
+
+SPARSE = """
+[sparsity]
+SparsitySupport : true
+SparseRep : ellpack_block
+OptimizedMapping : {optimized}
+BlockSize : 8
+"""
+SCALE_SIM_SPARSE = {
+    "ws": ((216, 100.0, 52.459016393442624, 4096, 256, 1024), (378, 91.66666666666666, 37.41496598639456, 2640, 528, 1440),
+           (234, 42.1875, 15.59103260869565, 1632, 162, 459), (248, 82.03125, 19.42845394736842, 1008, 420, 540)),
+    "os": ((240, 100.0, 53.333333333333336, 1024, 1024, 640), (324, 83.33333333333334, 50.92592592592593, 1320, 1584, 624),
+           (192, 39.84375, 22.412109375, 612, 486, 249), (224, 52.734375, 26.3671875, 504, 840, 398)),
+    "is": ((304, 100.0, 35.55555555555556, 512, 1024, 1024), (414, 76.38888888888889, 34.59119496855346, 440, 1584, 1440),
+           (279, 53.125, 12.58223684210526, 306, 486, 459), (208, 49.21875, 25.026483050847453, 126, 840, 540)),
+}  # fmt: skip
+"""SCALE-Sim 3.0.0's operand_matrix and systolic_compute_* called on the four products below on 8 x 8: rows of the demand matrices,
+mapping efficiency and utilisation (%), requests for inputs, weights and outputs."""
+
+
+@pytest.mark.parametrize("dataflow", SCALE_SIM_SPARSE)
+def test_sparse_products_are_those_of_scale_sim(tmp_path: Path, dataflow: str) -> None:
+    config, topology = tmp_path / "a.cfg", tmp_path / "g.csv"
+    text = CONFIG.format(mode="CALC", height=8).replace("ArrayWidth:   16", "ArrayWidth: 8").replace("ws", dataflow)
+    rows = "Layer, M, N, K, Sparsity,\na, 32, 16, 62, 1:4,\nb, 20, 24, 43, 2:4,\nc, 17, 9, 45, 3:8,\nd, 9, 30, 27, 1:2,\n"
+    topology.write_text(rows)
+    config.write_text(text + SPARSE.format(optimized="false"))
+    found = predict_cases(cases(topology, config))
+    for row, expected in zip(found[list(OUTPUTS)].to_numpy(float), SCALE_SIM_SPARSE[dataflow], strict=True):
+        assert row == pytest.approx(expected, rel=1e-12)
+    topology.write_text(rows.replace(" Sparsity", ""))  # where nothing names it, the tool reads it all the same
+    assert cases(topology, config)["sparsity"].tolist() == ["1:4", "2:4", "3:8", "1:2"]
+    config.write_text(text + SPARSE.format(optimized="true"))
+    with pytest.raises(InputError, match=r"OptimizedMapping: rows of random sparsity are not modelled"):
+        read_design(config)
+    config.write_text(text)  # not supported by the design: dense, as in the tool
+    assert set(cases(topology, config)["sparsity"]) == {""}
+
+
+def test_the_published_sparse_example(tmp_path: Path) -> None:
+    """216 and 378 cycles: SCALE-Sim 3.0.0 reports 215 and 377 as index of the last."""
+    frame = pd.DataFrame({"M": ["32", "20"], "N": ["16", "24"], "K": ["64", "40"], "array_rows": "8", "array_cols": "8", "dataflow": "ws"})
+    assert predict_cases(frame)["demand_rows"].tolist() == [864, 630]
+    assert predict_cases(frame.assign(sparsity=["1:4", "2:4"]))["demand_rows"].tolist() == [216, 378]
+    for wrong in ("4:1", "0:4", "half", "1:4:8"):
+        assert predict_cases(frame.assign(sparsity=wrong))["reason"].str.contains("sparsity must be N:M").all()
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "product"),
+    [
+        # 15 x 14 outputs with strides 2 and 1; four inputs of them
+        ("IFMAP H,IFMAP W,Filter H,Filter W,Channels,Filters,Stride height,Stride width,", "32,16,4,3,8,16,2,1,", (210, 16, 96)),
+        ("IFMAP H,IFMAP W,Filter H,Filter W,Channels,Filters,Stride width,Stride height,", "32,16,4,3,8,16,1,2,", (210, 16, 96)),
+        ("IFMAP H,IFMAP W,Filter H,Filter W,Channels,Filters,Strides,Batch Size,", "32,16,4,3,8,16,2,4,", (480, 16, 96)),
+        ("M,N,K,", "2,3,4,", (2, 3, 4)),
+        ("M,K,N,", "2,4,3,", (2, 3, 4)),
+        ("M,N,K,Batch", "2,3,4,5", (10, 3, 4)),
+        ("M\tN\tK", "2\t3\t4", (2, 3, 4)),
+        ("M,N,K,", "2,3,4,# a remark, 7", (2, 3, 4)),
+        ("M,N,K,remark", "2,3,4,the first", (2, 3, 4)),
+    ],
+)
+def test_the_forms_of_a_topology(tmp_path: Path, header: str, row: str, product: tuple[int, int, int]) -> None:
+    sign = "\t" if "\t" in header else ","
+    (tmp_path / "t.csv").write_text(f"# of somebody\nLayer{sign}{header}\n\n# a layer\na{sign}{row}\n")
+    assert [layer.product() for layer in read_topology(tmp_path / "t.csv")] == [product]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Layer,M,N,K,\na,2,3,4,5,\n", r"t.csv:2: column 5: 5 stands in a column that is not read"),
+        ("Layer,H,W,FH,FW,C,F,Strides,\na,8,8,3,3,1,1,2,1,\n", r"t.csv:2: column 9: 1 stands in a column that is not read"),
+        ("Layer,M,N,K,Sparsity\na,2,3,4,4:2\n", r"t.csv:2: sparsity: expected N:M"),
+        ("Layer,M,N,K,Batch\na,2,3,4,x\n", r"t.csv:2: batch: expected a whole number"),
+    ],
+)
+def test_numbers_of_a_topology_that_nothing_reads(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(InputError, match=said):
+        read_topology(tmp_path / "t.csv")
 
 
 def test_the_command(tmp_path: Path) -> None:

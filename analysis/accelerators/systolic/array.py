@@ -173,6 +173,15 @@ def count(
     )
 
 
+def kept(k: ArrayLike, left: ArrayLike, of: ArrayLike) -> Counts:
+    """Rows of K weights that a sparsity leaves: floor(K / M) N + min(K mod M, N). The array runs the product of that depth.
+
+    SCALE-Sim 3.0.0 keeps the first N rows of every M and drops the inputs that meet none.
+    """
+    k, left, of = (np.asarray(x, np.int64) for x in (k, left, of))
+    return k // of * left + np.minimum(k % of, left)
+
+
 def fits(m: ArrayLike, n: ArrayLike, k: ArrayLike, rows: ArrayLike, columns: ArrayLike) -> NDArray[np.bool_]:
     """Whether every count of `count` surely fits 63 bits: 4 (M + R + C)(N + R + C)(K + R + C) < 2^63."""
     m, n, k, rows, columns = (np.asarray(x, np.float64) for x in (m, n, k, rows, columns))

@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.accelerators.systolic.array import DATAFLOWS, SCALE_SIM_3, Quirks, count, fits
+from analysis.accelerators.systolic.array import DATAFLOWS, SCALE_SIM_3, Quirks, count, fits, kept
+from analysis.accelerators.systolic.files import sparsity
 from analysis.case_columns import Columns
 from analysis.errors import InputError
 from analysis.tables import numeric
 
 INPUTS = ("M", "N", "K", "array_rows", "array_cols")
-READS = Columns(names=(*INPUTS, "dataflow"), required=(*INPUTS, "dataflow"))
+READS = Columns(names=(*INPUTS, "dataflow", "sparsity"), required=(*INPUTS, "dataflow"))
 OUTPUTS = ("demand_rows", "mapping_eff_pct", "compute_util_pct", "ifmap_sram_reads", "filter_sram_reads", "ofmap_sram_writes")
 
 
@@ -23,8 +24,10 @@ def predict_cases(cases: pd.DataFrame, quirks: Quirks = SCALE_SIM_3, path: str |
     A row that has no answer (a dimension that is not a whole number of at least 1, an unknown dataflow, counts beyond 63 bits)
     keeps its outputs empty and says why in `reason`.
 
+    With a sparsity N:M the array runs the product of `array.kept` rows; a weight-stationary one reads a block of M inputs for each N rows.
+
     Args:
-        cases: columns M, N, K, array_rows, array_cols (count), dataflow (os, ws or is).
+        cases: columns M, N, K, array_rows, array_cols (count), dataflow (os, ws or is); sparsity (N:M, empty: dense) if wanted.
     Raises:
         InputError: a missing column.
     """
@@ -50,13 +53,20 @@ def predict_cases(cases: pd.DataFrame, quirks: Quirks = SCALE_SIM_3, path: str |
     refuse(~dataflow.isin(DATAFLOWS).to_numpy(), "dataflow must be one of os, ws, is")
     refuse(~fits(*(numbers[column] for column in INPUTS)), "the counts exceed 63 bits")
 
-    m, n, k, rows, columns = (numbers[column][good] for column in INPUTS)
+    ratios = cases["sparsity"].fillna("").astype(str).str.strip() if "sparsity" in cases else pd.Series("", index=cases.index)
+    codes, texts = pd.factorize(ratios)
+    known = [sparsity(text or "1:1") for text in texts]
+    refuse(np.array([found is None for found in known], bool)[codes], "sparsity must be N:M with 1 <= N <= M")
+    left, of = (np.array([(found or (1, 1))[part] for found in known], np.int64)[codes][good] for part in (0, 1))
+
+    m, n, dense, rows, columns = (numbers[column][good] for column in INPUTS)
+    k = kept(dense, left, of)
     counts = count(m, n, k, rows, columns, dataflow.to_numpy(str)[good], quirks)
     answers = {
         "demand_rows": counts.demand_rows,
         "mapping_eff_pct": 100 * counts.mapping_efficiency,
         "compute_util_pct": 100 * counts.compute_utilization,
-        "ifmap_sram_reads": counts.ifmap_sram_reads,
+        "ifmap_sram_reads": np.where(dataflow.to_numpy(str)[good] == "ws", counts.ifmap_sram_reads * of // left, counts.ifmap_sram_reads),
         "filter_sram_reads": counts.filter_sram_reads,
         "ofmap_sram_writes": counts.ofmap_sram_writes,
     }

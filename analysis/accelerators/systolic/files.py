@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from analysis.documents import read_text, whole_number
 from analysis.errors import InputError
 
 LONGEST_SIZE = 9  # digits
+_RATIO = re.compile(r"\d+:\d+")
 MOST_CHANNELS = 65_536  # of a depthwise convolution, which becomes a layer for each
 
 
@@ -26,6 +28,7 @@ class ScaleSimDesign:
         dataflow: os, ws or is.
         mode: CALC (as much bandwidth as needed) or USER.
         bandwidth_words_per_cycle: for the outputs in USER mode; None in CALC (words/cycle).
+        sparse: the topology's N:M sparsities count.
         ifmap_bandwidth, filter_bandwidth: read bandwidths in USER mode, where version 3 takes them from; None if not given (words/cycle).
     """
 
@@ -40,6 +43,7 @@ class ScaleSimDesign:
     bandwidth_words_per_cycle: int | None = None
     ifmap_bandwidth: int | None = None
     filter_bandwidth: int | None = None
+    sparse: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ class ScaleSimLayer:
         ifmap: height and width with padding (elements).
         window: filter height and width (elements).
         channels, filters: input and output channels (count).
+        sparsity: N:M, of every M weights along the window N are left; empty: all. batch: inputs that one pass of the weights serves.
     """
 
     name: str
@@ -58,11 +63,20 @@ class ScaleSimLayer:
     channels: int
     filters: int
     stride: tuple[int, int]
+    sparsity: str = ""
+    batch: int = 1
 
     def product(self, quirks: Quirks = SCALE_SIM_3) -> tuple[int, int, int]:
-        """M, N, K of the im2col product: output pixels, filters, window size times channels."""
+        """M, N, K of the im2col product: output pixels of the batch, filters, window size times channels."""
         height, width = convolution_output(self.ifmap, self.window, self.stride, quirks)
-        return int(height * width), self.filters, self.window[0] * self.window[1] * self.channels
+        return int(height * width) * self.batch, self.filters, self.window[0] * self.window[1] * self.channels
+
+
+def sparsity(text: str) -> tuple[int, int] | None:
+    """N and M of a structured sparsity N:M (of every M weights along K, N are left); None where the text is none."""
+    left, _, of = text.strip().partition(":")
+    found = whole_number(left, 6), whole_number(of, 6)
+    return (found[0], found[1]) if found[0] and found[1] and 1 <= found[0] <= found[1] else None
 
 
 def read_design(path: str | Path) -> ScaleSimDesign:
@@ -98,6 +112,11 @@ def read_design(path: str | Path) -> ScaleSimDesign:
         raise InputError(f"expected CALC or USER, got {mode!r}", path=path, line=line_of("InterfaceBandwidth"), key="InterfaceBandwidth")
     user = mode == "USER"
 
+    sparse = parser.has_option("sparsity", "SparsitySupport") and text("sparsity", "SparsitySupport").lower() == "true"
+    if sparse and parser.has_option("sparsity", "OptimizedMapping") and text("sparsity", "OptimizedMapping").lower() == "true":
+        drawn = "rows of random sparsity are not modelled; false, with N:M in the topology, is"
+        raise InputError(drawn, path=path, line=line_of("OptimizedMapping"), key="OptimizedMapping")
+
     def port(key: str) -> int | None:
         section = next((name for name in ("layout", architecture) if parser.has_option(name, key)), None)
         return number(section, key) if user and section else None
@@ -114,61 +133,120 @@ def read_design(path: str | Path) -> ScaleSimDesign:
         bandwidth_words_per_cycle=number(architecture, "Bandwidth") if user else None,
         ifmap_bandwidth=port("IfmapSRAMBankBandwidth"),
         filter_bandwidth=port("FilterSRAMBankBandwidth"),
+        sparse=sparse,
     )
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Where the cells of a topology stand: places by what they say, and the sign between them."""
+
+    products: bool
+    places: dict[str, int]
+    separator: str
+
+    @classmethod
+    def of(cls, header: str) -> _Table:
+        """By the header. The tool reads by place; columns that it does not have (strides, batch) have to be named."""
+        separator = "\t" if "," not in header and "\t" in header else ","
+        names = ["".join(letter for letter in cell.lower() if letter.isalnum()) for cell in header.split(separator)]
+        products = sorted(names[1:4]) == ["k", "m", "n"]
+        if products:
+            places = {name: names.index(name) for name in "mnk"}
+        else:
+            places = {name: place for place, name in enumerate(CONVOLUTION, 1)}
+            strides = [place for place, name in enumerate(names) if "stride" in name]
+            if len(strides) == 2:
+                wide = next((place for place in strides if "w" in names[place].replace("row", "")), strides[1])
+                places |= {"stride": next(place for place in strides if place != wide), "stride width": wide}
+        named = ((key, place) for key in ("sparsity", "batch") for place, name in enumerate(names) if key in name)
+        places |= dict(named)
+        return cls(products, places, separator)
+
+    def cells(self, row: str) -> list[str]:
+        """The cells of a row without its remark."""
+        return [cell.strip() for cell in row.partition("#")[0].split(self.separator)]
+
+
+CONVOLUTION = ("ifmap height", "ifmap width", "filter height", "filter width", "channels", "filters", "stride")
 
 
 def read_topology(path: str | Path) -> list[ScaleSimLayer]:
     """Read a topology file, of convolutions (name, ifmap h and w, filter h and w, channels, filters, stride) or products (name, M, N, K).
 
-    The two are told apart by their header: a product file's second to fourth columns are M, N, K. The comma that ends a row may be
-    missing; what comes after the last number (a sparsity ratio, a batch size, a remark) is left out. A convolution whose name
-    contains DP is depthwise: one layer for each channel.
+    The two are told apart by their header: a product file's second to fourth columns are M, N, K, in the order that it says. The header may
+    name a second stride, a sparsity (N:M, which the tool also reads behind the last number) and a batch size. Cells are separated by commas
+    or, where the header has none, by tabs; the comma that ends a row may be missing; what follows a `#` and text behind the last number are
+    remarks. A convolution whose name contains DP is depthwise: one layer for each channel.
+
+    Raises:
+        InputError: a cell that is no whole number where one is expected, or a number in a column that nothing names.
     """
-    rows = read_text(path).splitlines()
+    rows = [(line, row) for line, row in enumerate(read_text(path).splitlines(), 1) if row.strip() and not row.strip().startswith("#")]
     if not rows:
         raise InputError("is empty; expected a header and one layer a row", path=path, line=1)
-    header = [field.strip().upper() for field in rows[0].split(",")]
-    products = header[1:4] == ["M", "N", "K"]
-    needed = (
-        ["M", "N", "K"] if products else ["ifmap height", "ifmap width", "filter height", "filter width", "channels", "filters", "stride"]
-    )
-    layers: list[ScaleSimLayer] = []
-    for line, row in enumerate(rows[1:], 2):
-        fields = [field.strip() for field in row.split(",")]
-        if not any(fields):
-            continue
-        values = []
-        for key, field in zip(needed, fields[1:] + [""] * len(needed), strict=False):
-            found = whole_number(field, LONGEST_SIZE)
-            if found is None or found < 1:
-                raise InputError(f"expected a whole number from 1 to 10^{LONGEST_SIZE}, got {field!r}", path=path, line=line, key=key)
-            values.append(found)
-        if products:
-            m, n, k = values
-            layers.append(ScaleSimLayer(fields[0], (m, k), (1, k), 1, n, (1, 1)))
-            continue
-        height, width, window_h, window_w, channels, filters, stride = values
-        if window_h > height or window_w > width:
-            raise InputError("the filter is larger than its input", path=path, line=line, key="filter height")
-        depthwise = "DP" in fields[0]
-        if depthwise and channels > MOST_CHANNELS:
-            raise InputError(f"at most {MOST_CHANNELS} channels, a layer each, got {channels}", path=path, line=line, key="channels")
-        for channel in range(channels if depthwise else 1):
-            name = f"{fields[0]}Channel_{channel}" if depthwise else fields[0]
-            layers.append(
-                ScaleSimLayer(name, (height, width), (window_h, window_w), 1 if depthwise else channels, filters, (stride, stride))
-            )
+    table = _Table.of(rows[0][1])
+    layers = [layer for line, row in rows[1:] if any(table.cells(row)) for layer in _layers(table, table.cells(row), path, line)]
     if not layers:
         raise InputError("has no layer; expected one a row after the header", path=path, line=1)
     return layers
 
 
+def _layers(table: _Table, cells: list[str], path: str | Path, line: int) -> list[ScaleSimLayer]:
+    """The layers of one row."""
+
+    def number(key: str) -> int:
+        cell = cells[table.places[key]] if table.places[key] < len(cells) else ""
+        found = whole_number(cell, LONGEST_SIZE)
+        if found is None or found < 1:
+            raise InputError(f"expected a whole number from 1 to 10^{LONGEST_SIZE}, got {cell!r}", path=path, line=line, key=key)
+        return found
+
+    def given(key: str) -> bool:
+        return table.places.get(key, len(cells)) < len(cells) and cells[table.places[key]] != ""
+
+    ratio = cells[table.places["sparsity"]] if given("sparsity") else ""
+    for place, cell in enumerate(
+        cells[len("mnk" if table.products else CONVOLUTION) + 1 :], len("mnk" if table.products else CONVOLUTION) + 1
+    ):
+        if place in table.places.values():
+            continue
+        if _RATIO.fullmatch(cell):
+            ratio = cell
+        elif whole_number(cell) is not None:
+            other = "a column that is not read; name it Stride width, Sparsity or Batch Size if it is one"
+            raise InputError(f"{cell} stands in {other}", path=path, line=line, key=f"column {place + 1}")
+    if ratio and sparsity(ratio) is None:
+        raise InputError(f"expected N:M with N of every M weights left, got {ratio!r}", path=path, line=line, key="sparsity")
+    batch, name = number("batch") if given("batch") else 1, cells[0]
+    if table.products:
+        m, n, k = (number(key) for key in "mnk")
+        return [ScaleSimLayer(name, (m, k), (1, k), 1, n, (1, 1), ratio, batch)]
+    height, width, window_h, window_w, channels, filters, stride = (number(key) for key in CONVOLUTION)
+    if window_h > height or window_w > width:
+        raise InputError("the filter is larger than its input", path=path, line=line, key="filter height")
+    strides = (stride, number("stride width") if given("stride width") else stride)
+    if "DP" not in name:
+        return [ScaleSimLayer(name, (height, width), (window_h, window_w), channels, filters, strides, ratio, batch)]
+    if channels > MOST_CHANNELS:
+        raise InputError(f"at most {MOST_CHANNELS} channels, a layer each, got {channels}", path=path, line=line, key="channels")
+    return [
+        ScaleSimLayer(f"{name}Channel_{channel}", (height, width), (window_h, window_w), 1, filters, strides, ratio, batch)
+        for channel in range(channels)
+    ]
+
+
 def cases(topology: str | Path, config: str | Path, quirks: Quirks = SCALE_SIM_3) -> pd.DataFrame:
-    """SCALE-Sim's two files as a table of cases: layer, M, N, K, array_rows, array_cols, dataflow.
+    """SCALE-Sim's two files as a table of cases: layer, M, N, K, sparsity, array_rows, array_cols, dataflow.
+
+    As in the tool, a sparsity counts where the design supports it.
 
     Raises:
         InputError: from either file.
     """
     design = read_design(config)
-    rows = [(layer.name, *layer.product(quirks), design.rows, design.columns, design.dataflow) for layer in read_topology(topology)]
-    return pd.DataFrame(rows, columns=["layer", "M", "N", "K", "array_rows", "array_cols", "dataflow"])
+    rows = [
+        (layer.name, *layer.product(quirks), layer.sparsity if design.sparse else "", design.rows, design.columns, design.dataflow)
+        for layer in read_topology(topology)
+    ]
+    return pd.DataFrame(rows, columns=["layer", "M", "N", "K", "sparsity", "array_rows", "array_cols", "dataflow"])
