@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from analysis.case_columns import nearest
 from analysis.configs import read_yaml_text
 from analysis.documents import LARGEST_BYTES, read_json
 from analysis.errors import InputError
@@ -42,10 +43,21 @@ def _system(path: Path) -> SystemFile:
     content = read_json(path, LARGEST_BYTES)
     if not isinstance(content, dict):
         raise InputError("expected an object", path=path)
+    aliases = [str(field.alias) for field in SystemFile.model_fields.values()]
+    for key in content:
+        if key.endswith("-implementation-custom"):
+            raise InputError(
+                "collectives of one's own (Chakra traces) are not modelled; ring, direct, halvingDoubling and doubleBinaryTree are, by "
+                f"{key.removesuffix('-custom')}", path=path, key=key,
+            )  # fmt: skip
+        if key not in aliases and (near := nearest(key, aliases)):
+            raise InputError(f"no such key; did you mean {near}?", path=path, key=key)
     try:
         return SystemFile.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
+        if first["type"] == "missing":
+            raise InputError("required key is missing", path=path, key=str(first["loc"][0])) from None
         given = "" if isinstance(first["input"], dict) else f" (got {first['input']!r})"
         raise InputError(f"{first['msg']}{given}", path=path, key=".".join(str(step) for step in first["loc"])) from None
 

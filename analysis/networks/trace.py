@@ -185,14 +185,16 @@ def work_of(
 ) -> tuple[TraceNodes, list[Node]]:
     """Check a trace and lay it out for the simulation; returns it with the nodes in the order of its rows.
 
-    Compute nodes take their duration (none: 1 ns), or with `peak_tflops` the roofline of their operations and bytes. With a roofline, a
+    Compute nodes take their duration (without one, and without operations: 1 ns, as in the tool), or with `peak_tflops` the roofline of
+    their operations and bytes. With a roofline, a
     node without bytes and without a duration is skipped, as the tool does; one that has a duration keeps it.
 
     Args:
         network: the network, whose memory bandwidth the roofline uses.
         peak_tflops: peak of the roofline (1e12 flop/s).
     Raises:
-        InputError: an unknown node, type or group, a cycle, a size of 0, a receive without its send.
+        InputError: an unknown node, type or group, a cycle, a size of 0, a receive without its send, a broadcast or operations without a
+            time.
     """
     npus = network.npus
     ordered = spread(nodes, npus, path)
@@ -228,6 +230,9 @@ def work_of(
         duration[row] = node.duration_us * 1000 or 1
         if node.type == "COMP_NODE":
             kind[row] = NODE_CPU if node.on_host else NODE_COMPUTE
+            if node.operations and not node.duration_us and (peak_tflops is None or node.on_host):
+                cure = "" if node.on_host else ", or a roofline (peak_TFLOPS of the network file, roofline-enabled of a system JSON)"
+                refuse("duration_micros", f"has operations and no duration: expected one{cure}")
             if peak_tflops is not None and not node.on_host:
                 if node.tensor_bytes and node.operations:
                     duration[row] = roofline_ns(node.operations, node.tensor_bytes, network.local_mem_bw_GBps * 1e9, peak_tflops * 1e12)
@@ -240,6 +245,8 @@ def work_of(
         elif node.type == "COMM_COLL_NODE":
             name = node.comm_type.lower()
             if name == "broadcast":
+                if not node.duration_us:
+                    refuse("duration_micros", "a broadcast takes the duration that the trace says, as in ASTRA-sim, and it says none")
                 kind[row] = NODE_BROADCAST
                 continue
             if name not in COLLECTIVES:

@@ -28,6 +28,26 @@ SYSTEM = {
 }
 
 
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("all-reduce-implementation-custom", "all-reduce-implementation-custom: collectives of one's own"),
+        ("sheduling-policy", "did you mean scheduling-policy"),
+    ],
+)
+def test_keys_of_a_system_that_would_change_the_answer(tmp_path: Path, key: str, said: str) -> None:
+    (tmp_path / "n.yml").write_text("topology: [ Ring ]\nnpus_count: [ 4 ]\nbandwidth: [ 50.0 ]\nlatency: [ 500.0 ]\n")
+    names = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
+    content = {f"{name}-implementation": ["ring"] for name in names} | {key: ["x"], "boost-mode": 0}
+    (tmp_path / "s.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match=said):
+        read_native(tmp_path / "n.yml", tmp_path / "s.json")
+    del content["all-gather-implementation"], content[key]
+    (tmp_path / "s.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match="all-gather-implementation: required key is missing"):
+        read_native(tmp_path / "n.yml", tmp_path / "s.json")
+
+
 def files(folder: Path, **system: object) -> tuple[Path, Path]:
     (folder / "network.yml").write_text(NETWORK)
     (folder / "system.json").write_text(json.dumps(SYSTEM | system))

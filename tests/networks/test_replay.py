@@ -1,7 +1,10 @@
 """Trace replay against ASTRA-sim's printed results, and against itself. Sources: data/recorded/astra-sim/{gpt_tp4dp2,resnet50_dp}*."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -207,6 +210,58 @@ def test_point_to_point_and_broadcast() -> None:
         ranks = replay(prepare(trace, Network(backend=backend, npus_per_dim=(2,)), {})).ranks
         assert ranks["cycles"].tolist() == [delay + 3000, delay + 5000]
         assert ranks["comm_cycles"].tolist() == [delay + 3000, delay]
+
+
+@pytest.mark.parametrize(
+    ("given", "peak", "said"),
+    [
+        (
+            {"type": "COMM_COLL_NODE", "comm_type": "BROADCAST", "comm_bytes": 1 << 20},
+            None,
+            "duration_micros: .*a broadcast takes the duration",
+        ),
+        ({"type": "COMP_NODE", "operations": 10}, None, "duration_micros: .*has operations and no duration"),
+        ({"type": "COMP_NODE", "operations": 10, "on_host": True}, 100.0, "duration_micros: .*has operations and no duration"),
+    ],
+)
+def test_nodes_that_nothing_times_are_refused(given: dict[str, Any], peak: float | None, said: str) -> None:
+    """They took one cycle."""
+    kind = given.pop("type")
+    with pytest.raises(InputError, match=said):
+        prepare([node(r, 1, kind, **given) for r in range(2)], Network(npus_per_dim=(2,)), {}, peak)
+
+
+def test_chakra_as_json_and_collectives_by_name(tmp_path: Path) -> None:
+    """The same trace as a binary file, as Chakra's jsonizer writes it (camel case, 64 bits as text), as a list, and with names of types."""
+    trace = [
+        replace(node(0, 1, "COMP_NODE", duration_us=5, name="x"), line=0),
+        replace(node(0, 2, "COMM_COLL_NODE", comm_type="ALL_REDUCE", comm_bytes=1 << 20, waits_for=(1,)), line=0),
+    ]
+    objects = [
+        {"version": "0.0.4"},
+        {"id": "1", "name": "x", "type": "COMP_NODE", "durationMicros": "5", "attr": [{"name": "is_cpu_op", "boolVal": False}]},
+        {
+            "id": "2", "type": "COMM_COLL_NODE", "data_deps": ["1"],
+            "attr": [{"name": "comm_type", "stringVal": "all_reduce"}, {"name": "comm_size", "int64Val": "1048576"}],
+        },
+    ]  # fmt: skip
+    files = {
+        "binary.0.et": rank_bytes(trace),
+        "lines.0.et": "\n".join(map(json.dumps, objects)).encode(),
+        "one.0.json": "".join(json.dumps(each, indent=1) for each in objects).encode(),
+        "list.0.json": json.dumps(objects[1:]).encode(),
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+        assert [replace(each, line=0) for each in read_trace(tmp_path / name)] == trace, name
+    for text, said in (
+        ('{"version":"1"}\n{"id": 1, "type": "COMP_NODE", "durations": 3}', r"bad.0.et:2: is not a node of Chakra.*durations"),
+        ('{"version":"1"}\n{"id": 1, ', r"bad.0.et:2: is not JSON"),
+        ("[1, 2]", r"bad.0.et: is cut off|bad.0.et"),
+    ):
+        (tmp_path / "bad.0.et").write_text(text)
+        with pytest.raises(InputError, match=said):
+            read_trace(tmp_path / "bad.0.et")
 
 
 def test_overlap_and_slots() -> None:

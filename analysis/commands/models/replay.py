@@ -15,7 +15,9 @@ app = typer.Typer(help=__doc__, add_completion=False)
 
 @app.command()
 def main(
-    nodes: Annotated[Path, typer.Argument(help="trace: a CSV of nodes, or a Chakra file NAME.0.et with the other ranks beside it")],
+    nodes: Annotated[
+        Path, typer.Argument(help="trace: a CSV of nodes, or a Chakra file NAME.0.et or NAME.0.json with the other ranks beside it")
+    ],
     network: Annotated[
         Path,
         typer.Option(help="YAML: columns of `collectives`, peak_TFLOPS and groups (`data schema network`)"),
@@ -38,7 +40,8 @@ def main(
     from analysis.workloads.chakra.traces import read_trace
 
     check_plot(plot, nodes, network, out, timeline, perfetto)
-    if nodes.suffix != ".et":
+    chakra = nodes.suffix in (".et", ".json")
+    if not chakra:
         check_header("replay", nodes)
     algorithms = None
     if system is None:
@@ -46,7 +49,7 @@ def main(
     else:
         net, algorithms, peak = read_native(network, system, backend=backend)
         members = read_groups(groups) if groups else {}
-    trace = read_trace(nodes) if nodes.suffix == ".et" else read_nodes(nodes)
+    trace = read_trace(nodes) if chakra else read_nodes(nodes)
     result = replay(prepare(trace, net, members, peak, algorithms, nodes), nodes)
     write_csv(result.ranks, out)
     if timeline is not None:

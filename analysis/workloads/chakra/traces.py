@@ -1,17 +1,19 @@
 """Chakra execution traces (`NAME.RANK.et`): reading those of other tools, and writing ours so that other tools can run them.
 
-A file is one `GlobalMetadata` and then one `Node` after another, each preceded by its length as a varint.
+A file is one `GlobalMetadata` and then one `Node` after another, each preceded by its length as a varint; or the same messages as JSON, one
+object after another, as Chakra's own jsonizer writes them.
 Source: MLCommons Chakra, schema/protobuf/et_def.proto (field names, numbers and types).
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
 from google.protobuf.message import DecodeError
 
 from analysis.errors import InputError
@@ -150,6 +152,52 @@ def _messages(content: bytes, path: Path) -> Iterator[bytes]:
         place += length
 
 
+def _json_messages(content: bytes, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a text, one after another or in a list, each with the line where it begins."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("is not UTF-8 text", path=path) from None
+    decoder, place = json.JSONDecoder(), 0
+    while (place := len(text) - len(text[place:].lstrip(" \t\r\n,"))) < len(text):
+        line = text.count("\n", 0, place) + 1
+        try:
+            found, place = decoder.raw_decode(text, place)
+        except (json.JSONDecodeError, RecursionError, ValueError) as error:
+            raise InputError(f"is not JSON: {getattr(error, 'msg', error)}", path=path, line=getattr(error, "lineno", line)) from None
+        for each in found if isinstance(found, list) else [found]:
+            if not isinstance(each, dict):
+                raise InputError("expected an object a node", path=path, line=line)
+            yield line, each
+
+
+def _read_messages(content: bytes, path: Path) -> Iterator[tuple[int, Any]]:
+    """The nodes of a file, each with its number (of a JSON file: its line)."""
+    if re.match(rb"(\xef\xbb\xbf)?\s*(\[\s*)?\{\s*[\"}]", content):
+        for number, (line, found) in enumerate(_json_messages(content, path)):
+            kind = GlobalMetadata if number == 0 and "id" not in found else NodeMessage
+            try:
+                message = json_format.ParseDict(found, kind())
+            except (json_format.ParseError, RecursionError) as error:
+                raise InputError(f"is not a node of Chakra: {str(error).splitlines()[0]}", path=path, line=line) from None
+            if kind is NodeMessage:
+                yield line, message
+        return
+    for number, binary in enumerate(_messages(content, path)):
+        if number:
+            yield number, NodeMessage.FromString(binary)
+        else:
+            GlobalMetadata.FromString(binary)
+
+
+def _collective(value: Any) -> str:
+    """A `comm_type`, by its number or its name (ALL_REDUCE, all_reduce, AllReduce)."""
+    text = str(value or 0)
+    plain = "".join(letter for letter in text.upper() if letter.isalnum())
+    number = int(plain) if plain.isdecimal() else next((k for k, name in enumerate(COLLECTIVE_TYPES) if name.replace("_", "") == plain), -1)
+    return COLLECTIVE_TYPES[number] if 0 <= number < len(COLLECTIVE_TYPES) else f"type {text}"
+
+
 def _value(attribute: Any) -> Any:
     which = attribute.WhichOneof("value")
     return None if which is None else getattr(attribute, which)
@@ -164,15 +212,9 @@ def read_rank(path: str | Path, rank: int) -> list[Node]:
         raise InputError(f"cannot be read: {error.strerror}", path=path) from None
     nodes = []
     try:
-        for number, message in enumerate(_messages(content, path)):
-            if number == 0:
-                GlobalMetadata.FromString(message)
-                continue
-            read = NodeMessage.FromString(message)
+        for number, read in _read_messages(content, path):
             values = {attribute.name: _value(attribute) for attribute in read.attr}
             kind = NODE_TYPES[read.type] if 0 <= read.type < len(NODE_TYPES) else f"type {read.type}"
-            collective = int(values.get("comm_type") or 0)
-            named = COLLECTIVE_TYPES[collective] if 0 <= collective < len(COLLECTIVE_TYPES) else f"type {collective}"
             nodes.append(
                 Node(
                     rank=rank,
@@ -183,7 +225,7 @@ def read_rank(path: str | Path, rank: int) -> list[Node]:
                     waits_for=tuple(dict.fromkeys([*read.data_deps, *read.ctrl_deps])),
                     operations=int(values.get("num_ops") or 0),
                     tensor_bytes=int(values.get("tensor_size") or 0),
-                    comm_type=named if kind == "COMM_COLL_NODE" else "",
+                    comm_type=_collective(values.get("comm_type")) if kind == "COMM_COLL_NODE" else "",
                     comm_bytes=int(values.get("comm_size") or 0),
                     source=int(values.get("comm_src") or 0),
                     destination=int(values.get("comm_dst") or 0),
@@ -201,14 +243,14 @@ def read_rank(path: str | Path, rank: int) -> list[Node]:
 
 
 def rank_files(path: str | Path) -> list[tuple[int, Path]]:
-    """All ranks of the trace that a file belongs to: `NAME.0.et` finds `NAME.1.et` and so on beside it."""
+    """All ranks of the trace that a file belongs to: `NAME.0.et` (or .json) finds `NAME.1.et` and so on beside it."""
     path = Path(path)
-    match = re.fullmatch(r"(.*)\.(\d+)\.et", path.name)
+    match = re.fullmatch(r"(.*)\.(\d+)(\.et|\.json)", path.name)
     if not match:
         raise InputError("expected a name like NAME.0.et", path=path)
     found = []
-    for other in path.parent.glob("*.et"):
-        same = re.fullmatch(re.escape(match[1]) + r"\.(\d+)\.et", other.name)
+    for other in path.parent.glob(f"*{match[3]}"):
+        same = re.fullmatch(re.escape(match[1]) + r"\.(\d+)" + re.escape(match[3]), other.name)
         if same:
             found.append((int(same[1]), other))
     if not found:
