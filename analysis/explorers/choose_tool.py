@@ -14,6 +14,7 @@ QUESTIONS = (
     ("gpu", "time of a kernel or a network on a GPU"),
     ("serving", "latency and rate of a served language model"),
     ("training", "length of a training step on many GPUs"),
+    ("collective", "time of a collective on a fabric"),
     ("accelerator", "cycles and energy on an accelerator"),
     ("edge", "latency on a phone or a board"),
     ("compiler", "which schedule of a kernel to try first"),
@@ -42,7 +43,8 @@ CONTROLS = (
 CHAPTERS = {
     "gpu": ("operators", "kernels on a GPU nobody has profiled"),
     "serving": ("serving", "serving, rebuilt and compared"),
-    "training": ("training", "training steps, predicted before they were run"),
+    "training": ("training", "training steps, predicted and compared"),
+    "collective": ("networks_measured", "collectives, measured and predicted"),
     "accelerator": ("accelerators", "accelerators, count by count"),
     "edge": ("operators_few_shot", "ten samples of a new device"),
     "compiler": ("operators_schedules", "which schedule to try first"),
@@ -53,10 +55,19 @@ NEEDS = {"sheet": "a data sheet", "program": "a program to run", "trace": "trace
 ALLOWED = {"sheet": ("sheet",), "program": ("sheet", "program"), "trace": ("sheet", "trace"), "device": ("sheet", "device")}
 
 
-def evidence(tool: Mapping[str, Any]) -> int:
-    """How good the evidence for a tool's error is: 3 scored by somebody else, 2 run by us, 1 a claim against hardware, 0 none."""
-    if tool["measured"]:
-        return 3
+def measured(tool: Mapping[str, Any], question: str) -> list[Mapping[str, Any]]:
+    """The measurements of a tool that answer the question; those of other questions say nothing of it."""
+    return [one for one in tool["measured"] if one["question"] == question]
+
+
+def evidence(tool: Mapping[str, Any], question: str) -> int:
+    """How good the evidence for a tool's error on a question is.
+
+    4 measured on it by us or by a competitor, 3 measured on it on the tool's own data, 2 run by us, 1 a claim against hardware, 0 none.
+    """
+    by = [one["by"] for one in measured(tool, question)]
+    if by:
+        return 3 if all(one == "its own data" for one in by) else 4
     if tool["runs"].startswith("first"):
         return 2
     return 1 if tool["claimed"] else 0
@@ -79,26 +90,30 @@ def ranked(values: Mapping[str, Any]) -> list[tuple[dict[str, Any], list[str]]]:
 
     def place(one: tuple[dict[str, Any], list[str]]) -> tuple[Any, ...]:
         tool, against = one
-        error = max(tool["measured"]) if tool["measured"] else tool["claimed_percent"]
-        return len(against), -evidence(tool), 1e9 if error is None else error, tool["name"].lower()
+        found = [one["percent"] for one in measured(tool, values["question"])]
+        error = max(found) if found else tool["claimed_percent"]
+        rank = 2.5 if tool["name"] == "Roofline" else evidence(tool, values["question"])  # the trivial baseline, after measured tools
+        return len(against), -rank, 1e9 if error is None else error, tool["name"].lower()
 
-    return sorted(((tool, misfits(tool, values)) for tool in records() if tool["question"] == values["question"]), key=place)
+    return sorted(((tool, misfits(tool, values)) for tool in records() if values["question"] in tool["questions"]), key=place)
 
 
 def answer(values: Mapping[str, Any]) -> dict[str, Any]:
     """Names in order, with the class of evidence and what speaks against each."""
-    return {"order": [[tool["name"], evidence(tool), against] for tool, against in ranked(values)]}
+    return {"order": [[tool["name"], evidence(tool, values["question"]), against] for tool, against in ranked(values)]}
 
 
 def _percent(value: float) -> str:
     return f"{value:.1f}" if value < 9.95 else f"{value:.0f}"
 
 
-def _evidence_words(tool: Mapping[str, Any]) -> str:
+def _evidence_words(tool: Mapping[str, Any], question: str) -> str:
     said = f"claims {tool['claimed']}" if tool["claimed"] else "claims no error against hardware"
-    if not tool["measured"]:
-        return html.escape(said + "; no score by anybody else found")
-    got = "; ".join(f"{_percent(value)} % on {on}" for value, on in zip(tool["measured"], tool["measured_on"], strict=True))
+    found = measured(tool, question)
+    if not found:
+        elsewhere = ", only on others" if tool["measured"] else ""
+        return html.escape(f"{said}; measured by nobody on this question{elsewhere}")
+    got = "; ".join(f"{_percent(one['percent'])} % on {one['on']} (by {one['by']})" for one in found)
     return f"<strong>measured {html.escape(got)}</strong>; {html.escape(said)}"
 
 
@@ -119,7 +134,8 @@ def draw(values: Mapping[str, Any], width: float) -> str:
             facts.append(tool["licence"] or "no public code found")
         warning = f'<br><span class="against">but {html.escape(" and ".join(against))}</span>' if against else ""
         kind = ' class="misfit"' if against else ""
-        items.append(f"<li{kind}>{title} ({html.escape('; '.join(facts))})<br>{_evidence_words(tool)}{warning}</li>")
+        words = _evidence_words(tool, values["question"])
+        items.append(f"<li{kind}>{title} ({html.escape('; '.join(facts))})<br>{words}{warning}</li>")
     page, words = CHAPTERS[values["question"]]
     return f'<ol class="tools">{"".join(items)}</ol><p>In this book: <a href="{page}.html">{words}</a>.</p>'
 
@@ -128,9 +144,8 @@ def tell(values: Mapping[str, Any]) -> str:
     """The answer in a sentence."""
     order = ranked(values)
     fitting = [tool for tool, against in order if not against]
-    scored = [tool for tool in fitting if evidence(tool) == 3]
+    scored = [tool for tool in fitting if evidence(tool, values["question"]) == 4]
     first = f"; first {fitting[0]['name']}" if fitting else ""
     others = "one was" if len(scored) == 1 else f"{len(scored) or 'none'} were"
-    return (
-        f"{len(order)} tools answer this, {len(fitting)} fit{first}. Of those that fit, {others} scored on cases not chosen for the claim."
-    )
+    answer_this = "1 tool answers" if len(order) == 1 else f"{len(order)} tools answer"
+    return f"{answer_this} this, {len(fitting)} fit{first}. Of those that fit, {others} measured on this question by us or a competitor."

@@ -21,6 +21,8 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
+from analysis import attempts
+from analysis.claims import blindness
 from analysis.claims.addresses import cell, is_address
 from analysis.claims.prose import QUOTATIONS, quotations
 from analysis.claims.results import Results
@@ -136,6 +138,47 @@ class QuotedRole(SphinxRole):
         self.env.note_dependency(str(QUOTATIONS))
         text = html.escape(quotation.text.replace(" ", "\u00a0"))
         return [nodes.raw("", f'<span class="number cited" title="quoted: {html.escape(quotation.of)}">{text}</span>', format="html")], []
+
+
+class BlindRole(SphinxRole):
+    """Prints what a study left out and how often its score was looked at; `words <study>` prints the words, that sentence on hover."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        """The sentence, or the words as a link to the table of all studies."""
+        try:
+            found = blindness.said(self.text, lambda name: number(name)["text"])
+        except InputError as error:
+            logger.warning("%s", error, location=self.get_location())
+            return [nodes.literal(text=self.text)], []
+        self.env.note_dependency(str(blindness.PATH))
+        self.env.note_dependency(str(attempts.PATH))
+        if not found.words:
+            return [nodes.inline("", found.sentence, classes=["blind"])], []
+        up = "../" * self.env.docname.count("/")
+        link = nodes.reference("", found.words, internal=True, refuri=f"{up}evaluation_log.html#looks", classes=["blind"])
+        link["reftitle"] = found.sentence
+        return [link], []
+
+
+class BlindTable(SphinxDirective):
+    """Every study with what it left out, how often its score was looked at, and its first scores beside today's."""
+
+    def run(self) -> list[nodes.Node]:
+        """The table."""
+        self.env.note_dependency(str(blindness.PATH))
+        self.env.note_dependency(str(attempts.PATH))
+        shown = blindness.frame(lambda name: number(name)["text"])
+        about = {
+            "study": "name that the role blind takes",
+            "left_out": "what neither parameters nor intervals were fitted on",
+            "attempts": "rows of the log of attempts (count)",
+            "looks": "of these, attempts that show the score of the judged rows (count)",
+            "helped": "attempts in which that score helped to choose the form (count)",
+            "score_of": "what is scored",
+            "first": "first score",
+            "today": "score of this build",
+        }
+        return [nodes.raw("", f'<div class="result-table">{_html_table(shown, about, "table-blindness")}</div>', format="html")]
 
 
 def without_tags(text: str) -> str:
@@ -585,6 +628,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_node(screen_only, **visitors)
     app.add_role("num", NumberRole())
     app.add_role("quoted", QuotedRole())
+    app.add_role("blind", BlindRole())
+    app.add_directive("blind-table", BlindTable)
     app.add_directive("result-figure", ResultFigure)
     app.add_directive("result-table", ResultTable)
     app.add_directive("explorer", Explorer)

@@ -16,6 +16,7 @@ from mdit_py_plugins.colon_fence import colon_fence_plugin
 from mdit_py_plugins.front_matter import front_matter_plugin
 from mdit_py_plugins.myst_role import myst_role_plugin
 
+from analysis.claims import blindness
 from analysis.claims.prose import numbers_of
 from analysis.errors import InputError
 from analysis.paths import BOOK, BUILD, RESULTS, ROOT
@@ -156,6 +157,9 @@ def _role(node: SyntaxTreeNode, document: Document) -> str:
     if name == "cite":
         document.cites = True
         return "".join(f"#cite(<{key.strip()}>)" for key in content.split(","))
+    if name == "blind":
+        found = blindness.said(content, lambda key: _known(key, document)["text"])
+        return _text(found.words or found.sentence)
     raise InputError(f"role {name} cannot be set in the article", path=document.source)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -15,18 +16,21 @@ from analysis.tables import read_csv
 
 HAVE = {"A": "sheet", "H": "sheet", "S": "program", "T": "trace", "M": "device", "": "unknown"}
 """What a method asks for: a data sheet, a program, a trace or measurements of the device (data/survey/tradeoffs_printed.csv)."""
+NAMED_BY = {
+    "serving": ("serving", "inference"),
+    "compiler": ("compiler", "tuning"),
+    "training": ("training",),
+    "collective": ("collective",),
+}
+"""Words of a tool's domain that name a question."""
 
 
-def question_of(tool: Tool) -> str:
-    """The question that a tool answers, by its domain and platform."""
+def questions_of(tool: Tool, measured: Sequence[claimed.Measured] = ()) -> list[str]:
+    """The questions that a tool answers: those its domain names (its platform's, if none), and those on which it was measured."""
     domain = tool.domain.lower()
-    if "serving" in domain or "inference" in domain:
-        return "serving"
-    if "compiler" in domain or "tuning" in domain:
-        return "compiler"
-    if "training" in domain:
-        return "training"
-    return {"distributed": "training"}.get(tool.platform, tool.platform)
+    found = [question for question, words in NAMED_BY.items() if any(word in domain for word in words)]
+    found = found or [{"distributed": "training"}.get(tool.platform, tool.platform)]
+    return list(dict.fromkeys([*found, *(row.question for row in measured)]))
 
 
 def _said(statement: Statement | None) -> tuple[str, float | None]:
@@ -41,8 +45,9 @@ def records() -> list[dict[str, Any]]:
     """One record a tool, in alphabetical order.
 
     Returns:
-        name, year, method, question, have (what it asks for), slow (seconds of one answer, None where not stated), claimed (words),
-        claimed_percent, measured (percents), measured_on, runs (what our trial of it says), open (yes, no or unknown), licence, address.
+        name, year, method, questions, have (what it asks for), slow (seconds of one answer, None where not stated), claimed (words),
+        claimed_percent, measured (of each measurement: percent, on, by, question), runs (what our trial of it says), open (yes, no or
+        unknown), licence, address.
     """
     tools = load_tools(DATA / "survey" / "tools.csv")
     cards = {card.tool: card for card in load_cards(DATA / "survey" / "tools", tools)}
@@ -79,13 +84,15 @@ def records() -> list[dict[str, Any]]:
                 "name": tool.name,
                 "year": tool.year,
                 "method": METHODOLOGIES.get(tool.methodology, "method not stated"),
-                "question": question_of(tool),
+                "questions": questions_of(tool, rows),
                 "have": HAVE[tool.methodology],
                 "slow": tool.speed_s[1] if tool.speed_s else None,
                 "claimed": words,
                 "claimed_percent": percent,
-                "measured": [row.measured for row in sorted(rows, key=lambda row: row.measured)],
-                "measured_on": [row.setting for row in sorted(rows, key=lambda row: row.measured)],
+                "measured": [
+                    {"percent": row.measured, "on": row.setting, "by": row.measured_by, "question": row.question}
+                    for row in sorted(rows, key=lambda row: row.measured)
+                ],
                 "runs": runs,
                 "open": is_open,
                 "licence": licence,

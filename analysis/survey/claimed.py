@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import pandas as pd
@@ -17,7 +17,10 @@ from analysis.paths import DATA
 from analysis.publishing import theme
 from analysis.tables import read_csv
 
-MeasuredBy = Literal["recorded here", "another tool's authors", "its own stored predictions"]
+MeasuredBy = Literal["us", "a competitor", "its own data"]
+Question = Literal["gpu", "training", "serving", "collective"]
+MARKS = {"us": "o", "a competitor": "s", "its own data": "D"}
+SIGNS = {"us": "●", "a competitor": "■", "its own data": "◆"}
 NEUSIGHT_NAMES = {"NeuSight": "neusight", "Habitat": "habitat", "Li et al.": "Li et al.", "roofline": "roofline"}
 TICKS_PERCENT = (2, 5, 10, 20, 50, 100, 200, 400)
 
@@ -30,7 +33,8 @@ class Measured(Row):
         claimed_low, claimed: percent; low is None for a single value, both are None where no figure was found.
         claim, claim_source: what the claim is of, and its address.
         measured: mean absolute error (percent) over `cases` cases.
-        setting: what was predicted.
+        question: what the measurement is of, as the chooser asks.
+        setting: what was predicted; terms: what the tool was given, and whose cases they are.
         measured_by: a `MeasuredBy`.
         recomputed_from: the file of this repository that gives the number again; empty when there is none.
         source: address of the measurements.
@@ -41,9 +45,11 @@ class Measured(Row):
     claimed: float | None = Field(default=None, alias="claimed_percent")
     claim: str
     claim_source: str
+    question: Question
     measured: float = Field(alias="measured_percent", gt=0)
     cases: int = Field(ge=1)
     setting: str
+    terms: str = Field(min_length=1)
     measured_by: MeasuredBy
     recomputed_from: str
     source: str = Field(min_length=1)
@@ -133,8 +139,28 @@ def _share(value: float) -> float:
     return 100 * (math.log(min(max(value, TICKS_PERCENT[0] * 0.9), TICKS_PERCENT[-1])) - low) / (high - low)
 
 
-def chart_html(rows: Iterable[Measured]) -> str:
-    """The chart as HTML that follows width and colours of its page: a table, each row with its claim, its measurements and a bar."""
+def factors(rows: Iterable[Measured]) -> pd.DataFrame:
+    """Measured over claimed error of each tool that has a claim: columns tool, least and worst (over its rows, 1), rows (count)."""
+    groups = [group for group in by_tool(rows) if group[0].claimed is not None]
+    return pd.DataFrame(
+        [
+            {
+                "tool": group[0].tool,
+                "least": min(row.measured / float(row.claimed or 1) for row in group),
+                "worst": max(row.measured / float(row.claimed or 1) for row in group),
+                "rows": len(group),
+            }
+            for group in groups
+        ]
+    )
+
+
+def chart_html(rows: Iterable[Measured], nobody: Mapping[str, float]) -> str:
+    """The chart as HTML that follows width and colours of its page: a table, each row with its claim, its measurements and a bar.
+
+    Args:
+        nobody: tool -> claimed error (%) of tools that nobody scored, its authors' own data included.
+    """
     lines = []
     for index, group in enumerate(by_tool(rows)):
         first = group[0]
@@ -148,34 +174,44 @@ def chart_html(rows: Iterable[Measured]) -> str:
             left = _share(first.claimed_low or first.claimed)
             width = _share(first.claimed) - left
             marks.append(f'<i class="claimed" style="left:{left:.1f}%;width:{width:.1f}%"></i>')
-            said = f"{first.claimed_low:g}–{first.claimed:g} %" if first.claimed_low else f"{percent(first.claimed)} %"
+            said = f"{percent(first.claimed_low)}–{percent(first.claimed)} %" if first.claimed_low else f"{percent(first.claimed)} %"
         else:
             said = "—"
-        marks += [f'<i class="measured" style="left:{_share(row.measured):.1f}%" title="{html.escape(row.setting)}"></i>' for row in group]
+        marks += [
+            f'<i class="measured {row.measured_by.split()[-1]}" style="left:{_share(row.measured):.1f}%" '
+            f'title="{html.escape(f"measured by {row.measured_by}: {row.setting}; {row.terms}")}"></i>'
+            for row in group
+        ]
         if index == 0:
             marks += [
                 f'<b class="claimed" style="left:{_share(first.claimed or 1):.1f}%">claimed</b>',
                 f'<b class="measured" style="left:{_share(first.measured):.1f}%">measured</b>',
             ]
-        got = " and ".join(percent(value) for value in values) + "\u00a0%"
+        got = " and ".join(f"{SIGNS[row.measured_by]}\u00a0{percent(row.measured)}" for row in group) + "\u00a0%"
         name = "roofline alone" if first.tool == "roofline" else first.tool
         lines.append(
             f'<tr><th scope="row">{html.escape(name)}</th><td class="track" aria-hidden="true"><span>{"".join(marks)}</span></td>'
             f'<td class="said">{said}</td><td class="got">{got}</td></tr>'
         )
+    marks = [f'<i class="claimed" style="left:{_share(value):.1f}%" title="{html.escape(name)}"></i>' for name, value in nobody.items()]
+    lines.append(
+        f'<tr><th scope="row">{len(nobody)} others</th><td class="track" aria-hidden="true"><span>{"".join(marks)}</span></td>'
+        '<td class="said">claimed</td><td class="got">by nobody</td></tr>'
+    )
     ticks = "".join(f'<i style="left:{_share(tick):.1f}%">{tick} %</i>' for tick in (2, 5, 10, 20, 50, 100, 400))
+    legend = ", ".join(f"{sign}\u00a0{by}" for by, sign in SIGNS.items())
     return (
         '<table class="dots"><thead><tr><th scope="col">tool</th><td class="track" aria-hidden="true"></td>'
         '<th scope="col" class="said">claimed error</th><th scope="col" class="got">measured error</th></tr></thead>'
         f'<tbody>{"".join(lines)}</tbody><tfoot><tr><th scope="row">scale</th><td class="track"><span>{ticks}</span></td>'
-        "<td></td><td></td></tr></tfoot></table>"
+        f'<td></td><td></td></tr><tr><td colspan="4">measured by {legend}; last line: by nobody</td></tr></tfoot></table>'
     )
 
 
-def chart(rows: Iterable[Measured], size: tuple[float, float] | None = None) -> Figure:
-    """The same chart for print: one line a tool, claim and measurements labelled where they stand."""
+def chart(rows: Iterable[Measured], nobody: Mapping[str, float], size: tuple[float, float] | None = None) -> Figure:
+    """The same chart for print: one line a tool, claim and measurements labelled where they stand, a mark for each kind of measurer."""
     groups = by_tool(rows)
-    fig, ax = theme.figure(height=0.36 * len(groups) + 0.7)
+    fig, ax = theme.figure(height=0.36 * (len(groups) + 1) + 0.9)
     if size:
         fig.set_size_inches(*size)
     blue, red = theme.COLORS[0], theme.COLORS[1]
@@ -191,10 +227,11 @@ def chart(rows: Iterable[Measured], size: tuple[float, float] | None = None) -> 
             under = first.claimed <= min(values)
             text: dict[str, Any] = {"xytext": (-7 if under else 7, 0), "ha": "right" if under else "left"}
             edge = first.claimed_low if under and first.claimed_low else first.claimed
-            said = f"{first.claimed_low:g}–{first.claimed:g}" if first.claimed_low else percent(first.claimed)
+            said = f"{percent(first.claimed_low)}–{percent(first.claimed)}" if first.claimed_low else percent(first.claimed)
             words = " claimed" if place == 0 else ""
             ax.annotate(f"{words} {said} %".strip(), (edge, place), textcoords="offset points", va="center", fontsize=8, color=blue, **text)
-        ax.plot(values, [place] * len(values), "o", color=red, zorder=3)
+        for row in group:
+            ax.plot(row.measured, place, MARKS[row.measured_by], color=red, markersize=5, zorder=3)
         for number, value in enumerate(values):
             last = number == len(values) - 1
             words = " measured" if place == 0 and last else ""
@@ -203,12 +240,19 @@ def chart(rows: Iterable[Measured], size: tuple[float, float] | None = None) -> 
             if below and last:
                 shift = {"xytext": (-7, 0), "ha": "right", "va": "center"}
             ax.annotate(f"{percent(value)} %{words}", (value, place), textcoords="offset points", fontsize=8, color=red, **shift)
+    last = len(groups)
+    ax.plot(list(nobody.values()), [last] * len(nobody), "o", markerfacecolor="white", markeredgecolor=blue, markersize=4, zorder=3)
+    for by, mark in MARKS.items():
+        ax.plot([], [], mark, color=red, markersize=5, label=f"measured by {by}" if by != "its own data" else "measured on its own data")
+    ax.plot([], [], "o", markerfacecolor="white", markeredgecolor=blue, markersize=4, label="claimed; alone: measured by nobody")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.16), ncol=2, frameon=False, fontsize=7.5)
     ax.set_xscale("log")
     ax.set_xlim(1.2, 900)
     ax.set_xticks(TICKS_PERCENT, [f"{tick}" for tick in TICKS_PERCENT])
     ax.minorticks_off()
-    ax.set_ylim(len(groups) - 0.5, -0.7)
-    ax.set_yticks(range(len(groups)), ["roofline alone" if g[0].tool == "roofline" else g[0].tool for g in groups])
+    ax.set_ylim(len(groups) + 0.5, -0.7)
+    names = ["roofline alone" if g[0].tool == "roofline" else g[0].tool for g in groups]
+    ax.set_yticks(range(len(groups) + 1), [*names, f"{len(nobody)} others"])
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="y", visible=False)
     ax.set_xlabel("error (%), mean of absolute values, logarithmic")
@@ -230,6 +274,7 @@ def frame_of(rows: Iterable[Measured]) -> pd.DataFrame:
                 "factor": None if row.claimed is None else row.measured / row.claimed,
                 "cases": row.cases,
                 "setting": row.setting,
+                "terms": row.terms,
                 "measured_by": row.measured_by,
                 "claim": row.claim,
                 "claim_source": row.claim_source,

@@ -90,27 +90,3 @@ def test_quotations_are_used_and_stand_where_they_say():
         (value,) = rows.loc[rows.tested_on == one.tested_on if one.tested_on else rows.index, one.column]
         assert one.text in (f"{value:.1f} %", f"{100 * value:.1f} %"), key
     assert set(re.findall(r"\{quoted\}`([^`]*)`", pages)) == set(quotations())
-
-
-def test_a_page_that_says_blind_is_one_whose_blindness_is_tested():
-    """The words of blindness stand only where a test holds the sentence (or it says what is not blind); a new one needs its test first."""
-    words = re.compile(r"(?<!un)\bblind(ly|ness)?\b(?![_.])|no fit (saw|had seen)|never (saw|seen)|(?<!_)\bunseen\b(?!_)", re.IGNORECASE)
-    tested = {
-        "article": "tests/networks_measured/test_blind.py and tests/operators/test_kernel_blind.py",
-        "operators_kernels": "says what was not chosen blind",
-        "networks_measured": "says what is not blind; tests/networks_measured/test_blind.py",
-        "one_tool": "the split of the kernel tables; tests/operators/test_kernel_blind.py",
-        "threats": "the limits of what is predicted blind",
-        "cores_programs": "a signature that is blind to order",
-        "approaches_edge_cpu": "HELP's own word for its devices",
-        "operators_basic_blocks": "the split by instructions; tests/operators/test_basic_blocks.py",
-        "evaluation_log": "what an audit changed",
-        "predictor_serving": "says which rows are not blind",
-    }
-    found = {
-        path.stem
-        for path in BOOK.glob("*.md")
-        for line in re.sub(r"`[^`]*`", "", path.read_text(encoding="utf-8")).splitlines()
-        if words.search(line)
-    }
-    assert found <= set(tested), found - set(tested)
