@@ -26,9 +26,9 @@ from analysis.operators.fp32_kernels.evaluation import evaluate_frame, folds
 from analysis.operators.fp32_kernels.features import GEMM_COMMON, GEMM_OWN, PLAIN, VECTOR, gemm_features, plain_features, vector_features
 from analysis.operators.fp32_kernels.physics import LAUNCH_S, Physics, bound_by, choose_tiles, physical_latency_s, roofline, work
 from analysis.operators.fp32_kernels.selection import error_of
+from analysis.operators.kernels.trees import Boosting, arrays, fit_boosting, fit_forest, from_arrays, predict
 from analysis.operators.networks.kernel_lists import NETWORKS, operators
 from analysis.operators.tiles import as_waves, kernel_latency, kernel_latency_as_printed
-from analysis.operators.trees import Boosting, Trees, fit_boosting, fit_forest
 from analysis.paths import DATA
 from analysis.tables import read_csv
 
@@ -211,9 +211,9 @@ def test_arrays_predict_what_scikit_learn_predicts(seed: int, kind: str) -> None
             x, y, sample_weight=w
         )
         trees = fit_forest(x, y, w, trees=5)
-    assert trees.predict(new) == pytest.approx(reference.predict(new), rel=1e-9, abs=1e-9)
-    again = Trees.from_arrays(trees.arrays("t"), "t")
-    assert again.predict(new).tolist() == trees.predict(new).tolist()
+    assert predict(trees, new) == pytest.approx(reference.predict(new), rel=1e-9, abs=1e-9)
+    again = from_arrays(arrays(trees, "t"), "t")
+    assert predict(again, new).tolist() == predict(trees, new).tolist()
 
 
 def test_the_error_of_a_selection_by_hand() -> None:

@@ -26,7 +26,7 @@ from analysis.operators.fp32_kernels.physics import (
     work,
 )
 from analysis.operators.fp32_kernels.residual import balance, draw, group_of, per_device
-from analysis.operators.trees import Boosting, Trees, fit_boosting, fit_forest
+from analysis.operators.kernels.trees import Boosting, Forest, fit_boosting, fit_forest, predict
 
 Form = Literal["roofline", "kernel", "waves", "tiles", "tiles as printed"]
 PEAK = Physics(power_gain=float("inf"), wide_sm=1.0)
@@ -99,7 +99,7 @@ class PlainTrees:
     boosting: Boosting = field(default_factory=lambda: Boosting(trees=120, leaves=31, learning_rate=0.1, loss="squared_error"))
     most_per_device: int = 2000
     seed: int = 0
-    trees: Trees | None = None
+    trees: Forest | None = None
 
     def fit(self, measurements: Measurements) -> Self:
         """Learn from measurements."""
@@ -117,7 +117,7 @@ class PlainTrees:
         """Predict each case on one device."""
         if self.trees is None:
             raise ValueError("fit the predictor first")
-        log = self.trees.predict(plain_features(operators, device))
+        log = predict(self.trees, plain_features(operators, device))
         if self.ratio:
             log = log + np.log(roofline(operators, device).latency_s)
         return KernelPrediction.point(np.exp(log), bound_by(operators, device, Physics()))

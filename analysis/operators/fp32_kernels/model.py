@@ -20,7 +20,8 @@ from analysis.operators.fp32_kernels.devices import Gpu
 from analysis.operators.fp32_kernels.physics import Physics
 from analysis.operators.fp32_kernels.residual import Hybrid, HybridSettings, group_of
 from analysis.operators.fp32_kernels.selection import Ensemble, Selection
-from analysis.operators.trees import Boosting, Trees
+from analysis.operators.kernels import trees
+from analysis.operators.kernels.trees import Boosting
 from analysis.paths import DATA
 from analysis.tables import write_atomic
 
@@ -90,7 +91,7 @@ def save(model: KernelModel, folder: Path, about: dict[str, Any]) -> None:
         settings = []
         for number, member in enumerate(ensemble.members):
             assert member.trees is not None
-            arrays |= member.trees.arrays(f"{vendor}.{group}.{number}")
+            arrays |= trees.arrays(member.trees, f"{vendor}.{group}.{number}")
             settings.append(asdict(member.settings))
         ensembles.append(
             {
@@ -138,7 +139,7 @@ def _load(folder: Path) -> KernelModel:
                     Boosting(**raw["boosting"]),
                     raw["most_per_device"],
                 )
-                members.append(Hybrid(settings, stated["seed"], Trees.from_arrays(arrays, f"{vendor}.{group}.{number}"), seen=seen))
+                members.append(Hybrid(settings, stated["seed"], trees.from_arrays(arrays, f"{vendor}.{group}.{number}"), seen=seen))
             parts[vendor, group] = Ensemble(tuple(members), entry["shift"], Band(entry["lower"], entry["upper"]), entry.get("floor_s", 0.0))
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"is not a fitted kernel model: {error}", path=path) from None

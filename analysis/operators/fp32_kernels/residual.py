@@ -14,7 +14,7 @@ from analysis.operators.fp32_kernels.cases import GROUP, OPS, Codes, Floats, Ker
 from analysis.operators.fp32_kernels.devices import Gpu
 from analysis.operators.fp32_kernels.features import gemm_features, vector_features
 from analysis.operators.fp32_kernels.physics import Decomposition, Physics, bound_by, physical_latency_s, roofline
-from analysis.operators.trees import Boosting, Trees, fit_boosting
+from analysis.operators.kernels.trees import Boosting, Forest, fit_boosting, predict
 
 LARGEST_CORRECTION = 4.0  # of the logarithm: a factor of 55 either way
 
@@ -76,7 +76,7 @@ class Hybrid:
 
     settings: HybridSettings = field(default_factory=HybridSettings)
     seed: int = 0
-    trees: Trees | None = None
+    trees: Forest | None = None
     shift: float = 0.0
     seen: frozenset[str] = frozenset()
 
@@ -108,7 +108,7 @@ class Hybrid:
         """Natural logarithm of the predicted latency (s)."""
         if self.trees is None:
             raise ValueError("fit the predictor first")
-        correction = np.clip(self.trees.predict(self.features(operators, gpu)) + self.shift, -LARGEST_CORRECTION, LARGEST_CORRECTION)
+        correction = np.clip(predict(self.trees, self.features(operators, gpu)) + self.shift, -LARGEST_CORRECTION, LARGEST_CORRECTION)
         return np.asarray(np.log(self.base_s(operators, gpu)) + correction)
 
     def predict(self, operators: Operators, device: Gpu) -> KernelPrediction:

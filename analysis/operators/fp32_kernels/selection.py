@@ -14,7 +14,7 @@ from analysis.operators.fp32_kernels.devices import Gpu
 from analysis.operators.fp32_kernels.features import VECTOR
 from analysis.operators.fp32_kernels.physics import Physics, bound_by
 from analysis.operators.fp32_kernels.residual import Hybrid, HybridSettings, draw
-from analysis.operators.trees import Boosting
+from analysis.operators.kernels.trees import Boosting
 
 SMALL = Boosting(trees=40, leaves=8, learning_rate=0.2, least_in_leaf=20)  # a matrix product: seven devices bear no more detail
 FINE = Boosting(trees=60, leaves=15, learning_rate=0.15, least_in_leaf=15)  # a vector kernel: smooth in few features
