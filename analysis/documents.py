@@ -205,9 +205,11 @@ def construct(node: yaml.Node | None, path: str | Path) -> Any:
         raise _yaml_error(error, Path(path)) from None
 
 
-def parse_json(text: str | bytes, path: str | Path) -> Any:
+def parse_json(text: str | bytes, path: str | Path, python: bool = False) -> Any:
     """Plain objects from JSON.
 
+    Args:
+        python: written by Python, whose NaN and infinities are no JSON: each is read as null.
     Raises:
         InputError: not JSON (NaN and infinities are none), too deep, a number beyond 64 bits, or a key given twice.
     """
@@ -217,7 +219,9 @@ def parse_json(text: str | bytes, path: str | Path) -> Any:
             raise InputError("holds a whole number beyond 64 bits", path=path)
         return int(digits)
 
-    def constant(name: str) -> NoReturn:
+    def constant(name: str) -> None:
+        if python:
+            return
         raise InputError(f"is not JSON: {name} is not a number of JSON", path=path)
 
     def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -244,6 +248,6 @@ def parse_json(text: str | bytes, path: str | Path) -> Any:
         raise InputError("is not text: half of a surrogate pair", path=path) from None
 
 
-def read_json(path: str | Path, largest: int = LARGEST_JSON_BYTES) -> Any:
+def read_json(path: str | Path, largest: int = LARGEST_JSON_BYTES, python: bool = False) -> Any:
     """Plain objects from a JSON file (see `read_text` and `parse_json`)."""
-    return parse_json(read_text(path, largest), path)
+    return parse_json(read_text(path, largest), path, python)

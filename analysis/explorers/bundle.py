@@ -33,6 +33,7 @@ STAND_INS = {name: HERE / "stand_ins" / f"{name.replace('.', '_')}.py" for name 
     "analysis.mtap.evidence": HERE / "stand_ins" / "mtap_types.py",
     "analysis.mtap.rubric": HERE / "stand_ins" / "mtap_types.py",
     "analysis.tables": HERE / "stand_ins" / "unused.py",
+    "analysis.workloads.checkpoints": HERE / "stand_ins" / "unused.py",
     "yaml": HERE / "stand_ins" / "unused.py",
 }
 """Modules that the page has in another form."""

@@ -248,3 +248,22 @@ def load(name: str) -> Device:
     if device is None:
         raise InputError(f"no device {name!r}; expected one of {', '.join(all_devices())}", key="device")
     return device
+
+
+def facts(device: Device) -> dict[str, Any]:
+    """What `devices NAME --json` prints."""
+    source = sources()[device.memory.source]
+    return {
+        "name": device.name,
+        "aliases": list(device.aliases),
+        "vendor": device.vendor,
+        "kind": device.kind,
+        "architecture": device.architecture,
+        "peak_flop_per_s": {kind: peak.value for kind, peak in device.peak.items()},
+        "memory_bytes": device.memory_bytes,
+        "memory_bandwidth_bytes_per_s": device.memory_bandwidth_bytes_per_s,
+        "nvlink_bytes_per_s": device.nvlink_bytes_per_s,
+        "pcie_bytes_per_s": device.pcie_bytes_per_s,
+        "tdp_w": device.tdp_w,
+        "source": f"{source.title} ({source.address})",
+    }

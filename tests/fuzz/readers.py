@@ -264,6 +264,8 @@ def readers() -> dict[str, Reader]:
     from analysis.training.plan import Training
     from analysis.training.search import Cluster
     from analysis.workloads.chakra.traces import read_rank
+    from analysis.workloads.checkpoints import read_config
+    from analysis.workloads.models import ModelFile
     from analysis.workloads.transformers import TransformerFile
 
     def checks(path: Path) -> Any:
@@ -320,6 +322,8 @@ def readers() -> dict[str, Reader]:
         "training": ([TRAINING], lambda path: read_yaml(path, Training)),
         "devices": ([path.read_bytes() for path in devices[:3]], lambda path: read_yaml(path, DeviceFile)),
         "systems": ([(DATA / "hardware" / "systems.yaml").read_bytes()], lambda path: read_yaml(path, SystemFile)),
+        "models": ([_head(DATA / "workloads" / "models.yaml", 30)], lambda path: read_yaml(path, ModelFile)),
+        "config.json": ([path.read_bytes() for path in sorted((ROOT / "tests" / "workloads" / "configs").glob("*.json"))], read_config),
         "transformers": ([_head(DATA / "workloads" / "transformers.yaml", 40)], lambda path: read_yaml(path, TransformerFile)),
         "MTAP evidence": (
             [path.read_bytes() for path in sorted((DATA / "mtap" / "evidence").glob("*.yaml"))],
@@ -365,7 +369,13 @@ def readers() -> dict[str, Reader]:
         "sealed trace": ([(place / "sealed").read_bytes()], lambda path: unseal(path, bytes(32))),
         "measured blocks": ([(ROOT / "examples" / "blocks" / "blocks.csv").read_bytes()], blocks),
     }
-    files = {"machine facts": "machine.json", "core trace": "input.npz", "sealed trace": "input.sealed", "Chakra trace": "input.0.et"}
+    files = {
+        "machine facts": "machine.json",
+        "config.json": "config.json",
+        "core trace": "input.npz",
+        "sealed trace": "input.sealed",
+        "Chakra trace": "input.0.et",
+    }
     found = {name: Reader(bases, read, files.get(name, "input.yaml")) for name, (bases, read) in every.items()}
     training = ROOT / "examples" / "predict" / "training.csv"
     found["cases"] = Reader([training.read_bytes()], cases, "input.csv")

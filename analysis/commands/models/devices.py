@@ -1,0 +1,36 @@
+"""Devices: peak, memory and bandwidth of each, and where the numbers come from."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from analysis.commands.common.options import Json, print_json
+
+app = typer.Typer(help=__doc__, add_completion=False)
+
+
+@app.command()
+def main(
+    device: Annotated[str, typer.Argument(help="name or alias; without it all are listed")] = "",
+    json: Json = False,
+) -> None:
+    """List the devices, or show one: dense peak by type (FLOP/s), memory (bytes), bandwidth (bytes/s) and sources."""
+    from analysis.hardware import devices
+
+    every = [devices.facts(one) for one in ([devices.load(device)] if device else devices.all_devices().values())]
+    if json:
+        print_json(every[0] if device else {"devices": every})
+        return
+    if device:
+        for key, value in every[0].items():
+            typer.echo(f"{key:30s} {value}")
+        return
+    typer.echo(f"{'name':24s} {'TFLOP/s (dense)':44s} {'GB':>7s} {'TB/s':>6s}  also called; source")
+    for one in every:
+        peaks = " ".join(
+            f"{kind} {peak / 1e12:g}" for kind, peak in one["peak_flop_per_s"].items() if kind in ("fp32", "bf16", "fp8", "fp4")
+        )
+        sizes = f"{one['memory_bytes'] / 1e9:7.0f} {one['memory_bandwidth_bytes_per_s'] / 1e12:6.2f}"
+        typer.echo(f"{one['name']:24s} {peaks:44s} {sizes}  {', '.join(one['aliases'])}; {one['source']}")

@@ -1,0 +1,1053 @@
+"""What does a Hugging Face `config.json` say about a model? Its description as `models.Model`, or which kind of layer is not modelled.
+
+Keys are those of the configuration classes in `transformers` and of the remote code that some checkpoints bring; what a configuration
+leaves out has its class's default. Types come from `quantization_config`, or from a `hf_quant_config.json` in the same folder. Of vision-language
+models the language part is described. Blocks for multi-token prediction are counted apart, as the published counts do.
+"""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from analysis.configs import MOST_COUNT, told
+from analysis.documents import is_file, read_json
+from analysis.errors import InputError, shown
+from analysis.workloads.models import Model, all_models, plain
+
+LARGEST_CONFIG_BYTES = 8 << 20
+MOST_LAYERS = 10_000
+LONGEST_PATTERN = 300  # characters of a pattern of modules that are not quantised
+MOST_PATTERNS = 20_000
+
+Facts = dict[str, Any]
+
+
+class Config:
+    """The keys of a configuration, each read with its bounds."""
+
+    def __init__(self, raw: dict[str, Any], path: Path) -> None:
+        self.raw, self.path = raw, path
+
+    def get(self, *keys: str, default: Any = None) -> Any:
+        """The first of the keys that is given and not null."""
+        return next((self.raw[key] for key in keys if self.raw.get(key) is not None), default)
+
+    def count(self, *keys: str, default: int | None = None) -> int:
+        """A whole number.
+
+        Raises:
+            InputError: it is missing and has no default, or is none.
+        """
+        value = self.get(*keys, default=default)
+        if value is None:
+            raise InputError(f"is missing: a {self.kind!r} configuration needs it", path=self.path, key=keys[0])
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_COUNT:
+            raise InputError(f"expected a count, got {shown(repr(value), 80)}", path=self.path, key=keys[0])
+        return value
+
+    def flag(self, *keys: str, default: bool = False) -> bool:
+        """A yes or no."""
+        return bool(self.get(*keys, default=default))
+
+    def part(self, key: str) -> Config:
+        """A mapping inside; empty where there is none."""
+        inner = self.raw.get(key)
+        return Config(inner if isinstance(inner, dict) else {}, self.path)
+
+    def names(self, *keys: str) -> list[str]:
+        """A list of words, or a text's letters; empty where there is none."""
+        value = self.get(*keys, default=[])
+        if not isinstance(value, (list, str)) or len(value) > MOST_LAYERS:
+            raise InputError(f"expected a list of at most {MOST_LAYERS:,}", path=self.path, key=keys[0])
+        return [str(one) for one in value]
+
+    @property
+    def kind(self) -> str:
+        """The model type."""
+        return str(self.raw.get("model_type") or "")
+
+    @property
+    def layers(self) -> int:
+        """Blocks (count)."""
+        listed = len(self.names("layers_block_type")) if self.kind == "nemotron_h" else 0
+        found = self.count("num_hidden_layers", "n_layer", "n_layers", "num_layers", default=listed or None)
+        if not 0 < found <= MOST_LAYERS:
+            raise InputError(f"expected 1 to {MOST_LAYERS:,} layers, got {found:,}", path=self.path, key="num_hidden_layers")
+        return found
+
+    @property
+    def hidden(self) -> int:
+        """Width (elements)."""
+        return self.count("hidden_size", "n_embd", "d_model", "n_embed", "dim")
+
+    def refuse(self, kind: str) -> InputError:
+        """Why the model cannot be described."""
+        return InputError(f"layers of this kind are not modelled: {kind}", path=self.path, key=self.kind or "model_type")
+
+
+def _decoder(c: Config, tied: bool = False, attention: Facts | None = None, **traits: Any) -> Facts:
+    """A decoder of the usual keys; `attention` and other traits are what its family adds.
+
+    Args:
+        tied: its class's default.
+    """
+    hidden, heads = c.hidden, c.count("num_attention_heads", "n_head", "n_heads")
+    head = c.get("head_dim", "kv_channels", "attention_head_dim", "attention_head_size")
+    own: Facts = {"heads": heads, "kv_heads": c.count("num_key_value_heads", "num_kv_heads", "n_head_kv", default=heads) or heads}
+    if not heads or heads % own["kv_heads"]:
+        raise InputError(f"{heads} heads over {own['kv_heads']} of keys and values", path=c.path, key="num_attention_heads")
+    if head is not None:
+        own["head_size"] = c.count("head_dim", "kv_channels", "attention_head_dim", "attention_head_size")
+    elif heads and hidden % heads and "head_size" not in (attention or {}):
+        raise InputError(f"{hidden} does not divide by {heads} heads, and there is no head_dim", path=c.path, key="hidden_size")
+    return {
+        "hidden": hidden,
+        "layers": c.layers,
+        "vocabulary": c.count("padded_vocab_size", "vocab_size"),
+        "context": c.count(
+            "max_position_embeddings",
+            "n_positions",
+            "seq_length",
+            "max_seq_len",
+            "n_ctx",
+            "max_sequence_length",
+            "model_max_length",
+            default=0,
+        )
+        or None,
+        "dense_width": c.count("intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size", "ffn_hidden", default=4 * hidden)
+        or 4 * hidden,
+        "tied": c.flag("tie_word_embeddings", default=tied),
+        "attention": {**own, **(attention or {})},
+        **traits,
+    }
+
+
+# --- parts ---
+
+
+def _window(c: Config, layers: int | None = None, key: str = "sliding_window") -> Facts:
+    """Sliding windows: by `layer_types`, else on so many layers (all by default)."""
+    size = c.get(key)
+    if not size:
+        return {}
+    size = c.count(key)
+    kinds = c.names("layer_types")
+    if kinds:
+        layers = sum(kind in ("sliding_attention", "chunked_attention", "sliding", "local") for kind in kinds[: c.layers])
+    elif layers is None:
+        layers = c.layers
+    context = c.count("max_position_embeddings", default=0)
+    return {"window": size, "window_layers": layers} if layers and not (context and size >= context) else {}
+
+
+def _every(c: Config, interval: int) -> int:
+    """Layers but each last of an interval: those with a window in a pattern of local and one global layer."""
+    return c.layers - c.layers // interval if interval else 0
+
+
+def _latent(c: Config) -> Facts:
+    """Multi-head latent attention, with a sparse indexer where there is one."""
+    sizes = {
+        "query_rank": c.count("q_lora_rank", default=0),
+        "kv_rank": c.count("kv_lora_rank"),
+        "nope_size": c.count("qk_nope_head_dim"),
+        "rope_size": c.count("qk_rope_head_dim"),
+        "value_size": c.count("v_head_dim"),
+    }
+    if c.get("index_topk"):
+        sizes |= {"index_top_k": c.count("index_topk"), "index_heads": c.count("index_n_heads"), "index_size": c.count("index_head_dim")}
+    heads = c.count("num_attention_heads")
+    return {"heads": heads, "kv_heads": heads, "head_size": sizes["value_size"], "latent": sizes}
+
+
+def _experts(c: Config, **traits: Any) -> Facts:
+    """Experts by the usual keys: those of DeepSeek, Qwen, Mixtral; without them nothing."""
+    count = c.count("n_routed_experts", "num_local_experts", "num_experts", "moe_num_experts", "moe_num_primary_experts", default=0)
+    if count <= 1:
+        return {}
+    width = c.count("moe_intermediate_size", "expert_ffn_hidden_size", "intermediate_size")
+    kinds = c.names("mlp_layer_types")
+    listed = {"layers": sum(kind in ("sparse", "moe") for kind in kinds[: c.layers])} if kinds else {}
+    if kinds and not listed["layers"]:
+        return {}
+    shared = c.count("shared_expert_intermediate_size", "shared_intermediate_size", "moe_shared_expert_intermediate_size", default=0)
+    if not shared:
+        shared = width * c.count("n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts", default=0)
+    return {
+        "experts": {
+            "count": count,
+            "per_token": c.count(
+                "num_experts_per_tok", "num_experts_per_token", "moe_k", "moe_topk", "moe_top_k", "num_selects", default=1
+            ),
+            "width": width,
+            "shared": shared,
+            "dense_layers": c.count("first_k_dense_replace", "moe_layer_start_index", "num_dense_layers", default=0),
+            **listed,
+            **traits,
+        }
+    }
+
+
+def _mtp(c: Config) -> Facts:
+    return {"mtp_modules": c.count("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules", default=0)}
+
+
+def _scan(c: Config, layers: int, **traits: Any) -> Facts:
+    """A selective scan (Mamba)."""
+    inner = c.count("mamba_expand", "expand", default=2) * c.hidden
+    if c.get("intermediate_size") and c.kind in ("mamba", "falcon_mamba"):
+        inner = c.count("intermediate_size")
+    rank = c.get("mamba_dt_rank", "time_step_rank")
+    return {
+        "kind": "mamba",
+        "layers": layers,
+        "key_heads": 1,
+        "key_size": c.count("mamba_d_state", "state_size", default=16),
+        "value_heads": 1,
+        "value_size": inner,
+        "convolution": c.count("mamba_d_conv", "conv_kernel", default=4),
+        "rank": rank if isinstance(rank, int) and not isinstance(rank, bool) and 0 <= rank <= MOST_COUNT else -(-c.hidden // 16),
+        **traits,
+    }
+
+
+def _duality(c: Config, layers: int, **traits: Any) -> Facts:
+    """State-space duality (Mamba 2)."""
+    head = c.get("mamba_head_dim", "mamba_d_head", "head_dim" if c.kind == "mamba2" else "mamba_headdim")
+    heads = c.get("mamba_num_heads", "mamba_n_heads", "num_heads" if c.kind == "mamba2" else "n_mamba_heads")
+    inner = c.count("mamba_d_ssm", default=0) or c.count("mamba_expand", "expand", default=2) * c.hidden
+    if not isinstance(head, int) or isinstance(head, bool) or head <= 0:
+        head = inner // heads if isinstance(heads, int) and heads > 0 else 64
+    if not isinstance(heads, int) or isinstance(heads, bool) or heads <= 0:
+        heads = inner // head
+    return {
+        "kind": "mamba2",
+        "layers": layers,
+        "key_heads": c.count("mamba_n_groups", "n_groups", "mamba_ngroups", default=1),
+        "key_size": c.count("mamba_d_state", "ssm_state_size", "state_size", default=128),
+        "value_heads": heads,
+        "value_size": head,
+        "convolution": c.count("mamba_d_conv", "conv_kernel", default=4),
+        "biases": c.flag("mamba_proj_bias", "use_bias" if c.kind == "mamba2" else "mamba_use_bias"),
+        **traits,
+    }
+
+
+def _delta(c: Config, layers: int) -> Facts:
+    """Gated delta rule."""
+    return {
+        "kind": "gated_delta",
+        "layers": layers,
+        "key_heads": c.count("linear_num_key_heads", default=16),
+        "key_size": c.count("linear_key_head_dim", default=128),
+        "value_heads": c.count("linear_num_value_heads", default=32),
+        "value_size": c.count("linear_value_head_dim", default=128),
+        "convolution": c.count("linear_conv_kernel_dim", default=4),
+    }
+
+
+def _of_types(c: Config, kind: str) -> int:
+    """Layers of a kind by `layer_types`."""
+    return sum(one == kind for one in c.names("layer_types", "layers_block_type")[: c.layers])
+
+
+# --- families ---
+
+
+def _llama(c: Config) -> Facts:
+    biases = "all" if c.flag("attention_bias") else "none"
+    return _decoder(c, attention={"biases": biases, **_window(c)}, ffn_biases=c.flag("mlp_bias"))
+
+
+def _mistral(c: Config) -> Facts:
+    return _decoder(c, attention=_window(c)) | _experts(c)
+
+
+def _qwen1(c: Config) -> Facts:
+    found = _decoder(c, attention={"biases": "qkv"})
+    return found | {"dense_width": found["dense_width"] // 2}  # its two halves, gate and up, are counted together
+
+
+def _qwen2(c: Config) -> Facts:
+    from_layer = c.count("max_window_layers", default=c.layers)
+    windowed = _window(c, max(0, c.layers - from_layer)) if c.flag("use_sliding_window") else {}
+    return _decoder(c, attention={"biases": "qkv", **windowed})
+
+
+def _sparse_layers(c: Config, experts: Facts) -> Facts:
+    """Where `decoder_sparse_step` and `mlp_only_layers` put experts."""
+    if not experts:
+        return {}
+    step, plain = max(1, c.count("decoder_sparse_step", default=1)), {str(one) for one in c.names("mlp_only_layers")}
+    layers = sum((i + 1) % step == 0 and str(i) not in plain for i in range(c.layers))
+    return {"experts": {**experts["experts"], "layers": layers, "dense_layers": 0}} if layers else {}
+
+
+def _qwen2_moe(c: Config) -> Facts:
+    experts = _experts(c, shared_gate=True)
+    return _decoder(c, attention={"biases": "qkv" if c.flag("qkv_bias", default=True) else "none"}) | _sparse_layers(c, experts)
+
+
+def _qwen3(c: Config) -> Facts:
+    from_layer = c.count("max_window_layers", default=c.layers)
+    windowed = _window(c, max(0, c.layers - from_layer)) if c.flag("use_sliding_window") else {}
+    attention = {"biases": "all" if c.flag("attention_bias") else "none", "norm": "head", **windowed}
+    if c.get("head_dim") is None and c.kind in ("qwen3", "qwen3_vl_text"):
+        attention["head_size"] = 128
+    return _decoder(c, attention=attention) | _sparse_layers(c, _experts(c))
+
+
+def _qwen3_next(c: Config) -> Facts:
+    every = max(1, c.count("full_attention_interval", default=4))
+    linear = _of_types(c, "linear_attention") if c.names("layer_types") else c.layers - c.layers // every
+    attention = {"norm": "head", "output_gate": c.flag("attn_output_gate", default=True)}
+    attention["biases"] = "all" if c.flag("attention_bias") else "none"
+    if c.get("head_dim") is None:
+        attention["head_size"] = 256
+    facts = _decoder(c, attention=attention) | _sparse_layers(c, _experts(c, shared_gate=True)) | _mtp(c)
+    return facts | ({"linear": _delta(c, linear)} if linear else {})
+
+
+def _gemma(c: Config) -> Facts:
+    return _decoder(c, tied=True, attention={"head_size": c.count("head_dim", default=256)})
+
+
+def _gemma2(c: Config) -> Facts:
+    attention = {"head_size": c.count("head_dim", default=256), **_window(c, -(-c.layers // 2))}
+    return _decoder(c, tied=True, attention=attention, norms=4)
+
+
+GEMMA3 = {
+    "vocab_size": 262208,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "head_dim": 256,
+    "max_position_embeddings": 131072,
+    "sliding_window": 4096,
+}
+"""Defaults of Gemma 3's text configuration, which its checkpoints leave out."""
+
+
+def _gemma3(c: Config) -> Facts:
+    c = Config({**GEMMA3, **{key: value for key, value in c.raw.items() if value is not None}}, c.path)
+    pattern = c.count("sliding_window_pattern", "_sliding_window_pattern", default=6)
+    return _decoder(c, tied=True, attention={"norm": "head", **_window(c, _every(c, pattern))}, norms=4)
+
+
+def _phi(c: Config) -> Facts:
+    traits: Facts = {"norm": "layer", "norms": 1, "parallel_block": True, "gated": False, "ffn_biases": True, "output_bias": True}
+    found = _decoder(c, attention={"biases": "all"}, **traits)
+    if c.flag("qk_layernorm"):
+        raise c.refuse("queries and keys normalised with a shift")
+    return found
+
+
+def _phi3(c: Config) -> Facts:
+    return _decoder(c, attention=_window(c))
+
+
+def _phimoe(c: Config) -> Facts:
+    biases = "all" if c.flag("attention_bias") else "none"
+    return _decoder(c, attention={"biases": biases}, norm="layer", output_bias=c.flag("lm_head_bias")) | _experts(c)
+
+
+def _falcon(c: Config) -> Facts:
+    heads = c.count("num_attention_heads", "n_head")
+    grouped = c.flag("new_decoder_architecture") or c.get("n_head_kv") is not None
+    kv = c.count("num_kv_heads", "n_head_kv", default=heads) if grouped else 1 if c.flag("multi_query", default=True) else heads
+    parallel = c.flag("parallel_attn", default=True)
+    shared = parallel and (not grouped or c.count("num_ln_in_parallel_attn", default=2) == 1)
+    bias = c.flag("bias")
+    hidden = c.hidden
+    traits = {"norm": "layer", "norms": 1 if shared else 2, "parallel_block": parallel, "gated": False, "ffn_biases": bias}
+    traits |= {"positions": "alibi" if c.flag("alibi") else "rotary", "dense_width": c.count("ffn_hidden_size", default=4 * hidden)}
+    return _decoder(c, tied=True, attention={"kv_heads": kv, "biases": "all" if bias else "none"}) | traits
+
+
+def _mpt(c: Config) -> Facts:
+    inner, plain = c.part("attn_config"), c.flag("no_bias", default=True)
+    heads = c.count("n_heads")
+    kv = {"multiquery_attention": 1, "grouped_query_attention": inner.count("kv_n_heads", default=heads)}
+    attention = {"kv_heads": kv.get(str(inner.get("attn_type")), heads), "biases": "none" if plain else "all"}
+    if inner.flag("qk_ln"):
+        attention["norm"] = "all"
+    positions = "alibi" if inner.flag("alibi") else "rotary" if inner.flag("rope") else "learned"
+    if not c.flag("learned_pos_emb", default=True) and positions == "learned":
+        positions = "none"
+    traits = {"norm": "layer_scale" if plain else "layer", "gated": False, "ffn_biases": not plain, "positions": positions}
+    width = int(float(c.get("expansion_ratio", default=4)) * c.hidden)
+    return _decoder(c, tied=True, attention=attention, **traits) | {"dense_width": width}
+
+
+GPT: Facts = {"norm": "layer", "gated": False, "ffn_biases": True}
+
+
+def _gpt2(c: Config) -> Facts:
+    multi_query = {"kv_heads": 1} if c.kind == "gpt_bigcode" and c.flag("multi_query", default=True) else {}
+    if c.flag("add_cross_attention"):
+        raise c.refuse("cross-attention")
+    return _decoder(c, tied=True, attention={"biases": "all", **multi_query}, positions="learned", **GPT)
+
+
+def _gpt_neo(c: Config) -> Facts:
+    kinds = c.names("attention_layers")
+    local = sum(kind == "local" for kind in kinds) if kinds else c.layers // 2
+    window = {"window": c.count("window_size", default=256), "window_layers": local} if local else {}
+    c = Config({**c.raw, "num_attention_heads": c.count("num_heads", "num_attention_heads")}, c.path)
+    return _decoder(c, tied=True, attention={"biases": "output", **window}, positions="learned", **GPT)
+
+
+def _gpt_neox(c: Config) -> Facts:
+    biases = "all" if c.flag("attention_bias", default=True) else "none"
+    return _decoder(c, attention={"biases": biases}, parallel_block=c.flag("use_parallel_residual", default=True), **GPT)
+
+
+def _gptj(c: Config) -> Facts:
+    return _decoder(c, output_bias=True, norms=1, parallel_block=True, **GPT)
+
+
+def _bloom(c: Config) -> Facts:
+    return _decoder(c, tied=True, attention={"biases": "all"}, embedding_norm=True, positions="alibi", **GPT) | {
+        "dense_width": 4 * c.hidden
+    }
+
+
+def _opt(c: Config) -> Facts:
+    if c.count("word_embed_proj_dim", default=c.hidden) != c.hidden:
+        raise c.refuse("embeddings of another width than the blocks, with projections")
+    biases = c.flag("enable_bias", default=True)
+    norm = "layer" if c.flag("layer_norm_elementwise_affine", default=True) else "layer_plain"
+    traits = {**GPT, "norm": norm, "ffn_biases": biases, "positions": "learned"}
+    found = _decoder(c, tied=True, attention={"biases": "all" if biases else "none"}, **traits)
+    return found | {"positions": "learned"}
+
+
+def _deepseek(c: Config) -> Facts:
+    every = c.count("moe_layer_freq", default=1) if not isinstance(c.get("moe_layer_freq"), list) else 1
+    if every != 1:
+        raise c.refuse(f"experts in every {every}th layer")
+    experts = _experts(c, router_biases=c.get("topk_method") == "noaux_tc" or c.kind in ("deepseek_v3", "deepseek_v32", "kimi_k2"))
+    latent = _latent(c) if c.get("kv_lora_rank") else {}
+    return _decoder(c, attention={"biases": "none", **latent}) | experts | _mtp(c)
+
+
+def _chatglm(c: Config) -> Facts:
+    heads = c.count("num_attention_heads")
+    kv = c.count("multi_query_group_num") if c.flag("multi_query_attention") else heads
+    biases = "all" if c.flag("add_bias_linear") else "qkv" if c.flag("add_qkv_bias", default=True) else "none"
+    norm = "rms" if c.flag("rmsnorm", default=True) else "layer"
+    return _decoder(c, attention={"kv_heads": kv, "biases": biases}, norm=norm, ffn_biases=c.flag("add_bias_linear"))
+
+
+def _glm(c: Config) -> Facts:
+    biases = "qkv" if c.flag("attention_bias", default=c.kind == "glm") else "none"
+    return _decoder(c, attention={"biases": biases}, norms=4 if c.kind.startswith("glm4") else 2)
+
+
+def _glm_moe(c: Config) -> Facts:
+    if c.get("kv_lora_rank"):
+        return _decoder(c, attention=_latent(c)) | _experts(c, router_biases=True) | _mtp(c)
+    head = {"head_size": 128} if c.get("head_dim") is None else {}
+    attention = {**head, "biases": "qkv" if c.flag("attention_bias") else "none", "norm": "head" if c.flag("use_qk_norm") else "none"}
+    return _decoder(c, attention=attention) | _experts(c, router_biases=True) | _mtp(c)
+
+
+def _minimax_m2(c: Config) -> Facts:
+    kinds = c.names("attn_type_list")
+    if any(kind in ("0", "2") for kind in kinds):
+        raise c.refuse("lightning attention")
+    norm = "none" if not c.flag("use_qk_norm", default=True) else "head" if c.get("qk_norm_type") == "per_head" else "all"
+    return _decoder(c, attention={"norm": norm}) | _experts(c, router_biases=c.flag("use_routing_bias", default=True), router="fp32")
+
+
+def _gpt_oss(c: Config) -> Facts:
+    attention = {"biases": "all" if c.flag("attention_bias", default=True) else "none", "sinks": True, **_window(c, -(-c.layers // 2))}
+    return _decoder(c, attention=attention, ffn_biases=True) | _experts(c, router_biases=True)
+
+
+def _olmo(c: Config) -> Facts:
+    return _decoder(c, attention={"biases": "all" if c.flag("attention_bias") else "none"}, norm="layer_plain")
+
+
+def _olmo2(c: Config) -> Facts:
+    windowed = _window(c, _every(c, 4)) if c.kind == "olmo3" else {}
+    experts = _experts(c) if c.kind in ("olmoe", "flex_olmo") else {}
+    return _decoder(c, attention={"norm": "all", "biases": "all" if c.flag("attention_bias") else "none", **windowed}) | experts
+
+
+def _granite_moe(c: Config) -> Facts:
+    found = _decoder(c, attention={"biases": "all" if c.flag("attention_bias") else "none"})
+    shared = c.count("shared_intermediate_size", default=0)
+    experts = _experts(c) if c.count("num_local_experts", default=0) > 1 else {}
+    if experts:
+        experts["experts"] |= {"width": c.count("intermediate_size"), "shared": shared if c.kind != "granitemoe" else 0}
+    elif shared:
+        found["dense_width"] = shared
+    kinds = c.names("layer_types", "layers_block_type")
+    mamba = sum(kind in ("mamba", "linear_attention") for kind in kinds[: c.layers]) if c.kind == "granitemoehybrid" else 0
+    linear = {"linear": _duality(c, mamba)} if mamba else {}
+    return found | experts | linear
+
+
+def _nemotron(c: Config) -> Facts:
+    biases = "all" if c.flag("attention_bias") else "none"
+    return _decoder(c, attention={"biases": biases}, norm="layer", gated=False, ffn_biases=c.flag("mlp_bias"))
+
+
+def _nemotron_h(c: Config) -> Facts:
+    letters = {"mamba": "M", "attention": "*", "full_attention": "*", "mlp": "-", "moe": "E"}
+    kinds = [letters.get(kind, kind) for kind in c.names("hybrid_override_pattern", "layers_block_type", "layer_types") if kind != "|"]
+    unknown = sorted(set(kinds) - set("M*-E"))
+    if unknown or not kinds:
+        raise c.refuse(f"{', '.join(unknown) or 'no hybrid_override_pattern'}")
+    found = _decoder(
+        c, attention={"biases": "all" if c.flag("attention_bias") else "none", "layers": kinds.count("*")}, gated=False, norms=1
+    )
+    if not kinds.count("*"):
+        found["attention"] = None
+    found |= {"layers": len(kinds), "dense": kinds.count("-"), "ffn_biases": c.flag("mlp_bias")} | _mtp(c)
+    if kinds.count("E"):
+        found |= _experts(c, layers=kinds.count("E"), latent=c.count("moe_latent_size", default=0), router_biases=True)
+    return found | ({"linear": _duality(c, kinds.count("M"))} if kinds.count("M") else {})
+
+
+def _jamba(c: Config) -> Facts:
+    period, offset = c.count("attn_layer_period", default=8), c.count("attn_layer_offset", default=4)
+    every, first = c.count("expert_layer_period", default=2), c.count("expert_layer_offset", default=1)
+    if not period or not every:
+        raise InputError("expected a period of at least 1", path=c.path, key="attn_layer_period")
+    attention = sum(i % period == offset for i in range(c.layers))
+    moe = sum(i % every == first for i in range(c.layers))
+    found = _decoder(c, attention={"layers": attention})
+    experts = _experts(c, layers=moe) if moe else {}
+    linear = {"linear": _scan(c, c.layers - attention, norms=True, biases=c.flag("mamba_proj_bias"))}
+    return found | experts | linear
+
+
+def _ssm(c: Config) -> Facts:
+    """A model of scans alone: Mamba, Falcon Mamba, Mamba 2."""
+    inner = c.part("ssm_cfg")
+    if str(inner.get("layer", default="")) == "Mamba2":
+        c = Config({**c.raw, "model_type": "mamba2"}, c.path)
+    if c.kind == "mamba2":
+        linear = _duality(c, c.layers, biases=c.flag("use_bias"))
+    else:
+        linear = _scan(c, c.layers, biases=c.flag("use_bias"))
+    unit = c.count("pad_vocab_size_multiple", default=1) or 1
+    vocabulary = -(-c.count("vocab_size") // unit) * unit
+    tied = c.flag("tie_word_embeddings", "tie_embeddings", default=c.kind == "mamba")
+    facts = {"hidden": c.hidden, "layers": c.layers, "vocabulary": vocabulary, "norms": 1, "dense": 0, "positions": "none", "tied": tied}
+    return {**facts, "linear": linear}
+
+
+def _bamba(c: Config) -> Facts:
+    indices = c.get("attn_layer_indices", default=[])
+    if not isinstance(indices, list):
+        raise InputError("expected a list", path=c.path, key="attn_layer_indices")
+    attention = len(indices) or _of_types(c, "attention")
+    found = _decoder(c, attention={"layers": attention, "biases": "all" if c.flag("attention_bias") else "none"})
+    if not attention:
+        found["attention"] = None
+    return found | {"linear": _duality(c, c.layers - attention)}
+
+
+def _falcon_h1(c: Config) -> Facts:
+    """Attention and Mamba 2 run side by side in each block."""
+    found = _decoder(c, attention={"layers": c.layers, "biases": "all" if c.flag("attention_bias") else "none"})
+    linear = _duality(c, c.layers, biases=c.flag("mamba_proj_bias", "projectors_bias"))
+    return found | {"linear": linear, "ffn_biases": c.flag("mlp_bias")}
+
+
+def _cohere(c: Config) -> Facts:
+    attention: Facts = {"biases": "all" if c.flag("attention_bias") else "none"}
+    if c.kind == "cohere2":
+        attention |= _window(c, _every(c, c.count("sliding_window_pattern", "_sliding_window_pattern", default=4)))
+    if c.flag("use_qk_norm"):
+        attention["norm"] = "all"  # a scale for each head
+    return _decoder(c, tied=True, attention=attention, norm="layer_scale", norms=1, parallel_block=True)
+
+
+def _stablelm(c: Config) -> Facts:
+    if c.flag("qk_layernorm"):
+        attention: Facts = {"biases": "qkv" if c.flag("use_qkv_bias") else "none", "norm": "all"}  # a scale for each head
+    else:
+        attention = {"biases": "qkv" if c.flag("use_qkv_bias") else "none"}
+    parallel = c.flag("use_parallel_residual")
+    return _decoder(c, attention=attention, norm="layer", norms=1 if parallel else 2, parallel_block=parallel)
+
+
+def _starcoder2(c: Config) -> Facts:
+    bias = c.flag("use_bias", default=True)
+    traits = {**GPT, "ffn_biases": bias}
+    return _decoder(c, tied=True, attention={"biases": "all" if bias else "none", **_window(c)}, **traits)
+
+
+def _dbrx(c: Config) -> Facts:
+    attention, ffn = c.part("attn_config"), c.part("ffn_config")
+    kv = {"kv_heads": attention.count("kv_n_heads", default=8)}
+    experts = {
+        "count": ffn.count("moe_num_experts", default=4),
+        "per_token": ffn.count("moe_top_k", default=1),
+        "width": ffn.count("ffn_hidden_size", default=3584),
+    }
+    return _decoder(c, attention=kv, norm="layer_scale") | {"experts": experts}
+
+
+def _internlm(c: Config) -> Facts:
+    return _decoder(c, attention={"biases": "all" if c.flag("bias", default=c.kind == "internlm") else "none"})
+
+
+def _internlm3(c: Config) -> Facts:
+    biases = "all" if c.flag("bias") else "none"
+    if c.flag("qkv_bias") and biases == "none":
+        biases = "qkv"
+    return _decoder(c, attention={"biases": biases}, ffn_biases=c.flag("bias"))
+
+
+def _baichuan(c: Config) -> Facts:
+    thirteen = c.hidden >= 5120
+    return _decoder(c, positions="alibi" if thirteen else "rotary")
+
+
+def _llama4(c: Config) -> Facts:
+    chunk = c.count("attention_chunk_size", default=8192)
+    kinds, rope = c.names("layer_types"), c.names("no_rope_layers")
+    if kinds:
+        local = sum(kind == "chunked_attention" for kind in kinds[: c.layers])
+    elif rope:
+        local = sum(one == "1" for one in rope[: c.layers])
+    else:
+        local = _every(c, c.count("no_rope_layer_interval", default=4))
+    step = c.count("interleave_moe_layer_step", default=1) or 1
+    listed = c.names("moe_layers")
+    moe = len(listed) if listed else sum((i + 1) % step == 0 for i in range(c.layers))
+    width = c.count("intermediate_size", default=8192)
+    experts = {
+        "count": c.count("num_local_experts", default=16),
+        "per_token": c.count("num_experts_per_tok", default=1),
+        "width": width,
+        "shared": width,
+        "layers": moe,
+    }
+    window = {"window": chunk, "window_layers": local} if local else {}
+    biases = "all" if c.flag("attention_bias") else "none"
+    facts = _decoder(c, attention={"biases": biases, **window}) | {"dense_width": c.count("intermediate_size_mlp", default=16384)}
+    return facts | {"experts": experts}
+
+
+def _exaone4(c: Config) -> Facts:
+    pattern = c.get("sliding_window_pattern", default=4)
+    windowed = _window(c, _every(c, len(pattern) if isinstance(pattern, str) else c.count("sliding_window_pattern", default=4)))
+    return _decoder(c, attention={"norm": "head", **windowed})
+
+
+def _ernie(c: Config) -> Facts:
+    bias = c.flag("use_bias")
+    found = _decoder(c, tied=True, attention={"biases": "all" if bias else "none"}, ffn_biases=bias)
+    if c.kind == "ernie4_5":
+        return found
+    last = c.count("moe_layer_end_index", default=c.layers - 1)
+    if last < c.layers - 1 or c.count("moe_layer_interval", default=1) != 1:
+        raise c.refuse("experts in some of the later layers only")
+    return found | _experts(c, router_biases=True)
+
+
+def _hunyuan(c: Config) -> Facts:
+    biases = "all" if c.flag("attention_bias") else "none"
+    attention = {"biases": biases, "norm": "head" if c.flag("use_qk_norm", default=True) else "none"}
+    if c.kind == "hunyuan_v1_dense":
+        return _decoder(c, attention=attention)
+    per_token, shared = c.get("moe_topk", default=1), c.get("num_shared_expert", default=1)
+    for value in (per_token, shared):
+        if isinstance(value, list) and len({str(one) for one in value}) > 1:
+            raise c.refuse("layers with different numbers of experts")
+    first = lambda value: value[0] if isinstance(value, list) and value else value  # noqa: E731
+    c = Config({**c.raw, "moe_topk": first(per_token), "moe_intermediate_size": first(c.get("moe_intermediate_size"))}, c.path)
+    experts = _experts(c)
+    if experts:
+        experts["experts"]["shared"] = c.count("intermediate_size")
+    return _decoder(c, attention=attention) | experts
+
+
+def _dots1(c: Config) -> Facts:
+    biases = "all" if c.flag("attention_bias") else "none"
+    return _decoder(c, attention={"biases": biases, "norm": "head", **_window(c, 0)}) | _experts(c, router_biases=True)
+
+
+def _seed_oss(c: Config) -> Facts:
+    qkv, output = c.flag("attention_bias", default=True), c.flag("attention_out_bias")
+    return _decoder(c, attention={"biases": "all" if qkv and output else "qkv" if qkv else "none"}, ffn_biases=c.flag("mlp_bias"))
+
+
+def _ungated(c: Config) -> Facts:
+    """Arcee, Apertus: an activation in place of a gate."""
+    attention: Facts = {"biases": "all" if c.flag("attention_bias") else "none"}
+    if c.kind == "apertus":
+        attention["norm"] = "head"
+    return _decoder(c, attention=attention, gated=False, ffn_biases=c.flag("mlp_bias"))
+
+
+def _mimo(c: Config) -> Facts:
+    return _decoder(c, attention={"biases": "qkv" if c.flag("attention_bias", default=True) else "none"}) | _mtp(c)
+
+
+def _minicpm(c: Config) -> Facts:
+    if c.count("num_experts", default=0) > 1:
+        return _decoder(c, tied=True) | _experts(c)
+    latent = _latent(c) if c.get("kv_lora_rank") else {}
+    return _decoder(c, tied=True, attention=latent)
+
+
+def _bailing(c: Config) -> Facts:
+    if c.get("layer_group_size") or c.get("kv_lora_rank"):
+        raise c.refuse("lightning attention among layers")
+    bias = c.flag("use_qkv_bias")
+    attention = {"biases": "qkv" if bias else "none", "norm": "head" if c.flag("use_qk_norm") else "none"}
+    biased = c.flag("moe_router_enable_expert_bias")
+    return _decoder(c, attention=attention) | _experts(c, router_biases=biased) | _mtp(c)
+
+
+def _persimmon(c: Config) -> Facts:
+    if c.flag("qk_layernorm", default=True):
+        raise c.refuse("queries and keys normalised with a shift")
+    return _decoder(c, attention={"biases": "all"}, **GPT)
+
+
+def _codegen(c: Config) -> Facts:
+    return _gptj(c)
+
+
+def _smollm3(c: Config) -> Facts:
+    return _decoder(c, tied=True, attention={"biases": "all" if c.flag("attention_bias") else "none"}, ffn_biases=c.flag("mlp_bias"))
+
+
+FAMILIES: dict[str, Callable[[Config], Facts]] = {
+    **dict.fromkeys(
+        ("llama", "granite", "yi", "aquila", "xverse", "orion", "mobilellm", "exaone", "InternLM", "deepseek", "telechat", "cwm", "helium"),
+        _llama,
+    ),
+    **dict.fromkeys(("mistral", "ministral", "ministral3", "mixtral"), _mistral),
+    "qwen": _qwen1,
+    "qwen2": _qwen2,
+    **dict.fromkeys(("qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni_text"), _qwen2),
+    "qwen2_moe": _qwen2_moe,
+    **dict.fromkeys(("qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl_moe_text", "qwen3_omni_moe_text"), _qwen3),
+    **dict.fromkeys(("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text", "qwen3_5", "qwen3_5_moe"), _qwen3_next),
+    "gemma": _gemma,
+    "gemma2": _gemma2,
+    **dict.fromkeys(("gemma3", "gemma3_text"), _gemma3),
+    **dict.fromkeys(("phi", "phi-msft"), _phi),
+    **dict.fromkeys(("phi3", "phi3_v", "phi4mm", "phi4_multimodal"), _phi3),
+    "phimoe": _phimoe,
+    **dict.fromkeys(("falcon", "RefinedWeb", "RefinedWebModel"), _falcon),
+    "mpt": _mpt,
+    **dict.fromkeys(("gpt2", "gpt_bigcode", "openai-gpt"), _gpt2),
+    "gpt_neo": _gpt_neo,
+    "gpt_neox": _gpt_neox,
+    "gptj": _gptj,
+    "codegen": _codegen,
+    "bloom": _bloom,
+    "opt": _opt,
+    **dict.fromkeys(("deepseek", "deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "deepseek_vl_v2"), _deepseek),
+    "chatglm": _chatglm,
+    **dict.fromkeys(("glm", "glm4"), _glm),
+    **dict.fromkeys(("glm4_moe", "glm4v_moe_text", "glm4_moe_lite", "glm_moe_dsa"), _glm_moe),
+    "glm4v_text": _glm,
+    **dict.fromkeys(("minimax_m2", "mixtral_minimax"), _minimax_m2),
+    "gpt_oss": _gpt_oss,
+    "olmo": _olmo,
+    **dict.fromkeys(("olmo2", "olmo3", "olmoe", "flex_olmo"), _olmo2),
+    **dict.fromkeys(("granitemoe", "granitemoeshared", "granitemoehybrid"), _granite_moe),
+    "nemotron": _nemotron,
+    "nemotron_h": _nemotron_h,
+    "jamba": _jamba,
+    **dict.fromkeys(("mamba", "falcon_mamba", "mamba2", "mamba_ssm"), _ssm),
+    "bamba": _bamba,
+    "falcon_h1": _falcon_h1,
+    **dict.fromkeys(("cohere", "cohere2"), _cohere),
+    **dict.fromkeys(("stablelm", "stablelm_epoch"), _stablelm),
+    "starcoder2": _starcoder2,
+    "dbrx": _dbrx,
+    **dict.fromkeys(("internlm", "internlm2"), _internlm),
+    "internlm3": _internlm3,
+    "baichuan": _baichuan,
+    **dict.fromkeys(("llama4", "llama4_text"), _llama4),
+    "exaone4": _exaone4,
+    **dict.fromkeys(("ernie4_5", "ernie4_5_moe"), _ernie),
+    **dict.fromkeys(("hunyuan_v1_dense", "hunyuan_v1_moe", "hunyuan"), _hunyuan),
+    "dots1": _dots1,
+    "seed_oss": _seed_oss,
+    **dict.fromkeys(("arcee", "apertus"), _ungated),
+    "mimo": _mimo,
+    **dict.fromkeys(("minicpm", "minicpm3"), _minicpm),
+    **dict.fromkeys(("bailing_moe", "bailing_moe_v2"), _bailing),
+    "persimmon": _persimmon,
+    "smollm3": _smollm3,
+}
+"""Model type -> how its configuration is read."""
+
+REFUSED = {
+    "gemma3n": "per-layer embeddings and alternating updates",
+    "gemma3n_text": "per-layer embeddings and alternating updates",
+    "gemma4": "global and local attention of different widths",
+    "gemma4_text": "global and local attention of different widths",
+    "zamba": "attention blocks shared between layers",
+    "zamba2": "attention blocks shared between layers",
+    "rwkv": "RWKV's time mixing",
+    "rwkv7": "RWKV's time mixing",
+    "recurrent_gemma": "gated linear recurrence",
+    "xlstm": "xLSTM cells",
+    "lfm2": "gated short convolutions",
+    "lfm2_moe": "gated short convolutions",
+    "openelm": "layers of different widths",
+    "kimi_linear": "Kimi delta attention",
+    "minimax": "lightning attention",
+    "minimax_text_01": "lightning attention",
+    "minimax_m1": "lightning attention",
+    "minimax_m3": "block-sparse attention",
+    "minimax_m3_vl_text": "block-sparse attention",
+    "mimo_v2_flash": "global and local attention of different widths",
+    "step3_text": "multi-matrix factorised attention",
+    "step3p5": "global and local attention of different widths",
+    "step3p7": "global and local attention of different widths",
+    "longcat_flash": "two attentions and experts that do nothing in a layer",
+    "deepseek_v4": "compressed sparse attention and hyper-connections",
+    "nemotron-nas": "blocks of different widths",
+    "deci": "blocks of different widths",
+    "phi3small": "block-sparse attention",
+    "bitnet": "ternary weights with norms inside the blocks",
+    "jetmoe": "mixture of attention heads",
+    "mllama": "cross-attention to images between the blocks",
+    "mllama_text_model": "cross-attention to images between the blocks",
+    "t5": "an encoder and a decoder",
+    "bert": "an encoder",
+}
+"""Model types with a kind of layer that no predictor here has."""
+
+INNER = ("text_config", "llm_config", "language_config", "language_model", "thinker_config", "text_model_config", "lm_config")
+"""Where vision-language configurations keep the language part."""
+
+HARMLESS = re.compile(
+    r".*(_token_ids?|dropout|_pdrop|_eps|epsilon|_std|dtype|_softcapping|_scaling|_loss|_coef)|(initializer|rope|rotary|output|tie|torch|is|use)_\w+|"
+    r"_\w+|max_window_layers|partial_rotary_factor|hidden_act(ivation)?|return_dict|architectures|auto_map|transformers_version|pretraining_tp|"
+    r"id2label|label2id|tokenizer_class|attention_bias|mlp_bias|qkv_bias|bias|quantization_config|problem_type|chunk_size_feed_forward|dtype|license"
+)
+"""Keys of any configuration that say nothing of a layer's kind or size."""
+USUAL = {
+    "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "vocab_size",
+    "max_position_embeddings", "sliding_window", "layer_types", "model_type", "text_config", "vision_config", "audio_config",
+}  # fmt: skip
+
+
+def _generic(c: Config) -> Facts:
+    """A family that is not known, where every key is one of the usual dense decoder with a gate."""
+    strange = [key for key, value in c.raw.items() if value and key not in USUAL and not HARMLESS.fullmatch(key)]
+    strange += sorted(set(c.names("layer_types")) - {"full_attention", "sliding_attention", "attention"})
+    if c.get("hidden_act") not in ("silu", "swish") or not c.get("rms_norm_eps") or not c.get("intermediate_size"):
+        strange.append("not a gated feed-forward and RMS norms")
+    if strange:
+        words = ", ".join(shown(one, 60) for one in strange[:6])
+        raise c.refuse(f"{shown(c.kind, 60) or 'no model_type'} is not a known type ({words})")
+    return _llama(c)
+
+
+# --- types ---
+
+
+def _quantised(c: Config, beside: dict[str, Any]) -> tuple[str | dict[str, str], Sequence[str]]:
+    """Type of the quantised weights, or of each module by name, and patterns of modules that are not."""
+    q = Config(beside, c.path) if beside else c.part("quantization_config")
+    if not q.raw:
+        dtype = str(c.get("dtype", "torch_dtype", default="bfloat16"))
+        return ("fp32" if dtype.endswith("float32") else "bf16"), []
+    method = str(q.get("quant_method", default="")).lower()
+    kept: list[str] = []
+    for key in ("modules_to_not_convert", "ignored_layers", "ignore", "exclude_modules", "exclude", "llm_int8_skip_modules"):
+        value = q.get(key, default=[])
+        kept += [str(one)[:LONGEST_PATTERN] for one in value[:MOST_PATTERNS]] if isinstance(value, list) else []
+    algorithm = str(q.get("quant_algo", default="")).upper()
+    if method in ("fp8", "fbgemm_fp8"):
+        return ("fp8_block" if q.get("weight_block_size") else "fp8"), kept
+    if method == "mxfp4":
+        return "mxfp4", kept
+    if algorithm:
+        known = {"FP8": "fp8", "NVFP4": "nvfp4", "W4A16_AWQ": "int4", "W4A8_AWQ": "int4", "W8A8_SQ_PER_CHANNEL": "int8", "INT8": "int8"}
+        known |= {"FP8_PB_WO": "fp8_block", "MXFP8": "mxfp8", "W4A16_NVFP4": "nvfp4", "FP8_PER_CHANNEL_PER_TOKEN": "fp8"}
+        if algorithm in known:
+            return known[algorithm], kept
+        listed = q.get("quantized_layers")
+        if algorithm == "MIXED_PRECISION" and isinstance(listed, dict):
+            of = {str(name): str(one.get("quant_algo")) for name, one in listed.items() if isinstance(one, dict)}
+            if set(of.values()) <= set(known):
+                return {name: known[kind] for name, kind in of.items()}, kept
+    bits = {"2": "", "3": "", "4": "int4", "8": "int8"}
+    if method in ("gptq", "awq", "auto-round", "auto_round", "hqq", "gptq_marlin") and bits.get(str(q.get("bits", "w_bit", default=4))):
+        return bits[str(q.get("bits", "w_bit", default=4))], kept
+    if method == "bitsandbytes":
+        return ("int4" if q.flag("load_in_4bit", "_load_in_4bit") else "int8"), kept
+    if method in ("compressed-tensors", "modelopt", "quark"):
+        groups = q.get("config_groups", default={})
+        first: Any = next(iter(groups.values()), {}) if isinstance(groups, dict) else {}
+        weights = Config(first if isinstance(first, dict) else {}, c.path).part("weights")
+        width = (str(weights.get("num_bits")), str(weights.get("type")))
+        size = weights.get("group_size")
+        found = {("4", "int"): "int4", ("8", "int"): "int8", ("8", "float"): "fp8", ("4", "float"): "nvfp4" if size != 32 else "mxfp4"}.get(
+            width
+        )
+        if found:
+            return ("fp8_block" if found == "fp8" and weights.get("block_structure") else found), kept
+    raise InputError(f"weights of a type that is not known: {shown(method or algorithm, 60)!r}", path=c.path, key="quantization_config")
+
+
+SAMPLES = {
+    "attention": ("self_attn.o_proj", "self_attn.q_proj", "linear_attn.out_proj", "mixer.out_proj", "attention.dense"),
+    "experts": (
+        "mlp.experts.0.down_proj",
+        "mlp.experts.0.up_proj",
+        "mlp.experts",
+        "block_sparse_moe.experts.0.w2",
+        "mixer.experts.0.down_proj",
+    ),
+    "dense": ("mlp.down_proj", "mlp.shared_experts.down_proj", "mlp.shared_expert.down_proj", "mixer.shared_experts.down_proj"),
+}
+"""Modules by which a pattern is tried, as they are called inside a layer."""
+
+
+def _kept(patterns: Sequence[str], module: str, layer: int) -> bool:
+    """Whether a pattern names a module of a layer: a regular one (`re:`), one with stars, or the beginning or a part of a name."""
+    full = f"model.layers.{layer}.{module}"
+    for pattern in patterns:
+        text = pattern.removeprefix("language_model.")
+        if text.startswith("re:"):
+            # a pattern's text is not run: only its words are looked for
+            words = [re.sub(r"\\", "", word) for word in re.split(r"\.\*|\[[^\]]*\]|[()^$?+|]", text[3:]) if re.sub(r"[\\.]", "", word)]
+            if words and all(word.strip(".") in full for word in words):
+                return True
+        elif "*" in text:
+            if fnmatch.fnmatchcase(full, text) or fnmatch.fnmatchcase(full, f"*{text}"):
+                return True
+        elif full == text or full.startswith(text + ".") or f".{text}." in f".{full}.":
+            return True
+    return False
+
+
+def _types(c: Config, beside: dict[str, Any], facts: Facts) -> dict[str, str]:
+    """Types of the parts of `models.WeightTypes`, tried on modules of layers in the middle."""
+    kind, kept = _quantised(c, beside)
+    if isinstance(kind, dict):
+        found = dict.fromkeys(SAMPLES, "bf16")
+        for part, modules in SAMPLES.items():
+            types = {one for name, one in kind.items() if any(name.endswith(module) for module in modules)}
+            if len(types) > 1:
+                raise InputError(
+                    f"{part} of several types ({', '.join(sorted(types))}) is not modelled", path=c.path, key="quantization_config"
+                )
+            found[part] = next(iter(types), "bf16")
+        return found
+    found = dict.fromkeys(SAMPLES, kind)
+    if kind in ("bf16", "fp32"):
+        return found
+    middle, mixture = facts["layers"] // 2, bool(facts.get("experts"))
+    for part, modules in SAMPLES.items():
+        tried = [module for module in modules if part != "dense" or ("shared" in module) == mixture]
+        if any(_kept(kept, module, layer) for module in tried for layer in (middle, middle + 1)):
+            found[part] = "bf16"
+    return found | ({"attention": "bf16", "dense": "bf16"} if kind == "mxfp4" else {})  # of such checkpoints the experts alone are
+
+
+# --- a file ---
+
+
+def _language(raw: dict[str, Any], path: Path) -> Config:
+    """The language part of a configuration."""
+    outer = raw
+    for _ in range(3):
+        inner = next((raw[key] for key in INNER if isinstance(raw.get(key), dict) and raw[key]), None)
+        if inner is None or (str(raw.get("model_type")) in FAMILIES and "num_hidden_layers" in raw):
+            break
+        wanted: Facts = {key: raw[key] for key in ("tie_word_embeddings", "quantization_config", "torch_dtype", "dtype") if key in raw}
+        kind = str(inner.get("model_type") or raw.get("model_type") or "")
+        raw = {**wanted, **inner, "model_type": kind}
+    if outer.get("is_encoder_decoder") is True:
+        raise InputError(
+            "layers of this kind are not modelled: an encoder and a decoder", path=path, key=str(raw.get("model_type") or "model_type")
+        )
+    return Config(raw, path)
+
+
+def describe(raw: Any, path: str | Path, beside: Any = None) -> Model:
+    """A model from what its `config.json` holds.
+
+    Args:
+        raw: its content; path: for messages, and for the model's name where the content has none.
+        beside: content of a `hf_quant_config.json`.
+    Raises:
+        InputError: a key is missing or cannot be, or the model has a kind of layer that is not modelled.
+    """
+    path = Path(path)
+    if not isinstance(raw, dict):
+        raise InputError("expected the mapping of a config.json", path=path)
+    c = _language(raw, path)
+    kind = c.kind
+    if not kind and c.get("ssm_cfg"):
+        kind = "mamba_ssm"
+    if kind in REFUSED:
+        raise c.refuse(REFUSED[kind])
+    if c.get("block_configs") or isinstance(c.get("num_key_value_heads_per_layer", "num_query_heads"), list):
+        raise c.refuse("blocks of different widths")
+    facts = FAMILIES.get(kind, _generic)(c)
+    quantised = beside.get("quantization", beside) if isinstance(beside, dict) else {}
+    facts["types"] = _types(c, quantised if isinstance(quantised, dict) else {}, facts)
+    name = str(raw.get("_name_or_path") or "").strip().rsplit("/", 1)[-1] or path.absolute().parent.name or path.stem
+    if facts["types"]["dense"] == "fp8_block" or facts["types"]["experts"] == "fp8_block":
+        facts["fp8"] = "block"
+    try:
+        return Model.model_validate({"name": shown(name, 100), "network": shown(name, 100), "source": str(path), **facts})
+    except ValidationError as error:
+        key, message = told(error)
+        raise InputError(message, path=path, key=key) from None
+
+
+@lru_cache(maxsize=64)
+def _read(path: str, changed: tuple[int, int]) -> Model:
+    quantised = Path(path).with_name("hf_quant_config.json")
+    beside = read_json(quantised, LARGEST_CONFIG_BYTES, python=True) if is_file(quantised) else None
+    return describe(read_json(path, LARGEST_CONFIG_BYTES, python=True), path, beside)
+
+
+def is_config(text: str) -> bool:
+    """Whether a text that names no model is meant as a path: of a `.json`, or of a folder with a `config.json`."""
+    return text.endswith(".json") or text.startswith((".", "/", "~")) or (bool(text) and is_file(Path(text) / "config.json"))
+
+
+def nearest(name: str, most: int = 4) -> str:
+    """The known names that are most like a name, as the end of a sentence."""
+    known = {plain(one): model.name for model in all_models().values() for one in (model.name, *model.aliases)}
+    alike = difflib.get_close_matches(plain(name[:200].rsplit("/", 1)[-1]), list(known), n=4 * most, cutoff=0.5)
+    names = list(dict.fromkeys(known[one] for one in alike))[:most]
+    return f"; nearest: {', '.join(names)}" if names else ""
+
+
+def read_config(path: str | Path) -> Model:
+    """The model of a `config.json`, or of a folder that has one.
+
+    Raises:
+        InputError: the file cannot be read, or see `describe`.
+    """
+    file = Path(path).expanduser()
+    file = file if not is_file(file / "config.json") else file / "config.json"
+    if not is_file(file):
+        raise InputError("no such file; expected the config.json of a model", path=file, key="model")
+    stat = file.stat()
+    return _read(str(file), (stat.st_mtime_ns, stat.st_size))

@@ -1,0 +1,222 @@
+"""Models: parameter counts against published ones, names, configurations of Hugging Face, arithmetic against the papers' formulas."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.errors import InputError
+from analysis.workloads import checkpoints, models
+
+PRINTED_TO_TWO_DIGITS = {"megatron-1.7b", "megatron-3.6b", "gpt3-1.3b"}
+
+
+@pytest.mark.parametrize("name", [name for name, model in models.all_models().items() if model.published_parameters])
+def test_parameters_equal_the_papers_count(name: str) -> None:
+    """Each source's own count; 3 percent where it prints two digits only (the SC'21 1.7B and 3.6B cases)."""
+    model = models.load(name)
+    assert model.parameters == pytest.approx(model.published_parameters, rel=0.03 if name in PRINTED_TO_TWO_DIGITS else 0.008)
+
+
+def test_mixtral_active_parameters() -> None:
+    """Jiang et al. 2024, abstract: 47B parameters, 13B active."""
+    assert models.load("mixtral-8x7b").active_parameters == pytest.approx(12.9e9, rel=0.01)
+
+
+@given(
+    st.sampled_from([name for name in models.all_models() if name.startswith("megatron-")]),
+    st.integers(min_value=1, max_value=4096),
+    st.integers(min_value=128, max_value=8192),
+)
+def test_training_flop_is_megatrons_formula(name: str, batch: int, sequence: int) -> None:
+    """Korthikanti et al. 2022, appendix A: 72 B s l h^2 (1 + s / 6h + V / 12 l h)."""
+    m = models.load(name)
+    formula = 72 * batch * sequence * m.layers * m.hidden**2 * (1 + sequence / (6 * m.hidden) + m.vocabulary / (12 * m.layers * m.hidden))
+    assert m.training_flop(batch, sequence) == pytest.approx(formula, rel=1e-12)
+
+
+def test_kv_cache_of_a_token() -> None:
+    """32 layers x 2 x 4096 x 2 bytes = 512 KiB (Kwon et al. 2023 give 800 KB for OPT-13B: 40 x 2 x 5120 x 2); DeepSeek-V3 keeps
+    (512 + 64) values a layer (arXiv:2412.19437, section 2.1.1: 70 KB); Jamba has 4 attention layers of 32 (arXiv:2403.19887, table 1:
+    4 GB for 256k tokens in 16 bits); half of gpt-oss's layers see 128 tokens."""
+    assert models.load("llama-2-7b").kv_bytes_per_token(2) == 512 * 1024
+    assert models.load("opt-13b").kv_bytes_per_token(2) == 800 * 1024
+    assert models.load("deepseek-v3").kv_bytes_per_token(2) == 61 * 576 * 2
+    assert models.load("jamba-v0.1").kv_bytes_per_token(2) * 262_144 == 4 * 2**30
+    oss = models.load("gpt-oss-120b")
+    assert oss.kv_bytes_per_token(2, windows=False) == oss.kv_bytes_per_token(2) / 2 == 18 * 2 * 8 * 64 * 2
+    assert models.load("mamba2-2.7b").kv_bytes_per_token(2) == 0
+
+
+def test_kv_heads_are_not_cut() -> None:
+    """Grouped heads are shared out, one head at least on each GPU; a latent cache is whole on each (vLLM, MLA without data parallelism)."""
+    llama, deepseek = models.load("llama-3-70b"), models.load("deepseek-v3")
+    assert [llama.kv_bytes_per_token(1, gpus) for gpus in (1, 2, 8, 16)] == [163_840, 81_920, 20_480, 20_480]
+    assert deepseek.kv_bytes_per_token(1, 8) == deepseek.kv_bytes_per_token(1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        ("meta-llama/Meta-Llama-3-8B", "llama-3-8b"),
+        ("Meta-Llama-3.1-8B-Instruct", "llama-3.1-8b"),
+        ("LLAMA3.1_70B", "llama-3.1-70b"),
+        ("meta-llama/Llama-3.3-70B-Instruct", "llama-3.1-70b"),
+        ("nvidia/Llama-3.3-70B-Instruct-FP8", "llama-3.1-70b"),
+        ("RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w4a16", "llama-3.1-8b"),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-32B", "qwen2.5-32b"),
+        ("deepseek-ai/DeepSeek-R1", "deepseek-v3"),
+        ("Qwen/Qwen3-235B-A22B-Instruct-2507-FP8", "qwen3-235b-a22b-2507"),
+        ("nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4", "nemotron-3-super"),
+        ("GPT-3 175B", "gpt3-175b"),
+        ("google/gemma-3-27b-it", "gemma-3-27b"),
+    ],
+)
+def test_names_that_a_model_goes_by(asked: str, name: str) -> None:
+    """Vendor prefixes, endings that change nothing of the network, distillates of the same network."""
+    assert models.load(asked).name == name
+
+
+def test_no_name_is_of_two_models() -> None:
+    """A name finds one entry."""
+    known = defaultdict(set)
+    for model in models.all_models().values():
+        for name in (model.name, *model.aliases):
+            known[models.plain(name)].add(model.name)
+    assert {name: found for name, found in known.items() if len(found) > 1} == {}
+
+
+def test_an_unknown_name_is_told_with_the_nearest() -> None:
+    """One line, with names that are spelled alike."""
+    with pytest.raises(InputError, match="nearest: llama-2-7b"):
+        models.load("llama-2-7bb")
+    with pytest.raises(InputError, match="no such file"):
+        models.load("/nowhere/config.json")
+
+
+def test_a_description_of_release_1_is_read() -> None:
+    """`train` took a model written out flat, GPT-2 where it says nothing; Radford et al. 2019: 124M."""
+    old = models.Model.model_validate({"layers": 12, "hidden": 768, "heads": 12, "vocab": 50257, "max_sequence": 1024})
+    assert old.parameters == models.load("gpt2").parameters == 124_439_808
+    mixture = {"layers": 32, "hidden": 4096, "heads": 32, "kv_heads": 8, "ffn_hidden": 14336, "gated": True, "experts": 8}
+    mixture |= {"experts_per_token": 2, "biases": "none", "positions": "rotary", "norm": "rms", "tied_embeddings": False}
+    assert (
+        models.Model.model_validate({**mixture, "vocab": 32000, "max_sequence": 32768}).parameters == models.load("mixtral-8x7b").parameters
+    )
+
+
+# --- configurations ---
+
+
+def _written(folder: Path, content: Any) -> Path:
+    path = folder / "config.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "intermediate_size": 14336,
+    "vocab_size": 128256,
+    "max_position_embeddings": 8192,
+}
+
+
+def test_a_configuration_is_read_by_its_path(tmp_path: Path) -> None:
+    """The file, its folder, and the same through `load`: Llama 3 8B has 8,030,261,248 parameters
+    (total_size 16,060,522,496 of its model.safetensors.index.json)."""
+    path = _written(tmp_path, LLAMA)
+    assert models.load(str(path)).parameters == models.load(str(tmp_path)).parameters == 8_030_261_248
+    path.write_text(json.dumps({**LLAMA, "tie_word_embeddings": True}))
+    assert models.load(str(path)).parameters == 8_030_261_248 - 4096 * 128256
+
+
+@pytest.mark.parametrize(
+    ("quantization", "attention", "dense", "experts"),
+    [
+        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8_block", "fp8_block", "fp8_block"),
+        ({"quant_method": "awq", "bits": 4}, "int4", "int4", "int4"),
+        ({"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn"]}, "bf16", "bf16", "mxfp4"),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["model.layers.*.self_attn*"]}, "bf16", "nvfp4", "nvfp4"),
+        (
+            {"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": {"num_bits": 4, "type": "int"}}},
+             "ignore": ["re:.*self_attn.*", "re:.*shared_experts.*", r"re:.*mlp\.(gate|up|gate_up|down)_proj.*"]},
+            "bf16", "bf16", "int4",
+        ),
+    ],
+)  # fmt: skip
+def test_types_are_the_checkpoints(tmp_path: Path, quantization: dict[str, Any], attention: str, dense: str, experts: str) -> None:
+    """`quantization_config` as DeepSeek-V3, AWQ, gpt-oss, NVIDIA's and Moonshot's checkpoints write it."""
+    mixture = {"model_type": "deepseek_v3", "n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 512}
+    mixture |= {"n_shared_experts": 1, "first_k_dense_replace": 1}
+    found = models.load(str(_written(tmp_path, {**LLAMA, **mixture, "quantization_config": quantization})))
+    assert found.types == models.WeightTypes(attention=attention, dense=dense, experts=experts)  # type: ignore[arg-type]
+    assert (found.weight_bytes < 2 * found.parameters) == bool({attention, dense, experts} - {"bf16"})
+
+
+@pytest.mark.parametrize(
+    ("config", "kind"),
+    [
+        ({"model_type": "kimi_linear"}, "Kimi delta attention"),
+        ({"model_type": "lfm2"}, "short convolutions"),
+        ({"model_type": "rwkv7"}, "RWKV"),
+        ({"model_type": "mystery", "hidden_act": "silu", "rms_norm_eps": 1e-6, "num_loops": 3}, "num_loops"),
+        ({"model_type": "mystery", "hidden_act": "gelu"}, "not a gated feed-forward"),
+        ({"is_encoder_decoder": True}, "an encoder and a decoder"),
+        ({"model_type": "nemotron_h", "hybrid_override_pattern": "M*X"}, "X"),
+    ],
+)
+def test_a_kind_of_layer_that_is_not_modelled_is_named(tmp_path: Path, config: dict[str, Any], kind: str) -> None:
+    """Refused, not counted as something else."""
+    with pytest.raises(InputError, match=kind):
+        models.load(str(_written(tmp_path, {**LLAMA, **config})))
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"hidden_size": "big"}, "hidden_size"),
+        ({"hidden_size": -1}, "hidden_size"),
+        ({"num_hidden_layers": 10**12}, "num_hidden_layers"),
+        ({"num_attention_heads": 0}, "num_attention_heads"),
+        ({"num_key_value_heads": 7}, "num_attention_heads"),
+        ({"vocab_size": None}, "vocab_size"),
+        ({"quantization_config": {"quant_method": "vptq"}}, "quantization_config"),
+    ],
+)
+def test_what_cannot_be_is_told_in_one_line(tmp_path: Path, change: dict[str, Any], key: str) -> None:
+    """File and key."""
+    with pytest.raises(InputError, match=key) as told:
+        models.load(str(_written(tmp_path, {**LLAMA, **change})))
+    assert "config.json" in str(told.value) and "\n" not in str(told.value)
+
+
+def test_python_s_infinity_is_read(tmp_path: Path) -> None:
+    """Mamba 2's configurations hold `Infinity`, which Python writes and JSON has not."""
+    text = json.dumps({**LLAMA, "time_step_limit": [0.0, float("inf")]})
+    assert "Infinity" in text
+    assert models.load(str(_written(tmp_path, text))).parameters == 8_030_261_248
+
+
+def test_the_language_part_of_a_vision_model(tmp_path: Path) -> None:
+    """`text_config`, with what only the outer part says."""
+    inner = {key: value for key, value in LLAMA.items() if key != "model_type"} | {"model_type": "llama"}
+    found = models.load(str(_written(tmp_path, {"model_type": "llava", "text_config": inner, "vision_config": {"hidden_size": 1}})))
+    assert found.parameters == 8_030_261_248
+
+
+@pytest.mark.parametrize("name", sorted({*checkpoints.FAMILIES, *checkpoints.REFUSED}))
+def test_no_family_breaks_on_an_empty_configuration(tmp_path: Path, name: str) -> None:
+    """One line for whatever is missing."""
+    with pytest.raises(InputError):
+        models.load(str(_written(tmp_path, {"model_type": name})))
