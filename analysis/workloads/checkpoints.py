@@ -1,8 +1,8 @@
 """What does a Hugging Face `config.json` say about a model? Its description as `models.Model`, or which kind of layer is not modelled.
 
 Keys are those of the configuration classes in `transformers` and of the remote code that some checkpoints bring; what a configuration
-leaves out has its class's default. Types come from `quantization_config`, or from a `hf_quant_config.json` in the same folder. Of vision-language
-models the language part is described. Blocks for multi-token prediction are counted apart, as the published counts do.
+leaves out has its class's default. Types come from `quantization_config`, or from a `hf_quant_config.json` in the same folder.
+Of vision-language models the language part is described. Blocks for multi-token prediction are counted apart, as the published counts do.
 """
 
 from __future__ import annotations

@@ -431,7 +431,7 @@ class Model(Strict):
 
     @property
     def matrices(self) -> dict[str, int]:
-        """Weights of the large products by part (counts): attention, experts (routed), dense (other feed-forwards), vocabulary (both ends)."""
+        """Weights of the large products by part (counts): attention, experts (routed), dense (other feed-forwards), vocabulary."""
         linear = self.linear.layers * self.linear.matrices(self.hidden) if self.linear else 0
         return {
             "attention": self.attention_layers * self.attention_parameters + linear,
@@ -507,7 +507,7 @@ class Model(Strict):
         return quantised + width * (self.parameters - found["attention"] - found["experts"] - found["dense"] + kept)
 
     def kv_bytes_per_token(self, bytes_per_value: float, tensor_parallel: int = 1, windows: bool = True) -> float:
-        """Key-value cache of a token on one GPU (bytes): 2 x layers x KV heads x head size x bytes; of latent attention the compressed form.
+        """Key-value cache of a token on a GPU (bytes): 2 x layers x KV heads x head size x bytes; of latent attention the compressed form.
 
         Args:
             tensor_parallel: GPUs that share the heads (count); a head is whole, a latent cache is on each.
