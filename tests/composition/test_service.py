@@ -134,7 +134,7 @@ def test_settings_follow_the_release_and_the_date():
     assert settings.of(cases.case(kimi)) == after  # a question is of today
     mini = {**kimi, "model_path": "MiniMaxAI/MiniMax-M2.5", "precision": "fp8", "gemm_quant_mode": "fp8", "moe_quant_mode": "fp8"}
     old, new = (settings.of(cases.case({**mini, "backend_version": name})) for name in ("0.17.0", "0.19.0"))
-    assert (old.kv, new.kv) == ("", "fp8")
+    assert (old.kv, new.kv) == ("bf16", "fp8")
 
 
 def test_squared_widths_are_undone_as_the_twins_say():
@@ -158,7 +158,7 @@ def test_squared_widths_are_undone_as_the_twins_say():
         ({"batch_size": ""}, "batch_size"),
         ({"isl": "inf"}, "isl is inf"),
         ({"osl": "9" * 40}, "osl is 1e+40"),
-        ({"isl": "100000", "batch_size": "99999"}, "tokens at a time"),
+        ({"isl": "120000", "batch_size": "9999"}, "tokens at a time"),
         ({"mode": "disagg"}, "worker counts"),
         ({"tp_size": "1", "gemm_quant_mode": "bf16"}, "does not fit"),
     ],
@@ -262,6 +262,7 @@ def test_intervals_cover_and_grow_with_what_makes_answers_uncertain():
         "experts": "dense",
         "ranks": 1,
         "doubt": 0.05,
+        "doubt_prompt": 0.05,
         "ttft_s": 0.1,
     }
     frame = pd.DataFrame({"family": generator.integers(0, 100, count), **same})
@@ -278,10 +279,11 @@ def test_intervals_cover_and_grow_with_what_makes_answers_uncertain():
         assert bounds(frame.assign(origin="unknown"), np.ones(count), found)[0] == pytest.approx(low, rel=0.02)
         ranks = bounds(frame.assign(ranks=4), np.ones(count), found)
         assert np.log(ranks[1] / ranks[0]) == pytest.approx(1.5 * width)
-        newer = bounds(frame.assign(architecture="blackwell"), np.ones(count), found)
-        assert np.log(newer[1] / newer[0]) == pytest.approx((1.5 if target == "tpot" else 1.0) * width)
-        guessed = bounds(frame.assign(doubt=0.5), np.ones(count), found)
-        assert (np.log(guessed[1] / guessed[0]) > 1.2 * width).all() == (target == "tpot")
+        newer = bounds(frame.assign(device="b"), np.ones(count), found)
+        assert np.log(newer[1] / newer[0]) == pytest.approx(1.5 * width)
+        guessed = bounds(frame.assign(**{"doubt" if target == "tpot" else "doubt_prompt": 0.3}), np.ones(count), found)
+        ends = np.log(np.array([low, high]))
+        assert np.log(guessed) == pytest.approx(np.sign(ends) * np.sqrt(ends**2 + 1.645**2 * (0.3**2 - 0.05**2)))
 
 
 def test_graphs_are_replayed_at_their_captured_sizes():
@@ -519,7 +521,7 @@ def test_a_gpu_has_one_name_however_it_is_written():
     asked = {"backend": "vLLM", "model_path": "Qwen/Qwen3-32B", "isl": 1024, "osl": 1024, "tp_size": 8, "batch_size": 8, "mode": "Agg"}
     found, _ = cases.read(pd.DataFrame([asked | {"system": name, "gemm_quant_mode": "FP8"} for name in ("b200_sxm", "B200_SXM", "B200")]))
     assert found[0] is not None and found[0] == found[1] == found[2]
-    assert waterfall.question("qwen3-32b", "b200")[0].device == "b200_sxm"
+    assert waterfall.question("qwen3-32b", "b200").device == "b200_sxm"
 
 
 @pytest.mark.parametrize(("count", "seed"), [(1, 1), (2, 2), (160, 1), (5121, 2)])

@@ -12,6 +12,7 @@ from analysis.commands.common.options import Plot, Scheduler, check_plot, save_p
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 
+WEIGHTS = "bf16, fp8, nvfp4, mxfp4, int8 or int4; empty: the checkpoint's own type, else fp8 where the device has it (training: bf16)"
 Out = Annotated[Path, typer.Option(help="CSV to write: the cases, in their order, with the answer behind each")]
 
 
@@ -89,18 +90,22 @@ def one(
     input_tokens: Annotated[int, typer.Option(help="prompt length")] = 1024,
     output_tokens: Annotated[int, typer.Option(help="answer length")] = 1024,
     engine: Annotated[str, typer.Option(help="vllm, sglang or trtllm")] = "vllm",
-    precision: Annotated[str, typer.Option(help="bf16, fp8 or nvfp4; empty: fp8 where the device has it")] = "",
+    precision: Annotated[str, typer.Option(help=WEIGHTS)] = "",
     expert_parallel: Annotated[int, typer.Option(help="GPUs over which whole experts are spread")] = 1,
+    kv_precision: Annotated[str, typer.Option(help="type of the KV cache, bf16 or fp8; empty: the engine's own for the checkpoint")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="the answer as JSON")] = False,
     plot: Plot = None,
 ) -> None:
     """One question: answer, 90 % interval, what it is made of, what was assumed."""
+    import json
+
     from analysis.composition.service import waterfall
 
     check_plot(plot)
-    found = waterfall.one(model, device, gpus, clients, input_tokens, output_tokens, engine, precision, expert_parallel)
-    typer.echo(waterfall.report(found))
+    found = waterfall.one(model, device, gpus, clients, input_tokens, output_tokens, engine, precision, expert_parallel, kv_precision)
+    typer.echo(json.dumps(waterfall.as_json(found), indent=1) if as_json else waterfall.report(found))
     save_plot(plot, lambda plots: plots.one_answer(found.parts, found.answer))
-    if plot is not None:
+    if plot is not None and not as_json:
         typer.echo(f"waterfall in {plot}")
 
 
@@ -115,7 +120,8 @@ def recommend(
     devices: Annotated[str, typer.Option(help="GPUs to choose from, such as 'h100_sxm b200_sxm'")] = "",
     max_gpus: Annotated[int, typer.Option(help="most GPUs: of a replica (8), or of the training run")] = 0,
     engines: Annotated[str, typer.Option(help="serving frameworks to choose from; empty: vllm sglang trtllm")] = "",
-    precision: Annotated[str, typer.Option(help="bf16, fp8 or nvfp4; empty: as `one` and `training` assume")] = "",
+    precision: Annotated[str, typer.Option(help=WEIGHTS)] = "",
+    kv_precision: Annotated[str, typer.Option(help="serving: type of the KV cache, bf16 or fp8; empty: the engine's own")] = "",
     input_tokens: Annotated[int, typer.Option(help="prompt length")] = 1024,
     output_tokens: Annotated[int, typer.Option(help="answer length")] = 1024,
     requests_per_s: Annotated[float, typer.Option(help="load to carry with as many replicas as that takes; 0: cost a token")] = 0.0,
@@ -144,7 +150,7 @@ def recommend(
                 model=model, devices=devices, max_gpus=max_gpus, engines=engines, precision=precision, input_tokens=input_tokens,
                 output_tokens=output_tokens, requests_per_s=requests_per_s, ttft_target_ms=ttft_target_ms, tpot_target_ms=tpot_target_ms,
                 sequence_length=sequence_length, global_batch=global_batch, step_target_s=step_target_s, tokens=tokens,
-                days_target=days_target, prices=prices, sure=sure,
+                days_target=days_target, prices=prices, sure=sure, kv_precision=kv_precision,
             )
         )
     )  # fmt: skip

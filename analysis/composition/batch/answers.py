@@ -7,14 +7,14 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from analysis.composition.batch.cases import read
+from analysis.composition.batch.cases import Case, read
 from analysis.composition.batch.model import NAMES, Table, latency
 from analysis.composition.training.shares import ShareFile
 from analysis.configs import read_yaml
 from analysis.paths import DATA
 from analysis.workloads import contexts
 
-COLUMNS = ("latency_s", "lower_s", "upper_s", "throughput_tokens_per_s", "status")
+COLUMNS = ("latency_s", "lower_s", "upper_s", "throughput_tokens_per_s", "assumed", "status")
 
 
 @cache
@@ -36,7 +36,7 @@ def _bounds(model: ShareFile, platform: str) -> tuple[float, float]:
 
 
 def answers(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row a case, with `COLUMNS`; a case that cannot be answered has its reason in `status`, one beyond its model's context a warning.
+    """One row a case, with `COLUMNS`; a case that cannot be answered has its reason in `status`.
 
     Throughput counts input and output tokens of all sequences that are run, as the benchmark defines it.
 
@@ -44,7 +44,7 @@ def answers(frame: pd.DataFrame) -> pd.DataFrame:
         frame: cells as text; columns as in LLM-Inference-Bench.
     """
     cases, reasons = read(frame)
-    out = pd.DataFrame({name: np.full(len(frame), np.nan) for name in COLUMNS[:4]}).assign(status=reasons)
+    out = pd.DataFrame({name: np.full(len(frame), np.nan) for name in COLUMNS[:4]}).assign(assumed="", status=reasons)
     rows = [index for index, item in enumerate(cases) if item is not None]
     found = [item for item in cases if item is not None]
     if not found:
@@ -57,6 +57,19 @@ def answers(frame: pd.DataFrame) -> pd.DataFrame:
     out.loc[rows, "lower_s"], out.loc[rows, "upper_s"] = seconds * np.exp(bounds[:, 0]), seconds * np.exp(bounds[:, 1])
     tokens = np.array([(item.input_tokens + item.output_tokens) * item.sequences for item in found])
     out.loc[rows, "throughput_tokens_per_s"] = tokens / seconds
-    # Rotary positions go on beyond what a model was made for: the time is right where an engine lets it run, the text is not.
-    out.loc[rows, "status"] = [contexts.beyond(item.name, item.input_tokens + item.output_tokens) for item in found]
+    out.loc[rows, "assumed"] = [_assumed(item) for item in found]
     return out
+
+
+def _assumed(item: Case) -> str:
+    """What a row did not say: the types, the plan, and that an engine lets a request run beyond its model's context."""
+    words = ["weights and KV cache in 16 bits"]
+    if item.devices > 1:
+        ways = "layers dealt out" if item.framework == "llama.cpp" else "tensor parallel"
+        words.append(f"{item.devices} x {item.hardware.device.name} in one node, {ways}")
+    else:
+        words.append(f"one {item.hardware.device.name}")
+    # Rotary positions go on beyond what a model was made for: the time is right where an engine lets it run, the text is not.
+    if beyond := contexts.beyond(item.name, item.input_tokens + item.output_tokens):
+        words.append(f"the engine lets it run: {beyond}")
+    return "; ".join(words)

@@ -150,7 +150,7 @@ def case(raw: dict[str, str]) -> Case:
     name = row.get("model", "").strip()
     precision = row.get("precision", "").strip()
     if precision.lower() not in SIXTEEN_BITS:
-        raise InputError(f"precision {precision!r} is not covered: batches are answered in 16 bits (bf16, fp16)")
+        raise InputError(f"precision {precision!r} is not covered: batches are answered in 16 bits; `predict serving` knows other types")
     if row.get("kind", "").strip().lower() not in ("", "static"):
         raise InputError(f"kind {row['kind']!r} is not covered: batches are static (all start and end together)")
     shape = shapes.load(name).shape

@@ -9,9 +9,8 @@ from typing import Literal
 
 import pandas as pd
 
-from analysis.composition.service.cases import Case, Plan, types
+from analysis.composition.service.cases import MEAN_LENGTH, Case, Plan, types
 from analysis.composition.service.models import find
-from analysis.composition.service.waterfall import MEAN_LENGTH
 from analysis.paths import DATA
 from analysis.tables import read_csv
 

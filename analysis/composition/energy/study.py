@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from analysis.composition.energy.published import PROMPT_TOKENS, as_benchmark, case
 from analysis.composition.energy.work import work
-from analysis.composition.service.answers import answer
+from analysis.composition.service.answers import times
 from analysis.composition.service.constants import load
 from analysis.composition.service.points import points
 from analysis.hardware.power import BoardPower, fit
@@ -31,13 +31,13 @@ def predicted(
     records = [{str(k): v for k, v in record.items()} for record in rows.to_dict("records")]
     cases = [case(record, prompt_tokens, answers) for record in records]
     raw = points(list(cases), library)
-    table = answer([as_benchmark(one) for one in cases], load(), library, raw=raw).table
+    table = times([as_benchmark(one) for one in cases], load(), raw)[0]
     done = [work(one, r["batch"], prompt_tokens, r["output_tokens"]) for one, r in zip(cases, records, strict=True)]
     return rows.assign(
         tpot_ms=table["tpot_ms"].to_numpy(),
         tpot_lower_ms=table["tpot_lower_ms"].to_numpy(),
         tpot_upper_ms=table["tpot_upper_ms"].to_numpy(),
-        status=table["status"].to_numpy(),
+        status=raw.status,
         roofline_ms=[1e3 * one.latency_s for one in done],
         memory_ms=[1e3 * one.memory_s for one in done],
         compute_ms=[1e3 * one.compute_s for one in done],

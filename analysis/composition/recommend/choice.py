@@ -13,10 +13,12 @@ import pandas as pd
 
 from analysis.case_columns import Columns
 from analysis.errors import InputError
+from analysis.operators.kernels import gpus
 
 COLUMNS = (
     "device", "gpus", "engine", "tensor_parallel", "pipeline_parallel", "data_parallel", "context_parallel", "attention_data_parallel",
-    "expert_parallel", "virtual_pipeline", "micro_batch", "recompute", "clients", "replicas",
+    "expert_parallel", "virtual_pipeline", "micro_batch", "recompute", "precision", "kv_precision", "clients", "replicas",
+    "kv_cache_tokens", "most_requests",
     "ttft_ms", "ttft_lower_ms", "ttft_upper_ms", "tpot_ms", "tpot_lower_ms", "tpot_upper_ms",
     "step_time_s", "step_lower_s", "step_upper_s", "days", "memory_gib",
     "cost", "cost_lower", "cost_upper", "cost_of", "meets", "sure_cost", "tried", "meeting", "assumed", "status",
@@ -26,8 +28,8 @@ ROWS_A_TASK = 4
 """Questions that a worker of a cluster answers at once: each is a search of a second."""
 READS = Columns(
     names=(
-        "model", "devices", "max_gpus", "engines", "precision", "input_tokens", "output_tokens", "requests_per_s", "ttft_target_ms",
-        "tpot_target_ms", "sequence_length", "global_batch", "step_target_s", "days_target", "tokens", "prices", "sure",
+        "model", "devices", "max_gpus", "engines", "precision", "kv_precision", "input_tokens", "output_tokens", "requests_per_s",
+        "ttft_target_ms", "tpot_target_ms", "sequence_length", "global_batch", "step_target_s", "days_target", "tokens", "prices", "sure",
         "hidden_size", "attention_heads", "layers", "vocabulary",
     ),
     required=("devices",),
@@ -118,7 +120,7 @@ def one(**asked: object) -> dict[str, Any]:
     found = choose(candidates(row), "sure" in row)
     if found["status"]:
         raise InputError(found["status"])
-    return found
+    return {"model": row.get("model", ""), **found}
 
 
 def answers(frame: pd.DataFrame) -> pd.DataFrame:
@@ -140,10 +142,12 @@ def report(found: dict[str, Any]) -> str:
     Args:
         found: a row of `answers` with an empty status.
     """
-    names = [name for name in COLUMNS[2:14] if pd.notna(found.get(name)) and found[name] not in (1, "")]
-    lines = [f"{found['gpus']:.0f} x {found['device']}"]
+    last = COLUMNS.index("most_requests")
+    names = [name for name in COLUMNS[2 : last + 1] if pd.notna(found.get(name)) and found[name] not in (1, "")]
+    device = gpus.load(str(found["device"])).name
+    lines = [f"{found['model']} on {found['gpus']:.0f} x {device}" if found.get("model") else f"{found['gpus']:.0f} x {device}"]
     for name in names:
-        value = found[name] if isinstance(found[name], str) else f"{found[name]:.0f}"
+        value = found[name] if isinstance(found[name], str) else f"{found[name]:,.0f}"
         lines.append(f"  {name.replace('_', ' ')}: {value}")
     for title, name, unit in (
         ("time to first token", "ttft", "ms"),

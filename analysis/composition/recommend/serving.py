@@ -11,13 +11,13 @@ import pandas as pd
 
 from analysis.composition.case_files import count, number
 from analysis.composition.service import settings
-from analysis.composition.service.answers import answer
-from analysis.composition.service.cases import Case, Plan
+from analysis.composition.service.answers import ENDS, answer
+from analysis.composition.service.cases import Case, Plan, check_engine
 from analysis.composition.service.constants import load
-from analysis.composition.service.models import find
-from analysis.composition.service.points import KV_BYTES, cache_tokens, memory_bytes, weight_bytes
-from analysis.composition.service.waterfall import MEAN_LENGTH, output_tokens_per_s, question
+from analysis.composition.service.points import KV_BYTES, cache_tokens, without_room
+from analysis.composition.service.waterfall import question
 from analysis.errors import InputError
+from analysis.operators.kernels import gpus
 
 ENGINES = ("vllm", "sglang", "trtllm")
 GPUS = (1, 2, 4, 8)
@@ -34,29 +34,50 @@ def plans(gpus: int, mixture: bool) -> Iterator[Plan]:
         yield Plan(1, gpus, 1, gpus)
 
 
-def _cases(row: dict[str, str], devices: tuple[str, ...]) -> Iterator[tuple[Case, str]]:
-    """Every case that is tried, with the device's name as given; what does not fit into the memory is left out."""
-    model = find(row.get("model", ""))
+def most_gpus(row: dict[str, str]) -> int:
+    """Most GPUs of a replica: as asked, at most a node's."""
+    return min(count(row, "max_gpus") or max(GPUS), max(GPUS))
+
+
+def _engines(row: dict[str, str], device: str) -> Iterator[str]:
+    """The engines to choose from that run on the device; one that was asked for and does not is refused where no other is left."""
+    asked = tuple(row.get("engines", "").replace(",", " ").split())
+    refused: InputError | None = None
+    left = 0
+    for engine in asked or ENGINES:
+        try:
+            check_engine(engine, gpus.name(device))
+        except InputError as error:
+            refused = error
+            continue
+        left += 1
+        yield engine
+    if refused is not None and not left:
+        raise refused
+
+
+def _cases(row: dict[str, str], devices: tuple[str, ...], short: list[str]) -> Iterator[tuple[Case, str]]:
+    """Every case that is tried, with the device's name as given; of what does not fit into the memory the reason is added to `short`."""
+    model = row.get("model", "")
     lengths = count(row, "input_tokens") or 1024, count(row, "output_tokens") or 1024
-    engines = tuple(row.get("engines", "").replace(",", " ").split()) or ENGINES
-    most = count(row, "max_gpus") or max(GPUS)
-    precision = row.get("precision", "").strip()
     for device in devices:
-        for engine in engines:
-            base, _ = question(model.names[0], device, 1, 1, *lengths, engine, precision)
-            for gpus in GPUS:
-                if gpus > most or model.attention.heads % gpus:
+        for engine in _engines(row, device):
+            base = question(
+                model, device, 1, 1, *lengths, engine, row.get("precision", "").strip(), kv_precision=row.get("kv_precision", "").strip()
+            )
+            for number_of in GPUS:
+                if number_of > most_gpus(row) or base.model.attention.heads % number_of:
                     continue
-                for plan in plans(gpus, model.experts is not None):
-                    if weight_bytes(base, plan) > memory_bytes(base.device):
-                        continue
+                for plan in plans(number_of, base.model.experts is not None):
                     for clients in CLIENTS:
                         if clients % plan.attention_data:
                             continue
                         case = replace(base, plan=plan, clients=clients // plan.attention_data)
                         chosen = settings.of(case)
                         room = cache_tokens(case, plan, chosen.memory_share, KV_BYTES[chosen.kv])
-                        if room >= case.clients * MEAN_LENGTH * sum(lengths):
+                        if reason := without_room(case, plan, room):
+                            short.append(reason)
+                        elif room >= case.clients * case.mean_length * sum(lengths):
                             yield case, device
 
 
@@ -64,48 +85,50 @@ def candidates(row: dict[str, str], devices: tuple[str, ...], prices: dict[str, 
     """Every plan of a question with its answer: a row each, in the columns of `choice.COLUMNS`.
 
     Args:
-        row: model, input_tokens, output_tokens, engines, max_gpus, precision, requests_per_s, ttft_target_ms, tpot_target_ms, as text.
+        row: model, input_tokens, output_tokens, engines, max_gpus, precision, kv_precision, requests_per_s, ttft_target_ms,
+            tpot_target_ms, as text.
         prices: device -> price of a GPU hour; empty: costs are GPU hours.
     Raises:
         InputError: a question that cannot be asked.
     """
-    bounds = {TARGETS[key]: value for key in TARGETS if (value := number(row, key)) is not None}
-    if not bounds or 0 in bounds.values():
+    limits = {TARGETS[key]: value for key in TARGETS if (value := number(row, key)) is not None}
+    if not limits or 0 in limits.values():
         raise InputError(f"a question about serving needs a target above 0: {' or '.join(TARGETS)}", key="tpot_target_ms")
-    rate = number(row, "requests_per_s")
-    found = list(_cases(row, devices))
+    short: list[str] = []
+    found = list(_cases(row, devices, short))
     if not found:
-        raise InputError("does not fit: no plan leaves room for one request beside the weights", key="model")
-    cases = [case for case, _ in found]
-    answers = answer(list(cases), load(), library).table
-    rows = []
-    for (case, device), said in zip(found, answers.to_dict("records"), strict=True):
-        if said["status"]:
-            continue
-        gpus, clients = case.plan.gpus, case.clients * case.plan.attention_data
-        price = prices.get(device, 1.0)
-        hourly: dict[str, tuple[float, int]] = {}
-        for end in ("", "_lower", "_upper"):
-            flow = output_tokens_per_s(clients, case.output_tokens, float(said[f"ttft{end}_ms"]), float(said[f"tpot{end}_ms"]))
-            replicas = math.ceil(rate * MEAN_LENGTH * case.output_tokens / flow) if rate else 1
-            hourly[end] = (price * gpus * replicas if rate else price * gpus * 1e6 / flow / 3600, replicas)
-        excess = [float(said[f"{target}_ms"]) / limit for target, limit in bounds.items()]
-        sure = all(float(said[f"{target}_upper_ms"]) <= limit for target, limit in bounds.items())
-        chosen = settings.of(case)
-        rows.append(
-            {
-                "device": device, "gpus": gpus, "engine": case.engine, "tensor_parallel": case.plan.tensor,
-                "attention_data_parallel": case.plan.attention_data, "expert_parallel": case.plan.expert, "clients": clients,
-                "replicas": hourly[""][1],
-                **{f"{target}{end}_ms": said[f"{target}{end}_ms"] for target in ("ttft", "tpot") for end in ("", "_lower", "_upper")},
-                "cost": hourly[""][0], "cost_lower": hourly["_lower"][0], "cost_upper": hourly["_upper"][0],
-                "cost_of": ("an hour" if rate else "a million output tokens") + ("" if prices else ", in GPU hours"),
-                "excess": max(excess), "sure": sure,
-                "assumed": f"{case.engine} started as in {chosen.script}; weights in {case.precision}; "
-                "burst of all clients, then closed loop; "
-                f"up to {max(GPUS)} GPUs a replica",
-            }
-        )  # fmt: skip
+        raise InputError(f"no plan of up to {most_gpus(row)} GPUs has room for one request; the largest: {short[-1]}", key="model")
+    answers = answer([case for case, _ in found], load(), library).table
+    rows = [
+        _row(case, device, said, limits, number(row, "requests_per_s"), prices, most_gpus(row))
+        for (case, device), said in zip(found, answers.to_dict("records"), strict=True)
+        if not said["status"]
+    ]
     if not rows:
         raise InputError(next(iter(sorted(set(answers["status"])))), key="devices")
     return pd.DataFrame(rows)
+
+
+def _row(
+    case: Case, device: str, said: dict[Any, Any], limits: dict[str, float], rate: float | None, prices: dict[str, float], most: int
+) -> dict[str, Any]:
+    """One plan with its cost."""
+    each, price = case.plan.gpus, prices.get(device, 1.0)
+    cost, replicas = {}, {}
+    for end in ENDS:
+        other = {"": "", "_lower": "_upper", "_upper": "_lower"}[end]  # dear where few tokens a second come
+        replicas[end] = math.ceil(rate / said[f"requests_per_s{other}"]) if rate else 1
+        cost[end] = price * each * replicas[end] if rate else price * each * 1e6 / said[f"output_tokens_per_s{other}"] / 3600
+    return {
+        "device": device, "gpus": each, "engine": case.engine, "tensor_parallel": case.plan.tensor,
+        "attention_data_parallel": case.plan.attention_data, "expert_parallel": case.plan.expert,
+        "precision": case.gemm if case.model.experts is None else case.experts, "kv_precision": settings.of(case).kv,
+        "clients": case.clients * case.plan.attention_data, "replicas": replicas[""],
+        "kv_cache_tokens": said["kv_cache_tokens"], "most_requests": said["most_requests"],
+        **{f"{target}{end}_ms": said[f"{target}{end}_ms"] for target in ("ttft", "tpot") for end in ENDS},
+        "cost": cost[""], "cost_lower": cost["_lower"], "cost_upper": cost["_upper"],
+        "cost_of": ("an hour" if rate else "a million output tokens") + ("" if prices else ", in GPU hours"),
+        "excess": max(float(said[f"{target}_ms"]) / limit for target, limit in limits.items()),
+        "sure": all(float(said[f"{target}_upper_ms"]) <= limit for target, limit in limits.items()),
+        "assumed": f"{said['assumed']}; up to {most} GPUs a replica",
+    }  # fmt: skip

@@ -9,11 +9,17 @@ import numpy as np
 import pandas as pd
 
 from analysis.composition.service import cases as case_rows
+from analysis.composition.service import settings
 from analysis.composition.service.cases import Case
-from analysis.composition.service.constants import Parameters, apply, bounds, load, widened
+from analysis.composition.service.constants import Parameters, apply, bounds, load, outside, widened
 from analysis.composition.service.points import Points, features, points
 
-COLUMNS = ("ttft_ms", "ttft_lower_ms", "ttft_upper_ms", "tpot_ms", "tpot_lower_ms", "tpot_upper_ms", "status")
+ENDS = ("", "_lower", "_upper")
+TIMES = tuple(f"{target}{end}_ms" for target in ("ttft", "tpot") for end in ENDS)
+RATES = tuple(f"{name}{end}" for name in ("output_tokens_per_s", "requests_per_s") for end in ENDS)
+COLUMNS = (*TIMES, *RATES, "kv_cache_tokens", "most_requests", "basis", "assumed", "status")
+BASIS = {"measured gpu": "measured kernels", "unmeasured gpu": "kernels of other GPUs", "data sheet": "data sheet"}
+"""Worst source of a step's kernel times, in a reader's words."""
 
 
 @dataclass(frozen=True)
@@ -25,29 +31,98 @@ class Answers:
     features: pd.DataFrame
 
 
-def answer(cases: list[Case | None], parameters: Parameters, library: Any, hide: str = "none", raw: Points | None = None) -> Answers:
-    """Answers of cases (None: no case; its status stays empty).
+def output_tokens_per_s(clients: float, output_tokens: float, ttft_ms: float, tpot_ms: float) -> float:
+    """Output tokens per second in a closed loop: clients x tokens of a request / its latency (Little's law).
 
     Args:
-        parameters: fitted constants and intervals; library: kernels; hide: see `step_table.step_tables`; raw: simulated before.
+        output_tokens: of a mean request.
     """
-    raw = points(cases, library, hide) if raw is None else raw
+    return 1e3 * clients * output_tokens / (ttft_ms + tpot_ms * (output_tokens - 1))
+
+
+def times(cases: list[Case | None], parameters: Parameters, raw: Points) -> tuple[pd.DataFrame, pd.DataFrame, list[tuple[str, ...]]]:
+    """`TIMES` of cases, their features, and why the intervals of each that has an answer are those of other sources (`outside`)."""
     frame = features(cases, raw)
-    table = pd.DataFrame({name: np.full(len(cases), np.nan) for name in COLUMNS[:-1]})
+    table = pd.DataFrame({name: np.full(len(cases), np.nan) for name in TIMES})
     live = np.isfinite(raw.result[:, 0])
     if not live.any():
-        return Answers(table.assign(status=raw.status), raw, frame)
+        return table, frame, []
+    missing = outside(frame[live], parameters)
+    spread = parameters.spread * np.array([bool(one) for one in missing])
     for target, constants, found in (
         ("ttft", parameters.ttft, parameters.ttft_interval),
         ("tpot", parameters.tpot, parameters.tpot_interval),
     ):
         central = apply(frame[live], constants)
         low, high = bounds(frame[live], central, found)
-        if target == "tpot":
-            high = widened(central, high, parameters.spread * frame[live]["elsewhere"].to_numpy(dtype=np.float64))
-        for name, values in ((f"{target}_ms", central), (f"{target}_lower_ms", low), (f"{target}_upper_ms", high)):
-            table.loc[live, name] = 1e3 * values
-    return Answers(table.assign(status=raw.status), raw, frame)
+        for end, values in zip(ENDS, (central, low, widened(central, high, spread)), strict=True):
+            table.loc[live, f"{target}{end}_ms"] = 1e3 * values
+    return table, frame, missing
+
+
+def answer(cases: list[Case | None], parameters: Parameters, library: Any) -> Answers:
+    """Answers of cases (None: no case; its status stays empty).
+
+    Args:
+        parameters: fitted constants and intervals; library: kernels.
+    """
+    raw = points(cases, library)
+    table, frame, missing = times(cases, parameters, raw)
+    live = np.flatnonzero(np.isfinite(raw.result[:, 0]))
+    rows: list[dict[str, Any]] = [{"basis": "", "assumed": ""} for _ in cases]
+    found = table.to_dict("records")
+    for index, why in zip(live.tolist(), missing, strict=True):
+        case = cases[index]
+        assert case is not None
+        rows[index] = {**_rates(case, found[index]), **_described(index, case, raw, why)}
+    added = pd.DataFrame(rows, columns=[name for name in COLUMNS if name not in (*TIMES, "status")])
+    return Answers(pd.concat([table, added], axis=1).assign(status=raw.status), raw, frame)
+
+
+def _rates(case: Case, times: dict[Any, Any]) -> dict[str, float]:
+    """Rates of a replica (of the decode worker's replica where prompts have workers of their own)."""
+    clients, mean = case.clients * case.plan.attention_data, case.mean_length * case.output_tokens
+    found: dict[str, float] = {}
+    for end, other in zip(ENDS, ("", "_upper", "_lower"), strict=True):
+        flow = output_tokens_per_s(clients, mean, times[f"ttft{other}_ms"], times[f"tpot{other}_ms"])
+        found |= {f"output_tokens_per_s{end}": flow, f"requests_per_s{end}": flow / mean}
+    return found
+
+
+def _described(index: int, case: Case, raw: Points, why: tuple[str, ...]) -> dict[str, Any]:
+    """KV cache and greatest concurrency of a replica, what its kernel times rest on, and what was assumed."""
+    room, need = float(raw.engines[index]["cache_tokens"]), case.input_tokens + case.output_tokens
+    ranks, fit = case.plan.attention_data, int(room / need)
+    source = BASIS.get(raw.tables[raw.table_of[index]].source, "data sheet")
+    sentences = [*case.assumed, *settings_in_words(case)]
+    if fit < case.clients:
+        sentences.append(f"the KV cache holds {fit * ranks} requests of full length, of {case.clients * ranks} clients: the rest queue")
+    sentences.append(f"kernel times: {source}; norms and element-wise kernels: one fit over all GPUs")
+    if why:
+        sentences.append(f"intervals as wide as on other sources: no calibrated run has {', '.join(why)}")
+    return {"kv_cache_tokens": room * ranks, "most_requests": fit * ranks, "basis": source, "assumed": "; ".join(sentences)}
+
+
+def settings_in_words(case: Case) -> list[str]:
+    """What the engine was started with, and how requests come, in sentences."""
+    s = settings.of(case)
+    by = "as asked" if case.kv else "the engine's own for this checkpoint" if s.script == "default" else "as started"
+    loop = f"a burst of all clients, then closed loop, {s.per_client} requests a client"
+    lengths = "lengths as given" if case.mean_length == 1 else f"lengths drawn from {2 * case.mean_length - 1:g} of the label"
+    return [
+        f"{case.engine} started as in {s.script}: {s.batched_tokens} tokens a step, {s.max_running} requests at most",
+        f"KV cache in {s.kv} ({by})",
+        f"{loop}, {lengths}; {plan_in_words(case)}",
+    ]
+
+
+def plan_in_words(case: Case) -> str:
+    """The plan of a replica."""
+    plan = case.plan
+    words = [f"tensor parallel {plan.tensor}"] + [f"attention data parallel {plan.attention_data}"] * (plan.attention_data > 1)
+    words += [f"expert parallel {plan.expert}"] * (plan.expert > 1)
+    fabric = "one GPU" if plan.gpus == 1 else f"{plan.gpus} GPUs in one node" if plan.gpus <= 8 else f"{plan.gpus} GPUs on one fabric"
+    return f"{fabric}, {', '.join(words)}" if plan.gpus > 1 else fabric
 
 
 def answers(frame: pd.DataFrame) -> pd.DataFrame:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any, Literal
 
 import numpy as np
@@ -14,29 +16,54 @@ from analysis.case_columns import Columns
 from analysis.composition.case_files import read_rows
 from analysis.composition.service.models import Experts, ServedModel, find
 from analysis.errors import InputError
-from analysis.hardware import devices
+from analysis.hardware import devices, systems
 from analysis.operators.kernels import gpus
 from analysis.workloads import contexts
 
 COLUMNS = ("backend", "model_path", "system", "mode", "isl", "osl")
+NOT_COVERED = {
+    "nextn": "speculative decoding (nextn, {} tokens ahead) is not covered",
+    "prefix": "a prefix of {} tokens that requests share is not covered",
+    "request_rate": "a rate of {} requests a second is not covered: clients ask one after another",
+}
+"""Columns that change an answer and that no model here uses: 0 or empty is none."""
 _OF_A_WORKER = ("batch_size", "tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size")
 READS = Columns(
     names=(
-        *COLUMNS, "backend_version", "precision", "gemm_quant_mode", "moe_quant_mode", *_OF_A_WORKER, "silicon_data_source",
+        *COLUMNS, "backend_version", "precision", "gemm_quant_mode", "moe_quant_mode", "kvcache_quant_mode", *_OF_A_WORKER,
+        "silicon_data_source", "max_num_seqs", *NOT_COVERED,
         *(f"{worker}_{name}" for worker in ("prefill", "decode") for name in (*_OF_A_WORKER, "num_workers")),
     ),
     required=COLUMNS,
 )  # fmt: skip
-"""Columns of a table of serving points: aiconfigurator's."""
+"""Columns of a table of serving points: aiconfigurator's, and ours."""
 ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "trtllm", "tensorrt-llm": "trtllm"}
 PRECISIONS = {"bf16": "bf16", "fp16": "bf16", "bfloat16": "bf16", "float16": "bf16", "fp8": "fp8", "fp8_block": "fp8_block"}
-PRECISIONS |= {"fp8_static": "fp8", "nvfp4": "nvfp4", "fp4": "nvfp4", "int4_wo": "int4", "int4": "int4", "mxfp4": "mxfp4"}
+PRECISIONS |= {"fp8_static": "fp8", "nvfp4": "nvfp4", "fp4": "nvfp4", "mxfp4": "mxfp4", "int8": "int8", "w8a8": "int8"}
+PRECISIONS |= dict.fromkeys(("int4", "int4_wo", "w4a16", "awq", "gptq"), "int4") | dict.fromkeys(("int8_wo", "w8a16"), "int8_wo")
+KV_TYPES = dict.fromkeys(("bf16", "fp16", "bfloat16", "float16"), "bf16") | dict.fromkeys(("fp8", "fp8_e4m3", "fp8_e5m2"), "fp8")
+CHECKPOINTS = {
+    "gpt-oss-120b": ("mxfp4",),
+    "gpt-oss-20b": ("mxfp4",),
+    "Kimi-K2.5": ("int4", "nvfp4"),
+    "MiniMax-M2.5": ("fp8", "nvfp4"),
+    "DeepSeek-R1/V3": ("fp8", "nvfp4"),
+}
+"""Types of the published checkpoints of a family that has none in 16 bits, its own first (quantization_config of each `names` in
+data/workloads/served_models.yaml)."""
+NETWORKS = ("infiniband", "roce", "ethernet", "efa", "dcn", "slingshot")
 ASKED_NOW = "9999"
 """`Case.measured` of a question: later than every measurement."""
 
 
+SHORTEST = 0.8
+"""Shortest length over the label: `--random-range-ratio 0.8` of the benchmark's client; the vendor's own draws no lengths."""
+MEAN_LENGTH = 0.9
+"""Mean length over the label with it."""
 LARGEST = 1 << 20
-"""Of tokens, requests and GPUs that a cell may name."""
+"""Of tokens and GPUs that a cell may name."""
+MOST_CLIENTS = 10_000
+"""Of a replica: each of their requests is simulated."""
 MOST_TOKENS = 1 << 30
 """Of all clients' requests together: each step of each is simulated."""
 
@@ -73,6 +100,9 @@ class Case:
         clients: requests in flight on one attention rank (aggregated) or on one decode rank (disaggregated).
         plan: of the replica; with `prefill`, of a decode worker.
         prefill, prefill_workers, decode_workers, prefill_batch: disaggregated serving.
+        kv: type of the KV cache, empty: as the engine decides for the checkpoint (`settings.kv_type`).
+        max_running: most requests that run at a time (max_num_seqs), 0: as the engine was started.
+        assumed: sentences on what the row did not say, or said otherwise.
     """
 
     model: ServedModel
@@ -92,10 +122,27 @@ class Case:
     prefill_workers: int = 0
     decode_workers: int = 0
     prefill_batch: int = 1
-    note: str = ""
     measured: str = ASKED_NOW
     answers: Literal["even", "exponential"] = "even"
     image: str = ""
+    kv: str = ""
+    max_running: int = 0
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def types(self) -> str:
+        """Types of the matrix products and, where they differ, of the routed experts."""
+        return " and ".join(dict.fromkeys((self.gemm, self.experts if self.model.experts else self.gemm)))
+
+    @property
+    def shortest(self) -> float:
+        """Shortest length of a request over its label."""
+        return 1.0 if self.origin == "vendor" else SHORTEST
+
+    @property
+    def mean_length(self) -> float:
+        """Mean length of a request over its label."""
+        return MEAN_LENGTH if self.shortest == SHORTEST else 0.5 * (1 + self.shortest)
 
 
 def corrected(tensor: int, data: int, expert_tensor: int, expert: int) -> tuple[Plan, bool]:
@@ -111,29 +158,52 @@ def corrected(tensor: int, data: int, expert_tensor: int, expert: int) -> tuple[
     return Plan(tensor, data, expert_tensor, expert), False
 
 
+def own_type(model: ServedModel, name: str, device: str) -> str:
+    """Type of the weights where none is said: the checkpoint's name's, else its own, else FP8 where the device has it, else bf16."""
+    named = name.lower()
+    if "fp8" in named or "fp4" in named:
+        return "fp8" if "fp8" in named else "nvfp4"
+    if model.family in CHECKPOINTS:
+        return CHECKPOINTS[model.family][0]
+    return "fp8" if "fp8" in gpus.load(device).peak_flop_per_s else "bf16"
+
+
 def types(model: ServedModel, gemm: str, moe: str, precision: str, name: str) -> tuple[str, str, str, str]:
-    """Label, types of the matrix products, of those around attention, of the routed experts; unknown labels are refused."""
+    """Label, types of the matrix products, of those around attention, of the routed experts.
+
+    Raises:
+        InputError: an unknown type, or one in which the model has no checkpoint.
+    """
     gemm, moe, precision = gemm.lower(), moe.lower(), precision.lower()
     for given in (gemm, moe, precision):
         if given and given not in PRECISIONS:
-            raise InputError(f"unknown type {given!r}", key="precision")
-    inferred = "fp8" if "fp8" in name.lower() else "nvfp4" if "nvfp4" in name.lower() or "fp4" in name.lower() else "bf16"
-    label = PRECISIONS[precision or gemm or moe or inferred]
+            raise InputError(f"unknown type {given!r}; known: {', '.join(PRECISIONS)}", key="precision")
+    label = PRECISIONS[precision or gemm or moe or "bf16"]
     dense = PRECISIONS[gemm] if gemm else label
     routed = PRECISIONS[moe] if moe else dense
     if model.family.startswith("gpt-oss"):
         # The checkpoint keeps attention in bf16 and its experts in MXFP4, whatever the label says (its quantization_config).
         return "fp4", "bf16", "bf16", "mxfp4"
+    published = CHECKPOINTS.get(model.family, ())
+    if published and dense == routed == "bf16":
+        label = dense = routed = published[0]
+    if published and not {plain(label), plain(routed)} & set(published):
+        raise InputError(f"{model.family} has no checkpoint in {label}; published: {', '.join(published)}", key="precision")
     if model.fp8 == "block":
         # Tables say `fp8` of these too; what was served is the published checkpoint, whose scales are by block.
         dense, routed = ("fp8_block" if kind == "fp8" else kind for kind in (dense, routed))
-    if dense == "int4":
-        # Kimi K2.5's int4 checkpoint quantises the routed experts only (compressed-tensors `ignore` list in its config.json).
+    if dense == "int4" and model.family.startswith("Kimi"):
+        # Its int4 checkpoint quantises the routed experts only (compressed-tensors `ignore` list in its config.json).
         dense = "bf16"
-    short = {"nvfp4": "fp4", "mxfp4": "fp4", "fp8_block": "fp8"}.get(label, label)
+    short = {"nvfp4": "fp4", "mxfp4": "fp4"}.get(label, plain(label))
     # 4-bit checkpoints of mixtures keep attention in bf16 (their hf_quant_config.json leaves self_attn and linear_attn out).
     around = "bf16" if model.experts is not None and dense == "nvfp4" else dense
     return short, dense, around, routed
+
+
+def plain(kind: str) -> str:
+    """A type without the shape of its scales."""
+    return "fp8" if kind == "fp8_block" else kind
 
 
 def _count(value: object, key: str, default: int | None = None) -> int:
@@ -189,7 +259,10 @@ def _widths(row: Mapping[str, object], prefix: str, experts: bool) -> tuple[Plan
 def _clients(row: Mapping[str, object], prefix: str, plan: Plan, tokens: int) -> int:
     """Requests in flight on a rank, for requests of so many tokens."""
     shipped = _count(row.get(prefix + "attention_dp_size"), prefix + "attention_dp_size", plan.attention_data)
-    clients = max(1, round(_count(row.get(prefix + "batch_size"), prefix + "batch_size") * shipped / plan.attention_data))
+    asked = _count(row.get(prefix + "batch_size"), prefix + "batch_size") * shipped
+    if asked > MOST_CLIENTS:
+        raise InputError(f"{asked:,} clients of a replica; at most {MOST_CLIENTS:,} are answered", key=prefix + "batch_size")
+    clients = max(1, round(asked / plan.attention_data))
     if clients * tokens > MOST_TOKENS:
         raise InputError(f"{clients:,} requests of {tokens:,} tokens at a time; at most {MOST_TOKENS:,} tokens", key=prefix + "batch_size")
     return clients
@@ -212,6 +285,40 @@ def image(text: str) -> str:
     return found[1] if found else ""
 
 
+def scale_up_gpus(device: str) -> int:
+    """GPUs that a node's or a rack's own links join: the levels of its usual machine below the first network."""
+    levels = systems.of_device(devices.load(gpus.SYSTEMS.get(device, device))).levels
+    return math.prod(level.size for level in takewhile(lambda level: level.name not in NETWORKS, levels))
+
+
+def check_engine(engine: str, device: str) -> None:
+    """The one rule of which engine runs where.
+
+    Raises:
+        InputError: TensorRT-LLM on another vendor's device.
+    """
+    if engine == "trtllm" and devices.load(gpus.SYSTEMS.get(device, device)).vendor != "NVIDIA":
+        raise InputError(f"TensorRT-LLM runs on NVIDIA's GPUs, not on {device}", key="backend")
+
+
+def _check_plan(plan: Plan, device: str, model: ServedModel, key: str, asked_now: bool) -> None:
+    if plan.gpus > (most := scale_up_gpus(device)):
+        reason = f"{plan.gpus} GPUs of one replica: links without a network join {most} {device}; parallelism over a network is not covered"
+        raise InputError(reason, key=key)
+    # Of measured mixtures, tables give widths that count the worker's GPUs.
+    if (model.experts is None or asked_now) and model.attention.heads % plan.tensor:
+        raise InputError(f"{model.attention.heads} heads do not divide by {plan.tensor}", key=key)
+
+
+def _refuse_not_covered(text: Callable[[str], str]) -> None:
+    for key, reason in NOT_COVERED.items():
+        if text(key) not in ("", "0", "0.0"):
+            raise InputError(reason.format(text(key)), key=key)
+    for key in ("pp_size", "prefill_pp_size", "decode_pp_size"):
+        if _count(text(key), key, 1) > 1:
+            raise InputError("pipeline parallelism is not covered", key=key)
+
+
 def case(row: Mapping[str, object]) -> Case:
     """One row of a table in the sample's columns.
 
@@ -226,36 +333,50 @@ def case(row: Mapping[str, object]) -> Case:
     engine = ENGINES.get(text("backend").lower())
     if engine is None:
         raise InputError(f"unknown engine {text('backend')!r}; known: {', '.join(sorted(set(ENGINES.values())))}", key="backend")
-    label, gemm, attention, experts = types(model, text("gemm_quant_mode"), text("moe_quant_mode"), text("precision"), text("model_path"))
+    device = gpus.name(text("system"))
+    when, said = measured(text("silicon_data_source")), [text(key) for key in ("gemm_quant_mode", "moe_quant_mode", "precision")]
+    assumed = []
+    if not any(said):
+        said[2] = own_type(model, text("model_path"), device) if when == ASKED_NOW else "bf16"
+        assumed.append(f"weights in {said[2]} (not given)")
+    label, gemm, attention, experts = types(model, said[0], said[1], said[2], text("model_path"))
+    given = PRECISIONS[(said[2] or said[0] or said[1]).lower()]
+    kinds = dict.fromkeys(plain(kind) for kind in (gemm, experts if model.experts else gemm))
+    if not {given, plain(given)} & set(kinds):
+        assumed.append(f"weights in {' and '.join(kinds)}, the published checkpoint's types, not in {given}")
+    kv = text("kvcache_quant_mode").lower()
+    if kv not in ("", "auto") and kv not in KV_TYPES:
+        raise InputError(f"unknown type {kv!r} of the KV cache; known: auto, {', '.join(KV_TYPES)}", key="kvcache_quant_mode")
     input_tokens, output_tokens = _count(row.get("isl"), "isl"), _count(row.get("osl"), "osl")
     if output_tokens < 2:
         raise InputError("time per output token needs at least 2 output tokens", key="osl")
     contexts.check(text("model_path"), input_tokens + output_tokens, "isl")
-    if _count(row.get("pp_size"), "pp_size", 1) > 1 or _count(row.get("decode_pp_size"), "decode_pp_size", 1) > 1:
-        raise InputError("pipeline parallelism is not covered", key="pp_size")
-    device = gpus.name(text("system"))
-    if engine == "trtllm" and devices.load(gpus.SYSTEMS.get(device, device)).vendor != "NVIDIA":
-        raise InputError(f"TensorRT-LLM runs on NVIDIA's GPUs, not on {device}", key="backend")
+    _refuse_not_covered(text)
+    check_engine(engine, device)
     common: dict[str, Any] = dict(  # noqa: C408
         model=model, device=device, engine=engine, version=text("backend_version"), origin=origin(text("silicon_data_source")),
-        measured=measured(text("silicon_data_source")), image=image(text("silicon_data_source")),
+        measured=when, image=image(text("silicon_data_source")), kv=KV_TYPES.get(kv, ""),
+        max_running=_count(row.get("max_num_seqs"), "max_num_seqs") if text("max_num_seqs") else 0,
         precision=label, gemm=gemm, attention=attention, experts=experts, input_tokens=input_tokens, output_tokens=output_tokens,
     )  # fmt: skip
     mode = text("mode").lower() or "agg"
     if mode not in ("agg", "disagg"):
         raise InputError(f"unknown mode {mode!r}; known: agg, disagg", key="mode")
+    squares = "widths read as {} GPUs, not {}"
     if mode == "agg":
         plan, squared = _plan(row, "", model.experts)
-        if model.experts is None and model.attention.heads % plan.tensor:  # of mixtures, tables give widths that count the worker's GPUs
-            raise InputError(f"{model.attention.heads} heads do not divide by {plan.tensor}", key="tp_size")
+        _check_plan(plan, device, model, "tp_size", when == ASKED_NOW)
         clients = _clients(row, "", plan, input_tokens + output_tokens)
-        note = f"widths read as {plan.gpus} GPUs, not {plan.gpus**2}" if squared else ""
-        return Case(**common, clients=clients, plan=plan, note=note)
+        assumed += [squares.format(plan.gpus, plan.gpus**2)] * squared
+        return Case(**common, clients=clients, plan=plan, assumed=tuple(assumed))
     missing = [key for key in ("prefill_num_workers", "decode_num_workers") if not text(key)]
     if missing:
         raise InputError(f"disaggregated without worker counts ({', '.join(missing)})", key=missing[0])
     prefill, first = _plan(row, "prefill_", model.experts)
     plan, second = _plan(row, "decode_", model.experts)
+    for one, key, squared in ((prefill, "prefill_tp_size", first), (plan, "decode_tp_size", second)):
+        _check_plan(one, device, model, key, when == ASKED_NOW)
+        assumed += [squares.format(one.gpus, one.gpus**2)] * squared
     clients = _clients(row, "decode_", plan, input_tokens + output_tokens)
     return Case(
         **common,
@@ -265,7 +386,7 @@ def case(row: Mapping[str, object]) -> Case:
         prefill_workers=_count(row.get("prefill_num_workers"), "prefill_num_workers"),
         decode_workers=_count(row.get("decode_num_workers"), "decode_num_workers"),
         prefill_batch=_count(row.get("prefill_batch_size"), "prefill_batch_size", 1),
-        note="squared widths undone" if first or second else "",
+        assumed=tuple(assumed),
     )
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -32,11 +33,12 @@ FAMILIES = 2
 PULL = {"tpot": 100.0, "ttft": 50.0}
 CALIBRATED_BY = ("mode", "origin")
 """Groups with interval ends of their own: published settings bring answers closer than inferred ones, one worker closer than two kinds."""
+DOUBT_OF: dict[str, Literal["doubt", "doubt_prompt"]] = {"tpot": "doubt", "ttft": "doubt_prompt"}
 RIDGE = {"tpot": 1.0, "ttft": 2.0}
 """Strength with which the coefficients of the difficulty are held at none, in clusters."""
 UNSEEN = 1.5
-"""How attention ranks of an engine wait for each other, and a token on a GPU architecture, only such rows tell: with none among those
-calibrated on, so much wider."""
+"""How attention ranks of an engine wait for each other, and how a GPU serves, only such rows tell: with none among those calibrated on, so
+much wider."""
 NORMAL_90 = 1.645
 """Half the width of a normal distribution's middle 90 %, in standard deviations."""
 LOAD = 0.6
@@ -56,8 +58,9 @@ class Interval(Strict):
     Attributes:
         terms: what the difficulty depends on (`difficulty_terms`); centre, scale: their mean and standard deviation.
         slope: of the logarithm of the difficulty; level: that logarithm at the centre.
-        doubt_seen: kernel doubt that calibrated rows have; what a case has beyond is added in quadrature (none: kernels do not matter).
-        seen, architectures: engines, with one or many attention ranks, and architectures of GPUs that calibrated rows have.
+        doubt_of: the feature that is the kernels' doubt: of a decode step, or of a prompt's.
+        doubt_seen: kernel doubt that calibrated rows have; what a case has beyond is added in quadrature.
+        seen, devices: engines, with one or many attention ranks, and GPUs that calibrated rows have.
         pooled, groups: 5th and 95th percentile of log(measured / answer) / difficulty, of all rows and of each `CALIBRATED_BY`.
     """
 
@@ -66,9 +69,10 @@ class Interval(Strict):
     scale: tuple[float, ...]
     slope: tuple[float, ...]
     level: float
-    doubt_seen: float | None
+    doubt_of: Literal["doubt", "doubt_prompt"]
+    doubt_seen: float
     seen: tuple[str, ...]
-    architectures: tuple[str, ...]
+    devices: tuple[str, ...]
     pooled: tuple[float, float]
     groups: dict[str, tuple[float, float]]
 
@@ -77,16 +81,32 @@ class Parameters(Strict):
     """`data/models/serving_points.yaml`: what `predict serving` uses.
 
     Attributes:
+        known: what the calibrated rows have of each of `KNOWN`.
         spread: how much slower (logarithm of a time per output token, in standard deviations) sources are that calibrated nothing.
     """
 
     fitted_on: str
     rows: int
+    known: dict[str, tuple[str, ...]]
     tpot: Constants
     ttft: Constants
     tpot_interval: Interval
     ttft_interval: Interval
     spread: float = 0.0
+
+
+KNOWN = {"device": "device", "types": "number type", "release": "engine release", "family": "model family"}
+"""Features of which a value that no calibrated row has makes an interval as wide as it was on other sources, and their names."""
+
+
+def outside(frame: pd.DataFrame, parameters: Parameters) -> list[tuple[str, ...]]:
+    """Why each question's interval is that of other sources: what it is about and no calibrated row has; empty where it has all."""
+    found = []
+    for row in frame.to_dict("records"):
+        missing = [f"{name} {row[key]}" for key, name in KNOWN.items() if row[key] and row[key] not in parameters.known[key]]
+        settings = ["settings (the engine's defaults)"] if row["script"] == "default" else []
+        found.append(tuple(missing + settings) if row["asked"] else ())
+    return found
 
 
 def group(frame: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
@@ -216,9 +236,10 @@ def interval(frame: pd.DataFrame, log_error: Floats, target: str) -> Interval:
         scale=tuple(map(float, scale)),
         slope=tuple(map(float, slope)),
         level=float(level),
-        doubt_seen=float(np.quantile(frame["doubt"].to_numpy(dtype=np.float64), 0.95)) if target == "tpot" else None,
+        doubt_of=DOUBT_OF[target],
+        doubt_seen=float(np.quantile(frame[DOUBT_OF[target]].to_numpy(dtype=np.float64), 0.95)),
         seen=tuple(sorted(set(_ranks(frame)))),
-        architectures=tuple(sorted(set(frame["architecture"]))),
+        devices=tuple(sorted(set(frame["device"]))),
         pooled=(-1.0, 1.0),
         groups={},
     )
@@ -252,18 +273,19 @@ def difficulty(frame: pd.DataFrame, found: Interval) -> Floats:
     size = _regressed(frame, found)
     unseen = (frame["mode"] == "agg").to_numpy() & ~_ranks(frame).isin(found.seen).to_numpy()
     size = np.where(unseen, UNSEEN, 1.0) * size
-    if found.doubt_seen is None:
-        return np.asarray(size)
-    size = np.where(frame["architecture"].isin(found.architectures), 1.0, UNSEEN) * size
-    beyond = np.maximum(0.0, frame["doubt"].to_numpy(dtype=np.float64) ** 2 - found.doubt_seen**2)
-    return np.asarray(np.sqrt(size**2 + beyond))
+    return np.asarray(np.where(frame["device"].isin(found.devices), 1.0, UNSEEN) * size)
 
 
 def bounds(frame: pd.DataFrame, answer_s: Floats, found: Interval) -> tuple[Floats, Floats]:
-    """Ends of the interval around answers; a row of no known group has those of all rows."""
+    """Ends of the interval around answers; a row of no known group has those of all rows.
+
+    What a row's kernels are more doubtful than the calibrated rows' is added in quadrature, as the middle 90 % of a normal distribution.
+    """
     ends = np.array([found.groups.get(name, found.pooled) for name in group(frame, CALIBRATED_BY)]).reshape(-1, 2)
-    size = difficulty(frame, found)
-    return answer_s * np.exp(ends[:, 0] * size), answer_s * np.exp(ends[:, 1] * size)
+    size = difficulty(frame, found)[:, None]
+    beyond = NORMAL_90**2 * np.maximum(0.0, frame[found.doubt_of].to_numpy(dtype=np.float64) ** 2 - found.doubt_seen**2)
+    low, high = np.sqrt((ends * size) ** 2 + beyond[:, None]).T
+    return answer_s * np.exp(-low), answer_s * np.exp(high)
 
 
 def widened(answer: Floats, high: Floats, spread: Floats | float) -> Floats:
@@ -290,7 +312,8 @@ def fit_all(frame: pd.DataFrame, ttft_s: Floats, tpot_s: Floats, fitted_on: str)
             with np.errstate(divide="ignore", invalid="ignore"):
                 error[away] = np.log(measured[away] / answer)
         out[target + "_interval"] = interval(frame, error, target)
-    return Parameters(fitted_on=fitted_on, rows=len(frame), **out)  # type: ignore[arg-type]
+    known = {key: tuple(sorted(set(frame[key]) - {""})) for key in KNOWN}
+    return Parameters(fitted_on=fitted_on, rows=len(frame), known=known, **out)  # type: ignore[arg-type]
 
 
 def load(path: str | Path = PATH) -> Parameters:

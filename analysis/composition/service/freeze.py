@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from analysis.composition.service.answers import COLUMNS
-from analysis.composition.service.constants import PATH, Parameters
+from analysis.composition.service.answers import TIMES
+from analysis.composition.service.constants import PATH, Parameters, load
 from analysis.composition.service.points import Points
 from analysis.composition.service.study import (
     TARGETS,
@@ -33,7 +33,7 @@ from analysis.tables import write_atomic, write_csv
 RECORDED = DATA / "recorded" / "aiconfigurator"
 FROZEN = DATA / "frozen" / "predictor_serving"
 GAP = DATA / "frozen" / "composition_gap_measured"
-SPLITS = ("family", "gpu", "architecture")
+SPLITS = ("family", "gpu", "device", "architecture")
 
 
 def write_parameters(parameters: Parameters, path: Path = PATH) -> None:
@@ -115,12 +115,13 @@ def freeze(sample_path: str | Path, recorded: str | Path = RECORDED) -> pd.DataF
     library = KernelLibrary.load()
     sample = read_sample(sample_path, recorded)
     raw = simulate_sample(sample, library)
-    write_parameters(fit_parameters(sample, raw, fitted_rows(sample, raw), "all of them"))
+    fitted = fit_parameters(sample, raw, fitted_rows(sample, raw), "all of them")
+    write_parameters(fitted.model_copy(update={"spread": load().spread}))  # which `sources.freeze` renews
     gap = gaps(sample.cases, raw, np.where(sample.rows["clean"] == 1, sample.rows["tpot_s"], np.nan))
     gap = gap[sample.rows["mode"].to_numpy()[gap["index"]] == "agg"]
     named = gap.assign(id=sample.rows["id"].to_numpy()[gap["index"]]).drop(columns="index")
     write_csv(named.round({name: 5 for name in named.columns if named[name].dtype == float and name != "kernels_s"}), GAP / "gap.csv")
-    hidden = simulate_sample(sample, library, "architecture")
+    hidden = {split: simulate_sample(sample, library, split) for split in ("device", "architecture")}
     scores, gains, groups, points, wide = [], [], [], [], []
     public = np.array([case is not None and case.origin == "benchmark" for case in sample.cases])
     any_release = [name for name in CONFIGURATION if name != "backend_version"]
@@ -133,7 +134,7 @@ def freeze(sample_path: str | Path, recorded: str | Path = RECORDED) -> pd.DataF
         for target in TARGETS
     }
     for split in SPLITS:
-        table = held_out(sample, raw, split, library, hidden if split == "architecture" else None)
+        table = held_out(sample, raw, split, hidden.get(split))
         for name, rows in selections(sample, raw).items():
             for target in TARGETS:
                 part, answers = sample.rows[rows], table[rows]
@@ -160,7 +161,7 @@ def freeze(sample_path: str | Path, recorded: str | Path = RECORDED) -> pd.DataF
             write_csv(lost.round(2), FROZEN / "order.csv")
         clean = (sample.rows["clean"] == 1).to_numpy() & np.isfinite(raw.result[:, 0])
         kept = sample.rows.loc[clean, ["id", "ttft_s", "tpot_s"]].assign(split=split)
-        points.append(pd.concat([kept, table.loc[clean, list(COLUMNS[:-1])].astype(float)], axis=1))
+        points.append(pd.concat([kept, table.loc[clean, list(TIMES)].astype(float)], axis=1))
     write_csv(pd.DataFrame(scores).round(4), FROZEN / "scores.csv")
     write_csv(pd.DataFrame(gains).round(4), FROZEN / "gains.csv")
     write_csv(pd.DataFrame(groups).round(3), FROZEN / "groups.csv")

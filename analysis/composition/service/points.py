@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,13 +18,13 @@ from analysis.composition.service.step_table import Key, StepTable, stack, step_
 from analysis.hardware import devices
 
 Floats = NDArray[np.float64]
-WEIGHT_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5625, "mxfp4": 0.53125, "int4": 0.53125}
-KV_BYTES = {"": 2.0, "fp8": 1.0}
+WEIGHT_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5625, "mxfp4": 0.53125, "int4": 0.53125, "int8": 1.0, "int8_wo": 1.0}
+KV_BYTES = {"bf16": 2.0, "fp8": 1.0}
+INLINE_ECC = ("A10", "A40", "L4", "L20", "L40", "L40S", "T4")
+"""Cards that keep error-correcting codes in their GDDR6, a sixteenth of it: an L4 of 24 GB offers 23,034 MiB."""
 BESIDE = 4 * 2**30
 """Memory for activations, CUDA graphs and communication beside weights and KV cache: of 2, 3, 4 and 5 GiB the one with which prompts of the
 selection families (data/evaluation/serving_split.yaml) begin to wait at the measured numbers of clients."""
-SHORTEST = 0.8
-"""Shortest length over the label: `--random-range-ratio 0.8` of the benchmark's client; the vendor's own draws no lengths."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +67,15 @@ class Points:
 
 
 def usable_bytes(data_sheet_bytes: float) -> float:
-    """What the driver offers of a data sheet's memory: its GB are GiB, less about 1.5 %.
+    """What the driver offers of a data sheet's memory: a maker's GB are GiB, as a TPU's GiB are, less about 1.5 %.
 
     An RTX PRO 6000 of 96 GB has 94.97 GiB (LLMServingSim, profiler/perf/RTXPRO6000/hardware.yaml).
     """
-    return data_sheet_bytes / 1e9 * 2**30 * 0.985
+    gib = data_sheet_bytes / (2**30 if data_sheet_bytes % 2**30 == 0 else 1e9)
+    return gib * 2**30 * 0.985
 
 
-def _device(name: str) -> devices.Device:
+def device_of(name: str) -> devices.Device:
     """A device by its name in the sample or in `data/hardware`."""
     from analysis.operators.kernels.gpus import SYSTEMS
 
@@ -82,12 +84,13 @@ def _device(name: str) -> devices.Device:
 
 def memory_bytes(device: str) -> float:
     """Memory of a device by its name in the sample or in `data/hardware`."""
-    return usable_bytes(float(_device(device).memory_bytes))
+    found = device_of(device)
+    return usable_bytes(float(found.memory_bytes)) * (15 / 16 if found.name in INLINE_ECC else 1.0)
 
 
 def has_fp4(device: str) -> bool:
     """Does the device multiply 4-bit floats? Where not, 4-bit weights are widened on the way (VLLM_MXFP4_USE_MARLIN, Triton)."""
-    return "fp4" in _device(device).peak
+    return "fp4" in device_of(device).peak
 
 
 def weight_bytes(case: Case, plan: Plan) -> float:
@@ -110,6 +113,64 @@ def cache_tokens(case: Case, plan: Plan, share: float, kv_bytes: float) -> float
     return left / max(1.0, case.model.kv_bytes_per_token(kv_bytes, plan.tensor))
 
 
+def without_room(case: Case, plan: Plan, room_tokens: float) -> str:
+    """Why a replica cannot serve one request, with the numbers; empty where it can.
+
+    Args:
+        room_tokens: of the KV cache of one attention rank (`cache_tokens`).
+    """
+    weights, memory = weight_bytes(case, plan) / 1e9, memory_bytes(case.device) / 1e9
+    need = case.input_tokens + case.output_tokens
+    if room_tokens >= need:
+        return ""
+    share = settings.of(case).memory_share
+    return (
+        f"does not fit: {weights:.1f} GB of weights a GPU of {memory:.1f} GB ({share:.0%} used) leave a KV cache of "
+        f"{max(0, int(room_tokens)):,} tokens; one request needs {need:,}"
+    )
+
+
+def _engine(case: Case, room_tokens: float, host: Host) -> dict[str, Any]:
+    """The fields of a `closed_loop.ENGINE` record but its tables."""
+    s = settings.of(case)
+    ranks = case.plan.attention_data
+    found: dict[str, Any] = {
+        "clients": case.clients,
+        "input": case.input_tokens,
+        "output": case.output_tokens,
+        "requests": max(s.per_client * case.clients, 16),
+        "budget": s.batched_tokens,
+        "max_running": max(1, s.max_running // ranks if s.max_running > case.clients else s.max_running),
+        "mixed": s.mixed,
+        "chunked": s.chunked,
+        "receive": s.receive_interval,
+        "wait_ratio": s.wait_ratio,
+        "wait_steps": s.wait_steps,
+        "reserve": case.engine == "trtllm",
+        "cache_tokens": room_tokens,
+        "host_s": host.step_s,
+        "prompt_host_s": host.step_s + case.model.layers * host.layer_s,
+        "graph_tokens": s.graph_tokens,
+        "send_s": host.request_s * ranks,
+        "send_token_s": host.token_s * ranks,
+        "low": case.shortest,
+        "exponential": case.answers == "exponential",
+    }
+    if case.prefill is not None:
+        found["servers"] = case.prefill_workers * case.prefill.attention_data / (case.decode_workers * ranks)
+        found["max_running"] = max(found["max_running"], case.clients)
+    return found
+
+
+def configuration(case: Case) -> Configuration:
+    """What decides a step's operators."""
+    s = settings.of(case)
+    routed = "int4" if case.experts == "mxfp4" and not has_fp4(case.device) else case.experts
+    router: str = case.model.experts.router if case.model.experts is not None else "bf16"
+    router = "tf32" if router == "fp32" and s.tf32 else router
+    return Configuration(case.engine, case.model, case.plan, case.gemm, case.attention, routed, s.kv, router)
+
+
 def points(cases: list[Case | None], library: Any, hide: str = "none", host: dict[str, Host] | None = None) -> Points:
     """Simulate every case.
 
@@ -127,44 +188,18 @@ def points(cases: list[Case | None], library: Any, hide: str = "none", host: dic
     for i, case in enumerate(cases):
         if case is None:
             continue
-        s = settings.of(case)
-        kv = "fp8" if s.kv == "fp8" else "bf16"
-        routed = "int4" if case.experts == "mxfp4" and not has_fp4(case.device) else case.experts
-        router = case.model.experts.router if case.model.experts is not None else "bf16"
-        found = Configuration(
-            case.engine, case.model, case.plan, case.gemm, case.attention, routed, kv, "tf32" if router == "fp32" and s.tf32 else router
-        )
+        found = configuration(case)
         table_of[i] = keys.setdefault(Key(found, case.device), len(keys))
         if case.prefill is not None:
             prefill_of[i] = keys.setdefault(Key(replace(found, plan=case.prefill), case.device), len(keys))
-        short = [plan for plan in (case.plan, case.prefill) if plan is not None and weight_bytes(case, plan) > memory_bytes(case.device)]
-        if short:
-            status[i] = (
-                f"does not fit: {weight_bytes(case, short[0]) / 1e9:.0f} GB of weights a GPU of {memory_bytes(case.device) / 1e9:.0f} GB"
-            )
+        s = settings.of(case)
+        rooms = [(plan, cache_tokens(case, plan, s.memory_share, KV_BYTES[s.kv])) for plan in (case.plan, case.prefill) if plan is not None]
+        status[i] = next((reason for plan, room in rooms if (reason := without_room(case, plan, room))), "")
+        if status[i]:
             continue
-        # Where our estimate leaves less than a few requests, the engine was started with other settings than we know.
-        room = max(cache_tokens(case, case.plan, s.memory_share, KV_BYTES[s.kv]), 4.0 * (case.input_tokens + case.output_tokens))
-        e, h = engines[i], host[case.engine]
-        e["clients"], e["input"], e["output"] = case.clients, case.input_tokens, case.output_tokens
-        e["requests"] = max(s.per_client * case.clients, 16)
-        e["budget"], e["max_running"] = (
-            s.batched_tokens,
-            max(1, s.max_running // case.plan.attention_data if s.max_running > case.clients else s.max_running),
-        )
-        e["mixed"], e["chunked"], e["receive"] = s.mixed, s.chunked, s.receive_interval
-        e["wait_ratio"], e["wait_steps"] = s.wait_ratio, s.wait_steps
-        e["reserve"] = case.engine == "trtllm"
-        e["cache_tokens"], e["host_s"], e["prompt_host_s"] = room, h.step_s, h.step_s + case.model.layers * h.layer_s
-        e["graph_tokens"] = s.graph_tokens
-        e["send_s"], e["send_token_s"] = h.request_s * case.plan.attention_data, h.token_s * case.plan.attention_data
-        e["low"] = 1.0 if case.origin == "vendor" else SHORTEST
-        e["exponential"] = case.answers == "exponential"
-        e["table"] = table_of[i]
-        if case.prefill is not None:
-            e["servers"] = case.prefill_workers * case.prefill.attention_data / (case.decode_workers * case.plan.attention_data)
-            e["prefill_table"] = prefill_of[i]
-            e["max_running"] = max(e["max_running"], case.clients)
+        for name, value in _engine(case, rooms[0][1], host[case.engine]).items():
+            engines[i][name] = value
+        engines[i]["table"], engines[i]["prefill_table"] = table_of[i], max(0, prefill_of[i])
     tables = step_tables(list(keys), library, hide)
     for i in range(count):
         for j in (table_of[i], prefill_of[i]):
@@ -177,6 +212,12 @@ def points(cases: list[Case | None], library: Any, hide: str = "none", host: dic
         stacked = stack([table if table.seconds else StepTable(blank, {}, "", "") for table in tables])
         result[live] = simulate(engines[live], stacked)
     return Points(result, status, tables, table_of, prefill_of, engines)
+
+
+def release(engine: str, version: str) -> str:
+    """Engine and release without its patches, such as `vllm 0.19`; empty where no version is said."""
+    found = re.match(r"v?(\d+)\.(\d+)", version)
+    return f"{engine} {found[1]}.{found[2]}" if found else ""
 
 
 def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
@@ -196,16 +237,19 @@ def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
                 "mode": "agg" if case.prefill is None else "disagg",
                 "family": case.model.family,
                 "device": case.device,
-                "architecture": _device(case.device).architecture,
+                "architecture": device_of(case.device).architecture,
                 "experts": "moe" if case.model.experts is not None else "dense",
                 "precision": case.precision,
                 "clients": case.clients,
                 "ttft_s": r[0],
                 "tpot_s": r[2],
                 "doubt": doubts[raw.table_of[i]][case.prefill is not None],
+                "doubt_prompt": raw.tables[raw.table_of[i] if case.prefill is None else raw.prefill_of[i]].doubt_prompt,
                 "ranks": case.plan.attention_data,
-                # A question about an engine that no published run started as the benchmark's scripts do.
-                "elsewhere": case.measured == ASKED_NOW and settings.of(case).script == "default",
+                "types": case.types,
+                "release": release(case.engine, case.version),
+                "asked": case.measured == ASKED_NOW,
+                "script": settings.of(case).script,
                 # Tokens of all clients' requests, of mean length, over those that the KV cache holds.
                 "load": 0.9 * case.clients * (case.input_tokens + case.output_tokens) / max(1.0, e["cache_tokens"]),
                 "host_s": 1e-6 * r[RESULT.index("batch")],

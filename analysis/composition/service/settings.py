@@ -7,6 +7,8 @@ from typing import Literal
 
 from analysis.composition.service.cases import ASKED_NOW, Case
 from analysis.configs import Strict, read_yaml
+from analysis.hardware import devices
+from analysis.operators.kernels import gpus
 from analysis.paths import DATA
 
 PATH = DATA / "workloads" / "served_engines.yaml"
@@ -19,8 +21,10 @@ class Settings(Strict):
     script: str
     origin: str = ""
     family: str = ""
-    precision: str = ""
+    precisions: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
+    least_memory_gb: float = 0.0
+    not_architecture: str = ""
     versions: tuple[str, ...] = ()
     since: str = ""
     lengths: tuple[int, int] | None = None
@@ -32,7 +36,7 @@ class Settings(Strict):
     receive_interval: int = 1
     wait_ratio: float = 0.0
     wait_steps: int = 0
-    kv: str = ""
+    kv: Literal["", "bf16", "fp8"] = ""
     memory_share: float
     per_client: int = 10
     stream_interval: int = 1
@@ -41,12 +45,15 @@ class Settings(Strict):
 
     def fits(self, case: Case) -> bool:
         """Do these settings hold for the case?"""
+        device = devices.load(gpus.SYSTEMS.get(case.device, case.device))
         return (
             self.engine == case.engine
             and self.origin in ("", case.origin)
             and self.family in ("", case.model.family)
-            and self.precision in ("", case.precision)
+            and (not self.precisions or case.precision in self.precisions)
             and (not self.devices or case.device in self.devices)
+            and 1e9 * self.least_memory_gb <= device.memory_bytes
+            and (not self.not_architecture or device.architecture != self.not_architecture)
             and (not self.versions or case.version in self.versions or (not case.version and case.measured >= ASKED_NOW))
             and self.since <= case.measured
             and (self.lengths is None or self.lengths == (case.input_tokens, case.output_tokens))
@@ -72,7 +79,20 @@ def of(case: Case) -> Settings:
     if found.batched_tokens < 0:
         tokens = -found.batched_tokens * case.input_tokens
     interval = 10 if found.receive_interval == 30 and case.clients < 16 else found.receive_interval
-    update = {"batched_tokens": tokens, "max_running": found.max_running or case.clients, "receive_interval": interval}
+    most = case.max_running or found.max_running or case.clients
+    update = {"batched_tokens": tokens, "max_running": most, "receive_interval": interval, "kv": kv_type(case, found)}
     if not found.chunked:
         update["batched_tokens"] = max(tokens, case.input_tokens)
     return found.model_copy(update=update)
+
+
+QUANTISED = {"trtllm": ("fp8", "nvfp4"), "vllm": ("nvfp4",), "sglang": ("nvfp4",)}
+"""Types of matrix products whose checkpoints say FP8 for the KV cache too, which the engine follows: hf_quant_config.json of NVIDIA's
+(kv_cache_quant_algo: FP8); FP8 checkpoints served by vLLM and SGLang are mostly others', which say nothing."""
+
+
+def kv_type(case: Case, rule: Settings) -> Literal["bf16", "fp8"]:
+    """Type of the KV cache: the row's, else the launch script's, else the engine's own for the checkpoint."""
+    if case.kv or rule.kv:
+        return "fp8" if (case.kv or rule.kv) == "fp8" else "bf16"
+    return "fp8" if case.gemm in QUANTISED[case.engine] else "bf16"

@@ -9,7 +9,20 @@ from typing import Any
 import numpy as np
 
 from analysis.composition.service.closed_loop import Tables
-from analysis.composition.service.operators import BATCH, CACHED, GRIDS, PARTS, SEQUENCES, TOKENS, Call, Configuration, Floats, calls
+from analysis.composition.service.operators import (
+    BATCH,
+    BEFORE,
+    CACHED,
+    GRIDS,
+    PARTS,
+    PROMPT,
+    SEQUENCES,
+    TOKENS,
+    Call,
+    Configuration,
+    Floats,
+    calls,
+)
 from analysis.errors import InputError
 from analysis.operators.kernels import gpus
 from analysis.operators.kernels.latency import Latency
@@ -56,10 +69,16 @@ class StepTable:
         """The same if all parts err the same way."""
         return float(self._doubts().sum())
 
-    def _doubts(self) -> Floats:
+    @property
+    def doubt_prompt(self) -> float:
+        """Standard deviation of the logarithm of a step of one prompt of 2,048 tokens: its parts err independently."""
+        return float(np.sqrt((self._doubts(self.seconds and on_prompt(self, 2048.0)) ** 2).sum()))
+
+    def _doubts(self, parts: Any = None) -> Floats:
+        """Each part's share of a step's doubt; of a decode step where no parts' seconds are given."""
         if not self.seconds:
             return np.full(len(PARTS), np.nan)
-        parts = on_grid(self, 32.0, 4096.0)
+        parts = on_grid(self, 32.0, 4096.0) if parts is None else parts
         return np.asarray(parts * np.array([self.log_sd.get(part, 0.0) for part in PARTS]) / parts.sum())
 
 
@@ -209,3 +228,12 @@ def on_grid(table: StepTable, batch: float, cached: float) -> np.ndarray:
         by_batch = [np.interp(cached, CACHED, decode[k, i]) for i in range(BATCH.size)]
         out[k] = np.interp(batch, TOKENS, tokens[k]) + np.interp(batch, SEQUENCES, sequences[k]) + np.interp(batch, BATCH, by_batch)
     return out
+
+
+def on_prompt(table: StepTable, tokens: float) -> np.ndarray:
+    """Seconds of each of `PARTS` in a step of one prompt with nothing before it, shape (parts,)."""
+    prefill = table.seconds["prefill"].reshape(len(PARTS), PROMPT.size, BEFORE.size)[:, :, 0]
+    return np.array(
+        [np.interp(tokens, TOKENS, table.seconds["tokens"][k]) + table.seconds["sequences"][k][0] + np.interp(tokens, PROMPT, prefill[k])
+         for k in range(len(PARTS))]
+    )  # fmt: skip

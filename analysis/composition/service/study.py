@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
 from analysis.composition.service import cases as case_rows
-from analysis.composition.service.answers import answer
+from analysis.composition.service.answers import times
 from analysis.composition.service.cases import Case
 from analysis.composition.service.constants import Parameters, fit_all, group
 from analysis.composition.service.points import Points, features, points
@@ -95,15 +95,15 @@ def fit_parameters(sample: Sample, raw: Points, keep: NDArray[np.bool_], note: s
     )
 
 
-def held_out(sample: Sample, raw: Points, split: str, library: Any, hidden: Points | None = None) -> pd.DataFrame:
+def held_out(sample: Sample, raw: Points, split: str, hidden: Points | None = None) -> pd.DataFrame:
     """Answers of every row from a fit without its family, GPU or architecture.
 
     Args:
-        raw: points with all kernels known; hidden: with the GPU's architecture hidden (split `architecture`).
+        raw: points with all kernels known; hidden: with the GPU's own, or its architecture's, hidden (splits `device`, `architecture`).
     """
     if split == "family":
         which = sample.rows["model_family"]
-    elif split == "gpu":
+    elif split in ("gpu", "device"):
         which = sample.rows["system"]
     else:
         which = sample.rows["system"].isin(HOPPER).map({True: "hopper", False: "blackwell"})
@@ -113,7 +113,7 @@ def held_out(sample: Sample, raw: Points, split: str, library: Any, hidden: Poin
     for value in sorted(set(which)):
         away = (which == value).to_numpy()
         parameters = fit_parameters(sample, raw, allowed & ~away, f"without {value}")
-        table = answer(sample.cases, parameters, library, raw=judged).table
+        table = times(sample.cases, parameters, judged)[0]
         for name in table.columns:
             out.loc[away, name] = table.loc[away, name]
         for target in TARGETS:

@@ -9,16 +9,17 @@ from typing import Any
 import pandas as pd
 
 from analysis.composition.service import settings
-from analysis.composition.service.answers import answer
-from analysis.composition.service.cases import PRECISIONS, Case, Plan, types
+from analysis.composition.service.answers import RATES, TIMES, answer, plan_in_words
+from analysis.composition.service.cases import Case
+from analysis.composition.service.cases import case as read_case
 from analysis.composition.service.closed_loop import RESULT
-from analysis.composition.service.constants import Parameters, load, parts
-from analysis.composition.service.models import find
+from analysis.composition.service.constants import Parameters, load, outside, parts
 from analysis.composition.service.operators import PARTS
-from analysis.composition.service.points import HOST, Points
+from analysis.composition.service.points import HOST, Points, device_of
 from analysis.composition.service.step_table import on_grid
 from analysis.errors import InputError
-from analysis.workloads import contexts
+from analysis.paths import DATA
+from analysis.tables import read_csv
 
 LABELS = {
     "projections": "matrix products",
@@ -28,15 +29,6 @@ LABELS = {
     "memory": "norms and element-wise kernels",
     "vocabulary": "vocabulary and sampling",
 }
-
-
-MEAN_LENGTH = 0.9
-"""Mean length of a request over its label: drawn evenly from 0.8 of the label."""
-
-
-def output_tokens_per_s(clients: float, output_tokens: float, ttft_ms: float, tpot_ms: float) -> float:
-    """Output tokens per second of a replica in a closed loop: clients x tokens of a request / its latency (Little's law)."""
-    return 1e3 * clients * MEAN_LENGTH * output_tokens / (ttft_ms + tpot_ms * MEAN_LENGTH * output_tokens)
 
 
 @dataclass(frozen=True)
@@ -84,6 +76,13 @@ def breakdown(index: int, case: Case, raw: Points, features: pd.DataFrame, param
     return frame[frame["ms"] != 0].reset_index(drop=True)
 
 
+ASKED_AS = {
+    "model_path": "model", "system": "device", "tp_size": "gpus", "batch_size": "clients", "isl": "input_tokens", "osl": "output_tokens",
+    "backend": "engine", "moe_ep_size": "expert_parallel", "kvcache_quant_mode": "kv_precision",
+}  # fmt: skip
+"""Column of a table of serving points -> argument of `one`."""
+
+
 def question(
     model: str,
     device: str,
@@ -94,48 +93,25 @@ def question(
     engine: str = "vllm",
     precision: str = "",
     expert_parallel: int = 1,
-) -> tuple[Case, list[str]]:
-    """A question as a case, with sentences on what was not given; arguments and errors as of `one`."""
-    from analysis.operators.kernels import gpus as gpu_names
-
-    found = find(model)
-    data_sheet = gpu_names.load(device)
-    assumed = []
-    if min(gpus, clients, input_tokens, output_tokens - 1, expert_parallel) < 1:
-        raise InputError("gpus, clients, lengths and expert_parallel must be at least 1 (output at least 2 tokens)", key="gpus")
-    if found.experts is not None and found.experts.count % expert_parallel:
-        raise InputError(f"{found.experts.count} experts do not divide by {expert_parallel}", key="expert_parallel")
+    kv_precision: str = "",
+) -> Case:
+    """A question as a case, read as a row of `predict serving` is; arguments and errors as of `one`."""
+    row: dict[str, object] = {
+        "model_path": model, "system": device, "tp_size": gpus, "batch_size": clients, "isl": input_tokens, "osl": output_tokens,
+        "backend": engine, "precision": precision, "kvcache_quant_mode": kv_precision, "moe_ep_size": expert_parallel,
+        "attention_dp_size": 1,
+    }  # fmt: skip
+    for key, value in row.items():
+        if isinstance(value, (int, float)) and (value != int(value) or value < 1):
+            raise InputError(f"{ASKED_AS[key]} is {value:g}; expected a whole number, at least 1", key=ASKED_AS[key])
     if gpus % expert_parallel:
         raise InputError(f"{gpus} GPUs cannot be cut into {expert_parallel} expert groups", key="expert_parallel")
-    contexts.check(model, input_tokens + output_tokens, "input_tokens")
-    if found.attention.heads % gpus:
-        raise InputError(f"{found.attention.heads} heads cannot be cut over {gpus} GPUs", key="gpus")
-    if not precision:
-        precision = "fp8" if "fp8" in data_sheet.peak_flop_per_s else "bf16"
-        assumed.append(f"weights in {precision}")
-    if precision not in PRECISIONS:
-        raise InputError(f"unknown type {precision!r}; known: {', '.join(PRECISIONS)}", key="precision")
-    if engine not in HOST:
-        raise InputError(f"unknown engine {engine!r}; known: {', '.join(HOST)}", key="engine")
-    label, dense, around, routed = types(found, precision, precision, precision, model)
-    mixture = found.experts is not None
-    case = Case(
-        model=found, device=gpu_names.name(device), engine=engine, version="", origin="benchmark", precision=label,
-        gemm=dense, attention=around, experts=routed,
-        input_tokens=input_tokens, output_tokens=output_tokens, clients=clients,
-        plan=Plan(gpus, 1, gpus // expert_parallel if mixture else gpus, expert_parallel if mixture else 1),
-    )  # fmt: skip
-    chosen = settings.of(case)
-    assumed.append(f"{engine} started as in {chosen.script}: {chosen.batched_tokens} tokens a step, {chosen.max_running} requests at most")
-    assumed.append(
-        "a burst of all clients, then closed loop, 10 requests a client, lengths from 0.8 of the label; tensor parallel in one node"
-    )
-    assumed.append(
-        "upper end of a token's time: no benchmark publishes this setting; nine in ten measurements of four other sources lie below"
-        if chosen.script == "default"
-        else "intervals: served as the public benchmark does; on other sources times were longer than that"
-    )
-    return case, assumed
+    try:
+        return read_case(row | {"moe_tp_size": gpus // expert_parallel})
+    except InputError as error:
+        key = error.key or ""
+        name = ASKED_AS.get(key, key)
+        raise InputError(error.message.replace(key, name) if key else error.message, key=name or None) from None
 
 
 def one(
@@ -148,6 +124,7 @@ def one(
     engine: str = "vllm",
     precision: str = "",
     expert_parallel: int = 1,
+    kv_precision: str = "",
     library: Any = None,
 ) -> One:
     """How fast does a served model answer?
@@ -159,24 +136,37 @@ def one(
     Args:
         model, device: names as in data/workloads/served_models.yaml and data/hardware (or the kernel tables); gpus: tensor-parallel.
         clients: requests in flight; input_tokens, output_tokens: of a request, drawn from 0.8 of them.
-        engine: vllm, sglang or trtllm; precision: bf16, fp8 or nvfp4 (empty: fp8 where the device has it).
-        expert_parallel: GPUs over which whole experts are spread.
+        engine: vllm, sglang or trtllm; precision: a key of `cases.PRECISIONS` (empty: `cases.own_type`).
+        expert_parallel: GPUs over which whole experts are spread; kv_precision: bf16 or fp8 (empty: the engine's own).
     Raises:
-        InputError: an unknown name, an impossible plan, or weights that do not fit.
+        InputError: an unknown name, an impossible plan, or weights and one request that do not fit.
     """
     from analysis.operators.kernels.library import KernelLibrary
 
-    case, assumed = question(model, device, gpus, clients, input_tokens, output_tokens, engine, precision, expert_parallel)
+    case = question(model, device, gpus, clients, input_tokens, output_tokens, engine, precision, expert_parallel, kv_precision)
     parameters = load()
     result = answer([case], parameters, library or KernelLibrary.load())
     if result.raw.status[0]:
         raise InputError(result.raw.status[0], key="model")
-    values = {str(name): float(value) for name, value in result.table.iloc[0].drop("status").items()}
-    flow = output_tokens_per_s(clients, output_tokens, values["ttft_ms"], values["tpot_ms"])
-    values["throughput_tokens_per_s_per_gpu"] = flow / gpus
-    source = result.raw.tables[0].source
-    assumed.append(f"kernel times: {source}; norms and element-wise kernels: one fit over all GPUs")
-    return One(case, tuple(assumed), values, breakdown(0, case, result.raw, result.features, parameters))
+    row = result.table.iloc[0]
+    values = {name: float(row[name]) for name in (*TIMES, *RATES, "kv_cache_tokens", "most_requests")}
+    values["throughput_tokens_per_s_per_gpu"] = values["output_tokens_per_s"] / gpus
+    said = (*str(row["assumed"]).split("; "), held_elsewhere(bool(outside(result.features, parameters)[0])))
+    return One(case, said, values, breakdown(0, case, result.raw, result.features, parameters))
+
+
+def held_elsewhere(widened: bool) -> str:
+    """How many measurements of sources that calibrated nothing such intervals of a token's time held.
+
+    Args:
+        widened: the interval is as wide as on other sources.
+    """
+    scores = read_csv(DATA / "frozen" / "predictor_serving" / "sources.csv")
+    shares = scores["coverage_elsewhere_percent" if widened else "coverage_percent"]
+    return (
+        f"of {scores['rows'].sum():,} measurements of a token's time by {len(scores)} other sources such intervals held "
+        f"{shares.mean():.0f} % ({shares.min():.0f} to {shares.max():.0f} % of a source)"
+    )
 
 
 def grid(questions: Sequence[Mapping[str, Any]], library: Any = None) -> pd.DataFrame:
@@ -191,7 +181,7 @@ def grid(questions: Sequence[Mapping[str, Any]], library: Any = None) -> pd.Data
     refused: list[str] = []
     for asked in questions:
         try:
-            cases.append(question(**asked)[0])
+            cases.append(question(**asked))
             refused.append("")
         except InputError as error:
             cases.append(None)
@@ -201,7 +191,7 @@ def grid(questions: Sequence[Mapping[str, Any]], library: Any = None) -> pd.Data
     rows = []
     for index, (asked, case, reason) in enumerate(zip(questions, cases, refused, strict=True)):
         found = result.table.iloc[index]
-        answered = {str(name): value for name, value in found.items()}
+        answered = {name: found[name] for name in TIMES}
         row: dict[str, Any] = {**asked, **answered, "status": reason or found["status"]}
         if case is not None and not row["status"]:
             made = breakdown(index, case, result.raw, result.features, parameters)
@@ -210,16 +200,37 @@ def grid(questions: Sequence[Mapping[str, Any]], library: Any = None) -> pd.Data
     return pd.DataFrame(rows)
 
 
+def header(case: Case) -> str:
+    """One line that names model, device, plan, engine and types."""
+    name = device_of(case.device).name
+    types = f"weights in {case.types}, KV cache in {settings.of(case).kv}"
+    return f"{case.model.family} on {name}, {plan_in_words(case)}; {case.engine}; {types}"
+
+
 def report(found: One) -> str:
     """The answer as text."""
     a = found.answer
     lines = [
+        header(found.case),
         f"time to first token  {a['ttft_ms']:9.1f} ms   90 %: {a['ttft_lower_ms']:.1f} to {a['ttft_upper_ms']:.1f}",
         f"time per output token{a['tpot_ms']:9.2f} ms   90 %: {a['tpot_lower_ms']:.2f} to {a['tpot_upper_ms']:.2f}",
         f"throughput           {a['throughput_tokens_per_s_per_gpu']:9.0f} output tokens/s per GPU",
+        f"KV cache             {a['kv_cache_tokens']:9,.0f} tokens: {a['most_requests']:,.0f} requests of full length at a time",
     ]
     for target, name in (("tpot", "time per output token"), ("ttft", "time to first token")):
         lines.append(f"{name}, made of (ms):")
         for row in found.parts[found.parts["target"] == target].itertuples():
             lines.append(f"  {row.ms:10.3f}  {row.part}")
     return "\n".join([*lines, "assumed:", *(f"  {text}" for text in found.assumed)])
+
+
+def as_json(found: One) -> dict[str, Any]:
+    """The answer for a program: times, rates, KV cache, what was assumed, an empty `status`."""
+    return {
+        "question": header(found.case),
+        **{name: found.answer[name] for name in (*TIMES, *RATES)},
+        "kv_cache_tokens": int(found.answer["kv_cache_tokens"]),
+        "most_requests": int(found.answer["most_requests"]),
+        "assumed": list(found.assumed),
+        "status": "",
+    }

@@ -1,0 +1,224 @@
+"""Questions about serving that cannot be answered, or that differ from what was measured: refused, modelled or named."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from analysis.commands.models.predict import app
+from analysis.composition.batch.answers import answers as batch_answers
+from analysis.composition.recommend import choice
+from analysis.composition.service import cases, settings, waterfall
+from analysis.composition.service.answers import answers
+from analysis.composition.service.points import memory_bytes, usable_bytes
+from analysis.errors import InputError
+
+ROW = {"backend": "vllm", "model_path": "llama-3.1-70b", "system": "h100_sxm", "mode": "agg", "isl": "1024", "osl": "1024", "tp_size": "8"}
+ROW |= {"batch_size": "16", "gemm_quant_mode": "fp8"}
+
+
+def row(**change: object) -> pd.DataFrame:
+    return pd.DataFrame([{**ROW, **{key: str(value) for key, value in change.items()}}])
+
+
+WITHOUT_ROOM = [
+    ("llama-3.1-70b", "h100_sxm", 1, "fp8", 100_000),
+    ("llama-3.1-8b", "L4", 1, "bf16", 60_000),
+    ("deepseek-v3", "h100_sxm", 8, "fp8", 1024),
+    ("llama-3.1-8b", "TPU-v5e", 1, "bf16", 1024),
+]
+
+
+@pytest.mark.parametrize(("model", "device", "gpus", "precision", "prompt"), WITHOUT_ROOM)
+def test_a_replica_without_room_for_one_request_is_refused_everywhere_with_the_numbers(model, device, gpus, precision, prompt):
+    """Reviews, bugs K2 and newcomer S6: these were answered with an invented KV cache of four requests."""
+    with pytest.raises(InputError, match=r"GB of weights a GPU of .* KV cache of [\d,]+ tokens; one request needs [\d,]+"):
+        waterfall.one(model, device, gpus, input_tokens=prompt, precision=precision)
+    moe = {"moe_tp_size": gpus, "moe_ep_size": 1, "attention_dp_size": 1} if model == "deepseek-v3" else {}
+    found = answers(row(model_path=model, system=device, tp_size=gpus, gemm_quant_mode=precision, isl=prompt, **moe)).iloc[0]
+    assert "does not fit" in found["status"] and np.isnan(found["tpot_ms"])
+    with pytest.raises(InputError, match="one request needs"):
+        choice.one(
+            model=model, devices=device, engines="vllm", max_gpus=gpus, input_tokens=prompt, precision=precision, tpot_target_ms=1000
+        )
+
+
+def test_the_kv_cache_is_what_weights_leave_by_hand():
+    """8.03 G weights of 2 bytes; 2 x 32 layers x 8 heads x 128 x 2 bytes a token; 90 % of 80 GiB less 1.5 %, less 4 GiB."""
+    found = waterfall.one("llama-3.1-8b", "h100_sxm", precision="bf16")
+    left = 0.9 * 80 * 2**30 * 0.985 - 2 * 8.03e9 - 4 * 2**30
+    assert found.answer["kv_cache_tokens"] == pytest.approx(left / 131_072, rel=0.01)
+    assert found.answer["most_requests"] == found.answer["kv_cache_tokens"] // 2048
+    assert f"{found.answer['kv_cache_tokens']:,.0f} tokens" in waterfall.report(found)
+
+
+def test_clients_that_do_not_fit_are_said_to_queue():
+    """Bugs K2: a 405B in FP8 leaves eight H100 two requests of 131,024 tokens."""
+    long = waterfall.one("llama-3.1-405b", "h100_sxm", 8, input_tokens=130_000, precision="fp8")
+    assert any("holds 2 requests of full length, of 16 clients" in text for text in long.assumed)
+    found = waterfall.one("llama-3.1-8b", "L4", clients=64, precision="bf16")
+    assert found.answer["most_requests"] < 64
+    assert any(f"holds {found.answer['most_requests']:.0f} requests of full length, of 64 clients" in text for text in found.assumed)
+    table = answers(row(model_path="llama-3.1-8b", system="L4", tp_size=1, batch_size=64, gemm_quant_mode="bf16"))
+    assert "of 64 clients: the rest queue" in table["assumed"][0] and table["kv_cache_tokens"][0] == found.answer["kv_cache_tokens"]
+
+
+@pytest.mark.parametrize(
+    ("device", "least", "most"), [("TPU-v5e", 16.5e9, 16 * 2**30), ("L4", 23.5e9, 23_034 * 2**20), ("MI300X", 200e9, 192 * 2**30)]
+)
+def test_usable_memory_is_not_more_than_there_is(device, least, most):
+    """16 GiB of a TPU v5e; 23,034 MiB of an L4 (nvidia-smi, codes in its memory); 192 GiB of an MI300X."""
+    assert least < memory_bytes(device) <= most
+    assert usable_bytes(80e9) == usable_bytes(80 * 2**30)
+
+
+@pytest.mark.parametrize(("device", "gpus", "most"), [("h100_sxm", 16, 8), ("mi300x", 16, 8), ("l40s", 16, 8), ("gb200", 128, 72)])
+def test_a_replica_over_a_network_is_refused(device, gpus, most):
+    with pytest.raises(InputError, match=f"join {most} "):
+        waterfall.one("llama-3.1-405b", device, gpus)
+    assert f"join {most} " in answers(row(model_path="llama-3.1-405b", system=device, tp_size=gpus))["status"][0]
+    assert waterfall.question("llama-3.1-405b", "gb200", 16).plan.gpus == 16  # one rack's NVLink
+
+
+@pytest.mark.parametrize("device", ["mi300x", "TPU-v6e"])
+def test_tensorrt_llm_runs_on_nvidia_alone_by_one_rule(device):
+    reason = "TensorRT-LLM runs on NVIDIA's GPUs"
+    with pytest.raises(InputError, match=reason):
+        waterfall.one("llama-3.1-8b", device, engine="trtllm", precision="bf16")
+    assert reason in answers(row(model_path="llama-3.1-8b", backend="trtllm", system=device))["status"][0]
+    with pytest.raises(InputError, match=reason):
+        choice.one(model="llama-3.1-8b", devices=device, engines="trtllm", tpot_target_ms=1000, precision="bf16")
+
+
+KV = [
+    ({"gemm_quant_mode": "bf16"}, "bf16"),  # 70b_fp8_h100_slurm.sh is of FP8 weights
+    ({}, "fp8"),  # and sets an FP8 cache
+    ({"system": "H20"}, "bf16"),  # but not on a GPU that it is not for
+    ({"kvcache_quant_mode": "bf16"}, "bf16"),
+    ({"model_path": "llama-3.1-8b", "backend": "trtllm", "tp_size": "1"}, "fp8"),  # FP8 engines of TensorRT-LLM have an FP8 cache
+    ({"model_path": "llama-3.1-8b", "backend": "trtllm", "tp_size": "1", "gemm_quant_mode": "fp16"}, "bf16"),
+    ({"model_path": "qwen3-32b", "system": "b200_sxm", "gemm_quant_mode": "nvfp4"}, "fp8"),  # hf_quant_config.json of NVIDIA's
+    ({"model_path": "qwen3-32b", "kvcache_quant_mode": "fp8_e4m3"}, "fp8"),
+]
+
+
+@pytest.mark.parametrize(("change", "kind"), KV)
+def test_the_type_of_the_kv_cache(change, kind):
+    asked = {**ROW, **change}
+    assert settings.of(cases.case(asked)).kv == kind
+    assert f"KV cache in {kind}" in answers(pd.DataFrame([asked]))["assumed"][0]
+
+
+def test_a_cache_of_half_the_bytes_holds_twice_the_tokens():
+    wide, narrow = (waterfall.one("qwen3-32b", "h100_sxm", 2, 64, precision="fp8", kv_precision=kind).answer for kind in ("bf16", "fp8"))
+    assert narrow["kv_cache_tokens"] == pytest.approx(2 * wide["kv_cache_tokens"]) and narrow["tpot_ms"] < wide["tpot_ms"]
+
+
+@pytest.mark.parametrize("name", ["int4", "int4_wo", "AWQ", "gptq", "w4a16"])
+def test_four_bit_weights_of_a_dense_model_are_not_answered_as_sixteen_bits(name):
+    """Newcomer S1: int4 had bf16's digits. A 70B of 4 bits, 39 GB, runs on one H100; its steps read a quarter of the weights."""
+    asked = {"input_tokens": 512, "output_tokens": 512, "clients": 1}
+    four = waterfall.one("llama-3.1-70b", "h100_sxm", 1, precision=name, **asked)
+    assert four.case.gemm == "int4" and "weights in int4" in waterfall.report(four)
+    sixteen = waterfall.one("llama-3.1-70b", "h100_sxm", 4, precision="bf16", **asked)
+    assert four.answer["tpot_ms"] < 2 * sixteen.answer["tpot_ms"]  # on a quarter of the GPUs
+    eight, half = (waterfall.one("llama-3.1-8b", "h100_sxm", precision=kind, **asked).answer["tpot_ms"] for kind in ("bf16", name))
+    assert half < 0.7 * eight
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"gemm_quant_mode": "int3"}, "unknown type 'int3'"),
+        ({"kvcache_quant_mode": "int8"}, "unknown type 'int8' of the KV cache"),
+        ({"nextn": "3"}, "speculative decoding"),
+        ({"prefix": "512"}, "prefix of 512 tokens"),
+        ({"pp_size": "2"}, "pipeline parallelism"),
+        ({"batch_size": "10001"}, "at most 10,000"),
+        ({"model_path": "kimi-k2.5", "system": "h200_sxm", "gemm_quant_mode": "fp8"}, "no checkpoint in fp8; published: int4, nvfp4"),
+    ],
+)
+def test_what_is_not_modelled_is_refused(change, reason):
+    asked = {**ROW, "moe_tp_size": "8", "moe_ep_size": "1", **change}
+    found = answers(pd.DataFrame([asked])).iloc[0]
+    assert reason in found["status"] and np.isnan(found["ttft_ms"])
+
+
+def test_fewer_requests_at_a_time_wait_longer():
+    found = answers(pd.concat([row(batch_size=64, max_num_seqs=n) for n in ("", 8)], ignore_index=True))
+    assert found["ttft_ms"][1] > 3 * found["ttft_ms"][0] and found["tpot_ms"][1] < found["tpot_ms"][0]
+    assert "8 requests at most" in found["assumed"][1]
+
+
+@pytest.mark.parametrize(
+    ("model", "device", "kind"),
+    [
+        ("qwen3-32b", "h100_sxm", "fp8"),
+        ("qwen3-32b", "a100_sxm", "bf16"),
+        ("gpt-oss-120b", "h100_sxm", "mxfp4"),
+        ("kimi-k2.5", "h200_sxm", "int4"),
+    ],
+)
+def test_one_default_type_in_all_commands(model, device, kind):
+    gpus = 8 if model == "kimi-k2.5" else 2
+    one = waterfall.one(model, device, gpus)
+    asked = row(model_path=model, system=device, tp_size=gpus, gemm_quant_mode="", moe_tp_size=gpus, moe_ep_size=1)
+    found = answers(asked).iloc[0]
+    assert found["tpot_ms"] == pytest.approx(one.answer["tpot_ms"])
+    assert kind in waterfall.header(one.case) and f"weights in {kind} (not given)" in found["assumed"]
+    plan = choice.one(model=model, devices=device, engines="vllm", max_gpus=gpus, tpot_target_ms=1000)
+    assert kind.removesuffix("_block") in plan["precision"] and f"up to {gpus} GPUs a replica" in plan["assumed"]
+
+
+def test_other_types_than_the_published_are_named():
+    found = waterfall.one("gpt-oss-120b", "h100_sxm", precision="fp8")
+    assert any("bf16 and mxfp4, the published checkpoint's types, not in fp8" in text for text in found.assumed)
+
+
+def test_a_gpu_that_nobody_measured_has_the_wider_interval_and_says_so():
+    """Audit F5: H100 and H20 had the ratio 1.38, every first token 2.07."""
+    seen, unseen = (waterfall.one("llama-3.1-70b", name, 8, precision="fp8") for name in ("h100_sxm", "h20"))
+    for target in ("ttft", "tpot"):
+        widths = [one.answer[f"{target}_upper_ms"] / one.answer[f"{target}_lower_ms"] for one in (seen, unseen)]
+        assert widths[1] > 1.2 * widths[0]
+    assert any("no calibrated run has device H20" in text for text in unseen.assumed)
+    assert not any("no calibrated run" in text for text in seen.assumed)
+    assert all(any("measurements of a token's time by" in text for text in one.assumed) for one in (seen, unseen))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"gemm_quant_mode": "int4"}, "number type int4"),
+        ({"backend_version": "0.3.1"}, "engine release vllm 0.3"),
+        ({"model_path": "llama-3.1-405b", "isl": "512"}, "model family"),
+    ],
+)
+def test_what_no_calibrated_run_has_is_said(change, why):
+    assert why in answers(row(**change))["assumed"][0]
+
+
+def test_json_has_the_numbers_of_the_text():
+    run = CliRunner().invoke(app, ["one", "--model", "llama-3.1-8b", "--device", "h100", "--kv-precision", "fp8", "--json"])
+    found = json.loads(run.output)
+    assert run.exit_code == 0 and found["status"] == "" and found["kv_cache_tokens"] > 0 and found["assumed"]
+    one = waterfall.one("llama-3.1-8b", "h100", kv_precision="fp8").answer
+    for target in ("ttft", "tpot"):
+        assert all(found[f"{target}{end}_ms"] == pytest.approx(one[f"{target}{end}_ms"]) for end in ("", "_lower", "_upper"))
+
+
+def test_an_answer_names_model_device_plan_and_types():
+    text = waterfall.report(waterfall.one("mixtral-8x7b", "a100", 2))
+    assert text.splitlines()[0].startswith("Mixtral-8x7B on A100-SXM4-80GB, 2 GPUs") and "weights in bf16, KV cache in bf16" in text
+
+
+def test_a_batch_beyond_the_context_is_answered_with_the_reason_in_assumed_alone():
+    """Scenario I1.2: value and refusal stood in one row."""
+    asked = {"hardware": "A100-SXM4-80GB", "devices": "1", "framework": "vLLM", "model": "meta-llama/Llama-2-7b-hf", "batch_size": "1"}
+    found = batch_answers(pd.DataFrame([{**asked, "input_tokens": n, "output_tokens": "256"} for n in ("1024", "4096")]))
+    assert (found["status"] == "").all() and found["latency_s"].notna().all()
+    assert "takes 4,096" in found["assumed"][1] and "takes" not in found["assumed"][0]
