@@ -5,5 +5,6 @@ may hold, `kv_cache` how many tokens its memory is enough for; `steps` how long 
 `step_time`); `configuration` reads these from YAML.
 `simulate.simulate(...)` runs them under one of `schedulers.names.SCHEDULERS`, `disaggregation.simulate_disaggregated(...)` on two pools;
 `metrics` and `tables` read the result; `capacity` looks for the largest rate within a bound.
-Inside: `state` (records in memory), `memory` (KV blocks), `schedulers/` (one rule a file), `engine` (the compiled loop).
+Inside: `state` (records in memory), `memory` (KV blocks), `schedulers/` (one rule a file), `engine` (the compiled loop of independent
+replicas), `coupled` (that of replicas and clients that wait for each other), `interpolation`.
 """

@@ -5,6 +5,10 @@ Paged KV cache: a block holds the keys and values of `block_size` tokens. Always
 
 Prefix caching: requests that begin with the same prefix share its full blocks. The first one to finish its prompt leaves them in the
 cache; they go, least recently used first, when nobody uses them and blocks are short.
+
+Block reuse: a freed block keeps its tokens until it is taken; a request's last blocks are freed first, and those free longest are taken
+first. A preempted request begins after those of its full blocks that nobody has taken. Source: vLLM's `KVCacheManager` (`free`,
+`get_computed_blocks`).
 """
 
 from __future__ import annotations
@@ -67,6 +71,64 @@ def take(replica: Replica, i: int, blocks: int) -> None:
         gone.blocks = 0
     state.free -= blocks
     replica.requests[i].blocks += blocks
+    if replica.limits.reuse != 0:
+        overwrite(replica, blocks)
+
+
+@inner(error_model="numpy", _nrt=False)
+def reusable(replica: Replica, i: int) -> int:
+    """Full blocks of a preempted request that nobody has taken; its last token is always computed."""
+    request = replica.requests[i]
+    return min(request.freed, request.full, (request.prefill - 1) // replica.limits.block_size)
+
+
+@inner(error_model="numpy", _nrt=False)
+def remember(replica: Replica, i: int) -> None:
+    """The request's blocks are freed: they will be taken after all that are free already."""
+    state, requests = replica.state, replica.requests
+    if requests[i].blocks > 0:
+        requests[i].newer = NONE
+        if state.oldest == NONE:
+            state.oldest = i
+        else:
+            requests[state.newest].newer = i
+        state.newest = i
+        requests[i].freed = requests[i].blocks
+
+
+@inner(error_model="numpy", _nrt=False)
+def overwrite(replica: Replica, blocks: int) -> None:
+    """Take free blocks: those that hold nobody's tokens, then those that have been free longest."""
+    state = replica.state
+    used = min(blocks, state.fresh)
+    state.fresh -= used
+    left = blocks - used
+    while left > 0:
+        owner = replica.requests[state.oldest]
+        used = min(left, owner.freed)
+        owner.freed -= used
+        left -= used
+        if owner.freed == 0:
+            state.oldest = owner.newer
+
+
+@inner(error_model="numpy", _nrt=False)
+def reclaim(replica: Replica, i: int) -> None:
+    """The request takes its free blocks out of the order in which they would be taken; the next to be taken are these."""
+    state, requests = replica.state, replica.requests
+    if requests[i].freed == 0:
+        return
+    before, at = NONE, state.oldest
+    while at != i:
+        before, at = at, requests[at].newer
+    if before == NONE:
+        state.oldest = requests[i].newer
+    else:
+        requests[before].newer = requests[i].newer
+    if state.newest == i:
+        state.newest = before
+    state.fresh += requests[i].freed
+    requests[i].freed = 0
 
 
 @inner(error_model="numpy", _nrt=False)
@@ -83,6 +145,11 @@ def admit(replica: Replica, i: int, blocks: int) -> None:
         request.processed = shared * replica.limits.block_size
         request.cached += request.processed
         state.work -= request.processed
+    if replica.limits.reuse != 0:
+        request.processed = reusable(replica, i) * replica.limits.block_size
+        request.cached += request.processed
+        state.work -= request.processed
+        reclaim(replica, i)
     take(replica, i, blocks - shared)
     request.order = state.admissions
     state.admissions += 1
@@ -110,6 +177,8 @@ def release(replica: Replica, i: int) -> None:
     """Give back all blocks of a request."""
     state, request = replica.state, replica.requests[i]
     state.free += request.blocks
+    if replica.limits.reuse != 0:
+        remember(replica, i)
     request.blocks = 0
     if request.shared > 0:
         prefix = replica.prefixes[request.prefix]
@@ -147,6 +216,7 @@ def preempt(replica: Replica, i: int) -> None:
         state.moved += request.swapped
     else:
         state.work += request.processed
+        request.full = (request.processed - int(request.processed > request.prefill)) // replica.limits.block_size
         request.prefill = max(request.prefill, request.processed)
         request.processed = 0
     release(replica, i)

@@ -31,6 +31,9 @@ REQUEST = np.dtype(
         ("blocks", "i8"),  # KV blocks held by this request alone
         ("shared", "i8"),  # KV blocks used together with others of the same prefix
         ("swapped", "i8"),  # KV blocks waiting elsewhere
+        ("freed", "i8"),  # free KV blocks that still hold its tokens (block reuse)
+        ("full", "i8"),  # KV blocks that were full when it lost them
+        ("newer", "i8"),  # the request whose blocks were freed next
         ("prefix", "i8"),  # which shared prefix the prompt begins with, or NONE
         ("prefix_tokens", "i8"),
         ("restarts", "i8"),  # preemptions
@@ -55,6 +58,9 @@ STATE = np.dtype(
         ("held", "i8"),  # completed requests whose blocks are still reserved (static batching)
         ("free", "i8"),  # free KV blocks
         ("evictable", "i8"),  # KV blocks of prefixes that nobody uses now
+        ("fresh", "i8"),  # free KV blocks that hold nobody's tokens (block reuse)
+        ("oldest", "i8"),  # the request whose blocks have been free longest
+        ("newest", "i8"),  # and shortest
         ("moved", "i8"),  # KV blocks swapped since the last batch
         ("decodes", "i8"),  # decode batches since the last prefill (LightLLM)
         ("preempted", "i8"),
@@ -86,6 +92,7 @@ LIMITS = np.dtype(
         ("max_waiting", "i8"),
         ("swap", "i8"),
         ("prefix_caching", "i8"),
+        ("reuse", "i8"),  # 1: a preempted request finds those of its blocks again that nobody has taken
         ("swap_s_per_block", "f8"),
     ],
     align=True,

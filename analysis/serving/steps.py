@@ -2,14 +2,17 @@
 
 `StepTime` holds everything that the event loop needs to answer it, as plain arrays, so that one compiled loop serves every model:
 
-    t = fixed + token_s[tokens] + prefills + decodes + swapped blocks x time of one
+    t = fixed + token_s[tokens] + sequence_s[requests] + prefills + decodes + swapped blocks x time of one
     prefills = prompt_s x prompt tokens + pair_s x pairs + prefill_grid(context tokens, sqrt(sum of chunk^2))
+               + sum over prompts of chunk_grid(chunk, context)
     decodes  = request_s x decoding requests + kv_s x cached tokens + decode_grid(decoding requests, mean cached tokens)
+    t >= launch_s of a batch with a prompt and more than graph_tokens tokens
 
 `token_s` may be any function of the tokens in a batch, tabulated: linear, a roofline with its knee, a measured profile with its
 steps, a fitted forest, experts of a mixture; past its end it goes on along its last slope. `pairs` counts query-key pairs of causal
 attention: a chunk of c tokens after p earlier ones has c x (p + (c + 1) / 2). The grids are bilinear between their axes' points and go on
-beyond them; leave them out if not needed. Recorded times take the place of all this and are used in order.
+beyond them; leave them out if not needed. A profile of the GPU's kernels (`step_time.gpu_profile`) takes the place of all this, and so do
+recorded times, which are used in order.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from numpy.typing import NDArray
 from analysis.compiled import inner
 from analysis.errors import InputError
 from analysis.serving.state import Replica
+from analysis.serving.step_time.gpu_profile import NO_PROFILE, Profile, experts_s, profiled_s
 from analysis.tables import read_csv
 
 Floats = NDArray[np.float64]
@@ -48,6 +52,13 @@ class Steps(NamedTuple):
     decode_requests: Any
     decode_kv: Any
     decode_grid: Any
+    sequence_s: Any
+    chunk_tokens: Any
+    chunk_context: Any
+    chunk_grid: Any
+    launch_s: float
+    graph_tokens: int
+    profile: Profile
 
 
 @dataclass(frozen=True)
@@ -88,6 +99,10 @@ class StepTime:
         prefill: grid over (context tokens, sqrt(sum of chunk^2)), or None.
         decode: grid over (decoding requests, mean cached tokens), or None.
         recorded: recorded seconds of each batch in order; nothing else counts then.
+        sequence_s: seconds for 0, 1, 2, ... requests in the batch, or None.
+        chunk: grid over (tokens of a prompt's chunk, its context tokens), summed over the prompts, or None.
+        launch_s: least seconds of a batch with a prompt and more than `graph_tokens` tokens, which no CUDA graph replays.
+        profile: kernels of the GPU; nothing else counts then.
     """
 
     token_s: Floats = field(default_factory=lambda: np.zeros(2))
@@ -100,12 +115,18 @@ class StepTime:
     prefill: Grid | None = None
     decode: Grid | None = None
     recorded: Floats | None = None
+    sequence_s: Floats | None = None
+    chunk: Grid | None = None
+    launch_s: float = 0.0
+    graph_tokens: int = 0
+    profile: Profile = NO_PROFILE
 
     def __post_init__(self) -> None:
         if self.token_s.ndim != 1 or self.token_s.size < 2:
             raise InputError("token_s needs times for at least 0 and 1 tokens")
-        scalars = np.array([self.fixed_s, self.prompt_s, self.pair_s, self.request_s, self.kv_s])
-        for name, values in (("token_s", self.token_s), ("coefficients", scalars), ("recorded", self.recorded)):
+        scalars = np.array([self.fixed_s, self.prompt_s, self.pair_s, self.request_s, self.kv_s, self.launch_s])
+        tables = {"token_s": self.token_s, "coefficients": scalars, "recorded": self.recorded, "sequence_s": self.sequence_s}
+        for name, values in tables.items():
             if values is not None and not (np.isfinite(values).all() and (values >= 0).all()):
                 raise InputError("step times must be finite and not negative", key=name)
         if self.recorded is not None and self.recorded.size == 0:
@@ -117,6 +138,7 @@ class StepTime:
         none = np.zeros(0), np.zeros(0), np.zeros((0, 0))
         prefill = none if self.prefill is None else (self.prefill.x, self.prefill.y, self.prefill.seconds)
         decode = none if self.decode is None else (self.decode.x, self.decode.y, self.decode.seconds)
+        chunk = none if self.chunk is None else (self.chunk.x, self.chunk.y, self.chunk.seconds)
 
         def plain(values: Floats) -> Floats:
             return np.array(values, dtype=np.float64, order="C")
@@ -136,6 +158,13 @@ class StepTime:
             decode_requests=plain(decode[0]),
             decode_kv=plain(decode[1]),
             decode_grid=plain(decode[2]),
+            sequence_s=plain(self.sequence_s if self.sequence_s is not None else np.zeros(2)),
+            chunk_tokens=plain(chunk[0]),
+            chunk_context=plain(chunk[1]),
+            chunk_grid=plain(chunk[2]),
+            launch_s=float(self.launch_s),
+            graph_tokens=int(self.graph_tokens),
+            profile=self.profile,
         )
 
 
@@ -201,8 +230,19 @@ def on_table(table: Any, count: int) -> float:
 @inner(error_model="numpy", _nrt=False)
 def step_time(steps: Steps, replica: Replica, size: int) -> float:
     """Seconds that a batch of `size` requests takes."""
+    if steps.profile.tokens.size == 0:
+        return sum_s(steps, replica, size)
+    total = 0
+    for k in range(size):
+        total += replica.tokens[k]
+    return profiled_s(steps.profile, replica, size) + experts_s(steps.profile, float(total))
+
+
+@inner(error_model="numpy", _nrt=False)
+def sum_s(steps: Steps, replica: Replica, size: int) -> float:
+    """Seconds of a batch by the module's formula."""
     total, decodes, cached, context = 0, 0, 0, 0
-    pairs, squares = 0.0, 0.0
+    pairs, squares, chunks = 0.0, 0.0, 0.0
     for k in range(size):
         request, chunk = replica.requests[replica.batch[k]], replica.tokens[k]
         total += chunk
@@ -213,6 +253,10 @@ def step_time(steps: Steps, replica: Replica, size: int) -> float:
             context += request.processed
             squares += float(chunk) * chunk
             pairs += chunk * (request.processed + 0.5 * (chunk + 1))
+            if steps.chunk_grid.size > 0:
+                chunks += max(
+                    0.0, on_grid(steps.chunk_tokens, steps.chunk_context, steps.chunk_grid, float(chunk), float(request.processed))
+                )
     seconds = steps.fixed_s + on_table(steps.token_s, total)
     seconds += steps.prompt_s * (total - decodes) + steps.pair_s * pairs + steps.request_s * decodes + steps.kv_s * cached
     if squares > 0 and steps.prefill_grid.size > 0:
@@ -222,4 +266,5 @@ def step_time(steps: Steps, replica: Replica, size: int) -> float:
         if steps.kv_rounding > 0:
             mean = np.ceil(mean / steps.kv_rounding) * steps.kv_rounding
         seconds += max(0.0, on_grid(steps.decode_requests, steps.decode_kv, steps.decode_grid, float(decodes), mean))
-    return seconds
+    seconds += on_table(steps.sequence_s, size) + chunks
+    return max(seconds, steps.launch_s) if squares > 0 and total > steps.graph_tokens else seconds

@@ -23,13 +23,18 @@ from analysis.composition.service.constants import apply, bounds, fit, interval
 from analysis.composition.service.freeze import FROZEN
 from analysis.composition.service.operators import BATCH, BEFORE, CACHED, PROMPT, SEQUENCES, TOKENS
 from analysis.composition.service.points import usable_bytes
-from analysis.composition.service.request_answers import kv_blocks, read_meta
-from analysis.composition.service.request_loop import PREPARE_S
+from analysis.composition.service.request_answers import PREPARE_S, kv_blocks, read_meta
 from analysis.composition.service.request_profile import all_reduce_s, captured
 from analysis.composition.service.step_table import router
 from analysis.errors import InputError
 from analysis.operators.kernels import gpus
 from analysis.paths import DATA
+from analysis.serving import coupled
+from analysis.serving.limits import Limits
+from analysis.serving.requests import make_requests
+from analysis.serving.state import REQUEST, Replica
+from analysis.serving.step_time.gpu_profile import Profile, profiled_s
+from analysis.serving.steps import StepTime
 
 ROW = {
     "id": "a", "silicon_data_source": "", "backend": "vllm", "backend_version": "0.12.0", "model_path": "meta-llama/Llama-3.1-70B",
@@ -376,25 +381,26 @@ def test_requests_agree_with_vllm(run, ranks):
             assert np.quantile(ours, share) == pytest.approx(np.quantile(theirs, share), rel=0.032 if exception else 0.03)
 
 
+def flat_profile(tokens, attention, *axes):
+    """A profile of times by tokens and attention alone."""
+    axes, none, square = axes or [(0, 4096)] * 4, np.zeros(0), np.zeros((0, 0))
+    return Profile(
+        tokens, np.zeros(200), attention, *(np.array(x, dtype=float) for x in axes), np.zeros((0, 0, 0)), none, none, square, none, none
+    )
+
+
 def test_a_request_that_starts_again_keeps_the_blocks_that_nobody_took():
     """vLLM's KVCacheManager: "We free the blocks in reverse order so that the tail blocks are evicted first when caching is enabled".
 
     Two requests of 161 tokens share 24 blocks: both hold 12 until the first needs its 13th, at 193 tokens. The second starts over, the
     first ends at 201 and has taken one of the twelve: eleven blocks, 176 of the second's 193 tokens, are still there.
     """
-    from analysis.composition.service import request_loop
-    from analysis.composition.service.request_profile import StepProfile
-
-    none, axis = np.zeros((0, 0, 0)), np.array([0.0, 4096.0])
-    empty = np.zeros(0)
-    p = StepProfile(
-        1e-3 * np.arange(2049.0), np.zeros(9), np.zeros((2,) * 4), *[axis] * 4, none, empty, empty, np.zeros((0, 0)), empty, empty
-    )
-    two = np.array([161, 161])
-    ends = [
-        request_loop.simulate(p, np.zeros(2), two, np.array([41, 60]), 1, False, 8, 2048, 24, (1, 1), 1, 0, caching)[1]
-        for caching in (True, False)
-    ]
+    two = make_requests(np.zeros(2), np.array([161, 161]), np.array([41, 60]))
+    steps = StepTime(profile=flat_profile(1e-3 * np.arange(2049.0), np.zeros((2,) * 4)))
+    ends = []
+    for caching in (True, False):
+        limits = Limits(block_size=16, kv_blocks=24, max_batch=8, max_batch_tokens=2048, prefix_caching=caching)
+        ends.append(coupled.simulate(two, steps, limits, coupled.Coupling(ahead=0)).records["completed_at"])
     assert ends[0][0] == pytest.approx(ends[1][0])
     assert ends[1][1] - ends[0][1] == pytest.approx(0.176)
 
@@ -422,21 +428,17 @@ def test_a_run_that_the_profile_is_not_of_is_refused(tmp_path, meta, ranks, reas
 
 def test_decodes_beside_several_prompts_are_slowed_once():
     """Mixed attention of the round profile: 3 us of decodes, 5 us of a prompt whatever its length; two prompts share both."""
-    from analysis.composition.service import request_loop
-    from analysis.composition.service.request_profile import SKEW_LEVERS, StepProfile
-
     attention = np.zeros((3, 2, 2, 2))
     attention[:, :, 1, :] += 3e-6
     attention[1:] += 5e-6
     attention[1:, :, 1, :] += 7e-6  # what decodes lose beside a prompt
-    none = np.zeros((0, 0, 0))
-    axes = [np.array(x, dtype=float) for x in ((0, 16, 2048), (0, 2048), (0, 128), (0, 8192))]
-    empty, decodes = np.zeros(0), 128
-    p = StepProfile(np.zeros(4000), np.zeros(200), attention, *axes, none, empty, empty, np.zeros((0, 0)), empty, empty)
+    p, decodes = flat_profile(np.zeros(4000), attention, (0, 16, 2048), (0, 2048), (0, 128), (0, 8192)), 128
 
     def step(prompts):
-        chunk = np.array([1] * decodes + prompts)
-        return request_loop.step_s(p, chunk, np.zeros(chunk.size, np.int64), chunk == 1, chunk.size, SKEW_LEVERS)
+        tokens = np.array([1] * decodes + prompts)
+        requests = np.zeros(tokens.size, REQUEST)
+        requests["processed"], requests["prefill"] = tokens == 1, np.where(tokens == 1, 0, tokens)
+        return profiled_s(p, Replica(None, requests, None, None, np.arange(tokens.size), tokens, None), tokens.size)
 
     assert step([500]) == pytest.approx(15e-6) and step([500, 500]) == pytest.approx(15e-6)
 

@@ -5,5 +5,5 @@ In the order in which data passes: `models` (what a checkpoint's configuration s
 the time of any batch), `closed_loop` (the engine and its clients, compiled), `points` (all of it for a table of cases, nothing fitted),
 `constants` (what is fitted, and on what), `answers` (a table of cases -> answers with intervals), `waterfall` (what an answer is made of),
 `study` (scores by split), `freeze` (fits and keeps both). Requests one by one: `request_profile` (step times of a profiled GPU),
-`request_loop` (the engine), `request_answers`.
+`request_answers` (what `serving.coupled` makes of them).
 """

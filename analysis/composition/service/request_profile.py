@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from analysis.composition.service.models import ServedModel
 from analysis.documents import is_file
 from analysis.errors import InputError
+from analysis.serving.step_time.gpu_profile import SKEW_LEVERS, Profile
 from analysis.tables import numeric, read_csv
 
 Floats = NDArray[np.float64]
@@ -28,33 +28,6 @@ ONCE = ("embedding", "final_layernorm")
 TWICE = ("layernorm",)
 LARGEST = 1e9
 """Of a time (us) or size in a profile."""
-SKEW_LEVERS = np.array([0.25, 0.75, 1.5, 3.0])
-
-
-class StepProfile(NamedTuple):
-    """Seconds of a step's pieces, for the compiled loop.
-
-    Attributes:
-        tokens: of everything that depends on the tokens alone, at 0, 1, 2, ... tokens.
-        sequences: of vocabulary and sampler, at 0, 1, 2, ... sequences.
-        attention: all layers, shape (chunks, before, decodes, cached); its axes follow.
-        alpha: shape (chunks of the skew table, decodes, levers: (t_max - t_mean) / t_mean); its axes follow; empty: no skew table.
-        experts: all layers, shape (tokens, active experts); its axes follow; empty: none.
-    """
-
-    tokens: Any
-    sequences: Any
-    attention: Any
-    chunk_axis: Any
-    before_axis: Any
-    decode_axis: Any
-    cached_axis: Any
-    alpha: Any
-    alpha_chunks: Any
-    alpha_decodes: Any
-    experts: Any
-    expert_tokens: Any
-    expert_active: Any
 
 
 def _read(prefix: str | Path, kind: str, required: list[str]) -> pd.DataFrame:
@@ -111,7 +84,7 @@ def read_profile(
     most_sequences: int,
     bandwidth_bytes_per_s: float,
     latency_s: float,
-) -> StepProfile:
+) -> Profile:
     """The tables of one profile.
 
     Args:
@@ -141,7 +114,10 @@ def read_profile(
     for _, rows in heads.groupby("layer"):
         sampled += 1e-6 * _along(rows["sequences"], rows["time_us"], ends)
     sampled[0] = 0.0
-    return StepProfile(total, sampled, *_attention(prefix, model.layers), *_alpha(prefix), *_experts(prefix, model, tensor, data))
+    pieces = (total, sampled, *_attention(prefix, model.layers), *_alpha(prefix), *_experts(prefix, model, tensor, data))
+    if model.experts is None:
+        return Profile(*pieces)
+    return Profile(*pieces, float(model.experts.count), float(model.experts.top_k), float(tensor * data))
 
 
 def _along(x: pd.Series, y: pd.Series, at: Floats) -> Floats:
@@ -195,7 +171,7 @@ def _alpha(prefix: str | Path) -> tuple[Floats, Floats, Floats]:
         alpha=(table["t_skew_us"] - table["t_mean_us"]) / wide, group=np.searchsorted(SKEW_LEVERS, wide / table["t_mean_us"])
     )
     chunks, decodes = np.unique(table["pc"]).astype(np.float64), np.unique(table["n"]).astype(np.float64)
-    out = np.full((chunks.size, decodes.size, SKEW_LEVERS.size + 1), table["alpha"].median())
+    out = np.full((chunks.size, decodes.size, len(SKEW_LEVERS) + 1), table["alpha"].median())
     for _, rows in table.groupby(["pc", "n", "group"]):
         chunk, count, group = (rows[name].iloc[0] for name in ("pc", "n", "group"))
         out[int(np.searchsorted(chunks, chunk)), int(np.searchsorted(decodes, count)), int(group)] = rows["alpha"].median()

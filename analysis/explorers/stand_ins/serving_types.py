@@ -53,6 +53,7 @@ def _limits(limits, scheduler):
         max_waiting=10,
         swap=0,
         prefix_caching=0,
+        reuse=0,
         swap_s_per_block=0.0,
     )
 

@@ -10,7 +10,7 @@ Source: vLLM's documentation of the v1 engine and its `Scheduler.schedule` (0.8 
 from __future__ import annotations
 
 from analysis.compiled import inner
-from analysis.serving.memory import admit, available, blocks_for, fits, preempt, resume_swapped, sharable, take
+from analysis.serving.memory import admit, available, blocks_for, fits, preempt, resume_swapped, reusable, sharable, take
 from analysis.serving.state import NONE, Replica, next_tokens, take_first
 
 
@@ -59,7 +59,7 @@ def schedule(replica: Replica) -> int:
         request = requests[i]
         if request.swapped > 0:
             break
-        found = sharable(replica, i) * limits.block_size
+        found = (sharable(replica, i) + (reusable(replica, i) if limits.reuse != 0 else 0)) * limits.block_size
         chunk = min(request.prefill - found, budget)
         blocks = blocks_for(found + chunk, limits.block_size)
         if not fits(replica, i, blocks, 0):
