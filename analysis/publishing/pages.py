@@ -24,7 +24,7 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 from analysis import attempts
 from analysis.claims import blindness
 from analysis.claims.addresses import cell, is_address
-from analysis.claims.prose import QUOTATIONS, quotations
+from analysis.claims.prose import QUOTATIONS, numbers_of, quotations
 from analysis.claims.results import Results
 from analysis.errors import InputError
 from analysis.paths import BOOK, RESULTS, ROOT
@@ -43,9 +43,14 @@ KIND_WORDS = {
 
 @cache
 def manifest(notebook: str) -> dict[str, Any] | None:
-    """What a notebook said about its results, or None when it has none; `costs` has the seconds and memory of every notebook."""
+    """What a notebook said about its results, or None when it has none.
+
+    `costs` has the seconds and memory of every notebook, `precomputed` how many numbers of a chapter are frozen.
+    """
     if notebook == "costs":
         return {"numbers": _costs()}
+    if notebook == "precomputed":
+        return {"numbers": _precomputed()}
     try:
         return package.manifest(RESULTS / notebook / "manifest.json")
     except FileNotFoundError:
@@ -60,6 +65,16 @@ def _costs() -> dict[str, dict[str, str]]:
         name = str(row["notebook"])
         found[name], found[f"{name}_memory"] = f"{row['cpu_s']:.0f} s", f"{row['peak_mib'] / 1024:.1f} GiB"
     return {key: {"text": text, "kind": "measured"} for key, text in found.items()}
+
+
+def _precomputed() -> dict[str, dict[str, str]]:
+    """For each chapter, how many numbers its `{num}` roles print (`article_all`) and how many of them no build computes (`article`)."""
+    found = {}
+    for path in sorted(BOOK.glob("*.md")):
+        names = {name for _, name in numbers_of(path) if not name.startswith(("precomputed.", "costs."))}
+        frozen = sum(number(name)["kind"] == "frozen" for name in names)
+        found[path.stem], found[f"{path.stem}_all"] = str(frozen), str(len(names))
+    return {key: {"text": text, "kind": "computed"} for key, text in found.items()}
 
 
 class screen_only(nodes.General, nodes.Element):
@@ -113,7 +128,9 @@ class NumberRole(SphinxRole):
         notebook, words, text = found["notebook"], found["words"], found["text"]
         # the text fragment shows the cell that names the number; without it, the page opens at its top
         page = f"notebooks/{notebook}.html#:~:text=%22{words}%22"
-        if notebook == "costs":
+        if notebook == "precomputed":
+            page = "notebooks_index.html"
+        elif notebook == "costs":
             page = "notebooks_index.html" if words.startswith("make_") else f"notebooks/{words.removesuffix('_memory')}.html"
         else:
             self.env.note_dependency(str(RESULTS / notebook / "manifest.json"))

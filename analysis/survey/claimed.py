@@ -240,8 +240,7 @@ def chart(rows: Iterable[Measured], nobody: Mapping[str, float], size: tuple[flo
             if below and last:
                 shift = {"xytext": (-7, 0), "ha": "right", "va": "center"}
             ax.annotate(f"{percent(value)} %{words}", (value, place), textcoords="offset points", fontsize=8, color=red, **shift)
-    last = len(groups)
-    ax.plot(list(nobody.values()), [last] * len(nobody), "o", markerfacecolor="white", markeredgecolor=blue, markersize=4, zorder=3)
+    ax.plot(list(nobody.values()), [len(groups)] * len(nobody), "o", markerfacecolor="white", markeredgecolor=blue, markersize=4, zorder=3)
     for by, mark in MARKS.items():
         ax.plot([], [], mark, color=red, markersize=5, label=f"measured by {by}" if by != "its own data" else "measured on its own data")
     ax.plot([], [], "o", markerfacecolor="white", markeredgecolor=blue, markersize=4, label="claimed; alone: measured by nobody")
