@@ -28,6 +28,12 @@ class Outcome:
     verdict: str
     problem: str
     file: str
+    reason: str = ""
+
+    @property
+    def note(self) -> str:
+        """Why: from the row that gave the value where the check says so, else as typed in the check, else the ledger's."""
+        return self.reason or (self.check.note if self.check is not None else "") or self.claim.note
 
 
 def describe(source: Source | None) -> str:
@@ -78,7 +84,8 @@ def judge(claim: Claim, entry: tuple[Check, Path] | None, results: Results) -> O
         problem = f"verdict is {verdict!r}, expected {check.verdict!r} (got {show(got)}, {show_reference(check)})"
     elif not as_expected(got, check):
         problem = f"value is {show(got)}, expected {show(check.expect)}"
-    return Outcome(claim, check, got, verdict, problem, path.name)
+    reason = str(results.cells(str(check.check.table), check.check.where, check.check.reason)) if check.check.reason else ""
+    return Outcome(claim, check, got, verdict, problem, path.name, reason)
 
 
 def check_all(results: str | Path, claims_folder: str | Path = DATA / "claims") -> list[Outcome]:
@@ -136,7 +143,6 @@ def to_frame(outcomes: list[Outcome]) -> pd.DataFrame:
     rows = []
     for one in outcomes:
         check = one.check
-        note = check.note if check is not None and check.note else one.claim.note
         rows.append(
             {
                 "claim": one.claim.claim_id,
@@ -153,7 +159,7 @@ def to_frame(outcomes: list[Outcome]) -> pd.DataFrame:
                 "criterion": show_criterion(check),
                 "expected": show(check.expect) if check is not None else "",
                 "waits_for": one.claim.waits_for if one.verdict == "not yet run" and check is None else "",
-                "note": note,
+                "note": one.note,
                 "first_pass": one.claim.first_pass,
                 "as_expected": "no" if one.problem else "yes",
             }

@@ -17,6 +17,7 @@ Verdict = Literal[
     "recomputed",
     "consistent",
     "differs",
+    "disputed",
     "wrong arithmetic",
     "cited (verified)",
     "cited (not verified)",
@@ -35,11 +36,13 @@ class Source(Strict):
     """Where the value got comes from: a cell of a results CSV (`table`), or a `@checkable` function with its arguments.
 
     A list in `where` (several rows) or in `column` (several columns of one row) gives a list of cells, in the order of the list.
+    `reason` names the column of the same row that says why: the note of the claim is then read there and not typed.
     """
 
     table: str | None = None
     where: dict[str, Value] = Field(default_factory=dict)
     column: str | list[str] | None = None
+    reason: str | None = None
     function: str | None = None
     args: dict[str, Any] = Field(default_factory=dict)
 
@@ -53,8 +56,8 @@ class Source(Strict):
             raise ValueError("`table` is notebook/table")
         if self.function is not None and self.function.partition(":")[0] not in MODULES:
             raise ValueError(f"`function` is analysis.module:name, a function marked @checkable in one of {', '.join(MODULES)}")
-        if self.function is not None and (self.where or self.column):
-            raise ValueError("`where` and `column` belong to `table`")
+        if self.function is not None and (self.where or self.column or self.reason):
+            raise ValueError("`where`, `column` and `reason` belong to `table`")
         if sum(isinstance(value, list) for value in (*self.where.values(), self.column)) > 1:
             raise ValueError("one list at most, in `where` or in `column`")
         return self
@@ -115,6 +118,8 @@ class Check(Comparison):
                 raise ValueError("a `check` needs `printed` (or `criterion`) and `expect`")
             if self.verdict in ("cited (not verified)", "not yet run"):
                 raise ValueError(f"verdict {self.verdict!r} cannot have a `check`")
+        if self.check is not None and self.check.reason is not None and self.note:
+            raise ValueError("the note is read from the column `reason`; none is typed beside it")
         if self.verdict == "cited (verified)" and not any(mark in self.note for mark in ("http", "doi", "arXiv", "github")):
             raise ValueError("`cited (verified)` needs the address in `note`")
         return self

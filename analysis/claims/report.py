@@ -35,7 +35,7 @@ def contradicted(outcomes: list[Outcome]) -> list[str]:
     """One line for each claim that a value got here contradicts: identifier, verdict, value got, value printed, statement."""
     lines = []
     for one in outcomes:
-        if one.check is None or one.got is None or one.verdict not in ("differs", "wrong arithmetic"):
+        if one.check is None or one.got is None or one.verdict not in ("differs", "disputed", "wrong arithmetic"):
             continue
         values = f"got {show(one.got, one.check.reference)}; {show_reference(one.check)}"
         lines.append(f"{one.claim.claim_id:28} {one.verdict:17} {values}  ({one.claim.statement})")

@@ -16,16 +16,17 @@ OWN_TABLES = {
     "astra_sim_experiment/collectives": "our model of ASTRA-sim, equal to the tool to the cycle",
     "astra_sim_experiment/configurations": "lines of the tool's own files, counted by script",
     "astra_sim_experiment/resnet": "our model of ASTRA-sim, equal to the tool to the cycle",
-    "cores_model/distribution": "our core model on our traces",
     "cores_programs/collector_rates": "our core model on our traces",
     "cores_ranking/pairs": "our network on our traces",
     "mtap_deployment/deployment": "our installations, timed",
     "mtap_deployment/seed_spread": "our serving simulator",
-    "mtap_scores/reasons": "the rubric applied to the evidence gathered here, not to the draft's words",
     "serving_table7/as_printed": "recorded runs of VIDUR",
     "serving_table7/paired": "our serving simulator",
 }
-OWN_DATA = ("recorded/", "measured/", "claims/observed/deployment", "claims/observed/speeds")
+OWN_DATA = ("recorded/", "measured/", "claims/observed/speeds")
+
+# Where a value that does not agree is nobody's measurement: a grade of ours, or what another draft of the same project prints.
+JUDGED = ("mtap_scores/reasons", "mtap_sensitivity/agreement", "claims/printed/reproducibility_scores", "claims/printed/survey_table5")
 
 
 def basis_of(source: Source) -> str:
@@ -38,7 +39,12 @@ def basis_of(source: Source) -> str:
     return RECOMPUTED if str(source.args.get("table", "")).startswith(OWN_DATA) else CONSISTENT
 
 
-MISMATCH = ("differs", "wrong arithmetic", "not reproducible")
+MISMATCH = ("differs", "disputed", "wrong arithmetic", "not reproducible")
+
+
+def judged(source: Source) -> bool:
+    """Whether a value is our own grade or another draft's: a mismatch with it is *disputed*, never *differs*."""
+    return (source.table or str(source.args.get("table", ""))) in JUDGED
 
 
 def _numeric(value: Any) -> bool:
@@ -97,9 +103,13 @@ def verdict_of(got: Any, check: Check) -> str:
 
     Where the claim holds: *cited (verified)* if that is expected, else what stands behind the value got, *recomputed* or *consistent*; a
     check may say *consistent* of a value of ours (a setting that was copied, a ratio that is one by definition), never the reverse.
-    Where it does not hold: the expected kind of mismatch, *differs* if none was expected.
+    Where it does not hold: *disputed* where the value is a judgement, else the expected kind of mismatch, *differs* if none was expected.
     """
     if not holds(got, check):
+        if check.check is not None and judged(check.check):
+            return "disputed"
+        if check.verdict == "disputed":
+            return "differs"
         return check.verdict if check.verdict in MISMATCH else "differs"
     if check.verdict in ("cited (verified)", CONSISTENT) or check.check is None:
         return check.verdict

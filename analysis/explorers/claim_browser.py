@@ -17,7 +17,7 @@ CONTROLS = (
     Choice("verdict", "Verdict", (("all", "any"), *((name, name) for name in verdicts())), "wrong arithmetic"),
     Slider("page", "Page of the list", tuple(range(1, -(-len(claims()) // ROWS) + 1)), 1),
 )
-COLORS = (drawing.GREEN, drawing.SKY, drawing.GOLD, drawing.RED, drawing.BLUE, drawing.PINK, drawing.GREY, drawing.FAINT)
+COLORS = (drawing.GREEN, drawing.SKY, drawing.GOLD, drawing.YELLOW, drawing.RED, drawing.BLUE, drawing.PINK, drawing.GREY, drawing.FAINT)
 
 
 @remembered

@@ -6,7 +6,7 @@ import html
 import math
 from collections.abc import Sequence
 
-BLUE, RED, GREEN, PINK, GOLD, SKY, GREY = (f"var(--x{k})" for k in range(1, 8))
+BLUE, RED, GREEN, PINK, GOLD, SKY, GREY, YELLOW = (f"var(--x{k})" for k in range(1, 9))
 INK, FAINT, PAPER = "var(--ink)", "var(--faint)", "var(--paper)"
 
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.claims.check_files import Check, Source
+from analysis.claims.check_files import Check, Source, read_checks
 from analysis.claims.verdicts import agrees, as_expected, difference, verdict_of
+from analysis.paths import DATA
 
 SOURCE = Source(function="analysis.claims.arithmetic:total", args={"terms": [1]})
 numbers = st.floats(-1e9, 1e9, allow_nan=False)
@@ -130,3 +131,36 @@ def test_what_is_expected_is_held_to_the_checks_own_tolerance_where_that_is_wide
     assert as_expected(10.04, check(9.0, expect=10.0, relative=0.005, verdict="differs"))
     assert not as_expected(10.06, check(9.0, expect=10.0, relative=0.005, verdict="differs"))
     assert as_expected(10.4, check(9.0, expect=10.0, tolerance=0.5, verdict="differs"))
+
+
+GRADE = Source(table="mtap_scores/reasons", where={"tool": "VIDUR", "dimension": "D1"}, column="points", reason="reason")
+DRAFT = Source(function="analysis.claims.arithmetic:cell", args={"table": "claims/printed/reproducibility_scores", "column": "plan_of_10"})
+
+
+@pytest.mark.parametrize("source", [GRADE, DRAFT])
+def test_a_judgement_is_never_called_recomputed_nor_a_contradiction(source):
+    for asked in ("recomputed", "differs", "disputed", "consistent"):
+        entry = Check(check=source, printed=2, expect=2, verdict=asked)
+        assert verdict_of(2, entry) == "consistent" and verdict_of(3, entry) == "disputed"
+    measured = Source(function="analysis.claims.arithmetic:cell", args={"table": "recorded/timeloop/runs", "column": "cycles"})
+    assert verdict_of(3, Check(check=measured, printed=2, expect=3, verdict="disputed")) == "differs"
+
+
+def test_a_note_is_read_from_the_row_or_typed_but_not_both():
+    with pytest.raises(ValueError, match="none is typed beside it"):
+        Check(check=GRADE, printed=2, expect=2, verdict="consistent", note="grade matches")
+    with pytest.raises(ValueError, match="belong to `table`"):
+        Source(function="analysis.claims.arithmetic:total", args={"terms": [1]}, reason="reason")
+
+
+def test_every_grade_of_ours_takes_its_note_from_the_evidence():
+    checks = read_checks(DATA / "claims" / "checks")
+    graded = {name: check for name, (check, _) in checks.items() if check.check is not None and check.check.table == "mtap_scores/reasons"}
+    assert len(graded) == 25 and all(check.check.reason == "reason" for check in graded.values())
+    assert {check.verdict for check in graded.values()} == {"consistent", "disputed"}
+
+
+def test_what_the_book_calls_a_result_that_was_not_run_is_not_recomputed():
+    checks = read_checks(DATA / "claims" / "checks")
+    assert checks["s000.sec63.runs"][0].verdict == checks["s004.sec313.1000"][0].verdict == "not reproducible"
+    assert not [name for name, (check, _) in checks.items() if check.verdict == "differs" and "vidur_error" in str(check.check)]

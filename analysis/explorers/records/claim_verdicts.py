@@ -27,7 +27,7 @@ def claims() -> list[list[str]]:
                 claim.statement,
                 claim.value if claim.unit in BARE else f"{claim.value} {claim.unit}".strip(),
                 check.verdict,
-                check.note,
+                check.note or ("the grade that the rubric gives our evidence" if check.check and check.check.reason else ""),
             ]
         )
     return found
