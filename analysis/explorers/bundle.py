@@ -41,7 +41,7 @@ PAGE_FILES = (
     ("data/hardware/devices", "analysis.hardware.devices", "DeviceFile"),
     ("data/hardware/sources.yaml", "analysis.hardware.devices", "SourceFile"),
     ("data/hardware/systems.yaml", "analysis.hardware.systems", "SystemFile"),
-    ("data/workloads/transformers.yaml", "analysis.workloads.transformers", "TransformerFile"),
+    ("data/workloads/models.yaml", "analysis.workloads.models", "ModelFile"),
     ("data/models/training_efficiencies.yaml", "analysis.training.kernel_time", "EfficiencyFile"),
     ("data/models/nccl_machines.yaml", "analysis.networks.measured_fabrics.model", "MachineFile"),
     ("data/models/nccl_allreduce.yaml", "analysis.networks.measured_fabrics.model", "Parameters"),

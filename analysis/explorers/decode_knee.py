@@ -12,7 +12,7 @@ from analysis.explorers import drawing
 from analysis.explorers.controls import Choice, Slider, remembered
 from analysis.hardware import devices
 from analysis.serving.step_time.roofline import Roofline, kv_blocks, output_layer_s, tokens_s
-from analysis.workloads import transformers
+from analysis.workloads import models
 
 TITLE = "How many requests should decode together?"
 MODELS = (
@@ -36,7 +36,7 @@ CONTROLS = (
 def _setting(values: Mapping[str, Any]) -> Roofline:
     share = values["share"] / 100
     return Roofline(
-        transformers.load(values["model"]),
+        models.load(values["model"]),
         devices.load(values["device"]),
         tensor_parallel=int(values["gpus"]),
         dtype="bf16",

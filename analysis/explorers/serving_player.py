@@ -15,7 +15,7 @@ from analysis.serving.requests import make_requests
 from analysis.serving.simulate import simulate
 from analysis.serving.step_time.roofline import Roofline, roofline
 from analysis.serving.steps import StepTime
-from analysis.workloads import transformers
+from analysis.workloads import models
 
 TITLE = "What does a scheduler make of the same requests?"
 PLAYS = "moment"
@@ -47,7 +47,7 @@ MODEL, DEVICE = "llama-3-8b", "H100-SXM5-80GB"
 @cache
 def _steps() -> StepTime:
     return roofline(
-        Roofline(transformers.load(MODEL), devices.load(DEVICE), dtype="bf16", compute_share=0.7, memory_share=0.7, fixed_s=0.0005),
+        Roofline(models.load(MODEL), devices.load(DEVICE), dtype="bf16", compute_share=0.7, memory_share=0.7, fixed_s=0.0005),
         most_tokens=384,
     )  # beyond its ridge, time is linear in tokens
 

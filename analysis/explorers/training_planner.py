@@ -13,7 +13,7 @@ from analysis.training.kernel_time import efficiencies_of
 from analysis.training.memory import RESERVE_BYTES
 from analysis.training.plan import Plan, Software, check
 from analysis.training.step import predict
-from analysis.workloads import transformers
+from analysis.workloads import models
 
 TITLE = "How would you train it?"
 MODELS = (
@@ -74,7 +74,7 @@ def _plan(values: Mapping[str, Any]) -> Plan:
 @remembered
 def answer(values: Mapping[str, Any]) -> dict[str, Any]:
     """Time, memory and schedule, by `analysis.training`; or the rules that the plan breaks."""
-    model, system, plan = transformers.load(values["model"]), systems.load(values["system"]), _plan(values)
+    model, system, plan = models.load(values["model"]), systems.load(values["system"]), _plan(values)
     broken = check(model, plan, system)
     if broken:
         return {"runs": 0, "gpus": plan.gpus, "broken": broken}

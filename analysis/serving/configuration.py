@@ -50,7 +50,7 @@ from analysis.serving.step_time.profile import read_profile
 from analysis.serving.step_time.roofline import Roofline, kv_blocks, roofline
 from analysis.serving.steps import StepTime, linear, read_recorded
 from analysis.serving.traffic import Arrivals, Lengths, generate, vidur_requests
-from analysis.workloads import transformers
+from analysis.workloads import models
 
 # What a file may ask for: beyond it lies no deployment, and the answer would not come.
 MOST_REQUESTS = 10_000_000
@@ -177,7 +177,7 @@ class RooflineSteps(Strict):
         """Model, device and shares."""
         given = self.model_dump(exclude={"kind", "model", "device", "memory_utilization", "bytes_per_value"})
         weight = self.bytes_per_value or WEIGHT_BYTES.get(self.dtype, 2.0)
-        return Roofline(transformers.load(self.model), devices.load(self.device), bytes_per_value=weight, **given)
+        return Roofline(models.alike(models.load(self.model), "the roofline"), devices.load(self.device), bytes_per_value=weight, **given)
 
     def make(self, folder: Path) -> StepTime:
         """The step time."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analysis.training.plan import Plan, Software, padded_vocab
-from analysis.workloads.transformers import Transformer
+from analysis.workloads.models import Model
 
 BYTES = 2  # of an activation or weight in 16-bit arithmetic
 
@@ -75,18 +75,18 @@ def _split(plan: Plan) -> int:
     return plan.tensor_parallel if plan.sequence_parallel else 1
 
 
-def block_kernels(model: Transformer, plan: Plan, software: Software) -> Block:
+def block_kernels(model: Model, plan: Plan, software: Software) -> Block:
     """Kernels that one GPU runs for one block and one microbatch."""
     t, tokens, h = plan.tensor_parallel, plan.tokens, model.hidden
     unit = tokens * h / _split(plan)  # elements of a residual on this GPU
-    heads, width, kv = model.heads / t, model.attention_width / t, max(model.kv_width / t, model.head_dim)
-    ffn = model.ffn_hidden / t
-    s, d = plan.sequence_length, model.head_dim
+    heads, width, kv = model.heads / t, model.attention_width / t, max(model.kv_width / t, model.head_size)
+    ffn = model.ffn_width / t
+    s, d = plan.sequence_length, model.head_size
     mask = 1 if software.dropout else 0
     routed = tokens * model.experts_per_token
     linears: list[tuple[str, float, float, float, int]] = [("qkv", tokens, width + 2 * kv, h, 1), ("projection", tokens, h, width, 1)]
-    experts = max(1, model.experts // plan.expert_parallel)
-    per_expert = routed / experts if model.experts > 1 else tokens
+    experts = max(1, model.expert_count // plan.expert_parallel)
+    per_expert = routed / experts if model.expert_count > 1 else tokens
     linears += [("ffn_in", per_expert, (2 if model.gated else 1) * ffn, h, experts), ("ffn_out", per_expert, h, ffn, experts)]
     core_forward, core_backward = _attention(model, software, plan.microbatch * heads, s, d, tokens * (width + kv))
     norms = 1 if model.parallel_block else 2
@@ -100,7 +100,7 @@ def block_kernels(model: Transformer, plan: Plan, software: Software) -> Block:
     backward += [Stream("activation_backward", (5 if model.gated else 3) * BYTES * routed * ffn)]
     if software.dropout:
         backward += [Stream("dropout_backward", 2 * (2 * BYTES + mask) * unit, 2)]
-    if model.biases != "none":
+    if model.attention and model.attention.biases != "none":
         backward += [Stream("bias_gradients", BYTES * (2 * unit + tokens * (width + 2 * kv) + routed * ffn), 4)]
     weights: list[Kernel] = []
     for name, m, n, k, batch in linears:
@@ -110,15 +110,13 @@ def block_kernels(model: Transformer, plan: Plan, software: Software) -> Block:
         else:
             weights.append(Gemm(f"{name}_weight_gradient", n, k, m, batch))
             weights.append(Stream(f"{name}_accumulate", (BYTES + 2 * software.gradient_bytes) * parameters))
-    if model.experts > 1:
-        forward += [Gemm("router", tokens, model.experts, h), Stream("permute", 4 * BYTES * routed * h, 2)]
-        backward += [Gemm("router_input_gradient", tokens, h, model.experts), Stream("permute_backward", 4 * BYTES * routed * h, 2)]
+    if model.expert_count > 1:
+        forward += [Gemm("router", tokens, model.expert_count, h), Stream("permute", 4 * BYTES * routed * h, 2)]
+        backward += [Gemm("router_input_gradient", tokens, h, model.expert_count), Stream("permute_backward", 4 * BYTES * routed * h, 2)]
     return Block(tuple(forward + core_forward), tuple(core_forward), tuple(backward + core_backward), tuple(weights))
 
 
-def _attention(
-    model: Transformer, software: Software, matrices: float, s: int, d: int, operands: float
-) -> tuple[list[Kernel], list[Kernel]]:
+def _attention(model: Model, software: Software, matrices: float, s: int, d: int, operands: float) -> tuple[list[Kernel], list[Kernel]]:
     """Scores, softmax, dropout and weighted sum for `matrices` heads of s x s; `operands` elements of queries and keys."""
     if software.attention == "fused":
         share = 0.5 if model.causal else 1.0  # blocks above the diagonal are skipped
@@ -142,7 +140,7 @@ def _attention(
     return forward, backward
 
 
-def head_kernels(model: Transformer, plan: Plan, software: Software) -> tuple[tuple[Kernel, ...], tuple[Kernel, ...]]:
+def head_kernels(model: Model, plan: Plan, software: Software) -> tuple[tuple[Kernel, ...], tuple[Kernel, ...]]:
     """Kernels of the output layer and the loss for one microbatch, (forward, backward): logits, then softmax and its gradient in fp32."""
     tokens, h, vocab = plan.tokens, model.hidden, padded_vocab(model, plan) / plan.tensor_parallel
     forward = (Gemm("logits", tokens, vocab, h), Stream("loss", (BYTES + 3 * 4) * tokens * vocab, 4))
@@ -154,7 +152,7 @@ def head_kernels(model: Transformer, plan: Plan, software: Software) -> tuple[tu
     return forward, backward
 
 
-def embedding_kernels(model: Transformer, plan: Plan) -> tuple[tuple[Kernel, ...], tuple[Kernel, ...]]:
+def embedding_kernels(model: Model, plan: Plan) -> tuple[tuple[Kernel, ...], tuple[Kernel, ...]]:
     """Kernels of the input embedding for one microbatch, (forward, backward)."""
     moved = 3 * BYTES * plan.tokens * model.hidden
     return (Stream("embedding", moved, 2),), (Stream("embedding_backward", moved, 2),)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analysis.training.plan import Plan, Software, padded_vocab
-from analysis.workloads.transformers import Transformer
+from analysis.workloads.models import Model
 
 RESERVE_BYTES = 2 * 2**30
 """What the driver, the collectives' buffers and fragmentation take, when asking whether a plan fits."""
@@ -42,7 +42,7 @@ class Memory:
         return vars(self) | {"total": self.total}
 
 
-def block_activation_bytes(model: Transformer, plan: Plan, software: Software) -> tuple[float, float, float]:
+def block_activation_bytes(model: Model, plan: Plan, software: Software) -> tuple[float, float, float]:
     """Bytes that one block keeps for one microbatch: (all, without the attention core, its input alone).
 
     For GPT without and with sequence parallelism these are s b h (10 + 24 / t + 5 a s / h t), s b h / t (34 + 5 a s / h), and the same
@@ -53,11 +53,11 @@ def block_activation_bytes(model: Transformer, plan: Plan, software: Software) -
     mask = 1 if software.dropout else 0
     norms = 1 if model.parallel_block else 2
     replicated = tokens * h / split * (norms * 4 + 2 * mask)  # inputs of norms and of the matrices behind them, dropout masks
-    kv = max(model.kv_width / t, model.head_dim)
+    kv = max(model.kv_width / t, model.head_size)
     attention = 2 * tokens * (2 * model.attention_width / t + 2 * kv)  # queries, keys, values, output
     routed = tokens * model.experts_per_token
-    feed_forward = 2 * routed * (3 if model.gated else 2) * model.ffn_hidden / t
-    if model.experts > 1:
+    feed_forward = 2 * routed * (3 if model.gated else 2) * model.ffn_width / t
+    if model.expert_count > 1:
         feed_forward += 2 * 2 * routed * h / split  # permuted inputs and outputs of the experts
     elements = plan.microbatch * model.heads / t * plan.sequence_length**2
     core = elements * ((2 + 2 + 1) if software.dropout else 2) if software.attention == "unfused" else 0.0
@@ -65,7 +65,7 @@ def block_activation_bytes(model: Transformer, plan: Plan, software: Software) -
     return kept + core, kept, 2 * tokens * h / split
 
 
-def stage_parameters(model: Transformer, plan: Plan, stage: int) -> tuple[float, float]:
+def stage_parameters(model: Model, plan: Plan, stage: int) -> tuple[float, float]:
     """Parameters of one GPU of a pipeline stage: (all but experts, experts).
 
     Args:
@@ -73,12 +73,13 @@ def stage_parameters(model: Transformer, plan: Plan, stage: int) -> tuple[float,
     """
     t, p = plan.tensor_parallel, plan.pipeline_parallel
     layers = plan.stage_layers(model.layers, stage)
-    expert = layers * model.experts * model.expert_parameters / t / plan.expert_parallel if model.experts > 1 else 0.0
-    dense = layers * (model.attention_parameters + (model.expert_parameters if model.experts == 1 else model.hidden * model.experts)) / t
+    expert = layers * model.expert_count * model.ffn_parameters / t / plan.expert_parallel if model.expert_count > 1 else 0.0
+    feed_forward = model.ffn_parameters if model.expert_count == 1 else model.hidden * model.expert_count
+    dense = layers * (model.attention_parameters + model.attention_vectors + feed_forward) / t
     dense += layers * 2 * model.norm_parameters
     if stage == 0:
-        dense += model.embedding_parameters / t
-    if stage == p - 1 and (p > 1 or not model.tied_embeddings):
+        dense += model.hidden * (model.vocabulary + model.learned_positions) / t
+    if stage == p - 1 and (p > 1 or not model.tied):
         dense += model.hidden * padded_vocab(model, plan) / t
     return dense, expert
 
@@ -95,7 +96,7 @@ def in_flight(plan: Plan, stage: int) -> float:
     return chunks / v
 
 
-def memory(model: Transformer, plan: Plan, software: Software) -> Memory:
+def memory(model: Model, plan: Plan, software: Software) -> Memory:
     """Memory of the fullest GPU: state of its parameters, activations in flight, and working space.
 
     total = state + activations in flight + working space (bytes), with state = 16 bytes a parameter with 16-bit gradients, 18 with fp32
@@ -108,7 +109,7 @@ def memory(model: Transformer, plan: Plan, software: Software) -> Memory:
     return max((_stage_memory(model, plan, software, stage) for stage in sorted(stages)), key=lambda m: m.total)
 
 
-def _stage_memory(model: Transformer, plan: Plan, software: Software, stage: int) -> Memory:
+def _stage_memory(model: Model, plan: Plan, software: Software, stage: int) -> Memory:
     dense, expert = stage_parameters(model, plan, stage)
     shards = (plan.data_parallel, plan.data_parallel // plan.expert_parallel)
 

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from analysis.configs import Strict
 from analysis.errors import InputError
 from analysis.hardware import systems
-from analysis.workloads import transformers
+from analysis.workloads import models
 
 Recompute = Literal["none", "selective", "full"]
 
@@ -111,13 +111,13 @@ class Training(Strict):
     """A training run: `python -m analysis train CONFIG.yaml` reads this.
 
     Args:
-        model: a name that `analysis.workloads.transformers.load` knows, or a shape written out.
+        model: a name that `analysis.workloads.models.load` knows, or a shape written out.
         system: a name that `analysis.hardware.systems.load` knows.
         plan: the layout; software: the program.
         efficiencies: name in `data/models/training_efficiencies.yaml`; empty: the device's own, else the default.
     """
 
-    model: str | transformers.Transformer
+    model: str | models.Model
     system: str
     plan: Plan
     software: Software = Software()
@@ -125,36 +125,37 @@ class Training(Strict):
 
     @model_validator(mode="after")
     def _known(self) -> Training:
-        self.shape()
+        if isinstance(self.model, str):
+            models.load(self.model)
         systems.load(self.system)
         return self
 
-    def shape(self) -> transformers.Transformer:
+    def shape(self) -> models.Model:
         """The model's shape."""
-        return transformers.load(self.model) if isinstance(self.model, str) else self.model
+        return models.alike(models.load(self.model) if isinstance(self.model, str) else self.model, "`train`")
 
     def machine(self) -> systems.System:
         """The system."""
         return systems.load(self.system)
 
 
-def padded_vocab(model: transformers.Transformer, plan: Plan) -> int:
+def padded_vocab(model: models.Model, plan: Plan) -> int:
     """Rows of the output layer: the vocabulary, or, where that does not divide, the next multiple of 128 on each of its parts (tokens).
 
     Source: Megatron-LM, `_vocab_size_with_padding` with its default `make_vocab_size_divisible_by` of 128.
     """
     t = plan.tensor_parallel
-    return model.vocab if model.vocab % t == 0 else -(-model.vocab // (128 * t)) * 128 * t
+    return model.vocabulary if model.vocabulary % t == 0 else -(-model.vocabulary // (128 * t)) * 128 * t
 
 
-def check(model: transformers.Transformer, plan: Plan, system: systems.System) -> list[str]:
+def check(model: models.Model, plan: Plan, system: systems.System) -> list[str]:
     """Why a plan cannot be laid out: every divisibility rule that it breaks, as short sentences; empty when it can."""
     t, p, v, ep = plan.tensor_parallel, plan.pipeline_parallel, plan.interleave, plan.expert_parallel
     rules = [
         (plan.gpus <= system.device_count, f"{plan.gpus} GPUs, {system.name} has {system.device_count}"),
         (model.heads % t == 0, f"{model.heads} heads over tensor_parallel {t}"),
         (model.kv_heads % t == 0 or t % model.kv_heads == 0, f"{model.kv_heads} key-value heads over tensor_parallel {t}"),
-        (model.ffn_hidden % t == 0, f"ffn_hidden {model.ffn_hidden} over tensor_parallel {t}"),
+        (model.ffn_width % t == 0, f"feed-forward width {model.ffn_width} over tensor_parallel {t}"),
         ((model.layers + (2 if plan.ends_as_layers else 0)) % (p * v) == 0, f"{model.layers} layers over {p} stages x {v} chunks"),
         (v == 1 or p > 1, "interleaving needs a pipeline"),
         (not plan.sequence_parallel or t > 1, "sequence parallelism needs tensor parallelism"),
@@ -164,15 +165,15 @@ def check(model: transformers.Transformer, plan: Plan, system: systems.System) -
             f"batch {plan.global_batch} over {plan.data_parallel} x {plan.microbatch}",
         ),
         (v == 1 or plan.microbatches % p == 0, f"{plan.microbatches} microbatches over {p} stages (interleaved)"),
-        (model.experts % ep == 0, f"{model.experts} experts over expert_parallel {ep}"),
+        (model.expert_count % ep == 0, f"{model.expert_count} experts over expert_parallel {ep}"),
         (plan.data_parallel % ep == 0, f"data_parallel {plan.data_parallel} over expert_parallel {ep}"),
         (plan.zero < 2 or p == 1, "sharded gradients or weights (ZeRO 2 and 3) need pipeline_parallel 1"),
-        (plan.sequence_length <= model.max_sequence or model.positions != "learned", f"sequence longer than {model.max_sequence}"),
+        (plan.sequence_length <= (model.learned_positions or plan.sequence_length), f"sequence longer than {model.learned_positions}"),
     ]
     return [reason for holds, reason in rules if not holds]
 
 
-def require(model: transformers.Transformer, plan: Plan, system: systems.System) -> None:
+def require(model: models.Model, plan: Plan, system: systems.System) -> None:
     """Raises `InputError` with the first reason why a plan cannot be laid out."""
     reasons = check(model, plan, system)
     if reasons:

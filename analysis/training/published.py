@@ -13,7 +13,7 @@ from analysis.training.kernel_time import Efficiencies
 from analysis.training.memory import RESERVE_BYTES, memory
 from analysis.training.plan import MEGATRON_2021, MEGATRON_2022, Plan, Software, check
 from analysis.training.step import predict
-from analysis.workloads import transformers
+from analysis.workloads import models
 
 PUBLISHED = DATA / "published"
 SEQUENCE = 2048
@@ -41,14 +41,14 @@ class Case:
 
     def predicted_s(self, efficiencies: Efficiencies) -> float:
         """The model's step (s)."""
-        shape, system = transformers.load(self.model), systems.load(self.system)
+        shape, system = models.load(self.model), systems.load(self.system)
         return predict(shape, self.plan, self.software, system, efficiencies).time.total_s
 
 
-def megatron_flop(model: transformers.Transformer, batch: int, sequence: int) -> float:
+def megatron_flop(model: models.Model, batch: int, sequence: int) -> float:
     """Arithmetic with which Narayanan et al. 2021 state throughput (their equation 3), a recomputed forward pass included (FLOP)."""
     m = model
-    return 96 * batch * sequence * m.layers * m.hidden**2 * (1 + sequence / (6 * m.hidden) + m.vocab / (16 * m.layers * m.hidden))
+    return 96 * batch * sequence * m.layers * m.hidden**2 * (1 + sequence / (6 * m.hidden) + m.vocabulary / (16 * m.layers * m.hidden))
 
 
 def interleave_of(layers_a_stage: int, pipeline: int, rule: str) -> int:
@@ -79,7 +79,7 @@ def sc21_cases(efficiencies: Efficiencies, interleave: str = "one", scheme: str 
     rows = read_csv(PUBLISHED / "megatron_sc21.csv")
     cases = []
     for row in records(rows[rows["scheme"] == scheme]):
-        model = transformers.load(str(row.model))
+        model = models.load(str(row.model))
         t, p, batch = int(row.tensor_parallel), int(row.pipeline_parallel), int(row.batch)
         base = Plan(
             tensor_parallel=t,
@@ -112,7 +112,7 @@ def sc21_cases(efficiencies: Efficiencies, interleave: str = "one", scheme: str 
     return cases
 
 
-def _fastest(model: transformers.Transformer, plan: Plan, software: Software, system_name: str, efficiencies: Efficiencies) -> Plan:
+def _fastest(model: models.Model, plan: Plan, software: Software, system_name: str, efficiencies: Efficiencies) -> Plan:
     """The plan with the microbatch (a power of two) that is fastest and fits."""
     system = systems.load(system_name)
     room = system.load_device().memory_bytes - RESERVE_BYTES

@@ -8,7 +8,7 @@ from analysis.hardware import systems
 from analysis.tables import read_csv, records
 from analysis.training.plan import Plan, Software
 from analysis.training.published import PUBLISHED, Case
-from analysis.workloads import transformers
+from analysis.workloads import models
 
 FSDP = Software(gradient_bytes=2)
 """Fully sharded data parallelism of 2023: fused attention, gradients reduced in 16 bits, overlap."""
@@ -42,7 +42,7 @@ def llama3_cases() -> list[Case]:
     """Llama 3 405B on 8,192 and 16,384 H100 (sequence 8,192, 16M tokens a step); the run with context parallelism is outside the model."""
     rows = read_csv(PUBLISHED / "distributed_training.csv")
     rows = rows[rows["source"].str.startswith("Llama-3") & rows["model"].str.contains("cp1 ")]
-    model = transformers.load("llama-3-405b")
+    model = models.load("llama-3-405b")
     cases = []
     for row in records(rows):
         gpus = int(row.gpus)
@@ -71,7 +71,7 @@ def v6e_cases(label: str) -> list[Case]:
     rows = read_csv(PUBLISHED / "gpu_tpu_workloads.csv")
     rows = rows[rows["source"].str.contains("tpu-recipes") & (rows["model"] == label) & rows["chips"].str.fullmatch(r"v6e-\d+")]
     wide = rows.pivot_table(index="chips", columns="metric", values="value").reset_index()
-    model = transformers.load(V6E_MODELS[label])
+    model = models.load(V6E_MODELS[label])
     cases = []
     for _, row in wide.iterrows():
         chips, time = int(str(row["chips"]).split("-")[1]), float(row["step time"])
@@ -89,7 +89,7 @@ def maxtext_llama2_cases() -> list[Case]:
     """MaxText's Llama 2 70B on TPU v4, v5p and v5e, published as utilisation of the peak; batch and sequence are not, and assumed."""
     rows = read_csv(PUBLISHED / "gpu_tpu_workloads.csv")
     rows = rows[rows["source"].str.startswith("MaxText Run_Llama2") & (rows["metric"] == "MFU")]
-    model = transformers.load("llama-2-70b")
+    model = models.load("llama-2-70b")
     cases = []
     for row in records(rows):
         chips, system = int(row.chips), LLAMA2_TPU[row.system]

@@ -19,7 +19,7 @@ from analysis.training.kernel_time import efficiencies_of
 from analysis.training.memory import RESERVE_BYTES, memory
 from analysis.training.plan import Plan, Recompute, Software, check
 from analysis.training.step import predict
-from analysis.workloads import transformers
+from analysis.workloads import models
 
 
 class Cluster(Strict):
@@ -34,7 +34,7 @@ class Cluster(Strict):
         memory: of a device; empty: the device's own, less what the runtime reserves.
     """
 
-    model: str | transformers.Transformer
+    model: str | models.Model
     system: str
     gpus: int = Field(ge=1)
     global_batch: int = Field(ge=1)
@@ -56,15 +56,15 @@ class Cluster(Strict):
         shape = self.shape()
         if self.gpus > systems.load(self.system).device_count:
             raise ValueError(f"{self.gpus} GPUs, {self.system} has {systems.load(self.system).device_count}")
-        if shape.positions == "learned" and self.sequence_length > shape.max_sequence:
-            raise ValueError(f"sequence longer than {shape.max_sequence}")
+        if shape.learned_positions and self.sequence_length > shape.learned_positions:
+            raise ValueError(f"sequence longer than {shape.learned_positions}")
         if self.memory:
             units.parse(self.memory, "bytes")
         return self
 
-    def shape(self) -> transformers.Transformer:
+    def shape(self) -> models.Model:
         """The model's shape."""
-        return transformers.load(self.model) if isinstance(self.model, str) else self.model
+        return models.alike(models.load(self.model) if isinstance(self.model, str) else self.model, "`train search`")
 
     def room_bytes(self) -> float:
         """Memory that a plan may use on a device (bytes)."""
@@ -92,7 +92,7 @@ def plans(cluster: Cluster) -> Iterator[Plan]:
             if cluster.gpus % (t * p):
                 continue
             d = cluster.gpus // (t * p)
-            experts = cluster.expert_parallel or (_divisors(model.experts) if model.experts > 1 else (1,))
+            experts = cluster.expert_parallel or (_divisors(model.expert_count) if model.expert_count > 1 else (1,))
             chunks = cluster.interleave or (_divisors(model.layers // p) if p > 1 and model.layers % p == 0 else (1,))
             micro = cluster.microbatch or (1, 2, 4, 8, 16)
             for ep, v, b, zero, recompute, sequence in product(

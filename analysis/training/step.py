@@ -12,7 +12,7 @@ from analysis.training.communication import Group, all_gather_s, all_reduce_s, a
 from analysis.training.kernel_time import Efficiencies, KernelTime, efficiencies_of, kernel_time, total
 from analysis.training.memory import Memory, memory, stage_parameters
 from analysis.training.plan import Plan, Software, Training, padded_vocab, require
-from analysis.workloads.transformers import Transformer
+from analysis.workloads.models import Model
 
 NOTHING = KernelTime()
 
@@ -104,7 +104,7 @@ def _tensor_group(system: System, plan: Plan, efficiencies: Efficiencies) -> Gro
 
 
 @lru_cache(maxsize=4096)
-def block_phases(model: Transformer, plan: Plan, software: Software, system: System, efficiencies: Efficiencies) -> tuple[Phase, Phase]:
+def block_phases(model: Model, plan: Plan, software: Software, system: System, efficiencies: Efficiencies) -> tuple[Phase, Phase]:
     """One block and one microbatch, (forward, backward), recomputation within backward.
 
     Args:
@@ -124,7 +124,7 @@ def block_phases(model: Transformer, plan: Plan, software: Software, system: Sys
     else:
         tensor = collectives * all_reduce_s(system, members, boundary)
     experts = 0.0
-    if model.experts > 1 and plan.expert_parallel > 1:
+    if model.expert_count > 1 and plan.expert_parallel > 1:
         share = boundary * model.experts_per_token / (plan.tensor_parallel if plan.sequence_parallel else 1)
         spread = group(system, plan.expert_parallel, plan.tensor_parallel, efficiencies.network)
         experts = 2 * all_to_all_s(system, spread, share)
@@ -153,9 +153,7 @@ def _view(plan: Plan) -> Plan:
 
 
 @lru_cache(maxsize=4096)
-def _ends(
-    model: Transformer, plan: Plan, software: Software, system: System, efficiencies: Efficiencies
-) -> tuple[Phase, Phase, Phase, Phase]:
+def _ends(model: Model, plan: Plan, software: Software, system: System, efficiencies: Efficiencies) -> tuple[Phase, Phase, Phase, Phase]:
     device = system.load_device()
     members = _tensor_group(system, plan, efficiencies)
     reduce = all_reduce_s(system, members, 2.0 * plan.tokens * model.hidden)
@@ -167,9 +165,7 @@ def _ends(
     return phases[0], phases[1], phases[2], phases[3]
 
 
-def stage_phases(
-    model: Transformer, plan: Plan, software: Software, system: System, efficiencies: Efficiencies
-) -> list[tuple[Phase, Phase]]:
+def stage_phases(model: Model, plan: Plan, software: Software, system: System, efficiencies: Efficiencies) -> list[tuple[Phase, Phase]]:
     """One microbatch on each distinct pipeline stage, (forward, backward): first, middle (if there are any) and last."""
     view = _view(plan)
     forward, backward = block_phases(model, view, software, system, efficiencies)
@@ -187,7 +183,7 @@ def stage_phases(
     return ends if p == 2 else [ends[0], body(1), ends[1]]
 
 
-def predict(model: Transformer, plan: Plan, software: Software, system: System, efficiencies: Efficiencies | None = None) -> StepPrediction:
+def predict(model: Model, plan: Plan, software: Software, system: System, efficiencies: Efficiencies | None = None) -> StepPrediction:
     """Time and memory of one training step.
 
     The busiest stage works through m microbatches; filling and draining adds the other stages' passes, divided by the interleave v:
@@ -245,7 +241,7 @@ def predict(model: Transformer, plan: Plan, software: Software, system: System, 
     )
 
 
-def _sends_s(model: Transformer, plan: Plan, software: Software, system: System, efficiencies: Efficiencies) -> float:
+def _sends_s(model: Model, plan: Plan, software: Software, system: System, efficiencies: Efficiencies) -> float:
     """Passing one microbatch's boundary to the next stage (s)."""
     if plan.pipeline_parallel == 1:
         return 0.0
@@ -260,7 +256,7 @@ def _sends_s(model: Transformer, plan: Plan, software: Software, system: System,
 
 
 def _data_s(
-    model: Transformer, plan: Plan, software: Software, system: System, efficiencies: Efficiencies, forward_s: float, backward_s: float
+    model: Model, plan: Plan, software: Software, system: System, efficiencies: Efficiencies, forward_s: float, backward_s: float
 ) -> float:
     """Exposed time of data parallelism (s): gradients once a step; with ZeRO 3 also weights, in every pass of every microbatch."""
     if plan.data_parallel == 1:
@@ -289,9 +285,9 @@ def _data_s(
     return first + second + _tied_embedding_s(model, plan, software, system, efficiencies)
 
 
-def _tied_embedding_s(model: Transformer, plan: Plan, software: Software, system: System, efficiencies: Efficiencies) -> float:
+def _tied_embedding_s(model: Model, plan: Plan, software: Software, system: System, efficiencies: Efficiencies) -> float:
     """First and last stage agree on the gradient of a tied embedding (s)."""
-    if plan.pipeline_parallel == 1 or not model.tied_embeddings:
+    if plan.pipeline_parallel == 1 or not model.tied:
         return 0.0
     ends = group(system, 2, max(1, plan.gpus // plan.pipeline_parallel), efficiencies.network)
     return all_reduce_s(system, ends, software.gradient_bytes * model.hidden * padded_vocab(model, plan) / plan.tensor_parallel)
@@ -303,7 +299,7 @@ def predict_training(training: Training) -> StepPrediction:
     return predict(training.shape(), training.plan, training.software, system, efficiencies_of(system.device, training.efficiencies))
 
 
-def roofline_s(model: Transformer, plan: Plan, software: Software, system: System) -> float:
+def roofline_s(model: Model, plan: Plan, software: Software, system: System) -> float:
     """A time that no plan can beat (s): linear arithmetic and the causal half of attention at the dense peak on every GPU."""
     causal = (plan.sequence_length + 1) / 2 if model.causal else plan.sequence_length
     flop = 3.0 * plan.global_batch * plan.sequence_length * model.forward_flop_per_token(causal)

@@ -207,7 +207,7 @@ def _today(raw: dict[str, Any]) -> dict[str, Any]:
     if "vocab" in raw:
         gpt2 = {"biases": "all", "norm": "layer", "positions": "learned", "tied_embeddings": True, "gated": False}
         wide = {"ffn_hidden": 4 * raw["hidden"]} if isinstance(raw.get("hidden"), int) else {}
-        raw = {**gpt2, **wide, **raw}
+        raw = {**gpt2, **wide, **({"norms": 1} if raw.get("parallel_block") else {}), **raw}
     new = {OLD_KEYS.get(key, key): value for key, value in raw.items()}
     flat = {key: new.pop(key) for key in ("heads", "kv_heads", "head_size") if key in new}
     if flat and new.get("attention") is None:
@@ -450,7 +450,13 @@ class Model(Strict):
         return (self.ffn_matrices - 1) * width + self.hidden if self.ffn_biases else 0
 
     @property
-    def _attention_vectors(self) -> int:
+    def ffn_parameters(self) -> int:
+        """Parameters of one feed-forward, of one routed expert for mixtures, with biases (count)."""
+        weights = self.expert_parameters if self.experts else self.ffn_matrices * self.hidden * self.dense_width
+        return weights + self.ffn_bias_parameters(self.ffn_width)
+
+    @property
+    def attention_vectors(self) -> int:
         """Biases, norms and sinks of one layer's softmax attention, and its sparse indexer (count)."""
         a = self.attention
         if a is None:
@@ -472,7 +478,7 @@ class Model(Strict):
         """All that is not in `matrices` nor a position embedding: norms, biases, convolutions, gates, sparse indexer (count)."""
         e = self.experts
         norms = (self.layers * self.norms + 1 + self.embedding_norm) * self.norm_parameters
-        found = norms + self.attention_layers * self._attention_vectors
+        found = norms + self.attention_layers * self.attention_vectors
         found += self.dense_layers * self.ffn_bias_parameters(self.dense_width)
         if e:
             biases = e.count * self.ffn_bias_parameters(e.width) + (e.count if e.router_biases else 0)
@@ -695,6 +701,28 @@ def check_length(name: str, tokens: int, key: str) -> None:
 
 
 # --- views of a model ---
+
+
+def alike(model: Model, what: str) -> Model:
+    """The model, where all its blocks are alike: softmax attention, then a feed-forward or a mixture of experts.
+
+    Args:
+        what: would take it so, for the message.
+    Raises:
+        InputError: some block is of another kind.
+    """
+    e = model.experts
+    kinds = {
+        "latent attention": model.latent is not None,
+        "linear attention": model.linear is not None,
+        "blocks without attention": model.attention_layers != model.layers,
+        "dense blocks beside experts": e is not None and model.expert_layers != model.layers,
+        "shared experts": e is not None and bool(e.shared or e.latent),
+        "blocks without a feed-forward": e is None and model.dense_layers != model.layers,
+    }
+    if other := [kind for kind, has in kinds.items() if has]:
+        raise InputError(f"{what} takes models whose blocks are all alike; {model.name} has {', '.join(other)}", key="model")
+    return model
 
 
 def gpt(hidden: int, heads: int, layers: int, vocabulary: int, context: int, name: str = "") -> Model:

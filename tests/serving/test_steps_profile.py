@@ -18,7 +18,7 @@ from analysis.serving.steps import StepTime
 from analysis.serving.tables import batches_table
 from analysis.serving.traffic import vidur_requests
 from analysis.tables import read_csv
-from analysis.workloads import transformers
+from analysis.workloads import models
 
 RECORDED = DATA / "recorded" / "vidur"
 FITTED = [RECORDED / f"batches_{run}.csv.gz" for run in ("vllm_200_qps2", "vllm_200_qps8", "vllm_long_200_qps2", "sarathi_long_200_qps2")]
@@ -85,8 +85,8 @@ def test_profile_of_one_size_is_refused() -> None:
         from_batches(batches[batches["rounded_tokens"] == 8])
 
 
-LLAMA = transformers.load("llama-2-7b")
-MIXTRAL = transformers.load("mixtral-8x7b")
+LLAMA = models.load("llama-2-7b")
+MIXTRAL = models.load("mixtral-8x7b")
 A100 = devices.load("A100-SXM4-80GB")
 
 
@@ -95,7 +95,7 @@ def test_decode_of_one_request_reads_the_weights() -> None:
     # 2 bytes x 6.607e9 over 2.039e12 bytes/s (NVIDIA's data sheet) = 6.48 ms a token.
     steps = roofline(Roofline(LLAMA, A100))
     result = simulate(make_requests(np.zeros(1), np.array([1]), np.array([101])), "sarathi", steps)
-    matrices = LLAMA.parameters - LLAMA.embedding_parameters - (2 * LLAMA.layers + 1) * LLAMA.norm_parameters
+    matrices = LLAMA.parameters - LLAMA.hidden * LLAMA.vocabulary - (2 * LLAMA.layers + 1) * LLAMA.norm_parameters
     alone = 2.0 * matrices / A100.memory_bandwidth_bytes_per_s
     assert alone == pytest.approx(6.48e-3, rel=0.005)
     assert (result.e2e_s[0] - result.ttft_s[0]) / 100 == pytest.approx(alone, rel=0.01)
@@ -134,10 +134,10 @@ def test_experts_reached_as_drawn() -> None:
 
 def test_model_that_does_not_fit() -> None:
     with pytest.raises(InputError, match="does not fit 1 x A100"):
-        kv_blocks(Roofline(transformers.load("llama-2-70b"), A100))
+        kv_blocks(Roofline(models.load("llama-2-70b"), A100))
     # 68,976,648,192 parameters of 2 bytes; 80 layers x 8 heads x 128 x 2 bytes, keys and values, 16 tokens a block; 0.9 of four GPUs
     room = 0.9 * 4 * A100.memory_bytes - 2 * 68_976_648_192
-    assert kv_blocks(Roofline(transformers.load("llama-2-70b"), A100, 4)) == room // (16 * 2 * 80 * 8 * 128 * 2)
+    assert kv_blocks(Roofline(models.load("llama-2-70b"), A100, 4)) == room // (16 * 2 * 80 * 8 * 128 * 2)
 
 
 def test_bad_settings() -> None:

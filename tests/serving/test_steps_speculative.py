@@ -9,10 +9,10 @@ from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.serving.step_time.roofline import Roofline
 from analysis.serving.step_time.speculative import decode_s, expected_tokens, speculative_round
-from analysis.workloads import transformers
+from analysis.workloads import models
 
 A100 = devices.load("A100-SXM4-80GB")
-LARGE, SMALL = (Roofline(transformers.load(name), A100) for name in ("llama-2-7b", "llama-3.2-1b"))
+LARGE, SMALL = (Roofline(models.load(name), A100) for name in ("llama-2-7b", "llama-3.2-1b"))
 
 
 @given(st.floats(0.0, 0.99), st.integers(0, 12))

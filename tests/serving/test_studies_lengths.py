@@ -10,12 +10,12 @@ from analysis.publishing.fetching.convert import pipeweave_place
 from analysis.serving.step_time.roofline import Roofline
 from analysis.serving.studies import lengths as studies_lengths
 from analysis.tables import read_csv
-from analysis.workloads import transformers
+from analysis.workloads import models
 
 
 def test_a_batch_by_hand() -> None:
     """Two prompts of 1,000 and 3,000 tokens on an A100 at data-sheet rates: arithmetic of 4,000 tokens, pairs, and 9 steps of decoding."""
-    llama, a100 = transformers.load("llama-2-7b"), devices.load("A100-SXM4-80GB")
+    llama, a100 = models.load("llama-2-7b"), devices.load("A100-SXM4-80GB")
     prefill, decode, total = studies_lengths.batch_s(Roofline(llama, a100), np.array([1000.0, 3000.0]), 10)
     linear = 32 * (4 * 4096 * 4096 + 3 * 4096 * 11008)
     pairs = (1000 * 1001 + 3000 * 3001) / 2

@@ -12,7 +12,7 @@ from analysis.training import calibrate, freeze, published, published_other
 from analysis.training.kernel_time import committed, efficiencies_of
 from analysis.training.memory import block_activation_bytes, memory
 from analysis.training.plan import MEGATRON_2021, MEGATRON_2022, Plan
-from analysis.workloads import transformers
+from analysis.workloads import models
 
 A100 = "A100-SXM4-80GB"
 
@@ -40,7 +40,7 @@ def test_memory_of_the_eight_runs() -> None:
     errors = []
     for _, row in rows.iterrows():
         case = cases[f"{row['model']} {row['config']}"]
-        ours = memory(transformers.load(case.model), case.plan, case.software).total / 2**30
+        ours = memory(models.load(case.model), case.plan, case.software).total / 2**30
         errors.append(abs(ours / row["calculon_mem_GiB"] - 1))
     assert max(errors) < 0.1
     assert np.mean(errors) < 0.02
@@ -48,7 +48,7 @@ def test_memory_of_the_eight_runs() -> None:
 
 def test_activation_formulas() -> None:
     """Korthikanti et al. 2022, equations 2, 4 and 6, with t the tensor-parallel size, and the bare input 2 s b h."""
-    model = transformers.load("megatron-22b")
+    model = models.load("megatron-22b")
     s, b, h, a, t = 2048, 4, model.hidden, model.heads, 8
     plan = Plan(tensor_parallel=t, microbatch=b, global_batch=b, sequence_length=s)
     every, _, block_input = block_activation_bytes(model, plan, MEGATRON_2022)
@@ -62,9 +62,9 @@ def test_activation_formulas() -> None:
 
 def test_megatron_flop_counts_four_passes() -> None:
     """Narayanan et al. 2021, equation 3, against Korthikanti et al. 2022, appendix A: four passes of the blocks, three of the logits."""
-    model = transformers.load("megatron-175b")
+    model = models.load("megatron-175b")
     four_thirds = model.training_flop(1536, 2048) * 4 / 3
-    logits = 2 * 1536 * 2048 * model.hidden * model.vocab
+    logits = 2 * 1536 * 2048 * model.hidden * model.vocabulary
     assert published.megatron_flop(model, 1536, 2048) == pytest.approx(four_thirds - logits, rel=1e-12)
 
 

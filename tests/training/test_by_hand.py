@@ -9,13 +9,13 @@ from analysis.training.communication import HOP_LATENCY_S, all_gather_s, all_red
 from analysis.training.kernel_time import efficiencies_of
 from analysis.training.memory import stage_parameters
 from analysis.training.plan import Plan, Software, padded_vocab
-from analysis.workloads import transformers
+from analysis.workloads import models
 
 HGX = systems.load("HGX-H100")
 SHARES = efficiencies_of(HGX.device)
-LLAMA = transformers.load("llama-3-8b")  # h 4096, 32 heads and 8 key heads of 128, ffn 14336, gated
-MIXTRAL = transformers.load("mixtral-8x7b")  # the same with 8 experts, 2 a token
-GPT = transformers.load("gpt3-13b")  # h 5120, 40 heads, ffn 20480, biases, learned positions
+LLAMA = models.load("llama-3-8b")  # h 4096, 32 heads and 8 key heads of 128, ffn 14336, gated
+MIXTRAL = models.load("mixtral-8x7b")  # the same with 8 experts, 2 a token
+GPT = models.load("gpt3-13b")  # h 5120, 40 heads, ffn 20480, biases, learned positions
 PLAN = Plan(tensor_parallel=2, microbatch=2, global_batch=2, sequence_length=1024)
 T = 2048  # tokens of a microbatch
 

@@ -11,7 +11,7 @@ from analysis.training.kernel_time import efficiencies_of
 from analysis.training.memory import memory
 from analysis.training.plan import MEGATRON_2022, Plan, Software, check, padded_vocab
 from analysis.training.step import predict, roofline_s
-from analysis.workloads import transformers
+from analysis.workloads import models
 
 MODELS = ["megatron-22b", "llama-2-7b", "llama-3-70b", "mixtral-8x7b", "gpt3-13b"]
 HGX = systems.load("HGX-H100")
@@ -40,7 +40,7 @@ software = st.builds(
     overlap_pipeline=st.booleans(),
     fused_gradients=st.booleans(),
 )
-models = st.sampled_from(MODELS).map(transformers.load)
+any_model = st.sampled_from(MODELS).map(models.load)
 
 
 def _faster_network(system: System, factor: float) -> System:
@@ -53,8 +53,8 @@ def _faster_network(system: System, factor: float) -> System:
 
 
 @many
-@given(models, plans, software)
-def test_no_plan_beats_the_roofline(model: transformers.Transformer, plan: Plan, program: Software) -> None:
+@given(any_model, plans, software)
+def test_no_plan_beats_the_roofline(model: models.Model, plan: Plan, program: Software) -> None:
     assume(not check(model, plan, HGX))
     result = predict(model, plan, program, HGX)
     assert result.time.total_s >= roofline_s(model, plan, program, HGX)
@@ -63,8 +63,8 @@ def test_no_plan_beats_the_roofline(model: transformers.Transformer, plan: Plan,
 
 
 @many
-@given(models, plans, software, st.floats(min_value=1.0, max_value=16.0))
-def test_a_faster_network_is_never_slower(model: transformers.Transformer, plan: Plan, program: Software, factor: float) -> None:
+@given(any_model, plans, software, st.floats(min_value=1.0, max_value=16.0))
+def test_a_faster_network_is_never_slower(model: models.Model, plan: Plan, program: Software, factor: float) -> None:
     assume(not check(model, plan, HGX))
     slow = predict(model, plan, program, HGX).time.total_s
     fast = predict(model, plan, program, _faster_network(HGX, factor)).time.total_s
@@ -72,8 +72,8 @@ def test_a_faster_network_is_never_slower(model: transformers.Transformer, plan:
 
 
 @many
-@given(models, plans, software)
-def test_better_efficiencies_are_never_slower(model: transformers.Transformer, plan: Plan, program: Software) -> None:
+@given(any_model, plans, software)
+def test_better_efficiencies_are_never_slower(model: models.Model, plan: Plan, program: Software) -> None:
     assume(not check(model, plan, HGX))
     base = efficiencies_of(HGX.device)
     for better in ({"gemm": 1.0}, {"memory": 1.0}, {"kernel_s": 0.0}, {"network": 1.0}):
@@ -84,8 +84,8 @@ def test_better_efficiencies_are_never_slower(model: transformers.Transformer, p
 
 
 @many
-@given(models, plans, software)
-def test_parts_are_not_negative_and_sum_up(model: transformers.Transformer, plan: Plan, program: Software) -> None:
+@given(any_model, plans, software)
+def test_parts_are_not_negative_and_sum_up(model: models.Model, plan: Plan, program: Software) -> None:
     assume(not check(model, plan, HGX))
     result = predict(model, plan, program, HGX)
     parts = result.time.as_dict()
@@ -97,8 +97,8 @@ def test_parts_are_not_negative_and_sum_up(model: transformers.Transformer, plan
 
 
 @many
-@given(models, plans, software)
-def test_memory_falls_with_tensor_parallelism(model: transformers.Transformer, plan: Plan, program: Software) -> None:
+@given(any_model, plans, software)
+def test_memory_falls_with_tensor_parallelism(model: models.Model, plan: Plan, program: Software) -> None:
     assume(plan.tensor_parallel < 8 and not plan.sequence_parallel)
     wider = plan.model_copy(update={"tensor_parallel": 2 * plan.tensor_parallel})
     assume(not check(model, plan, HGX) and not check(model, wider, HGX))
@@ -106,8 +106,8 @@ def test_memory_falls_with_tensor_parallelism(model: transformers.Transformer, p
 
 
 @many
-@given(models, plans, software)
-def test_memory_falls_with_zero_and_recomputation(model: transformers.Transformer, plan: Plan, program: Software) -> None:
+@given(any_model, plans, software)
+def test_memory_falls_with_zero_and_recomputation(model: models.Model, plan: Plan, program: Software) -> None:
     def total(**changes: object) -> float:
         return memory(model, plan.model_copy(update=changes), program).total
 
@@ -121,8 +121,8 @@ def test_memory_falls_with_zero_and_recomputation(model: transformers.Transforme
 
 
 @many
-@given(models, plans)
-def test_recomputation_costs_time(model: transformers.Transformer, plan: Plan) -> None:
+@given(any_model, plans)
+def test_recomputation_costs_time(model: models.Model, plan: Plan) -> None:
     assume(not check(model, plan, HGX))
     times = [
         predict(model, plan.model_copy(update={"recompute": how}), MEGATRON_2022, HGX).time.total_s for how in ("none", "selective", "full")
@@ -131,7 +131,7 @@ def test_recomputation_costs_time(model: transformers.Transformer, plan: Plan) -
 
 
 def test_unfit_plans_are_refused() -> None:
-    model = transformers.load("llama-2-7b")
+    model = models.load("llama-2-7b")
     with pytest.raises(InputError, match="32 layers over 5 stages"):
         predict(model, Plan(pipeline_parallel=5, global_batch=8, sequence_length=1024), Software(), HGX)
     with pytest.raises(InputError, match="batch 10 over 4 x 1"):
@@ -140,7 +140,7 @@ def test_unfit_plans_are_refused() -> None:
 
 def test_sequence_parallelism_saves_memory_at_equal_traffic() -> None:
     """Korthikanti et al. 2022, section 4.2: an all-gather and a reduce-scatter replace each all-reduce."""
-    model = transformers.load("megatron-175b")
+    model = models.load("megatron-175b")
     plain = Plan(tensor_parallel=8, pipeline_parallel=8, global_batch=64, sequence_length=2048)
     split = plain.model_copy(update={"sequence_parallel": True})
     system = systems.load("Selene")
@@ -151,7 +151,7 @@ def test_sequence_parallelism_saves_memory_at_equal_traffic() -> None:
 
 def test_a_vocabulary_that_does_not_divide_is_padded() -> None:
     """GPT-3's 50,257 tokens are 51,200 rows at tensor parallel 8 in Megatron-LM (128 x 8 divides them), 50,688 at 4."""
-    model = transformers.load("gpt3-175b")
+    model = models.load("gpt3-175b")
     plans = {t: Plan(tensor_parallel=t, pipeline_parallel=8, global_batch=64, sequence_length=2048) for t in (1, 2, 4, 8)}
     assert {t: padded_vocab(model, plan) for t, plan in plans.items()} == {1: 50257, 2: 50432, 4: 50688, 8: 51200}
     assert not any("vocabulary" in reason for plan in plans.values() for reason in check(model, plan, HGX))

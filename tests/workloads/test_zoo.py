@@ -17,7 +17,7 @@ from analysis.__main__ import main as command
 from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.tables import read_csv
-from analysis.workloads.transformers import Transformer
+from analysis.workloads.models import Model
 from analysis.workloads.zoo import catalogue as zoo
 from analysis.workloads.zoo import resnet as zoo_resnet
 from analysis.workloads.zoo.programs import shape_of
@@ -75,7 +75,7 @@ def test_full_recomputation_adds_a_forward_pass_of_the_blocks_but_its_last_produ
     # 4 passes of the blocks and 3 of the output layer, less the down projection of the fourth pass, which nothing reads.
     shape = shape_of("llama-2-7b")
     blocks = 32 * (2 * 4096 * (4 * 4096**2 + 3 * 4096 * 11008) + 4 * 4096**3)
-    head, down = 2 * 4096 * shape.hidden * shape.vocab, 32 * 2 * 4096 * 4096 * 11008
+    head, down = 2 * 4096 * shape.hidden * shape.vocabulary, 32 * 2 * 4096 * 4096 * 11008
     counted = traced("llama2_7b_train_scan", recompute="full")
     assert counted == 4 * blocks + 3 * head - down == recorded()["llama2_7b_train_b1_s4096_scan_remat"]
 
@@ -100,7 +100,7 @@ def test_any_transformer_has_the_products_and_parameters_of_its_shape(scan: bool
 
     group, tied, parallel = fields.pop("group"), fields.pop("tied"), fields.pop("parallel")
     heads = fields["kv_heads"] * group
-    shape = Transformer.model_validate(
+    shape = Model.model_validate(
         {
             "name": "random",
             "hidden": 12,
@@ -166,7 +166,7 @@ def test_experts_compute_what_a_loop_over_tokens_computes() -> None:
     from analysis.workloads.zoo import blocks as zoo_blocks
 
     fields = {"layers": 1, "hidden": 6, "heads": 2, "ffn_hidden": 8, "gated": True, "experts": 4, "experts_per_token": 2}
-    shape = Transformer.model_validate({"name": "small", "vocab": 3, "max_sequence": 8, **fields})
+    shape = Model.model_validate({"name": "small", "vocab": 3, "max_sequence": 8, **fields})
     rng = np.random.default_rng(2)
     sizes = {"router": (6, 4), "up": (4, 6, 8), "gate": (4, 6, 8), "down": (4, 8, 6)}
     weights = {name: rng.normal(size=size).astype("float32") for name, size in sizes.items()}

@@ -72,7 +72,7 @@ def row_of(training: Training) -> dict[str, str]:
         cells["model"] = model
     else:
         cells |= {name: getattr(model, key) for name, key in WRITTEN.items()}
-        cells |= {"experts": model.experts, "top_k": model.experts_per_token} if model.experts > 1 else {}
+        cells |= {"experts": model.expert_count, "top_k": model.experts_per_token} if model.experts else {}
     names = {"micro_batch": "microbatch", "virtual_pipeline": "interleave", "recompute": "recompute", "zero": "zero"}
     cells |= {column: getattr(plan, key) for column, key in names.items() if key in plan.model_fields_set}
     if "dtype" in software.model_fields_set:
@@ -83,8 +83,8 @@ def row_of(training: Training) -> dict[str, str]:
 
 
 WRITTEN = {
-    "hidden_size": "hidden", "attention_heads": "heads", "layers": "layers", "vocabulary": "vocab", "ffn": "ffn_hidden",
-    "gated": "gated", "kv_heads": "kv_heads", "head_size": "head_dim", "tied": "tied_embeddings",
+    "hidden_size": "hidden", "attention_heads": "heads", "layers": "layers", "vocabulary": "vocabulary", "ffn": "ffn_width",
+    "gated": "gated", "kv_heads": "kv_heads", "head_size": "head_size", "tied": "tied",
 }  # fmt: skip
 """Column of `predict training` -> key of a model that is written out."""
 

@@ -23,7 +23,7 @@ from analysis.hardware.roofline import DeviceTime, Rates, time_on_device
 from analysis.serving.kv_cache import KvCache, kv_cache
 from analysis.serving.requests import Floats
 from analysis.serving.steps import StepTime, tabulate
-from analysis.workloads.transformers import Transformer
+from analysis.workloads.models import Model
 
 ACTIVATION_BYTES = 2.0
 
@@ -43,7 +43,7 @@ class Roofline:
         link_latency_s: seconds of one step of a ring.
     """
 
-    model: Transformer
+    model: Model
     device: Device
     tensor_parallel: int = 1
     dtype: str = "fp16"
@@ -101,16 +101,16 @@ class LinearOperator:
     chosen: int = 1
 
 
-def operators(model: Transformer) -> list[LinearOperator]:
+def operators(model: Model) -> list[LinearOperator]:
     """The linear operators of a forward pass, the output layer apart."""
     qkv = model.attention_width + 2 * model.kv_width
-    wide = (model.ffn_matrices - 1) * model.ffn_hidden
-    mixture = {"experts": model.experts, "chosen": model.experts_per_token}
+    wide = (model.ffn_matrices - 1) * model.ffn_width
+    mixture = {"experts": model.expert_count, "chosen": model.experts_per_token}
     return [
         LinearOperator("query, key, value", model.layers, model.hidden, qkv),
         LinearOperator("attention output", model.layers, model.attention_width, model.hidden),
         LinearOperator("feed-forward in", model.layers, model.hidden, wide, **mixture),
-        LinearOperator("feed-forward out", model.layers, model.ffn_hidden, model.hidden, **mixture),
+        LinearOperator("feed-forward out", model.layers, model.ffn_width, model.hidden, **mixture),
     ]
 
 
@@ -154,7 +154,7 @@ def tokens_s(setting: Roofline, tokens: Floats) -> Floats:
 
 def output_layer_s(setting: Roofline) -> float:
     """Seconds of the output layer, which reads its weights once a batch: few tokens of a batch need it."""
-    return setting.model.hidden * setting.model.vocab * setting.bytes_per_value / setting.memory_bytes_per_s
+    return setting.model.hidden * setting.model.vocabulary * setting.bytes_per_value / setting.memory_bytes_per_s
 
 
 def roofline(setting: Roofline, most_tokens: int = 8192) -> StepTime:

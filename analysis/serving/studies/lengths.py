@@ -20,7 +20,7 @@ import pandas as pd
 from analysis.hardware import devices
 from analysis.serving.step_time.roofline import Roofline, output_layer_s, tokens_s
 from analysis.serving.studies.measured import signed_errors
-from analysis.workloads import transformers
+from analysis.workloads import models
 
 OURS = "fitted roofline"
 
@@ -65,7 +65,7 @@ def predict(cases: pd.DataFrame, workloads: Mapping[str, pd.DataFrame], shares: 
     for case in cases.to_dict("records"):
         requests = workloads[case["Workload"]]
         setting = Roofline(
-            transformers.load(case["Model"].replace("3.1", "3").lower()),
+            models.load(case["Model"].replace("3.1", "3").lower()),
             devices.load(case["Hardware"].replace("_", " ")),
             int(case["TP"]),
             compute_share=shares.compute,

@@ -20,7 +20,7 @@ import pandas as pd
 from scipy.optimize import nnls
 
 from analysis.hardware import devices
-from analysis.workloads import transformers
+from analysis.workloads import models
 
 METHODS = ("pipeweave", "neusight", "habitat", "linear", "roofline")
 KEYS = {"Hardware": "hardware", "TP": "devices", "Model": "model", "Workload": "workload"}
@@ -45,12 +45,12 @@ def with_hardware(cases: pd.DataFrame) -> pd.DataFrame:
     """
     out = cases.copy()
     found = [devices.load(name.replace("_", " ")) for name in cases["Hardware"]]
-    shapes = [transformers.load(name.replace("3.1", "3").lower()) for name in cases["Model"]]
+    shapes = [models.load(name.replace("3.1", "3").lower()) for name in cases["Model"]]
     parallel = cases["TP"].to_numpy(dtype=np.float64)
     out["flop_per_s"] = parallel * [device.peak_flop_per_s("bf16") for device in found]
     out["bytes_per_s"] = parallel * [device.memory_bandwidth_bytes_per_s for device in found]
     # The input embedding is looked up, not read.
-    out["weights"] = [2.0 * (model.parameters - model.hidden * model.vocab) for model in shapes]
+    out["weights"] = [2.0 * (model.parameters - model.hidden * model.vocabulary) for model in shapes]
     out["kv_per_token"] = [model.kv_bytes_per_token(2) for model in shapes]
     out["flop_per_token"] = [2.0 * model.active_parameters for model in shapes]
     return out

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import prod
 
 from analysis.errors import InputError
-from analysis.workloads.transformers import Transformer
+from analysis.workloads.models import Model
 from analysis.workloads.zoo.resnet import convolutions, parameter_shapes
 from analysis.workloads.zoo.transformer import layer_shapes
 
@@ -65,7 +65,7 @@ def resnet_train(depth: int, width: int) -> list[Volume]:
     ]
 
 
-def transformer_train(shape: Transformer, batch: int, sequence: int, width: int, split: str) -> list[Volume]:
+def transformer_train(shape: Model, batch: int, sequence: int, width: int, split: str) -> list[Volume]:
     """Training step of a dense transformer without biases, untied, blocks unrolled.
 
     data: the gradient of every matrix in the type of the arithmetic, of every norm in fp32. fsdp: the same (a later pass turns each into a
@@ -77,12 +77,12 @@ def transformer_train(shape: Transformer, batch: int, sequence: int, width: int,
     Args:
         batch: sequences of all devices; sequence: tokens; width: bytes a number of the arithmetic.
     """
-    if shape.experts > 1 or shape.tied_embeddings or shape.biases != "none" or shape.positions != "rotary":
+    if shape.expert_count > 1 or shape.tied or (shape.attention and shape.attention.biases != "none") or shape.positions != "rotary":
         raise InputError(f"derived for dense, untied transformers with rotary positions and no biases, not for {shape.name}", key="model")
     block = layer_shapes(shape)
     matrices = [prod(dims) for dims in block.values() if len(dims) > 1]
     norms = 2 * shape.layers + 1
-    ends = 2 * shape.vocab * shape.hidden
+    ends = 2 * shape.vocabulary * shape.hidden
     weights = Volume("all-reduce", shape.layers * len(matrices) + 2, (shape.layers * sum(matrices) + ends) * width, "gradients of matrices")
     scales = Volume("all-reduce", norms, norms * shape.hidden * F32, "gradients of norms")
     loss = Volume("all-reduce", 1, F32, "loss")
@@ -101,6 +101,6 @@ def transformer_train(shape: Transformer, batch: int, sequence: int, width: int,
     ]
 
 
-def block_forward(shape: Transformer, batch: int, sequence: int, width: int) -> list[Volume]:
+def block_forward(shape: Model, batch: int, sequence: int, width: int) -> list[Volume]:
     """One block forward, split over its weights: the sums behind attention and feed-forward, 2 batch x sequence x hidden."""
     return [Volume("all-reduce", 2, 2 * batch * sequence * shape.hidden * width, "activations forward")]

@@ -8,19 +8,19 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from analysis.workloads.transformers import Transformer
+from analysis.workloads.models import Model
 from analysis.workloads.zoo import transformer as zt
 from analysis.workloads.zoo.resnet import convolve
 
 Array = Any
 
 
-def expert_capacity(tokens: int, shape: Transformer, factor: float) -> int:
+def expert_capacity(tokens: int, shape: Model, factor: float) -> int:
     """Places of each expert: ceil(factor x tokens x experts_per_token / experts)."""
-    return math.ceil(factor * tokens * shape.experts_per_token / shape.experts)
+    return math.ceil(factor * tokens * shape.experts_per_token / shape.expert_count)
 
 
-def mixture(shape: Transformer, weights: Any, x: Array, factor: float = 1.25) -> Array:
+def mixture(shape: Model, weights: Any, x: Array, factor: float = 1.25) -> Array:
     """Mixture of experts by dispatch and combine products with one-hot places; tokens over an expert's capacity are dropped.
 
     Args:
@@ -28,7 +28,7 @@ def mixture(shape: Transformer, weights: Any, x: Array, factor: float = 1.25) ->
     Source: Lepikhin et al. 2021 (GShard), https://arxiv.org/abs/2006.16668, algorithm 1, for `experts_per_token` choices.
     """
     batch, sequence, hidden = x.shape
-    tokens, experts = batch * sequence, shape.experts
+    tokens, experts = batch * sequence, shape.expert_count
     places = expert_capacity(tokens, shape, factor)
     flat = lax.reshape(x, (tokens, hidden))
     chances = zt.softmax(zt.matmul(flat, weights["router"]).astype(jnp.float32))

@@ -96,7 +96,7 @@ def entries() -> dict[str, Entry]:
     unet = {"batch": 2, "image": 64, "channels": 320, "heads": 8, "words": 77, "dtype": "f16"}
     found.append(Entry("unet_block", "Stable Diffusion U-Net block at 64 x 64", zoo_programs.unet_block, unet))
     generic = _transformer(step="train", weight_dtype="f32")
-    found.append(Entry("transformer", "any shape of data/workloads/transformers.yaml", zoo_programs.transformer, generic))
+    found.append(Entry("transformer", "any shape of data/workloads/models.yaml", zoo_programs.transformer, generic))
     return {entry.name: entry for entry in found}
 
 

@@ -13,8 +13,8 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from analysis.errors import InputError
-from analysis.workloads import transformers
-from analysis.workloads.transformers import Transformer
+from analysis.workloads import models
+from analysis.workloads.models import Attention, Model, gpt
 from analysis.workloads.zoo import blocks as zoo_blocks
 from analysis.workloads.zoo import resnet as zoo_resnet
 from analysis.workloads.zoo import transformer as zt
@@ -23,32 +23,20 @@ from analysis.workloads.zoo import transformer_steps as steps
 _HESPAS = "https://github.com/imec-int/hespas/blob/c45bb55/docs/tutorials/ispass_2026_workshop.rst"
 
 
-def _hespas(name: str, layers: int, hidden: int) -> Transformer:
+def _hespas(name: str, layers: int, hidden: int) -> Model:
     """Llama-3-like shape of the study: heads of 128 at 64 of width each, a gated layer 3.5 times as wide, 128,256 tokens.
 
     Source: the tutorial's MaxText configuration (100m) and the argument shapes of the .mlir files of imec-int/hespas_workloads,
     branch llama-3-8 (the others; layers of 1b, 2b and 3b from the length of the module, which is 113.5 thousand characters a layer).
     """
-    fields: dict[str, Any] = {"layers": layers, "hidden": hidden, "heads": hidden // 64, "head_dim": 128, "ffn_hidden": hidden * 7 // 2}
-    return Transformer(
-        name=name, source=_HESPAS, gated=True, biases="none", norm="rms", positions="rotary", tied_embeddings=False, vocab=128256,
-        max_sequence=4096, **fields,
-    )  # fmt: skip
+    attention = Attention(heads=hidden // 64, kv_heads=hidden // 64, head_size=128)
+    sizes: dict[str, Any] = {"layers": layers, "hidden": hidden, "dense_width": hidden * 7 // 2, "vocabulary": 128256, "context": 4096}
+    return Model(name=name, source=_HESPAS, attention=attention, **sizes)
 
 
-SHAPES: dict[str, Transformer] = {
-    "bert-base": Transformer.model_validate(
-        {
-            "name": "bert-base",
-            "source": "https://arxiv.org/abs/1810.04805",
-            "layers": 12,
-            "hidden": 768,
-            "heads": 12,
-            "vocab": 30522,
-            "max_sequence": 512,
-            "causal": False,
-            "published_parameters": 110e6,
-        }
+SHAPES: dict[str, Model] = {
+    "bert-base": gpt(768, 12, 12, 30522, 512, "bert-base").model_copy(
+        update={"causal": False, "source": "https://arxiv.org/abs/1810.04805"}
     ),
     **{
         name: _hespas(name, layers, hidden)
@@ -92,9 +80,9 @@ def dtype_of(name: str) -> Any:
     return DTYPES[name]
 
 
-def shape_of(model: str) -> Transformer:
-    """A transformer of `shapes` or of `data/workloads/transformers.yaml`."""
-    return SHAPES[model] if model in SHAPES else transformers.load(model)
+def shape_of(model: str) -> Model:
+    """A transformer of `SHAPES` or of `data/workloads/models.yaml`."""
+    return SHAPES[model] if model in SHAPES else models.alike(models.load(model), "a program of the zoo")
 
 
 def _positive(**values: int) -> None:
@@ -203,8 +191,8 @@ def _rows(dims: tuple[int, ...], shard: int) -> tuple[int, ...]:
     return (*dims[:axis], -(-dims[axis] // shard), *dims[axis + 1 :])
 
 
-def _feed(shape: Transformer) -> Callable[..., Any]:
-    return zoo_blocks.mixture if shape.experts > 1 else zt.feed_forward
+def _feed(shape: Model) -> Callable[..., Any]:
+    return zoo_blocks.mixture if shape.expert_count > 1 else zt.feed_forward
 
 
 def transformer(
@@ -222,7 +210,7 @@ def transformer(
     layers: int,
     shard: int,
 ) -> Program:
-    """A transformer of `data/workloads/transformers.yaml` or `shapes`.
+    """A transformer of `data/workloads/models.yaml` or `shapes`.
 
     Args:
         step: layer (one block), forward, prefill, decode (one token, `sequence` the context), train (AdamW).
@@ -253,7 +241,7 @@ def transformer(
         x = jax.ShapeDtypeStruct((batch, sequence, shape.hidden), kind)
 
         def one(weights: Any, x: Any) -> Any:
-            turn = zt.rotation(lax.iota(jnp.int32, sequence), shape.head_dim) if shape.positions == "rotary" else None
+            turn = zt.rotation(lax.iota(jnp.int32, sequence), shape.head_size) if shape.positions == "rotary" else None
             bias = zt.causal_bias(sequence, sequence, shape.heads if shape.positions == "alibi" else None) if shape.causal else None
             return zt.block(shape, weights, x, turn, bias, feed)[0]
 
@@ -279,7 +267,7 @@ def transformer(
         )
     if step == "prefill":
         return Program(partial(steps.prefill, shape, kind, feed), (weights, tokens), mesh, (specs, data))
-    cache = jax.ShapeDtypeStruct((shape.layers, 2, batch, sequence, shape.kv_heads, shape.head_dim), kind)
+    cache = jax.ShapeDtypeStruct((shape.layers, 2, batch, sequence, shape.kv_heads, shape.head_size), kind)
     token, position = jax.ShapeDtypeStruct((batch, 1), jnp.int32), jax.ShapeDtypeStruct((), jnp.int32)
     held = {"tensor": P(None, None, None, None, "x"), "none": P()}.get(split, P(None, None, "x"))
     return Program(

@@ -1,4 +1,4 @@
-"""The forward pass of a transformer as a plain JAX program, for any shape of `transformers.yaml`.
+"""The forward pass of a transformer as a plain JAX program, for any model of `models.yaml` whose blocks are alike.
 
 Only `jax.lax` primitives are used, so that tracing is quick and the lowered module holds one operation for each that is written here.
 A matrix product of weights (h, n) with activations (batch, sequence, h) contracts h; attention is written out (scores, mask, softmax in
@@ -15,20 +15,21 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from analysis.workloads.transformers import Transformer
+from analysis.workloads.models import Model
 
 Array = Any
 Weights = dict[str, Any]
 
 
-def layer_shapes(shape: Transformer) -> dict[str, tuple[int, ...]]:
+def layer_shapes(shape: Model) -> dict[str, tuple[int, ...]]:
     """Weights of one block by name.
 
     Args:
         shape: the transformer; with experts the feed-forward weights have the experts first.
     """
-    hidden, ffn = shape.hidden, shape.ffn_hidden
-    experts = (shape.experts,) if shape.experts > 1 else ()
+    hidden, ffn, attention = shape.hidden, shape.ffn_width, shape.attention
+    assert attention is not None
+    experts = (shape.expert_count,) if shape.expert_count > 1 else ()
     shapes: dict[str, tuple[int, ...]] = {
         "query": (hidden, shape.attention_width),
         "key": (hidden, shape.kv_width),
@@ -43,28 +44,28 @@ def layer_shapes(shape: Transformer) -> dict[str, tuple[int, ...]]:
     if shape.gated:
         shapes["gate"] = (*experts, hidden, ffn)
     if experts:
-        shapes["router"] = (hidden, shape.experts)
-    if shape.norm == "layer" and shape.biases != "none":
+        shapes["router"] = (hidden, shape.expert_count)
+    if shape.norm == "layer":
         shapes |= {f"{name}_shift": (hidden,) for name in ("attention_norm", "ffn_norm") if name in shapes}
-    if shape.biases != "none":
+    if attention.biases != "none":
         shapes |= {"query_bias": (shape.attention_width,), "key_bias": (shape.kv_width,), "value_bias": (shape.kv_width,)}
-    if shape.biases == "all":
+    if shape.ffn_biases:
         shapes |= {"output_bias": (hidden,), "up_bias": (*experts, ffn), "down_bias": (*experts, hidden)}
         if shape.gated:
             shapes["gate_bias"] = (*experts, ffn)
     return shapes
 
 
-def model_shapes(shape: Transformer, scan: bool) -> Weights:
+def model_shapes(shape: Model, scan: bool) -> Weights:
     """Shapes of all weights: embedding, blocks (one dictionary each, or stacked along a first axis for a scan), final norm, output."""
     block = layer_shapes(shape)
-    found: Weights = {"embedding": (shape.vocab, shape.hidden), "final_norm": (shape.hidden,)}
-    if shape.norm == "layer" and shape.biases != "none":
+    found: Weights = {"embedding": (shape.vocabulary, shape.hidden), "final_norm": (shape.hidden,)}
+    if shape.norm == "layer":
         found["final_norm_shift"] = (shape.hidden,)
     if shape.positions == "learned":
-        found["positions"] = (shape.max_sequence, shape.hidden)
-    if not shape.tied_embeddings:
-        found["head"] = (shape.hidden, shape.vocab)
+        found["positions"] = (shape.context, shape.hidden)
+    if not shape.tied:
+        found["head"] = (shape.hidden, shape.vocabulary)
     found["blocks"] = {key: (shape.layers, *value) for key, value in block.items()} if scan else [dict(block) for _ in range(shape.layers)]
     return found
 
@@ -93,12 +94,12 @@ def norm(kind: str, x: Array, scale: Array, shift: Array | None = None, epsilon:
     """RMS norm or layer norm over the last axis, in fp32, result in the type of x.
 
     Args:
-        kind: rms or layer.
+        kind: rms, or layer norm with or without a shift.
         x: (..., h).
         scale, shift: (h,).
     """
     wide = x.astype(jnp.float32)
-    if kind == "layer":
+    if kind.startswith("layer"):
         wide = wide - mean_last(wide)
     wide = wide * lax.rsqrt(mean_last(wide * wide) + epsilon)
     wide = wide * spread(scale, wide)
@@ -180,7 +181,7 @@ def gelu(x: Array) -> Array:
     return x * 0.5 * (lax.tanh(inner) + 1.0)
 
 
-def feed_forward(shape: Transformer, weights: Weights, x: Array) -> Array:
+def feed_forward(shape: Model, weights: Weights, x: Array) -> Array:
     """Dense feed-forward layer: down(act(gate x) * up x), or down(gelu(up x)) without a gate."""
     up = _biased(matmul(x, weights["up"]), weights, "up_bias")
     if shape.gated:
@@ -195,24 +196,24 @@ def _biased(x: Array, weights: Weights, key: str) -> Array:
     return x + spread(weights[key], x) if key in weights else x
 
 
-def project(shape: Transformer, weights: Weights, x: Array, turn: tuple[Array, Array] | None) -> tuple[Array, Array, Array]:
+def project(shape: Model, weights: Weights, x: Array, turn: tuple[Array, Array] | None) -> tuple[Array, Array, Array]:
     """Query (batch, sequence, heads, d), key and value (batch, sequence, kv_heads, d), rotated where positions are rotary."""
     batch, sequence = x.shape[:2]
     query, key, value = (_biased(matmul(x, weights[name]), weights, f"{name}_bias") for name in ("query", "key", "value"))
-    query = lax.reshape(query, (batch, sequence, shape.heads, shape.head_dim))
-    key, value = (lax.reshape(part, (batch, sequence, shape.kv_heads, shape.head_dim)) for part in (key, value))
+    query = lax.reshape(query, (batch, sequence, shape.heads, shape.head_size))
+    key, value = (lax.reshape(part, (batch, sequence, shape.kv_heads, shape.head_size)) for part in (key, value))
     if turn is not None:
         query, key = rotate(query, turn), rotate(key, turn)
     return query, key, value
 
 
 def block(
-    shape: Transformer,
+    shape: Model,
     weights: Weights,
     x: Array,
     turn: tuple[Array, Array] | None,
     bias: Array | None,
-    feed: Callable[[Transformer, Weights, Array], Array] = feed_forward,
+    feed: Callable[[Model, Weights, Array], Array] = feed_forward,
 ) -> tuple[Array, tuple[Array, Array]]:
     """One block: x + attention(norm x), then + feed-forward(norm). Also returns the new keys and values.
 
@@ -229,11 +230,11 @@ def block(
     return x + feed(shape, weights, normed), (key, value)
 
 
-def embed(shape: Transformer, weights: Weights, tokens: Array, dtype: Any, one_hot: bool = False) -> Array:
+def embed(shape: Model, weights: Weights, tokens: Array, dtype: Any, one_hot: bool = False) -> Array:
     """Token embedding (batch, sequence, hidden): a gather, or a product with one-hot rows as some TPU programs do it."""
     table = weights["embedding"].astype(dtype)
     if one_hot:
-        size = (*tokens.shape, shape.vocab)
+        size = (*tokens.shape, shape.vocabulary)
         rows = (lax.broadcast_in_dim(tokens, size, (0, 1)) == lax.broadcasted_iota(tokens.dtype, size, 2)).astype(dtype)
         x = lax.dot_general(rows, table, (((2,), (0,)), ((), ())))
     else:
@@ -244,9 +245,9 @@ def embed(shape: Transformer, weights: Weights, tokens: Array, dtype: Any, one_h
     return x
 
 
-def logits(shape: Transformer, weights: Weights, x: Array) -> Array:
+def logits(shape: Model, weights: Weights, x: Array) -> Array:
     """Final norm and output layer: (..., vocab) in the type of x."""
     x = norm(shape.norm, x, weights["final_norm"], weights.get("final_norm_shift"))
-    if shape.tied_embeddings:
+    if shape.tied:
         return lax.dot_general(x, weights["embedding"].astype(x.dtype), (((x.ndim - 1,), (1,)), ((), ())))
     return matmul(x, weights["head"])

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from analysis.workloads.transformers import Transformer
+from analysis.workloads.models import Model
 from analysis.workloads.zoo import transformer as zt
 
 Array = Any
@@ -18,7 +18,7 @@ Recompute = Literal["none", "full"]
 
 
 def forward(
-    shape: Transformer, scan: bool, recompute: Recompute, dtype: Any, one_hot: bool, feed: Callable[..., Array], weights: Any, tokens: Array
+    shape: Model, scan: bool, recompute: Recompute, dtype: Any, one_hot: bool, feed: Callable[..., Array], weights: Any, tokens: Array
 ) -> Array:
     """Logits (batch, sequence, vocab) of tokens (batch, sequence).
 
@@ -27,7 +27,7 @@ def forward(
         recompute: full recomputes each block in the backward pass in place of keeping its activations.
     """
     sequence = tokens.shape[1]
-    turn = zt.rotation(lax.iota(jnp.int32, sequence), shape.head_dim) if shape.positions == "rotary" else None
+    turn = zt.rotation(lax.iota(jnp.int32, sequence), shape.head_size) if shape.positions == "rotary" else None
     bias = zt.causal_bias(sequence, sequence, shape.heads if shape.positions == "alibi" else None) if shape.causal else None
     x = zt.embed(shape, weights, tokens, dtype, one_hot)
 
@@ -107,10 +107,10 @@ def _update(weights: Any, gradients: Any, first: Any, second: Any) -> list[Any]:
     return [jax.tree.unflatten(tree, list(column)) for column in zip(*updated, strict=True)]
 
 
-def prefill(shape: Transformer, dtype: Any, feed: Callable[..., Array], weights: Any, tokens: Array) -> tuple[Array, Array]:
+def prefill(shape: Model, dtype: Any, feed: Callable[..., Array], weights: Any, tokens: Array) -> tuple[Array, Array]:
     """Logits of the last token (batch, vocab) and the key-value cache (layers, 2, batch, sequence, kv_heads, d), blocks in a scan."""
     sequence = tokens.shape[1]
-    turn = zt.rotation(lax.iota(jnp.int32, sequence), shape.head_dim) if shape.positions == "rotary" else None
+    turn = zt.rotation(lax.iota(jnp.int32, sequence), shape.head_size) if shape.positions == "rotary" else None
     bias = zt.causal_bias(sequence, sequence, shape.heads if shape.positions == "alibi" else None)
 
     def step(x: Array, block: Any) -> tuple[Array, Array]:
@@ -122,7 +122,7 @@ def prefill(shape: Transformer, dtype: Any, feed: Callable[..., Array], weights:
 
 
 def decode(
-    shape: Transformer, dtype: Any, feed: Callable[..., Array], weights: Any, cache: Array, token: Array, position: Array
+    shape: Model, dtype: Any, feed: Callable[..., Array], weights: Any, cache: Array, token: Array, position: Array
 ) -> tuple[Array, Array]:
     """Logits (batch, vocab) of the next token and the cache with one more entry; attends to the whole cache, masked.
 
@@ -131,7 +131,7 @@ def decode(
     """
     context = cache.shape[3]
     places = lax.broadcast_in_dim(position, (1,), ())
-    turn = zt.rotation(places, shape.head_dim) if shape.positions == "rotary" else None
+    turn = zt.rotation(places, shape.head_size) if shape.positions == "rotary" else None
     reach = lax.broadcasted_iota(jnp.int32, (1, context), 1) <= lax.broadcast_in_dim(position, (1, context), ())
     bias = lax.select(reach, lax.full((1, context), 0.0, jnp.float32), lax.full((1, context), -1e30, jnp.float32))
 
@@ -151,7 +151,7 @@ def decode(
 
 
 def forward_of(
-    shape: Transformer, scan: bool, recompute: Recompute, dtype: Any, one_hot: bool, feed: Callable[..., Array]
+    shape: Model, scan: bool, recompute: Recompute, dtype: Any, one_hot: bool, feed: Callable[..., Array]
 ) -> Callable[..., Array]:
     """`forward` with its settings filled in: a function of (weights, tokens)."""
     return partial(forward, shape, scan, recompute, dtype, one_hot, feed)
