@@ -18,10 +18,11 @@ READ = (
     "survey",
     "workloads",
 )
-WHERE = {"analysis.repository.data": "data", "analysis.repository.examples": "examples"}
+WHERE = {"analysis.repository.data": "data", "analysis.repository.examples": "examples", "howfast": "analysis/howfast"}
+"""Packages of the wheel that lie elsewhere in the repository: data, examples, and the name that users import."""
 
 setup(
-    packages=[*find_packages(include=["analysis", "analysis.*"]), *WHERE],
+    packages=[*find_packages(include=["analysis", "analysis.*"], exclude=["analysis.howfast"]), *WHERE],
     package_dir=WHERE,
     package_data={
         "analysis": ["**/*.html", "**/*.js", "**/*.css"],

@@ -1,34 +1,25 @@
 """Models, statistics and bookkeeping behind the book: data in, data out, nothing read from the network.
 
-What a user imports, each loaded when it is first used (so that a notebook depends on what it uses and on nothing else):
+What a user imports stands in `analysis.face`, each function loaded when it is first used (so that a notebook depends on what it uses and on
+nothing else); an installed package offers the same as `howfast`:
 
-    from analysis import predict_training, read_csv
-    answers = predict_training(read_csv("cases.csv", dtype=str, keep_default_na=False))
+    from analysis import predict_training
+    answers = predict_training("cases.csv")
 """
 
-FACE = {
-    "device": "analysis.hardware.devices.load",
-    "time_on_device": "analysis.hardware.roofline.time_on_device",
-    "read_csv": "analysis.tables.read_csv",
-    "predict_training": "analysis.composition.training.answers.answers",
-    "predict_batch": "analysis.composition.batch.answers.answers",
-    "predict_serving": "analysis.composition.service.answers.answers",
-    "predict_one": "analysis.composition.service.waterfall.one",
-    "recommend": "analysis.composition.recommend.choice.one",
-    "predict_kernels": "analysis.operators.kernels.cases.answer",
-    "predict_collectives": "analysis.networks.case_table.answer_cases",
-    "predict_systolic": "analysis.accelerators.systolic.cases.predict_cases",
-    "read_program": "analysis.workloads.hlo.reader.read",
-    "predict_program": "analysis.composition.predict.predictions",
-}
+NAMES = (
+    "device", "time_on_device", "read_csv", "predict_training", "predict_batch", "predict_serving", "predict_one", "recommend",
+    "predict_kernels", "predict_collectives", "predict_systolic", "train", "serve", "replay", "map_layer", "simulate_core", "read_program",
+    "predict_program",
+)  # fmt: skip
+FACE = {name: f"analysis.face.{name}" for name in NAMES}
 """The public face: name here, and where the function lives."""
 
 
 def __getattr__(name: str) -> object:
     if name not in FACE:
         raise AttributeError(f"module 'analysis' has no attribute {name!r}")
-    module, _, function = FACE[name].rpartition(".")
-    return getattr(__import__(module, fromlist=[function]), function)
+    return getattr(__import__("analysis.face", fromlist=[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -20,6 +20,11 @@ GROUPS = {"models": "predictions of your own input", "evaluation": "measurements
 PROGRAM = "python -m analysis" if CHECKOUT else "howfast"
 
 
+EXTRAS = {"pyarrow": "parquet", "matplotlib": "plot", "jax": "hlo", "jaxlib": "hlo", "dask": "cluster", "distributed": "cluster"}
+EXTRAS |= dict.fromkeys(("cryptography", "networkx", "onnx", "onnxruntime", "opentelemetry", "optax", "scipy", "sklearn"), "learning")
+"""Package that a command may miss -> the extra of the wheel that brings it."""
+
+
 def command_names(*groups: str) -> list[str]:
     """Names of the commands there are in some groups (in all that work here), sorted."""
     asked = groups or [group for group in GROUPS if CHECKOUT or group != "repository"]
@@ -90,7 +95,8 @@ def main(arguments: list[str]) -> int:
             print(f"error: needs more memory than there is ({what})", file=sys.stderr)
             return 2
         if isinstance(error, ModuleNotFoundError) and not (error.name or "analysis").startswith("analysis"):
-            cure = "pip install 'ml-performance-survey[book,cluster,learning]' brings it"
+            extra = EXTRAS.get(error.name.split(".")[0] if error.name else "", "book")
+            cure = f"pip install 'howfast[{extra}]' brings it"
             print(f"error: needs the package {error.name}; {cure}", file=sys.stderr)
             return 2
         if isinstance(error, OSError) and error.errno is not None:  # a full disk, a folder that went away

@@ -9,6 +9,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -71,6 +72,33 @@ def bootstrap_interval(
     return _interval(statistic(*arrays), values, n, (1 - level) / 2)
 
 
+def student_quantile(freedom: int, probability: float) -> float:
+    """Quantile of Student's t with a whole number of degrees of freedom, without scipy, which no answer may need.
+
+    P(|T| <= t) is a finite sum of powers of cos(atan(t / sqrt(freedom))); it is inverted by bisection to the last digit.
+
+    Args:
+        freedom: at least 1; probability: from 1/2 to below 1.
+    Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4.
+    """
+
+    def within(t: float) -> float:
+        angle = math.atan(t / math.sqrt(freedom))
+        term = math.cos(angle) if freedom % 2 else 1.0
+        total = 0.0 if freedom == 1 else term
+        for power in range(3 if freedom % 2 else 2, freedom - 1, 2):
+            term *= math.cos(angle) ** 2 * (power - 1) / power
+            total += term
+        return 2 / math.pi * (angle + math.sin(angle) * total) if freedom % 2 else math.sin(angle) * total
+
+    low, high = 0.0, 1.0
+    while within(high) < 2 * probability - 1:
+        high *= 2
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if within(middle) < 2 * probability - 1 else (low, middle)
+    return high
+
+
 def cluster_tail(clusters: int, level: float) -> float:
     """Share of resamples to leave out at each end: Phi(-sqrt(G / (G - 1)) t), t Student's quantile of G - 1 degrees of freedom.
 
@@ -83,9 +111,7 @@ def cluster_tail(clusters: int, level: float) -> float:
     """
     if clusters < 2:
         raise ValueError("an interval needs at least 2 clusters")
-    from scipy.special import ndtr, stdtrit
-
-    return float(ndtr(-math.sqrt(clusters / (clusters - 1)) * stdtrit(clusters - 1, (1 + level) / 2)))
+    return NormalDist().cdf(-math.sqrt(clusters / (clusters - 1)) * student_quantile(clusters - 1, (1 + level) / 2))
 
 
 def cluster_bootstrap(
@@ -148,9 +174,7 @@ def next_group(count: int, level: float) -> float:
     """
     if count < 2:
         raise ValueError("an interval for a new group needs at least 2 groups")
-    from scipy.special import stdtrit
-
-    return float(stdtrit(count - 1, (1 + level) / 2) * np.sqrt(1 + 1 / count))
+    return student_quantile(count - 1, (1 + level) / 2) * math.sqrt(1 + 1 / count)
 
 
 def weighted_quantile(values: Floats, weight: Floats, level: float) -> float:

@@ -147,3 +147,9 @@ def test_no_other_module_resamples_or_has_a_students_interval() -> None:
             if resamples or names & {"stdtrit", "ppf"}:
                 offenders.append(f"{path.relative_to(ROOT)}: {function.name}")
     assert offenders == []
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 8, 29, 224])
+def test_students_quantile_is_scipys(freedom: int) -> None:
+    for probability in (0.5, 0.6, 0.9, 0.95, 0.975, 0.999):
+        assert intervals.student_quantile(freedom, probability) == pytest.approx(stats.t.ppf(probability, freedom), rel=1e-12, abs=1e-12)

@@ -52,6 +52,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (site / "shared.pth").write_text(sysconfig.get_path("purelib") + "\n")
     for path in (ROOT / "analysis").rglob("*.py"):  # what numba compiled for the checkout is good for the same files here
         place = site / path.relative_to(ROOT)
+        if not place.exists():  # `howfast`, which lies beside the package there
+            continue
         os.utime(place, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
         for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.nb[ic]"):
             (place.parent / "__pycache__").mkdir(exist_ok=True)
@@ -102,3 +104,48 @@ def test_the_face_is_lazy_and_whole(installed: Path, tmp_path: Path) -> None:
     )
     done = _run(installed.parent / "python", "-c", code, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+def test_howfast_is_what_a_user_imports(installed: Path, tmp_path: Path) -> None:
+    """`help(howfast)` shows every function with its line; a question asked in Python is checked as the command checks it."""
+    code = (
+        "import howfast, inspect, pydoc\n"
+        "assert all(inspect.getdoc(getattr(howfast, name)) for name in howfast.__all__)\n"
+        "assert all(f'    {name}(' in pydoc.plain(pydoc.render_doc(howfast)) for name in howfast.__all__)\n"
+        "case = dict(op='gemm', device='h100', dtype='bf16', M=64, N=64, K=64)\n"
+        "assert howfast.predict_kernels(case).loc[0, 'latency_ms'] > 0\n"
+        "try: howfast.predict_kernels({**case, 'dtyp': 'bf16'})\n"
+        "except Exception as error: assert 'did you mean dtype?' in str(error), error\n"
+        "else: raise SystemExit('a misspelt column was answered')"
+    )
+    done = _run(installed.parent / "python", "-c", code, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+EXTRAS = {"scipy", "sklearn", "jax", "jaxlib", "matplotlib", "networkx", "dask", "optax", "onnx", "onnxruntime", "cryptography"}
+"""Packages that the wheel does not ask for."""
+NEED_AN_EXTRA = {"blocks": "learning"}
+ABSENT = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {names}:
+            raise ModuleNotFoundError("No module named " + repr(name), name=name)
+sys.meta_path.insert(0, Absent())
+"""
+
+
+def test_answers_need_no_extra(tmp_path: Path) -> None:
+    """Without scipy, scikit-learn, JAX and matplotlib every example answers; those that need one name the extra that brings it."""
+    (tmp_path / "sitecustomize.py").write_text(ABSENT.format(names=EXTRAS))
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    for name, line in LINES:
+        if name == "hlo":  # reads programs in a process that imports JAX's parser whatever stands on the path
+            continue
+        shutil.copytree(EXAMPLES / name, tmp_path / name, dirs_exist_ok=True)
+        command = [sys.executable, "-m", "analysis", *shlex.split(line)[1:]]
+        done = subprocess.run(command, cwd=tmp_path / name, env=environment, capture_output=True, text=True)
+        if name in NEED_AN_EXTRA:
+            assert done.returncode == 2 and f"pip install 'howfast[{NEED_AN_EXTRA[name]}]' brings it" in done.stderr, line
+        else:
+            assert done.returncode == 0, line + done.stdout + done.stderr

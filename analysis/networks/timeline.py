@@ -6,9 +6,12 @@ Both read the `timeline` table of `replay.Replay`: rank, node_id, name, slot, st
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pandas as pd
-from matplotlib.axes import Axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SLOTS = ("compute", "communication", "host")
 

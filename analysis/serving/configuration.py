@@ -46,7 +46,6 @@ from analysis.serving.requests import Requests, read_requests
 from analysis.serving.schedulers.names import Scheduler, kind_of
 from analysis.serving.simulate import Result, simulate
 from analysis.serving.step_time.linear import read_fit
-from analysis.serving.step_time.profile import read_profile
 from analysis.serving.step_time.roofline import Roofline, kv_blocks, roofline
 from analysis.serving.steps import StepTime, linear, read_recorded
 from analysis.serving.traffic import Arrivals, Lengths, generate, vidur_requests
@@ -153,6 +152,8 @@ class ProfileSteps(Strict):
 
     def make(self, folder: Path) -> StepTime:
         """The step time."""
+        from analysis.serving.step_time.profile import read_profile
+
         return read_profile([folder / path for path in self.paths])
 
 

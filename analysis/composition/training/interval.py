@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,9 +62,7 @@ def few(count: int, level: float = LEVEL) -> float:
     """
     if count < 2:
         return UNSEEN
-    from scipy.special import ndtri
-
-    return next_group(count, level) / float(ndtri((1 + level) / 2))
+    return next_group(count, level) / NormalDist().inv_cdf((1 + level) / 2)
 
 
 def stretch(scores: Sequence[Floats], groups: int, level: float = LEVEL) -> tuple[float, float]:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import nnls
 
 from analysis.errors import InputError
 from analysis.serving.requests import Floats
@@ -49,6 +48,8 @@ def fit(batches: pd.DataFrame) -> StepTime:
     x = features(batches)
     scale = np.abs(x).max(axis=0)
     scale[scale == 0] = 1.0
+    from scipy.optimize import nnls
+
     fixed, prompt, decode, cached, pair = nnls(x / scale / seconds[:, None], np.ones(len(seconds)))[0] / scale
     return linear(float(fixed), float(prompt), float(decode), float(cached), float(pair))
 
