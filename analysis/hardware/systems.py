@@ -30,6 +30,11 @@ WRAPPED = {"torus_2d": 256, "torus_3d": 64}
 (the scaling book, tpus.md; Jouppi et al., ISCA 2023, section 2)."""
 NODE = 8
 """Devices of a node where nothing says how many."""
+ADAPTER_BYTES_PER_S = 25e9
+"""Of one GPU's adapter where nothing says more: HDR InfiniBand as in a DGX A100, twice that from Hopper on (NDR, DGX H100), one adapter for
+eight cards on PCIe."""
+MANY = 4096
+"""Nodes of a network where nothing says how many."""
 
 
 class Level(Strict):
@@ -85,12 +90,22 @@ class Group:
 
 
 class System(Strict):
-    """A machine: `title`, `device` (a name that `devices.load` knows) and network `levels`, innermost first."""
+    """A machine: `title`, `device` (a name that `devices.load` knows, or of the data sheet `own`) and network `levels`, innermost first."""
 
     name: str
     title: str
     device: str
     levels: tuple[Level, ...]
+    own: Device | None = None
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.device, len(self.levels)))
+
+    @property
+    def network(self) -> Level | None:
+        """The level that joins nodes; None: one node, or a pod that is one torus."""
+        outer = self.levels[-1]
+        return outer if len(self.levels) > 1 and outer.topology == "switch" else None
 
     @property
     def device_count(self) -> int:
@@ -99,8 +114,8 @@ class System(Strict):
 
     @property
     def devices_per_node(self) -> int:
-        """Devices of the innermost level."""
-        return self.levels[0].size
+        """Devices that reach each other without the network."""
+        return prod(level.size for level in self.levels if level is not self.network)
 
     def group(self, members: int, stride: int = 1) -> Group:
         """Devices that lie `stride` apart, and what joins them.
@@ -111,7 +126,7 @@ class System(Strict):
         bandwidth, size, inside, level = float("inf"), 1, 1, self.levels[0]
         for level in self.levels:
             inside = max(1, min(members, size // stride))
-            here = min(members, max(1, size * level.size // stride))
+            here = members if level is self.levels[-1] else min(members, max(1, size * level.size // stride))
             if here > inside:
                 reach = level.reach_bytes_per_s(here)
                 bandwidth = min(bandwidth, reach * (1 if level.topology == "host" else inside))
@@ -124,7 +139,7 @@ class System(Strict):
 
     def load_device(self) -> devices.Device:
         """The device's specification."""
-        return devices.load(self.device)
+        return self.own or devices.load(self.device)
 
 
 class SystemFile(Strict):
@@ -186,7 +201,33 @@ def of_device(device: Device) -> System:
     if prod(level.size for level in levels) < NODE:
         pcie = links.pcie or Link(generation=4, per_direction=Quantity(value=31.5e9, low=15.75e9, high=63e9, source="pcie", note="assumed"))
         levels.append(_level("pcie", pcie, "host", NODE // prod(level.size for level in levels)))
-    return System(name=device.name, title=f"{NODE} {device.name}", device=device.name, levels=tuple(levels))
+    if device.kind == "gpu":
+        rate = 1 / 8 if levels[-1].topology == "host" else 2.0 if device.architecture in ("hopper", "blackwell") else 1.0
+        levels.append(_network(rate * ADAPTER_BYTES_PER_S, "assumed"))
+    own = None if listed is device or listed == device else device
+    return System(name=device.name, title=f"{NODE} {device.name}", device=device.name, levels=tuple(levels), own=own)
+
+
+def cluster(device: Device, gpus_per_node: int | None = None, network_bytes_per_s: float | None = None) -> System:
+    """The usual machine of a device with nodes and network as they are said to be; None: as usual.
+
+    Args:
+        gpus_per_node: that reach each other without the network (count); network_bytes_per_s: of one GPU, one way (bytes/s).
+    """
+    usual = of_device(device)
+    levels = [level for level in usual.levels if level is not usual.network]
+    if gpus_per_node is not None:
+        size = prod(level.size for level in levels[:-1])
+        if gpus_per_node < size:  # a bridge alone, or a part of a node
+            levels, size = levels[:1], 1
+        levels[-1] = levels[-1].model_copy(update={"size": max(1, gpus_per_node // size)})
+    network = usual.network if network_bytes_per_s is None else _network(network_bytes_per_s, "")
+    return usual.model_copy(update={"levels": (*levels, network) if network else tuple(levels)})
+
+
+def _network(bytes_per_s: float, note: str) -> Level:
+    rate = Quantity(value=bytes_per_s, low=bytes_per_s, high=bytes_per_s, source="dgx-a100", note=note)
+    return Level(name="network", topology="switch", size=MANY, per_direction=rate)
 
 
 def _level(name: str, link: Link, topology: Topology, size: int) -> Level:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from analysis.case_columns import Columns
 from analysis.errors import InputError
 from analysis.hardware.devices import Device, DeviceFile
+from analysis.networks.calibrated.form import KINDS as COLLECTIVES
 from analysis.operators.kernels import gpus
-from analysis.operators.kernels.collectives import COLLECTIVES
 from analysis.operators.kernels.latency import Latency
 from analysis.operators.kernels.library import KernelLibrary, Kernels
 from analysis.operators.kernels.work import Floats

@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
 from analysis.hardware.devices import Device
+from analysis.networks.calibrated.form import KINDS as COLLECTIVES
 from analysis.operators.kernels import collectives, gpus, laws, physics, splits, store, work
-from analysis.operators.kernels.collectives import COLLECTIVES
 from analysis.operators.kernels.gpus import Gpu
 from analysis.operators.kernels.latency import Latency
 from analysis.operators.kernels.physics import Features, Sustained

@@ -1,0 +1,239 @@
+"""How long does a collective take on a machine? The one answer of the package, of the best of three kinds:
+
+- measured: NCCL's own times on that device, timed in a CUDA graph (or a serving engine's all-reduce), interpolated;
+- fabric: the formula of `calibrated.form`, calibrated on GPUs of many machines, for any group, link and network;
+- closed form: bytes over bandwidth and hops, where no collective of the like was measured (TPUs, Gaudi).
+
+>>> from analysis.hardware import systems
+>>> from analysis.networks.collective_time import collective_s
+>>> h100 = systems.load("HGX-H100")
+>>> inside, over_the_network = collective_s("all_reduce", 2**20, 8, h100), collective_s("all_reduce", 2**20, 4, h100, stride=8)
+>>> bool(0 < inside < over_the_network)
+True
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.errors import InputError
+from analysis.hardware import devices
+from analysis.hardware.systems import Group, System
+from analysis.networks.calibrated import form
+from analysis.networks.calibrated.form import KINDS, Way
+from analysis.paths import DATA
+from analysis.tables import read_csv
+
+Floats = NDArray[np.float64]
+Curve = tuple[Floats, Floats]
+"""Logarithms of sizes (bytes) and of times (s)."""
+TABLES = DATA / "models" / "gpu_kernels" / "collectives.csv"
+MEASURED_SD = 0.08
+"""Of the logarithm of an interpolated time."""
+CLOSED_FORM_SD = 0.35
+LEAST_SHARE = 0.25
+"""Share of the link's rate that a table must reach at some size to be believed: those of four and eight L40S reach 0.06 to 0.18 (1.4 to
+5.7 GB/s, where PCIe has 31.5), a host without direct access between its cards; the lowest of all others 0.29 (all-to-all of eight RTX PRO
+6000)."""
+HOP_S = 5e-6
+"""Of a hop between chips that no table times: a few microseconds."""
+NETWORK_HOP_S = 14e-6
+"""Of a hop between nodes in the Simple protocol, as NCCL's own tuning assumes (github.com/NVIDIA/nccl, src/graph/tuning.cc, hwLatencies):
+for collectives in a CUDA graph, of which none over a network was timed."""
+
+
+@dataclass(frozen=True)
+class CollectiveTime:
+    """Time of a collective.
+
+    Attributes:
+        seconds: shape of the sizes; log_sd: standard deviation of its logarithm: a 90 % interval is ``seconds exp(-+1.645 log_sd)``.
+        basis: measured, fabric or closed form; assumed: what the question does not say, and what was not believed.
+    """
+
+    seconds: Floats
+    log_sd: Floats
+    basis: str
+    assumed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Terms:
+    """A collective of one group, all but its size: floor (s), T a byte (s/byte), chunk (s), whether LL128 is there, what may be doubted."""
+
+    floor_s: float
+    byte_s: float
+    chunk_s: float
+    line: bool
+    floor_sd: float
+    efficiency_sd: float
+    chunk_sd: float
+    rest_sd: float
+    basis: str
+    assumed: tuple[str, ...]
+
+
+@cache
+def curves() -> dict[tuple[str, str, str, int], Curve]:
+    """Measured times by device, implementation (`nccl`, `custom` or a framework's name), kind and number of GPUs."""
+    frame = read_csv(TABLES).fillna({"framework": ""})
+    found = {}
+    own = frame["framework"].where(frame["framework"] != "", frame["implementation"])
+    for (system, implementation, kind, members), part in frame.groupby(["system", own, "kind", "devices"]):
+        part = part.sort_values("bytes")
+        # noise of single points must not make a larger message faster
+        found[(devices.load(str(system)).name, str(implementation), str(kind), int(str(members)))] = (
+            np.log(part["bytes"].to_numpy(np.float64)),
+            np.log(np.maximum.accumulate(part["latency_us"].to_numpy(np.float64)) * 1e-6),
+        )
+    return found
+
+
+def bus_share(system: System, kind: str, members: int, curve: Curve) -> float:
+    """Largest bus bandwidth of a curve, as nccl-tests counts it, over the one-way rate of the links that join so many GPUs."""
+    reached = form.traffic(kind, "ring", members, 1) * np.exp(curve[0] - curve[1]).max()
+    return float(reached / system.group(members).bandwidth_bytes_per_s)
+
+
+@lru_cache(maxsize=4096)
+def believed(system: System, implementation: str, kind: str, members: int) -> Curve | None:
+    """A measured curve of a host whose NCCL (where it was timed; else the curve itself) reaches `LEAST_SHARE` of the link."""
+    curve = curves().get((system.device, implementation, kind, members))
+    judge = curves().get((system.device, "nccl", kind, members), curve)
+    return None if judge is None or bus_share(system, kind, members, judge) < LEAST_SHARE else curve
+
+
+def _interpolate(curve: Curve, size: Any) -> Floats:
+    """Straight lines in logarithms; below the smallest size flat, above the largest in proportion to the size."""
+    x = np.log(np.maximum(size, 1.0))
+    return np.asarray(np.exp(np.interp(x, *curve) + np.maximum(x - curve[0][-1], 0.0)))
+
+
+def way_of(system: System, group: Group, kind: str) -> Way | None:
+    """How a group's bytes go; None where no collective of the like was measured."""
+    device = system.load_device()
+    if device.kind != "gpu" or device.vendor not in ("NVIDIA", "AMD"):
+        return None
+    if group.level is system.network:
+        return "network"
+    if group.level.topology == "host":
+        return "pcie"
+    adds = kind == "all_reduce" and group.level.topology == "switch" and device.architecture in form.SWITCH_ADDS
+    return "nvls" if adds and group.members >= form.SWITCH_ADDS_FROM else "ring"
+
+
+@lru_cache(maxsize=65536)
+def terms(kind: str, members: int, system: System, stride: int = 1, graph: bool = True, hide: str = "") -> Terms:
+    """What a collective's time is made of, by formula; arguments as of `collective_time`."""
+    if kind not in KINDS:
+        raise InputError(f"collective {kind} is not covered; covered: {', '.join(KINDS)}", key="collective")
+    group = system.group(members, stride)
+    assumed = (
+        () if group.level.per_direction.note != "assumed" else (f"{group.level.bandwidth_bytes_per_s * 8e-9:.0f} Gbit/s of network a GPU",)
+    )
+    way = way_of(system, group, kind)
+    parts = math.ceil(members / group.inside)
+    if way is None:
+        steps = {"all_reduce": min(2 * (members - 1), 64), "all_to_all": 1, "send_recv": 1}.get(kind, min(members, 32))
+        byte_s = form.traffic(kind, "ring", members, 1) / group.bandwidth_bytes_per_s
+        return Terms(steps * HOP_S, byte_s, 0.0, False, *3 * (CLOSED_FORM_SD,), 0.0, "closed form", assumed)
+    fitted = form.calibrated()
+    p, doubt = fitted.without.get(hide, fitted.shipped), fitted.doubt
+    place = "network" if way == "network" else "node"
+    factors = p.kinds.get(form.LIKE.get(kind, kind), form.KindFactors(floor=0.0, efficiency=0.0))
+    own = p.devices.get(system.device, form.Deviation()) if place == "node" and not hide else form.Deviation()
+    if place == "network" and not graph:
+        floor = p.floor_s["network"] * math.exp(p.growth["network"] * math.log(parts / 2) + factors.floor)
+    else:
+        captured = math.log(p.graph) + own.floor if graph else 0.0
+        floor = p.floor_s["node"] * math.exp(p.growth["node"] * math.log(members / 8) + factors.floor + captured)
+    if place == "network" and graph:
+        floor += NETWORK_HOP_S * (2 * math.log2(parts) if kind == "all_reduce" else min(parts - 1, 64))
+    pair = p.pair if way == "pcie" and members == 2 else 1.0
+    efficiency = min(1.0, p.efficiency[way] * pair * math.exp(factors.efficiency + own.efficiency))
+    scale = doubt.scale[way]
+    known = place == "node" and way != "pcie" and not hide and system.device in p.devices
+    return Terms(
+        floor_s=floor,
+        byte_s=float(form.traffic(kind, way, members, parts)) / group.bandwidth_bytes_per_s / efficiency,
+        chunk_s=p.chunk_s[way] * math.exp(own.chunk),
+        line=way == "ring",
+        floor_sd=scale * doubt.floor,
+        efficiency_sd=scale * doubt.efficiency["known" if known else "unknown"],
+        chunk_sd=scale * doubt.chunk,
+        rest_sd=scale * doubt.rest,
+        basis="fabric",
+        assumed=assumed,
+    )
+
+
+def _measured(kind: str, members: int, system: System, stride: int, implementations: tuple[str, ...]) -> tuple[Curve | None, str]:
+    """The first curve that is believed, and a note on one that is not."""
+    if members * stride > system.devices_per_node:
+        return None, ""
+    for name in implementations:
+        curve = believed(system, name, kind, members)
+        if curve is not None:
+            return curve, ""
+    if any((system.device, name, kind, members) in curves() for name in implementations):
+        return None, f"measured {kind} of {members} {system.device} reaches under {LEAST_SHARE:.0%} of the link's rate and is not used"
+    return None, ""
+
+
+def collective_time(
+    kind: str,
+    size_bytes: Floats,
+    members: int,
+    system: System,
+    stride: int = 1,
+    graph: bool = True,
+    implementations: tuple[str, ...] = ("nccl",),
+    hide: str = "",
+) -> CollectiveTime:
+    """Time of a collective of GPUs or TPUs; see the module.
+
+    Args:
+        kind: of `KINDS`; size_bytes: as nccl-tests prints it: a member's vector for all_reduce and all_to_all, the whole of all otherwise.
+        members: devices of the group (count); stride: how far apart they lie (1: neighbours).
+        system: the machine (`systems.of_device`, `systems.load`, `systems.cluster`).
+        graph: launched in a CUDA graph, or hidden behind other work; False: by a host, as nccl-tests does.
+        implementations: whose measured times may answer, the best first: nccl, custom, or an engine's own.
+        hide: an architecture of which nothing may be known; empty: none.
+    Raises:
+        InputError: a kind that is not covered.
+    """
+    size = np.asarray(size_bytes, dtype=np.float64)
+    if members < 2:
+        return CollectiveTime(np.zeros(size.shape), np.zeros(size.shape), "measured")
+    curve, note = _measured(kind, members, system, stride, implementations) if graph and not hide else (None, "")
+    if curve is not None:
+        return CollectiveTime(_interpolate(curve, size), np.full(size.shape, MEASURED_SD), "measured")
+    t = terms(kind, members, system, stride, graph, hide)
+    if t.basis == "closed form":
+        return CollectiveTime(t.floor_s + t.byte_s * size, np.full(size.shape, CLOSED_FORM_SD), t.basis, t.assumed)
+    seconds, moved, fill = form.protocols(t.floor_s, t.byte_s * size, t.chunk_s, t.line)
+    share = (t.floor_s * t.floor_sd) ** 2 + (moved * t.efficiency_sd) ** 2 + (fill * t.chunk_sd) ** 2
+    log_sd = np.sqrt(share / seconds**2 + t.rest_sd**2)
+    return CollectiveTime(seconds, log_sd, t.basis, t.assumed + ((note,) if note else ()))
+
+
+def collective_s(kind: str, size_bytes: float, members: int, system: System, stride: int = 1, graph: bool = True) -> float:
+    """Time of one collective (s), the fast way for one size; arguments as of `collective_time`."""
+    if members < 2 or size_bytes <= 0:
+        return 0.0
+    curve, _ = _measured(kind, members, system, stride, ("nccl",)) if graph else (None, "")
+    if curve is not None:
+        return float(_interpolate(curve, size_bytes))
+    t = terms(kind, members, system, stride, graph)
+    transfer = t.byte_s * size_bytes
+    if t.basis == "closed form":
+        return t.floor_s + transfer
+    root = math.sqrt(t.chunk_s * transfer)
+    line = transfer / form.LL128_SHARE + root if t.line else math.inf
+    return t.floor_s + min(transfer + 2 * root + t.chunk_s, line, transfer / form.LL_SHARE)

@@ -1,0 +1,108 @@
+"""The one time of a collective: of three kinds, never faster than its link, the same by both calls."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.errors import InputError
+from analysis.hardware import devices, systems
+from analysis.networks.calibrated import form
+from analysis.networks.collective_time import collective_s, collective_time
+from analysis.paths import DATA
+from analysis.tables import read_csv
+
+DEVICES = (
+    "A100-SXM4-80GB",
+    "H100-SXM5-80GB",
+    "B200-SXM-180GB",
+    "GB200-186GB",
+    "MI300X",
+    "L40S",
+    "A100-PCIE-80GB",
+    "TPU-v6e",
+    "H20-SXM5-96GB",
+)
+cases = st.tuples(
+    st.sampled_from(form.KINDS),
+    st.floats(1.0, 2.0**35),
+    st.integers(2, 512),
+    st.sampled_from(DEVICES),
+    st.sampled_from([1, 2, 8]),
+    st.booleans(),
+)
+
+
+def machine(name: str) -> systems.System:
+    return systems.of_device(devices.load(name))
+
+
+@given(cases)
+def test_one_size_and_many_give_the_same(case: tuple[str, float, int, str, int, bool]) -> None:
+    kind, size, members, name, stride, graph = case
+    many = collective_time(kind, np.array([size, 2 * size]), members, machine(name), stride, graph)
+    assert collective_s(kind, size, members, machine(name), stride, graph) == pytest.approx(many.seconds[0], rel=1e-12)
+    assert many.seconds[1] >= many.seconds[0] > 0 and (many.log_sd > 0).all()
+
+
+@given(cases)
+def test_nothing_beats_its_link(case: tuple[str, float, int, str, int, bool]) -> None:
+    """Bytes through the narrowest link over its one-way rate; in a switch that adds, or between two nodes of a tree, each passes once."""
+    kind, size, members, name, stride, graph = case
+    group = machine(name).group(members, stride)
+    least = {"all_reduce": 1.0, "all_to_all": 0.5}.get(kind, 0.5) * size / group.bandwidth_bytes_per_s
+    assert collective_s(kind, size, members, machine(name), stride, graph) >= least * 0.999
+
+
+@given(st.sampled_from(form.KINDS), st.floats(1.0, 2.0**35), st.sampled_from(["H100-SXM5-80GB", "B200-SXM-180GB", "A100-SXM4-80GB"]))
+def test_a_network_is_slower_than_a_node(kind: str, size: float, name: str) -> None:
+    inside, outside = (collective_s(kind, size, 8, machine(name), stride=stride, graph=False) for stride in (1, 8))
+    assert inside < outside
+
+
+@pytest.mark.parametrize("kind", ["all_reduce", "all_gather", "reduce_scatter", "all_to_all"])
+def test_a_measured_time_is_the_table_s(kind: str) -> None:
+    table = read_csv(DATA / "models" / "gpu_kernels" / "collectives.csv")
+    rows = table[(table["system"] == "h100_sxm") & (table["implementation"] == "nccl") & (table["kind"] == kind) & (table["devices"] == 8)]
+    rows = rows.sort_values("bytes")
+    got = collective_time(kind, rows["bytes"].to_numpy(float), 8, machine("H100-SXM5-80GB"))
+    assert got.basis == "measured"
+    assert got.seconds == pytest.approx(np.maximum.accumulate(rows["latency_us"].to_numpy(float)) * 1e-6, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "members", "basis"),
+    [("H100-SXM5-80GB", 8, "measured"), ("H100-SXM5-80GB", 6, "fabric"), ("H100-SXM5-80GB", 16, "fabric"), ("MI300X", 8, "fabric"),
+     ("L40S", 8, "fabric"), ("L40S", 2, "measured"), ("TPU-v6e", 8, "closed form"), ("Gaudi2", 8, "closed form")],
+)  # fmt: skip
+def test_the_basis_is_what_is_known(name: str, members: int, basis: str) -> None:
+    assert collective_time("all_reduce", np.array([1e6]), members, machine(name)).basis == basis
+
+
+def test_what_is_hidden_is_not_used() -> None:
+    """A study that leaves Hopper out reads neither its tables nor parameters that its machines taught."""
+    shown, hidden = (collective_time("all_reduce", np.array([1e6]), 8, machine("H100-SXM5-80GB"), hide=h) for h in ("", "hopper"))
+    assert shown.basis == "measured" and hidden.basis == "fabric" and hidden.log_sd[0] > 2 * shown.log_sd[0]
+    without = form.calibrated().without
+    assert not any(devices.load(name).architecture == "hopper" for name in without["hopper"].devices)
+    assert set(without) == {devices.load(name).architecture for name in form.calibrated().shipped.devices}
+
+
+def test_what_is_assumed_is_said() -> None:
+    assert collective_time("all_reduce", np.array([1e6]), 16, machine("H20-SXM5-96GB")).assumed == ("400 Gbit/s of network a GPU",)
+    assert not collective_time("all_reduce", np.array([1e6]), 16, machine("H100-SXM5-80GB")).assumed
+    assert "not used" in collective_time("all_reduce", np.array([1e6]), 8, machine("L40S")).assumed[0]
+
+
+def test_a_switch_that_adds_halves_the_traffic() -> None:
+    """Eight H200 on NVSwitch pass each byte once (NVLS), four send 2 (n - 1) / n round the ring (8 GiB in distributed_training.csv)."""
+    four, eight = (machine("H200-SXM5-141GB").group(n) for n in (4, 8))
+    assert form.traffic("all_reduce", "ring", four.members, 1) == 1.5 and form.traffic("all_reduce", "nvls", eight.members, 1) == 1.0
+    assert form.traffic("all_reduce", "network", 16, 2) == 1.0  # a tree over two nodes: each sends the sum of its GPUs once
+
+
+def test_an_unknown_collective_is_refused() -> None:
+    with pytest.raises(InputError, match="barrier is not covered"):
+        collective_s("barrier", 1e6, 8, machine("H100-SXM5-80GB"))
