@@ -1,8 +1,11 @@
 """The compiled evaluator equals the reference path, count by count."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from analysis.accelerators.loopnest.architecture import Architecture
 from analysis.accelerators.loopnest.evaluation import evaluate
@@ -35,6 +38,23 @@ def test_compiled_equals_reference(case: tuple[Problem, Architecture, Mapping]) 
         assert list(got) == [a.reads, a.fills, a.updates, a.tile_words, a.partition_words], (a.level, a.tensor)
     assert cycles == expected.cycles
     assert energy == pytest.approx(expected.energy_j, rel=1e-12)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(case=cases(points=4000), leak=st.floats(1e-15, 1e-11), gated=st.booleans())
+def test_compiled_leakage_equals_reference(case: tuple[Problem, Architecture, Mapping], leak: float, gated: bool) -> None:
+    """Leakage comes on top, and is by hand: joules a cycle times cycles times the instances in use (of the gate, all that belong to it)."""
+    problem, architecture, mapping = case
+    levels, last = architecture.levels, len(architecture.levels) - 1
+    inner = replace(levels[last], leak_energy_j=leak, gate=levels[0].name if gated else "")
+    leaky = replace(architecture, levels=(*levels[:last], inner))
+    dry, wet = evaluate(problem, architecture, mapping), evaluate(problem, leaky, mapping)
+    used = max(a.instances for a in wet.accesses if a.level == inner.name) if any(a.level == inner.name for a in wet.accesses) else None
+    if used is not None:
+        on = inner.instances if gated and inner.instances > 1 else used
+        assert wet.energy_j - dry.energy_j == pytest.approx(leak * wet.cycles * on, rel=1e-6, abs=1e-12 * dry.energy_j)
+    energy, cycles, _ = fast(problem, leaky, mapping)
+    assert (energy, cycles) == (pytest.approx(wet.energy_j, rel=1e-12), wet.cycles)
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from analysis.__main__ import main as command
-from analysis.accelerators.loopnest.architecture import read_architecture
+from analysis.accelerators.loopnest.architecture import Architecture, Level, read_architecture
 from analysis.accelerators.loopnest.evaluation import evaluate
 from analysis.accelerators.loopnest.mapping import Loop, Mapping, read_mapping
 from analysis.accelerators.loopnest.problem import convolution
@@ -130,6 +130,98 @@ architecture:
     found = evaluate(problem, architecture, loops)
     recorded = evaluate(*read_mapped(V03, LAYER, MAPPING, ert=ERT))
     assert (found.cycles, found.energy_j, found.accesses) == (recorded.cycles, recorded.energy_j, recorded.accesses)
+
+
+ONE_LEVEL = """
+architecture:
+  version: '0.4'
+  subtree:
+  - name: top
+    attributes: {technology: 40nm, global_cycle_seconds: 1e-9, power_gated_at: null}
+    enabled: true
+    local:
+    - {name: 'Buf[1..1]', class: regfile, attributes: {depth: 64, width: 8, datawidth: 8}, enabled: true}
+    - {name: 'Off[1..1]', class: regfile, attributes: {depth: 64, width: 8, datawidth: 8}, enabled: false}
+    - {name: 'MAC[1..1]', class: intmac, attributes: {width: 8}, enabled: true}
+problem:
+  version: '0.4'
+  shape:
+    name: C1
+    dimensions: [R, P]
+    data_spaces:
+    - {name: Weights, projection: [[[R]]]}
+    - {name: Inputs, projection: [[[R], [P]]]}
+    - {name: Outputs, projection: [[[P]]], read_write: true}
+  instance: {R: 3, P: 16, H: 1, W: 18, Hpad: 0, Wpad: 1, densities: {}}
+mapping:
+- {target: Buf, type: temporal, factors: 'R=3 P=16', permutation: RP}
+ERT:
+  version: '0.4'
+  tables:
+  - {name: top.Buf, actions: [{name: read, energy: 1}, {name: write, energy: 2}, {name: update, energy: 3}, {name: leak, energy: 0.00086}]}
+  - {name: top.MAC, actions: [{name: compute, energy: 4}, {name: leak, energy: 100}]}
+"""
+
+
+def test_the_expanded_form_and_its_leakage(tmp_path):
+    """`enabled`, sizes that no data space projects through, and `leak`: 48 cycles times 0.86 fJ, as 115,513.92 and 115,472.64 fJ differ in
+    exercise 00 of Accelergy's tutorial; arithmetic does not leak in Timeloop's model (buffer.cpp, FinalizeBufferEnergy)."""
+    path = written(tmp_path, ONE_LEVEL)
+    answer = evaluate(*read_mapped(path, path, path))
+    assert answer.cycles == 48 and [name for name, _ in answer.leakage_j] == ["Buf"]
+    assert answer.leakage_j[0][1] == pytest.approx(48 * 0.86e-15)
+    dry = written(tmp_path, ONE_LEVEL.replace(", {name: leak, energy: 0.00086}", ""), "dry.yaml")
+    assert answer.energy_j - evaluate(*read_mapped(dry, dry, dry)).energy_j == pytest.approx(48 * 0.86e-15, rel=1e-6)
+    other = written(tmp_path, ONE_LEVEL.replace("H: 1,", "K: 1,"), "other.yaml")
+    with pytest.raises(InputError, match=r"other\.yaml:\d+: problem\.instance\.K: neither a dimension"):
+        read_problem(other)
+
+
+def test_a_mapping_may_name_the_container_that_fans_out(tmp_path):
+    design = written(
+        tmp_path,
+        """
+architecture:
+  version: 0.4
+  nodes:
+  - !Container {name: System, attributes: {global_cycle_seconds: 1e-9}}
+  - !Component {name: Main, class: DRAM, attributes: {width: 256, datawidth: 8, vector_access_energy: 1}}
+  - !Container {name: PE, spatial: {meshX: 16}}
+  - !Component {name: Reg, class: regfile, attributes: {depth: 64, width: 8, datawidth: 8, vector_access_energy: 1}}
+  - !Component {name: MAC, class: intmac, attributes: {width: 8, energy_per_op: 1}}
+""",
+        "arch.yaml",
+    )
+    layer = written(tmp_path, "{N: 1, C: 2, M: 32, P: 1, Q: 16, R: 1, S: 3, stride: 1}\n", "layer.yaml")
+    for target in ("PE", "inter_PE_spatial"):
+        text = f"""
+mapping:
+- {{target: Main, type: temporal, factors: S3 M2 C2}}
+- {{target: {target}, type: spatial, factors: M16}}
+- {{target: Reg, type: temporal, factors: Q16}}
+"""
+        assert evaluate(*read_mapped(design, layer, written(tmp_path, text, "map.yaml"))).cycles == 3 * 2 * 2 * 16
+
+
+def test_a_tile_that_rested_is_fetched_whole_before_2025():
+    """DRAM loops Q4 C4 P7 M4 over tiles of 32 x 10 x 16 inputs: each of 112 steps of P fetched 5,120 words before Timeloop's commit
+    a12fff5 (573,440: timeloop-accelergy-exercises, 06-mapper-convlayer-eyeriss, timeloop-mapper.stats.txt); since then the tile keeps
+    what a step of M left it (475,136), as the recorded runs of 4cf6d4c do."""
+    layer = convolution(c=128, m=256, p=56, q=56, r=3, s=3)
+    inputs = next(tensor for tensor in layer.tensors if tensor.name == "Inputs")
+    level = {"read_energy_j": 1e-12, "write_energy_j": 1e-12, "update_energy_j": 1e-12}
+    design = Architecture(
+        "two levels",
+        (Level("DRAM", ("Weights", "Inputs", "Outputs"), **level), Level("glb", ("Inputs", "Outputs"), **level)), 1, 1e-12,
+    )  # fmt: skip
+    above = tuple(Loop(*loop) for loop in (("Q", 4), ("C", 4), ("P", 7), ("M", 4)))
+    below = tuple(Loop(*loop) for loop in (("M", 64), ("C", 32), ("P", 8), ("Q", 14), ("R", 3), ("S", 3)))
+    mapping = Mapping((("DRAM", above), ("glb", below)))
+    assert inputs.size({"N": 1, "C": 32, "M": 64, "P": 8, "Q": 14, "R": 3, "S": 3}) == 5120
+    for rest_resets, words in ((True, 573_440), (False, 475_136)):
+        found = evaluate(layer, design, mapping, rest_resets=rest_resets)
+        assert {a.level: (a.reads, a.fills) for a in found.accesses if a.tensor == "Inputs"}["DRAM"] == (words, 0)
+        assert next(a.fills for a in found.accesses if (a.level, a.tensor) == ("glb", "Inputs")) == words
 
 
 @pytest.mark.parametrize("design", [V03, V04])

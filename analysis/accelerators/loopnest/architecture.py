@@ -35,6 +35,8 @@ class Level:
         block_words: words that one access moves.
         read_energy_j, write_energy_j, update_energy_j: for one access.
         fanout: directions of fan-out below this level, outermost first.
+        leak_energy_j: of one instance in one cycle, while it is on; gate: level whose instances in use switch on those of this one that
+            belong to them; empty: an instance that nothing uses is off.
     """
 
     name: str
@@ -49,6 +51,8 @@ class Level:
     write_energy_j: float = 0.0
     update_energy_j: float = 0.0
     fanout: tuple[Axis, ...] = ()
+    leak_energy_j: float = 0.0
+    gate: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,16 @@ class Architecture:
     def rule_at(self) -> dict[str, Rule]:
         """Rule by the place it binds."""
         return dict(self.rules)
+
+    @cached_property
+    def leakage(self) -> tuple[tuple[float, int], ...]:
+        """For each level, joules a cycle that it leaks for each instance in use of a level, and the index of that level."""
+        found = []
+        for index, level in enumerate(self.levels):
+            gate = self.level_index(level.gate) if level.gate else index
+            shared = level.instances / max(1, self.levels[gate].instances)
+            found.append((level.leak_energy_j * shared, gate) if shared > 1 else (level.leak_energy_j, index))
+        return tuple(found)
 
     def level_index(self, name: str) -> int:
         """Index of a level by name, outermost first; raises `InputError` for an unknown one."""

@@ -64,6 +64,7 @@ class Evaluation:
     Args:
         bound_by: `compute`, or the level and port that limits.
         lanes_used, lanes: arithmetic units in use, and there.
+        leakage_j: by level that leaks.
     """
 
     macs: int
@@ -74,6 +75,7 @@ class Evaluation:
     lanes: int
     mac_energy_j: float
     accesses: tuple[Accesses, ...]
+    leakage_j: tuple[tuple[str, float], ...] = ()
 
     @property
     def utilization(self) -> float:
@@ -82,14 +84,16 @@ class Evaluation:
 
     @property
     def energy_j(self) -> float:
-        """Energy of arithmetic and all accesses (J)."""
-        return self.mac_energy_j + sum(a.energy_j for a in self.accesses)
+        """Energy of arithmetic, all accesses and leakage (J)."""
+        return self.mac_energy_j + sum(a.energy_j for a in self.accesses) + sum(leaked for _, leaked in self.leakage_j)
 
     def energy_by_level(self) -> dict[str, float]:
         """Joules by level, arithmetic first (`mac`), then from the innermost level outward."""
         energy = {"mac": self.mac_energy_j}
         for a in self.accesses:
             energy[a.level] = energy.get(a.level, 0.0) + a.energy_j
+        for level, leaked in self.leakage_j:
+            energy[level] = energy.get(level, 0.0) + leaked
         return energy
 
     def share(self, level: str) -> float:
@@ -134,6 +138,15 @@ class _Geometry:
     compute_cycles: int
 
 
+@dataclass(frozen=True)
+class _Rules:
+    """How traffic is counted, see `evaluate`."""
+
+    walk: Walk
+    links: bool
+    rest_resets: bool
+
+
 def _measure(problem: Problem, nest: Nest) -> _Geometry:
     in_time, in_space, inside = _strides(nest)
     child_tile = [{d: tile.get(d, 1) for d in problem.sizes} for tile in inside]
@@ -141,7 +154,7 @@ def _measure(problem: Problem, nest: Nest) -> _Geometry:
     return _Geometry(nest, in_time, in_space, child_tile, own_tile, math.prod(_product(loops) for loops in nest.temporal))
 
 
-def _traffic_below(tensor: Tensor, geometry: _Geometry, level: int, walk: Walk, links: bool) -> Traffic:
+def _traffic_below(tensor: Tensor, geometry: _Geometry, level: int, rules: _Rules) -> Traffic:
     """Words from one instance of `level` to its children, as if both kept the tensor."""
     nest = geometry.nest
     timed = tuple(
@@ -151,7 +164,8 @@ def _traffic_below(tensor: Tensor, geometry: _Geometry, level: int, walk: Walk, 
     )
     lanes = place_lanes(tensor, nest.spatial[level], tuple(geometry.in_space[level]), nest.physical[level])
     innermost = level == len(nest.temporal) - 1
-    return traffic(tensor.extents(geometry.child_tile[level]), timed, lanes, walk=walk, links=links, retain=not innermost)
+    extents = tensor.extents(geometry.child_tile[level])
+    return traffic(extents, timed, lanes, walk=rules.walk, links=rules.links, retain=not innermost, rest_resets=rules.rest_resets)
 
 
 def _partition(tensor: Tensor, geometry: _Geometry, levels: int) -> list[int]:
@@ -166,10 +180,10 @@ def _partition(tensor: Tensor, geometry: _Geometry, levels: int) -> list[int]:
     return found
 
 
-def _count(tensor: Tensor, architecture: Architecture, geometry: _Geometry, walk: Walk, links: bool) -> list[Accesses]:
+def _count(tensor: Tensor, architecture: Architecture, geometry: _Geometry, rules: _Rules) -> list[Accesses]:
     """Accesses of one tensor at every level that keeps it, innermost first."""
     levels = architecture.levels
-    below = [_traffic_below(tensor, geometry, level, walk, links) for level in range(len(levels))]
+    below = [_traffic_below(tensor, geometry, level, rules) for level in range(len(levels))]
     partition = _partition(tensor, geometry, len(levels))
     children = [_product(loops) for loops in geometry.nest.spatial]
     instances = [math.prod(children[:level]) for level in range(len(levels))]
@@ -253,11 +267,13 @@ def evaluate(
     *,
     walk: Walk = "sampled",
     links: bool = True,
+    rest_resets: bool = False,
     check_capacity: bool = True,
 ) -> Evaluation:
     """Count every access of a mapping and price it.
 
-    `energy = MACs e_mac + sum over levels and tensors of (A(reads) e_r + A(fills) e_w + A(updates) e_u) instances`,
+    `energy = MACs e_mac + sum over levels and tensors of (A(reads) e_r + A(fills) e_w + A(updates) e_u) instances
+              + sum over levels of e_leak cycles instances`,
     `A(words) = ceil(words / words of an access)`,
     `cycles = max over bandwidths of ceil(compute cycles / min(1, available / needed))`.
 
@@ -267,6 +283,7 @@ def evaluate(
         mapping: the loops.
         walk: `sampled` as Timeloop does, `every` for the exact walk (see `reuse`).
         links: whether neighbours may pass tiles on, as Timeloop assumes.
+        rest_resets: count as Timeloop did before 2025 (see `reuse`).
         check_capacity: refuse a mapping whose tiles do not fit.
     Raises:
         InputError: the mapping does not belong to the problem or the architecture, or does not fit.
@@ -278,13 +295,18 @@ def evaluate(
     geometry = _measure(problem, nest)
     accesses: list[Accesses] = []
     for tensor in problem.tensors:
-        accesses += _count(tensor, architecture, geometry, walk, links)
+        accesses += _count(tensor, architecture, geometry, _Rules(walk, links, rest_resets))
     depth = {level.name: index for index, level in enumerate(architecture.levels)}
     accesses.sort(key=lambda a: -depth[a.level])
     worst = min(_bandwidths(architecture, accesses, geometry.compute_cycles), key=lambda s: s.factor, default=None)
     cycles, bound_by = geometry.compute_cycles, "compute"
     if worst is not None and worst.factor < 1.0:
         cycles, bound_by = math.ceil(geometry.compute_cycles / worst.factor), f"{worst.level} {worst.port}"
+    leakage = tuple(
+        (level.name, leak * cycles * math.prod(_product(loops) for loops in nest.spatial[:gate]))
+        for level, (leak, gate) in zip(architecture.levels, architecture.leakage, strict=True)
+        if leak
+    )
     return Evaluation(
         macs=problem.macs,
         compute_cycles=geometry.compute_cycles,
@@ -294,6 +316,7 @@ def evaluate(
         lanes=architecture.mac_count,
         mac_energy_j=problem.macs * architecture.mac_energy_j,
         accesses=tuple(accesses),
+        leakage_j=leakage,
     )
 
 

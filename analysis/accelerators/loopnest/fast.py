@@ -380,7 +380,11 @@ def price(
                 # Requests pass through: only the share of them that one read serves matters.
                 work.found[level, 0], work.found[level, 1], work.found[level, 2] = groups, lanes, 0
         energy += accumulate_accesses(tab, t, cycles, work, counts, ports)
-    return energy, slow_down(tab, cycles, ports)
+    cycles = slow_down(tab, cycles, ports)
+    for level in range(levels):
+        if tab.leak[level] > 0.0:
+            energy += tab.leak[level] * cycles * work.instances[tab.leak_of[level]]
+    return energy, cycles
 
 
 @outer(nogil=True, error_model="numpy", _nrt=False)

@@ -3,6 +3,7 @@
 A buffer that holds a tile receives, at each step of the loops above it, the words it does not hold yet. It can keep the overlap with
 the tile before only while the tile goes on moving by the same displacement; when the displacement changes it starts afresh (a tile that
 does not move at all stays). This is Timeloop's rule (`reset on stride change`); it is what an address generator with one stride can do.
+Before January 2025 (github.com/NVlabs/timeloop, commit a12fff5) a step without movement was a change of displacement: `rest_resets`.
 """
 
 from __future__ import annotations
@@ -109,8 +110,8 @@ _State = tuple[Displacement | None, str]
 class _Walker:
     """Walks the loops above one tile and adds up what is delivered, remembering sub-nests it has walked from the same state."""
 
-    def __init__(self, extents: tuple[int, ...], loops: tuple[TimedLoop, ...], walk: Walk, retain: bool) -> None:
-        self.extents, self.loops, self.walk, self.retain = extents, loops, walk, retain
+    def __init__(self, extents: tuple[int, ...], loops: tuple[TimedLoop, ...], walk: Walk, retain: bool, rest_resets: bool) -> None:
+        self.extents, self.loops, self.walk, self.retain, self.rest_resets = extents, loops, walk, retain, rest_resets
         self.full = 1
         for extent in extents:
             self.full *= extent
@@ -136,7 +137,7 @@ class _Walker:
         """Words delivered by one step, the displacement if a neighbour may have had them, and the new state."""
         kept, last = state
         if not any(moved) and self.retain:
-            return 0, None, (kept, "nothing")
+            return 0, None, (moved if self.rest_resets else kept, "nothing")
         if not self.retain:
             size, kept = self.full, None
         elif kept is None or kept == moved:
@@ -177,7 +178,14 @@ class _Walker:
 
 
 def traffic(
-    extents: tuple[int, ...], loops: tuple[TimedLoop, ...], lanes: Lanes, *, walk: Walk = "sampled", links: bool = True, retain: bool = True
+    extents: tuple[int, ...],
+    loops: tuple[TimedLoop, ...],
+    lanes: Lanes,
+    *,
+    walk: Walk = "sampled",
+    links: bool = True,
+    retain: bool = True,
+    rest_resets: bool = False,
 ) -> Traffic:
     """Words that one parent instance delivers to its children.
 
@@ -191,8 +199,9 @@ def traffic(
             `every` visits all. They differ where a loop over a sliding window is split in two.
         links: children may take a tile from a neighbour that had it one step ago, when that saves reads.
         retain: False when the children are arithmetic units, which keep nothing.
+        rest_resets: a step in which the tile does not move breaks its run: the next that moves fetches it whole.
     """
-    walker = _Walker(extents, loops, walk, retain)
+    walker = _Walker(extents, loops, walk, retain, rest_resets)
     groups = lanes.multicast()
     by_multicast: Counter[int] = Counter()
     by_link = 0

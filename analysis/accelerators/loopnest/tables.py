@@ -31,6 +31,7 @@ class Tables(NamedTuple):
         capacity: words of an instance, -1 for unbounded, [L].
         block: words an access moves, [L].
         energy: of one access, read, write, update, [L, 3], joules.
+        leak: joules a cycle for each instance in use of level leak_of, [L].
         bandwidth: words per cycle and instance, read, write, shared; infinite where unlimited, [L, 3].
         width, height: of the mesh below a level, [L].
         axis_first: first axis below a level; the axes of level l are axis_first[l] to axis_first[l + 1], [L + 1].
@@ -52,6 +53,8 @@ class Tables(NamedTuple):
     capacity: Array
     block: Array
     energy: Array
+    leak: Array
+    leak_of: Array
     bandwidth: Array
     width: Array
     height: Array
@@ -106,6 +109,8 @@ def tables(problem: Problem, architecture: Architecture) -> Tables:
         capacity=np.array([-1 if level.capacity_words is None else level.capacity_words for level in architecture.levels], dtype=np.int64),
         block=np.array([level.block_words for level in architecture.levels], dtype=np.int64),
         energy=np.array([[level.read_energy_j, level.write_energy_j, level.update_energy_j] for level in architecture.levels]),
+        leak=np.array([leak for leak, _ in architecture.leakage]),
+        leak_of=np.array([index for _, index in architecture.leakage], dtype=np.int64),
         bandwidth=np.array(
             [
                 [infinite if b is None else b for b in (level.read_bandwidth, level.write_bandwidth, level.shared_bandwidth)]

@@ -33,6 +33,7 @@ USED = {
     "meshY",
     "vector_access_energy",
     "energy_per_op",
+    "power_gated_at",
     "global_cycle_seconds",
 }
 # Attributes that only an energy or area estimator reads.
@@ -62,7 +63,6 @@ ESTIMATION = {
     "mantissa",
     "num_pipeline_stages",
     "version",
-    "power_gated_at",
 }
 # Attributes that are modelled at one value only.
 NEUTRAL: dict[str, tuple[Any, ...]] = {
@@ -231,12 +231,13 @@ class _Reader:
             raise file.error(f"expected one subtree, as Timeloop does (got {len(below)})", f"{key}.subtree", tree)
         node = below[0]
         key = f"{key}.subtree.0"
-        file.only(node, {"name", "attributes", "local", "subtree", "required_actions"}, key)
+        file.only(node, {"name", "attributes", "local", "subtree", "required_actions", "enabled"}, key)
         count *= split_name(str(node.get("name", "")))[1]
         symbols = {**symbols, **file.tree(node.get("attributes") or Tree(), f"{key}.attributes", node)}
         for index, component in enumerate(file.entries(node.get("local") or [], f"{key}.local", node)):
-            file.only(component, {"name", "class", "subclass", "attributes", "required_actions"}, f"{key}.local.{index}")
-            self.take(component, f"{key}.local.{index}", symbols, count)
+            file.only(component, {"name", "class", "subclass", "attributes", "required_actions", "enabled"}, f"{key}.local.{index}")
+            if component.get("enabled") is not False:
+                self.take(component, f"{key}.local.{index}", symbols, count)
         if node.get("subtree"):
             self.subtree(node, key, symbols, count)
 
@@ -325,7 +326,7 @@ def _level(file: File, part: Component, energies: dict[str, dict[str, float]]) -
     half = number("bandwidth")
     half = None if half is None else half / 2
 
-    own = energies.get(part.name)
+    own = {action: energy for action, energy in energies.get(part.name, {}).items() if action != "leak"}
     said = number("vector_access_energy")
     if own:
         most = max(own.values())
@@ -346,11 +347,13 @@ def _level(file: File, part: Component, energies: dict[str, dict[str, float]]) -
         read_energy_j=read * price,
         write_energy_j=write * price,
         update_energy_j=update * price,
+        leak_energy_j=energies.get(part.name, {}).get("leak", 0.0) * PICOJOULE,
+        gate=str(attributes.get("power_gated_at") or ""),
     )
 
 
 def _mac_energy(file: File, part: Component, energies: dict[str, dict[str, float]]) -> float:
-    own = energies.get(part.name)
+    own = {action: energy for action, energy in energies.get(part.name, {}).items() if action != "leak"}
     if own:
         return next((own[a] for a in ACTIONS["compute"] if a in own), max(own.values())) * PICOJOULE
     if "energy_per_op" in part.attributes:
@@ -394,6 +397,7 @@ def read_design(file: File, ert: File | None = None) -> Design:
     levels: list[Level] = []
     fans: list[list[int]] = []
     targets: dict[str, int] = {}
+    containers: dict[str, int] = {}  # version 0.4 lets a directive name the container itself
 
     def fan(name: str, along_x: int, along_y: int, instances: int, spatial_name: str) -> None:
         """Fan-out below the last level; a junction first when that one fans out already."""
@@ -409,6 +413,7 @@ def read_design(file: File, ert: File | None = None) -> Design:
             raise file.error("no fan-out above the outermost level", f"{part.key}.spatial")
         for name, along_x, along_y in part.before:
             fan(f"inter_{name}_spatial", along_x, along_y, previous[0] * previous[1], f"inter_{name}_spatial")
+            containers[name] = targets[f"inter_{name}_spatial"]
             previous = previous[0] * along_x, previous[1] * along_y
         if levels and part.mesh != previous:
             if part.mesh[0] % previous[0] or part.mesh[1] % previous[1]:
@@ -444,7 +449,7 @@ def read_design(file: File, ert: File | None = None) -> Design:
             mac_energy_j=_mac_energy(file, compute[0], energies),
             cycle_s=file.number(cycle, "global_cycle_seconds", None, storage[0].symbols),
         ),
-        axes={target: names[index] for target, index in targets.items()},
+        axes={target: names[index] for target, index in {**containers, **targets}.items()},
         constraints=reader.constraints,
         parallel={part.name for part in storage if part.parallel},
         junctions={level.name for level in levels} - {part.name for part in storage},

@@ -40,6 +40,10 @@ def _projection(file: File, value: object, key: str, where: Tree) -> Projection:
     return tuple(ranks)
 
 
+OF_THE_INPUT = ("H", "W", "Hpad", "Wpad")
+"""Height, width and padding of a convolution, which the front end writes beside its dimensions; no data space projects through them."""
+
+
 def read_problem(path: str | Path) -> Problem:
     """Read Timeloop's `problem`: a shape (dimensions, data spaces, coefficients) and an instance (their values).
 
@@ -92,7 +96,7 @@ def read_problem(path: str | Path) -> Problem:
         if key in ("densities", "data_densities", "commonDensities"):
             if at[key] and any(value != 1 for value in (at[key].values() if isinstance(at[key], Tree) else [at[key]])):
                 raise file.error("only dense data spaces are modelled", f"{where}.{key}", at)
-        elif key not in (*dimensions, *defaults) and not (at is root and key in ("version", "shape", "name")):
+        elif key not in (*dimensions, *defaults, *OF_THE_INPUT) and not (at is root and key in ("version", "shape", "name")):
             raise file.error("neither a dimension nor a coefficient of the shape", f"{where}.{key}", at)
     coefficients = {key: file.whole(at.get(key, default), f"{where}.{key}", at) for key, default in defaults.items()}
     tensors = []
