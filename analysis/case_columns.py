@@ -18,6 +18,7 @@ COMMANDS = {
     "predict batch": "analysis.composition.batch.cases",
     "predict serving": "analysis.composition.service.cases",
     "predict recommend": "analysis.composition.recommend.choice",
+    "predict collective": "analysis.networks.collective_cases",
     "collectives": "analysis.networks.case_table",
     "systolic": "analysis.accelerators.systolic.cases",
     "kernels predict": "analysis.operators.kernels.cases",

@@ -165,7 +165,7 @@ def terms(kind: str, members: int, system: System, stride: int = 1, graph: bool 
         chunk_s=p.chunk_s[way] * math.exp(own.chunk),
         line=way == "ring",
         floor_sd=scale * doubt.floor,
-        efficiency_sd=scale * doubt.efficiency["known" if known else "unknown"],
+        efficiency_sd=scale * doubt.efficiency["known" if known else "unknown" if system.load_device().vendor == "NVIDIA" else "foreign"],
         chunk_sd=scale * doubt.chunk,
         rest_sd=scale * doubt.rest,
         basis="fabric",

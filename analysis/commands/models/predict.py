@@ -1,4 +1,4 @@
-"""One answer with an error bar: training steps, offline batches, serving points and requests from workload, hardware, software and plan."""
+"""One answer with an error bar: training steps, batches, serving points, collectives and requests from workload, machine, software, plan."""
 
 from __future__ import annotations
 
@@ -57,6 +57,21 @@ def serving(
     from analysis.composition.service.answers import answers
 
     answer_cases("predict serving", cases, out, answers, scheduler)
+
+
+@app.command()
+def collective(
+    cases: Annotated[
+        Path,
+        typer.Argument(help="CSV, a collective a row: device, gpus, nodes, network_gbit_per_s_per_gpu, collective, size_bytes"),
+    ],
+    out: Out,
+    scheduler: Scheduler = "",
+) -> None:
+    """Time of a collective as nccl-tests prints it, with a 90 % interval; a row that cannot be answered says why in `status`."""
+    from analysis.networks.collective_cases import answers
+
+    answer_cases("predict collective", cases, out, answers, scheduler)
 
 
 @app.command()

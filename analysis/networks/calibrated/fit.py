@@ -199,8 +199,9 @@ def log_sd(scored: pd.DataFrame, doubt: Doubt) -> Floats:
 PLACE = {"ring": "node", "nvls": "node", "pcie": "pcie", "network": "network"}
 NINETY = 1.6448536269514722
 """Standard deviations on each side of a 90 % interval."""
-SPREAD = Doubt(floor=0.4, efficiency={"known": 0.06, "unknown": 0.12}, chunk=0.5, rest=0.05, scale={})
-"""Before scaling: the priors of the departures (a measured device's efficiency: half of an unmeasured one's), and what repeats leave."""
+SPREAD = Doubt(floor=0.4, efficiency={"known": 0.06, "unknown": 0.12, "foreign": 0.24}, chunk=0.5, rest=0.05, scale={})
+"""Before scaling: the priors of the departures (a measured device's efficiency: half of an unmeasured one's, another maker's twice), and
+what repeats leave."""
 
 
 def scales(scored: pd.DataFrame) -> dict[str, float]:

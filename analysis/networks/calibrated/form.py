@@ -78,12 +78,13 @@ class Doubt(Strict):
     """Standard deviations of logarithms around the answer.
 
     Args:
-        floor: of hosts, by place; efficiency: of a device that was measured, of one that was not; chunk; rest: of what the formula leaves.
+        floor: of hosts; efficiency: of a device that was measured, of one that was not, of a maker none of whose devices was; chunk;
+            rest: of what the formula leaves.
         scale: factor on all, by place, with which the 90 % interval holds 90 % of a machine that was left out.
     """
 
     floor: float
-    efficiency: dict[Literal["known", "unknown"], float]
+    efficiency: dict[Literal["known", "unknown", "foreign"], float]
     chunk: float
     rest: float
     scale: dict[Way, float]

@@ -1,0 +1,109 @@
+"""`predict collective`: every cell is used, refused or said; strangers' machines are met within the intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.networks.collective_cases import COLUMNS, answers
+
+BASE = {
+    "device": "H100",
+    "gpus": "16",
+    "nodes": "2",
+    "network_gbit_per_s_per_gpu": "400",
+    "collective": "all_reduce",
+    "size_bytes": "67108864",
+}
+
+
+def ask(**cells: str) -> pd.Series:
+    return answers(pd.DataFrame([BASE | cells])).iloc[0]
+
+
+@pytest.mark.parametrize(
+    ("cells", "measured_us", "within"),
+    [
+        # AWS p5, nccl-tests on one node (aws-samples/awsome-distributed-training, micro-benchmarks/nccl-tests, MIT-0)
+        ({"gpus": "8", "nodes": "1", "network_gbit_per_s_per_gpu": ""}, 326.6, 0.12),
+        ({"gpus": "8", "nodes": "1", "network_gbit_per_s_per_gpu": "", "size_bytes": "8589934592"}, 31289.0, 0.12),
+        # Azure ND A100 v4 (Azure/AI-benchmarking-guide, MIT)
+        ({"device": "A100-SXM4-40GB", "gpus": "8", "nodes": "1", "network_gbit_per_s_per_gpu": ""}, 704.8, 0.12),
+        # AWS p4de, two nodes, 4 x 100 Gbit/s of EFA each (aws-samples, MIT-0)
+        ({"device": "A100-SXM4-80GB", "network_gbit_per_s_per_gpu": "50", "size_bytes": "1073741824"}, 26217.0, 0.25),
+    ],
+)
+def test_published_times_are_met(cells: dict[str, str], measured_us: float, within: float) -> None:
+    got = ask(**cells)
+    assert not got["status"] and got["time_us"] == pytest.approx(measured_us, rel=within)
+    assert got["lower_us"] < measured_us < got["upper_us"]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [{"device": "L40S"}, {"gpus": "8"}, {"gpus": "32", "nodes": "4"}, {"nodes": "4"}, {"network_gbit_per_s_per_gpu": "100"},
+     {"collective": "all_gather"}, {"collective": "alltoall"}, {"size_bytes": "1024"}],
+)  # fmt: skip
+def test_every_cell_changes_the_answer(cells: dict[str, str]) -> None:
+    got = ask(**cells)
+    assert not got["status"] and got["time_us"] != pytest.approx(ask()["time_us"], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("cells", "says"),
+    [
+        ({"network_gbit_per_s_per_gpu": ""}, "400 Gbit/s of network a GPU, as in"),
+        ({"gpus": "8", "nodes": "1"}, "the network is not used in one node"),
+        ({"device": "GB200", "gpus": "72", "nodes": "18", "network_gbit_per_s_per_gpu": ""}, "one nvlink domain of 72"),
+        ({"device": "GB200", "gpus": "144", "nodes": "36"}, "nvlink domains of 72"),
+        ({"device": "MI300X", "gpus": "8", "nodes": "1", "network_gbit_per_s_per_gpu": ""}, "a ring over infinity fabric"),
+        ({"device": "H20", "network_gbit_per_s_per_gpu": ""}, "400 Gbit/s of network a GPU"),
+        ({"gpus": "64", "nodes": "8"}, "SHARP"),
+        ({"gpus": "8", "nodes": "1", "network_gbit_per_s_per_gpu": ""}, "NVLS"),
+        ({"device": "L40S", "gpus": "8", "nodes": "1", "network_gbit_per_s_per_gpu": ""}, "a ring over PCIe"),
+        ({"device": "TPU-v6e", "gpus": "8", "nodes": "1", "network_gbit_per_s_per_gpu": ""}, "no collective of Google was measured"),
+    ],
+)
+def test_what_is_assumed_is_said(cells: dict[str, str], says: str) -> None:
+    got = ask(**cells)
+    assert not got["status"] and says in got["assumed"] and "launched by the host" in got["assumed"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "says"),
+    [
+        ({"device": "H1000"}, "no device"),
+        ({"device": ""}, "device is missing"),
+        ({"gpus": "15"}, "do not divide by 2 nodes"),
+        ({"gpus": "1", "nodes": "1"}, "gpus '1' must be a whole number from 2"),
+        ({"gpus": "32", "nodes": "1"}, "32 H100-SXM5-80GB in one node; at most 8"),
+        ({"nodes": "0"}, "nodes '0' must be"),
+        ({"network_gbit_per_s_per_gpu": "fast"}, "'fast' must be a number above 0"),
+        ({"collective": "barrier"}, "'barrier' is not covered; covered: all_reduce"),
+        ({"size_bytes": "-1"}, "size_bytes must be"),
+        ({"size_bytes": ""}, "size_bytes must be"),
+        ({"device": "cpu-epyc-25-17-1t"}, "is no accelerator"),
+    ],
+)
+def test_what_cannot_be_is_refused(cells: dict[str, str], says: str) -> None:
+    got = ask(**cells)
+    assert says in got["status"] and np.isnan(got["time_us"]) and not got["assumed"]
+
+
+def test_an_unmeasured_machine_is_doubted_more() -> None:
+    """At 8 GiB, where the host's launch says nothing: a measured device, one of that maker that was not, another maker's, PCIe."""
+    one = {"gpus": "8", "nodes": "1", "network_gbit_per_s_per_gpu": "", "size_bytes": "8589934592"}
+    rows = [ask(**one, device=name) for name in ("H100", "GH200", "MI300X", "L40S")]
+    width = [row["upper_us"] / row["lower_us"] for row in rows]
+    assert 1.1 < width[0] < width[1] < width[2] < width[3]
+
+
+def test_rows_keep_their_order_and_answers() -> None:
+    rows = pd.DataFrame(
+        [BASE | {"size_bytes": str(size), "collective": kind} for size in (10**6, 10**8) for kind in ("all_reduce", "all_gather")]
+    )
+    together = answers(rows)
+    assert list(together.columns) == list(COLUMNS)
+    for place in range(len(rows)):
+        assert together.iloc[place].equals(answers(rows.iloc[[place]]).iloc[0])
