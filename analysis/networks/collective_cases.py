@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
@@ -50,7 +48,7 @@ def answers(frame: pd.DataFrame) -> pd.DataFrame:
     wrong = ~(np.isfinite(size) & (size >= 0) & (size <= MOST_BYTES))
     keys = pd.DataFrame({name: text[name].to_numpy() for name in READS.names[:-1]})
     for _, places in keys.groupby(list(keys.columns), sort=False).indices.items():
-        row = keys.iloc[places[0]].to_dict()
+        row = {str(name): str(cell) for name, cell in keys.iloc[places[0]].items()}
         try:
             kind, members, system, words = case(row)
         except InputError as error:
@@ -66,7 +64,7 @@ def answers(frame: pd.DataFrame) -> pd.DataFrame:
     return table[list(COLUMNS)]
 
 
-def case(row: dict[str, Any]) -> tuple[str, int, System, list[str]]:
+def case(row: dict[str, str]) -> tuple[str, int, System, list[str]]:
     """Collective, GPUs, machine and what is assumed of a row's cells.
 
     Raises:
@@ -96,7 +94,7 @@ def case(row: dict[str, Any]) -> tuple[str, int, System, list[str]]:
     if way is None:
         words.append(f"bytes and hops over {link}; no collective of {device.vendor} was measured")
     else:
-        inner = "the switch, which adds," if way_of(system, system.group(group.inside), kind) == "nvls" else "a ring"
+        inner = "the switch, which adds" if way_of(system, system.group(group.inside), kind) == "nvls" else "a ring"
         words.append(WAYS[way].format(link=link, inner=inner))
         if way == "network" and kind == "all_reduce" and nodes > 2:
             words.append("no switch of the network adds (SHARP)")
