@@ -1,4 +1,4 @@
-"""One answer with an error bar: training steps, batches, serving points, collectives, requests; from workload, machine, software and plan."""
+"""One answer with an error bar: training steps, batches, serving points, collectives, requests; from workload, machine, software, plan."""
 
 from __future__ import annotations
 
