@@ -502,6 +502,18 @@ class Model(Strict):
         return self.parameters - self.expert_layers * (e.count - e.per_token) * each
 
     @property
+    def body_parameters(self) -> int:
+        """Weights that every token multiplies with between embedding and output layer, and two norms a block (count)."""
+        found = self.matrices
+        return found["attention"] + found["dense"] + 2 * self.blocks * self.hidden
+
+    @property
+    def multiplied_parameters(self) -> int:
+        """Weights that one token multiplies with: the body, the experts it takes, the output layers (count)."""
+        chosen = self.expert_layers * self.experts_per_token * self.expert_parameters
+        return self.body_parameters + chosen + self.hidden * self.vocabulary * (1 + self.mtp_modules)
+
+    @property
     def weight_bytes(self) -> float:
         """Weights in the checkpoint's own types, what is in no large product in 16 bits (bytes)."""
         found, types = self.matrices, self.types
@@ -530,6 +542,18 @@ class Model(Strict):
         """Cache of one token's keys of a sparse indexer, in 8 bits (bytes)."""
         return self.attention_layers * self.latent.index_size if self.latent else 0
 
+    def with_mtp(self) -> Model:
+        """The model with its blocks for multi-token prediction among its layers, as it is trained; each has an output layer of its own."""
+        if not self.mtp_modules:
+            return self
+        n, e = self.mtp_modules, self.experts
+        counts: dict[str, Any] = {"dense": self.dense_layers + (0 if e else n), "pipeline_blocks": self.blocks}
+        if e:
+            counts["experts"] = e.model_copy(update={"layers": self.expert_layers + n})
+        if self.attention:
+            counts["attention"] = self.attention.model_copy(update={"layers": self.attention_layers + n})
+        return self.model_copy(update=counts)
+
     # --- arithmetic ---
 
     def forward_flop_per_token(self, context: float) -> float:
@@ -543,6 +567,17 @@ class Model(Strict):
         chosen = self.expert_layers * self.experts_per_token * self.expert_parameters
         linear = 2.0 * (found["attention"] + found["dense"] + chosen + self.hidden * self.vocabulary)
         return linear + 4.0 * self.attention_layers * self.attention_width * context
+
+    def flop_per_token(self, sequence: float) -> float:
+        """Model arithmetic of a token's forward and backward pass, the causal half of the attention matrix counted (FLOP).
+
+        Args:
+            sequence: its length (tokens).
+        """
+        latent, near = self.latent, self.window_layers / self.attention_layers if self.window else 0.0
+        size = (latent.nope_size + latent.rope_size + latent.value_size) / 2 if latent else self.head_size
+        seen = (1 - near) * (sequence / 2) + near * min(self.window, sequence / 2)
+        return 6.0 * self.multiplied_parameters + 12.0 * self.attention_layers * self.heads * size * seen
 
     def training_flop(self, sequences: int, sequence_length: int) -> float:
         """Model arithmetic of one training step (FLOP): three forward passes, full attention matrix counted.

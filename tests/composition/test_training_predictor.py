@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from analysis import datasets
 from analysis.composition.case_files import answer_file
-from analysis.composition.training import fit, gap, interval, recipes, shapes, sources
+from analysis.composition.training import fit, gap, interval, recipes, sources
 from analysis.composition.training.answers import COLUMNS, answers
 from analysis.composition.training.cases import COLUMNS as COLUMNS_READ
 from analysis.composition.training.cases import OTHER_NAMES, case
@@ -25,6 +25,7 @@ from analysis.configs import read_yaml
 from analysis.errors import InputError
 from analysis.operators.kernels.library import KernelLibrary
 from analysis.paths import DATA
+from analysis.workloads import models
 
 LLAMA_H100 = {
     "model": "LLAMA3_70B", "system": "DGX-H100", "gpus": "64", "precision": "FP8", "global_batch": "256", "micro_batch": "1",
@@ -96,7 +97,7 @@ def test_twice_the_batch_takes_longer_but_not_twice(batch: int, micro: int) -> N
 def test_nothing_beats_the_data_sheet(sequence: int) -> None:
     """H100: 1,978.9 TFLOP/s in FP8, 989.4 in 16 bits (data/hardware/devices)."""
     row = {**LLAMA_H100, "sequence_length": str(sequence)}
-    found = shapes.load("LLAMA3_70B").shape
+    found = models.load("LLAMA3_70B")
     flop = found.flop_per_token(sequence) * 256 * sequence
     assert one(row)["step_time_s"] > flop / (64 * 1978.9e12)
 
@@ -128,10 +129,11 @@ def test_what_cannot_be_is_refused(change, word) -> None:
 
 def test_parameters_are_the_published_ones() -> None:
     """llm-foundry's column NumParams; DeepSeek-V3's 671 billion (arXiv:2412.19437) and 11.5 of its prediction layer."""
-    assert shapes.load("70b").shape.parameters == pytest.approx(64_862_437_376, rel=1e-3)
-    assert shapes.load("13b").shape.parameters == pytest.approx(12_853_954_560, rel=1e-3)
-    assert shapes.load("DeepSeekV3").shape.parameters == pytest.approx(682.5e9, rel=0.01)
-    assert shapes.load("Qwen3_235B_a22B").shape.parameters == pytest.approx(235e9, rel=0.01)
+    assert models.load("70b").parameters == pytest.approx(64_862_437_376, rel=1e-3)
+    assert models.load("13b").parameters == pytest.approx(12_853_954_560, rel=1e-3)
+    assert models.load("DeepSeekV3").parameters == pytest.approx(671e9, rel=0.001)
+    assert models.load("DeepSeekV3").with_mtp().parameters == pytest.approx(682.5e9, rel=0.001)
+    assert models.load("Qwen3_235B_a22B").parameters == pytest.approx(235e9, rel=0.01)
 
 
 def test_a_plan_that_cannot_fit_is_called_too_big() -> None:
@@ -280,7 +282,7 @@ def test_what_a_recipe_recomputes_and_overlaps_moves_the_step() -> None:
     nano = {**MIXTURE, "model": "Nemotron_3_Nano", "system": "DGX-H100", "precision": "FP8"}
     assert case(nano).recipe.again == ("moe", "core_attn") and case({**nano, "recompute": "none"}).recipe.again == ()
     for entry in read_yaml(DATA / "workloads" / "training_recipes.yaml", recipes.RecipeFile).recipes:
-        assert shapes.load(entry.model).shape.experts and recipes.find(entry.model, entry.devices[0], 8) is not None
+        assert models.load(entry.model).experts and recipes.find(entry.model, entry.devices[0], 8) is not None
     of_b300 = [recipes.find("gpt-oss-120b", "B300-SXM-270GB", count).dispatcher for count in (8, 64)]
     assert of_b300 == ["flex", "alltoall"]
 
@@ -374,7 +376,7 @@ def test_what_is_not_known_is_refused_by_name(change: dict[str, str], words: str
 def test_sizes_of_the_row_are_used() -> None:
     """Llama 3 8B has 8.03e9 parameters (arXiv:2407.21783); the same widths with 32 heads of keys and values 1.007e9 more."""
     own = case({**OWN, "kv_heads": "8", "gated": "yes", "tied": "no"}).shape
-    assert own.parameters == pytest.approx(8.03e9, rel=0.002) == shapes.load("llama-3-8b").shape.parameters
+    assert own.parameters == pytest.approx(8.03e9, rel=0.002) == models.load("llama-3-8b").parameters
     assert case({**OWN, "tied": "no"}).shape.parameters - own.parameters == 32 * 2 * 4096 * 24 * 128
     assert case({**OWN, "head_size": "64"}).shape.attention_parameters == 4096 * 64 * 4 * 32
     mixture = case({**OWN, "experts": "8", "top_k": "2", "kv_heads": "8", "vocabulary": "32000", "tied": "no"}).shape

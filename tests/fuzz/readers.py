@@ -266,7 +266,6 @@ def readers() -> dict[str, Reader]:
     from analysis.workloads.chakra.traces import read_rank
     from analysis.workloads.checkpoints import read_config
     from analysis.workloads.models import ModelFile
-    from analysis.workloads.transformers import TransformerFile
 
     def checks(path: Path) -> Any:
         return read_checks(path.parent)
@@ -324,7 +323,6 @@ def readers() -> dict[str, Reader]:
         "systems": ([(DATA / "hardware" / "systems.yaml").read_bytes()], lambda path: read_yaml(path, SystemFile)),
         "models": ([_head(DATA / "workloads" / "models.yaml", 30)], lambda path: read_yaml(path, ModelFile)),
         "config.json": ([path.read_bytes() for path in sorted((ROOT / "tests" / "workloads" / "configs").glob("*.json"))], read_config),
-        "transformers": ([_head(DATA / "workloads" / "transformers.yaml", 40)], lambda path: read_yaml(path, TransformerFile)),
         "MTAP evidence": (
             [path.read_bytes() for path in sorted((DATA / "mtap" / "evidence").glob("*.yaml"))],
             lambda path: read_yaml(path, Evidence),

@@ -12,7 +12,7 @@ from analysis.composition.batch.model import NAMES, Table, latency
 from analysis.composition.training.shares import ShareFile
 from analysis.configs import read_yaml
 from analysis.paths import DATA
-from analysis.workloads import contexts
+from analysis.workloads import models
 
 COLUMNS = ("latency_s", "lower_s", "upper_s", "throughput_tokens_per_s", "assumed", "status")
 
@@ -70,6 +70,6 @@ def _assumed(item: Case) -> str:
     else:
         words.append(f"one {item.hardware.device.name}")
     # Rotary positions go on beyond what a model was made for: the time is right where an engine lets it run, the text is not.
-    if beyond := contexts.beyond(item.name, item.input_tokens + item.output_tokens):
+    if beyond := models.beyond(item.name, item.input_tokens + item.output_tokens):
         words.append(f"the engine lets it run: {beyond}")
     return "; ".join(words)

@@ -9,12 +9,11 @@ import pandas as pd
 
 from analysis.case_columns import Columns
 from analysis.composition.case_files import count, read_rows
-from analysis.composition.training import shapes
-from analysis.composition.training.shapes import Shape
 from analysis.errors import InputError
 from analysis.hardware import devices, systems
 from analysis.hardware.devices import Device
-from analysis.workloads import contexts
+from analysis.workloads import models
+from analysis.workloads.models import Model
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class Case:
     devices: int
     framework: str
     name: str
-    shape: Shape
+    shape: Model
     input_tokens: int
     output_tokens: int
     batch: int
@@ -107,7 +106,7 @@ def hardware(text: str) -> Hardware:
     Raises:
         InputError: no such device, or one without a rate in 16 bits.
     """
-    plain = contexts.plain(text)
+    plain = models.plain(text)
     for word in ("nvidia", "amd", "habana", "sambanova", "gpu"):
         plain = plain.replace(word, "") if plain not in BENCHMARK_DEVICES else plain
     plain = plain.removeprefix("intel") if plain.startswith("intelgaudi") else plain
@@ -142,7 +141,7 @@ def case(raw: dict[str, str]) -> Case:
     where = row.get("hardware", row.get("device", "")).strip()
     if not where:
         raise InputError("hardware is missing")
-    framework = FRAMEWORK_NAMES.get(contexts.plain(row.get("framework", "")).replace(".", ""))
+    framework = FRAMEWORK_NAMES.get(models.plain(row.get("framework", "")).replace(".", ""))
     if not row.get("framework", "").strip():
         raise InputError(f"framework is missing ({', '.join(FRAMEWORKS)})")
     if framework is None:
@@ -153,9 +152,9 @@ def case(raw: dict[str, str]) -> Case:
         raise InputError(f"precision {precision!r} is not covered: batches are answered in 16 bits; `predict serving` knows other types")
     if row.get("kind", "").strip().lower() not in ("", "static"):
         raise InputError(f"kind {row['kind']!r} is not covered: batches are static (all start and end together)")
-    shape = shapes.load(name).shape
-    if shape.latent or shape.state_space:
-        raise InputError(f"{name}: latent attention and state-space layers are not covered here")
+    shape = models.load(name)
+    if shape.latent or shape.linear:
+        raise InputError(f"{name}: latent and linear attention are not covered here")
     found = Case(
         hardware=hardware(where),
         devices=_first({"devices": "1", **row}, "devices"),
@@ -167,7 +166,7 @@ def case(raw: dict[str, str]) -> Case:
         batch=_first(row, "batch_size", "batch"),
     )
     if shape.learned_positions:
-        contexts.check(name, found.input_tokens + found.output_tokens, "input_tokens")
+        models.check_length(name, found.input_tokens + found.output_tokens, "input_tokens")
     if framework == "tensorrt-llm" and found.hardware.platform != "NVIDIA":
         raise InputError(f"TensorRT-LLM runs on NVIDIA's GPUs, not on {found.hardware.device.name}")
     if framework in ("vllm", "tensorrt-llm") and shape.heads % found.devices:

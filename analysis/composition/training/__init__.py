@@ -1,6 +1,6 @@
 """How long does a training step take, on what machine, and how sure is that? The whole predictor, from a row of a table to its answer.
 
-shapes (what a model is made of), recipes (how published mixtures are run) and programs (what each does by default)
+recipes (how published mixtures are run) and programs (what each does by default)
 -> cases (what a row says, and what is assumed) -> work (seconds of each part, from kernels)
 -> step (parts put together with a few fitted shares) -> memory (what a GPU must hold)
 -> fit (the shares), tpus (the share of the peak of each TPU) and interval (the doubt)

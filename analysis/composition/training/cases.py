@@ -12,13 +12,14 @@ import pandas as pd
 
 from analysis.case_columns import Columns
 from analysis.composition.case_files import count, number, read_rows
-from analysis.composition.training import recipes, shapes
+from analysis.composition.training import recipes
 from analysis.composition.training.programs import PROGRAMS, Program
 from analysis.composition.training.programs import known as known_program
 from analysis.composition.training.recipes import Recipe
-from analysis.composition.training.shapes import Shape
 from analysis.errors import InputError
 from analysis.hardware import devices, systems
+from analysis.workloads import models
+from analysis.workloads.models import Model
 
 OTHER_NAMES = {
     "Model": "model",
@@ -210,7 +211,7 @@ class Case:
     """
 
     name: str
-    shape: Shape
+    shape: Model
     machine: Machine
     gpus: int
     sequence: int
@@ -343,10 +344,10 @@ def case(raw: dict[str, str]) -> Case:
     if sequence is None:
         raise InputError("sequence_length is missing")
     text = row.get("program", "").strip()
-    named = _model(row, sequence, assumed)
+    name, shape = _model(row, sequence, assumed)
     zero, zero_group = choice(row, "zero", ZERO) if not _many(row) else 3, count(row, "zero_group") or 0
     context = count(row, "context_parallel") or 1
-    program = _program(text, raw, zero, context, sequence, machine, named.shape, assumed)
+    program = _program(text, raw, zero, context, sequence, machine, shape, assumed)
     defaults = PROGRAMS[program]
     if zero is None:
         zero = defaults.zero
@@ -357,17 +358,17 @@ def case(raw: dict[str, str]) -> Case:
         recompute = defaults.recompute
         assumed.append(f"recompute {recompute}")
     kind = choice(row, "kind", KINDS) or "pretrain"
-    plan = _plan(row, gpus, named, assumed)
+    plan = _plan(row, gpus, name, shape, assumed)
     recipe, expert = recipes.UNKNOWN, plan["expert"]
-    if named.shape.experts and defaults.attention != "written_out":
-        known = recipes.find(named.name, machine.device, expert)
+    if shape.experts and defaults.attention != "written_out":
+        known = recipes.find(name, machine.device, expert)
         recipe = (known or recipe) if not said else (known or recipe).model_copy(update={"again": ()})
         assumed.append(f"experts as in {'its recipe in' if known else 'recipes of'} Megatron-Bridge: CUDA graphs {recipe.graphs}")
-        if (held := named.shape.experts.count // expert) > MOST_LOCAL_EXPERTS:
+        if (held := shape.experts.count // expert) > MOST_LOCAL_EXPERTS:
             assumed.append(f"{held} experts on a GPU take host time in proportion: no measured run has more than {MOST_LOCAL_EXPERTS}")
     return Case(
-        name=named.name,
-        shape=named.shape,
+        name=name,
+        shape=shape,
         machine=machine,
         gpus=gpus,
         sequence=sequence,
@@ -408,11 +409,11 @@ def _machine(row: dict[str, str], assumed: list[str]) -> Machine:
 
 
 def _program(
-    text: str, raw: dict[str, str], zero: int | None, context: int, sequence: int, machine: Machine, shape: Shape, assumed: list[str]
+    text: str, raw: dict[str, str], zero: int | None, context: int, sequence: int, machine: Machine, shape: Model, assumed: list[str]
 ) -> str:
     """The program that a row names, or the one that its other cells imply."""
     if machine.tpu:
-        if shape.experts or shape.state_space:
+        if shape.experts or shape.linear:
             raise InputError(f"no training model for mixtures of experts or state spaces on {machine.device}", key="model")
         if text and known_program(text) != "maxtext":
             raise InputError(f"on {machine.device} the program maxtext is covered, not {text!r}", key="program")
@@ -439,7 +440,7 @@ def _program(
     return found
 
 
-def _plan(row: dict[str, str], gpus: int, named: shapes.Named, assumed: list[str]) -> dict[str, Any]:
+def _plan(row: dict[str, str], gpus: int, name: str, shape: Model, assumed: list[str]) -> dict[str, Any]:
     """Degrees of parallelism and batches.
 
     Raises:
@@ -467,7 +468,6 @@ def _plan(row: dict[str, str], gpus: int, named: shapes.Named, assumed: list[str
     accumulation = count(row, "accumulation") or 0
     if not accumulation and micro * data > batch * 1.0001:
         raise InputError(f"micro_batch {micro:g} x data_parallel {data} is more than global_batch {batch:g}")
-    shape = named.shape
     if shape.heads % tensor:
         raise InputError(f"{shape.heads} heads do not divide by tensor_parallel {tensor}")
     if pipeline > shape.blocks:
@@ -475,7 +475,7 @@ def _plan(row: dict[str, str], gpus: int, named: shapes.Named, assumed: list[str
     if pipeline * virtual > shape.blocks:
         raise InputError(f"{pipeline} pipeline stages of {virtual} chunks for {shape.blocks} layers")
     if expert > 1 and (not shape.experts or shape.experts.count % expert):
-        raise InputError(f"expert_parallel {expert} does not divide the experts of {named.name}")
+        raise InputError(f"expert_parallel {expert} does not divide the experts of {name}")
     if gpus // pipeline % expert:
         raise InputError(f"expert_parallel {expert} does not divide the {gpus // pipeline} GPUs of a pipeline stage")
     degrees = {"tensor": tensor, "pipeline": pipeline, "data": data, "context": context, "expert": expert, "virtual": virtual}
@@ -504,18 +504,19 @@ SIZES = ("hidden_size", "attention_heads", "layers", "ffn", "kv_heads", "head_si
 """Sizes of a model that a row may give (counts)."""
 
 
-def _model(row: dict[str, str], sequence: int, assumed: list[str]) -> shapes.Named:
+def _model(row: dict[str, str], sequence: int, assumed: list[str]) -> tuple[str, Model]:
+    """The network's name and its description, blocks for multi-token prediction among its layers."""
     name = row.get("model", "").strip()
     sizes = {key: count(row, key) for key in SIZES}
     gated, tied, vocabulary = choice(row, "gated", YES_NO), choice(row, "tied", YES_NO), count(row, "vocabulary")
     if name:
         try:
-            named = shapes.load(name)
+            known = models.load(name)
         except InputError:
             if not sizes["hidden_size"]:
                 raise
         else:
-            return _as_said(named, sizes, gated, tied, vocabulary, name, assumed)
+            return known.network, _as_said(known.with_mtp(), sizes, gated, tied, vocabulary, name, assumed)
     hidden, heads, layers, ffn = (sizes[key] for key in ("hidden_size", "attention_heads", "layers", "ffn"))
     if not (hidden and heads and layers):
         raise InputError("neither a known model nor hidden_size, attention_heads and layers", key="model")
@@ -542,41 +543,28 @@ def _model(row: dict[str, str], sequence: int, assumed: list[str]) -> shapes.Nam
     if not ffn:
         ffn = 4 * hidden
         assumed.append("a feed-forward layer four times as wide as the model")
-    shape = Shape(
-        hidden=hidden,
-        vocabulary=vocabulary,
-        heads=heads,
-        kv_heads=kv,
-        head_size=sizes["head_size"] or hidden // heads,
-        attention_layers=layers,
-        dense_layers=0 if experts else layers,
-        expert_layers=layers if experts else 0,
-        dense_width=0 if experts else ffn,
-        experts=shapes.Experts(count=experts, per_token=top_k or 0, width=ffn) if experts else None,
-        gated=gated,
-        blocks=layers,
-        learned_positions=0 if gated else sequence,
-        tied=tied,
-        biases=not gated,
-    )
-    return shapes.Named(name or f"gpt-{hidden}x{layers}", shape)
+    attention = {"heads": heads, "kv_heads": kv, "head_size": sizes["head_size"] or hidden // heads, "biases": "none" if gated else "all"}
+    widths = {"experts": {"count": experts, "per_token": top_k, "width": ffn}} if experts else {"dense_width": ffn}
+    older = {} if gated else {"positions": "learned", "context": sequence, "norm": "layer", "ffn_biases": True}
+    own = {"hidden": hidden, "layers": layers, "vocabulary": vocabulary, "gated": gated, "tied": tied, "attention": attention}
+    shape = Model.model_validate({**own, **widths, **older})
+    return name or f"gpt-{hidden}x{layers}", shape
 
 
 def _as_said(
-    named: shapes.Named,
+    shape: Model,
     sizes: dict[str, int | None],
     gated: bool | None,
     tied: bool | None,
     vocabulary: int | None,
     name: str,
     assumed: list[str],
-) -> shapes.Named:
+) -> Model:
     """A known model with the vocabulary of the row.
 
     Raises:
         InputError: another size of the row is not the model's.
     """
-    shape = named.shape
     mixture = shape.experts
     own = {
         "hidden_size": shape.hidden, "attention_heads": shape.heads, "layers": shape.blocks, "kv_heads": shape.kv_heads,
@@ -586,13 +574,13 @@ def _as_said(
     for key, value in {**sizes, "gated": gated, "tied": tied}.items():
         has = {**own, "gated": shape.gated, "tied": shape.tied}[key]
         if value is not None and value != has and not (key == "layers" and value == shape.attention_layers):
-            raise InputError(f"{key} {value} is not that of {named.name} ({has}): leave model empty to use the sizes of the row", key=key)
-    if plain(named.name) not in plain(name):
-        assumed.append(f"model {named.name}")
+            raise InputError(f"{key} {value} is not that of {shape.name} ({has}): leave model empty to use the sizes of the row", key=key)
+    if plain(shape.name) not in plain(name):
+        assumed.append(f"model {shape.name}")
     if vocabulary and vocabulary != shape.vocabulary:
-        assumed.append(f"{named.name} with {vocabulary:,} tokens of vocabulary in place of {shape.vocabulary:,}")
+        assumed.append(f"{shape.name} with {vocabulary:,} tokens of vocabulary in place of {shape.vocabulary:,}")
         shape = shape.model_copy(update={"vocabulary": vocabulary})
-    return shapes.Named(named.name, shape)
+    return shape
 
 
 def read(frame: pd.DataFrame) -> tuple[list[Case | None], list[str]]:

@@ -27,7 +27,7 @@ def group(item: Case) -> str:
     """Which runs share one stretch: TPUs; dense models, or mixtures of experts and hybrids, on GPUs."""
     if item.machine.tpu:
         return "tpu"
-    return "mixture" if item.shape.experts or item.shape.state_space else "dense"
+    return "mixture" if item.shape.experts or item.shape.linear else "dense"
 
 
 def doubt_of(quantity: Callable[[Floats], Floats], shares: Floats) -> Floats:

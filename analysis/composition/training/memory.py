@@ -57,9 +57,9 @@ def _block_bytes(item: Case, recompute: str) -> tuple[float, float]:
     # selective recomputation came with sequence parallelism (Korthikanti et al. 2022: "present work" has both)
     split = t if item.defaults.sequence_parallel or recompute == "selective" else 1
     low = 2.0 if item.precision == "bf16" else 1.4  # inputs of products kept in 8 bits
-    blocks = max(1, shape.attention_layers if not shape.state_space_layers else shape.blocks)
+    blocks = max(1, shape.attention_layers if not shape.linear_layers else shape.blocks)
     attention = (shape.heads + shape.kv_heads) * shape.head_size * 2 * 2 * tokens / t * shape.attention_layers / blocks
-    norms = tokens * h / split * (8 + (2 if old else 0)) * max(1.0, (shape.attention_layers + shape.state_space_layers) / blocks)
+    norms = tokens * h / split * (8 + (2 if old else 0)) * max(1.0, (shape.attention_layers + shape.linear_layers) / blocks)
     ffn = low * tokens * (3 if shape.gated else 2) * shape.dense_width / t * shape.dense_layers / blocks
     if shape.experts:
         routed = tokens / t * shape.experts.per_token
@@ -68,8 +68,8 @@ def _block_bytes(item: Case, recompute: str) -> tuple[float, float]:
             + tokens / t * shape.experts.shared * 6
         )
         ffn += kept * shape.expert_layers / blocks
-    if shape.state_space:
-        ffn += tokens / t * shape.state_space.heads * shape.state_space.head_size * 12 * shape.state_space_layers / blocks
+    if shape.linear:
+        ffn += tokens / t * shape.linear.values * 12 * shape.linear_layers / blocks
     core = item.micro_batch * shape.heads / t * float(item.sequence) ** 2 * 5 if old else 0.0
     every = norms + attention + ffn + core
     boundary = 2 * tokens * h / split
@@ -84,7 +84,7 @@ def memory(item: Case) -> Memory:
     """The fullest GPU (the first stage, with the loss of the last added where the pipeline has one stage)."""
     kept, working = _block_bytes(item, item.recompute)
     shape, p, v, m = item.shape, item.pipeline, item.virtual, item.microbatches
-    blocks = shape.attention_layers if not shape.state_space_layers else shape.blocks
+    blocks = shape.attention_layers if not shape.linear_layers else shape.blocks
     layers = blocks / p
     flight = min(m, p) if v == 1 else min((p * v + p - 1) / v, m)
     logits = item.micro_batch * item.sequence / item.context * item.padded_vocabulary / item.tensor * 6.0

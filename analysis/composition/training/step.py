@@ -105,8 +105,8 @@ def _ampere(item: Case) -> bool:
 def ends_as_layers(item: Case) -> bool:
     """Whether the output layer takes a block's place in the deal: where the blocks alone do not divide (126 or 94 over 8)."""
     shape = item.shape
-    own = shape.attention_layers if not shape.state_space_layers else shape.blocks
-    return item.pipeline > 1 and (own % (item.pipeline * item.virtual) != 0 or shape.extra_heads > 0)
+    own = shape.attention_layers if not shape.linear_layers else shape.blocks
+    return item.pipeline > 1 and (own % (item.pipeline * item.virtual) != 0 or shape.mtp_modules > 0)
 
 
 BREAKDOWN = ("products", "attention", "memory_bound", "recompute", "output_layer", "host", "communication", "bubble", "reduce", "optimizer")

@@ -180,11 +180,11 @@ def _describe(item: Case, index: int, jobs: _Jobs) -> None:
     a = shape.attention_layers
     if shape.latent:
         latent = shape.latent
-        linear(latent.query_rank + latent.kv_rank + latent.rope, h, a)
-        linear(shape.heads * (latent.nope + latent.rope) / t, latent.query_rank, a)
-        linear(shape.heads * (latent.nope + latent.value) / t, latent.kv_rank, a)
-        linear(h, shape.heads * latent.value / t, a)
-        size, value, width = latent.nope + latent.rope, latent.value, shape.heads * latent.value / t
+        linear(latent.query_rank + latent.kv_rank + latent.rope_size, h, a)
+        linear(shape.heads * (latent.nope_size + latent.rope_size) / t, latent.query_rank or h, a)
+        linear(shape.heads * (latent.nope_size + latent.value_size) / t, latent.kv_rank, a)
+        linear(h, shape.heads * latent.value_size / t, a)
+        size, value, width = latent.nope_size + latent.rope_size, latent.value_size, shape.heads * latent.value_size / t
     else:
         kv = max(shape.kv_heads / t, 1.0) * shape.head_size
         width = shape.heads * shape.head_size / t
@@ -217,20 +217,20 @@ def _describe(item: Case, index: int, jobs: _Jobs) -> None:
             jobs.stream(part, index, rows * inner * 2 * 6 * shape.expert_layers * share, 6 * shape.expert_layers * share)
         jobs.stream("stream_back", index, rows * inner * 2 * 8 * shape.expert_layers * share, 8 * shape.expert_layers * share)
         _activation(item, index, jobs, rows * e.width, shape.expert_layers * share)
-    if shape.state_space:
-        m = shape.state_space
-        inner_width = m.heads * m.head_size / t
-        linear(2 * inner_width + (2 * m.groups * m.state + m.heads) / t, h, shape.state_space_layers)
-        linear(h, inner_width, shape.state_space_layers)
+    if shape.linear:
+        x = shape.linear
+        inner_width = x.values / t
+        linear(2 * inner_width + (2 * x.keys + x.value_heads) / t, h, shape.linear_layers)
+        linear(h, inner_width, shape.linear_layers)
         # chunked scan: inputs, states every 128 tokens, outputs, a convolution and a gate, about 30 bytes an element of the inner width
-        moved = tokens * inner_width * 30 * shape.state_space_layers * share
-        jobs.stream("stream", index, moved, 8 * shape.state_space_layers * share)
-        jobs.stream("stream_back", index, 2.5 * moved, 16 * shape.state_space_layers * share)
+        moved = tokens * inner_width * 30 * shape.linear_layers * share
+        jobs.stream("stream", index, moved, 8 * shape.linear_layers * share)
+        jobs.stream("stream_back", index, 2.5 * moved, 16 * shape.linear_layers * share)
     if shape.dense_layers:
         _activation(item, index, jobs, tokens * shape.dense_width / t, shape.dense_layers * share)
     _streams(item, index, jobs, tokens, share)
     _head(item, index, jobs, tokens)
-    passes = shape.attention_layers * 0.5 + shape.dense_layers * 0.5 + shape.state_space_layers * 0.7
+    passes = shape.attention_layers * 0.5 + shape.dense_layers * 0.5 + shape.linear_layers * 0.7
     jobs.fixed("layers", index, passes * share)
     if shape.experts:
         jobs.fixed("routed", index, shape.expert_layers * share)
@@ -243,13 +243,14 @@ def _attention(item: Case, index: int, jobs: _Jobs, layers: float, size: float, 
     heads = shape.heads / t
     if not item.written_out:
         kv = max(shape.kv_heads / t, 1.0)
-        full = layers if not shape.window else layers / 2
+        near_layers = layers * (shape.window_layers / shape.attention_layers) if shape.window else 0.0
+        full = layers - near_layers
         for part, factor in (("attention", 1.0), ("attention_back", BACKWARD_OF_ATTENTION)):
             jobs.attention(part, index, b, heads, kv, size, s, value, factor * full / item.context)
             if shape.window:
                 near = min(float(shape.window), s)
                 pieces = s / near
-                jobs.attention(part, index, b * pieces, heads, kv, size, near, value, 2 * factor * full / item.context)
+                jobs.attention(part, index, b * pieces, heads, kv, size, near, value, 2 * factor * near_layers / item.context)
         return
     matrices = b * heads
     elements = matrices * s * s
@@ -268,7 +269,7 @@ def _activation(item: Case, index: int, jobs: _Jobs, elements: float, layers: fl
 def _streams(item: Case, index: int, jobs: _Jobs, tokens: float, share: float) -> None:
     """Norms, residuals, position embedding, quantisation: bytes of one block are counted in units of a token's hidden vector."""
     shape = item.shape
-    blocks = (shape.attention_layers + shape.dense_layers + shape.expert_layers + shape.state_space_layers) * share
+    blocks = (shape.attention_layers + shape.dense_layers + shape.expert_layers + shape.linear_layers) * share
     old = item.written_out
     split = item.tensor if item.defaults.sequence_parallel else 1
     unit = tokens * shape.hidden / split
@@ -305,7 +306,7 @@ def _quantise(item: Case, index: int, jobs: _Jobs, tokens: float, share: float) 
 
 def _head(item: Case, index: int, jobs: _Jobs, tokens: float) -> None:
     vocabulary = item.padded_vocabulary / item.tensor
-    count = 1.0 + item.shape.extra_heads
+    count = 1.0 + item.shape.mtp_modules
     for m, n, k in (
         (tokens, vocabulary, item.shape.hidden),
         (tokens, item.shape.hidden, vocabulary),
@@ -320,8 +321,8 @@ def parameters_of_gpu(item: Case) -> tuple[float, float]:
     shape = item.shape
     ends = shape.hidden * (item.padded_vocabulary * (1 if shape.tied and item.pipeline == 1 else 2 if item.pipeline == 1 else 1))
     ends += shape.hidden * shape.learned_positions
-    dense = (shape.dense_parameters / item.pipeline + ends) / item.tensor
-    return dense, shape.routed_parameters / item.pipeline / item.expert
+    dense = (shape.body_parameters / item.pipeline + ends) / item.tensor
+    return dense, shape.matrices["experts"] / item.pipeline / item.expert
 
 
 def _update(item: Case, index: int, jobs: _Jobs) -> None:
@@ -361,7 +362,7 @@ def _communicate(item: Case, index: int, values: dict[str, Floats]) -> None:
     share = 1.0 / item.pipeline
     if t > 1:
         each = ring_s(item, boundary, t, 1, 2)
-        blocks = (shape.attention_layers + shape.dense_layers + shape.expert_layers + shape.state_space_layers) * share
+        blocks = (shape.attention_layers + shape.dense_layers + shape.expert_layers + shape.linear_layers) * share
         values["tensor"][index] = blocks * each
         values["tensor_back"][index] = blocks * each
     if item.expert > 1 and shape.experts:
