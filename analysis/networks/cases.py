@@ -15,7 +15,7 @@ import numpy as np
 
 from analysis.errors import InputError
 from analysis.networks.codes import ALGORITHMS, COLLECTIVES, TOPOLOGIES
-from analysis.networks.event_simulation import SimulatedSystem
+from analysis.networks.event_simulation.records import SimulatedSystem
 
 AWARE, UNAWARE = "Congestion_Aware", "Congestion_Unaware"
 RECORDED_AS = {"bandwidth_gib_per_s": "bandwidth_GBps"}

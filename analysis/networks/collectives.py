@@ -15,7 +15,8 @@ from analysis.errors import InputError
 from analysis.networks.cases import CollectiveCase, check_case, machine_of, outside_model
 from analysis.networks.closed_forms import MOST_DIMENSIONS, case_arrays, closed_form_cycles
 from analysis.networks.codes import COLLECTIVES, NODE_COLLECTIVE
-from analysis.networks.event_simulation import Run, SimulatedSystem, TraceNodes, simulate
+from analysis.networks.event_simulation.loop import Run, simulate
+from analysis.networks.event_simulation.records import SimulatedSystem, TraceNodes
 
 PLAIN_CASES = 200
 """So many cases are answered in plain Python sooner than compiled code is read from disk."""

@@ -16,7 +16,8 @@ import pandas as pd
 from analysis.errors import InputError
 from analysis.networks.cases import CollectiveCase, Network, check_network, machine_of, network_reason, outside_model
 from analysis.networks.codes import COLLECTIVES, NODE_COLLECTIVE, NODE_COMPUTE, NODE_CPU, NODE_SKIP
-from analysis.networks.event_simulation import Run, SimulatedSystem, TraceNodes, simulate
+from analysis.networks.event_simulation.loop import Run, simulate
+from analysis.networks.event_simulation.records import SimulatedSystem, TraceNodes
 from analysis.networks.trace import Node, work_of
 
 

@@ -27,7 +27,7 @@ from analysis.networks.codes import (
     NODE_SEND,
     NODE_SKIP,
 )
-from analysis.networks.event_simulation import TraceNodes
+from analysis.networks.event_simulation.records import TraceNodes
 from analysis.tables import read_csv
 from analysis.workloads.chakra.node import Node
 

@@ -11,8 +11,8 @@ import pytest
 
 from analysis.compiled import plain_python
 from analysis.errors import InputError
-from analysis.networks import event_simulation
 from analysis.networks.cases import AWARE, UNAWARE, Network
+from analysis.networks.event_simulation import loop as event_simulation
 from analysis.networks.replay import prepare, replay, simulated, union_cycles
 from analysis.networks.timeline import perfetto_bytes
 from analysis.networks.trace import read_groups, read_nodes, roofline_ns
