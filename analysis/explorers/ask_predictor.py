@@ -122,7 +122,7 @@ def tell(values: Mapping[str, Any]) -> str:
     got = answer(values)
     if "refused" in got:
         return f"No answer: {got['refused']}."
-    blind = " This GPU's kernels were never measured, so its interval is wide." if values["device"] == "H20" else ""
+    blind = " This GPU's kernels were never measured: its times follow from its data sheet." if values["device"] == "H20" else ""
     return (
         f"{values['clients']:g} clients wait {_ms(got['ttft'][0])} for the first token and {_ms(got['tpot'][0])} for each further one, "
         f"{got['rate']:.0f} output tokens a second from each GPU; vLLM, weights in FP8 where the GPU has it.{blind}"

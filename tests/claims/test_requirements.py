@@ -15,10 +15,13 @@ def table(tmp_path, *rows):
     for name in ("book/a.md", "notebooks/a.ipynb", "tests/test_a.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
+    (tmp_path / "tests" / "test_a.py").write_text("def test_scores():\n    assert True\n")
+    (tmp_path / "data" / "results" / "a").mkdir(parents=True, exist_ok=True)
+    (tmp_path / "data" / "results" / "a" / "manifest.json").write_text('{"tables": {"scores": {}}, "figures": {}}')
     return path
 
 
-FULL = ("book/a.md", "notebooks/a.ipynb", "tests/test_a.py", "done", "")
+FULL = ("book/a.md", "notebooks/a.ipynb", "tests/test_a.py", "table a/scores; tests/test_a.py::test_scores", "done", "")
 
 
 def test_done_with_all_three_is_fine(tmp_path):
@@ -39,12 +42,29 @@ def test_a_file_that_does_not_exist_fails(tmp_path):
     assert problems(read_requirements(table(tmp_path, row)), tmp_path) == ["requirement 1: page book/b.md does not exist"]
 
 
+@pytest.mark.parametrize(
+    ("shown_by", "message"),
+    [
+        ("", "marked done but nothing shows it"),
+        ("figure a/scores", "figure a/scores is not among what the notebook writes"),
+        ("table a/rank", "table a/rank is not among what the notebook writes"),
+        ("table b/rank", "table b/rank: no such notebook"),
+        ("tests/test_a.py::test_rank", "tests/test_a.py::test_rank is not defined"),
+        ("tests/test_b.py::test_scores", "tests/test_b.py::test_scores is not defined"),
+        ("a picture", "a picture: expected `table notebook/name`, `figure notebook/name` or `tests/file.py::test_name`"),
+    ],
+)
+def test_what_shows_it_must_be_there(tmp_path, shown_by, message):
+    row = (*FULL[:3], shown_by, *FULL[4:])
+    assert problems(read_requirements(table(tmp_path, row)), tmp_path) == [f"requirement 1: {message}"]
+
+
 def test_partly_and_later_need_a_reason(tmp_path):
-    items = read_requirements(table(tmp_path, ("", "", "", "later", ""), ("", "", "", "partly", "no figure yet")))
+    items = read_requirements(table(tmp_path, ("", "", "", "", "later", ""), ("", "", "", "", "partly", "no figure yet")))
     assert problems(items, tmp_path) == ["requirement 1: marked later but does not say what is missing"]
 
 
-@pytest.mark.parametrize(("row", "message"), [(("", "", "", "finished", "x"), "status: .*got 'finished'")])
+@pytest.mark.parametrize(("row", "message"), [(("", "", "", "", "finished", "x"), "status: .*got 'finished'")])
 def test_unknown_status_is_refused(tmp_path, row, message):
     with pytest.raises(InputError, match=message):
         read_requirements(table(tmp_path, row))
