@@ -247,7 +247,7 @@ def test_traces_that_would_not_fit(tmp_path: Path) -> None:
 
 
 def test_configurations_that_ask_too_much(tmp_path: Path) -> None:
-    from analysis.serving.configuration import read_configuration
+    from analysis.composition.service.simulation import read_configuration
 
     path = tmp_path / "c.yaml"
     steps = "steps: {kind: linear, fixed_s: 0.009, prompt_token_s: 4.0e-5, decode_request_s: 1.0e-4}\n"

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.errors import InputError
-from analysis.serving.configuration import Configuration, summary_table
 from analysis.serving.metrics import LATENCIES, latency_s
 from analysis.serving.requests import Requests
 from analysis.serving.simulate import Result
@@ -77,13 +76,6 @@ def at_rate(requests: Requests, rate_per_s: float) -> Requests:
     if last <= 0:
         raise InputError("a search over rates needs requests that do not all arrive at time 0", key="requests")
     return dataclasses.replace(requests, arrived_at_s=requests.arrived_at_s * (len(requests) / (rate_per_s * last)))
-
-
-def summary_at(rate_per_s: float, configuration: Configuration, requests: Requests) -> dict[str, float]:
-    """A run's summary with the requests sped up or slowed down to a rate, by name, the rate first."""
-    result = configuration.run(at_rate(requests, rate_per_s), record_batches=False)
-    table = summary_table(result, configuration.slo())
-    return {"rate_per_s": rate_per_s, **dict(zip(table["name"], table["value"].astype(float), strict=True))}
 
 
 @dataclass(frozen=True)

@@ -236,6 +236,7 @@ def readers() -> dict[str, Reader]:
     from analysis.claims.requirements import read_requirements
     from analysis.composition.case_files import answer_file
     from analysis.composition.service.request_answers import read_meta
+    from analysis.composition.service.simulation import read_configuration
     from analysis.configs import read_yaml
     from analysis.cores.learning.model_files import read_trunk
     from analysis.cores.riscv.elf import read_elf
@@ -255,7 +256,6 @@ def readers() -> dict[str, Reader]:
     from analysis.operators.fp32_kernels.devices import read_spec
     from analysis.operators.kernels.cases import read_devices
     from analysis.publishing.fetching.torch_file import read_torch
-    from analysis.serving.configuration import read_configuration
     from analysis.serving.requests import read_requests
     from analysis.serving.steps import read_recorded
     from analysis.serving.vidur.config import VidurConfig

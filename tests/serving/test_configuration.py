@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from analysis.composition.service.simulation import read_configuration
 from analysis.configs import read_yaml
 from analysis.errors import InputError
 from analysis.paths import DATA
-from analysis.serving.configuration import read_configuration, summary_table
+from analysis.serving.answer import summary_table
 from analysis.serving.kv_cache import kv_cache
 from analysis.serving.steps import read_recorded
 from analysis.serving.vidur.config import VidurConfig, kv_blocks, simulate_vidur
@@ -54,7 +55,7 @@ def test_command_simulates_and_writes_three_tables(tmp_path: Path) -> None:
         ("scheduler: sarathi", "scheduler: fifo", r"run\.yaml:6: scheduler: .*\(got 'fifo'\)"),
         ("chunk: 256", "chunks: 256", r"run\.yaml:7: limits\.chunks: unknown key"),
         ("rate_per_s: 5.0", "rate_per_s: 0", r"run\.yaml:3: requests\.arrivals\.rate_per_s: .*greater than 0 \(got 0\)"),
-        ("count: 50", "seed: 1", r"run\.yaml:1: requests: expected one of count, trace, vidur"),
+        ("count: 50", "seed: 1", r"run\.yaml:1: requests: expected one of count, trace, vidur, closed_loop"),
         ("count: 50", "trace: missing.csv", r"missing\.csv: no such file"),
         ("low: 10, high: 400", "low: 10, high: 4", r"requests\.prompt: expected low <= high, got 10 and 4"),
         ("chunk: 256", "kv_blocks: 3", r"run\.yaml: kv_blocks: request \d+ can never finish"),
@@ -192,8 +193,8 @@ def test_json_names_the_question_and_what_a_replica_holds(tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     named = {"model": "llama-3-405b", "device": "H100-SXM5-80GB", "plan": "tensor parallel 8", "step_time": "roofline", "status": ""}
-    assert {name: told[name] for name in named} == named and "fp8" in told["precision"] and "16-bit" in told["kv_precision"]
-    assert told["ttft_ms"] > 0 and told["tpot_ms"] > 0 and told["kv_cache_tokens"] > 300_000 and told["requests_at_once"] == 128
+    assert {name: told[name] for name in named} == named and "fp8" in told["precision"] and told["kv_precision"] == "16 bits"
+    assert told["ttft_ms"] > 0 and told["tpot_ms"] > 0 and told["kv_cache_tokens"] > 300_000 and told["most_requests"] == 128
     assert told["ttft_lower_ms"] is told["ttft_upper_ms"] is told["tpot_lower_ms"] is told["tpot_upper_ms"] is None
     assert any("a bound" in text for text in told["assumed"])
     (tmp_path / "even.yaml").write_text(path.read_text().replace("burst", "uniform"))

@@ -13,7 +13,7 @@ from analysis.tables import write_atomic
 MODELS = {
     "train": ("analysis.training.plan", "Training", "train CONFIG.yaml"),
     "train_search": ("analysis.training.search", "Cluster", "train search CLUSTER.yaml"),
-    "serve": ("analysis.serving.configuration", "SimulationConfig", "serve simulate CONFIG.yaml, serve capacity CONFIG.yaml"),
+    "serve": ("analysis.composition.service.simulation", "SimulationConfig", "serve simulate CONFIG.yaml, serve capacity CONFIG.yaml"),
     "network": ("analysis.networks.network_file", "NetworkFile", "replay --network NETWORK.yaml"),
     "arch": ("analysis.accelerators.loopnest.architecture", "_Design", "map --arch ARCH.yaml, loopnest --arch ARCH.yaml"),
     "layer": ("analysis.accelerators.loopnest.layer", "Layer", "map --layer LAYER.yaml, loopnest --layer LAYER.yaml"),

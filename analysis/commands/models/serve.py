@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from analysis.commands.common.options import Json, Plot, Scheduler, check_plot, print_json, save_plot
+
+if TYPE_CHECKING:
+    from analysis.composition.service.waterfall import One
 
 app = typer.Typer(help=__doc__, add_completion=False)
 
@@ -49,13 +52,14 @@ def simulate(
     out: Annotated[Path | None, typer.Option(help="folder for requests.csv, batches.csv and summary.csv")] = None,
     steps: Annotated[Path | None, typer.Option(help="with VIDUR's .json: recorded batches that give the step times")] = None,
     fit: Annotated[bool, typer.Option(help="fit a linear step time to --steps; --no-fit uses the recorded times in order")] = True,
-    json: Json = False,
+    as_json: Json = False,
     plot: Plot = None,
 ) -> None:
     """Simulate what the configuration describes; prints a summary, and writes it with requests and batches where a folder is named."""
+    from analysis.composition.service.simulation import read_configuration
     from analysis.configs import read_yaml
     from analysis.errors import InputError
-    from analysis.serving.configuration import answer, read_configuration, summary_table
+    from analysis.serving.answer import Ends, record_of, summary_table
     from analysis.serving.step_time.linear import read_fit
     from analysis.serving.steps import read_recorded
     from analysis.serving.tables import batches_table, requests_table
@@ -66,19 +70,26 @@ def simulate(
     check_plot(plot, config, steps)
     if (config.suffix == ".json") != (steps is not None):
         raise InputError("expected with VIDUR's .json, which has no step times, and with nothing else", key="--steps")
+    ends: Ends = {}
     if steps is not None:
         vidur, slo = read_yaml(config, VidurConfig), {}
         result, setup = simulate_vidur(vidur, read_fit(steps) if fit else read_recorded(steps)), setup_of(vidur, fit)
     else:
         configuration = read_configuration(config)
+        if (one := configuration.one()) is not None:
+            tell_one(one, out, as_json, plot)
+            return
         result, setup, slo = configuration.run(), configuration.setup(), configuration.slo()
-    summary = summary_table(result, slo)
+        ends = configuration.ends(result)
+    summary = summary_table(result, slo, ends)
+    if plot is not None and result.batches is None:
+        raise InputError("a closed loop keeps no batches to draw", key="--plot")
     if out is not None:
         write_run(result, out)
         write_csv(summary, out / "summary.csv")
     save_plot(plot, lambda plots: plots.serving_run(requests_table(result), batches_table(result), slo, setup.title))
-    if json:
-        print_json(answer(result, setup))
+    if as_json:
+        print_json(record_of(result, setup, ends))
         return
     written = "" if out is None else f", in {out}"
     typer.echo(f"{len(result.requests)} requests, {int(result.replicas['batches'].sum())} batches{written}")
@@ -87,33 +98,49 @@ def simulate(
         typer.echo(f"  {name:<22} {value:>14.6g} {unit}")
 
 
+def tell_one(one: One, out: Path | None, as_json: bool, plot: Path | None) -> None:
+    """What `predict one` answers, printed and written."""
+    import pandas as pd
+
+    from analysis.composition.service import waterfall
+    from analysis.tables import write_csv
+
+    if out is not None:
+        write_csv(pd.DataFrame(one.answer.items(), columns=["name", "value"]), out / "summary.csv")
+    save_plot(plot, lambda plots: plots.one_answer(one.parts, one.answer))
+    if as_json:
+        print_json(waterfall.as_json(one))
+    else:
+        typer.echo(waterfall.report(one))
+
+
 @app.command()
 def capacity(
     config: Annotated[Path, typer.Argument(help="YAML, as for simulate; its requests are sped up or slowed down, their lengths stay")],
     slo: Annotated[list[str], typer.Option(help="bound, such as ttft_p99=0.5 or e2e_mean=2 (seconds); may be given several times")],
     tolerance: Annotated[float, typer.Option(help="relative width of the rates' bracket at which the search ends")] = 0.01,
     out: Annotated[Path | None, typer.Option(help="folder for capacity.csv, every rate tried")] = None,
-    json: Json = False,
+    as_json: Json = False,
     plot: Plot = None,
 ) -> None:
     """Largest rate of requests that meets all bounds, by bisection on the same requests."""
     import pandas as pd
 
+    from analysis.composition.service.simulation import read_configuration
     from analysis.serving.capacity import at_rate, read_bound
     from analysis.serving.capacity import capacity as search
-    from analysis.serving.configuration import read_configuration
     from analysis.tables import write_csv
 
     check_plot(plot, config)
     bounds = [read_bound(text) for text in slo]
     configuration = read_configuration(config)
-    requests, setup = configuration.config.requests.draw(config.parent), configuration.setup()
+    requests, setup = configuration.requests, configuration.setup()
     found = search(lambda rate: configuration.run(at_rate(requests, rate), record_batches=False), bounds, tolerance)
     tries = pd.DataFrame([{"rate_per_s": t.rate_per_s, "met": t.met, **{f"{n}_s": v for n, v in t.values_s.items()}} for t in found.tries])
     if out is not None:
         write_csv(tries, out / "capacity.csv")
     save_plot(plot, lambda plots: plots.rates_tried(tries, {bound.name: bound.most_s for bound in bounds}, setup.title))
-    if json:
+    if as_json:
         above = found.above_per_s if math.isfinite(found.above_per_s) else None
         found_rates = {"rate_per_s": found.rate_per_s, "above_per_s": above, "bound_by": list(found.bound_by)}
         print_json({**found_rates, **setup.record(requests), "status": ""})
@@ -136,15 +163,14 @@ def sweep(
 
     import pandas as pd
 
+    from analysis.composition.service.simulation import read_configuration, summary_at
     from analysis.progress import Progress
-    from analysis.serving.capacity import summary_at
-    from analysis.serving.configuration import read_configuration
     from analysis.sweeps import sweep as run
     from analysis.tables import check_output, write_csv
 
     check_output(out, config)
     configuration = read_configuration(config)
-    requests, setup = configuration.config.requests.draw(config.parent), configuration.setup()
+    requests, setup = configuration.requests, configuration.setup()
     answer = partial(summary_at, configuration=configuration, requests=requests)
     configuration.steps  # noqa: B018  read here, so that a worker needs none of its files
     if scheduler:

@@ -378,14 +378,20 @@ def _lengths(count: int, low: int, high: int, seed: int) -> Any:
     return (low + ((np.arange(count) + 0.5) / count * (high - low + 1)).astype(np.int64))[_shuffled(count, seed)]
 
 
+def drawn(count: int, input_tokens: int, output_tokens: int, low: float, exponential: bool = False) -> tuple[Any, Any]:
+    """Lengths of prompts and answers: even from `low` of the labels, or answers exponential with the mean of these; shapes (count,)."""
+    inputs = _lengths(count, max(1, int(input_tokens * low)), input_tokens, 1)
+    outputs = _lengths(count, max(2, int(output_tokens * low)), output_tokens, 2)
+    if exponential:
+        quantiles = -np.log1p(-(np.arange(count) + 0.5) / count)
+        outputs = np.maximum(2, np.rint(outputs.mean() * quantiles)).astype(np.int64)[_shuffled(count, 2)]
+    return inputs, outputs
+
+
 def _requests(engine: Any) -> Requests:
     n = int(engine["requests"])
-    low_input, low_output = (int(engine[name] * engine["low"]) for name in ("input", "output"))
-    inputs, outputs = _lengths(n, max(1, low_input), int(engine["input"]), 1), _lengths(n, max(2, low_output), int(engine["output"]), 2)
-    if engine["exponential"]:
-        quantiles = -np.log1p(-(np.arange(n) + 0.5) / n)
-        outputs = np.maximum(2, np.rint(outputs.mean() * quantiles)).astype(np.int64)[_shuffled(n, 2)]
-    return Requests(inputs, outputs, *(np.zeros(n) for _ in range(5)), *(np.zeros(n, np.int64) for _ in range(6)))
+    lengths = drawn(n, int(engine["input"]), int(engine["output"]), float(engine["low"]), bool(engine["exponential"]))
+    return Requests(*lengths, *(np.zeros(n) for _ in range(5)), *(np.zeros(n, np.int64) for _ in range(6)))
 
 
 def simulate(engines: Any, tables: Tables) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from analysis.errors import InputError
-from analysis.serving.configuration import Setup
+from analysis.serving.answer import Setup
 from analysis.serving.limits import Limits
 from analysis.serving.requests import Requests, make_requests
 from analysis.serving.schedulers.names import Scheduler
@@ -243,8 +243,8 @@ def setup_of(config: VidurConfig, fitted: bool) -> Setup:
     return Setup(
         model=replica.model_name,
         device=f"{replica.device} ({replica.device_config.total_memory_gb:g} GiB)",
-        precision="16-bit weights",
-        kv_precision="16-bit",
+        precision="16 bits",
+        kv_precision="16 bits",
         plan=f"{cluster.num_replicas} x {parallel}" if cluster.num_replicas > 1 else parallel,
         scheduler=cluster.replica_scheduler_config.name,
         step_time="fitted" if fitted else "recorded",

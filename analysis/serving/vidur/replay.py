@@ -39,7 +39,7 @@ def replay(
 
 
 def write_run(result: Result, out: str | Path) -> None:
-    """Write `requests.csv` and `batches.csv` of a run into a folder."""
-    tables = {"requests.csv": requests_table(result), "batches.csv": batches_table(result)}
-    for name, table in tables.items():
-        write_csv(table, Path(out) / name)
+    """Write `requests.csv` and, of a run that kept its batches, `batches.csv` into a folder."""
+    write_csv(requests_table(result), Path(out) / "requests.csv")
+    if result.batches is not None:
+        write_csv(batches_table(result), Path(out) / "batches.csv")
