@@ -80,8 +80,7 @@ class Roofline:
     @property
     def kv_bytes_per_token(self) -> float:
         """KV cache of one token on all devices (bytes); beyond one key head a device, each device keeps a copy."""
-        copies = max(1.0, self.tensor_parallel / self.model.kv_heads)
-        return copies * self.model.kv_bytes_per_token(self.kv_bytes_per_value)
+        return self.tensor_parallel * self.model.kv_bytes_per_token(self.kv_bytes_per_value, self.tensor_parallel)
 
     @property
     def link_bytes_per_s(self) -> float:
