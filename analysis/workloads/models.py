@@ -537,6 +537,12 @@ class Model(Strict):
         layers = self.attention_layers - (0 if windows else self.window_layers)
         return layers * 2 * heads * self.head_size * bytes_per_value
 
+    def growing_bytes_per_token(self, bytes_per_value: float, tensor_parallel: int = 1) -> float:
+        """Cache on one GPU that each further token of a long request takes (bytes): layers with a window left out, for they hold a fixed
+        number of tokens (all counted where all have one), the keys of a sparse indexer with it."""
+        windows = self.window_layers == self.attention_layers
+        return self.kv_bytes_per_token(bytes_per_value, tensor_parallel, windows) + self.index_bytes_per_token
+
     @property
     def index_bytes_per_token(self) -> int:
         """Cache of one token's keys of a sparse indexer, in 8 bits (bytes)."""
@@ -685,7 +691,7 @@ def load(name: str) -> Model:
     if checkpoints.is_config(text):
         return checkpoints.read_config(text)
     raise InputError(
-        f"no model {text!r}{checkpoints.nearest(text)} (`models` lists all; the path of a config.json is read too)", key="model"
+        f"unknown model {text!r}{checkpoints.nearest(text)} (`models` lists all; the path of a config.json is read too)", key="model"
     )
 
 

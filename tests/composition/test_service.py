@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from analysis.commands.models.predict import app
-from analysis.composition.service import cases, models, settings, waterfall
+from analysis.composition.service import cases, settings, waterfall
 from analysis.composition.service.answers import COLUMNS, answers
 from analysis.composition.service.closed_loop import ENGINE, Tables, _shuffled, one, simulate
 from analysis.composition.service.constants import apply, bounds, fit, interval
@@ -35,6 +35,7 @@ from analysis.serving.requests import make_requests
 from analysis.serving.state import REQUEST, Replica
 from analysis.serving.step_time.gpu_profile import Profile, profiled_s
 from analysis.serving.steps import StepTime
+from analysis.workloads import models
 
 ROW = {
     "id": "a", "silicon_data_source": "", "backend": "vllm", "backend_version": "0.12.0", "model_path": "meta-llama/Llama-3.1-70B",
@@ -195,11 +196,11 @@ def test_rows_keep_their_order_and_intervals_hold_the_answer():
 )
 def test_parameters_agree_with_the_published_counts(name, billions):
     """Counts as the model cards print them (https://huggingface.co/<names[0]>)."""
-    assert sum(models.find(name).parameters().values()) == pytest.approx(billions * 1e9, rel=0.02)
+    assert sum(models.load(name).matrices.values()) == pytest.approx(billions * 1e9, rel=0.02)
 
 
 def test_every_model_names_its_source_and_every_rule_its_script():
-    assert all(model.source.startswith("https://huggingface.co/") for model in models.models().values())
+    assert all(model.source.startswith("https://huggingface.co/") for model in models.all_models().values() if model.family)
     assert all(rule.script for rule in settings.rules())
 
 
@@ -229,7 +230,7 @@ def test_constants_recover_what_made_the_rows():
 )
 def test_types_are_the_published_checkpoints(model, types):
     """weight_block_size [128, 128] in MiniMaxAI/MiniMax-M2.5's config.json; one scale a tensor in nvidia/Llama-3.1-70B-Instruct-FP8."""
-    assert cases.types(models.find(model), "fp8", "fp8", "fp8", "") == types
+    assert cases.types(models.load(model), "fp8", "fp8", "fp8", "") == types
 
 
 def test_a_router_in_fp32_takes_what_was_published_and_no_less_than_its_rate():
@@ -413,7 +414,7 @@ def test_a_request_that_starts_again_keeps_the_blocks_that_nobody_took():
         ({"enforce_eager": True}, 1, "other kernels"),
         ({"max_model_len": 512}, 1, "max_model_len"),
         ({"tensor_parallel_size": 2}, 1, "tensor_parallel_size 2"),
-        ({"model": "Qwen/Qwen3-32B"}, 1, "is of meta-llama"),
+        ({"model": "Qwen/Qwen3-32B"}, 1, "is of llama-3.1-8b"),
     ],
 )
 def test_a_run_that_the_profile_is_not_of_is_refused(tmp_path, meta, ranks, reason):
@@ -537,11 +538,11 @@ def test_requests_come_in_the_order_of_one_draw_after_another(count: int, seed: 
 
 
 def _step_calls(model: str, tensor: int, engine: str = "trtllm"):
-    from analysis.composition.service import models, operators
+    from analysis.composition.service import operators
     from analysis.composition.service.cases import Plan
 
     plan = Plan(tensor=tensor, attention_data=1, expert_tensor=tensor, expert=1)
-    return list(operators.calls(operators.Configuration(engine, models.find(model), plan, "bf16", "bf16", "bf16", "bf16")))
+    return list(operators.calls(operators.Configuration(engine, models.load(model), plan, "bf16", "bf16", "bf16", "bf16")))
 
 
 @pytest.mark.parametrize(("tensor", "reduces"), [(1, 0), (4, 1)])
@@ -575,3 +576,19 @@ def test_keys_and_values_are_written_by_a_pass_of_their_own_but_in_tensorrt_llm(
     calls = _step_calls("llama-3.1-70b", 1, engine)
     found = [c for c in calls if c.method == "memory_bound" and c.grid == "tokens" and c.arrays["bytes"][0] == 2 * 2 * 2 * 8 * 128]
     assert [c.count for c in found] == [80] * passes
+
+
+def test_a_checkpoint_s_own_types_are_served_where_none_is_said(tmp_path):
+    """DeepSeek-R1 is FP8 and Kimi K2.5 INT4 (quantization_config), which run on 8 H200; 16-bit copies would not. So for any config.json."""
+    blank = {**ROW, "system": "h200_sxm", **dict.fromkeys(("gemm_quant_mode", "moe_quant_mode", "precision"), "")}
+    found = [cases.case({**blank, "model_path": name, "tp_size": "8"}) for name in ("deepseek-ai/DeepSeek-R1", "moonshotai/Kimi-K2.5")]
+    assert [(one.gemm, one.attention, one.experts) for one in found] == [("fp8_block",) * 3, ("bf16", "bf16", "int4")]
+    llama = {"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8}
+    llama |= {"intermediate_size": 14336, "vocab_size": 128256, "max_position_embeddings": 131072}
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**llama, "quantization_config": {"quant_method": "awq", "bits": 4}}))
+    own = cases.case({**blank, "model_path": str(path)})
+    assert (own.gemm, own.attention) == ("int4", "int4") and own.model.parameters == models.load("llama-3.1-8b").parameters
+    path.write_text(json.dumps({**llama, "model_type": "mamba2", "num_heads": 64, "head_dim": 128}))
+    with pytest.raises(InputError, match="is not covered: no softmax attention, Mamba layers"):
+        cases.case({**blank, "model_path": str(path)})

@@ -10,9 +10,9 @@ from typing import Literal
 import pandas as pd
 
 from analysis.composition.service.cases import MEAN_LENGTH, Case, Plan, types
-from analysis.composition.service.models import find
 from analysis.paths import DATA
 from analysis.tables import read_csv
+from analysis.workloads import models
 
 CHAT = DATA / "published" / "served_energy.csv"
 PROBLEMS = DATA / "published" / "served_energy_problems.csv"
@@ -30,7 +30,7 @@ def rows(path: Path = CHAT) -> pd.DataFrame:
     """Rows of a task, with the model's `family` and the mean time of a token in the steady state: tokens in flight over tokens a second."""
     frame = read_csv(path)
     return frame.assign(
-        family=[find(name).family for name in frame["model"]],
+        family=[models.load(name).family for name in frame["model"]],
         mean_gap_ms=1e3 * frame["batch"] / frame["output_tokens_per_s"],
     )
 
@@ -46,7 +46,7 @@ def case(row: Mapping[str, object], prompt_tokens: float = PROMPT_TOKENS, answer
         answers: as of `Case`.
     """
     name, gpus, experts_over = str(row["model"]), int(str(row["gpus"])), int(str(row["expert_parallel"]))
-    model = find(name)
+    model = models.load(name)
     label, gemm, attention, routed = types(model, str(row["precision"]), "", "", name)
     return Case(
         model=model, device=DEVICES[str(row["gpu"])], engine="vllm", version="0.11.1", origin=ORIGIN, precision=label,

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.composition.energy.published import PROMPT_TOKENS, as_benchmark, case
-from analysis.composition.energy.work import work
+from analysis.composition.energy.work import multiplied, work
 from analysis.composition.service.answers import times
 from analysis.composition.service.constants import load
 from analysis.composition.service.points import points
@@ -42,7 +42,7 @@ def predicted(
         memory_ms=[1e3 * one.memory_s for one in done],
         compute_ms=[1e3 * one.compute_s for one in done],
         limit_w=[gpus.load(one.device).tdp_w for one in cases],
-        active_parameters=[one.model.active_parameters for one in cases],
+        active_parameters=[multiplied(one.model) for one in cases],
     )
 
 

@@ -7,6 +7,7 @@ from analysis.composition.service.cases import Case
 from analysis.composition.service.points import KV_BYTES, WEIGHT_BYTES
 from analysis.hardware.roofline import DeviceTime
 from analysis.operators.kernels import gpus
+from analysis.workloads.models import Model
 
 FLOP_TYPE = {"int4": "bf16", "mxfp4": "bf16"}
 """Types of weights that are widened before the product (MXFP4 on a GPU with FP4 tensor cores is not: an upper bound there)."""
@@ -27,16 +28,23 @@ def work(case: Case, batch: float, prompt_tokens: float, output_tokens: float) -
     used = dict(read)
     everyone = dict.fromkeys(kinds, tokens) | {"vocabulary": batch, "experts": tokens * plan.attention_data}
     if model.experts is not None:
-        chosen = model.experts.top_k / model.experts.count
+        chosen = model.experts.per_token / model.experts.count
         read["experts"], used["experts"] = 1 - (1 - chosen) ** everyone["experts"], chosen
     bytes_read = compute_s = 0.0
-    for part, weights in model.parameters().items():
+    for part, weights in model.matrices.items():
         kind = kinds[part]
         bytes_read += weights * read[part] * WEIGHT_BYTES[kind] / ways[part]
         rate = gpu.peak_flop_per_s.get(FLOP_TYPE.get(kind, kind), gpu.peak_flop_per_s["bf16"])
         compute_s += 2.0 * weights * used[part] * everyone[part] / ways[part] / rate
-    bytes_read += batch * cached * model.kv_bytes_per_token(KV_BYTES[settings.of(case).kv], plan.tensor)
-    a = model.attention
-    width = 2.0 * a.head_size if a.kind == "grouped" else 2.0 * a.kv_rank + a.rope_size
-    compute_s += 2.0 * width * a.heads / plan.tensor * model.attention_layers * batch * cached / gpu.peak_flop_per_s["bf16"]
+    bytes_read += batch * cached * model.growing_bytes_per_token(KV_BYTES[settings.of(case).kv], plan.tensor)
+    latent = model.latent
+    width = 2.0 * model.head_size if latent is None else 2.0 * latent.kv_rank + latent.rope_size
+    compute_s += 2.0 * width * model.heads / plan.tensor * model.attention_layers * batch * cached / gpu.peak_flop_per_s["bf16"]
     return DeviceTime(compute_s, bytes_read / gpu.bandwidth_bytes_per_s)
+
+
+def multiplied(model: Model) -> float:
+    """Weights that one token multiplies with: of routed experts the chosen ones, of the vocabulary the output layer alone (count)."""
+    found = model.matrices
+    chosen = model.experts_per_token / model.expert_count
+    return found["attention"] + found["dense"] + chosen * found["experts"] + model.hidden * model.vocabulary

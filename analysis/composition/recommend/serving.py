@@ -66,7 +66,7 @@ def _cases(row: dict[str, str], devices: tuple[str, ...], short: list[str]) -> I
                 model, device, 1, 1, *lengths, engine, row.get("precision", "").strip(), kv_precision=row.get("kv_precision", "").strip()
             )
             for number_of in GPUS:
-                if number_of > most_gpus(row) or base.model.attention.heads % number_of:
+                if number_of > most_gpus(row) or base.model.heads % number_of:
                     continue
                 for plan in plans(number_of, base.model.experts is not None):
                     for clients in CLIENTS:

@@ -14,11 +14,11 @@ import pandas as pd
 
 from analysis.case_columns import Columns
 from analysis.composition.case_files import read_rows
-from analysis.composition.service.models import Experts, ServedModel, find
 from analysis.errors import InputError
 from analysis.hardware import devices, systems
 from analysis.operators.kernels import gpus
-from analysis.workloads import contexts
+from analysis.workloads import models
+from analysis.workloads.models import Experts, Model
 
 COLUMNS = ("backend", "model_path", "system", "mode", "isl", "osl")
 NOT_COVERED = {
@@ -42,15 +42,8 @@ PRECISIONS = {"bf16": "bf16", "fp16": "bf16", "bfloat16": "bf16", "float16": "bf
 PRECISIONS |= {"fp8_static": "fp8", "nvfp4": "nvfp4", "fp4": "nvfp4", "mxfp4": "mxfp4", "int8": "int8", "w8a8": "int8"}
 PRECISIONS |= dict.fromkeys(("int4", "int4_wo", "w4a16", "awq", "gptq"), "int4") | dict.fromkeys(("int8_wo", "w8a16"), "int8_wo")
 KV_TYPES = dict.fromkeys(("bf16", "fp16", "bfloat16", "float16"), "bf16") | dict.fromkeys(("fp8", "fp8_e4m3", "fp8_e5m2"), "fp8")
-CHECKPOINTS = {
-    "gpt-oss-120b": ("mxfp4",),
-    "gpt-oss-20b": ("mxfp4",),
-    "Kimi-K2.5": ("int4", "nvfp4"),
-    "MiniMax-M2.5": ("fp8", "nvfp4"),
-    "DeepSeek-R1/V3": ("fp8", "nvfp4"),
-}
-"""Types of the published checkpoints of a family that has none in 16 bits, its own first (quantization_config of each `names` in
-data/workloads/served_models.yaml)."""
+LABELS = {"fp32": "bf16", "int8": "int8_wo"}
+"""Type of a checkpoint's weights -> as which they are served."""
 NETWORKS = ("infiniband", "roce", "ethernet", "efa", "dcn", "slingshot")
 ASKED_NOW = "9999"
 """`Case.measured` of a question: later than every measurement."""
@@ -105,7 +98,7 @@ class Case:
         assumed: sentences on what the row did not say, or said otherwise.
     """
 
-    model: ServedModel
+    model: Model
     device: str
     engine: str
     version: str
@@ -158,17 +151,48 @@ def corrected(tensor: int, data: int, expert_tensor: int, expert: int) -> tuple[
     return Plan(tensor, data, expert_tensor, expert), False
 
 
-def own_type(model: ServedModel, name: str, device: str) -> str:
+def served(name: str) -> Model:
+    """A model of whose layers there are kernel tables.
+
+    Raises:
+        InputError: an unknown name, or a layer of another kind.
+    """
+    model = models.load(name)
+    kinds = {
+        "an encoder": not model.causal,
+        "no softmax attention": model.attention is None,
+        "Mamba layers": model.linear is not None and model.linear.kind != "gated_delta",
+        "experts of another width than the model's": model.experts is not None and bool(model.experts.latent),
+        "blocks without attention or feed-forward": model.attention_layers + model.linear_layers != model.layers
+        or model.expert_layers + model.dense_layers != model.layers,
+        "weights in MXFP8": "mxfp8" in model.types.model_dump().values(),
+    }
+    if other := [kind for kind, has in kinds.items() if has]:
+        raise InputError(f"serving of {model.name} is not covered: {', '.join(other)}", key="model")
+    return model
+
+
+def checkpoints(model: Model) -> tuple[str, ...]:
+    """Types of the published checkpoints of a model that has none in 16 bits, its own first; the others stand in its aliases' names."""
+    kind = model.types.experts if model.experts else model.types.dense
+    own = plain(LABELS.get(kind, kind))
+    if own == "bf16":
+        return ()
+    named = (kind for name in model.aliases for kind in ("nvfp4", "fp8", "int4") if name.lower().endswith(kind))
+    return tuple(dict.fromkeys((own, *named)))
+
+
+def own_type(model: Model, name: str, device: str) -> str:
     """Type of the weights where none is said: the checkpoint's name's, else its own, else FP8 where the device has it, else bf16."""
     named = name.lower()
     if "fp8" in named or "fp4" in named:
         return "fp8" if "fp8" in named else "nvfp4"
-    if model.family in CHECKPOINTS:
-        return CHECKPOINTS[model.family][0]
+    if published := checkpoints(model):
+        return published[0]
     return "fp8" if "fp8" in gpus.load(device).peak_flop_per_s else "bf16"
 
 
-def types(model: ServedModel, gemm: str, moe: str, precision: str, name: str) -> tuple[str, str, str, str]:
+def types(model: Model, gemm: str, moe: str, precision: str, name: str) -> tuple[str, str, str, str]:
     """Label, types of the matrix products, of those around attention, of the routed experts.
 
     Raises:
@@ -181,23 +205,21 @@ def types(model: ServedModel, gemm: str, moe: str, precision: str, name: str) ->
     label = PRECISIONS[precision or gemm or moe or "bf16"]
     dense = PRECISIONS[gemm] if gemm else label
     routed = PRECISIONS[moe] if moe else dense
-    if model.family.startswith("gpt-oss"):
-        # The checkpoint keeps attention in bf16 and its experts in MXFP4, whatever the label says (its quantization_config).
-        return "fp4", "bf16", "bf16", "mxfp4"
-    published = CHECKPOINTS.get(model.family, ())
+    published, own = checkpoints(model), model.types
+    if own.experts == "mxfp4":  # gpt-oss has no other checkpoint, whatever the label says
+        return "fp4", own.dense, own.attention, own.experts
     if published and dense == routed == "bf16":
         label = dense = routed = published[0]
     if published and not {plain(label), plain(routed)} & set(published):
-        raise InputError(f"{model.family} has no checkpoint in {label}; published: {', '.join(published)}", key="precision")
+        raise InputError(f"{model.name} has no checkpoint in {label}; published: {', '.join(published)}", key="precision")
     if model.fp8 == "block":
         # Tables say `fp8` of these too; what was served is the published checkpoint, whose scales are by block.
         dense, routed = ("fp8_block" if kind == "fp8" else kind for kind in (dense, routed))
-    if dense == "int4" and model.family.startswith("Kimi"):
-        # Its int4 checkpoint quantises the routed experts only (compressed-tensors `ignore` list in its config.json).
-        dense = "bf16"
     short = {"nvfp4": "fp4", "mxfp4": "fp4"}.get(label, plain(label))
     # 4-bit checkpoints of mixtures keep attention in bf16 (their hf_quant_config.json leaves self_attn and linear_attn out).
     around = "bf16" if model.experts is not None and dense == "nvfp4" else dense
+    if published and plain(dense) == plain(routed) == published[0]:  # the checkpoint itself, which may leave some parts in 16 bits
+        dense, around = (LABELS.get(kind, kind) for kind in (own.dense, own.attention))
     return short, dense, around, routed
 
 
@@ -301,13 +323,13 @@ def check_engine(engine: str, device: str) -> None:
         raise InputError(f"TensorRT-LLM runs on NVIDIA's GPUs, not on {device}", key="backend")
 
 
-def _check_plan(plan: Plan, device: str, model: ServedModel, key: str, asked_now: bool) -> None:
+def _check_plan(plan: Plan, device: str, model: Model, key: str, asked_now: bool) -> None:
     if plan.gpus > (most := scale_up_gpus(device)):
         reason = f"{plan.gpus} GPUs of one replica: links without a network join {most} {device}; parallelism over a network is not covered"
         raise InputError(reason, key=key)
     # Of measured mixtures, tables give widths that count the worker's GPUs.
-    if (model.experts is None or asked_now) and model.attention.heads % plan.tensor:
-        raise InputError(f"{model.attention.heads} heads do not divide by {plan.tensor}", key=key)
+    if (model.experts is None or asked_now) and model.heads % plan.tensor:
+        raise InputError(f"{model.heads} heads do not divide by {plan.tensor}", key=key)
 
 
 def _refuse_not_covered(text: Callable[[str], str]) -> None:
@@ -329,7 +351,7 @@ def case(row: Mapping[str, object]) -> Case:
     def text(key: str) -> str:
         return str(row[key]).strip() if _given(row.get(key)) else ""
 
-    model = find(text("model_path"))
+    model = served(text("model_path"))
     engine = ENGINES.get(text("backend").lower())
     if engine is None:
         raise InputError(f"unknown engine {text('backend')!r}; known: {', '.join(sorted(set(ENGINES.values())))}", key="backend")
@@ -350,7 +372,7 @@ def case(row: Mapping[str, object]) -> Case:
     input_tokens, output_tokens = _count(row.get("isl"), "isl"), _count(row.get("osl"), "osl")
     if output_tokens < 2:
         raise InputError("time per output token needs at least 2 output tokens", key="osl")
-    contexts.check(text("model_path"), input_tokens + output_tokens, "isl")
+    models.check_length(text("model_path"), input_tokens + output_tokens, "isl")
     _refuse_not_covered(text)
     check_engine(engine, device)
     common: dict[str, Any] = dict(  # noqa: C408

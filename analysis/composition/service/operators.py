@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.composition.service.cases import Plan
-from analysis.composition.service.models import ServedModel
+from analysis.workloads.models import Model
 
 Floats = NDArray[np.float64]
 
@@ -84,7 +84,7 @@ class Configuration:
     """What decides the step's operators: engine, model, plan, types (`attention`: of the products around it; `kv`: of the KV cache)."""
 
     engine: str
-    model: ServedModel
+    model: Model
     plan: Plan
     gemm: str
     attention: str
@@ -118,24 +118,22 @@ def calls(c: Configuration) -> Iterator[Call]:
     h = float(c.model.hidden)
     yield _memory("tokens", 1, 4 * t * h)
     yield from _attention(c)
-    if c.model.linear_attention is not None:
+    if c.model.linear is not None:
         yield from _linear_attention(c)
     yield _memory("tokens", 2 * c.model.layers, 8 * t * h)
     yield from _collective("all_reduce", c.model.layers, 2 * t * h, tp)
-    e = c.model.experts
-    dense = c.model.layers if e is None else e.dense_layers
-    if dense:
-        yield from _feed_forward(c, dense, c.model.intermediate)
-    if e is not None:
+    if c.model.dense_layers:
+        yield from _feed_forward(c, c.model.dense_layers, c.model.dense_width)
+    if c.model.experts is not None:
         yield from _experts(c)
     yield _gemm("vocabulary", "sequences", 1, SEQUENCES, c.model.vocabulary / tp, h, "bf16")
     yield Call("vocabulary", "sequences", "memory_bound", 1, {"bytes": 6 * SEQUENCES * c.model.vocabulary})
 
 
 def _feed_forward(c: Configuration, layers: int, width: float, reduce: bool = True) -> Iterator[Call]:
-    t, tp, h = TOKENS, c.plan.tensor, float(c.model.hidden)
-    yield _gemm("projections", "tokens", layers, t, 2 * width / tp, h, c.gemm)
-    yield _memory("tokens", layers, 6 * t * width / tp)
+    t, tp, h, wide = TOKENS, c.plan.tensor, float(c.model.hidden), c.model.ffn_matrices - 1
+    yield _gemm("projections", "tokens", layers, t, wide * width / tp, h, c.gemm)
+    yield _memory("tokens", layers, 2 * (wide + 1) * t * width / tp)
     yield _gemm("projections", "tokens", layers, t, h, width / tp, c.gemm)
     if reduce:
         yield from _collective("all_reduce", layers, 2 * t * h, tp)
@@ -144,34 +142,36 @@ def _feed_forward(c: Configuration, layers: int, width: float, reduce: bool = Tr
 def _experts(c: Configuration) -> Iterator[Call]:
     e, t, h = c.model.experts, TOKENS, float(c.model.hidden)
     assert e is not None
-    layers = c.model.layers - e.dense_layers
+    layers = c.model.expert_layers
     everywhere = t * c.plan.attention_data
     router = _gemm("experts", "tokens", layers, t, e.count, h, c.router)
     yield router if c.router == "bf16" else replace(router, method="router")
     options = (
         ("experts", e.count),
-        ("top_k", e.top_k),
+        ("top_k", e.per_token),
         ("hidden", c.model.hidden),
-        ("intermediate", e.intermediate),
+        ("intermediate", e.width),
         ("dtype", c.experts),
         ("tensor_parallel", c.plan.expert_tensor),
         ("expert_parallel", c.plan.expert),
     )
-    yield Call("experts", "tokens", "moe", layers, {"tokens": everywhere}, options)
+    # The tables' experts have three matrices.
+    yield Call("experts", "tokens", "moe", layers * (c.model.ffn_matrices / 3), {"tokens": everywhere}, options)
     if c.plan.attention_data > 1:
         yield from _collective("all_gather", layers, 2 * everywhere * h, c.plan.gpus)
         yield from _collective("reduce_scatter", layers, 2 * everywhere * h, c.plan.gpus)
     else:
         yield from _collective("all_reduce", layers, 2 * t * h, c.plan.gpus)
-    if e.shared_intermediate:
-        yield from _feed_forward(c, layers, e.shared_intermediate, reduce=False)
+    if e.shared:
+        yield from _feed_forward(c, layers, e.shared, reduce=False)
 
 
 def _attention(c: Configuration) -> Iterator[Call]:
-    if c.model.attention.kind == "latent":
+    if c.model.latent is not None:
         yield from _latent(c)
         return
     a, layers, t, tp, h = c.model.attention, c.model.attention_layers, TOKENS, c.plan.tensor, float(c.model.hidden)
+    assert a is not None
     heads, kv_heads = max(1, a.heads // tp), max(1, a.kv_heads // tp)
     width = (heads * (2 if a.output_gate else 1) + 2 * kv_heads) * a.head_size
     yield _gemm("projections", "tokens", layers, t, width, h, c.attention)
@@ -200,12 +200,13 @@ def _attention(c: Configuration) -> Iterator[Call]:
 
 
 def _latent(c: Configuration) -> Iterator[Call]:
-    a, layers, t, tp, h = c.model.attention, c.model.attention_layers, TOKENS, c.plan.tensor, float(c.model.hidden)
-    heads = max(1, a.heads // tp)
+    a, layers, t, tp, h = c.model.latent, c.model.attention_layers, TOKENS, c.plan.tensor, float(c.model.hidden)
+    assert a is not None
+    heads, queries = max(1, c.model.heads // tp), a.query_rank or h
     down = a.query_rank + a.kv_rank + a.rope_size
     yield _gemm("projections", "tokens", layers, t, down, h, c.attention)
     yield _memory("tokens", layers, 4 * t * down)
-    yield _gemm("projections", "tokens", layers, t, heads * (a.nope_size + a.rope_size), a.query_rank, c.attention)
+    yield _gemm("projections", "tokens", layers, t, heads * (a.nope_size + a.rope_size), queries, c.attention)
     yield _gemm("projections", "tokens", layers, t, heads * a.kv_rank, a.nope_size, "bf16")
     yield _gemm("projections", "tokens", layers, t, heads * a.value_size, a.kv_rank, "bf16")
     yield _gemm("projections", "tokens", layers, t, h, heads * a.value_size, c.attention)
@@ -215,7 +216,7 @@ def _latent(c: Configuration) -> Iterator[Call]:
     seen, grown = cached, prompt + before
     if a.index_top_k:
         yield _gemm("projections", "tokens", layers, t, a.index_size + a.index_heads, h, "bf16")
-        yield _gemm("projections", "tokens", layers, t, a.index_heads * a.index_size, a.query_rank, c.attention)
+        yield _gemm("projections", "tokens", layers, t, a.index_heads * a.index_size, queries, c.attention)
         # Keys normalised, then queries and keys each rotated, transformed (Hadamard), quantised, the keys stored; the scores written, and
         # read to choose from (https://github.com/deepseek-ai/DeepSeek-V3.2-Exp, inference/model.py, Indexer).
         yield Call("memory", "tokens", "memory_bound", 4 * layers, {"bytes": 4 * t * a.index_size})
@@ -233,7 +234,7 @@ def _latent(c: Configuration) -> Iterator[Call]:
 
 
 def _linear_attention(c: Configuration) -> Iterator[Call]:
-    x, t, tp, h = c.model.linear_attention, TOKENS, c.plan.tensor, float(c.model.hidden)
+    x, t, tp, h = c.model.linear, TOKENS, c.plan.tensor, float(c.model.hidden)
     assert x is not None
     keys, values = x.key_heads * x.key_size / tp, x.value_heads * x.value_size / tp
     yield _gemm("projections", "tokens", x.layers, t, 2 * keys + 2 * values, h, c.attention)

@@ -95,7 +95,7 @@ def has_fp4(device: str) -> bool:
 
 def weight_bytes(case: Case, plan: Plan) -> float:
     """Weights of one GPU (bytes)."""
-    weights = case.model.parameters()
+    weights = case.model.matrices
     dense, around, routed = (WEIGHT_BYTES[kind] for kind in (case.gemm, case.attention, case.experts))
     each = (weights["attention"] * around + weights["dense"] * dense) / plan.tensor + weights["experts"] * routed / (
         plan.expert_tensor * plan.expert
@@ -110,7 +110,7 @@ def cache_tokens(case: Case, plan: Plan, share: float, kv_bytes: float) -> float
     """
     memory, each = memory_bytes(case.device), weight_bytes(case, plan) + BESIDE
     left = (memory - each) * share if case.engine == "trtllm" else memory * share - each
-    return left / max(1.0, case.model.kv_bytes_per_token(kv_bytes, plan.tensor))
+    return left / max(1.0, case.model.growing_bytes_per_token(kv_bytes, plan.tensor))
 
 
 def without_room(case: Case, plan: Plan, room_tokens: float) -> str:

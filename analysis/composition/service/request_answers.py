@@ -10,7 +10,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from analysis.case_columns import Columns
-from analysis.composition.service.models import ServedModel, find
+from analysis.composition.service.cases import served
 from analysis.composition.service.points import usable_bytes
 from analysis.composition.service.request_profile import read_profile
 from analysis.documents import LARGEST_BYTES, read_json
@@ -22,7 +22,8 @@ from analysis.serving.limits import Limits
 from analysis.serving.requests import make_requests
 from analysis.serving.steps import StepTime
 from analysis.tables import numeric, read_csv
-from analysis.workloads import contexts
+from analysis.workloads import models
+from analysis.workloads.models import Model
 
 LINK_BANDWIDTH, LINK_LATENCY = 15.92e9, 6.6e-6
 """Two RTX PRO 6000 of that machine, NCCL in a CUDA graph (LLMServingSim, profiler/perf/RTXPRO6000/hardware.yaml, commit e08dc38)."""
@@ -71,7 +72,7 @@ class Settings(BaseModel):
     enable_prefix_caching: bool = True
 
 
-def read_meta(path: str | Path) -> tuple[ServedModel, Settings, int | None]:
+def read_meta(path: str | Path) -> tuple[Model, Settings, int | None]:
     """Model, settings and, if given, KV blocks of a run.
 
     Raises:
@@ -102,17 +103,17 @@ def read_meta(path: str | Path) -> tuple[ServedModel, Settings, int | None]:
                     # vLLM adds the blocks of all replicas (`core_client.py`: "Sum values from all engines in DP case")
                     blocks = int(count) // settings.data_parallel_size
     if settings.max_model_len is None:
-        settings = settings.model_copy(update={"max_model_len": contexts.longest(str(name))})
-    return find(str(name)), settings, blocks
+        settings = settings.model_copy(update={"max_model_len": models.longest(str(name))})
+    return served(str(name)), settings, blocks
 
 
-def kv_blocks(model: ServedModel, settings: Settings, memory_bytes: float) -> int:
+def kv_blocks(model: Model, settings: Settings, memory_bytes: float) -> int:
     """KV blocks of one replica: memory x utilisation - weights - what else is held, in blocks of 16 tokens (bf16)."""
     ranks = settings.tensor_parallel_size
     sharing = ranks * settings.data_parallel_size
-    weights = model.parameters()
+    weights = model.matrices
     held = 2 * (weights["attention"] + weights["dense"] + weights["vocabulary"]) / ranks + 2 * weights["experts"] / sharing
-    cache = kv_cache(memory_bytes, held, model.kv_bytes_per_token(2.0, ranks), settings.gpu_memory_utilization, OUTSIDE_BYTES)
+    cache = kv_cache(memory_bytes, held, model.growing_bytes_per_token(2.0, ranks), settings.gpu_memory_utilization, OUTSIDE_BYTES)
     blocks = int(cache.size_bytes / (BLOCK * cache.token_bytes))
     if blocks < 1:
         raise InputError(
@@ -130,7 +131,7 @@ def gpu_memory(prefix: str | Path, gpu: str) -> float:
     return usable_bytes(float(devices.load(GPUS.get(name.lower(), name)).memory_bytes))
 
 
-def _check_profile(prefix: str | Path, model: ServedModel, tensor: int) -> None:
+def _check_profile(prefix: str | Path, model: Model, tensor: int) -> None:
     """A profile whose name says its model and its ranks (GPU_MODEL_tpRANKS) must be of those of the run."""
     named = re.fullmatch(r"[^_]+_(.+)_tp(\d+)", Path(prefix).name)
     if named is None:
@@ -138,11 +139,11 @@ def _check_profile(prefix: str | Path, model: ServedModel, tensor: int) -> None:
     if int(named[2]) != tensor:
         raise InputError(f"is of one GPU of {named[2]}, the run has tensor_parallel_size {tensor}", path=prefix, key="profile")
     try:
-        of = find(named[1])
+        of = models.load(named[1])
     except InputError:
         return
     if of is not model:
-        raise InputError(f"is of {of.names[0]}, the run serves {model.names[0]}", path=prefix, key="profile")
+        raise InputError(f"is of {of.name}, the run serves {model.name}", path=prefix, key="profile")
 
 
 READS = Columns(names=("request_id", "input_tokens", "output_tokens", "arrived_s"), required=("input_tokens", "output_tokens", "arrived_s"))

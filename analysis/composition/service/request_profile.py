@@ -17,11 +17,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.composition.service.models import ServedModel
 from analysis.documents import is_file
 from analysis.errors import InputError
 from analysis.serving.step_time.gpu_profile import SKEW_LEVERS, Profile
 from analysis.tables import numeric, read_csv
+from analysis.workloads.models import Model
 
 Floats = NDArray[np.float64]
 ONCE = ("embedding", "final_layernorm")
@@ -77,7 +77,7 @@ def all_reduce_s(size_bytes: Floats, devices: int, bandwidth_bytes_per_s: float,
 
 def read_profile(
     prefix: str | Path,
-    model: ServedModel,
+    model: Model,
     tensor: int,
     data: int,
     most_tokens: int,
@@ -117,7 +117,7 @@ def read_profile(
     pieces = (total, sampled, *_attention(prefix, model.layers), *_alpha(prefix), *_experts(prefix, model, tensor, data))
     if model.experts is None:
         return Profile(*pieces)
-    return Profile(*pieces, float(model.experts.count), float(model.experts.top_k), float(tensor * data))
+    return Profile(*pieces, float(model.experts.count), float(model.experts.per_token), float(tensor * data))
 
 
 def _along(x: pd.Series, y: pd.Series, at: Floats) -> Floats:
@@ -178,7 +178,7 @@ def _alpha(prefix: str | Path) -> tuple[Floats, Floats, Floats]:
     return np.clip(out, 0.0, 1.0), chunks, decodes
 
 
-def _experts(prefix: str | Path, model: ServedModel, tensor: int, data: int) -> tuple[Floats, Floats, Floats]:
+def _experts(prefix: str | Path, model: Model, tensor: int, data: int) -> tuple[Floats, Floats, Floats]:
     """Seconds of all expert layers by tokens and active experts.
 
     On several GPUs a rank has 1 / (tensor x data) of the experts' work, whether whole experts or slices of each: so many of the pairs of
@@ -196,4 +196,4 @@ def _experts(prefix: str | Path, model: ServedModel, tensor: int, data: int) -> 
         out[int(np.searchsorted(tokens, rows["tokens"].iloc[0]))] = _lengthen(
             order["activated_experts"].to_numpy(dtype=np.float64), order["time_us"].to_numpy(dtype=np.float64), active
         )
-    return 1e-6 * (model.layers - model.experts.dense_layers) * out, tokens, active
+    return 1e-6 * model.expert_layers * out, tokens, active

@@ -134,7 +134,7 @@ def one(
     >>> r.answer["tpot_ms"], r.parts  # doctest: +SKIP
 
     Args:
-        model, device: names as in data/workloads/served_models.yaml and data/hardware (or the kernel tables); gpus: tensor-parallel.
+        model, device: names as in data/workloads/models.yaml and data/hardware (or the kernel tables); gpus: tensor-parallel.
         clients: requests in flight; input_tokens, output_tokens: of a request, drawn from 0.8 of them.
         engine: vllm, sglang or trtllm; precision: a key of `cases.PRECISIONS` (empty: `cases.own_type`).
         expert_parallel: GPUs over which whole experts are spread; kv_precision: bf16 or fp8 (empty: the engine's own).

@@ -10,13 +10,13 @@ import pandas as pd
 from analysis.composition.energy import published
 from analysis.composition.service.cases import Case, Plan
 from analysis.composition.service.closed_loop import RESULT, simulate
-from analysis.composition.service.models import find
 from analysis.composition.service.points import Points, features, points
 from analysis.composition.service.step_table import on_grid, stack
 from analysis.composition.service.study import Sample, fitted_rows
 from analysis.composition.suite import rows as suite
 from analysis.errors import InputError
 from analysis.operators.kernels import gpus
+from analysis.workloads import models
 
 DEVICES = {
     "A100": "a100_sxm",
@@ -34,8 +34,10 @@ SAME_SIZES = {"meta-llama/Meta-Llama-3-8B": "llama-3.1-8b", "meta-llama/Meta-Lla
 def _case(model: str, hardware: str, gpu_count: int, engine: str, lengths: tuple[int, int], clients: int) -> Case | None:
     """A 16-bit case, tensor parallel; None where model or GPU is not known."""
     try:
-        found, device = find(SAME_SIZES.get(model, model)), gpus.name(DEVICES.get(hardware, hardware))
+        found, device = models.load(SAME_SIZES.get(model, model)), gpus.name(DEVICES.get(hardware, hardware))
     except InputError:
+        return None
+    if not found.family:  # no published serving measurements of it are kept
         return None
     return Case(
         model=found, device=device, engine=engine, version="", origin="benchmark", precision="bf16", gemm="bf16", attention="bf16",
