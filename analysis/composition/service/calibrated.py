@@ -109,7 +109,7 @@ class Served:
         """What an answer names."""
         case = self.case
         types = {"precision": case.types, "kv_precision": settings.of(case).kv}
-        return {"model": case.model.family, "device": device_of(case.device).name, "plan": plan_in_words(case), **types}
+        return {"model": case.model.family or case.model.name, "device": device_of(case.device).name, "plan": plan_in_words(case), **types}
 
     @property
     def assumed(self) -> tuple[str, ...]:

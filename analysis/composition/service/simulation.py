@@ -57,7 +57,7 @@ from analysis.serving.step_time.linear import read_fit
 from analysis.serving.step_time.roofline import Roofline, kv_blocks, roofline
 from analysis.serving.steps import StepTime, linear, read_recorded
 from analysis.serving.traffic import Arrivals, Lengths, generate, vidur_requests
-from analysis.workloads import contexts, models
+from analysis.workloads import models
 
 # What a file may ask for: beyond it lies no deployment, and the answer would not come.
 MOST_REQUESTS = 10_000_000
@@ -302,7 +302,7 @@ class Configuration:
         if not isinstance(steps, CalibratedSteps):
             return None
         if len(self.requests):
-            contexts.check(steps.model, int((self.requests.prefill_tokens + self.requests.decode_tokens).max()), "requests")
+            models.check_length(steps.model, int((self.requests.prefill_tokens + self.requests.decode_tokens).max()), "requests")
         return served(self.requests, **steps.model_dump(exclude={"kind"}))
 
     @cached_property

@@ -204,7 +204,7 @@ def header(case: Case) -> str:
     """One line that names model, device, plan, engine and types."""
     name = device_of(case.device).name
     types = f"weights in {case.types}, KV cache in {settings.of(case).kv}"
-    return f"{case.model.family} on {name}, {plan_in_words(case)}; {case.engine}; {types}"
+    return f"{case.model.family or case.model.name} on {name}, {plan_in_words(case)}; {case.engine}; {types}"
 
 
 def report(found: One) -> str:
