@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from analysis.compiled import inner, outer
+from analysis.serving.interpolation import line, surface
 
 ENGINE = np.dtype(
     [
@@ -46,6 +47,24 @@ ENGINE = np.dtype(
     ],
     align=True,
 )
+LOOP = np.dtype(
+    [
+        *((name, "f8") for name in ("clock", "front", "server")),  # now; when the front end and the prefill workers are free
+        *(
+            (name, "f8") for name in ("cached", "reserved", "carried")
+        ),  # KV cache (tokens): of running requests, promised, of a partial prompt
+        *((name, "i8") for name in ("arrivals", "seen", "admitted", "running", "done", "size", "steps", "waited", "poll")),
+        *((name, "i8") for name in ("partial", "partial_done", "lined", "out_of")),  # the prompt begun; running in order; taken back
+        *((name, "i8") for name in ("prompts", "prompt_tokens", "ready", "hold")),  # of the next step
+        ("attention", "f8"),
+        *(
+            (name, "f8")
+            for name in ("decode_time", "decode_weight", "plain_weight", "batch_weight", "cached_weight", "prompt_time", "queue")
+        ),
+    ],
+    align=True,
+)
+"""Where the loop is."""
 RESULT = ("ttft_mean", "ttft_median", "tpot_mean", "tpot_median", "batch", "cached", "prompt_share", "steps_s", "queue_mean", "throughput")
 
 
@@ -84,34 +103,6 @@ class Tables(NamedTuple):
     cached_axis: Any
     prompt_axis: Any
     before_axis: Any
-
-
-@inner(_nrt=False)
-def _place(axis: Any, x: float) -> tuple[int, float]:
-    """Interval of a value on an axis and its share of it; beyond the ends the line continues."""
-    low, high = 0, axis.size - 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if axis[middle] <= x:
-            low = middle
-        else:
-            high = middle
-    return low, (x - axis[low]) / (axis[low + 1] - axis[low])
-
-
-@inner(_nrt=False)
-def _line(axis: Any, values: Any, x: float) -> float:
-    i, f = _place(axis, max(x, axis[0]))
-    return values[i] + f * (values[i + 1] - values[i])
-
-
-@inner(_nrt=False)
-def _surface(first: Any, second: Any, values: Any, x: float, y: float) -> float:
-    i, f = _place(first, max(x, first[0]))
-    j, g = _place(second, max(y, second[0]))
-    low = values[i, j] + g * (values[i, j + 1] - values[i, j])
-    high = values[i + 1, j] + g * (values[i + 1, j + 1] - values[i + 1, j])
-    return low + f * (high - low)
 
 
 @inner(_nrt=False)
@@ -154,213 +145,246 @@ def _without(heap: Any, size: int, value: int) -> int:
     return kept
 
 
-@outer(_nrt=False)
-def one(engine: Any, tables: Tables, r: Requests, heap: Any, out: Any) -> None:
-    """One serving point; writes times into `r` and all of `RESULT` from the batch on into `out`."""
-    n, c, k = engine.requests, engine.clients, engine.table
-    inputs, outputs, arrived, sent, first, ttft, tpot = r.inputs, r.outputs, r.arrived, r.sent, r.first, r.ttft, r.tpot
-    need, left, ends, order, pushed_out, ready_now = r.need, r.left, r.ends, r.order, r.pushed_out, r.ready
-    for i in range(n):
-        need[i], left[i], ends[i] = inputs[i], outputs[i] - 1, -1
-    lined, out_of = 0, 0
-    token_s, sequence_s, decode_s, prefill_s = tables.tokens[k], tables.sequences[k], tables.decode[k], tables.prefill[k]
-    clock, front, server = 0.0, 0.0, 0.0
-    running, cached, steps = 0, 0.0, 0
-    reserved = 0.0
-    arrivals, admitted, done, size, waited = 0, 0, 0, 0, 0
-    partial, partial_done = -1, 0
-    ready_count, carried = 0, 0.0
-    poll, seen = 0, 0
-    decode_time, decode_weight, plain_weight, batch_weight, cached_weight, prompt_time = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    queue = 0.0
-    while arrivals < min(c, n):
-        front += engine.send_s + engine.send_token_s * inputs[arrivals]
-        sent[arrivals] = front
-        arrivals += 1
+@inner(_nrt=False)
+def _send(engine: Any, tables: Tables, r: Requests, s: Any) -> None:
+    """A client has sent the next request now, which the front end has taken at `s.front`; a prefill worker processes its prompt."""
+    i = s.arrivals
+    r.arrived[i] = s.clock
+    r.sent[i] = s.front
+    s.arrivals += 1
     if engine.servers > 0:
-        for i in range(arrivals):
-            base = _line(tables.token_axis, tables.tokens[engine.prefill_table], inputs[i]) + tables.sequences[engine.prefill_table][0]
-            base += _surface(tables.prompt_axis, tables.before_axis, tables.prefill[engine.prefill_table], inputs[i], 0.0)
-            base = max(base, engine.prompt_host_s)
-            begin = max(sent[i], server)
-            server = begin + base / engine.servers
-            sent[i] = begin + base
-            first[i] = sent[i]
-    while done < n:
-        # What has arrived and is seen by the scheduler.
-        if running == 0 and partial < 0 and out_of == 0 and admitted < arrivals and sent[admitted] > clock:
-            clock = sent[admitted]
-        if engine.receive <= 1 or running == 0 or poll >= engine.receive:
-            seen = admitted
-            while seen < arrivals and sent[seen] <= clock:
-                seen += 1
-            poll = 0
-        elif seen < admitted:
-            seen = admitted
-        room = engine.budget - (running if engine.mixed == 1 else 0)
-        prompts, prompt_tokens, attention = 0, 0, 0.0
-        last_partial = partial
-        ready_count = 0
-        hold = False
-        # No room for one more token of each: the last admitted give theirs up, and start again before all that wait.
-        while engine.reserve == 0 and engine.servers == 0 and running > 1 and cached + carried + running > engine.cache_tokens:
-            lined -= 1
-            i = order[lined]
-            if ends[i] >= 0:
-                need[i] = inputs[i] + outputs[i] - (ends[i] - steps)
-                cached -= need[i] - 1
-                left[i], ends[i] = ends[i] - steps - 1, -1
-                running -= 1
-                pushed_out[out_of] = i
-                out_of += 1
-                size = _without(heap, size, i)
-                hold = True
-        if engine.servers > 0:
-            # Decode rank: requests come with their prompt processed.
-            while (
-                admitted < seen
-                and running < engine.max_running
-                and (running == 0 or reserved + inputs[admitted] + outputs[admitted] <= engine.cache_tokens)
-            ):
-                i = admitted
-                ends[i] = steps + left[i]
-                size = _push(heap, size, ends[i], i)
-                running += 1
-                cached += inputs[i]
-                reserved += inputs[i] + outputs[i]
-                ttft[i] = first[i] - arrived[i]
-                admitted += 1
+        j = engine.prefill_table
+        base = line(tables.token_axis, tables.tokens[j], r.inputs[i]) + tables.sequences[j][0]
+        base += surface(tables.prompt_axis, tables.before_axis, tables.prefill[j], r.inputs[i], 0.0)
+        base = max(base, engine.prompt_host_s)
+        begin = max(s.front, s.server)
+        s.server = begin + base / engine.servers
+        r.sent[i] = begin + base
+        r.first[i] = r.sent[i]
+
+
+@inner(_nrt=False)
+def _look(engine: Any, r: Requests, s: Any) -> None:
+    """What has arrived and is seen by the scheduler."""
+    if s.running == 0 and s.partial < 0 and s.out_of == 0 and s.admitted < s.arrivals and r.sent[s.admitted] > s.clock:
+        s.clock = r.sent[s.admitted]
+    if engine.receive <= 1 or s.running == 0 or s.poll >= engine.receive:
+        s.seen = s.admitted
+        while s.seen < s.arrivals and r.sent[s.seen] <= s.clock:
+            s.seen += 1
+        s.poll = 0
+    elif s.seen < s.admitted:
+        s.seen = s.admitted
+
+
+@inner(_nrt=False)
+def _take_back(engine: Any, r: Requests, heap: Any, s: Any) -> None:
+    """Where one more token of each does not fit, the last admitted give theirs up, and start again before all that wait."""
+    while engine.reserve == 0 and engine.servers == 0 and s.running > 1 and s.cached + s.carried + s.running > engine.cache_tokens:
+        s.lined -= 1
+        i = r.order[s.lined]
+        if r.ends[i] >= 0:
+            r.need[i] = r.inputs[i] + r.outputs[i] - (r.ends[i] - s.steps)
+            s.cached -= r.need[i] - 1
+            r.left[i], r.ends[i] = r.ends[i] - s.steps - 1, -1
+            s.running -= 1
+            r.pushed_out[s.out_of] = i
+            s.out_of += 1
+            s.size = _without(heap, s.size, i)
+            s.hold = 1
+
+
+@inner(_nrt=False)
+def _admit_processed(engine: Any, r: Requests, heap: Any, s: Any) -> None:
+    """A decode worker admits requests whose prompts a prefill worker has processed."""
+    while (
+        s.admitted < s.seen
+        and s.running < engine.max_running
+        and (s.running == 0 or s.reserved + r.inputs[s.admitted] + r.outputs[s.admitted] <= engine.cache_tokens)
+    ):
+        i = s.admitted
+        r.ends[i] = s.steps + r.left[i]
+        s.size = _push(heap, s.size, r.ends[i], i)
+        s.running += 1
+        s.cached += r.inputs[i]
+        s.reserved += r.inputs[i] + r.outputs[i]
+        r.ttft[i] = r.first[i] - r.arrived[i]
+        s.admitted += 1
+
+
+@inner(_nrt=False)
+def _wait(engine: Any, r: Requests, s: Any) -> None:
+    """TensorRT-LLM's batch_wait_*: hold new prompts until they fill a share of the budget, or for some steps."""
+    if engine.wait_steps > 0 and s.running > 0 and s.admitted < s.seen and s.partial < 0:
+        ready = s.running
+        for i in range(s.admitted, s.seen):
+            ready += r.inputs[i]
+            if ready >= engine.wait_ratio * engine.budget:
+                break
+        if ready < engine.wait_ratio * engine.budget and s.waited < engine.wait_steps:
+            s.hold = 1
+
+
+@inner(_nrt=False)
+def _admit(engine: Any, tables: Tables, r: Requests, s: Any) -> None:
+    """Prompts of the next step: the one begun earlier, those taken back, new ones, while budget, places and KV cache last."""
+    prefill_s, room = tables.prefill[engine.table], engine.budget - (s.running if engine.mixed == 1 else 0)
+    if s.partial >= 0:
+        chunk = min(r.need[s.partial] - s.partial_done, room)
+        s.attention += surface(tables.prompt_axis, tables.before_axis, prefill_s, chunk, s.partial_done)
+        s.prompt_tokens += chunk
+        room -= chunk
+        s.partial_done += chunk
+        s.prompts += 1
+        if s.partial_done == r.need[s.partial]:
+            s.partial = -1
         else:
-            if engine.wait_steps > 0 and running > 0 and admitted < seen and partial < 0:
-                ready = running
-                for i in range(admitted, seen):
-                    ready += inputs[i]
-                    if ready >= engine.wait_ratio * engine.budget:
-                        break
-                if ready < engine.wait_ratio * engine.budget and waited < engine.wait_steps:
-                    hold = True
-            if partial >= 0:
-                chunk = min(need[partial] - partial_done, room)
-                attention += _surface(tables.prompt_axis, tables.before_axis, prefill_s, chunk, partial_done)
-                prompt_tokens += chunk
-                room -= chunk
-                partial_done += chunk
-                prompts += 1
-                if partial_done == need[partial]:
-                    partial = -1
-                else:
-                    carried = float(partial_done)
-            while partial < 0 and not hold and room > 0 and running + prompts < engine.max_running and (out_of > 0 or admitted < seen):
-                i = pushed_out[out_of - 1] if out_of > 0 else admitted
-                held = reserved + outputs[i] if engine.reserve == 1 else cached + carried + prompt_tokens
-                if running + prompts > 0 and held + need[i] > engine.cache_tokens:
-                    break
-                if engine.chunked == 0 and need[i] > room and prompts > 0:
-                    break
-                chunk = need[i] if engine.chunked == 0 else min(need[i], room)
-                attention += _surface(tables.prompt_axis, tables.before_axis, prefill_s, chunk, 0.0)
-                prompt_tokens += chunk
-                room -= chunk
-                prompts += 1
-                if out_of > 0:
-                    out_of -= 1
-                else:
-                    admitted += 1
-                    reserved += inputs[i] + outputs[i]
-                    queue += clock - arrived[i]
-                if chunk < need[i]:
-                    partial, partial_done, carried = i, chunk, carried + chunk
-                else:
-                    ready_now[ready_count] = i
-                    ready_count += 1
-        if prompts > 0:
-            waited = 0
-            decodes = running if engine.mixed == 1 else 0
-            duration = _line(tables.token_axis, token_s, prompt_tokens + decodes) + attention
-            duration += _line(tables.sequence_axis, sequence_s, prompts + decodes)
-            if decodes > 0:
-                duration += _surface(tables.batch_axis, tables.cached_axis, decode_s, decodes, cached / decodes)
-            duration += engine.host_s
-            if prompt_tokens + decodes > engine.graph_tokens:
-                duration = max(duration, engine.prompt_host_s)
-            clock += duration
-            prompt_time += duration * running
-            decode_weight += decodes
-            if decodes > 0:
-                steps += 1
-                cached += decodes
-            poll = engine.receive
-            # Prompts finished in this step: all of those admitted except a partial one, and the earlier partial one.
-            if last_partial >= 0 and partial != last_partial:
-                ready_now[ready_count] = last_partial
-                ready_count += 1
-                carried = float(partial_done) if partial >= 0 else 0.0
-            for one_ready in range(ready_count):
-                i = ready_now[one_ready]
-                if first[i] == 0.0:
-                    first[i] = clock
-                    ttft[i] = clock - arrived[i]
-                ends[i] = steps + left[i]
-                size = _push(heap, size, ends[i], i)
-                order[lined] = i
-                lined += 1
-                running += 1
-                cached += need[i]
-        elif running > 0:
-            run = heap[0, 0] - steps
-            if engine.reserve == 0 and engine.servers == 0:
-                run = min(run, max(1, int((engine.cache_tokens - cached - carried) / running)))
-            if hold:
-                run = min(run, max(1, engine.wait_steps - waited))
-            if engine.receive > 1 and seen < arrivals:
-                run = min(run, max(1, engine.receive - poll))
-            flat = _line(tables.token_axis, token_s, running) + _line(tables.sequence_axis, sequence_s, running) + engine.host_s
-            if engine.receive <= 1 and seen < arrivals:
-                # The next request is on its way: stop when it is there.
-                now = flat + _surface(tables.batch_axis, tables.cached_axis, decode_s, running, cached / running)
-                run = min(run, max(1, int((sent[seen] - clock) / now) + 1))
-            run = max(run, 1)
-            middle = cached / running + 0.5 * (run - 1)
-            attend = _surface(tables.batch_axis, tables.cached_axis, decode_s, running, middle)
-            clock += run * (flat + attend)
-            decode_time += run * (flat + attend) * running
-            decode_weight += run * running
-            plain_weight += run * running
-            batch_weight += run * running * running
-            cached_weight += run * running * middle
-            steps += run
-            cached += run * running
-            waited += run if hold else 0
-            poll += run
-        while size > 0 and heap[0, 0] <= steps:
-            i = heap[0, 1]
-            size = _pop(heap, size)
-            ends[i] = -1
-            running -= 1
-            cached -= inputs[i] + outputs[i] - 1
-            reserved -= inputs[i] + outputs[i]
-            tpot[i] = (clock - first[i]) / (outputs[i] - 1)
-            done += 1
-            if arrivals < n:
-                arrived[arrivals] = clock
-                front = max(front, clock) + engine.send_s + engine.send_token_s * inputs[arrivals]
-                sent[arrivals] = front
-                if engine.servers > 0:
-                    j = engine.prefill_table
-                    base = _line(tables.token_axis, tables.tokens[j], inputs[arrivals]) + tables.sequences[j][0]
-                    base += _surface(tables.prompt_axis, tables.before_axis, tables.prefill[j], inputs[arrivals], 0.0)
-                    base = max(base, engine.prompt_host_s)
-                    begin = max(front, server)
-                    server = begin + base / engine.servers
-                    sent[arrivals] = begin + base
-                    first[arrivals] = sent[arrivals]
-                arrivals += 1
-    plain = max(1.0, plain_weight)
-    out[4], out[5] = batch_weight / plain, cached_weight / plain
-    out[6] = prompt_time / max(1e-30, prompt_time + decode_time)
-    out[7] = (prompt_time + decode_time) / max(1.0, decode_weight)
-    out[8] = queue / n
-    out[9] = n / clock
+            s.carried = float(s.partial_done)
+    while (
+        s.partial < 0 and s.hold == 0 and room > 0 and s.running + s.prompts < engine.max_running and (s.out_of > 0 or s.admitted < s.seen)
+    ):
+        i = r.pushed_out[s.out_of - 1] if s.out_of > 0 else s.admitted
+        held = s.reserved + r.outputs[i] if engine.reserve == 1 else s.cached + s.carried + s.prompt_tokens
+        if s.running + s.prompts > 0 and held + r.need[i] > engine.cache_tokens:
+            break
+        if engine.chunked == 0 and r.need[i] > room and s.prompts > 0:
+            break
+        chunk = r.need[i] if engine.chunked == 0 else min(r.need[i], room)
+        s.attention += surface(tables.prompt_axis, tables.before_axis, prefill_s, chunk, 0.0)
+        s.prompt_tokens += chunk
+        room -= chunk
+        s.prompts += 1
+        if s.out_of > 0:
+            s.out_of -= 1
+        else:
+            s.admitted += 1
+            s.reserved += r.inputs[i] + r.outputs[i]
+            s.queue += s.clock - r.arrived[i]
+        if chunk < r.need[i]:
+            s.partial, s.partial_done, s.carried = i, chunk, s.carried + chunk
+        else:
+            r.ready[s.ready] = i
+            s.ready += 1
+
+
+@inner(_nrt=False)
+def _step_with_prompts(engine: Any, tables: Tables, r: Requests, heap: Any, s: Any, begun: int) -> None:
+    """One step with prompts, and with the running requests' tokens where the engine mixes them; `begun`: the prompt begun earlier."""
+    k = engine.table
+    s.waited = 0
+    decodes = s.running if engine.mixed == 1 else 0
+    duration = line(tables.token_axis, tables.tokens[k], s.prompt_tokens + decodes) + s.attention
+    duration += line(tables.sequence_axis, tables.sequences[k], s.prompts + decodes)
+    if decodes > 0:
+        duration += surface(tables.batch_axis, tables.cached_axis, tables.decode[k], decodes, s.cached / decodes)
+    duration += engine.host_s
+    if s.prompt_tokens + decodes > engine.graph_tokens:
+        duration = max(duration, engine.prompt_host_s)
+    s.clock += duration
+    s.prompt_time += duration * s.running
+    s.decode_weight += decodes
+    if decodes > 0:
+        s.steps += 1
+        s.cached += decodes
+    s.poll = engine.receive
+    # Prompts finished in this step: all of those admitted except a partial one, and the earlier partial one.
+    if begun >= 0 and s.partial != begun:
+        r.ready[s.ready] = begun
+        s.ready += 1
+        s.carried = float(s.partial_done) if s.partial >= 0 else 0.0
+    for k in range(s.ready):
+        i = r.ready[k]
+        if r.first[i] == 0.0:
+            r.first[i] = s.clock
+            r.ttft[i] = s.clock - r.arrived[i]
+        r.ends[i] = s.steps + r.left[i]
+        s.size = _push(heap, s.size, r.ends[i], i)
+        r.order[s.lined] = i
+        s.lined += 1
+        s.running += 1
+        s.cached += r.need[i]
+
+
+@inner(_nrt=False)
+def _decode_steps(engine: Any, tables: Tables, r: Requests, heap: Any, s: Any) -> None:
+    """All steps up to the next event, added up at once."""
+    decode_s, run = tables.decode[engine.table], heap[0, 0] - s.steps
+    if engine.reserve == 0 and engine.servers == 0:
+        run = min(run, max(1, int((engine.cache_tokens - s.cached - s.carried) / s.running)))
+    if s.hold == 1:
+        run = min(run, max(1, engine.wait_steps - s.waited))
+    if engine.receive > 1 and s.seen < s.arrivals:
+        run = min(run, max(1, engine.receive - s.poll))
+    flat = line(tables.token_axis, tables.tokens[engine.table], s.running)
+    flat += line(tables.sequence_axis, tables.sequences[engine.table], s.running)
+    flat += engine.host_s
+    if engine.receive <= 1 and s.seen < s.arrivals:
+        # The next request is on its way: stop when it is there.
+        now = flat + surface(tables.batch_axis, tables.cached_axis, decode_s, s.running, s.cached / s.running)
+        run = min(run, max(1, int((r.sent[s.seen] - s.clock) / now) + 1))
+    run = max(run, 1)
+    middle = s.cached / s.running + 0.5 * (run - 1)
+    attend = surface(tables.batch_axis, tables.cached_axis, decode_s, s.running, middle)
+    s.clock += run * (flat + attend)
+    s.decode_time += run * (flat + attend) * s.running
+    s.decode_weight += run * s.running
+    s.plain_weight += run * s.running
+    s.batch_weight += run * s.running * s.running
+    s.cached_weight += run * s.running * middle
+    s.steps += run
+    s.cached += run * s.running
+    s.waited += run if s.hold == 1 else 0
+    s.poll += run
+
+
+@inner(_nrt=False)
+def _complete(engine: Any, tables: Tables, r: Requests, heap: Any, s: Any) -> None:
+    """Requests that have their last token leave, and their clients send the next ones."""
+    while s.size > 0 and heap[0, 0] <= s.steps:
+        i = heap[0, 1]
+        s.size = _pop(heap, s.size)
+        r.ends[i] = -1
+        s.running -= 1
+        s.cached -= r.inputs[i] + r.outputs[i] - 1
+        s.reserved -= r.inputs[i] + r.outputs[i]
+        r.tpot[i] = (s.clock - r.first[i]) / (r.outputs[i] - 1)
+        s.done += 1
+        if s.arrivals < engine.requests:
+            s.front = max(s.front, s.clock) + engine.send_s + engine.send_token_s * r.inputs[s.arrivals]
+            _send(engine, tables, r, s)
+
+
+@outer(_nrt=False)
+def one(engine: Any, tables: Tables, r: Requests, heap: Any, s: Any, out: Any) -> None:
+    """One serving point; writes times into `r` and all of `RESULT` from the batch on into `out`. `s`: a `LOOP` record of zeros."""
+    n = engine.requests
+    for i in range(n):
+        r.need[i], r.left[i], r.ends[i] = r.inputs[i], r.outputs[i] - 1, -1
+    s.partial = -1
+    while s.arrivals < min(engine.clients, n):
+        s.front += engine.send_s + engine.send_token_s * r.inputs[s.arrivals]
+        _send(engine, tables, r, s)
+    while s.done < n:
+        _look(engine, r, s)
+        s.prompts, s.prompt_tokens, s.ready, s.hold, s.attention = 0, 0, 0, 0, 0.0
+        begun = s.partial
+        _take_back(engine, r, heap, s)
+        if engine.servers > 0:
+            _admit_processed(engine, r, heap, s)
+        else:
+            _wait(engine, r, s)
+            _admit(engine, tables, r, s)
+        if s.prompts > 0:
+            _step_with_prompts(engine, tables, r, heap, s, begun)
+        elif s.running > 0:
+            _decode_steps(engine, tables, r, heap, s)
+        _complete(engine, tables, r, heap, s)
+    plain = max(1.0, s.plain_weight)
+    out[4], out[5] = s.batch_weight / plain, s.cached_weight / plain
+    out[6] = s.prompt_time / max(1e-30, s.prompt_time + s.decode_time)
+    out[7] = (s.prompt_time + s.decode_time) / max(1.0, s.decode_weight)
+    out[8] = s.queue / n
+    out[9] = n / s.clock
 
 
 @cache
@@ -400,7 +424,7 @@ def simulate(engines: Any, tables: Tables) -> Any:
     run = one.chosen(engines["requests"].sum() <= PLAIN_REQUESTS, patience_s=0.2)
     for i in range(engines.size):
         r = _requests(engines[i])
-        run(engines[i], tables, r, np.zeros((engines[i]["clients"] + 1, 2), np.int64), out[i])
+        run(engines[i], tables, r, np.zeros((engines[i]["clients"] + 1, 2), np.int64), np.zeros(1, LOOP)[0], out[i])
         for at, seconds in ((0, r.ttft), (2, r.tpot)):
             out[i, at], out[i, at + 1] = seconds.cumsum()[-1] / seconds.size, np.median(seconds)  # added up in order
     return out
