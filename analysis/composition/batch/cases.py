@@ -155,6 +155,8 @@ def case(raw: dict[str, str]) -> Case:
     shape = models.load(name)
     if shape.latent or shape.linear:
         raise InputError(f"{name}: latent and linear attention are not covered here")
+    if row.get("input_output_tokens", "").strip() and (row.get("input_tokens", "").strip() or row.get("output_tokens", "").strip()):
+        raise InputError("input_output_tokens says what input_tokens or output_tokens say: give one of them")
     found = Case(
         hardware=hardware(where),
         devices=_first({"devices": "1", **row}, "devices"),

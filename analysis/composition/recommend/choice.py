@@ -26,11 +26,18 @@ COLUMNS = (
 SURE, CENTRAL = "to the upper end of its interval", "by its central answer, not by the upper end of its interval"
 ROWS_A_TASK = 4
 """Questions that a worker of a cluster answers at once: each is a search of a second."""
+OF_A_MODEL = ("hidden_size", "attention_heads", "layers", "vocabulary", "ffn", "gated", "kv_heads", "head_size", "tied")
+"""Columns of `predict training` that a question about training may have besides."""
+ONLY = {
+    "training": ("step_target_s", "days_target", "tokens", *OF_A_MODEL),
+    "serving": ("engines", "kv_precision", "input_tokens", "output_tokens", "requests_per_s", "ttft_target_ms", "tpot_target_ms"),
+}
+"""Columns that only one kind of question has."""
 READS = Columns(
     names=(
         "model", "devices", "max_gpus", "engines", "precision", "kv_precision", "input_tokens", "output_tokens", "requests_per_s",
         "ttft_target_ms", "tpot_target_ms", "sequence_length", "global_batch", "step_target_s", "days_target", "tokens", "prices", "sure",
-        "hidden_size", "attention_heads", "layers", "vocabulary",
+        *OF_A_MODEL,
     ),
     required=("devices",),
 )  # fmt: skip
@@ -123,13 +130,23 @@ def one(**asked: object) -> dict[str, Any]:
     return {"model": row.get("model", ""), **found}
 
 
+def _refuse_other_kind(row: dict[str, str]) -> None:
+    kind, other = ("training", "serving") if any(row.get(name, "").strip() for name in TRAINING) else ("serving", "training")
+    if stray := next((name for name in ONLY[other] if row.get(name, "").strip()), ""):
+        raise InputError(f"{stray} belongs to a question about {other}; this one is about {kind}", key=stray)
+
+
 def answers(frame: pd.DataFrame) -> pd.DataFrame:
     """One row a question (cells as text), in its order, with `COLUMNS`; where nothing is recommended, `status` says why."""
     rows = []
     for row in frame.astype(str).to_dict("records"):
         asked = {str(key).strip(): "" if value == "nan" else str(value) for key, value in row.items()}
         try:
-            sure = asked.pop("sure", "").strip().lower() in ("1", "yes", "true")
+            _refuse_other_kind(asked)
+            word = asked.pop("sure", "").strip().lower()
+            if word not in ("", "1", "yes", "true", "0", "no", "false"):
+                raise InputError(f"sure is yes or no, got {word!r}", key="sure")
+            sure = word in ("1", "yes", "true")
             rows.append(choose(_candidates(**asked), sure))
         except InputError as error:
             rows.append({"status": error.message})

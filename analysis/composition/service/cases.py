@@ -229,16 +229,16 @@ def plain(kind: str) -> str:
 
 
 def _count(value: object, key: str, default: int | None = None) -> int:
-    """A cell as a whole number from 1 to `LARGEST`."""
+    """A cell as a whole number from 1 to `LARGEST`; an empty one, or 0, is the default where there is one."""
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         number = np.nan
-    if np.isnan(number) or number < 1:
-        if default is not None:
-            return default
+    if default is not None and (number == 0 or not _given(value)):
+        return default
+    if np.isnan(number) or number < 1 or number != np.floor(number):
         given = f"is {value!r}, no number" if _given(value) else "is missing"
-        raise InputError(f"{key} {given}" if np.isnan(number) else f"{key} is {number:g}", key=key)
+        raise InputError(f"{key} {given}" if np.isnan(number) else f"{key} is {number:g}, expected a whole number from 1", key=key)
     if number > LARGEST:
         raise InputError(f"{key} is {number:g}, at most {LARGEST:,} is answered", key=key)
     return int(number)
@@ -259,10 +259,10 @@ def _plan(row: Mapping[str, object], prefix: str, experts: Experts | None) -> tu
 def _widths(row: Mapping[str, object], prefix: str, experts: bool) -> tuple[Plan, bool]:
     tensor = _count(row.get(prefix + "tp_size"), prefix + "tp_size")
     data = _count(row.get(prefix + "attention_dp_size"), prefix + "attention_dp_size", 1)
-    if not experts:
-        return Plan(tensor, data, tensor, 1), False
     expert_tensor = _count(row.get(prefix + "moe_tp_size"), prefix + "moe_tp_size", 1)
     expert = _count(row.get(prefix + "moe_ep_size"), prefix + "moe_ep_size", 1)
+    if not experts:
+        return Plan(tensor, data, tensor, 1), False
     if not _given(row.get(prefix + "attention_dp_size")) and expert_tensor * expert % tensor == 0:
         data = max(1, expert_tensor * expert // tensor)
         return Plan(tensor, data, expert_tensor, expert), False
@@ -276,6 +276,14 @@ def _widths(row: Mapping[str, object], prefix: str, experts: bool) -> tuple[Plan
                 key=prefix + "moe_tp_size",
             )
     return plan, squared
+
+
+def _widths_of_none(row: Mapping[str, object], prefix: str, plan: Plan, model: ServedModel) -> list[str]:
+    """What is said of experts that a dense model has not, for `assumed`; tables repeat the attention's width there."""
+    widths = {"moe_tp_size": (1, plan.tensor, plan.gpus), "moe_ep_size": (1,)}
+    given = {prefix + name: _count(row.get(prefix + name), prefix + name, 1) for name in widths} if model.experts is None else {}
+    stray = [f"{name} {width}" for name, width in given.items() if width not in widths[name.removeprefix(prefix)]]
+    return [f"{' and '.join(stray)} not used: the model has no experts"] if stray else []
 
 
 def _clients(row: Mapping[str, object], prefix: str, plan: Plan, tokens: int) -> int:
@@ -358,10 +366,14 @@ def case(row: Mapping[str, object]) -> Case:
     device = gpus.name(text("system"))
     when, said = measured(text("silicon_data_source")), [text(key) for key in ("gemm_quant_mode", "moe_quant_mode", "precision")]
     assumed = []
+    if text("backend_version") and not re.search(r"\d+\.\d+", text("backend_version")):
+        assumed.append(f"{text('backend_version')} names no release: answered as one that is not known")
     if not any(said):
         said[2] = own_type(model, text("model_path"), device) if when == ASKED_NOW else "bf16"
         assumed.append(f"weights in {said[2]} (not given)")
     label, gemm, attention, experts = types(model, said[0], said[1], said[2], text("model_path"))
+    if model.experts is None and said[1] and experts != gemm:
+        assumed.append(f"moe_quant_mode {said[1]} not used: the model has no experts")
     given = PRECISIONS[(said[2] or said[0] or said[1]).lower()]
     kinds = dict.fromkeys(plain(kind) for kind in (gemm, experts if model.experts else gemm))
     if not {given, plain(given)} & set(kinds):
@@ -385,9 +397,13 @@ def case(row: Mapping[str, object]) -> Case:
     if mode not in ("agg", "disagg"):
         raise InputError(f"unknown mode {mode!r}; known: agg, disagg", key="mode")
     squares = "widths read as {} GPUs, not {}"
+    other = [f"{worker}_{name}" for worker in ("prefill", "decode") for name in (*_OF_A_WORKER, "num_workers")]
+    if stray := next((key for key in (other if mode == "agg" else ()) if text(key) not in ("", "0", "0.0")), ""):
+        raise InputError("only a disaggregated point (mode disagg) has workers of its own", key=stray)
     if mode == "agg":
         plan, squared = _plan(row, "", model.experts)
         _check_plan(plan, device, model, "tp_size", when == ASKED_NOW)
+        assumed += _widths_of_none(row, "", plan, model)
         clients = _clients(row, "", plan, input_tokens + output_tokens)
         assumed += [squares.format(plan.gpus, plan.gpus**2)] * squared
         return Case(**common, clients=clients, plan=plan, assumed=tuple(assumed))
@@ -398,6 +414,7 @@ def case(row: Mapping[str, object]) -> Case:
     plan, second = _plan(row, "decode_", model.experts)
     for one, key, squared in ((prefill, "prefill_tp_size", first), (plan, "decode_tp_size", second)):
         _check_plan(one, device, model, key, when == ASKED_NOW)
+        assumed += _widths_of_none(row, key.removesuffix("tp_size"), one, model)
         assumed += [squares.format(one.gpus, one.gpus**2)] * squared
     clients = _clients(row, "decode_", plan, input_tokens + output_tokens)
     return Case(

@@ -98,7 +98,7 @@ def answers(
     Raises:
         InputError: a column missing, or one of the answer there already.
     """
-    from analysis.operators.kernels.cases import _nine_digits
+    from analysis.operators.kernels.cases import _nine_digits, unread
 
     missing = [name for name in NEEDED if name not in frame]
     if missing:
@@ -108,6 +108,9 @@ def answers(
     if clash:
         raise InputError("the cases have a column of the answer already", path=path, line=1, key=", ".join(clash))
     found = answer(frame, predictor, own_devices)
-    bound = np.where(np.isfinite(found.latency_s), np.array(BOUNDS, dtype=object)[found.bound], "")
-    added = [*(_nine_digits(1e3 * values) for values in (found.latency_s, found.lower_s, found.upper_s)), bound, found.reason]
+    strays = unread(frame)
+    read = (found.reason != "") | (strays == "")
+    bound = np.where(np.isfinite(found.latency_s) & read, np.array(BOUNDS, dtype=object)[found.bound], "")
+    numbers = (np.where(read, 1e3 * values, np.nan) for values in (found.latency_s, found.lower_s, found.upper_s))
+    added = [*map(_nine_digits, numbers), bound, np.where(read, found.reason, strays)]
     return frame.rename(columns={"latency_ms": KEPT_AS}).assign(**dict(zip(ADDED, added, strict=True)))

@@ -14,6 +14,7 @@ from analysis.case_columns import Columns
 from analysis.errors import InputError
 from analysis.hardware.devices import Device, DeviceFile
 from analysis.networks.calibrated.form import KINDS as COLLECTIVES
+from analysis.operators.fp32_kernels.cases import DIMENSIONS
 from analysis.operators.kernels import gpus
 from analysis.operators.kernels.latency import Latency
 from analysis.operators.kernels.library import KernelLibrary, Kernels
@@ -35,6 +36,12 @@ MODELS = {  # operators that a framework's version could change, and the name of
     "gemm": "gemm", "attention_prefill": "attention_prefill", "attention_decode": "attention_decode", "moe": "moe",
     "latent_attention_prefill": "latent_prefill", "latent_attention_decode": "latent_decode",
 }  # fmt: skip
+MAY_HAVE = {  # besides its sizes, what an operator reads
+    **dict.fromkeys(("attention_prefill", "attention_decode"), ("window", "kv_dtype")),
+    **dict.fromkeys(("latent_attention_prefill", "latent_attention_decode"), ("kv_dtype",)),
+    "moe": ("tensor_parallel", "expert_parallel", "distribution"),
+    **dict.fromkeys(COLLECTIVES, ("implementation",)),
+}
 NO_TYPE = {"memory_bound", *COLLECTIVES}  # bytes say all
 ADDED = ("latency_ms", "lower_ms", "upper_ms", "source", "status")
 GROUP = ("op", "device", "dtype", "kv_dtype", "framework", "version", "distribution", "implementation")
@@ -60,6 +67,30 @@ class Answers:
 def is_new(frame: pd.DataFrame) -> NDArray[np.bool_]:
     """Rows for these models: by their operator; a `dtype` column makes no fp32 kernel of them."""
     return frame["op"].astype(str).isin(list(SIZES)).to_numpy()
+
+
+def unread(frame: pd.DataFrame) -> NDArray[np.object_]:
+    """Why a row cannot be answered as it stands: a cell that is no number, or one that its operator does not read (but for 1 and 0)."""
+    reasons: NDArray[np.object_] = np.full(len(frame), "", dtype=object)
+    codes, ops = pd.factorize(frame["op"].astype(str))
+    reads = [(*SIZES.get(op, DIMENSIONS.get(op, ())), *MAY_HAVE.get(op, ())) for op in ops]
+    words = ("kv_dtype", "distribution", "implementation")
+    for name in READS.names:
+        if name not in frame or name in ("op", "device", "dtype", "framework", "version", "latency_ms"):
+            continue
+        text = frame[name].fillna("").astype(str).str.strip()
+        filled = (~text.isin(["", "nan"])).to_numpy(copy=True)
+        if not filled.any():
+            continue
+        if name not in words:
+            values = numeric(frame[name]).to_numpy(np.float64)
+            reasons[filled & ~np.isfinite(values) & (reasons == "")] = f"{name} must be a whole number"
+            filled &= ~np.isin(values, (0.0, 1.0))
+        known = np.array([name in listed or op not in (*SIZES, *DIMENSIONS) for op, listed in zip(ops, reads, strict=True)], bool)[codes]
+        stray = filled & ~known & (reasons == "")
+        for code in np.unique(codes[stray]):
+            reasons[stray & (codes == code)] = f"{ops[code]} does not read {name}"
+    return reasons
 
 
 def _call(kernels: Kernels, group: dict[str, str], z: dict[str, Floats]) -> Latency:
@@ -97,6 +128,7 @@ def answer(frame: pd.DataFrame, own: dict[str, Device] | None = None, library: K
     """
     library = library or KernelLibrary.load()
     n = len(frame)
+    strays = unread(frame)
     out = Answers(np.full(n, np.nan), np.full(n, np.nan), np.full(n, np.nan), np.full(n, "", dtype=object), np.full(n, "", dtype=object))
     given = [c for c in GROUP if c in frame]
     words = frame[given].fillna("").astype("category")
@@ -122,7 +154,8 @@ def answer(frame: pd.DataFrame, own: dict[str, Device] | None = None, library: K
             z[name] = np.where(np.isnan(z[name]), z[other], z[name])
         z["window"] = np.nan_to_num(z["window"])
         z["tensor_parallel"], z["expert_parallel"] = (np.where(np.isnan(z[c]), 1.0, z[c]) for c in ("tensor_parallel", "expert_parallel"))
-        bad = np.zeros(len(at), dtype=bool)
+        bad = strays[at] != ""
+        out.status[at] = strays[at]
         for name in SIZES[op]:
             whole = np.isfinite(z[name]) & (z[name] == np.floor(z[name])) & (z[name] >= (0 if name == "bytes" else 1)) & (z[name] < 1e15)
             out.status[at[~whole & ~bad]] = f"{name} of {op} must be a whole number, at least {0 if name == 'bytes' else 1}"
@@ -134,9 +167,11 @@ def answer(frame: pd.DataFrame, own: dict[str, Device] | None = None, library: K
         for array, values in ((out.latency_s, got.s), (out.lower_s, got.s / half), (out.upper_s, got.s * half)):
             array[at[good]] = values[good]
         out.source[at[good]] = f"{got.source}; {got.note}" if got.note else got.source
-        if group["version"] and op in MODELS:
+        if (group["version"] or group["framework"]) and op in MODELS:
             timed = kernels.timed_version(MODELS[op], gpus.kernel_type(group["dtype"]) if op in ("gemm", "moe") else "")
-            if timed.split(" ")[-1] != group["version"]:  # versions are not told apart: the newest timed one answers, and is named
+            framework, _, version = timed.rpartition(" ")
+            # versions are not told apart: the newest timed one answers, and is named
+            if version != (group["version"] or version) or framework != (group["framework"] or framework):
                 out.source[at[good]] = f"{got.source}, as timed with {timed or 'all frameworks'}"
         refused = ~bad & ~good
         out.status[at[refused]] = got.status[refused]
@@ -199,7 +234,10 @@ def answers(
     n = len(frame)
     numbers = {c: np.full(n, np.nan) for c in ADDED[:3]}
     words: dict[str, NDArray[np.object_]] = {c: np.full(n, "", dtype=object) for c in ADDED[3:]}
-    for rows, got in ((~old, answer(frame[~old], own)), (old, _answer_fp32(frame[old], device_spec) if old.any() else None)):
+    strays = unread(frame) if old.any() else words["status"]
+    read = old & (strays == "")
+    words["status"][old] = strays[old]
+    for rows, got in ((~old, answer(frame[~old], own)), (read, _answer_fp32(frame[read], device_spec) if read.any() else None)):
         if got is None:
             continue
         for name, values in zip(ADDED[:3], (got.latency_s, got.lower_s, got.upper_s), strict=True):
