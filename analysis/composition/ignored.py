@@ -34,6 +34,7 @@ ANSWERS = {
     "predict batch": "analysis.composition.batch.answers:answers",
     "predict serving": "analysis.composition.service.answers:answers",
     "predict recommend": "analysis.composition.recommend.choice:answers",
+    "predict collective": "analysis.networks.collective_cases:answers",
     "collectives": "analysis.networks.case_table:answer_cases",
     "systolic": "analysis.accelerators.systolic.cases:predict_cases",
     "kernels predict": "analysis.operators.kernels.cases:answers",
@@ -118,6 +119,13 @@ QUESTIONS = (
         _words("model=llama-3.1-8b devices=A30 max_gpus=1"),
     ),
     Question(
+        "predict collective",
+        _words("device=h100 gpus=16 nodes=2 network_gbit_per_s_per_gpu=400 collective=all_reduce size_bytes=1048576"),
+        _words("device=a100 gpus=32 nodes=4 network_gbit_per_s_per_gpu=100 collective=all_gather size_bytes=33554432"),
+        {},
+        _words("device=L4"),
+    ),
+    Question(
         "collectives",
         _words("backend=Congestion_Unaware collective=all_reduce size_bytes=1048576 topology=Ring+Switch npus_per_dim=4x8 "
                "bandwidth_gib_per_s=400x50 latency_ns=500x1000 algorithm_per_dim=ring+ring"),
@@ -164,8 +172,8 @@ def _asked(question: Question, answer: Callable[[pd.DataFrame], pd.DataFrame], r
         return True, {}, {}
     own = {key: value for key, value in found.items() if key not in row or str(value) != row[key]}
     reason = str(own.get("reason", own.get("status", "")) or "")
-    numbers = {key: repr(value) for key, value in own.items() if isinstance(value, (int, float)) and value == value}
-    words = {key: str(value) for key, value in own.items() if isinstance(value, str)} | {"carried through": " ".join(own_columns)}
+    numbers = {str(key): repr(value) for key, value in own.items() if isinstance(value, (int, float)) and value == value}
+    words = {str(key): str(value) for key, value in own.items() if isinstance(value, str)} | {"carried through": " ".join(own_columns)}
     return not numbers or words.get("fits") == "no" or (bool(reason) and len(numbers) < 2), numbers, words
 
 

@@ -278,7 +278,7 @@ def _widths(row: Mapping[str, object], prefix: str, experts: bool) -> tuple[Plan
     return plan, squared
 
 
-def _widths_of_none(row: Mapping[str, object], prefix: str, plan: Plan, model: ServedModel) -> list[str]:
+def _widths_of_none(row: Mapping[str, object], prefix: str, plan: Plan, model: Model) -> list[str]:
     """What is said of experts that a dense model has not, for `assumed`; tables repeat the attention's width there."""
     widths = {"moe_tp_size": (1, plan.tensor, plan.gpus), "moe_ep_size": (1,)}
     given = {prefix + name: _count(row.get(prefix + name), prefix + name, 1) for name in widths} if model.experts is None else {}

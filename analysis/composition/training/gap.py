@@ -83,8 +83,6 @@ def gaps(prepared: Mapping[str, Prepared]) -> pd.DataFrame:
             frame.insert(2, "model", [case.name for case in runs.cases])
             frame.insert(3, "gpu", [case.machine.device for case in runs.cases])
             frame.insert(4, "precision", [case.precision for case in runs.cases])
-            frame.insert(
-                5, "kind", ["mixture or hybrid" if case.shape.experts or case.shape.linear else "dense" for case in runs.cases]
-            )
+            frame.insert(5, "kind", ["mixture or hybrid" if case.shape.experts or case.shape.linear else "dense" for case in runs.cases])
             tables.append(frame[measured])
     return pd.concat(tables, ignore_index=True)
