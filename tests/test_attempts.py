@@ -10,6 +10,7 @@ import pytest
 
 import tests.test_evaluation_log
 from analysis import attempts
+from analysis.composition.training import kernels, tpus
 from analysis.operators.fp32_kernels.cases import GROUPS
 from analysis.paths import DATA
 from analysis.tables import read_csv
@@ -58,6 +59,7 @@ def _announced() -> dict[tuple[str, str, str], float]:
     elsewhere = read_csv(frozen / "predictor_serving" / "sources.csv").set_index("source").loc["ml.energy problems"]
     answered = "2,146 clean rows that aiconfigurator answers, family left out"
     a100 = np.abs(calibrate.errors(published.korthikanti_cases(), efficiencies_of("A100-SXM4-80GB"))).mean()
+    tpu = tpus.errors(tpus.prepared()["TPU-v6e judged"], kernels.tpus().product["TPU-v6e"])
     return {
         ("schedule_ranking", "the GPU left out, each in turn", "median tries to a schedule within 1 % of the best, mean over GPUs"): tries[
             "ranked"
@@ -78,6 +80,7 @@ def _announced() -> dict[tuple[str, str, str], float]:
             "median absolute error (%); test_max: coverage of the benchmark's interval (%)",
         ): elsewhere["median_percent"],
         ("a100_step_time", "Korthikanti 2022, Table 5 (8)", "mean |error|"): a100,
+        ("training_on_tpus", "Llama 3.1 70B on v6e (4)", "mean |error|"): float(np.abs(np.exp(tpu) - 1).mean()),
         ("nccl_all_reduce", "one machine type left out", "median |error| over all measured rows"): nccl["machine", "protocols"],
         ("nccl_all_reduce", "one GPU count left out", "median |error| over all measured rows"): nccl["gpu_count", "protocols"],
         ("published_steps", "79 published training steps", "median absolute error (%)"): float(

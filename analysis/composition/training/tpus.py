@@ -62,10 +62,11 @@ def freeze() -> TpuFile:
         if " " not in name:
             others = float(np.exp(np.mean([np.log(share) for other, share in shares.items() if other != name])))
             scores.append(-errors(item, others) / doubt(item.parts, item.plans, fitted().shares))
+    lower, upper = stretch(scores, len(scores))
     content = TpuFile(
         split=SPLIT,
         product={name: float(f"{share:.6g}") for name, share in shares.items()},
-        stretch=tuple(float(f"{end:.6g}") for end in stretch(scores, len(scores))),
+        stretch=(float(f"{lower:.6g}"), float(f"{upper:.6g}")),
         hashes=digests({"published/gpu_tpu_workloads.csv": DATA / "published" / "gpu_tpu_workloads.csv"}),
     )
     text = "# Written by analysis.composition.training.tpus.freeze, after the shares of training_step.yaml.\n"
