@@ -11,11 +11,11 @@ import pytest
 import tests.test_evaluation_log
 from analysis import attempts
 from analysis.composition.training import kernels, tpus
+from analysis.composition.training.fixed_efficiency import calibrate, published
+from analysis.composition.training.fixed_efficiency.kernel_time import efficiencies_of
 from analysis.operators.fp32_kernels.cases import GROUPS
 from analysis.paths import DATA
 from analysis.tables import read_csv
-from analysis.training import calibrate, published
-from analysis.training.kernel_time import efficiencies_of
 from analysis.workloads.zoo import published_steps
 
 

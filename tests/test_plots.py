@@ -14,12 +14,12 @@ from analysis.__main__ import main
 from analysis.commands.common import plots
 from analysis.commands.common.options import check_plot
 from analysis.composition.training import schedule, views
+from analysis.composition.training.config import Training
 from analysis.configs import read_yaml
 from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.networks.timeline import gantt
 from analysis.paths import EXAMPLES
-from analysis.training.plan import Training
 
 
 def bars(axes: Axes) -> list[float]:
@@ -55,7 +55,7 @@ def test_a_training_step_shows_time_memory_and_every_pass() -> None:
     passes = [span for place in range(4) for span in spans(pipeline, place)]
     assert len(passes) == 2 * 2 * training.plan.microbatches
     once = answer.time_s["reduce"] + answer.time_s["optimizer"]
-    assert max(end for _, end in passes) == pytest.approx(step_s - once) == pytest.approx(schedule.makespan_s(views.tasks(answer.case)))
+    assert max(end for _, end in passes) == pytest.approx(step_s - once) == pytest.approx(schedule.makespan_s(views.tasks(answer)))
 
 
 def test_a_serving_run_adds_the_queues_of_its_replicas() -> None:

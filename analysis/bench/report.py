@@ -226,10 +226,10 @@ def all_reduces_per_s() -> float:
 
 def plan_search_s() -> float:
     """CPU-seconds to search every plan of Llama 3 70B on 1,024 H100."""
-    from analysis.training.search import Cluster, search
+    from analysis.composition.training.search import search
 
-    cluster = Cluster(model="llama-3-70b", system="HGX-H100", gpus=1024, global_batch=1024, sequence_length=8192)
-    return cpu_s(lambda: search(cluster))
+    row = {"model": "llama-3-70b", "system": "HGX-H100", "global_batch": "1024", "sequence_length": "8192"}
+    return cpu_s(lambda: search(row, 1024))
 
 
 # Serving -------------------------------------------------------------------------------------------------------------------------------

@@ -1,11 +1,11 @@
-"""How long do the collectives of a program take on a machine? Each by its group, from the models of `analysis.training.communication`."""
+"""How long do the collectives of a program take on a machine? Each by its group, from the models of `communication`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from analysis.composition import communication
 from analysis.hardware.systems import System
-from analysis.training import communication
 from analysis.workloads.graph import Collective
 
 

@@ -17,11 +17,10 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from analysis.composition import efficiencies
+from analysis.composition import communication, efficiencies
 from analysis.composition.study_fusion import Kernel
 from analysis.hardware import devices, systems
 from analysis.hardware.roofline import Rates, time_on_device
-from analysis.training import communication
 from analysis.workloads.graph import Module
 from analysis.workloads.zoo import resnet as zoo_resnet
 from analysis.workloads.zoo.programs import shape_of

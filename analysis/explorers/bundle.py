@@ -42,7 +42,6 @@ PAGE_FILES = (
     ("data/hardware/sources.yaml", "analysis.hardware.devices", "SourceFile"),
     ("data/hardware/systems.yaml", "analysis.hardware.systems", "SystemFile"),
     ("data/workloads/models.yaml", "analysis.workloads.models", "ModelFile"),
-    ("data/models/training_efficiencies.yaml", "analysis.training.kernel_time", "EfficiencyFile"),
     ("data/models/nccl_machines.yaml", "analysis.networks.measured_fabrics.model", "MachineFile"),
     ("data/models/nccl_allreduce.yaml", "analysis.networks.measured_fabrics.model", "Parameters"),
 )
@@ -127,6 +126,7 @@ def our_modules(roots: Iterable[str], returned: Mapping[str, object] | None = No
 RETURNED = {
     "analysis.explorers.records.measured_points": ("all_reduces", "cpu_operators", "gpu_products"),
     "analysis.explorers.records.asked_answers": ("answers", "refusals", "parts"),
+    "analysis.explorers.records.planned_steps": ("choices", "models", "words", "steps", "capacities"),
     "analysis.explorers.records.mtap_grades": ("grades", "schemes", "dimensions"),
     "analysis.explorers.records.best_mappings": ("best",),
     "analysis.explorers.records.claim_verdicts": ("claims", "documents", "verdicts"),

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.__main__ import main
-from analysis.composition import efficiencies
+from analysis.composition import communication, efficiencies
 from analysis.composition.collective_time import collective_s, layout
 from analysis.composition.device_rates import family, matrix_rate
 from analysis.composition.loopnest_device import padded
@@ -24,7 +24,6 @@ from analysis.hardware import devices, systems
 from analysis.networks.cases import Network
 from analysis.networks.replay import prepare, replay
 from analysis.paths import DATA
-from analysis.training import communication
 from analysis.workloads.chakra.traces import read_trace
 from analysis.workloads.graph import Collective, Matmul, Module
 from analysis.workloads.hlo.reader import read as read_hlo

@@ -13,6 +13,7 @@ from analysis.commands.models.predict import app
 from analysis.composition.recommend.choice import CENTRAL, SURE, answers, candidates, choose, one
 from analysis.composition.service import waterfall
 from analysis.composition.training.answers import answers as training_answers
+from analysis.composition.training.search import PLAN
 from analysis.errors import InputError
 
 SERVING = {"model": "llama-3.1-8b", "devices": "h100_sxm h200_sxm", "engines": "vllm", "max_gpus": "2", "tpot_target_ms": "12"}
@@ -52,7 +53,7 @@ def test_replicas_carry_the_load_at_the_price_given():
 
 def test_the_training_plan_is_answered_as_predict_training_answers_it():
     found = one(**TRAINING, precision="bf16")
-    names = ["device", "gpus", "tensor_parallel", "pipeline_parallel", "context_parallel", "virtual_pipeline", "micro_batch", "recompute"]
+    names = ["device", *PLAN]
     row = {
         "precision": "bf16",
         **{k: TRAINING[k] for k in ("model", "sequence_length", "global_batch")},
@@ -60,7 +61,9 @@ def test_the_training_plan_is_answered_as_predict_training_answers_it():
     }
     said = training_answers(pd.DataFrame([row])).iloc[0]
     assert (said["status"], said["fits"]) == ("", "yes") and said["step_time_s"] <= 8
-    assert found["step_time_s"] == pytest.approx(said["step_time_s"])
+    assert [found[name] for name in ("step_time_s", "step_lower_s", "step_upper_s", "memory_gib", "assumed")] == [
+        said[name] for name in ("step_time_s", "lower_s", "upper_s", "memory_gib", "assumed")
+    ]
     assert found["cost"] == pytest.approx(found["gpus"] * said["step_time_s"] / 3600 / (32 * 8192 / 1e6))
 
 

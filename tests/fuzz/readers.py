@@ -237,6 +237,7 @@ def readers() -> dict[str, Reader]:
     from analysis.composition.case_files import answer_file
     from analysis.composition.service.request_answers import read_meta
     from analysis.composition.service.simulation import read_configuration
+    from analysis.composition.training.config import Cluster, Training
     from analysis.configs import read_yaml
     from analysis.cores.learning.model_files import read_trunk
     from analysis.cores.riscv.elf import read_elf
@@ -261,8 +262,6 @@ def readers() -> dict[str, Reader]:
     from analysis.serving.vidur.config import VidurConfig
     from analysis.survey.bibliography import load_bibliography
     from analysis.tables import read_csv
-    from analysis.training.plan import Training
-    from analysis.training.search import Cluster
     from analysis.workloads.chakra.traces import read_rank
     from analysis.workloads.checkpoints import read_config
     from analysis.workloads.models import ModelFile

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from analysis import attempts
+from analysis.composition.training.fixed_efficiency import calibrate, freeze, published, published_other
+from analysis.composition.training.fixed_efficiency.kernel_time import committed, efficiencies_of
+from analysis.composition.training.fixed_efficiency.memory import block_activation_bytes, memory
+from analysis.composition.training.fixed_efficiency.plan import MEGATRON_2021, MEGATRON_2022, Plan
 from analysis.paths import DATA
 from analysis.tables import read_csv
-from analysis.training import calibrate, freeze, published, published_other
-from analysis.training.kernel_time import committed, efficiencies_of
-from analysis.training.memory import block_activation_bytes, memory
-from analysis.training.plan import MEGATRON_2021, MEGATRON_2022, Plan
 from analysis.workloads import models
 
 A100 = "A100-SXM4-80GB"

@@ -2,13 +2,13 @@
 
 import pytest
 
+from analysis.composition.communication import HOP_LATENCY_S, all_gather_s, all_reduce_s, all_to_all_s, group, send_s
+from analysis.composition.training.fixed_efficiency import step
+from analysis.composition.training.fixed_efficiency.block import Gemm, block_kernels, embedding_kernels, head_kernels
+from analysis.composition.training.fixed_efficiency.kernel_time import efficiencies_of
+from analysis.composition.training.fixed_efficiency.memory import stage_parameters
+from analysis.composition.training.fixed_efficiency.plan import Plan, Software, padded_vocab
 from analysis.hardware import systems
-from analysis.training import step
-from analysis.training.block import Gemm, block_kernels, embedding_kernels, head_kernels
-from analysis.training.communication import HOP_LATENCY_S, all_gather_s, all_reduce_s, all_to_all_s, group, send_s
-from analysis.training.kernel_time import efficiencies_of
-from analysis.training.memory import stage_parameters
-from analysis.training.plan import Plan, Software, padded_vocab
 from analysis.workloads import models
 
 HGX = systems.load("HGX-H100")
@@ -95,8 +95,8 @@ def test_collectives_between_nodes() -> None:
         Plan(pipeline_parallel=8, global_batch=1, sequence_length=1),
         Plan(pipeline_parallel=16, global_batch=1, sequence_length=1),
     )
-    assert send_s(HGX, small, 1e9, 0.9) == pytest.approx(1e9 / (450e9 * 0.9) + HOP_LATENCY_S, rel=1e-12)
-    assert send_s(HGX, large, 1e9, 0.9) == pytest.approx(1e9 / (50e9 * 0.9) + HOP_LATENCY_S, rel=1e-12)
+    assert send_s(HGX, small.gpus, 1e9, 0.9) == pytest.approx(1e9 / (450e9 * 0.9) + HOP_LATENCY_S, rel=1e-12)
+    assert send_s(HGX, large.gpus, 1e9, 0.9) == pytest.approx(1e9 / (50e9 * 0.9) + HOP_LATENCY_S, rel=1e-12)
     alone = group(HGX, 1, 1, 0.9)
     assert all_reduce_s(HGX, alone, 1e9) == all_gather_s(HGX, alone, 1e9) == all_to_all_s(HGX, alone, 1e9) == 0
 
@@ -166,8 +166,8 @@ def test_the_optimizer_updates_its_share_once(zero: int, experts: bool) -> None:
     plan = Plan(data_parallel=8, expert_parallel=2 if experts else 1, global_batch=8, sequence_length=1024, zero=zero)
     dense, expert = stage_parameters(model, plan, 0)
     held = dense / (8 if zero else 1) + expert / (4 if zero and experts else 8 if zero else 1)
-    from analysis.training.block import Stream
-    from analysis.training.kernel_time import kernel_time
+    from analysis.composition.training.fixed_efficiency.block import Stream
+    from analysis.composition.training.fixed_efficiency.kernel_time import kernel_time
 
     wanted = kernel_time(Stream("optimizer", held * step.OPTIMIZER_BYTES, 8), HGX.load_device(), "bf16", SHARES).total_s
     assert step.predict(model, plan, Software(), HGX).time.optimizer == pytest.approx(wanted, rel=1e-12)

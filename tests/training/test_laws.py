@@ -4,13 +4,13 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from analysis.composition.training.fixed_efficiency.kernel_time import efficiencies_of
+from analysis.composition.training.fixed_efficiency.memory import memory
+from analysis.composition.training.fixed_efficiency.plan import MEGATRON_2022, Plan, Software, check, padded_vocab
+from analysis.composition.training.fixed_efficiency.step import predict, roofline_s
 from analysis.errors import InputError
 from analysis.hardware import systems
 from analysis.hardware.systems import Level, System
-from analysis.training.kernel_time import efficiencies_of
-from analysis.training.memory import memory
-from analysis.training.plan import MEGATRON_2022, Plan, Software, check, padded_vocab
-from analysis.training.step import predict, roofline_s
 from analysis.workloads import models
 
 MODELS = ["megatron-22b", "llama-2-7b", "llama-3-70b", "mixtral-8x7b", "gpt3-13b"]

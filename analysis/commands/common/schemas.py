@@ -11,8 +11,8 @@ from analysis.errors import InputError
 from analysis.tables import write_atomic
 
 MODELS = {
-    "train": ("analysis.training.plan", "Training", "train CONFIG.yaml"),
-    "train_search": ("analysis.training.search", "Cluster", "train search CLUSTER.yaml"),
+    "train": ("analysis.composition.training.config", "Training", "train CONFIG.yaml"),
+    "train_search": ("analysis.composition.training.config", "Cluster", "train search CLUSTER.yaml"),
     "serve": ("analysis.composition.service.simulation", "SimulationConfig", "serve simulate CONFIG.yaml, serve capacity CONFIG.yaml"),
     "network": ("analysis.networks.network_file", "NetworkFile", "replay --network NETWORK.yaml"),
     "arch": ("analysis.accelerators.loopnest.architecture", "_Design", "map --arch ARCH.yaml, loopnest --arch ARCH.yaml"),

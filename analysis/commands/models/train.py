@@ -33,9 +33,9 @@ def step(
 ) -> None:
     """Predict one training step, as `predict training` does (the word `step` may be left out)."""
     from analysis.composition.training import schedule, views
+    from analysis.composition.training.config import Training
     from analysis.configs import read_yaml
     from analysis.tables import write_atomic
-    from analysis.training.plan import Training
 
     check_plot(plot, config, out, trace)
     answer = views.ask(read_yaml(config, Training))
@@ -43,7 +43,7 @@ def step(
     if out:
         write_atomic(out, views.as_json(answer).encode())
     if trace:
-        write_atomic(trace, schedule.perfetto(views.tasks(answer.case)).encode())
+        write_atomic(trace, schedule.perfetto(views.tasks(answer)).encode())
     save_plot(plot, lambda plots: plots.training_step(*views.pictured(answer)))
 
 
@@ -53,17 +53,17 @@ def search(
     out: Annotated[Path, typer.Option(help="every plan, fastest first (CSV)")],
     scheduler: Scheduler = "",
 ) -> None:
-    """Time every plan of a cluster; those that cannot run keep their reason."""
+    """Every plan of a cluster as `predict training` answers it, fastest first; those that do not fit keep their reason."""
+    from analysis.composition.training import views
+    from analysis.composition.training.config import Cluster, search_of
+    from analysis.composition.training.search import search as find
     from analysis.configs import read_yaml
     from analysis.progress import Progress
     from analysis.tables import check_output, write_csv
-    from analysis.training import report
-    from analysis.training.search import Cluster
-    from analysis.training.search import search as find
 
     check_output(out, cluster)
     asked = read_yaml(cluster, Cluster)
     with Progress() as progress:
-        table = find(asked, scheduler, progress)
+        table = find(*search_of(asked), scheduler, progress)
     write_csv(table, out)
-    typer.echo(report.search_text(table))
+    typer.echo(views.search_text(table))

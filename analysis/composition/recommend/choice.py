@@ -17,10 +17,10 @@ from analysis.operators.kernels import gpus
 
 COLUMNS = (
     "device", "gpus", "engine", "tensor_parallel", "pipeline_parallel", "data_parallel", "context_parallel", "attention_data_parallel",
-    "expert_parallel", "virtual_pipeline", "micro_batch", "recompute", "precision", "kv_precision", "clients", "replicas",
-    "kv_cache_tokens", "most_requests",
+    "expert_parallel", "virtual_pipeline", "micro_batch", "zero", "recompute", "program", "precision", "kv_precision",
+    "clients", "replicas", "kv_cache_tokens", "most_requests",
     "ttft_ms", "ttft_lower_ms", "ttft_upper_ms", "tpot_ms", "tpot_lower_ms", "tpot_upper_ms",
-    "step_time_s", "step_lower_s", "step_upper_s", "days", "memory_gib",
+    "step_time_s", "step_lower_s", "step_upper_s", "days", "memory_gib", "fits",
     "cost", "cost_lower", "cost_upper", "cost_of", "meets", "sure_cost", "tried", "meeting", "assumed", "status",
 )  # fmt: skip
 SURE, CENTRAL = "to the upper end of its interval", "by its central answer, not by the upper end of its interval"
@@ -160,7 +160,7 @@ def report(found: dict[str, Any]) -> str:
         found: a row of `answers` with an empty status.
     """
     last = COLUMNS.index("most_requests")
-    names = [name for name in COLUMNS[2 : last + 1] if pd.notna(found.get(name)) and found[name] not in (1, "")]
+    names = [name for name in COLUMNS[2 : last + 1] if pd.notna(found.get(name)) and (found[name] not in (1, "") or name == "zero")]
     device = gpus.load(str(found["device"])).name
     lines = [f"{found['model']} on {found['gpus']:.0f} x {device}" if found.get("model") else f"{found['gpus']:.0f} x {device}"]
     for name in names:

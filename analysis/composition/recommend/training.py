@@ -2,51 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from itertools import product
-
 import pandas as pd
 
 from analysis.composition.case_files import count, number
-from analysis.composition.training.answers import predict
-from analysis.composition.training.cases import Case
-from analysis.composition.training.cases import case as read_case
-from analysis.composition.training.memory import GIB, fits, memory
+from analysis.composition.training.search import PLAN, Choices, plans, timed
 from analysis.errors import InputError
 
 DAY_S = 86400.0
-PLANNED = (
-    *("system", "device", "gpus", "micro_batch", "recompute", "data_parallel", "tensor_parallel", "pipeline_parallel"),
-    *("context_parallel", "expert_parallel", "virtual_pipeline"),
-)
-"""Columns of `predict training` that the search fills."""
-LONG = 16384
-"""Sequences from here on are also tried cut over GPUs (context parallel)."""
-
-
-def _divisors(number: int, most: int) -> list[int]:
-    return [n for n in range(1, min(number, most) + 1) if number % n == 0]
-
-
-def _plans(base: Case) -> Iterator[Case]:
-    """Plans of one device and number of GPUs: tensor x pipeline x context x data = GPUs, and what else a plan decides."""
-    shape, gpus, batch = base.shape, base.gpus, int(base.global_batch)
-    tensors = [t for t in (1, 2, 4, 8) if shape.heads % t == 0 and t <= base.machine.domain]
-    contexts = [1] if base.sequence < LONG or base.written_out else [1, 2, 4, 8]
-    for t, p, c in product(tensors, _divisors(shape.blocks, 16), contexts):
-        if gpus % (t * p * c) or base.sequence % (2 * c):
-            continue
-        data = gpus // (t * p * c)
-        experts = [e for e in (1, 2, 4, 8, 16, 32, 64) if shape.experts and shape.experts.count % e == 0 and (data * c * t) % e == 0] or [1]
-        virtuals = [1, *(v for v in (2, 4) if p > 1 and shape.blocks % (p * v) == 0)]
-        for e, v, micro in product(experts, virtuals, (1, 2, 4, 8)):
-            if batch % (data * micro) or (v > 1 and (batch // (data * micro)) % p):
-                continue
-            for again in ("none", "full"):
-                yield replace(
-                    base, tensor=t, pipeline=p, context=c, data=data, expert=e, virtual=v, micro_batch=float(micro), recompute=again
-                )
+TRIED = Choices(
+    tensor_parallel=(1, 2, 4, 8), pipeline_parallel=(1, 2, 4, 8, 16), expert_parallel=(1, 2, 4, 8, 16, 32, 64), virtual_pipeline=(1, 2, 4),
+    micro_batch=(1, 2, 4, 8), recompute=("none", "full"),
+)  # fmt: skip
+"""What a recommendation tries of the plans of `train search`: powers of two."""
 
 
 def candidates(row: dict[str, str], devices: tuple[str, ...], prices: dict[str, float]) -> pd.DataFrame:
@@ -66,44 +33,27 @@ def candidates(row: dict[str, str], devices: tuple[str, ...], prices: dict[str, 
     if most is None:
         raise InputError("max_gpus is missing", key="max_gpus")
     sizes = sorted({most, *(2**k for k in range(3, most.bit_length()) if 2**k <= most)})
-    found: list[tuple[Case, str]] = []
-    unplanned = {key: value for key, value in row.items() if key not in PLANNED}
-    for device in devices:
-        base = read_case({**unplanned, "device": device, "gpus": "1", "micro_batch": "1"})
-        for gpus in sizes:
-            found += [(item, device) for item in _plans(replace(base, gpus=gpus))]
-    if not found:
+    shared = {key: value for key, value in row.items() if key not in (*PLAN, "system", "device") or key == "program"}
+    asked = [plan for device in devices for gpus in sizes for plan in plans({**shared, "device": device}, gpus, TRIED)]
+    if not asked:
         raise InputError(f"no plan of {' or '.join(map(str, sizes))} GPUs divides the model and its batch", key="max_gpus")
-    held = [memory(item) for item, _ in found]
-    words = [fits(item, each) for (item, _), each in zip(found, held, strict=True)]
-    wanted = "yes" if "yes" in words else "tight"
-    kept = [(item, device, each) for (item, device), each, word in zip(found, held, words, strict=True) if word == wanted]
-    if not kept:
+    found = timed(asked)
+    fit = found[found["reason"] == ""]
+    if fit.empty:
         raise InputError(f"does not fit: none of {len(found)} plans", key="model")
-    steps = predict([item for item, _, _ in kept])
-    rows = []
-    ends = {"": "step_time_s", "_lower": "lower_s", "_upper": "upper_s"}
-    for (item, device, each), said in zip(kept, steps.to_dict("records"), strict=True):
-        per_step = item.global_batch * item.sequence
-        count_of = tokens / per_step if tokens else 1e6 / per_step
-        price = prices.get(device, 1.0)
-        cost = {end: price * item.gpus * count_of * float(said[name]) / 3600 for end, name in ends.items()}
-        bounds = [(step_target, 1.0), (days, (tokens or 0.0) / per_step / DAY_S)]
-        times = [(limit, scale) for limit, scale in bounds if limit]
-        rows.append(
-            {
-                "device": device, "gpus": item.gpus, "tensor_parallel": item.tensor, "pipeline_parallel": item.pipeline,
-                "data_parallel": item.data, "context_parallel": item.context, "expert_parallel": item.expert,
-                "virtual_pipeline": item.virtual, "micro_batch": int(item.micro_batch), "recompute": item.recompute,
-                "step_time_s": said["step_time_s"], "step_lower_s": said["lower_s"], "step_upper_s": said["upper_s"],
-                "days": float(said["step_time_s"]) * tokens / per_step / DAY_S if tokens else float("nan"),
-                "memory_gib": each.total / GIB,
-                "cost": cost[""], "cost_lower": cost["_lower"], "cost_upper": cost["_upper"],
-                "cost_of": ("the run" if tokens else "a million tokens") + ("" if prices else ", in GPU hours"),
-                "excess": max(float(said["step_time_s"]) * scale / limit for limit, scale in times),
-                "sure": all(float(said["upper_s"]) * scale <= limit for limit, scale in times),
-                "assumed": "; ".join(item.assumed),
-            }
-        )  # fmt: skip
-    out = pd.DataFrame(rows)
-    return out[out["step_time_s"].notna()].reset_index(drop=True)
+    answered = fit[fit["status"] == ""]
+    if answered.empty:
+        raise InputError(str(fit["status"].iloc[0]), key="devices")
+    surely = answered["fits"] == "yes"
+    out = answered[surely if surely.any() else ~surely].rename(columns={"lower_s": "step_lower_s", "upper_s": "step_upper_s"})
+    batch = float(number(row, "global_batch") or 0) * float(number(row, "sequence_length") or 0)
+    steps = tokens / batch if tokens else 1e6 / batch
+    each = out["device"].map(lambda device: prices.get(device, 1.0)) * out["gpus"] * steps / 3600
+    for end, name in {"": "step_time_s", "_lower": "step_lower_s", "_upper": "step_upper_s"}.items():
+        out[f"cost{end}"] = each * out[name]
+    out["days"] = out["step_time_s"] * tokens / batch / DAY_S if tokens else float("nan")
+    out["cost_of"] = ("the run" if tokens else "a million tokens") + ("" if prices else ", in GPU hours")
+    limits = [float(limit) for limit in (step_target, days and days * DAY_S * batch / (tokens or 1.0)) if limit]
+    out["excess"] = out["step_time_s"] / min(limits)
+    out["sure"] = out["step_upper_s"] <= min(limits)
+    return out.reset_index(drop=True)

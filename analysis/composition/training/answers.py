@@ -17,6 +17,7 @@ from analysis.composition.training.shares import ShareFile
 from analysis.composition.training.step import NAMES, Plans, step
 from analysis.composition.training.work import parts
 from analysis.configs import read_yaml
+from analysis.hardware import devices
 from analysis.paths import DATA
 
 NUMBERS = (
@@ -60,6 +61,22 @@ def predict(cases: list[Case]) -> pd.DataFrame:
     for name, values in seconds.items():
         frame[f"{name}_s"] = values
     return frame
+
+
+PEAKS = {"bf16": ("bf16", "fp16"), "fp8": ("fp8",), "mxfp8": ("fp8",), "nvfp4": ("fp4",)}
+"""Data-sheet peak that a precision is counted against."""
+
+
+def arithmetic_s(item: Case) -> float:
+    """Model arithmetic, the causal half of attention counted, at the data sheet's peak on all GPUs (s)."""
+    device = devices.load(item.machine.device)
+    peak = next(device.peak_flop_per_s(name) for name in (*PEAKS[item.precision], "fp16") if name in device.peak)
+    return float(item.shape.flop_per_token(item.sequence) * item.global_batch * item.sequence / (peak * item.gpus))
+
+
+def mfu(item: Case, step_s: float) -> float:
+    """Model FLOP utilisation of a step (1): `arithmetic_s` over it."""
+    return arithmetic_s(item) / step_s
 
 
 def answered(cases: list[Case]) -> pd.DataFrame:

@@ -63,6 +63,7 @@ class Kernels:
 
     def __init__(self, device: devices.Device, hide: Hide = "none") -> None:
         self.device = device
+        self._experts: dict[tuple[tuple[float, ...], str], float] = {}
         self.tables = [] if device.kind == "tpu" else [KernelLibrary.load().on(device, framework, hide=hide) for framework in FRAMEWORKS]
         self.by_shape = device.kind == "gpu" and device.architecture not in ("volta", "ampere")
         self.bandwidth = device.memory_bandwidth_bytes_per_s * 0.85
@@ -128,24 +129,21 @@ class Kernels:
             return _once(self._attention, batch, heads, kv_heads, size, tokens, value)
         return np.asarray(batch * heads * tokens**2 * (size + value) / self.attention_rate + 6e-6, dtype=float)
 
-    def experts_s(
-        self, tokens: Floats, experts: Floats, per_token: Floats, hidden: Floats, width: Floats, over: Floats, dtype: str
-    ) -> Floats:
+    def experts_s(self, tokens: float, experts: float, per_token: float, hidden: float, width: float, over: float, dtype: str) -> float:
         """Routed experts of one GPU, forward, gated: `tokens` of each of the `over` GPUs that share the experts, dealt evenly.
 
         The tables hold 16,384 tokens of all GPUs together; a training step has as many on each. The same rows for the same local experts
         are asked for on one GPU.
         """
-        types = ("fp8", "fp8_block") if dtype == "fp8" else (dtype,)
-        local = np.maximum(experts / over, 1)
-        chosen = np.minimum(per_token, local)
-
-        def routed(tokens: Floats, experts: Floats, per_token: Floats, hidden: Floats, width: Floats) -> Floats:
-            sizes = (np.maximum(tokens, 1), experts, per_token, hidden, width)
-            found = [table.moe(*sizes, kind, distribution="balanced").s for table in self.tables for kind in types]
-            return np.asarray(np.nanmin(found, axis=0))
-
-        return _once(routed, tokens * per_token / chosen, local, chosen, hidden, width)
+        local = max(experts / over, 1.0)
+        chosen = min(per_token, local)
+        sizes = (max(tokens * per_token / chosen, 1.0), local, chosen, hidden, width)
+        if (sizes, dtype) not in self._experts:
+            rows, count, top_k, inner, across = (np.array([float(size)]) for size in sizes)
+            types = ("fp8", "fp8_block") if dtype == "fp8" else (dtype,)
+            found = [table.moe(rows, count, top_k, inner, across, kind, distribution="balanced").s for table in self.tables for kind in types]
+            self._experts[sizes, dtype] = float(np.nanmin(found, axis=0)[0])
+        return self._experts[sizes, dtype]
 
     def stream_s(self, size: Floats) -> Floats:
         """Bytes over 85 % of the bandwidth, and a launch."""

@@ -81,7 +81,12 @@ def _block_bytes(item: Case, recompute: str) -> tuple[float, float]:
 
 
 def memory(item: Case) -> Memory:
-    """The fullest GPU (the first stage, with the loss of the last added where the pipeline has one stage)."""
+    """The fullest GPU (the first stage, with the loss of the last added where the pipeline has one stage).
+
+    total = state + activations in flight + working space + reserve (bytes).
+
+    Source: Rajbhandari et al. 2020 (state), Korthikanti et al. 2022, section 4 (activations), Narayanan et al. 2021 (in flight).
+    """
     kept, working = _block_bytes(item, item.recompute)
     shape, p, v, m = item.shape, item.pipeline, item.virtual, item.microbatches
     blocks = shape.attention_layers if not shape.linear_layers else shape.blocks

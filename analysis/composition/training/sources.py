@@ -119,23 +119,23 @@ def _older(source: str, older: list) -> Runs:  # type: ignore[type-arg]
 
 def megatron_sc21() -> Runs:
     """Narayanan et al., SC 2021, Tables 1 and 2 (PTD); where no microbatch is printed, the rule of `analysis.training` chose it."""
-    from analysis.training.kernel_time import efficiencies_of
-    from analysis.training.published import sc21_cases
+    from analysis.composition.training.fixed_efficiency.kernel_time import efficiencies_of
+    from analysis.composition.training.fixed_efficiency.published import sc21_cases
 
     return _older("megatron_sc21", sc21_cases(efficiencies_of("A100-SXM4-80GB"), "two"))
 
 
 def megatron_published() -> Runs:
     """Korthikanti et al., MT-NLG, Megatron-LM's 2020 table on DGX A100, Llama 3 405B."""
-    from analysis.training.published import korthikanti_cases, mt_nlg_cases, scaling_2020_cases
-    from analysis.training.published_other import llama3_cases
+    from analysis.composition.training.fixed_efficiency.published import korthikanti_cases, mt_nlg_cases, scaling_2020_cases
+    from analysis.composition.training.fixed_efficiency.published_other import llama3_cases
 
     return _older("megatron_published", [*korthikanti_cases(), *mt_nlg_cases(), *scaling_2020_cases("DGX-A100"), *llama3_cases()])
 
 
 def maxtext() -> tuple[Runs, Runs]:
     """MaxText on TPUs: what the shares of `tpus` are fitted on, and Llama 3.1 70B on v6e, by which they are judged."""
-    from analysis.training.published_other import maxtext_llama2_cases, v6e_cases
+    from analysis.composition.training.fixed_efficiency.published_other import maxtext_llama2_cases, v6e_cases
 
     given = [*maxtext_llama2_cases(), *v6e_cases("Llama3.1-8B-MaxText")]
     return _older("maxtext", given), _older("maxtext_judged", v6e_cases("Llama3.1-70B-MaxText"))

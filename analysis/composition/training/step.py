@@ -115,11 +115,13 @@ BREAKDOWN = ("products", "attention", "memory_bound", "recompute", "output_layer
 def step(parts: Parts, plans: Plans, shares: Floats) -> dict[str, Floats]:
     """Seconds of a step and what they are made of; `total` is their sum.
 
-    A stage's microbatch takes the fourth-power mean of what GPU and host need; m microbatches pass the busiest stage, filling and draining
-    adds the other stages' passes over v chunks; gradients and optimizer follow.
+    stage = (device^4 + host^4)^(1/4); total = (m busiest + (p - 1) / v stage + reduce + update) slow: m microbatches pass the busiest of p
+    stages, filling and draining adds the other stages' passes over v chunks; gradients and optimizer follow.
 
     Args:
-        parts: see `work`; plans: see above; shares: in the order of `NAMES`.
+        parts: see `work` (s); plans: see above; shares: in the order of `NAMES`.
+
+    Source: Narayanan et al. 2021, section 2.2 (pipeline); the mean and the shares are this project's.
     """
     s = dict(zip(NAMES, shares, strict=True))
     stream = np.where(plans.old, s["stream_old"], s["stream"])

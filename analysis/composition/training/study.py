@@ -10,13 +10,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.composition.training import fit, interval, sources, tpus
-from analysis.composition.training.answers import fitted
+from analysis.composition.training.answers import arithmetic_s, fitted
 from analysis.composition.training.fit import Prepared
 from analysis.composition.training.shares import write
 from analysis.composition.training.step import SHARES, step
 from analysis.datasets import find
 from analysis.freezing import digests
-from analysis.hardware import devices
 from analysis.operators.kernels.library import Hide
 from analysis.paths import DATA
 
@@ -142,12 +141,7 @@ def predictions(item: Prepared, shares: Floats, stretched: Mapping[str, tuple[fl
 
 def roofline_s(case: Any) -> float:
     """Model arithmetic, and what is recomputed, at the data sheet's peak on all GPUs (s): the trivial baseline, before its constant."""
-    again = 4 / 3 if case.recompute == "full" else 1.0
-    flop = again * case.shape.flop_per_token(case.sequence) * case.global_batch * case.sequence
-    device = devices.load(case.machine.device)
-    kind = {"bf16": ("bf16", "fp16"), "fp8": ("fp8",), "mxfp8": ("fp8",), "nvfp4": ("fp4",)}[case.precision]
-    peak = next(device.peak_flop_per_s(name) for name in (*kind, "fp16") if name in device.peak)
-    return float(flop / (peak * case.gpus))
+    return (4 / 3 if case.recompute == "full" else 1.0) * arithmetic_s(case)
 
 
 def left_out(prepared: Mapping[str, Prepared]) -> pd.DataFrame:

@@ -15,9 +15,11 @@ from analysis.composition.training.cases import Case
 from analysis.composition.training.kernels import Kernels, kernels_of
 from analysis.hardware import devices, systems
 from analysis.operators.kernels.library import Hide
-from analysis.training.step import OPTIMIZER_BYTES
 
 Floats = NDArray[np.float64]
+
+OPTIMIZER_BYTES = 34
+"""Adam on one parameter: reads gradient 4, fp32 weight 4, two moments 8; writes 4 + 8 + 2; clears and unscales gradients (bytes)."""
 
 LOGIT_BYTES = {"written_out": 36.0, "latest": 26.0, "flash_1": 12.0, "flash_2": 26.0}
 """Traffic of a logit in output layer and loss (bytes): fp32 copy, maximum, exponential, sum, gradient, cast; fewer where fused."""
@@ -208,8 +210,7 @@ def _describe(item: Case, index: int, jobs: _Jobs) -> None:
             linear(h, e.latent, shape.expert_layers)
         linear(e.count, h, shape.expert_layers, dtype="bf16", into=("gemm", "gemm_back"))
         rows = tokens / t * e.per_token  # tokens of the tensor-parallel group are dealt to its members; experts are whole
-        each = [np.array(float(size)) for size in (tokens / t, e.count, e.per_token, inner, e.width, item.expert)]
-        forward_s = float(jobs.kernels.experts_s(each[0], each[1], each[2], each[3], each[4], each[5], low_type))
+        forward_s = jobs.kernels.experts_s(tokens / t, e.count, e.per_token, inner, e.width, item.expert, low_type)
         forward_s *= (1.0 if shape.gated else 2 / 3) * shape.expert_layers * share  # the tables' experts have three matrices
         jobs.fixed("grouped", index, forward_s)
         jobs.fixed("grouped_back", index, (1 + weight_gradient) * forward_s)

@@ -10,7 +10,6 @@ from functools import lru_cache
 
 from analysis.hardware.systems import System
 from analysis.networks.measured_fabrics import model as measured
-from analysis.training.plan import Plan
 
 MEASURED_AS = {
     "A100-SXM4-80GB": "A100",
@@ -98,13 +97,13 @@ def all_to_all_s(system: System, members: Group, size_bytes: float) -> float:
     return (members.gpus - 1) / members.gpus * size_bytes / per_member + HOP_LATENCY_S
 
 
-def send_s(system: System, plan: Plan, size_bytes: float, network_efficiency: float) -> float:
+def send_s(system: System, gpus: int, size_bytes: float, network_efficiency: float) -> float:
     """Send between neighbouring pipeline stages (s): bytes / bandwidth of one GPU's way there + hop.
 
     Args:
-        system: the machine; plan: the layout (a stage spans tensor x data GPUs); size_bytes: bytes of one GPU.
+        system: the machine; gpus: of all stages together (count); size_bytes: bytes of one GPU.
     """
     inner = system.levels[0]
-    inside = plan.gpus <= inner.size or len(system.levels) == 1
+    inside = gpus <= inner.size or len(system.levels) == 1
     level = inner if inside else system.levels[1]
     return size_bytes / (level.bandwidth_bytes_per_s * network_efficiency) + HOP_LATENCY_S

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.training.plan import Plan, Software, padded_vocab
+from analysis.composition.training.fixed_efficiency.plan import Plan, Software, padded_vocab
 from analysis.workloads.models import Model
 
 BYTES = 2  # of an activation or weight in 16-bit arithmetic

@@ -6,19 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from analysis.composition.communication import Group, all_gather_s, all_reduce_s, all_to_all_s, group, send_s
+from analysis.composition.training.fixed_efficiency.block import Kernel, Stream, block_kernels, embedding_kernels, head_kernels
+from analysis.composition.training.fixed_efficiency.kernel_time import Efficiencies, KernelTime, efficiencies_of, kernel_time, total
+from analysis.composition.training.fixed_efficiency.memory import Memory, memory, stage_parameters
+from analysis.composition.training.fixed_efficiency.plan import Plan, Software, padded_vocab, require
+from analysis.composition.training.work import OPTIMIZER_BYTES
 from analysis.hardware.systems import System
-from analysis.training.block import Kernel, Stream, block_kernels, embedding_kernels, head_kernels
-from analysis.training.communication import Group, all_gather_s, all_reduce_s, all_to_all_s, group, send_s
-from analysis.training.kernel_time import Efficiencies, KernelTime, efficiencies_of, kernel_time, total
-from analysis.training.memory import Memory, memory, stage_parameters
-from analysis.training.plan import Plan, Software, Training, padded_vocab, require
 from analysis.workloads.models import Model
 
 NOTHING = KernelTime()
-
-OPTIMIZER_BYTES = 34
-"""Adam on one parameter: reads gradient 4, fp32 weight 4, two moments 8; writes 4 + 8 + 2; clears and unscales gradients (bytes)."""
-
 
 @dataclass(frozen=True)
 class Phase:
@@ -248,11 +245,11 @@ def _sends_s(model: Model, plan: Plan, software: Software, system: System, effic
     boundary = 2.0 * plan.tokens * model.hidden
     t = plan.tensor_parallel
     if plan.sequence_parallel:
-        return send_s(system, plan, boundary / t, efficiencies.network)
+        return send_s(system, plan.gpus, boundary / t, efficiencies.network)
     if software.scatter_gather and t > 1:
         gathered = all_gather_s(system, _tensor_group(system, plan, efficiencies), boundary)
-        return send_s(system, plan, boundary / t, efficiencies.network) + gathered
-    return send_s(system, plan, boundary, efficiencies.network)
+        return send_s(system, plan.gpus, boundary / t, efficiencies.network) + gathered
+    return send_s(system, plan.gpus, boundary, efficiencies.network)
 
 
 def _data_s(
@@ -291,12 +288,6 @@ def _tied_embedding_s(model: Model, plan: Plan, software: Software, system: Syst
         return 0.0
     ends = group(system, 2, max(1, plan.gpus // plan.pipeline_parallel), efficiencies.network)
     return all_reduce_s(system, ends, software.gradient_bytes * model.hidden * padded_vocab(model, plan) / plan.tensor_parallel)
-
-
-def predict_training(training: Training) -> StepPrediction:
-    """`predict` of a configuration as `python -m analysis train` reads it."""
-    system = training.machine()
-    return predict(training.shape(), training.plan, training.software, system, efficiencies_of(system.device, training.efficiencies))
 
 
 def roofline_s(model: Model, plan: Plan, software: Software, system: System) -> float:

@@ -10,10 +10,10 @@ import pandas as pd
 import yaml
 
 from analysis import attempts
+from analysis.composition.training.fixed_efficiency import calibrate, published, published_other
+from analysis.composition.training.fixed_efficiency.kernel_time import Efficiencies, EfficiencyFile
+from analysis.composition.training.fixed_efficiency.published import Case
 from analysis.freezing import digests
-from analysis.training import calibrate, published, published_other
-from analysis.training.kernel_time import Efficiencies, EfficiencyFile
-from analysis.training.published import Case
 
 SPLIT = (
     "fitted on the 16 PTD rows of Narayanan et al., SC 2021 (Tables 1 and 2) alone; the form (interleave of those rows, wave quantization) "
@@ -151,5 +151,5 @@ def input_hashes() -> dict[str, str]:
 
 def efficiencies_yaml(table: EfficiencyFile) -> str:
     """The text of `data/models/training_efficiencies.yaml`."""
-    head = "# Fitted by analysis.training.freeze; the full tier of the notebook training_validation writes this file.\n"
+    head = f"# Fitted by {__name__}; the full tier of the notebook training_validation writes this file.\n"
     return head + yaml.safe_dump(table.model_dump(), sort_keys=False, width=140)

@@ -9,12 +9,12 @@ from math import ceil
 
 from pydantic import Field
 
+from analysis.composition.communication import NETWORK_EFFICIENCY
+from analysis.composition.training.fixed_efficiency.block import FusedAttention, Gemm, Kernel, Stream
 from analysis.configs import Strict, read_yaml
 from analysis.hardware.devices import Device
 from analysis.hardware.roofline import Rates, time_on_device
 from analysis.paths import DATA
-from analysis.training.block import FusedAttention, Gemm, Kernel, Stream
-from analysis.training.communication import NETWORK_EFFICIENCY
 
 
 class Efficiencies(Strict):

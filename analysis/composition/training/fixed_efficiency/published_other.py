@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from analysis.composition.training.fixed_efficiency.plan import Plan, Software
+from analysis.composition.training.fixed_efficiency.published import PUBLISHED, Case
 from analysis.hardware import systems
 from analysis.tables import read_csv, records
-from analysis.training.plan import Plan, Software
-from analysis.training.published import PUBLISHED, Case
 from analysis.workloads import models
 
 FSDP = Software(gradient_bytes=2)

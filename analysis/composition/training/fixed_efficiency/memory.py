@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.training.plan import Plan, Software, padded_vocab
+from analysis.composition.training.fixed_efficiency.plan import Plan, Software, padded_vocab
 from analysis.workloads.models import Model
 
 RESERVE_BYTES = 2 * 2**30

@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import least_squares
 
-from analysis.training.kernel_time import Efficiencies
-from analysis.training.published import Case
+from analysis.composition.training.fixed_efficiency.kernel_time import Efficiencies
+from analysis.composition.training.fixed_efficiency.published import Case
 
 START = Efficiencies(gemm=0.75, memory=0.8, kernel_s=4e-6)
 """Where the fit starts, and to what the priors pull: shares that well-tuned kernels reach, and the cost of a launch."""

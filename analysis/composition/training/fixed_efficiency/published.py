@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from analysis.composition.training.fixed_efficiency.kernel_time import Efficiencies
+from analysis.composition.training.fixed_efficiency.memory import RESERVE_BYTES, memory
+from analysis.composition.training.fixed_efficiency.plan import MEGATRON_2021, MEGATRON_2022, Plan, Software, check
+from analysis.composition.training.fixed_efficiency.step import predict
 from analysis.errors import InputError
 from analysis.hardware import systems
 from analysis.paths import DATA
 from analysis.tables import read_csv, records
-from analysis.training.kernel_time import Efficiencies
-from analysis.training.memory import RESERVE_BYTES, memory
-from analysis.training.plan import MEGATRON_2021, MEGATRON_2022, Plan, Software, check
-from analysis.training.step import predict
 from analysis.workloads import models
 
 PUBLISHED = DATA / "published"
