@@ -142,9 +142,9 @@ def train(configuration: Mapping[str, object] | str | Path) -> dict[str, Any]:
     """
     import json
 
+    from analysis.composition.training.config import Training
     from analysis.composition.training.views import as_json, ask
     from analysis.configs import read_yaml
-    from analysis.training.plan import Training
 
     found = read_yaml(configuration, Training) if isinstance(configuration, str | Path) else Training.model_validate(dict(configuration))
     return dict(json.loads(as_json(ask(found))))

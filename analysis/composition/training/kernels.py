@@ -141,7 +141,8 @@ class Kernels:
         if (sizes, dtype) not in self._experts:
             rows, count, top_k, inner, across = (np.array([float(size)]) for size in sizes)
             types = ("fp8", "fp8_block") if dtype == "fp8" else (dtype,)
-            found = [table.moe(rows, count, top_k, inner, across, kind, distribution="balanced").s for table in self.tables for kind in types]
+            asked = [(table, kind) for table in self.tables for kind in types]
+            found = [table.moe(rows, count, top_k, inner, across, kind, distribution="balanced").s for table, kind in asked]
             self._experts[sizes, dtype] = float(np.nanmin(found, axis=0)[0])
         return self._experts[sizes, dtype]
 

@@ -91,7 +91,7 @@ def megatron_bridge(llama3: bool) -> Runs:
 
 
 def _older(source: str, older: list) -> Runs:  # type: ignore[type-arg]
-    """Cases of `analysis.training`."""
+    """Cases of `fixed_efficiency.published`."""
     from analysis.hardware import systems
 
     rows, steps = [], []
@@ -118,7 +118,7 @@ def _older(source: str, older: list) -> Runs:  # type: ignore[type-arg]
 
 
 def megatron_sc21() -> Runs:
-    """Narayanan et al., SC 2021, Tables 1 and 2 (PTD); where no microbatch is printed, the rule of `analysis.training` chose it."""
+    """Narayanan et al., SC 2021, Tables 1 and 2 (PTD); where no microbatch is printed, the rule of `fixed_efficiency` chose it."""
     from analysis.composition.training.fixed_efficiency.kernel_time import efficiencies_of
     from analysis.composition.training.fixed_efficiency.published import sc21_cases
 

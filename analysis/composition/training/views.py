@@ -45,7 +45,15 @@ def ask(training: Training) -> Answer:
         InputError: a run that cannot be, or that the predictor does not cover.
     """
     item = case(row_of(training))
-    item = replace(item, assumed=(*item.assumed, *unused(training, item)))
+    return answer_of(replace(item, assumed=(*item.assumed, *unused(training, item))))
+
+
+def answer_of(item: Case) -> Answer:
+    """The answer to a run that was read from a row.
+
+    Raises:
+        InputError: the predictor does not cover it.
+    """
     row = {str(name): value for name, value in answered([item]).iloc[0].items()}
     if row["status"]:
         raise InputError(row["status"], key="system")
