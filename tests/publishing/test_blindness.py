@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from analysis import attempts
 from analysis.claims import blindness
 from analysis.errors import InputError
-from analysis.paths import BOOK, RESULTS, ROOT
+from analysis.paths import BOOK, NOTEBOOKS, RESULTS, ROOT
 from analysis.publishing.pages import number
 from analysis.tables import read_csv
 
@@ -22,8 +24,16 @@ CLAIM = re.compile(
     re.IGNORECASE,
 )
 SKIPPED = re.compile(r"```(?!\{result-table\}).*?```|\{\w+\}`[^`]*`|`[^`\n]*`|\]\([^)]*\)|^:(?!caption:)\w+:.*$", re.DOTALL | re.MULTILINE)
-PAGES = [*sorted(BOOK.glob("*.md")), ROOT / "README.md"]
+PAGES = [*sorted(BOOK.glob("*.md")), *sorted(NOTEBOOKS.glob("*.ipynb")), ROOT / "README.md"]
 ROLE = re.compile(r"\{blind\}`([^`]*)`")
+
+
+def text_of(page: Path) -> str:
+    """What a reader reads: a page, or the cells of text of a notebook."""
+    text = page.read_text(encoding="utf-8")
+    if page.suffix != ".ipynb":
+        return text
+    return "\n\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown")
 
 
 def claims(text: str) -> list[str]:
@@ -32,9 +42,9 @@ def claims(text: str) -> list[str]:
     return [" ".join(plain[max(0, found.start() - 40) : found.end() + 20].split()) for found in CLAIM.finditer(plain)]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
-def test_no_claim_of_blindness_is_typed(page) -> None:
-    assert claims(page.read_text(encoding="utf-8")) == [], "write {blind}`study` or {blind}`words <study>` (data/evaluation/blindness.yaml)"
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_no_claim_of_blindness_is_typed(page: Path) -> None:
+    assert claims(text_of(page)) == [], "write {blind}`study` or {blind}`words <study>` (data/evaluation/blindness.yaml)"
 
 
 @pytest.mark.parametrize(
@@ -55,7 +65,7 @@ def test_the_phrases_are_recognised(text: str) -> None:
 def test_every_study_is_named_by_a_page_and_leads_to_its_log() -> None:
     log, used = attempts.read(), set()
     for page in PAGES:
-        for content in ROLE.findall(page.read_text(encoding="utf-8")):
+        for content in ROLE.findall(text_of(page)):
             used.add(content.rpartition("<")[2].rstrip(">") if "<" in content else content)
     known = blindness.studies()
     assert used <= set(known)
