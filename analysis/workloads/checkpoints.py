@@ -372,7 +372,8 @@ def _falcon(c: Config) -> Facts:
     hidden = c.hidden
     traits = {"norm": "layer", "norms": 1 if shared else 2, "parallel_block": parallel, "gated": False, "ffn_biases": bias}
     traits |= {"positions": "alibi" if c.flag("alibi") else "rotary", "dense_width": c.count("ffn_hidden_size", default=4 * hidden)}
-    return _decoder(c, tied=True, attention={"kv_heads": kv, "biases": "all" if bias else "none"}) | traits
+    # its checkpoints store embedding and output layer apart
+    return _decoder(c, attention={"kv_heads": kv, "biases": "all" if bias else "none"}) | traits
 
 
 def _mpt(c: Config) -> Facts:
@@ -859,7 +860,7 @@ def _generic(c: Config) -> Facts:
     if strange:
         words = ", ".join(shown(one, 60) for one in strange[:6])
         raise c.refuse(f"{shown(c.kind, 60) or 'no model_type'} is not a known type ({words})")
-    return _llama(c)
+    return _internlm(c) if c.flag("bias") else _llama(c)
 
 
 # --- types ---
@@ -892,6 +893,8 @@ def _quantised(c: Config, beside: dict[str, Any]) -> tuple[str | dict[str, str],
             if set(of.values()) <= set(known):
                 return {name: known[kind] for name, kind in of.items()}, kept
     bits = {"2": "", "3": "", "4": "int4", "8": "int8"}
+    if not method and not algorithm and bits.get(str(q.get("bits"))):  # MLX
+        return bits[str(q.get("bits"))], kept
     if method in ("gptq", "awq", "auto-round", "auto_round", "hqq", "gptq_marlin") and bits.get(str(q.get("bits", "w_bit", default=4))):
         return bits[str(q.get("bits", "w_bit", default=4))], kept
     if method == "bitsandbytes":

@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.errors import InputError
+from analysis.paths import DATA
+from analysis.tables import read_csv
 from analysis.workloads import checkpoints, models
 
 PRINTED_TO_TWO_DIGITS = {"megatron-1.7b", "megatron-3.6b", "gpt3-1.3b"}
@@ -22,6 +24,16 @@ def test_parameters_equal_the_papers_count(name: str) -> None:
     """Each source's own count; 3 percent where it prints two digits only (the SC'21 1.7B and 3.6B cases)."""
     model = models.load(name)
     assert model.parameters == pytest.approx(model.published_parameters, rel=0.03 if name in PRINTED_TO_TWO_DIGITS else 0.008)
+
+
+PUBLISHED = read_csv(DATA / "published" / "model_parameters.csv", required=["model", "checkpoint", "parameters"])
+
+
+@pytest.mark.parametrize("row", list(PUBLISHED.itertuples()), ids=lambda row: row.checkpoint)
+def test_parameters_are_those_of_the_published_checkpoint(row: Any) -> None:
+    """At least forty public checkpoints, each within 0.1 % (data/published/model_parameters.csv has the sources)."""
+    assert models.load(row.model).parameters == pytest.approx(row.parameters, rel=1e-3)
+    assert len(PUBLISHED) >= 40
 
 
 def test_mixtral_active_parameters() -> None:
