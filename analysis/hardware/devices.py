@@ -52,6 +52,10 @@ def _as_in_a_file(schema: dict[str, Any]) -> None:
     schema["required"].remove("name")
 
 
+INLINE_ECC = ("A10", "A40", "L4", "L20", "L40", "L40S", "T4")
+"""Cards that keep error-correcting codes in their GDDR6, a sixteenth of it: an L4 of 24 GB offers 23,034 MiB."""
+
+
 class Device(Strict):
     """One accelerator; every number is a `Quantity` in SI base units, with plain-float properties beside it.
 
@@ -116,6 +120,16 @@ class Device(Strict):
     def memory_bytes(self) -> float:
         """Device memory (bytes)."""
         return self.memory.value
+
+    @property
+    def usable_bytes(self) -> float:
+        """What the driver offers of the memory (bytes): a maker's GB are GiB, less about 1.5 % and what error-correcting codes take.
+
+        An RTX PRO 6000 of 96 GB has 94.97 GiB (LLMServingSim, profiler/perf/RTXPRO6000/hardware.yaml).
+        """
+        size = self.memory.value
+        gib = size / (2**30 if size % 2**30 == 0 else 1e9)
+        return gib * 2**30 * 0.985 * (15 / 16 if self.name in INLINE_ECC else 1.0)
 
     @property
     def memory_bandwidth_bytes_per_s(self) -> float:

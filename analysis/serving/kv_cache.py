@@ -16,6 +16,10 @@ from dataclasses import dataclass
 
 from analysis.errors import InputError
 
+RESERVED_BYTES = 4 * 2**30
+"""Memory of a GPU for activations, CUDA graphs and communication beside weights and KV cache: of 2, 3, 4 and 5 GiB the one with which
+prompts of the selection families (data/evaluation/serving_split.yaml) begin to wait at the measured numbers of clients."""
+
 
 @dataclass(frozen=True)
 class KvCache:
@@ -64,7 +68,7 @@ def kv_cache(
     weight_bytes: float,
     token_bytes: float,
     share: float = 0.9,
-    reserved_bytes: float = 0.0,
+    reserved_bytes: float = RESERVED_BYTES,
     of_free: bool = False,
     window_bytes: float = 0.0,
     window: int = 0,

@@ -22,11 +22,11 @@ from analysis.composition.service.closed_loop import ENGINE, Tables, _shuffled, 
 from analysis.composition.service.constants import apply, bounds, fit, interval
 from analysis.composition.service.freeze import FROZEN
 from analysis.composition.service.operators import BATCH, BEFORE, CACHED, PROMPT, SEQUENCES, TOKENS
-from analysis.composition.service.points import usable_bytes
 from analysis.composition.service.request_answers import PREPARE_S, kv_blocks, read_meta
 from analysis.composition.service.request_profile import all_reduce_s, captured
 from analysis.composition.service.step_table import router
 from analysis.errors import InputError
+from analysis.hardware import devices
 from analysis.operators.kernels import gpus
 from analysis.paths import DATA
 from analysis.serving import coupled
@@ -307,7 +307,7 @@ def test_kv_blocks_follow_from_the_memory(tmp_path):
     path.write_text(json.dumps({"model": "meta-llama/Llama-3.1-8B", "engine_kwargs": {"max_num_seqs": 128, "tensor_parallel_size": 1}}))
     model, found, blocks = read_meta(path)
     assert blocks is None and found.max_num_seqs == 128
-    assert 35_000 < 16 * kv_blocks(model, found, usable_bytes(24e9)) < 45_000
+    assert 35_000 < 16 * kv_blocks(model, found, devices.load("RTX-4090").usable_bytes) < 45_000
     with pytest.raises(InputError, match="leave no room"):
         kv_blocks(model, found, 12e9)
 

@@ -19,6 +19,8 @@ from analysis.serving.vidur.config import VidurConfig, kv_blocks, simulate_vidur
 from analysis.tables import read_csv
 from tests.conftest import run_analysis
 
+USABLE = 80 * 2**30 * 0.985
+"""Bytes that a driver offers of 80 GB."""
 RECORDED = DATA / "recorded" / "vidur"
 GOOD = """\
 requests:
@@ -128,7 +130,7 @@ def test_vidurs_json_needs_steps(tmp_path: Path) -> None:
 
 
 def test_weights_and_cache_must_fit_the_device(tmp_path: Path) -> None:
-    """Llama-2-70B in fp16 is 137.95 GB of weights (68,976,648,192 parameters): not one GPU of 80 GB; on four, 150 GB are left of 288."""
+    """Llama-2-70B in fp16 is 137.95 GB of weights (68,976,648,192 parameters): not one GPU of 80 GB; on four, some 150 GB are left."""
     text = GOOD.split("steps:")[0] + "steps: {kind: roofline, model: llama-2-70b, device: A100-SXM4-80GB, tensor_parallel: T}\n"
     path = tmp_path / "run.yaml"
     path.write_text(text.replace("parallel: T", "parallel: 1"))
@@ -137,7 +139,7 @@ def test_weights_and_cache_must_fit_the_device(tmp_path: Path) -> None:
     path.write_text(text.replace("parallel: T", "parallel: 4"))
     room = read_configuration(path).limits().kv_blocks
     cache_bytes = 2 * 80 * 1024 * 2  # keys and values of 80 layers, 8 heads of 128 channels, two bytes each
-    assert room == int((0.9 * 4 * 80e9 - 2 * 68_976_648_192) // (16 * cache_bytes))
+    assert room == int((0.9 * 4 * USABLE - 2 * 68_976_648_192 - 4 * 4 * 2**30) // (16 * cache_bytes))
     path.write_text(text.replace("parallel: T", "parallel: 4").replace("chunk: 256", f"kv_blocks: {room + 1}"))
     with pytest.raises(InputError, match=rf"limits\.kv_blocks: expected at most {room}: "):
         read_configuration(path).limits()
@@ -158,7 +160,7 @@ def test_fp8_weights_leave_the_cache_at_16_bits(tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
     path.write_text(ROOFLINE.replace("TP", "8").replace("PROMPT", "1000"))
     setup = read_configuration(path).setup()
-    left = 0.9 * 8 * 80e9 - 405_853_388_800
+    left = 0.9 * 8 * USABLE - 405_853_388_800 - 8 * 4 * 2**30
     assert setup.kv_cache_tokens == 16 * int(left // (16 * 126 * 2 * 8 * 128 * 2))
     path.write_text(path.read_text().replace("dtype: fp8", "dtype: fp8, kv_bytes_per_value: 1"))
     assert read_configuration(path).setup().kv_cache_tokens == 16 * int(left // (16 * 126 * 2 * 8 * 128))
@@ -170,8 +172,8 @@ def test_more_devices_than_key_heads_keep_copies(tmp_path: Path) -> None:
     for devices in (8, 16):
         path.write_text(ROOFLINE.replace("TP", str(devices)).replace("PROMPT", "1000").replace("405b", "70b"))
         tokens.append(read_configuration(path).setup().kv_cache_tokens)
-    weights = 70_553_706_496  # model card: 70.6 B
-    assert tokens[1] / tokens[0] == pytest.approx((0.9 * 16 * 80e9 - weights) / (0.9 * 8 * 80e9 - weights) / 2, rel=1e-4)
+    weights, each = 70_553_706_496, 0.9 * USABLE - 4 * 2**30  # model card: 70.6 B
+    assert tokens[1] / tokens[0] == pytest.approx((16 * each - weights) / (8 * each - weights) / 2, rel=1e-4)
 
 
 @pytest.mark.parametrize("command", [("simulate",), ("capacity", "--slo", "ttft_p99=1"), ("sweep", "--rate", "1", "--out", "OUT")])
@@ -194,12 +196,12 @@ def test_json_names_the_question_and_what_a_replica_holds(tmp_path: Path) -> Non
     told = json.loads(done.stdout)
     named = {"model": "llama-3-405b", "device": "H100-SXM5-80GB", "plan": "tensor parallel 8", "step_time": "roofline", "status": ""}
     assert {name: told[name] for name in named} == named and "fp8" in told["precision"] and told["kv_precision"] == "16 bits"
-    assert told["ttft_ms"] > 0 and told["tpot_ms"] > 0 and told["kv_cache_tokens"] > 300_000 and told["most_requests"] == 128
+    assert told["ttft_ms"] > 0 and told["tpot_ms"] > 0 and told["kv_cache_tokens"] > 250_000 and told["most_requests"] == 128
     assert told["ttft_lower_ms"] is told["ttft_upper_ms"] is told["tpot_lower_ms"] is told["tpot_upper_ms"] is None
     assert any("a bound" in text for text in told["assumed"])
     (tmp_path / "even.yaml").write_text(path.read_text().replace("burst", "uniform"))
     told = json.loads(run_analysis("serve", "capacity", str(tmp_path / "even.yaml"), "--slo", "e2e_p99=100", "--json").stdout)
-    assert told["rate_per_s"] > 0 and told["kv_cache_tokens"] > 300_000 and told["assumed"]
+    assert told["rate_per_s"] > 0 and told["kv_cache_tokens"] > 250_000 and told["assumed"]
 
 
 def test_the_cache_is_counted_as_vllm_logs_it() -> None:
@@ -211,7 +213,7 @@ def test_the_cache_is_counted_as_vllm_logs_it() -> None:
     assert windowed.tokens == 20 and windowed.request_bytes(3) == 6 and windowed.requests(16) == pytest.approx(40 / 20)
     with pytest.raises(InputError, match="a replica holds 20 tokens of KV cache; a request has 21"):
         of_all.check(21, "a replica", "gpus")
-    assert kv_cache(10.0, 40.0, 2.0).requests(1) == 0
+    assert kv_cache(10.0, 40.0, 2.0, reserved_bytes=0.0).requests(1) == 0
 
 
 def limited(seconds: float, tmp_path: Path, **changes: object) -> Path:

@@ -16,17 +16,11 @@ from analysis.composition.service.closed_loop import ENGINE, RESULT, simulate
 from analysis.composition.service.operators import GRIDS, PARTS, Configuration
 from analysis.composition.service.step_table import Key, StepTable, stack, step_tables
 from analysis.hardware import devices
+from analysis.serving.kv_cache import kv_cache
 
 Floats = NDArray[np.float64]
 WEIGHT_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5625, "mxfp4": 0.53125, "int4": 0.53125, "int8": 1.0, "int8_wo": 1.0}
 KV_BYTES = {"bf16": 2.0, "fp8": 1.0}
-INLINE_ECC = ("A10", "A40", "L4", "L20", "L40", "L40S", "T4")
-"""Cards that keep error-correcting codes in their GDDR6, a sixteenth of it: an L4 of 24 GB offers 23,034 MiB."""
-BESIDE = 4 * 2**30
-"""Memory for activations, CUDA graphs and communication beside weights and KV cache: of 2, 3, 4 and 5 GiB the one with which prompts of the
-selection families (data/evaluation/serving_split.yaml) begin to wait at the measured numbers of clients."""
-
-
 @dataclass(frozen=True)
 class Host:
     """Time that no kernel table holds, before anything is fitted (seconds).
@@ -66,15 +60,6 @@ class Points:
     engines: Any
 
 
-def usable_bytes(data_sheet_bytes: float) -> float:
-    """What the driver offers of a data sheet's memory: a maker's GB are GiB, as a TPU's GiB are, less about 1.5 %.
-
-    An RTX PRO 6000 of 96 GB has 94.97 GiB (LLMServingSim, profiler/perf/RTXPRO6000/hardware.yaml).
-    """
-    gib = data_sheet_bytes / (2**30 if data_sheet_bytes % 2**30 == 0 else 1e9)
-    return gib * 2**30 * 0.985
-
-
 def device_of(name: str) -> devices.Device:
     """A device by its name in the sample or in `data/hardware`."""
     from analysis.operators.kernels.gpus import SYSTEMS
@@ -84,8 +69,7 @@ def device_of(name: str) -> devices.Device:
 
 def memory_bytes(device: str) -> float:
     """Memory of a device by its name in the sample or in `data/hardware`."""
-    found = device_of(device)
-    return usable_bytes(float(found.memory_bytes)) * (15 / 16 if found.name in INLINE_ECC else 1.0)
+    return device_of(device).usable_bytes
 
 
 def has_fp4(device: str) -> bool:
@@ -104,13 +88,13 @@ def weight_bytes(case: Case, plan: Plan) -> float:
 
 
 def cache_tokens(case: Case, plan: Plan, share: float, kv_bytes: float) -> float:
-    """Tokens that the KV cache of one attention rank holds: what the weights and `BESIDE` leave of a GPU's memory.
+    """Tokens that the KV cache of one attention rank holds: what the weights and `RESERVED_BYTES` leave of a GPU's memory.
 
     `share` is of all memory (vLLM, SGLang) or of what is free beside the weights (TensorRT-LLM's free_gpu_memory_fraction).
     """
-    memory, each = memory_bytes(case.device), weight_bytes(case, plan) + BESIDE
-    left = (memory - each) * share if case.engine == "trtllm" else memory * share - each
-    return left / max(1.0, case.model.growing_bytes_per_token(kv_bytes, plan.tensor))
+    token = max(1.0, case.model.kv_bytes_per_token(kv_bytes, plan.tensor))
+    cache = kv_cache(memory_bytes(case.device), weight_bytes(case, plan), token, share, of_free=case.engine == "trtllm")
+    return cache.size_bytes / cache.token_bytes
 
 
 def without_room(case: Case, plan: Plan, room_tokens: float) -> str:

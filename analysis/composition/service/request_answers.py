@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from analysis.case_columns import Columns
 from analysis.composition.service.cases import served
-from analysis.composition.service.points import usable_bytes
 from analysis.composition.service.request_profile import read_profile
 from analysis.documents import LARGEST_BYTES, read_json
 from analysis.errors import InputError
@@ -128,7 +127,7 @@ def gpu_memory(prefix: str | Path, gpu: str) -> float:
     if not name:
         known = ", ".join(GPUS)
         raise InputError(f"the profile's name begins with no GPU we know ({known}); name it with --gpu", key="gpu")
-    return usable_bytes(float(devices.load(GPUS.get(name.lower(), name)).memory_bytes))
+    return devices.load(GPUS.get(name.lower(), name)).usable_bytes
 
 
 def _check_profile(prefix: str | Path, model: Model, tensor: int) -> None:
