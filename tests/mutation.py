@@ -62,7 +62,11 @@ ROOMS = {
         "serving/test_known.py serving/test_reference.py serving/test_laws.py",
         interpreted=True,
     ),
-    "training": Room("training/step training/memory training/communication training/block training/plan", "training"),
+    "training": Room(
+        "composition/training/step composition/training/memory composition/training/work composition/training/schedule "
+        "composition/training/search",
+        "training composition/test_training_predictor.py composition/test_training_views.py",
+    ),
     "operators/fp32_kernels": Room("operators/fp32_kernels/physics", "operators/test_kernels.py"),
 }
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {

@@ -2,5 +2,5 @@
 
 It answers no question of a user. `plan` (what is laid out how) -> `block` (kernels of a transformer block) -> `kernel_time` (their seconds)
 -> `step` (time of a step), `memory` (what a GPU holds). `published` and `published_other` are measured steps, which `sources` reads too;
-`calibrate` fits efficiencies to them, `freeze` keeps the fit on the SC'21 rows and its errors elsewhere.
+`calibrate` fits efficiencies to them and scores them elsewhere.
 """

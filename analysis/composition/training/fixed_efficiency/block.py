@@ -83,36 +83,27 @@ def block_kernels(model: Model, plan: Plan, software: Software) -> Block:
     ffn = model.ffn_width / t
     s, d = plan.sequence_length, model.head_size
     mask = 1 if software.dropout else 0
-    routed = tokens * model.experts_per_token
-    linears: list[tuple[str, float, float, float, int]] = [("qkv", tokens, width + 2 * kv, h, 1), ("projection", tokens, h, width, 1)]
-    experts = max(1, model.expert_count // plan.expert_parallel)
-    per_expert = routed / experts if model.expert_count > 1 else tokens
-    linears += [("ffn_in", per_expert, (2 if model.gated else 1) * ffn, h, experts), ("ffn_out", per_expert, h, ffn, experts)]
+    linears = [("qkv", width + 2 * kv, h), ("projection", h, width), ("ffn_in", (2 if model.gated else 1) * ffn, h), ("ffn_out", h, ffn)]
     core_forward, core_backward = _attention(model, software, plan.microbatch * heads, s, d, tokens * (width + kv))
-    norms = 1 if model.parallel_block else 2
-    activation = (3 if model.gated else 2) * BYTES * routed * ffn
-    forward: list[Kernel] = [Stream("norm", norms * 2 * BYTES * unit, norms)]
-    forward += [Gemm(name, m, n, k, batch) for name, m, n, k, batch in linears]
+    activation = (3 if model.gated else 2) * BYTES * tokens * ffn
+    forward: list[Kernel] = [Stream("norm", 2 * 2 * BYTES * unit, 2)]
+    forward += [Gemm(name, tokens, n, k) for name, n, k in linears]
     forward += [Stream("activation", activation), Stream("dropout_add", 2 * (3 * BYTES + mask) * unit, 2)]
-    backward: list[Kernel] = [Stream("norm_backward", norms * 5 * BYTES * unit, 2 * norms)]
+    backward: list[Kernel] = [Stream("norm_backward", 2 * 5 * BYTES * unit, 4)]
     backward += [Stream("residual_gradients", 2 * 3 * BYTES * unit, 2)]
-    backward += [Gemm(f"{name}_input_gradient", m, k, n, batch) for name, m, n, k, batch in linears]
-    backward += [Stream("activation_backward", (5 if model.gated else 3) * BYTES * routed * ffn)]
+    backward += [Gemm(f"{name}_input_gradient", tokens, k, n) for name, n, k in linears]
+    backward += [Stream("activation_backward", (5 if model.gated else 3) * BYTES * tokens * ffn)]
     if software.dropout:
         backward += [Stream("dropout_backward", 2 * (2 * BYTES + mask) * unit, 2)]
     if model.attention and model.attention.biases != "none":
-        backward += [Stream("bias_gradients", BYTES * (2 * unit + tokens * (width + 2 * kv) + routed * ffn), 4)]
+        backward += [Stream("bias_gradients", BYTES * (2 * unit + tokens * (width + 2 * kv) + tokens * ffn), 4)]
     weights: list[Kernel] = []
-    for name, m, n, k, batch in linears:
-        parameters = n * k * batch
+    for name, n, k in linears:
         if software.fused_gradients:
-            weights.append(Gemm(f"{name}_weight_gradient", n, k, m, batch, extra_bytes=2 * software.gradient_bytes * parameters))
+            weights.append(Gemm(f"{name}_weight_gradient", n, k, tokens, extra_bytes=2 * software.gradient_bytes * (n * k)))
         else:
-            weights.append(Gemm(f"{name}_weight_gradient", n, k, m, batch))
-            weights.append(Stream(f"{name}_accumulate", (BYTES + 2 * software.gradient_bytes) * parameters))
-    if model.expert_count > 1:
-        forward += [Gemm("router", tokens, model.expert_count, h), Stream("permute", 4 * BYTES * routed * h, 2)]
-        backward += [Gemm("router_input_gradient", tokens, h, model.expert_count), Stream("permute_backward", 4 * BYTES * routed * h, 2)]
+            weights.append(Gemm(f"{name}_weight_gradient", n, k, tokens))
+            weights.append(Stream(f"{name}_accumulate", (BYTES + 2 * software.gradient_bytes) * (n * k)))
     return Block(tuple(forward + core_forward), tuple(core_forward), tuple(backward + core_backward), tuple(weights))
 
 

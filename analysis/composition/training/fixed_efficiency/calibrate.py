@@ -1,16 +1,19 @@
-"""Fits one set of efficiencies for a GPU type to published steps, and leaves one model out at a time."""
+"""Fits one set of efficiencies for a GPU type to published steps, leaves one model out at a time, and scores other runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import pandas as pd
+import yaml
 from scipy.optimize import least_squares
 
-from analysis.composition.training.fixed_efficiency.kernel_time import Efficiencies
+from analysis.composition.training.fixed_efficiency import published, published_other
+from analysis.composition.training.fixed_efficiency.kernel_time import Efficiencies, EfficiencyFile
 from analysis.composition.training.fixed_efficiency.published import Case
+from analysis.freezing import digests
 
 START = Efficiencies(gemm=0.75, memory=0.8, kernel_s=4e-6)
 """Where the fit starts, and to what the priors pull: shares that well-tuned kernels reach, and the cost of a launch."""
@@ -20,26 +23,6 @@ _WIDTH = np.array([0.25, 0.25, 1.0])
 _NOISE = 0.03
 
 
-@dataclass(frozen=True)
-class Form:
-    """One form of the model that was tried.
-
-    Attributes:
-        interleave: rule of `published.interleave_of` for the runs that do not print it.
-        wave_quantization: as in `Efficiencies`.
-    """
-
-    interleave: str
-    wave_quantization: bool
-
-    @property
-    def name(self) -> str:
-        """For the log."""
-        return f"interleave={self.interleave} waves={'on' if self.wave_quantization else 'off'}"
-
-
-FORMS = tuple(Form(interleave, waves) for interleave in ("one", "two", "most") for waves in (False, True))
-
 CaseMaker = Callable[[Efficiencies], Sequence[Case]]
 
 
@@ -48,7 +31,7 @@ def errors(cases: Sequence[Case], efficiencies: Efficiencies) -> np.ndarray:
     return np.array([case.predicted_s(efficiencies) / case.measured_s - 1 for case in cases])
 
 
-def fit(make: CaseMaker, wave_quantization: bool, rounds: int = 3) -> Efficiencies:
+def fit(make: CaseMaker, rounds: int = 3) -> Efficiencies:
     """Efficiencies that make the log of the step times fit best: least squares with wide priors, a few rounds.
 
     Args:
@@ -57,14 +40,7 @@ def fit(make: CaseMaker, wave_quantization: bool, rounds: int = 3) -> Efficienci
 
     def build(vector: np.ndarray) -> Efficiencies:
         gemm, memory, kernel_s = np.exp(vector)
-        return START.model_copy(
-            update={
-                "gemm": float(min(gemm, 1.0)),
-                "memory": float(min(memory, 1.0)),
-                "kernel_s": float(kernel_s),
-                "wave_quantization": wave_quantization,
-            }
-        )
+        return START.model_copy(update={"gemm": float(min(gemm, 1.0)), "memory": float(min(memory, 1.0)), "kernel_s": float(kernel_s)})
 
     vector = _CENTRE.copy()
     for _ in range(rounds):
@@ -79,7 +55,7 @@ def fit(make: CaseMaker, wave_quantization: bool, rounds: int = 3) -> Efficienci
     return build(vector)
 
 
-def left_out(make: CaseMaker, wave_quantization: bool, by: Literal["model", "name"] = "model") -> dict[str, np.ndarray]:
+def left_out(make: CaseMaker, by: Literal["model", "name"] = "model") -> dict[str, np.ndarray]:
     """Signed errors on each model (or case, for tables whose rows are all of one model) by efficiencies fitted on the others.
 
     Returns:
@@ -91,6 +67,56 @@ def left_out(make: CaseMaker, wave_quantization: bool, by: Literal["model", "nam
         def others(given: Efficiencies, group: str = group) -> Sequence[Case]:
             return [case for case in make(given) if getattr(case, by) != group]
 
-        efficiencies = fit(others, wave_quantization)
+        efficiencies = fit(others)
         result[group] = errors([case for case in make(efficiencies) if getattr(case, by) == group], efficiencies)
     return result
+
+
+SPLIT = (
+    "fitted on the 16 PTD rows of Narayanan et al., SC 2021 (Tables 1 and 2) alone; the form (interleave of those rows, wave quantization) "
+    "chosen by leave-one-model-out on the same rows; tested on Korthikanti et al. 2022 and on all other published runs"
+)
+DEVICE_FITS: dict[str, tuple[str, CaseMaker]] = {
+    "A100-SXM4-80GB": (SPLIT, lambda efficiencies: published.sc21_cases(efficiencies, "one")),
+    "V100-SXM3-32GB": ("fitted on the four DGX-2 rows of Megatron-LM's 2020 table", lambda _: published.scaling_2020_cases("DGX-2")),
+    "TPU-v6e": ("fitted on the six Llama 3.1 8B rows of tpu-recipes", lambda _: published_other.v6e_cases("Llama3.1-8B-MaxText")),
+}
+"""Device -> what its efficiencies are fitted on, in words and as cases; the forms that were tried are in the log."""
+
+
+def fit_devices() -> EfficiencyFile:
+    """Every committed set of efficiencies; a device without rows carries over the A100's shares of the data sheet."""
+    found = {device: fit(make) for device, (_, make) in DEVICE_FITS.items()}
+    splits = {device: words for device, (words, _) in DEVICE_FITS.items()}
+    a100 = found["A100-SXM4-80GB"]
+    splits["default"] = "as A100-SXM4-80GB: the shares of the data sheet are carried over, nothing was fitted on the device"
+    return EfficiencyFile(efficiencies={"default": a100, "A100-SXM4-40GB": a100, **found}, splits=splits, hashes=input_hashes())
+
+
+def input_hashes() -> dict[str, str]:
+    """SHA-256 of the table that the A100's fit reads."""
+    path = published.PUBLISHED / "megatron_sc21.csv"
+    return digests({f"published/{path.name}": path})
+
+
+def efficiencies_yaml(table: EfficiencyFile) -> str:
+    """The text of `data/models/training_efficiencies.yaml`."""
+    head = f"# Fitted by {__name__}; the full tier of the notebook training_validation writes this file.\n"
+    return head + yaml.safe_dump(table.model_dump(), sort_keys=False, width=140)
+
+
+def evaluate(cases: Sequence[Case], efficiencies: Efficiencies) -> pd.DataFrame:
+    """Measured and predicted steps of cases: case, source, gpus (count), measured_s, predicted_s (s), error (1, signed), assumed."""
+    predicted = np.array([case.predicted_s(efficiencies) for case in cases])
+    measured = np.array([case.measured_s for case in cases])
+    return pd.DataFrame(
+        {
+            "case": [case.name for case in cases],
+            "source": [case.source for case in cases],
+            "gpus": [case.plan.gpus for case in cases],
+            "measured_s": measured,
+            "predicted_s": predicted,
+            "error": predicted / measured - 1,
+            "assumed": [case.assumed for case in cases],
+        }
+    )

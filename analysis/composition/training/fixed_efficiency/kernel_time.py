@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from math import ceil
 
 from pydantic import Field
 
 from analysis.composition.communication import NETWORK_EFFICIENCY
-from analysis.composition.training.fixed_efficiency.block import FusedAttention, Gemm, Kernel, Stream
+from analysis.composition.training.fixed_efficiency.block import FusedAttention, Kernel, Stream
 from analysis.configs import Strict, read_yaml
 from analysis.hardware.devices import Device
 from analysis.hardware.roofline import Rates, time_on_device
@@ -26,7 +25,6 @@ class Efficiencies(Strict):
         kernel_s: time that each kernel adds (s).
         attention: share of the matrix peak in fused attention (1).
         network: share of the bandwidth between nodes (1).
-        wave_quantization: whether the last, partly filled wave of 128 x 256 tiles counts in full.
     """
 
     gemm: float = Field(gt=0, le=1)
@@ -34,7 +32,6 @@ class Efficiencies(Strict):
     kernel_s: float = Field(ge=0)
     attention: float = Field(default=0.5, gt=0, le=1)
     network: float = Field(default=NETWORK_EFFICIENCY, gt=0, le=1)
-    wave_quantization: bool = False
 
 
 class EfficiencyFile(Strict):
@@ -83,18 +80,6 @@ class KernelTime:
         return KernelTime(self.matrix_s * factor, self.memory_s * factor, self.launch_s * factor)
 
 
-def wave_share(gemm: Gemm, sms: int, tile_m: int = 128, tile_n: int = 256) -> float:
-    """Share of the tile slots that do useful work: tiles / (sms x ceil(tiles / sms)), times the filled part of the edge tiles.
-
-    Args:
-        gemm: the product; sms: streaming multiprocessors (count); tile_m, tile_n: output tile (elements).
-    """
-    tiles_m, tiles_n = ceil(gemm.m / tile_m), ceil(gemm.n / tile_n)
-    tiles = tiles_m * tiles_n * gemm.batch
-    edge = gemm.m / (tiles_m * tile_m) * gemm.n / (tiles_n * tile_n)
-    return edge * tiles / (sms * ceil(tiles / sms))
-
-
 def kernel_time(kernel: Kernel, device: Device, dtype: str, efficiencies: Efficiencies) -> KernelTime:
     """Time of one kernel: max(FLOP / (gemm peak), bytes / (memory bandwidth)) + launches; filed under the larger of the two."""
     bandwidth = device.memory_bandwidth_bytes_per_s * efficiencies.memory
@@ -103,10 +88,7 @@ def kernel_time(kernel: Kernel, device: Device, dtype: str, efficiencies: Effici
     if isinstance(kernel, FusedAttention):
         sustained = device.peak_flop_per_s("bf16" if dtype == "fp8" else dtype) * efficiencies.attention
     else:
-        share = efficiencies.gemm
-        if efficiencies.wave_quantization and device.sm_count and device.kind == "gpu":
-            share *= wave_share(kernel, device.sm_count)
-        sustained = device.peak_flop_per_s(dtype) * share
+        sustained = device.peak_flop_per_s(dtype) * efficiencies.gemm
     time = time_on_device(kernel.flop, kernel.bytes, Rates(sustained, bandwidth))
     if time.is_compute_bound:
         return KernelTime(matrix_s=time.compute_s, launch_s=efficiencies.kernel_s)

@@ -1,7 +1,7 @@
 """Memory of one GPU in a training step, by what fills it.
 
 Source of a block's activations: Korthikanti et al. 2022, section 4 (equations 1 to 5), kept term by term so that they hold for gates,
-grouped-query attention, fused attention and mixtures of experts.
+grouped-query and fused attention.
 """
 
 from __future__ import annotations
@@ -51,37 +51,31 @@ def block_activation_bytes(model: Model, plan: Plan, software: Software) -> tupl
     t, tokens, h = plan.tensor_parallel, plan.tokens, model.hidden
     split = t if plan.sequence_parallel else 1
     mask = 1 if software.dropout else 0
-    norms = 1 if model.parallel_block else 2
-    replicated = tokens * h / split * (norms * 4 + 2 * mask)  # inputs of norms and of the matrices behind them, dropout masks
+    replicated = tokens * h / split * (8 + 2 * mask)  # inputs of norms and of the matrices behind them, dropout masks
     kv = max(model.kv_width / t, model.head_size)
     attention = 2 * tokens * (2 * model.attention_width / t + 2 * kv)  # queries, keys, values, output
-    routed = tokens * model.experts_per_token
-    feed_forward = 2 * routed * (3 if model.gated else 2) * model.ffn_width / t
-    if model.expert_count > 1:
-        feed_forward += 2 * 2 * routed * h / split  # permuted inputs and outputs of the experts
+    feed_forward = 2 * tokens * (3 if model.gated else 2) * model.ffn_width / t
     elements = plan.microbatch * model.heads / t * plan.sequence_length**2
     core = elements * ((2 + 2 + 1) if software.dropout else 2) if software.attention == "unfused" else 0.0
     kept = replicated + attention + feed_forward
     return kept + core, kept, 2 * tokens * h / split
 
 
-def stage_parameters(model: Model, plan: Plan, stage: int) -> tuple[float, float]:
-    """Parameters of one GPU of a pipeline stage: (all but experts, experts).
+def stage_parameters(model: Model, plan: Plan, stage: int) -> float:
+    """Parameters of one GPU of a pipeline stage.
 
     Args:
         stage: 0 is the first, which has the embedding; the last has the output layer (a copy of a tied one).
     """
     t, p = plan.tensor_parallel, plan.pipeline_parallel
     layers = plan.stage_layers(model.layers, stage)
-    expert = layers * model.expert_count * model.ffn_parameters / t / plan.expert_parallel if model.expert_count > 1 else 0.0
-    feed_forward = model.ffn_parameters if model.expert_count == 1 else model.hidden * model.expert_count
-    dense = layers * (model.attention_parameters + model.attention_vectors + feed_forward) / t
+    dense = layers * (model.attention_parameters + model.attention_vectors + model.ffn_parameters) / t
     dense += layers * 2 * model.norm_parameters
     if stage == 0:
         dense += model.hidden * (model.vocabulary + model.learned_positions) / t
     if stage == p - 1 and (p > 1 or not model.tied):
         dense += model.hidden * padded_vocab(model, plan) / t
-    return dense, expert
+    return dense
 
 
 def in_flight(plan: Plan, stage: int) -> float:
@@ -110,18 +104,17 @@ def memory(model: Model, plan: Plan, software: Software) -> Memory:
 
 
 def _stage_memory(model: Model, plan: Plan, software: Software, stage: int) -> Memory:
-    dense, expert = stage_parameters(model, plan, stage)
-    shards = (plan.data_parallel, plan.data_parallel // plan.expert_parallel)
+    parameters = stage_parameters(model, plan, stage)
 
     def state(bytes_each: float, sharded: bool) -> float:
-        return bytes_each * (dense / (shards[0] if sharded else 1) + expert / (shards[1] if sharded else 1))
+        return bytes_each * (parameters / (plan.data_parallel if sharded else 1))
 
     every, without_core, block_input = block_activation_bytes(model, plan, software)
     kept = {"none": every, "selective": without_core, "full": block_input}[plan.recompute]
     layers = plan.stage_layers(model.layers, stage)
     working = {"none": 0.0, "selective": every - without_core, "full": every}[plan.recompute]
     if plan.zero == 3:
-        working += 2 * 2 * (dense + expert) / max(layers, 1)  # two blocks' gathered weights
+        working += 2 * 2 * parameters / max(layers, 1)  # two blocks' gathered weights
     if stage == plan.pipeline_parallel - 1:
         working += (2 + 4) * plan.tokens * padded_vocab(model, plan) / plan.tensor_parallel
     return Memory(

@@ -52,7 +52,7 @@ def padded_vocab(model: models.Model, plan: Plan) -> int:
 
 def check(model: models.Model, plan: Plan, system: systems.System) -> list[str]:
     """Why a plan cannot be laid out: every divisibility rule that it breaks, as short sentences; empty when it can."""
-    t, p, v, ep = plan.tensor_parallel, plan.pipeline_parallel, plan.interleave, plan.expert_parallel
+    t, p, v = plan.tensor_parallel, plan.pipeline_parallel, plan.interleave
     rules = [
         (plan.gpus <= system.device_count, f"{plan.gpus} GPUs, {system.name} has {system.device_count}"),
         (model.heads % t == 0, f"{model.heads} heads over tensor_parallel {t}"),
@@ -67,8 +67,7 @@ def check(model: models.Model, plan: Plan, system: systems.System) -> list[str]:
             f"batch {plan.global_batch} over {plan.data_parallel} x {plan.microbatch}",
         ),
         (v == 1 or plan.microbatches % p == 0, f"{plan.microbatches} microbatches over {p} stages (interleaved)"),
-        (model.expert_count % ep == 0, f"{model.expert_count} experts over expert_parallel {ep}"),
-        (plan.data_parallel % ep == 0, f"data_parallel {plan.data_parallel} over expert_parallel {ep}"),
+        (model.expert_count == 1, "a mixture of experts"),
         (plan.zero < 2 or p == 1, "sharded gradients or weights (ZeRO 2 and 3) need pipeline_parallel 1"),
         (plan.sequence_length <= (model.learned_positions or plan.sequence_length), f"sequence longer than {model.learned_positions}"),
     ]

@@ -56,15 +56,13 @@ def interleave_of(layers_a_stage: int, pipeline: int, rule: str) -> int:
 
     Args:
         layers_a_stage: layers of one stage (count); pipeline: stages (count).
-        rule: `one`; `two` (two, where it divides); `most` (one layer a chunk).
+        rule: `one`; `two` (two, where it divides).
     """
     if pipeline == 1 or rule == "one":
         return 1
-    if rule == "most":
-        return layers_a_stage
     if rule == "two":
         return next((v for v in (2, 3) if layers_a_stage % v == 0), 1)
-    raise InputError(f"no rule {rule!r}; expected one, two or most", key="interleave")
+    raise InputError(f"no rule {rule!r}; expected one or two", key="interleave")
 
 
 def sc21_cases(efficiencies: Efficiencies, interleave: str = "one", scheme: str = "PTD") -> list[Case]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from analysis.composition.communication import Group, all_gather_s, all_reduce_s, all_to_all_s, group, send_s
+from analysis.composition.communication import Group, all_gather_s, all_reduce_s, group, send_s
 from analysis.composition.training.fixed_efficiency.block import Kernel, Stream, block_kernels, embedding_kernels, head_kernels
 from analysis.composition.training.fixed_efficiency.kernel_time import Efficiencies, KernelTime, efficiencies_of, kernel_time, total
 from analysis.composition.training.fixed_efficiency.memory import Memory, memory, stage_parameters
@@ -17,6 +17,7 @@ from analysis.workloads.models import Model
 
 NOTHING = KernelTime()
 
+
 @dataclass(frozen=True)
 class Phase:
     """One pass over something: kernels, recomputed kernels, and exposed collectives (s)."""
@@ -24,21 +25,18 @@ class Phase:
     kernels: KernelTime = NOTHING
     recomputed: KernelTime = NOTHING
     tensor_s: float = 0.0
-    expert_s: float = 0.0
 
     @property
     def total_s(self) -> float:
         """Sum (s)."""
-        return self.kernels.total_s + self.recomputed.total_s + self.tensor_s + self.expert_s
+        return self.kernels.total_s + self.recomputed.total_s + self.tensor_s
 
     def __add__(self, other: Phase) -> Phase:
-        return Phase(
-            self.kernels + other.kernels, self.recomputed + other.recomputed, self.tensor_s + other.tensor_s, self.expert_s + other.expert_s
-        )
+        return Phase(self.kernels + other.kernels, self.recomputed + other.recomputed, self.tensor_s + other.tensor_s)
 
     def times(self, factor: float) -> Phase:
         """Every part times a factor."""
-        return Phase(self.kernels.times(factor), self.recomputed.times(factor), self.tensor_s * factor, self.expert_s * factor)
+        return Phase(self.kernels.times(factor), self.recomputed.times(factor), self.tensor_s * factor)
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class StepTime:
 
     Attributes:
         matrix, memory, launch: kernels of the model's own passes; recompute: kernels run again.
-        tensor, expert, pipeline, data: collectives that no computation hides.
+        tensor, pipeline, data: collectives that no computation hides.
         bubble: waiting for the pipeline to fill and drain.
         optimizer: the weight update.
     """
@@ -57,7 +55,6 @@ class StepTime:
     launch: float
     recompute: float
     tensor: float
-    expert: float
     pipeline: float
     bubble: float
     data: float
@@ -79,21 +76,12 @@ class StepPrediction:
 
     Attributes:
         time: the step and its parts; memory: the fullest GPU.
-        model_flop: arithmetic of the model (FLOP), without recomputation, the whole attention matrix counted.
-        mfu: model_flop / (step x GPUs x dense peak) (1).
-        tflop_per_s_per_gpu: model arithmetic (TFLOP/s).
-        tokens_per_s: of the whole machine.
-        forward_s, backward_s: one microbatch on the busiest stage, without sends (s).
+        mfu: arithmetic of the model, without recomputation, the whole attention matrix counted, over step x GPUs x dense peak (1).
     """
 
     time: StepTime
     memory: Memory
-    model_flop: float
     mfu: float
-    tflop_per_s_per_gpu: float
-    tokens_per_s: float
-    forward_s: float
-    backward_s: float
 
 
 def _tensor_group(system: System, plan: Plan, efficiencies: Efficiencies) -> Group:
@@ -115,37 +103,28 @@ def block_phases(model: Model, plan: Plan, software: Software, system: System, e
 
     members = _tensor_group(system, plan, efficiencies)
     boundary = 2.0 * plan.tokens * model.hidden
-    collectives = 1 if model.parallel_block else 2
-    if plan.sequence_parallel:
-        tensor = collectives * 2 * all_gather_s(system, members, boundary)
-    else:
-        tensor = collectives * all_reduce_s(system, members, boundary)
-    experts = 0.0
-    if model.expert_count > 1 and plan.expert_parallel > 1:
-        share = boundary * model.experts_per_token / (plan.tensor_parallel if plan.sequence_parallel else 1)
-        spread = group(system, plan.expert_parallel, plan.tensor_parallel, efficiencies.network)
-        experts = 2 * all_to_all_s(system, spread, share)
+    tensor = 4 * all_gather_s(system, members, boundary) if plan.sequence_parallel else 2 * all_reduce_s(system, members, boundary)
     forward = timed(kernels.forward)
     weights = timed(kernels.weight_gradients)
     backward = timed(kernels.backward) + weights
     exposed = max(0.0, tensor - 0.5 * weights.total_s) if software.overlap_tensor else tensor
-    again, again_tensor, again_expert = KernelTime(), 0.0, 0.0
+    again, again_tensor = KernelTime(), 0.0
     if plan.recompute == "selective":
         again = timed(kernels.core)
     elif plan.recompute == "full":
-        again, again_tensor, again_expert = forward, tensor, experts
+        again, again_tensor = forward, tensor
     regather = 0.0
     if plan.sequence_parallel and not software.overlap_tensor:
-        regather = collectives * all_gather_s(system, members, boundary)  # the split input of each matrix, gathered once more
+        regather = 2 * all_gather_s(system, members, boundary)  # the split input of each matrix, gathered once more
     return (
-        Phase(kernels=forward, tensor_s=tensor, expert_s=experts),
-        Phase(kernels=backward, recomputed=again, tensor_s=exposed + again_tensor + regather, expert_s=experts + again_expert),
+        Phase(kernels=forward, tensor_s=tensor),
+        Phase(kernels=backward, recomputed=again, tensor_s=exposed + again_tensor + regather),
     )
 
 
 def _view(plan: Plan) -> Plan:
     """The plan with what a block does not see set to one, so that plans share cached blocks."""
-    unseen = {"pipeline_parallel": 1, "interleave": 1, "data_parallel": plan.expert_parallel, "zero": 0, "ends_as_layers": False}
+    unseen = {"pipeline_parallel": 1, "interleave": 1, "data_parallel": 1, "zero": 0, "ends_as_layers": False}
     return plan.model_copy(update={**unseen, "global_batch": plan.microbatch})
 
 
@@ -208,9 +187,7 @@ def predict(model: Model, plan: Plan, software: Software, system: System, effici
     pipeline = 0.0 if software.overlap_pipeline else m * v * 2 * send
     bubble = fill + (2 * (p - 1) * send if p > 1 else 0.0)
     data = _data_s(model, plan, software, system, efficiencies, forward.total_s, backward.total_s)
-    dense, expert = stage_parameters(model, plan, 0)
-    shards = plan.data_parallel if plan.zero >= 1 else 1
-    update = (dense / shards + expert / (max(1, plan.data_parallel // plan.expert_parallel) if plan.zero >= 1 else 1)) * OPTIMIZER_BYTES
+    update = stage_parameters(model, plan, 0) / (plan.data_parallel if plan.zero >= 1 else 1) * OPTIMIZER_BYTES
     optimizer = kernel_time(Stream("optimizer", update, 8), device, software.dtype, efficiencies).total_s
     time = StepTime(
         matrix=work.kernels.matrix_s,
@@ -218,24 +195,14 @@ def predict(model: Model, plan: Plan, software: Software, system: System, effici
         launch=work.kernels.launch_s,
         recompute=work.recomputed.total_s,
         tensor=work.tensor_s,
-        expert=work.expert_s,
         pipeline=pipeline,
         bubble=bubble,
         data=data,
         optimizer=optimizer,
     )
     flop = model.training_flop(plan.global_batch, plan.sequence_length)
-    seconds = time.total_s
-    return StepPrediction(
-        time=time,
-        memory=memory(model, plan, software),
-        model_flop=flop,
-        mfu=flop / (seconds * plan.gpus * device.peak_flop_per_s(software.dtype)),
-        tflop_per_s_per_gpu=flop / seconds / plan.gpus / 1e12,
-        tokens_per_s=plan.global_batch * plan.sequence_length / seconds,
-        forward_s=forward.total_s,
-        backward_s=backward.total_s,
-    )
+    mfu = flop / (time.total_s * plan.gpus * device.peak_flop_per_s(software.dtype))
+    return StepPrediction(time=time, memory=memory(model, plan, software), mfu=mfu)
 
 
 def _sends_s(model: Model, plan: Plan, software: Software, system: System, efficiencies: Efficiencies) -> float:
@@ -258,25 +225,21 @@ def _data_s(
     """Exposed time of data parallelism (s): gradients once a step; with ZeRO 3 also weights, in every pass of every microbatch."""
     if plan.data_parallel == 1:
         return _tied_embedding_s(model, plan, software, system, efficiencies)
-    dense, expert = stage_parameters(model, plan, 0)
-    everyone = group(system, plan.data_parallel, plan.tensor_parallel, efficiencies.network)
-    replicas = group(
-        system, max(1, plan.data_parallel // plan.expert_parallel), plan.tensor_parallel * plan.expert_parallel, efficiencies.network
-    )
+    everyone, parameters = group(system, plan.data_parallel, plan.tensor_parallel, efficiencies.network), stage_parameters(model, plan, 0)
 
-    def both(collective: Callable[[System, Group, float], float], size_bytes: int) -> float:
-        """A collective of all parameters, experts over their replicas alone (s)."""
-        return collective(system, everyone, size_bytes * dense) + collective(system, replicas, size_bytes * expert)
+    def moved(collective: Callable[[System, Group, float], float], size_bytes: int) -> float:
+        """A collective of all parameters (s)."""
+        return collective(system, everyone, size_bytes * parameters)
 
     if plan.zero == 3:
-        gather, scatter = both(all_gather_s, 2), both(all_gather_s, software.gradient_bytes)
+        gather, scatter = moved(all_gather_s, 2), moved(all_gather_s, software.gradient_bytes)
         exposed_forward = max(0.0, gather - forward_s) if software.overlap_data else gather
         exposed_backward = max(0.0, gather + scatter - backward_s) if software.overlap_data else gather + scatter
         return plan.microbatches * (exposed_forward + exposed_backward)
     if plan.zero == 0:
-        first, second = both(all_reduce_s, software.gradient_bytes), 0.0
+        first, second = moved(all_reduce_s, software.gradient_bytes), 0.0
     else:
-        first, second = both(all_gather_s, software.gradient_bytes), both(all_gather_s, 2)
+        first, second = moved(all_gather_s, software.gradient_bytes), moved(all_gather_s, 2)
     if software.overlap_data:
         first, second = max(0.0, first - backward_s), max(0.0, second - forward_s)
     return first + second + _tied_embedding_s(model, plan, software, system, efficiencies)
@@ -288,10 +251,3 @@ def _tied_embedding_s(model: Model, plan: Plan, software: Software, system: Syst
         return 0.0
     ends = group(system, 2, max(1, plan.gpus // plan.pipeline_parallel), efficiencies.network)
     return all_reduce_s(system, ends, software.gradient_bytes * model.hidden * padded_vocab(model, plan) / plan.tensor_parallel)
-
-
-def roofline_s(model: Model, plan: Plan, software: Software, system: System) -> float:
-    """A time that no plan can beat (s): linear arithmetic and the causal half of attention at the dense peak on every GPU."""
-    causal = (plan.sequence_length + 1) / 2 if model.causal else plan.sequence_length
-    flop = 3.0 * plan.global_batch * plan.sequence_length * model.forward_flop_per_token(causal)
-    return flop / (plan.gpus * system.load_device().peak_flop_per_s(software.dtype))
