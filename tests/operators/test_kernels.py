@@ -251,8 +251,8 @@ def test_habitat_by_hand() -> None:
 def test_networks_have_the_published_number_of_parameters(name: str, millions: float) -> None:
     n = NETWORKS[name]
     frame = operators(n, 1, 128, training=False)
-    linear = frame[(frame["op"] == "linear") & (frame["K"] != n.vocabulary)]
-    weights = float((linear["N"] * linear["K"] * linear["count"]).sum()) + n.vocabulary * n.hidden
+    linear = frame[(frame["op"] == "linear") & (frame["K"] != n.model.vocabulary)]
+    weights = float((linear["N"] * linear["K"] * linear["count"]).sum()) + n.model.vocabulary * n.model.hidden
     assert weights / 1e6 == pytest.approx(millions, rel=0.01)
 
 

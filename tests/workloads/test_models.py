@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections import defaultdict
 from pathlib import Path
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.errors import InputError
-from analysis.paths import DATA
+from analysis.paths import DATA, ROOT
 from analysis.tables import read_csv
 from analysis.workloads import checkpoints, models
 
@@ -102,6 +103,18 @@ def test_no_name_is_of_two_models() -> None:
         for name in (model.name, *model.aliases):
             known[models.plain(name)].add(model.name)
     assert {name: found for name, found in known.items() if len(found) > 1} == {}
+
+
+def test_there_is_one_description_of_a_model() -> None:
+    """No second class with the sizes of a network (VIDUR's and other tools' own files have theirs, under their own keys)."""
+    sizes = [{"hidden", "hidden_size"}, {"layers"}, {"vocabulary", "vocab"}, {"heads", "attention_heads"}]
+    found = set()
+    for path in (ROOT / "analysis").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                fields = {one.target.id for one in node.body if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)}
+                found |= {node.name} if sum(bool(fields & names) for names in sizes) >= 3 else set()
+    assert found == {"Model"}
 
 
 def test_an_unknown_name_is_told_with_the_nearest() -> None:

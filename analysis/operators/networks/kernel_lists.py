@@ -7,61 +7,40 @@ from typing import Literal
 
 import pandas as pd
 
+from analysis.workloads import models
+from analysis.workloads.models import Model
+
 Activation = Literal["relu", "gelu", "gelu_new"]
 
 
 @dataclass(frozen=True)
-class Transformer:
+class Network:
     """A transformer as PyTorch runs it operator by operator, without fused attention.
 
     Args:
-        layers, hidden, heads, head_size, feed_forward, vocabulary: (count).
+        model: its sizes.
         activation: of the feed-forward part; gelu_new is eight element-wise kernels.
         joint_projection: query, key and value in one product (GPT-2) or three.
         language_head: whether inference ends in the product with the vocabulary.
-        decoder_layers: layers of a decoder with cross-attention, 0 without one.
-        experts, expert_capacity: experts of every other layer's feed-forward part and tokens (a sequence) that each of them works
-            through, 0 without.
         scaled_queries: whether the queries are scaled (OPT) or the scores.
         attention_dropout: whether training drops attention weights.
     """
 
-    layers: int
-    hidden: int
-    heads: int
-    head_size: int
-    feed_forward: int
-    vocabulary: int
+    model: Model
     activation: Activation
     joint_projection: bool
     language_head: bool
-    source: str
-    decoder_layers: int = 0
-    experts: int = 0
-    expert_capacity: int = 0
     scaled_queries: bool = False
     attention_dropout: bool = True
 
 
 NETWORKS = {
-    "bert_large": Transformer(24, 1024, 16, 64, 4096, 30522, "gelu", False, False, "Devlin et al. 2019, section 3"),
-    "gpt2_large": Transformer(36, 1280, 20, 64, 5120, 50257, "gelu_new", True, True, "Radford et al. 2019, table 2"),
-    "gpt3_xl": Transformer(
-        24,
-        3072,
-        24,
-        128,
-        12288,
-        50257,
-        "gelu_new",
-        True,
-        True,
-        "Brown et al. 2020, table 2.1, read as 24 heads of 128 (it prints a width of 2,048 beside them)",
-    ),
-    "gpt3_27": Transformer(32, 2560, 32, 80, 10240, 50257, "gelu_new", True, True, "Brown et al. 2020, table 2.1"),
-    "opt_13": Transformer(
-        24, 2048, 32, 64, 8192, 50272, "relu", False, True, "Zhang et al. 2022, table 1", scaled_queries=True, attention_dropout=False
-    ),
+    "bert_large": Network(models.load("bert-large"), "gelu", False, False),
+    "gpt2_large": Network(models.load("gpt2-large"), "gelu_new", True, True),
+    # Brown et al. 2020, table 2.1, read as 24 heads of 128 (it prints a width of 2,048 beside them)
+    "gpt3_xl": Network(models.gpt(3072, 24, 24, 50257, 2048), "gelu_new", True, True),
+    "gpt3_27": Network(models.load("gpt3-2.7b"), "gelu_new", True, True),
+    "opt_13": Network(models.load("opt-1.3b"), "relu", False, True, scaled_queries=True, attention_dropout=False),
 }
 
 
@@ -92,27 +71,28 @@ class _List:
         return frame.groupby(["op", "B", "M", "N", "K", "H"])["count"].sum().reset_index()
 
 
-def _attention(ops: _List, n: Transformer, batch: int, queries: int, keys: int, count: float, training: bool, joint: bool) -> None:
-    tokens, width = batch * queries, n.heads * n.head_size
-    if joint:
-        ops.linear(tokens, n.hidden, 3 * width, count, training)
+def _attention(ops: _List, n: Network, batch: int, sequence: int, count: float, training: bool) -> None:
+    tokens, width, hidden = batch * sequence, n.model.attention_width, n.model.hidden
+    heads, size = n.model.heads, n.model.head_size
+    if n.joint_projection:
+        ops.linear(tokens, hidden, 3 * width, count, training)
     else:
-        ops.linear(tokens, n.hidden, width, count, training)
-        ops.linear(batch * keys, n.hidden, width, 2 * count, training)
-    ops.bmm(batch * n.heads, queries, n.head_size, keys, count, training)
+        ops.linear(tokens, hidden, width, count, training)
+        ops.linear(tokens, hidden, width, 2 * count, training)
+    ops.bmm(batch * heads, sequence, size, sequence, count, training)
     if n.scaled_queries:
         ops.vector("mulu", tokens, width, count * (2 if training else 1))
     else:
-        ops.vector("divu", batch * n.heads * queries, keys, count * (2 if training else 1))
-    ops.vector("add", batch * n.heads * queries, keys, count)  # the mask
-    ops.vector("softmax", batch * n.heads * queries, keys, count)
+        ops.vector("divu", batch * heads * sequence, sequence, count * (2 if training else 1))
+    ops.vector("add", batch * heads * sequence, sequence, count)  # the mask
+    ops.vector("softmax", batch * heads * sequence, sequence, count)
     if training:  # gradients of softmax and mask, and dropout with its gradient: two tensors in, one out, but for dropout itself
-        ops.vector("mul", batch * n.heads * queries, keys, 2 * count)
+        ops.vector("mul", batch * heads * sequence, sequence, 2 * count)
         if n.attention_dropout:
-            ops.vector("mulu", batch * n.heads * queries, keys, count)
-            ops.vector("mul", batch * n.heads * queries, keys, count)
-    ops.bmm(batch * n.heads, queries, keys, n.head_size, count, training)
-    ops.linear(tokens, width, n.hidden, count, training)
+            ops.vector("mulu", batch * heads * sequence, sequence, count)
+            ops.vector("mul", batch * heads * sequence, sequence, count)
+    ops.bmm(batch * heads, sequence, sequence, size, count, training)
+    ops.linear(tokens, width, hidden, count, training)
 
 
 def _norm_and_residual(ops: _List, rows: int, columns: int, count: float, training: bool) -> None:
@@ -120,19 +100,20 @@ def _norm_and_residual(ops: _List, rows: int, columns: int, count: float, traini
     ops.vector("add", rows, columns, count * (2 if training else 1))
 
 
-def _feed_forward(ops: _List, n: Transformer, rows: int, count: float, training: bool) -> None:
-    ops.linear(rows, n.hidden, n.feed_forward, count, training)
+def _feed_forward(ops: _List, n: Network, rows: int, count: float, training: bool) -> None:
+    hidden, wide = n.model.hidden, n.model.dense_width
+    ops.linear(rows, hidden, wide, count, training)
     if n.activation == "gelu_new":
         for op, times in (("powu", 1), ("mulu", 3), ("add", 1), ("tanh", 1), ("addu", 1), ("mul", 1)):
-            ops.vector(op, rows, n.feed_forward, times * count)
-        ops.vector("mul", rows, n.feed_forward, 7 * count * training)
+            ops.vector(op, rows, wide, times * count)
+        ops.vector("mul", rows, wide, 7 * count * training)
     else:
-        ops.vector(n.activation, rows, n.feed_forward, count)
-        ops.vector("mul", rows, n.feed_forward, count * training)
-    ops.linear(rows, n.feed_forward, n.hidden, count, training)
+        ops.vector(n.activation, rows, wide, count)
+        ops.vector("mul", rows, wide, count * training)
+    ops.linear(rows, wide, hidden, count, training)
 
 
-def operators(network: Transformer, batch: int, sequence: int, training: bool) -> pd.DataFrame:
+def operators(network: Network, batch: int, sequence: int, training: bool) -> pd.DataFrame:
     """Kernels of one forward pass or, in training, of a forward and a backward pass without the optimizer.
 
     A product's gradient is two products; an element-wise kernel's is one of the same shape with two inputs (none for an addition and for a
@@ -141,20 +122,11 @@ def operators(network: Transformer, batch: int, sequence: int, training: bool) -
     Returns:
         columns op, B, M, N, K, H as NeuSight's tables have them, and count, how often the kernel runs.
     """
-    n, ops, tokens = network, _List(), batch * sequence
-    sparse = n.layers // 2 if n.experts else 0
-    _attention(ops, n, batch, sequence, sequence, n.layers, training, n.joint_projection)
-    _norm_and_residual(ops, tokens, n.hidden, 2 * n.layers, training)
-    _feed_forward(ops, n, tokens, n.layers - sparse, training)
-    if n.decoder_layers:
-        sparse_decoder = n.decoder_layers // 2 if n.experts else 0
-        _attention(ops, n, batch, sequence, sequence, 2 * n.decoder_layers, training, False)
-        _norm_and_residual(ops, tokens, n.hidden, 3 * n.decoder_layers, training)
-        _feed_forward(ops, n, tokens, n.decoder_layers - sparse_decoder, training)
-        sparse += sparse_decoder
-    if sparse:
-        _feed_forward(ops, n, batch * n.expert_capacity, sparse * n.experts, training)
-    ops.vector("ln", tokens, n.hidden, 2 if training else 1)
+    n, m, ops, tokens = network, network.model, _List(), batch * sequence
+    _attention(ops, n, batch, sequence, m.layers, training)
+    _norm_and_residual(ops, tokens, m.hidden, 2 * m.layers, training)
+    _feed_forward(ops, n, tokens, m.layers, training)
+    ops.vector("ln", tokens, m.hidden, 2 if training else 1)
     if n.language_head or training:
-        ops.linear(tokens, n.hidden, n.vocabulary, 1, training)
+        ops.linear(tokens, m.hidden, m.vocabulary, 1, training)
     return ops.frame()
