@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from analysis.case_columns import Columns
 from analysis.documents import whole_number
 from analysis.errors import InputError, together
+from analysis.networks import columns
 from analysis.networks.cases import COLUMNS, RECORDED_AS, CollectiveCase, Network, check_case, outside_model
-from analysis.networks.collectives import closed_forms, simulate_collective
+from analysis.networks.collectives import closed_forms, closed_forms_of, simulate_collective
 
 # Columns that tune the tool and may be left out.
 DEFAULTS = {name: str(getattr(Network, name)) for name in COLUMNS[COLUMNS.index("preferred_dataset_splits") :]}
@@ -96,12 +97,25 @@ def answer_cases(frame: pd.DataFrame, path: str | Path | None = None) -> pd.Data
     if missing:
         needed = [column for column in COLUMNS if column not in DEFAULTS]
         raise InputError(f"missing column; expected {', '.join(needed)}", path=path, line=1, key=", ".join(missing))
-    # Rows of equal text are one case: a sweep of a million rows has few.
     given = [column for column in ("npus", *COLUMNS, *RECORDED_AS.values()) if column in here]
+    cycles, reasons = np.full(len(frame), -1, np.int64), np.full(len(frame), "", dtype=object)
+    if len(frame):
+        arrays, plain = columns.side_by_side(frame, DEFAULTS)
+        cycles[plain] = closed_forms_of(arrays)
+    rest = np.flatnonzero(cycles < 0)
+    if len(rest):
+        cycles[rest], reasons[rest] = _row_by_row(frame.iloc[rest], given, path)
+    answers = pd.array(cycles, dtype="Int64")
+    answers[cycles < 0] = pd.NA
+    result = frame.rename(columns={"cycles_max": "cycles_max_given", "reason": "reason_given"})
+    return result.assign(cycles_max=answers, reason=reasons)
+
+
+def _row_by_row(frame: pd.DataFrame, given: list[str], path: str | Path | None) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
+    """Cycles (-1: none) and reasons of rows, by formula or event by event; rows of equal text are one case."""
     numbers, first = _distinct(frame, given)
-    rows = frame.iloc[first][given].to_dict("records")
     cases, wrong = [], []
-    for number, row in zip(first, rows, strict=True):
+    for number, row in zip(first, frame.iloc[first][given].to_dict("records"), strict=True):
         try:
             cases.append(parse_case({**DEFAULTS, **row}, path=path, line=int(frame.index[number]) + 2))
         except InputError as error:
@@ -114,12 +128,8 @@ def answer_cases(frame: pd.DataFrame, path: str | Path | None = None) -> pd.Data
     for case, cycles in known.items():
         if cycles < 0:
             known[case] = int(simulate_collective(case).cycles.max())
-    found = np.array([-1 if reason else known[case] for case, reason in zip(cases, said, strict=True)], np.int64)[numbers]
-    answers = pd.array(found, dtype="Int64")
-    answers[found < 0] = pd.NA
-    reasons = np.array(said, dtype=object)[numbers]
-    result = frame.rename(columns={"cycles_max": "cycles_max_given", "reason": "reason_given"})
-    return result.assign(cycles_max=answers, reason=reasons)
+    found = np.array([-1 if reason else known[case] for case, reason in zip(cases, said, strict=True)], np.int64)
+    return found[numbers], np.array(said, dtype=object)[numbers]
 
 
 def _distinct(frame: pd.DataFrame, columns: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from analysis.errors import InputError
 from analysis.networks.cases import CollectiveCase, check_case, machine_of, outside_model
-from analysis.networks.closed_forms import MOST_DIMENSIONS, case_arrays, closed_form_cycles
+from analysis.networks.closed_forms import MOST_DIMENSIONS, CaseArrays, case_arrays, closed_form_cycles
 from analysis.networks.codes import COLLECTIVES, NODE_COLLECTIVE
 from analysis.networks.event_simulation.loop import Run, simulate
 from analysis.networks.event_simulation.records import SimulatedSystem, TraceNodes
@@ -93,10 +93,15 @@ def closed_forms(cases: Sequence[CollectiveCase]) -> np.ndarray:
     result = np.full(len(cases), -1, np.int64)
     short = [k for k, case in enumerate(cases) if len(case.network.topology) <= MOST_DIMENSIONS]
     if short:
-        part = np.empty(len(short), np.int64)
-        answer = closed_form_cycles if len(short) > PLAIN_CASES else closed_form_cycles.plain
-        answer(case_arrays([cases[k] for k in short]), part)
-        result[short] = part
+        result[short] = closed_forms_of(case_arrays([cases[k] for k in short]))
+    return result
+
+
+def closed_forms_of(arrays: CaseArrays) -> np.ndarray:
+    """The same for cases side by side, at least one."""
+    result = np.empty(len(arrays.aware), np.int64)
+    answer = closed_form_cycles if len(result) > PLAIN_CASES else closed_form_cycles.plain
+    answer(arrays, result)
     return result
 
 
