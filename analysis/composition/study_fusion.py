@@ -26,7 +26,7 @@ ZERO_COST = {
 VIEWS = {"stablehlo.reshape"}
 SLICE = {"stablehlo.slice", "stablehlo.dynamic_slice"}
 UPDATE = {"stablehlo.dynamic_update_slice", "stablehlo.scatter"}
-UNFUSABLE = {"matmul", "convolution", "collective", "custom call", "sort", "fft", "linear algebra", "unknown"}
+UNFUSABLE = {"matmul", "convolution", "collective", "custom call", "scan", "sort", "fft", "linear algebra", "unknown"}
 
 
 @dataclass(frozen=True)

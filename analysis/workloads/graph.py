@@ -14,6 +14,7 @@ OperatorClass = Literal[
     "elementwise",
     "transcendental",
     "reduction",
+    "scan",
     "data movement",
     "collective",
     "random",
