@@ -202,6 +202,7 @@ def test_search_command(tmp_path: Path) -> None:
     ("text", "says"),
     [
         ("model: llama-2-7b\nsystem: HGX-H100\nefficiencies: default\nplan: {global_batch: 8, sequence_length: 8}\n", "efficiencies"),
+        ("model: llama-2-7b\nsystem: A100\nsoftware: {dtype: fp8}\nplan: {global_batch: 8, sequence_length: 8}\n", "run.yaml: A100"),
         ("model: llama-2-7b\nsystem: Juno\nplan: {global_batch: 8, sequence_length: 8}\n", "Juno"),
         ("model: llama-2-7b\nsystem: HGX-H100\nplan: {global_batch: 0, sequence_length: 8}\n", "global_batch"),
         ("model: llama-2-7b\nsystem: HGX-H100\nplan: {global_batch: 8, sequence_length: 8, colour: 1}\n", "unknown key"),

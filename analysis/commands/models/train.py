@@ -35,10 +35,15 @@ def step(
     from analysis.composition.training import schedule, views
     from analysis.composition.training.config import Training
     from analysis.configs import read_yaml
+    from analysis.errors import InputError
     from analysis.tables import write_atomic
 
     check_plot(plot, config, out, trace)
-    answer = views.ask(read_yaml(config, Training))
+    training = read_yaml(config, Training)
+    try:
+        answer = views.ask(training)
+    except InputError as error:
+        raise InputError(error.message, path=config, key=error.key) from None
     typer.echo(views.as_json(answer) if as_json else views.text(answer), nl=not as_json)
     if out:
         write_atomic(out, views.as_json(answer).encode())

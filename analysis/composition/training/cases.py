@@ -345,6 +345,8 @@ def case(raw: dict[str, str]) -> Case:
         raise InputError("sequence_length is missing")
     text = row.get("program", "").strip()
     name, shape = _model(row, sequence, assumed)
+    if shape.learned_positions and sequence > shape.learned_positions:
+        assumed.append(f"learned positions for {sequence} tokens in place of {shape.learned_positions}")
     zero, zero_group = choice(row, "zero", ZERO) if not _many(row) else 3, count(row, "zero_group") or 0
     context = count(row, "context_parallel") or 1
     program = _program(text, raw, zero, context, sequence, machine, shape, assumed)

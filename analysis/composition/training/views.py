@@ -62,12 +62,13 @@ def answer_of(item: Case) -> Answer:
 
 def _title(item: Case) -> tuple[str, str]:
     plan = {"tensor": item.tensor, "pipeline": item.pipeline, "context": item.context, "data": item.data, "expert": item.expert}
-    layout = ", ".join(f"{name} {ways}" for name, ways in plan.items() if ways > 1 or name in ("tensor", "pipeline", "data"))
-    chunks = f" x {item.virtual} chunks" if item.virtual > 1 else ""
+    chunks = {"pipeline": f" x {item.virtual} chunks"} if item.virtual > 1 else {}
+    shown = [name for name, ways in plan.items() if ways > 1 or name in ("tensor", "pipeline", "data")]
+    layout = ", ".join(f"{name} {plan[name]}{chunks.get(name, '')}" for name in shown)
     batch = f"{item.microbatches:g} microbatches of {item.micro_batch:g} x {item.sequence} tokens"
     return (
         f"{item.name} on {item.gpus} x {item.machine.device}, {item.precision}, {item.program}",
-        f"{layout}{chunks}; {batch}; ZeRO {item.zero}; recompute {item.recompute}",
+        f"{layout}; {batch}; ZeRO {item.zero}; recompute {item.recompute}",
     )
 
 
