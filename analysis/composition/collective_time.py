@@ -1,12 +1,21 @@
-"""How long do the collectives of a program take on a machine? Each by its group, from the models of `communication`."""
+"""How long do the collectives of a program take on a machine? Each by its group, from `analysis.networks.collective_time`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analysis.composition import communication
 from analysis.hardware.systems import System
+from analysis.networks import collective_time
 from analysis.workloads.graph import Collective
+
+KINDS = {
+    "all-reduce": "all_reduce",
+    "all-gather": "all_gather",
+    "reduce-scatter": "reduce_scatter",
+    "all-to-all": "all_to_all",
+    "collective-broadcast": "broadcast",
+}
+"""Of StableHLO, and what NCCL calls them; permutations, sends and receives are sends."""
 
 
 def layout(groups: Sequence[Sequence[int]], devices: int) -> tuple[int, int]:
@@ -31,24 +40,18 @@ def layout(groups: Sequence[Sequence[int]], devices: int) -> tuple[int, int]:
 def collective_s(collective: Collective, system: System, devices: int) -> float:
     """Time of one run (s).
 
-    An all-gather is counted by what it leaves, a reduce-scatter by what it takes; a broadcast costs what an all-gather of its result does;
-    a permutation, send or receive moves its bytes once over the slowest level that a pair crosses.
+    An all-gather is counted by what it leaves, a reduce-scatter by what it takes; a permutation, send or receive moves its bytes once over
+    the slowest level that a pair crosses.
 
     Args:
         collective: the operation.
         system: the machine; devices: of the program (count).
     """
-    if collective.kind in ("collective-permute", "send", "recv"):
-        size = max(collective.input_bytes, collective.output_bytes)
-        inner = system.levels[0]
-        inside = all(first // inner.size == second // inner.size for first, second in collective.groups if len(collective.groups[0]) == 2)
-        level = inner if inside or len(system.levels) == 1 else system.levels[1]
-        share = 1.0 if level is inner else communication.NETWORK_EFFICIENCY
-        return size / (level.bandwidth_bytes_per_s * share) + communication.HOP_LATENCY_S if size else 0.0
+    kind = KINDS.get(collective.kind, "send_recv")
+    size = collective.input_bytes if kind in ("all_reduce", "all_to_all") else max(collective.input_bytes, collective.output_bytes)
+    if kind == "send_recv":
+        node = system.devices_per_node
+        inside = all(pair[0] // node == pair[1] // node for pair in collective.groups if len(pair) == 2)
+        return collective_time.collective_s(kind, size, 2, system, 1 if inside else node)
     members, stride = layout(collective.groups, devices)
-    group = communication.group(system, members, stride, communication.NETWORK_EFFICIENCY)
-    if collective.kind == "all-reduce":
-        return communication.all_reduce_s(system, group, collective.input_bytes)
-    if collective.kind == "all-to-all":
-        return communication.all_to_all_s(system, group, collective.input_bytes)
-    return communication.all_gather_s(system, group, max(collective.input_bytes, collective.output_bytes))
+    return collective_time.collective_s(kind, size, members, system, stride)

@@ -1,4 +1,7 @@
-"""Time of the collectives of a parallel plan: within a node from the measured NCCL model, between nodes from bandwidth and efficiency.
+"""Time of the collectives of a plan, as the fixed-efficiency baseline of `training` and the published steps of `study_step` have them.
+
+Within a node the all-reduce calibrated on nine machine types, between nodes bandwidth and efficiency; what answers users is
+`analysis.networks.collective_time`.
 
 Groups are laid out as Megatron does: tensor-parallel neighbours first, then data-parallel, then pipeline stages.
 """
@@ -84,17 +87,6 @@ def all_gather_s(system: System, members: Group, size_bytes: float) -> float:
         link = measured.Link(members.bandwidth_bytes_per_s, "ring", members.gpus)
         return float(measured.all_gather(size_bytes, link, machine=MEASURED_AS.get(device.name)).time_s[0])
     return (members.gpus - 1) / members.gpus * size_bytes / members.bandwidth_bytes_per_s + min(members.gpus, 32) * HOP_LATENCY_S
-
-
-def all_to_all_s(system: System, members: Group, size_bytes: float) -> float:
-    """All-to-all in which each member sends `size_bytes` in all, a share to every member (s): (n - 1) / n s / B + hop."""
-    if members.gpus < 2 or size_bytes <= 0:
-        return 0.0
-    per_member = members.bandwidth_bytes_per_s
-    if not members.inside:
-        inner, outer = system.levels[0], system.levels[min(1, len(system.levels) - 1)]
-        per_member = min(inner.bandwidth_bytes_per_s, outer.bandwidth_bytes_per_s)
-    return (members.gpus - 1) / members.gpus * size_bytes / per_member + HOP_LATENCY_S
 
 
 def send_s(system: System, gpus: int, size_bytes: float, network_efficiency: float) -> float:

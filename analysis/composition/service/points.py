@@ -21,6 +21,8 @@ from analysis.serving.kv_cache import kv_cache
 Floats = NDArray[np.float64]
 WEIGHT_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5625, "mxfp4": 0.53125, "int4": 0.53125, "int8": 1.0, "int8_wo": 1.0}
 KV_BYTES = {"bf16": 2.0, "fp8": 1.0}
+
+
 @dataclass(frozen=True)
 class Host:
     """Time that no kernel table holds, before anything is fitted (seconds).
