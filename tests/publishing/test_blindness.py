@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -45,6 +46,22 @@ def claims(text: str) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
 def test_no_claim_of_blindness_is_typed(page: Path) -> None:
     assert claims(text_of(page)) == [], "write {blind}`study` or {blind}`words <study>` (data/evaluation/blindness.yaml)"
+
+
+def captions_of(notebook: Path) -> list[str]:
+    """The constant parts of every caption that a notebook gives a figure."""
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    found = []
+    for cell in (cell for cell in cells if cell["cell_type"] == "code"):
+        for call in (node for node in ast.walk(ast.parse("".join(cell["source"]))) if isinstance(node, ast.Call)):
+            for word in (word.value for word in call.keywords if word.arg == "caption"):
+                found += [part.value for part in ast.walk(word) if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+    return found
+
+
+@pytest.mark.parametrize("notebook", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_no_caption_claims_blindness(notebook: Path) -> None:
+    assert [line for caption in captions_of(notebook) for line in claims(caption)] == []
 
 
 @pytest.mark.parametrize(
