@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from analysis.configs import MOST_COUNT, told
+from analysis.configs import MOST_COUNT
 from analysis.documents import is_file, read_json
 from analysis.errors import InputError, shown
 from analysis.workloads.models import Model, all_models, plain
@@ -228,7 +228,7 @@ def _duality(c: Config, layers: int, **traits: Any) -> Facts:
     heads = c.get("mamba_num_heads", "mamba_n_heads", "num_heads" if c.kind == "mamba2" else "n_mamba_heads")
     inner = c.count("mamba_d_ssm", default=0) or c.count("mamba_expand", "expand", default=2) * c.hidden
     if not isinstance(head, int) or isinstance(head, bool) or head <= 0:
-        head = inner // heads if isinstance(heads, int) and heads > 0 else 64
+        head = max(1, inner // heads) if isinstance(heads, int) and heads > 0 else 64
     if not isinstance(heads, int) or isinstance(heads, bool) or heads <= 0:
         heads = inner // head
     return {
@@ -387,7 +387,10 @@ def _mpt(c: Config) -> Facts:
     if not c.flag("learned_pos_emb", default=True) and positions == "learned":
         positions = "none"
     traits = {"norm": "layer_scale" if plain else "layer", "gated": False, "ffn_biases": not plain, "positions": positions}
-    width = int(float(c.get("expansion_ratio", default=4)) * c.hidden)
+    ratio = c.get("expansion_ratio", default=4)
+    if isinstance(ratio, bool) or not isinstance(ratio, (int, float)) or not 0 < ratio <= 1000:
+        raise InputError(f"expected a number up to 1,000, got {shown(repr(ratio), 80)}", path=c.path, key="expansion_ratio")
+    width = int(ratio * c.hidden)
     return _decoder(c, tied=True, attention=attention, **traits) | {"dense_width": width}
 
 
@@ -1018,8 +1021,9 @@ def describe(raw: Any, path: str | Path, beside: Any = None) -> Model:
     try:
         return Model.model_validate({"name": shown(name, 100), "network": shown(name, 100), "source": str(path), **facts})
     except ValidationError as error:
-        key, message = told(error)
-        raise InputError(message, path=path, key=key) from None
+        first = error.errors()[0]
+        key = ".".join(str(step) for step in first["loc"]) or None
+        raise InputError(first["msg"].removeprefix("Value error, "), path=path, key=key) from None
 
 
 @lru_cache(maxsize=64)

@@ -216,6 +216,12 @@ def test_a_kind_of_layer_that_is_not_modelled_is_named(tmp_path: Path, config: d
         ({"num_attention_heads": 0}, "num_attention_heads"),
         ({"num_key_value_heads": 7}, "num_attention_heads"),
         ({"vocab_size": None}, "vocab_size"),
+        ({"vocab_size": 0}, "vocabulary"),
+        ({"model_type": "mpt", "n_heads": 32, "expansion_ratio": "wide"}, "expansion_ratio"),
+        (
+            {"model_type": "deepseek_v3", "n_routed_experts": 8, "moe_intermediate_size": 4, "first_k_dense_replace": 40},
+            "more layers of a kind than the 32 blocks",
+        ),
         ({"quantization_config": {"quant_method": "vptq"}}, "quantization_config"),
     ],
 )

@@ -98,7 +98,7 @@ def requests(
 
 @app.command()
 def one(
-    model: Annotated[str, typer.Option(help="model, such as llama-3.1-70b")],
+    model: Annotated[str, typer.Option(help="name of a model (`models` lists them) or the path of its config.json")],
     device: Annotated[str, typer.Option(help="GPU, such as h100_sxm or any device of data/hardware")],
     gpus: Annotated[int, typer.Option(help="GPUs of the replica, tensor parallel")] = 1,
     clients: Annotated[int, typer.Option(help="requests in flight")] = 16,
@@ -131,7 +131,7 @@ def recommend(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="with a CSV: the questions, in their order, each with its plan behind")] = None,
     scheduler: Scheduler = "",
-    model: Annotated[str, typer.Option(help="model, such as llama-3.1-70b (serving) or llama3-70b (training)")] = "",
+    model: Annotated[str, typer.Option(help="name of a model (`models` lists them) or the path of its config.json")] = "",
     devices: Annotated[str, typer.Option(help="GPUs to choose from, such as 'h100_sxm b200_sxm'")] = "",
     max_gpus: Annotated[int, typer.Option(help="most GPUs: of a replica (8), or of the training run")] = 0,
     engines: Annotated[str, typer.Option(help="serving frameworks to choose from; empty: vllm sglang trtllm")] = "",

@@ -518,6 +518,9 @@ def _model(row: dict[str, str], sequence: int, assumed: list[str]) -> tuple[str,
             if not sizes["hidden_size"]:
                 raise
         else:
+            if known.linear and known.linear.kind != "mamba2":
+                kind = "Mamba layers" if known.linear.kind == "mamba" else "layers of the gated delta rule"
+                assumed.append(f"{kind} timed as those of Mamba 2")
             return known.network, _as_said(known.with_mtp(), sizes, gated, tied, vocabulary, name, assumed)
     hidden, heads, layers, ffn = (sizes[key] for key in ("hidden_size", "attention_heads", "layers", "ffn"))
     if not (hidden and heads and layers):

@@ -178,7 +178,6 @@ def _describe(item: Case, index: int, jobs: _Jobs) -> None:
         if weight_gradient:
             jobs.gemm(into[1], index, kind, n, k, m, count * share)
 
-    # attention
     a = shape.attention_layers
     if shape.latent:
         latent = shape.latent
@@ -187,13 +186,14 @@ def _describe(item: Case, index: int, jobs: _Jobs) -> None:
         linear(shape.heads * (latent.nope_size + latent.value_size) / t, latent.kv_rank, a)
         linear(h, shape.heads * latent.value_size / t, a)
         size, value, width = latent.nope_size + latent.rope_size, latent.value_size, shape.heads * latent.value_size / t
-    else:
+    elif a:
         kv = max(shape.kv_heads / t, 1.0) * shape.head_size
         width = shape.heads * shape.head_size / t
         linear(width + 2 * kv, h, a)
         linear(h, width, a)
         size, value = shape.head_size, shape.head_size
-    _attention(item, index, jobs, a * share, size, value)
+    if a:
+        _attention(item, index, jobs, a * share, size, value)
     # feed-forward
     if shape.dense_layers:
         ffn = shape.dense_width / t
