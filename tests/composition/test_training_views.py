@@ -194,7 +194,7 @@ def test_search_command(tmp_path: Path) -> None:
     config.write_text("model: llama-2-7b\nsystem: HGX-H100\ngpus: 16\nglobal_batch: 32\nsequence_length: 4096\n")
     result = CliRunner().invoke(app, ["search", str(config), "--out", str(out)])
     assert result.exit_code == 0, result.output
-    assert "feasible" in result.output
+    assert result.output.startswith("llama-2-7b on 16 x H100-SXM5-80GB, bf16, megatron\n") and "feasible" in result.output
     assert {"step_time_s", "memory_gib", "reason"} <= set(pd.read_csv(out).columns)
 
 

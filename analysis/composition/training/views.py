@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from analysis.composition.training import schedule
 from analysis.composition.training.answers import COLUMNS, answered, fitted, mfu
+from analysis.composition.training.cases import COLUMNS as CASE_COLUMNS
 from analysis.composition.training.cases import Case, case
 from analysis.composition.training.config import Training, row_of, unused
 from analysis.composition.training.memory import Memory, memory
@@ -158,9 +159,10 @@ def pictured(answer: Answer) -> tuple[str, dict[str, float], tuple[float, float]
 
 
 def search_text(table: pd.DataFrame, rows: int = 10) -> str:
-    """The fastest plans of a search, and how many were out for which reason."""
+    """What was searched, the fastest plans of a search, and how many were out for memory."""
+    first = case({str(name): str(value) for name, value in table.iloc[0].items() if name in CASE_COLUMNS})
     fit = table[table["reason"] == ""]
-    head = f"{len(table)} plans, {len(fit)} feasible, {len(table) - len(fit)} out for memory"
-    shown = fit.head(rows)[[*PLAN[1:], "step_time_s", "lower_s", "upper_s", "mfu", "memory_gib", "fits"]]
+    head = f"{_title(first)[0]}\n{len(table)} plans, {len(fit)} feasible, {len(table) - len(fit)} out for memory"
+    shown = fit.head(rows)[[*PLAN[1:-1], "step_time_s", "lower_s", "upper_s", "mfu", "memory_gib", "fits"]]
     short = shown.rename(columns=lambda name: name.replace("_parallel", "").replace("_pipeline", "").replace("micro_batch", "micro"))
     return head if fit.empty else head + "\n" + short.to_string(index=False, float_format=lambda value: f"{value:.4g}")
