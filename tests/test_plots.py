@@ -53,7 +53,7 @@ def test_a_training_step_shows_time_memory_and_every_pass() -> None:
     assert all(words in time.get_title(loc="left") for words in ("llama-2-7b", "H100-SXM5-80GB", "bf16", "tensor 2, pipeline 2, data 2"))
     assert sum(bars(memory)) == pytest.approx(answer.memory.total / 2**30)
     passes = [span for place in range(4) for span in spans(pipeline, place)]
-    assert len(passes) == 2 * 2 * training.plan.microbatches
+    assert len(passes) == 2 * 2 * answer.case.microbatches
     once = answer.time_s["reduce"] + answer.time_s["optimizer"]
     assert max(end for _, end in passes) == pytest.approx(step_s - once) == pytest.approx(schedule.makespan_s(views.tasks(answer)))
 

@@ -50,11 +50,6 @@ class Plan(Strict):
         """Devices used: tensor x pipeline x data x context."""
         return self.tensor_parallel * self.pipeline_parallel * self.data_parallel * self.context_parallel
 
-    @property
-    def microbatches(self) -> int:
-        """Microbatches that each pipeline runs in a step: global_batch / (data_parallel x microbatch)."""
-        return self.global_batch // (self.data_parallel * self.microbatch)
-
 
 class Software(Strict):
     """What the training program does; the defaults are those of a program of 2024.

@@ -53,10 +53,9 @@ def committed() -> dict[str, Efficiencies]:
     return read_yaml(DATA / "models" / "training_efficiencies.yaml", EfficiencyFile).efficiencies
 
 
-def efficiencies_of(device: str, name: str = "") -> Efficiencies:
-    """The committed efficiencies of a device (or of an entry by name); the default where there are none."""
-    table = committed()
-    return table.get(name or device, table["default"])
+def efficiencies_of(device: str) -> Efficiencies:
+    """The committed efficiencies of a device; the default where there are none."""
+    return committed().get(device, committed()["default"])
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from analysis.composition.training.fixed_efficiency.kernel_time import Efficiencies
 from analysis.composition.training.fixed_efficiency.memory import RESERVE_BYTES, memory
-from analysis.composition.training.fixed_efficiency.plan import MEGATRON_2021, MEGATRON_2022, Plan, Software, check
+from analysis.composition.training.fixed_efficiency.plan import MEGATRON_2021, MEGATRON_2022, Plan, Software
 from analysis.composition.training.fixed_efficiency.step import predict
 from analysis.errors import InputError
 from analysis.hardware import systems
@@ -114,8 +114,8 @@ def _fastest(model: models.Model, plan: Plan, software: Software, system_name: s
     """The plan with the microbatch (a power of two) that is fastest and fits."""
     system = systems.load(system_name)
     room = system.load_device().memory_bytes - RESERVE_BYTES
-    options = [plan.model_copy(update={"microbatch": b}) for b in (1, 2, 4, 8, 16)]
-    options = [option for option in options if not check(model, option, system) and memory(model, option, software).total <= room]
+    options = [plan.model_copy(update={"microbatch": b}) for b in (1, 2, 4, 8, 16) if plan.global_batch % (plan.data_parallel * b) == 0]
+    options = [option for option in options if memory(model, option, software).total <= room]
     if not options:
         raise InputError("no microbatch fits", key=model.name)
     return min(options, key=lambda option: predict(model, option, software, system, efficiencies).time.total_s)

@@ -10,7 +10,7 @@ from analysis.composition.communication import Group, all_gather_s, all_reduce_s
 from analysis.composition.training.fixed_efficiency.block import Kernel, Stream, block_kernels, embedding_kernels, head_kernels
 from analysis.composition.training.fixed_efficiency.kernel_time import Efficiencies, KernelTime, efficiencies_of, kernel_time, total
 from analysis.composition.training.fixed_efficiency.memory import Memory, memory, stage_parameters
-from analysis.composition.training.fixed_efficiency.plan import Plan, Software, padded_vocab, require
+from analysis.composition.training.fixed_efficiency.plan import Plan, Software, padded_vocab
 from analysis.composition.training.work import OPTIMIZER_BYTES
 from analysis.hardware.systems import System
 from analysis.workloads.models import Model
@@ -167,12 +167,9 @@ def predict(model: Model, plan: Plan, software: Software, system: System, effici
 
     Args:
         model, plan, software, system: see their classes; efficiencies: default: the device's committed ones.
-    Raises:
-        InputError: the plan does not divide the model or the batch.
 
     Source: Narayanan et al. 2021, section 2.2 (bubble), 3 (communication); Korthikanti et al. 2022 (sequence parallelism, recomputation).
     """
-    require(model, plan, system)
     efficiencies = efficiencies or efficiencies_of(system.device)
     device = system.load_device()
     stages = stage_phases(model, plan, software, system, efficiencies)
