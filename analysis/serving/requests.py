@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 
 from analysis.case_columns import Columns, carried
 from analysis.errors import InputError
-from analysis.tables import numeric, read_csv
+from analysis.serving.traces import read_trace
+from analysis.tables import numeric
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -100,16 +102,19 @@ def first_problem(requests: Requests) -> tuple[int, str, str] | None:
     return min(found) if found else None
 
 
-def read_requests(path: str | Path) -> Requests:
-    """Requests from a CSV with the columns of VIDUR's records.
+def read_requests(path: str | Path, arrive: Callable[[int], Floats] | None = None) -> Requests:
+    """Requests from a CSV with the columns of VIDUR's records, or from a public trace (`traces`).
 
     Args:
         path: CSV with `request_id,arrived_at,num_prefill_tokens,num_decode_tokens`, and if wanted `prefix_id,prefix_tokens` (an empty
             `prefix_id`: no shared prefix); other columns are not read.
+        arrive: arrival times of so many requests (s), for a trace of lengths alone.
     Raises:
         InputError: file, line and column of what is wrong.
     """
-    frame = read_csv(path)
+    frame = read_trace(path)
+    if arrive is not None and "arrived_at" not in frame.columns and len(frame):
+        frame.insert(0, "arrived_at", arrive(len(frame)))
     carried(frame.columns, "serve", path)
     columns: dict[str, Any] = {}
     for name in [*COLUMNS, *(n for n in ("prefix_id", "prefix_tokens") if n in frame)]:

@@ -109,11 +109,39 @@ def split_by_ratio(total_tokens: Floats, prefill_to_decode: float) -> tuple[Ints
     return np.floor(total_tokens - output).astype(np.int64), output
 
 
-def vidur_arrivals(count: int, rate_per_s: float, seed: int) -> Floats:
-    """VIDUR's Poisson arrivals where the lengths take nothing from the random stream; seconds, shape (count,)."""
-    source = random.Random(seed)
-    gaps = [min(-math.log(1.0 - source.random()) / rate_per_s, 3.0 * (1.0 / rate_per_s)) for _ in range(count)]
-    return np.cumsum(np.array(gaps))
+class VidurDraw:
+    """VIDUR 7d47513's random streams: Python's and numpy's, both seeded with the generator's seed.
+
+    Args:
+        seed: of the request generator.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.python, self.numpy = random.Random(seed), np.random.RandomState(seed)
+
+    def gap_s(self, kind: str, rate_per_s: float, cv: float = 1.0) -> float:
+        """Next gap between arrivals: poisson (capped at three times its mean), gamma or static (none)."""
+        if kind == "poisson":
+            return min(-math.log(1.0 - self.python.random()) / rate_per_s, 3.0 * (1.0 / rate_per_s))
+        return 0.0 if kind == "static" else float(self.numpy.standard_gamma(1.0 / cv**2) * (1.0 / (rate_per_s * (1.0 / cv**2))))
+
+    def uniform(self, low: int, high: int) -> float:
+        """Total tokens, uniform between two numbers."""
+        return self.python.uniform(low, high)
+
+
+def vidur_zipf(count: int, low: int, high: int, theta: float, seed: int) -> Floats:
+    """VIDUR's Zipf draws of total tokens between `low` and `high`, shape (count,).
+
+    Source: its zipf_generator.py, after Gray et al., Quickly generating billion-record synthetic databases, SIGMOD 1994.
+    """
+    items = high - low + 1
+    powers = 1.0 / np.arange(1, max(items, 2)) ** theta
+    zeta_2, zeta = float(powers[:1].sum()), float(powers[: items - 1].sum())
+    alpha, eta = 1.0 / (1.0 - theta), (1 - (2.0 / items) ** (1 - theta)) / (1 - zeta_2 / (zeta + 1e-8))
+    u = np.random.RandomState(seed).random_sample(count)
+    far = low + (items * (eta * u - eta + 1) ** alpha).astype(np.int64)
+    return np.where(u * zeta < 1.0, low, np.where(u * zeta < 1.0 + 0.5**theta, low + 1, far)).astype(np.float64)
 
 
 def vidur_requests(count: int, rate_per_s: float, seed: int, low: int = 128, high: int = 512, prefill_to_decode: float = 20.0) -> Requests:
@@ -129,10 +157,8 @@ def vidur_requests(count: int, rate_per_s: float, seed: int, low: int = 128, hig
         prefill_to_decode: prompt tokens an output token.
     Source: arrivals and lengths recorded in data/recorded/vidur; VIDUR's defaults for ratio and cap.
     """
-    source = random.Random(seed)
-    arrived_at, total, now = np.empty(count), np.empty(count), 0.0
-    for i in range(count):
-        now += min(-math.log(1.0 - source.random()) / rate_per_s, 3.0 * (1.0 / rate_per_s))
-        arrived_at[i], total[i] = now, source.uniform(low, high)
+    draw = VidurDraw(seed)
+    both = [(draw.gap_s("poisson", rate_per_s), draw.uniform(low, high)) for _ in range(count)]
+    gaps, total = np.array(both).reshape(-1, 2).T
     prompt, output = split_by_ratio(total, prefill_to_decode)
-    return make_requests(arrived_at, prompt, output)
+    return make_requests(np.cumsum(gaps), prompt, output)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
+import random
+import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from analysis.composition.service.simulation import read_configuration
@@ -15,7 +19,7 @@ from analysis.paths import DATA
 from analysis.serving.answer import summary_table
 from analysis.serving.kv_cache import kv_cache
 from analysis.serving.steps import read_recorded
-from analysis.serving.vidur.config import VidurConfig, kv_blocks, simulate_vidur
+from analysis.serving.vidur.config import VidurConfig, kv_blocks, limits_of, requests_of, simulate_vidur
 from analysis.tables import read_csv
 from tests.conftest import run_analysis
 
@@ -110,12 +114,75 @@ def test_kv_blocks_are_vidurs(longest: int, blocks: int) -> None:
     assert kv_blocks(config.cluster_config.replica_config, 16, longest) == blocks
 
 
-def test_vidurs_json_with_what_we_cannot_draw_is_refused(tmp_path: Path) -> None:
+def drawn_by_vidur(part: str, **generator: object) -> dict[str, object]:
     content = json.loads((RECORDED / "configs" / "cli_vllm_200.json").read_text())
-    content["request_generator_config"]["length_generator_config"]["name"] = "zipf"
-    (tmp_path / "zipf.json").write_text(json.dumps(content, indent=1))
-    with pytest.raises(InputError, match=r"zipf\.json:\d+: request_generator_config\.length_generator_config"):
-        read_yaml(tmp_path / "zipf.json", VidurConfig)
+    content["request_generator_config"][f"{part}_generator_config"] = {"seed": 42, **generator}
+    return content
+
+
+def test_vidurs_gamma_and_static_gaps() -> None:
+    """VIDUR 7d47513, gamma_request_interval_generator.py: scipy's gamma.rvs on numpy's global stream; lengths come from Python's."""
+    from scipy.stats import gamma
+
+    config = VidurConfig.model_validate(drawn_by_vidur("interval", name="gamma", qps=2.0, cv=0.5))
+    shape = 1.0 / 0.5**2
+    stream, found = np.random.RandomState(42), requests_of(config)
+    gaps = [gamma.rvs(shape, scale=1.0 / (2.0 * shape), random_state=stream) for _ in range(200)]
+    np.testing.assert_allclose(found.arrived_at_s, np.cumsum(gaps), rtol=1e-12)
+    lengths = random.Random(42)
+    totals = [lengths.uniform(128, 512) for _ in range(200)]
+    assert list(found.decode_tokens) == [math.ceil(total / 21) for total in totals]
+    assert not requests_of(VidurConfig.model_validate(drawn_by_vidur("interval", name="static"))).arrived_at_s.any()
+
+
+def test_vidurs_zipf_lengths() -> None:
+    """VIDUR's zipf_generator.py, number by number; both parts of the total are cut to whole tokens, and the longest sets the blocks."""
+    zipf = {"name": "zipf", "theta": 0.6, "scramble": False, "min_tokens": 1024, "max_tokens": 4096, "prefill_to_decode_ratio": 20.0}
+    config = VidurConfig.model_validate(drawn_by_vidur("length", **zipf))
+    stream, items, theta, totals = np.random.RandomState(42), 4096 - 1024 + 1, 0.6, []
+    zeta = sum(1 / k**theta for k in range(1, items))
+    eta = (1 - (2 / items) ** (1 - theta)) / (1 - 1 / (zeta + 1e-8))
+    for _ in range(200):
+        u = stream.random_sample()
+        far = 1024 + int(items * (eta * u - eta + 1) ** (1 / (1 - theta)))
+        totals.append(1024 if u * zeta < 1 else 1025 if u * zeta < 1 + 0.5**theta else far)
+    found = requests_of(config)
+    assert list(found.decode_tokens) == [int(total / 21) for total in totals]
+    assert list(found.prefill_tokens) == [int(total - total / 21) for total in totals]
+    assert limits_of(config).kv_blocks == 7424  # README.md beside the records: at 4,096 tokens
+
+
+def test_vidurs_trace_lengths_and_duration(tmp_path: Path) -> None:
+    """trace_request_length_generator.py: scaled, cut in proportion, then pandas' sample(frac=1)."""
+    table = pd.DataFrame({"num_prefill_tokens": [100, 5000, 30], "num_decode_tokens": [10, 1000, 0]})
+    table.to_csv(tmp_path / "trace.csv", index=False)
+    content = drawn_by_vidur("length", name="trace", trace_file="trace.csv", max_tokens=4096, prefill_scale_factor=1, decode_scale_factor=2)
+    found = requests_of(VidurConfig.model_validate(content), tmp_path)
+    order = list(table.sample(frac=1, random_state=42).index)
+    cut = [(100, 20), (5000 - math.ceil(2904 * 5000 / 7000), 2000 - math.ceil(2904 * 2000 / 7000)), (30, 1)]
+    assert list(zip(found.prefill_tokens, found.decode_tokens, strict=True)) == [cut[k] for k in order]
+    content = drawn_by_vidur("interval", name="poisson", qps=2.0)
+    content["request_generator_config"]["duration"] = 30.0  # type: ignore[index]
+    part, whole = (requests_of(VidurConfig.model_validate(c)) for c in (content, drawn_by_vidur("interval", name="poisson", qps=2.0)))
+    assert list(part.arrived_at_s) == [time for time in whole.arrived_at_s if time < 30]
+
+
+SCRAMBLED = {"name": "zipf", "theta": 0.6, "scramble": True, "min_tokens": 9, "max_tokens": 99, "prefill_to_decode_ratio": 2}
+
+
+@pytest.mark.parametrize(
+    ("part", "generator", "message"),
+    [
+        ("length", SCRAMBLED, "scramble"),
+        ("length", {"name": "lognormal"}, "uniform.*fixed.*zipf.*trace"),
+        ("interval", {"name": "trace", "trace_file": "x.csv"}, "interval_generator_config"),
+    ],
+)
+def test_vidurs_json_with_what_we_cannot_draw_is_refused(tmp_path: Path, part: str, generator: dict[str, object], message: str) -> None:
+    (tmp_path / "other.json").write_text(json.dumps(drawn_by_vidur(part, **generator), indent=1))
+    with pytest.raises(InputError, match=rf"other\.json:\d+: request_generator_config\.{part}_generator_config.*") as refused:
+        read_yaml(tmp_path / "other.json", VidurConfig)
+    assert re.search(message, str(refused.value))
 
 
 def test_vidurs_json_needs_steps(tmp_path: Path) -> None:
@@ -249,7 +316,7 @@ def test_vidurs_time_limit_ends_the_run(tmp_path: Path) -> None:
         (("cluster_config",), "autoscaling", True),
         (("cluster_config", "replica_config", "model_config"), "no_tensor_parallel", True),
         (("cluster_config", "replica_scheduler_config"), "preemption_mode", "swap"),
-        (("request_generator_config",), "duration", 60.0),
+        (("request_generator_config",), "duration", -60.0),
     ],
 )
 def test_what_vidurs_json_asks_for_is_modelled_or_refused(tmp_path: Path, part: tuple[str, ...], key: str, value: object) -> None:

@@ -73,7 +73,7 @@ def simulate(
     ends: Ends = {}
     if steps is not None:
         vidur, slo = read_yaml(config, VidurConfig), {}
-        result, setup = simulate_vidur(vidur, read_fit(steps) if fit else read_recorded(steps)), setup_of(vidur, fit)
+        result, setup = simulate_vidur(vidur, read_fit(steps) if fit else read_recorded(steps), config.parent), setup_of(vidur, fit)
     else:
         configuration = read_configuration(config)
         if (one := configuration.one()) is not None:

@@ -21,7 +21,8 @@ told otherwise) must fit `memory_utilization` (0.9) of the devices;
 `{kind: recorded, path: ...}`, `{kind: fitted, path: ...}` and `{kind: profile, paths: [...]}`. `limits` that are not given are the engine's
 (calibrated), what the device has room for (calibrated, roofline), else VIDUR's.
 
-Requests may instead be `{trace: requests.csv}`, `{vidur: {count: 200, rate_per_s: 2.0, seed: 42}}` or
+Requests may instead be `{trace: requests.csv}` (ours, VIDUR's, Azure's, BurstGPT's or Mooncake's; `arrivals` where it has no times),
+`{vidur: {count: 200, rate_per_s: 2.0, seed: 42}}` or
 `{closed_loop: {clients: 16, input_tokens: 1024, output_tokens: 1024}}`: a burst of all clients, then each answer releases the next request.
 With `disaggregation: {prefill_replicas: 1, latency_s: 0.001, token_s: 1.0e-6}` those replicas compute prompts and `replicas` others decode.
 Paths are relative to the YAML's folder. At most 10,000,000 requests, 10,000 replicas and 1,000,000,000 tokens of a request or a cache.
@@ -56,7 +57,7 @@ from analysis.serving.simulate import Result, simulate
 from analysis.serving.step_time.linear import read_fit
 from analysis.serving.step_time.roofline import Roofline, kv_blocks, roofline
 from analysis.serving.steps import StepTime, linear, read_recorded
-from analysis.serving.traffic import Arrivals, Lengths, generate, vidur_requests
+from analysis.serving.traffic import Arrivals, Lengths, draw_arrivals, generate, vidur_requests
 from analysis.workloads import models
 
 # What a file may ask for: beyond it lies no deployment, and the answer would not come.
@@ -132,7 +133,8 @@ class RequestsConfig(Strict):
             folder: where a trace's path begins.
         """
         if self.trace is not None:
-            return read_requests(folder / self.trace)
+            stream = np.random.default_rng([self.seed, 0])
+            return read_requests(folder / self.trace, lambda count: draw_arrivals(self.arrivals, count, stream))
         if self.vidur is not None:
             return vidur_requests(**self.vidur.model_dump())
         if self.closed_loop is not None:

@@ -12,6 +12,7 @@ each per device under tensor parallelism.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -20,13 +21,16 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from analysis.errors import InputError
 from analysis.serving.answer import Setup
 from analysis.serving.limits import Limits
-from analysis.serving.requests import Requests, make_requests
+from analysis.serving.requests import Ints, Requests, make_requests
 from analysis.serving.schedulers.names import Scheduler
 from analysis.serving.simulate import Result, ended_by, simulate
 from analysis.serving.steps import StepTime
-from analysis.serving.traffic import vidur_arrivals, vidur_requests
+from analysis.serving.traffic import VidurDraw, split_by_ratio, vidur_zipf
+from analysis.tables import numeric, read_csv
 
 GIB = 1024**3
+MOST_REQUESTS = 10_000_000
+MOST_TOKENS = 10_000_000
 ROUTING = {"round_robin": "round_robin", "random": "random", "lor": "least_waiting"}
 
 
@@ -149,13 +153,37 @@ class FixedLengths(Part):
     decode_tokens: int
 
 
-class PoissonIntervals(Part):
-    """Poisson arrivals."""
+class ZipfLengths(Part):
+    """Total tokens by Zipf's law; scrambled ones depend on a process's string hashes."""
+
+    name: Literal["zipf"]
+    seed: Annotated[int, Field(ge=0)]
+    theta: Annotated[float, Field(gt=0, lt=1)]
+    scramble: Literal[False] = False
+    min_tokens: Annotated[int, Field(ge=1)]
+    max_tokens: Annotated[int, Field(le=MOST_TOKENS)]
+    prefill_to_decode_ratio: float
+
+
+class TraceLengths(Part):
+    """Lengths of a trace's requests, in shuffled order; no total above `max_tokens`."""
+
+    name: Literal["trace"]
+    seed: Annotated[int, Field(ge=0)]
+    trace_file: str
+    prefill_scale_factor: Annotated[float, Field(gt=0)] = 1
+    decode_scale_factor: Annotated[float, Field(gt=0)] = 1
+    max_tokens: Annotated[int, Field(ge=2)]
+
+
+class Intervals(Part):
+    """Gaps between arrivals; static: all arrive at once."""
 
     without_bearing = frozenset(("seed",))
 
-    name: Literal["poisson"]
-    qps: Annotated[float, Field(gt=0)]
+    name: Literal["poisson", "gamma", "static"]
+    qps: Annotated[float, Field(gt=0)] = 1.0
+    cv: Annotated[float, Field(gt=0)] = 0.5
 
 
 class RequestGeneratorConfig(Part):
@@ -164,13 +192,19 @@ class RequestGeneratorConfig(Part):
     name: Literal["synthetic"]
     seed: int
     length_generator_config: Annotated[
-        UniformLengths | FixedLengths,
+        UniformLengths | FixedLengths | ZipfLengths | TraceLengths,
         Field(discriminator="name"),
     ]
-    interval_generator_config: PoissonIntervals
+    interval_generator_config: Intervals
     num_requests: Annotated[int, Field(ge=0, le=10_000_000)]
-    duration: None = None
+    duration: Annotated[float, Field(gt=0, le=1e7)] | None = None
     max_tokens: Annotated[int, Field(ge=1)]
+
+    @model_validator(mode="after")
+    def _ends(self) -> RequestGeneratorConfig:
+        if self.duration is not None and self.interval_generator_config.name == "static":
+            raise ValueError("a duration never passes where all requests arrive at once")
+        return self
 
 
 class VidurConfig(Part):
@@ -202,21 +236,54 @@ def kv_blocks(replica: ReplicaConfig, block_size: int, longest_request: int) -> 
     return longest_request // block_size * int(room // kv_of_request)
 
 
-def requests_of(config: VidurConfig) -> Requests:
-    """The requests that VIDUR would draw."""
+def requests_of(config: VidurConfig, folder: Path = Path()) -> Requests:
+    """The requests that VIDUR would draw: a gap, then lengths, for each.
+
+    Args:
+        folder: where a trace's path begins.
+    """
     source = config.request_generator_config
-    lengths, rate = source.length_generator_config, source.interval_generator_config.qps
-    if isinstance(lengths, UniformLengths):
-        low, high = lengths.min_tokens, lengths.max_tokens
-        return vidur_requests(source.num_requests, rate, source.seed, low, high, lengths.prefill_to_decode_ratio)
-    arrived_at = vidur_arrivals(source.num_requests, rate, source.seed)
-    same = np.ones(source.num_requests, dtype=np.int64)
-    return make_requests(arrived_at, lengths.prefill_tokens * same, lengths.decode_tokens * same)
+    lengths, gaps, draw = source.length_generator_config, source.interval_generator_config, VidurDraw(source.seed)
+    trace = trace_lengths(lengths, folder) if isinstance(lengths, TraceLengths) else None
+    most = source.num_requests if source.duration is None else MOST_REQUESTS
+    times: list[float] = []
+    totals: list[float] = []
+    now = 0.0
+    while len(times) < (most if trace is None else min(most, len(trace))) and (source.duration is None or now < source.duration):
+        now += draw.gap_s(gaps.name, gaps.qps, gaps.cv)
+        times.append(now)
+        totals.append(draw.uniform(lengths.min_tokens, lengths.max_tokens) if isinstance(lengths, UniformLengths) else 0.0)
+    kept = np.array(times) < (np.inf if source.duration is None else source.duration)
+    if trace is not None:
+        prompt, output = trace[: len(times)].T
+    elif isinstance(lengths, FixedLengths):
+        prompt, output = np.full(len(times), lengths.prefill_tokens), np.full(len(times), lengths.decode_tokens)
+    else:
+        assert isinstance(lengths, UniformLengths | ZipfLengths)
+        total = np.array(totals)
+        prompt, output = split_by_ratio(total, lengths.prefill_to_decode_ratio)
+        if isinstance(lengths, ZipfLengths):  # whose two parts VIDUR both cuts to whole tokens
+            total = vidur_zipf(len(times), lengths.min_tokens, lengths.max_tokens, lengths.theta, lengths.seed)
+            decode = total / (1 + lengths.prefill_to_decode_ratio)
+            prompt, output = (total - decode).astype(np.int64), decode.astype(np.int64)
+    return make_requests(np.array(times)[kept], prompt[kept], output[kept])
+
+
+def trace_lengths(lengths: TraceLengths, folder: Path) -> Ints:
+    """Prompt and output tokens of a trace, scaled, cut to `max_tokens` in proportion and shuffled as VIDUR does; shape (n, 2)."""
+    table = read_csv(folder / lengths.trace_file, required=["num_prefill_tokens", "num_decode_tokens"])
+    scales = (lengths.prefill_scale_factor, lengths.decode_scale_factor)
+    both = [(numeric(table[name]) * scale) for name, scale in zip(("num_prefill_tokens", "num_decode_tokens"), scales, strict=True)]
+    found = np.stack(both, axis=1).astype(np.int64)
+    total = found.sum(axis=1, keepdims=True)
+    found -= np.ceil(np.maximum(0, total - lengths.max_tokens) * (found / np.maximum(1, total))).astype(np.int64)
+    return np.maximum(found, 1)[np.random.RandomState(lengths.seed).permutation(len(found))]
 
 
 def limits_of(config: VidurConfig) -> Limits:
     """Limits of each replica."""
-    scheduler, longest = config.cluster_config.replica_scheduler_config, config.request_generator_config.max_tokens
+    scheduler, source = config.cluster_config.replica_scheduler_config, config.request_generator_config
+    longest = getattr(source.length_generator_config, "max_tokens", source.max_tokens)
     blocks = scheduler.num_blocks or kv_blocks(config.cluster_config.replica_config, scheduler.block_size, longest)
     if blocks < 1:
         raise InputError("the weights leave no room for a KV cache", key="cluster_config.replica_config")
@@ -253,13 +320,14 @@ def setup_of(config: VidurConfig, fitted: bool) -> Setup:
     )
 
 
-def simulate_vidur(config: VidurConfig, steps: StepTime) -> Result:
+def simulate_vidur(config: VidurConfig, steps: StepTime, folder: Path = Path()) -> Result:
     """Run what the configuration asks for, with its batches, up to its time limit (0: to the end).
 
     Args:
         steps: how long a batch takes. Random routing draws from a stream of our own.
+        folder: where a trace's path begins.
     """
-    cluster, requests = config.cluster_config, requests_of(config)
+    cluster, requests = config.cluster_config, requests_of(config, folder)
     if config.time_limit:
         requests = requests.at(np.flatnonzero(requests.arrived_at_s <= config.time_limit))
     result = simulate(
