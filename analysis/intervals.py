@@ -46,15 +46,12 @@ def _interval(value: float, values: Floats, clusters: int, tail: float) -> Inter
     return Interval(float(value), float(low), float(high), clusters, 1 - kept.size / values.size)
 
 
-def bootstrap_interval(
-    statistic: Callable[..., float], *samples: ArrayLike, level: float = 0.95, resamples: int | None = 2000, seed: int = 0
-) -> Interval:
-    """Percentile bootstrap interval; several samples are resampled together (paired).
+def exact_bootstrap(statistic: Callable[..., float], *samples: ArrayLike, level: float = 0.95) -> Interval:
+    """Percentile interval over all n^n resamples of a few paired observations: no draw is made, so no seed is needed.
 
     Args:
         statistic: takes the samples, gives one number; NaN where it is undefined (such resamples are counted, then left out).
-        level: coverage, 0..1.
-        resamples: how many; None enumerates all n^n of them, so that no seed is needed (n at most 6).
+        samples: of one length n, from 2 to 6; level: coverage, 0..1.
     Raises:
         ValueError: unequal lengths, n too large to enumerate, or a statistic that is undefined on most resamples.
     """
@@ -62,12 +59,9 @@ def bootstrap_interval(
     if not arrays or arrays[0].shape[0] < 2 or any(a.shape[0] != arrays[0].shape[0] for a in arrays):
         raise ValueError("expected samples of one length, at least 2")
     n = arrays[0].shape[0]
-    if resamples is None:
-        if n > MAX_EXACT_BOOTSTRAP_N:
-            raise ValueError(f"{n}^{n} resamples are too many to enumerate; expected n at most {MAX_EXACT_BOOTSTRAP_N}")
-        draws = np.array(list(itertools.product(range(n), repeat=n)))
-    else:
-        draws = np.random.default_rng(seed).integers(0, n, size=(resamples, n))
+    if n > MAX_EXACT_BOOTSTRAP_N:
+        raise ValueError(f"{n}^{n} resamples are too many to enumerate; expected n at most {MAX_EXACT_BOOTSTRAP_N}")
+    draws = np.array(list(itertools.product(range(n), repeat=n)))
     values = np.array([statistic(*(a[draw] for a in arrays)) for draw in draws], dtype=float)
     return _interval(statistic(*arrays), values, n, (1 - level) / 2)
 

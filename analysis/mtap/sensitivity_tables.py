@@ -118,7 +118,7 @@ def association_table(printed: scoring.Printed, scored: list[Scored], weights: W
                 for name in ("spearman", "kendall"):
                     test = statistics.exact_permutation_test(error, score, name)  # type: ignore[arg-type]
                     row |= {name: test.value, f"{name}_p": test.p_value, f"{name}_smallest_p": test.smallest_p}
-                interval = intervals.bootstrap_interval(_spearman, error, score, resamples=None)
+                interval = intervals.exact_bootstrap(_spearman, error, score)
                 row |= {"spearman_low": interval.low, "spearman_high": interval.high, "undefined_resamples": interval.undefined}
                 row["verdict"] = association_verdict(float(str(row["spearman_p"])), interval.low, interval.high)
                 rows.append(row)
