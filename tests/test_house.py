@@ -31,6 +31,7 @@ ENTRY_POINTS = (
     "accelerators.sparse.formats.expected_size",
     "accelerators.sparse.compute.cost",
     "networks.closed_forms.closed_form_cycles",
+    "networks.collective_time.collective_time",
     "composition.training.step.step",
     "composition.training.memory.memory",
     "cores.neutrino.cycles.epoch_cycles",

@@ -1,7 +1,8 @@
 """How long does a collective take on a machine? The one answer of the package, of the best of three kinds:
 
 - measured: NCCL's own times on that device, timed in a CUDA graph (or a serving engine's all-reduce), interpolated;
-- fabric: the formula of `calibrated.form`, calibrated on GPUs of many machines, for any group, link and network;
+- fabric: time = floor + bytes / (share x link) + cost of filling the pipeline, the formula of `calibrated.form`, calibrated on GPUs of many
+  machines, for any group, link and network;
 - closed form: bytes over bandwidth and hops, where no collective of the like was measured (TPUs, Gaudi).
 
 >>> from analysis.hardware import systems
@@ -207,6 +208,7 @@ def collective_time(
         hide: an architecture of which nothing may be known; empty: none.
     Raises:
         InputError: a kind that is not covered.
+    Source: the protocols are NCCL's (Hu et al., arXiv:2507.04786); tables and machines in `calibrated.series`.
     """
     size = np.asarray(size_bytes, dtype=np.float64)
     if members < 2:

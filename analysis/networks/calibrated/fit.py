@@ -15,7 +15,6 @@ from analysis.intervals import weighted_quantile
 from analysis.networks import collective_time
 from analysis.networks.calibrated import form
 from analysis.networks.calibrated.form import WAYS, Deviation, Doubt, Floats, KindFactors, Parameters
-from analysis.networks.measured_fabrics.model import machines
 
 KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 _CENTRE = {
@@ -50,25 +49,27 @@ class Features:
     source: Any
 
 
-def machine_of(device: str, source: str, gpus: int, nodes: int, network: float) -> System:
-    """The machine that a row was measured on; PipeWeave's H100 board of four is told by its own times and known as such."""
+BOARDS = {"H100 pipeweave": 4}
+"""Boards of so many GPUs with a link between each two, which only their own times tell: a left-out machine's is not known."""
+
+
+def machine_of(device: str, source: str, gpus: int, nodes: int, network: float, blind: bool = False) -> System:
+    """The machine that a row was measured on; `blind`: as far as it is known without its own times."""
     sheet = devices.load(device)
     system = systems.cluster(sheet, gpus // nodes if network == network else None, network if network == network else None)
-    known = machines().get(source.split(" ")[0])
-    board = known.known[0].board_gpus if known else None
-    if board:
-        level: Level = system.levels[0].model_copy(update={"topology": "mesh", "size": board})
+    if source in BOARDS and not blind:
+        level: Level = system.levels[0].model_copy(update={"topology": "mesh", "size": BOARDS[source]})
         return system.model_copy(update={"levels": (level, *system.levels[1:])})
     return system
 
 
-def features(rows: pd.DataFrame) -> Features:
-    """Rows of `series` as the formula sees them."""
+def features(rows: pd.DataFrame, blind: bool = False) -> Features:
+    """Rows of `series` as the formula sees them; `blind`: see `machine_of`."""
     byte_s, ways, log_size = np.empty(len(rows)), np.empty(len(rows), np.int64), np.empty(len(rows))
     keys = ["device", "source", "gpus", "nodes", "network_bytes_per_s", "kind"]
     for _, part in rows.reset_index(drop=True).groupby(keys, dropna=False):
         row, gpus, places = part.iloc[0], int(part["gpus"].iloc[0]), part.index
-        system = machine_of(row["device"], row["source"], gpus, int(row["nodes"]), row["network_bytes_per_s"])
+        system = machine_of(row["device"], row["source"], gpus, int(row["nodes"]), row["network_bytes_per_s"], blind)
         group = system.group(gpus)
         way = collective_time.way_of(system, group, row["kind"])
         assert way is not None
@@ -181,7 +182,7 @@ def left_out(rows: pd.DataFrame, source: str, device_too: bool = False) -> pd.Da
     """
     out = rows["source"] == source
     taught = rows[~out & ~(rows["device"].isin(set(rows.loc[out, "device"])) if device_too else False)]
-    x = features(rows[out])
+    x = features(rows[out], blind=True)
     time, floor, moved, fill = predict(solve(taught), x)
     way = np.array(WAYS)[x.way]
     known = rows.loc[out, "device"].isin(set(taught.loc[taught["network_bytes_per_s"].isna(), "device"])) & np.isin(way, ("ring", "nvls"))

@@ -91,3 +91,22 @@ def text(found: Calibrated) -> str:
         return float(f"{value:.6g}") if isinstance(value, float) else value
 
     return head + yaml.safe_dump(short(found.model_dump()), sort_keys=False, width=140)
+
+
+PERMISSIVE = {
+    "azure_ND_A100_v4": "Azure, 8 A100",
+    "azure_ND_H100_v5": "Azure, 8 H100",
+    "aws_p5_1n": "AWS p5, 8 H100",
+    "aws_p4de_2n": "AWS p4de, 2 x 8 A100",
+}
+"""Machines of nccl-tests whose rows may be shown (MIT, MIT-0), and what a figure calls them."""
+
+
+def shown(scored: pd.DataFrame) -> pd.DataFrame:
+    """Measured and predicted times of the machines that may be shown, each left out of the fit (us)."""
+    rows = scored[(scored["split"] == "machine") & scored["source"].isin(PERMISSIVE)]
+    times = {f"{name}_us": 1e6 * rows[f"{name}_s"] for name in ("predicted", "lower", "upper")}
+    return pd.DataFrame({
+        "source": rows["source"], "title": rows["source"].map(PERMISSIVE), "gpus": rows["gpus"], "size_bytes": rows["size_bytes"],
+        "measured_us": 1e6 * rows["time_s"], **times,
+    }).round(3)  # fmt: skip
