@@ -550,7 +550,9 @@ def _ssm(c: Config) -> Facts:
         linear = _scan(c, c.layers, biases=c.flag("use_bias"))
     unit = c.count("pad_vocab_size_multiple", default=1) or 1
     vocabulary = -(-c.count("vocab_size") // unit) * unit
-    tied = c.flag("tie_word_embeddings", "tie_embeddings", default=c.kind == "mamba")
+    tied = c.flag("tie_word_embeddings", "tie_embeddings", default=c.kind == "mamba" or "ssm_cfg" in c.raw)
+    if c.get("attn_layer_idx"):
+        raise c.refuse("attention among the scans")
     facts = {"hidden": c.hidden, "layers": c.layers, "vocabulary": vocabulary, "norms": 1, "dense": 0, "positions": "none", "tied": tied}
     return {**facts, "linear": linear}
 
@@ -751,7 +753,7 @@ FAMILIES: dict[str, Callable[[Config], Facts]] = {
     "gemma": _gemma,
     "gemma2": _gemma2,
     **dict.fromkeys(("gemma3", "gemma3_text"), _gemma3),
-    **dict.fromkeys(("phi", "phi-msft"), _phi),
+    **dict.fromkeys(("phi", "phi-msft", "mixformer-sequential"), _phi),
     **dict.fromkeys(("phi3", "phi3_v", "phi4mm", "phi4_multimodal"), _phi3),
     "phimoe": _phimoe,
     **dict.fromkeys(("falcon", "RefinedWeb", "RefinedWebModel"), _falcon),
@@ -841,6 +843,18 @@ REFUSED = {
 
 INNER = ("text_config", "llm_config", "language_config", "language_model", "thinker_config", "text_model_config", "lm_config")
 """Where vision-language configurations keep the language part."""
+
+LLAMA = {
+    "hidden_size": 4096,
+    "intermediate_size": 11008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "vocab_size": 32000,
+    "max_position_embeddings": 2048,
+}
+MISTRAL = {**LLAMA, "intermediate_size": 14336, "num_key_value_heads": 8, "max_position_embeddings": 131072}
+INNER_DEFAULTS: dict[str, dict[str, Any]] = {"llama": LLAMA, "mistral": MISTRAL, "mixtral": {**MISTRAL, "num_local_experts": 8}}
+"""What the language part of a vision-language configuration may leave out: its class's defaults."""
 
 HARMLESS = re.compile(
     r".*(_token_ids?|dropout|_pdrop|_eps|epsilon|_std|dtype|_softcapping|_scaling|_loss|_coef)|(initializer|rope|rotary|output|tie|torch|is|use)_\w+|"
@@ -984,7 +998,7 @@ def _language(raw: dict[str, Any], path: Path) -> Config:
             break
         wanted: Facts = {key: raw[key] for key in ("tie_word_embeddings", "quantization_config", "torch_dtype", "dtype") if key in raw}
         kind = str(inner.get("model_type") or raw.get("model_type") or "")
-        raw = {**wanted, **inner, "model_type": kind}
+        raw = {**INNER_DEFAULTS.get(kind, {}), **wanted, **{key: one for key, one in inner.items() if one is not None}, "model_type": kind}
     if outer.get("is_encoder_decoder") is True:
         raise InputError(
             "layers of this kind are not modelled: an encoder and a decoder", path=path, key=str(raw.get("model_type") or "model_type")
@@ -1006,7 +1020,7 @@ def describe(raw: Any, path: str | Path, beside: Any = None) -> Model:
         raise InputError("expected the mapping of a config.json", path=path)
     c = _language(raw, path)
     kind = c.kind
-    if not kind and c.get("ssm_cfg"):
+    if not kind and "ssm_cfg" in raw:
         kind = "mamba_ssm"
     if kind in REFUSED:
         raise c.refuse(REFUSED[kind])
