@@ -246,32 +246,46 @@ def test_the_language_part_of_a_vision_model(tmp_path: Path) -> None:
     assert found.parameters == 8_030_261_248
 
 
-MIXTURE = {"vocab_size": 157184, "head_dim": 128, "num_experts": 256, "num_shared_experts": 1, "num_experts_per_tok": 8, "use_qk_norm": True}
+LING = {"model_type": "bailing_moe", "vocab_size": 157184, "head_dim": 128, "num_experts": 256, "num_shared_experts": 1}
+LING |= {"num_experts_per_tok": 8, "use_qk_norm": True, "moe_router_enable_expert_bias": True}
 SMALL = {"hidden_size": 2048, "num_attention_heads": 16, "n_routed_experts": 64, "n_shared_experts": 2, "moe_intermediate_size": 1408}
+SMALL |= {"num_experts_per_tok": 6, "first_k_dense_replace": 1}
+LATENT = {"q_lora_rank": None, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128}
+SIZES = ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size", "moe_intermediate_size")
+FAMILIES = {
+    # each with its parameters as the safetensors of the checkpoint hold them, and the values of a token's cache
+    "inclusionAI/Ling-mini-2.0": (
+        {**LING, **dict(zip(SIZES, (2048, 20, 16, 4, 5120, 512), strict=True)), "first_k_dense_replace": 1},
+        16_255_643_392,
+        20 * 2 * 4 * 128,
+    ),
+    "inclusionAI/Ling-1T": (
+        {**LING, **dict(zip(SIZES, (8192, 80, 64, 8, 18432, 2048), strict=True)), "first_k_dense_replace": 4},
+        999_705_328_640,
+        80 * 2 * 8 * 128,
+    ),
+    "deepseek-ai/deepseek-moe-16b-base": (
+        {**SMALL, "model_type": "deepseek", "num_hidden_layers": 28, "intermediate_size": 10944, "vocab_size": 102400},
+        16_375_728_128,
+        28 * 2 * 16 * 128,
+    ),
+    "moonshotai/Moonlight-16B-A3B": (
+        {**SMALL, **LATENT, "model_type": "deepseek_v3", "num_hidden_layers": 27, "intermediate_size": 11264, "vocab_size": 163840},
+        15_960_111_936,
+        27 * 576,
+    ),
+    "state-spaces/mamba-2.8b": (
+        {"d_model": 2560, "n_layer": 64, "vocab_size": 50277, "ssm_cfg": {}, "rms_norm": True, "pad_vocab_size_multiple": 8},
+        2_768_345_600,
+        0,
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("config", "parameters", "kv_values"),
-    [
-        # inclusionAI/Ling-mini-2.0 and Ling-1T, deepseek-ai/deepseek-moe-16b-base, moonshotai/Moonlight-16B-A3B: as their safetensors hold them
-        ({"model_type": "bailing_moe", "hidden_size": 2048, "num_hidden_layers": 20, "num_attention_heads": 16, "num_key_value_heads": 4,
-          "intermediate_size": 5120, "moe_intermediate_size": 512, "first_k_dense_replace": 1, "moe_router_enable_expert_bias": True, **MIXTURE},
-         16_255_643_392, 20 * 2 * 4 * 128),
-        ({"model_type": "bailing_moe", "hidden_size": 8192, "num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8,
-          "intermediate_size": 18432, "moe_intermediate_size": 2048, "first_k_dense_replace": 4, "moe_router_enable_expert_bias": True,
-          **MIXTURE}, 999_705_328_640, 80 * 2 * 8 * 128),
-        ({"model_type": "deepseek", "num_hidden_layers": 28, "intermediate_size": 10944, "num_experts_per_tok": 6, "first_k_dense_replace": 1,
-          "vocab_size": 102400, **SMALL}, 16_375_728_128, 28 * 2 * 16 * 128),
-        ({"model_type": "deepseek_v3", "num_hidden_layers": 27, "intermediate_size": 11264, "num_experts_per_tok": 6, "q_lora_rank": None,
-          "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "first_k_dense_replace": 1,
-          "vocab_size": 163840, **SMALL}, 15_960_111_936, 27 * 576),
-        # state-spaces/mamba-2.8b, whose configuration has a form of its own
-        ({"d_model": 2560, "n_layer": 64, "vocab_size": 50277, "ssm_cfg": {}, "rms_norm": True, "pad_vocab_size_multiple": 8},
-         2_768_345_600, 0),
-    ],
-)  # fmt: skip
-def test_families_that_no_entry_shows(tmp_path: Path, config: dict[str, Any], parameters: int, kv_values: int) -> None:
+@pytest.mark.parametrize("checkpoint", FAMILIES)
+def test_families_that_no_entry_shows(tmp_path: Path, checkpoint: str) -> None:
     """Published counts within 0.001 %; values of a token's cache exactly."""
+    config, parameters, kv_values = FAMILIES[checkpoint]
     found = models.load(str(_written(tmp_path, config)))
     assert found.parameters == pytest.approx(parameters, rel=1e-5)
     assert found.kv_bytes_per_token(2) == 2 * kv_values
