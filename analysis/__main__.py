@@ -8,11 +8,12 @@ from __future__ import annotations
 import ast
 import gc
 import importlib
+import shlex
 import signal
 import sys
 from pathlib import Path
 
-from analysis.paths import CHECKOUT, EXAMPLES
+from analysis.paths import CHECKOUT, EXAMPLES, HOME
 
 COMMANDS = Path(__file__).parent / "commands"
 GROUPS = {"models": "predictions of your own input", "evaluation": "measurements and scores", "repository": "the repository itself"}
@@ -37,17 +38,34 @@ def summary(group: str, name: str) -> str:
     return (ast.get_docstring(ast.parse(text)) or "").split("\n")[0]
 
 
-def example(name: str, into: str | None = None) -> int:
+def version() -> str:
+    """Version of the package, as installed or as its project file says."""
+    if CHECKOUT:
+        text = (HOME / "pyproject.toml").read_text(encoding="utf-8")
+        return next(line.split('"')[1] for line in text.splitlines() if line.startswith("version"))
+    from importlib.metadata import version as installed
+
+    return installed("howfast")
+
+
+def example(name: str, into: str | None = None, subcommand: str = "") -> int:
     """Print the small inputs of a command and the lines that use them, or copy them into a folder; returns the exit status.
 
     Args:
         into: folder for copies, made if needed; a file that is there already is not touched.
+        subcommand: its lines and files alone, and the lines that make these.
     """
     files = sorted(path for path in (EXAMPLES / name).glob("*") if path.is_file() and path.name != RUN)
     lines = (EXAMPLES / name / RUN).read_text(encoding="utf-8").splitlines() if (EXAMPLES / name / RUN).is_file() else []
+    if subcommand:
+        asked = [line for line in lines if line.split()[2:3] == [subcommand]]
+        made = {line.split()[-1] for line in lines}
+        needed = [line for line in lines if line.split()[-1] in made & {word for other in asked for word in other.split()[:-1]}]
+        lines = [line for line in lines if line in asked or line in needed]
+        files = [path for path in files if any(path.name in line.split() for line in lines)]
     if not lines:
         there = ", ".join(sorted(path.name for path in EXAMPLES.glob("*") if path.is_dir()))
-        print(f"error: no example of {name}; there are: {there}", file=sys.stderr)
+        print(f"error: no example of {f'{name} {subcommand}'.strip()}; there are: {there}", file=sys.stderr)
         return 2
     if into is not None:
         from analysis.errors import InputError
@@ -59,8 +77,10 @@ def example(name: str, into: str | None = None) -> int:
         for path in files:
             write_atomic(Path(into) / path.name, path.read_bytes())
         print(f"{len(files)} files in {into}; there:")
+    # in a folder elsewhere `python -m analysis` finds no package
+    program = PROGRAM if into is None or not CHECKOUT else f"PYTHONPATH={shlex.quote(str(HOME))} {shlex.quote(sys.executable)} -m analysis"
     for line in lines:
-        print(line.replace("howfast", PROGRAM))
+        print(line.replace("howfast", program))
     for path in files if into is None else ():
         content = path.read_bytes()
         text = content.decode("utf-8").rstrip() if b"\0" not in content else f"({len(content):,} bytes)"
@@ -110,10 +130,13 @@ def main(arguments: list[str]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    if not arguments or arguments[0] in ("-h", "--help"):
+    if arguments[:1] == ["--version"]:
+        print(f"howfast {version()}")
+        return 0
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(f"usage: {PROGRAM} [--debug] COMMAND [ARGUMENTS]\n")
         print("COMMAND --help says more; COMMAND --example shows an input and how to use it, COMMAND --example FOLDER puts it there;")
-        print("--debug shows where a fault of this program is")
+        print("--debug shows where a fault of this program is; --version prints the version")
         for group, title in GROUPS.items():
             if CHECKOUT or group != "repository":
                 print(f"\n{title}:", *(f"  {name:<12} {summary(group, name)}" for name in command_names(group)), sep="\n")
@@ -124,22 +147,43 @@ def _run(arguments: list[str]) -> int:
         print(f"error: {name} works on the repository, which an installed package is not: run it in a clone", file=sys.stderr)
         return 2
     if name not in names:
-        print(f"error: no command {name!r}; there are: {', '.join(names)}", file=sys.stderr)
+        from analysis.case_columns import nearest
+
+        meant = f"did you mean {near}? " if (near := nearest(name, names)) else ""
+        print(f"error: no command {name!r}; {meant}there are: {', '.join(names)}", file=sys.stderr)
         return 2
     from analysis.errors import DatasetMissing, InputError
 
     try:
         group = next(group for group in GROUPS if name in command_names(group))
-        if rest[:1] == ["--example"] and len(rest) <= 2:
-            return example(name, *rest[1:])
+        if "--example" in rest[:2]:
+            at = rest.index("--example")
+            if len(rest) <= at + 2:
+                return example(name, next(iter(rest[at + 1 :]), None), "".join(rest[:at]))
         app = importlib.import_module(f"analysis.commands.{group}.{name}").app
         result = app(args=rest, prog_name=f"{PROGRAM} {name}", standalone_mode=True)
         return int(result or 0)
     except SystemExit as stop:
+        if "--help" in rest and not stop.code:
+            print(columns(" ".join([name, *rest[: rest.index("--help")]][:2])), end="")
         return stop.code if isinstance(stop.code, int) else int(bool(stop.code))
     except (InputError, DatasetMissing) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+
+
+def columns(command: str) -> str:
+    """What `--help` adds for a command that reads a table: its columns, with what each says where that is declared."""
+    from analysis.case_columns import COMMANDS, TABLES, reads
+
+    if command not in {**COMMANDS, **TABLES}:
+        return ""
+    found = reads(command)
+    said = found.meanings
+    lines = [f"  {name:<28} {said.get(name, '')}{' (required)' * (name in found.required)}".rstrip() for name in found.names]
+    spelt = [f"{theirs} for {ours}" for theirs, ours in found.aliases.items()]
+    more = f"Also read: {', '.join(spelt)}.\n" if spelt else ""
+    return "\n".join(["Columns of the table:", *lines, ""]) + f"{more}Other columns are carried through, and named on standard error.\n"
 
 
 def console() -> None:

@@ -73,6 +73,7 @@ class Columns:
 
     Args:
         names: as the command calls them; required: those that the header has to name; aliases: what else a column may be called -> name.
+        meanings: what a column says, where its name does not.
         carried: of tables that the command reads, columns that say nothing more, though another command reads them.
     """
 
@@ -80,6 +81,7 @@ class Columns:
     required: tuple[str, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)
     carried: tuple[str, ...] = ()
+    meanings: Mapping[str, str] = field(default_factory=dict)
 
     def known(self) -> tuple[str, ...]:
         """Every spelling that is read."""

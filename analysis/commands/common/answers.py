@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -13,23 +17,44 @@ if TYPE_CHECKING:
     from analysis.composition.case_files import Answer
 
 
-def answer_cases(command: str, cases: Path, out: Path, model: Answer, scheduler: str = "", **how: Any) -> None:
+def answer_cases(
+    command: str, cases: Path, out: Path | None, model: Answer, scheduler: str = "", as_json: bool = False, **how: Any
+) -> None:
     """`case_files.answer_file` with a bar, or lines, of the rows answered, and a last line that counts them; exit status 2 where none was.
 
     Args:
-        command: as in `case_columns.COMMANDS`; how: further arguments of `answer_file`.
+        command: as in `case_columns.COMMANDS`; out: None or `-`: standard output; as_json: print the answers as JSON, whether or not they
+            are written; how: further arguments of `answer_file`.
     """
     from analysis.composition.case_files import answer_file
     from analysis.progress import Progress
 
-    with Progress() as progress:
-        done, not_done = answer_file(
-            cases, out, model, scheduler, progress=lambda rows: progress(0, 0, f"{rows:,} rows answered"), command=command,
-            tell_carried=_tell_carried, **how,
-        )  # fmt: skip
-    typer.echo(f"{done} cases answered, {not_done} not, in {out}")
+    to_file = out is not None and str(out) != "-"
+    with TemporaryDirectory() as folder:
+        target = out if out is not None and to_file else Path(folder) / "answers.csv"
+        with Progress() as progress:
+            done, not_done = answer_file(
+                cases, target, model, scheduler, progress=lambda rows: progress(0, 0, f"{rows:,} rows answered"), command=command,
+                tell_carried=_tell_carried, **how,
+            )  # fmt: skip
+        if as_json:
+            _print_json(target)
+        elif not to_file:
+            with target.open("rb") as written:
+                shutil.copyfileobj(written, sys.stdout.buffer)
+            sys.stdout.flush()
+    typer.echo(f"{done} cases answered, {not_done} not{f', in {out}' if to_file else ''}", err=as_json or not to_file)
     if not done:
         raise typer.Exit(2)
+
+
+def _print_json(written: Path) -> None:
+    """Print a table of answers as a list of records; a cell without a value is null."""
+    from analysis.composition.case_files import read_answers
+
+    frame = read_answers(written)
+    records = [{key: None if cell != cell else cell for key, cell in row.items()} for row in frame.to_dict("records")]
+    typer.echo(json.dumps(records, indent=1, default=str))
 
 
 def check_header(command: str, path: Path) -> None:

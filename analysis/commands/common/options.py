@@ -10,6 +10,11 @@ import typer
 
 Scheduler = Annotated[str, typer.Option(help="address of a dask scheduler over whose workers the work is spread")]
 Plot = Annotated[Path | None, typer.Option(help="picture of the answer to write: .png, .svg or .pdf")]
+Out = Annotated[
+    Path | None,
+    typer.Option(help="CSV or Parquet to write: the cases, in their order, each with its answer; - or nothing: standard output"),
+]
+Records = Annotated[bool, typer.Option("--json", help="print the answers as JSON, a list with a record for each case")]
 Json = Annotated[bool, typer.Option("--json", help="print the answer as one JSON object")]
 
 FORMATS = (".png", ".svg", ".pdf")

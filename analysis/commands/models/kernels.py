@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from analysis.commands.common.answers import answer_cases, check_header, tell_table
-from analysis.commands.common.options import Scheduler
+from analysis.commands.common.options import Out, Records, Scheduler
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 
@@ -22,9 +22,10 @@ SPEC = "YAML in the form of data/hardware/devices/*.yaml, for devices of your ow
 @app.command()
 def predict(
     cases: Annotated[Path, typer.Argument(help=CASES)],
-    out: Annotated[Path, typer.Option(help="CSV to write: the cases with latency_ms, lower_ms, upper_ms, bound and reason added")],
+    out: Out = None,
     device_spec: Annotated[Path | None, typer.Option(help=SPEC)] = None,
     scheduler: Scheduler = "",
+    as_json: Records = False,
 ) -> None:
     """Predict each case with a 90 % interval; one not covered has an empty result and a reason; status 2 where none is covered."""
     from functools import partial
@@ -40,7 +41,7 @@ def predict(
     else:
         own = kernel_devices.read_spec(device_spec) if device_spec else None
         model = partial(fp32.answers, predictor=kernel_model.load(), own_devices=own, path=cases)
-    answer_cases("kernels predict", cases, out, model, scheduler, beside=False)
+    answer_cases("kernels predict", cases, out, model, scheduler, as_json, beside=False)
 
 
 @app.command()

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from analysis.commands.common.answers import answer_cases, check_header
-from analysis.commands.common.options import Plot, Scheduler, check_plot, save_plot
+from analysis.commands.common.options import Out, Plot, Records, Scheduler, check_plot, save_plot
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 
 WEIGHTS = "bf16, fp8, nvfp4, mxfp4, int8 or int4; empty: the checkpoint's own type, else fp8 where the device has it (training: bf16)"
-Out = Annotated[Path, typer.Option(help="CSV to write: the cases, in their order, with the answer behind each")]
 
 
 @app.command()
@@ -24,13 +24,14 @@ def training(
             help="CSV, a training run a row: model or its sizes, device, gpus, batch, degrees of parallelism, zero (0 to 3), program"
         ),
     ],
-    out: Out,
+    out: Out = None,
     scheduler: Scheduler = "",
+    as_json: Records = False,
 ) -> None:
     """Time and memory of a training step, with a 90 % interval; a row that cannot be answered says why in `status`."""
     from analysis.composition.training.answers import answers
 
-    answer_cases("predict training", cases, out, answers, scheduler)
+    answer_cases("predict training", cases, out, answers, scheduler, as_json)
 
 
 @app.command()
@@ -38,25 +39,27 @@ def batch(
     cases: Annotated[
         Path, typer.Argument(help="CSV, a batch a row: hardware, devices, framework, model, input_tokens, output_tokens, batch_size")
     ],
-    out: Out,
+    out: Out = None,
     scheduler: Scheduler = "",
+    as_json: Records = False,
 ) -> None:
     """Latency of an offline batch, with a 90 % interval; a row that cannot be answered says why in `status`."""
     from analysis.composition.batch.answers import answers
 
-    answer_cases("predict batch", cases, out, answers, scheduler)
+    answer_cases("predict batch", cases, out, answers, scheduler, as_json)
 
 
 @app.command()
 def serving(
     cases: Annotated[Path, typer.Argument(help="CSV, a serving point a row, in the columns of aiconfigurator's silicon_sample.csv")],
-    out: Out,
+    out: Out = None,
     scheduler: Scheduler = "",
+    as_json: Records = False,
 ) -> None:
     """Time to first token and per output token of serving points, each with a 90 % interval; `status` says why a row has none."""
     from analysis.composition.service.answers import answers
 
-    answer_cases("predict serving", cases, out, answers, scheduler)
+    answer_cases("predict serving", cases, out, answers, scheduler, as_json)
 
 
 @app.command()
@@ -65,13 +68,14 @@ def collective(
         Path,
         typer.Argument(help="CSV, a collective a row: device, gpus, nodes, network_gbit_per_s_per_gpu, collective, size_bytes"),
     ],
-    out: Out,
+    out: Out = None,
     scheduler: Scheduler = "",
+    as_json: Records = False,
 ) -> None:
     """Time of a collective as nccl-tests prints it, with a 90 % interval; a row that cannot be answered says why in `status`."""
     from analysis.networks.collective_cases import answers
 
-    answer_cases("predict collective", cases, out, answers, scheduler)
+    answer_cases("predict collective", cases, out, answers, scheduler, as_json)
 
 
 @app.command()
@@ -129,8 +133,9 @@ def recommend(
     questions: Annotated[
         Path | None, typer.Argument(help="CSV, a question a row, in columns named as these options; without it, one question")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="with a CSV: the questions, in their order, each with its plan behind")] = None,
+    out: Out = None,
     scheduler: Scheduler = "",
+    as_json: Records = False,
     model: Annotated[str, typer.Option(help="name of a model (`models` lists them) or the path of its config.json")] = "",
     devices: Annotated[str, typer.Option(help="GPUs to choose from, such as 'h100_sxm b200_sxm'")] = "",
     max_gpus: Annotated[int, typer.Option(help="most GPUs: of a replica (8), or of the training run")] = 0,
@@ -152,23 +157,21 @@ def recommend(
 ) -> None:
     """The plan (GPU, count, framework, parallelism, clients) that meets a target at least cost; says whether its interval meets it too."""
     from analysis.composition.recommend.choice import ROWS_A_TASK, answers, one, report
-    from analysis.errors import InputError
 
     if questions is not None:
-        if out is None:
-            raise InputError("a file of questions needs a file for their answers", key="--out")
-        answer_cases("predict recommend", questions, out, answers, scheduler, rows_a_task=ROWS_A_TASK)
+        answer_cases("predict recommend", questions, out, answers, scheduler, as_json, rows_a_task=ROWS_A_TASK)
         return
-    typer.echo(
-        report(
-            one(
-                model=model, devices=devices, max_gpus=max_gpus, engines=engines, precision=precision, input_tokens=input_tokens,
-                output_tokens=output_tokens, requests_per_s=requests_per_s, ttft_target_ms=ttft_target_ms, tpot_target_ms=tpot_target_ms,
-                sequence_length=sequence_length, global_batch=global_batch, step_target_s=step_target_s, tokens=tokens,
-                days_target=days_target, prices=prices, sure=sure, kv_precision=kv_precision,
-            )
-        )
+    found = one(
+        model=model, devices=devices, max_gpus=max_gpus, engines=engines, precision=precision, input_tokens=input_tokens,
+        output_tokens=output_tokens, requests_per_s=requests_per_s, ttft_target_ms=ttft_target_ms, tpot_target_ms=tpot_target_ms,
+        sequence_length=sequence_length, global_batch=global_batch, step_target_s=step_target_s, tokens=tokens,
+        days_target=days_target, prices=prices, sure=sure, kv_precision=kv_precision,
     )  # fmt: skip
+    if as_json:
+        said = {name: None if value != value else value for name, value in found.items() if value != ""}
+        typer.echo(json.dumps(said, indent=1, default=float))
+    else:
+        typer.echo(report(found))
 
 
 @app.command()

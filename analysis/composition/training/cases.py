@@ -106,7 +106,7 @@ COLUMNS = {
     "recompute": "none, selective, full; empty: the program's default",
 }
 """Every column that a case may have, and what it says; `OTHER_NAMES` are read too."""
-READS = Columns(names=tuple(COLUMNS), aliases=OTHER_NAMES, carried=("framework",))
+READS = Columns(names=tuple(COLUMNS), aliases=OTHER_NAMES, carried=("framework",), meanings=COLUMNS)
 
 
 def _spelled(meanings: Mapping[Any, str]) -> dict[str, Any]:

@@ -1,0 +1,110 @@
+"""The front door of the commands: version, mistyped names, examples of subcommands, columns in the help, answers on standard output."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import shlex
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from conftest import run_analysis
+from typer.main import get_command
+
+from analysis.__main__ import RUN, command_names, main
+from analysis.case_columns import COMMANDS, TABLES, reads
+from analysis.paths import EXAMPLES, ROOT
+
+EXAMPLE = {
+    "predict training": "predict/training.csv",
+    "predict batch": "predict/batch.csv",
+    "predict serving": "predict/serving.csv",
+    "predict recommend": "predict/recommend.csv",
+    "predict collective": "predict/collectives.csv",
+    "collectives": "collectives/cases.csv",
+    "systolic": "systolic/cases.csv",
+    "kernels predict": "kernels/cases.csv",
+}
+WITHOUT = {
+    "train step": "is `train` by another name",
+    "core build": "needs a compiler",
+    "kernels evaluate": "fits forests to a measured table",
+    "kernels score": "needs the datasets",
+    "predict calibrate": "needs the datasets",
+    "predict requests": "needs a profile of a GPU's kernels",
+}
+"""Subcommands without an example, and why."""
+
+
+def subcommands() -> list[str]:
+    found = []
+    for group in ("models", "evaluation"):
+        for name in command_names(group):
+            command = get_command(importlib.import_module(f"analysis.commands.{group}.{name}").app)
+            found += [f"{name} {sub}" for sub in getattr(command, "commands", {})] or [name]
+    return found
+
+
+def test_the_version_is_that_of_the_project(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    said = capsys.readouterr().out.split()
+    assert said[0] == "howfast" and f'version = "{said[1]}"' in (ROOT / "pyproject.toml").read_text()
+    assert main(["help"]) == 0 and "usage:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("predct", "predict"), ("systollic", "systolic"), ("kernel", "kernels"), ("sevre", "serve")])
+def test_a_mistyped_command_is_told_which_was_meant(capsys: pytest.CaptureFixture[str], typed: str, meant: str) -> None:
+    assert main([typed]) == 2
+    assert f"did you mean {meant}?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", subcommands())
+def test_every_subcommand_has_an_example_or_says_that_it_has_none(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    name, *sub = command.split()
+    without = command in WITHOUT or name in ("data", "measure")
+    assert main([name, *sub, "--example"]) == (2 if without and sub else 0 if (EXAMPLES / name / RUN).is_file() else 2)
+    said = capsys.readouterr()
+    if not without:
+        lines = [line for line in said.out.splitlines() if line.startswith("python -m analysis")]
+        assert any(shlex.split(line)[3 : 3 + len(command.split())] == command.split() for line in lines)
+    elif sub:
+        assert said.err.startswith(f"error: no example of {command}")
+
+
+def test_an_example_of_a_subcommand_runs_where_it_is_put(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The line needs no path of ours: it is run from the folder, by a shell. It brings the line that makes its input."""
+    import subprocess
+
+    assert main(["predict", "batch", "--example", str(tmp_path / "batch")]) == 0
+    there, *lines = capsys.readouterr().out.splitlines()
+    assert there == f"2 files in {tmp_path / 'batch'}; there:" and len(lines) == 2
+    done = subprocess.run(["sh", "-ec", lines[0]], cwd=tmp_path / "batch", capture_output=True, text=True, env={})
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "batch" / "latencies.csv").is_file()
+    assert main(["core", "rank", "--example", str(tmp_path / "rank")]) == 0
+    made, asked = capsys.readouterr().out.splitlines()[1:]
+    assert " core trace program.elf " in made and " core rank trace.npz " in asked
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *(name for name in TABLES if name != "serve")])
+def test_the_help_lists_every_column(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    main([*command.split(), "--help"])
+    said = capsys.readouterr().out.partition("Columns of the table:")[2]
+    assert said and all(f"  {name} " in said or f"  {name}\n" in said for name in reads(command).names)
+
+
+@pytest.mark.parametrize("command", EXAMPLE)
+def test_answers_go_to_standard_output_as_csv_or_json(command: str, tmp_path: Path) -> None:
+    path = str(EXAMPLES / EXAMPLE[command])
+    written = run_analysis(*command.split(), path, "--out", str(tmp_path / "out.csv"))
+    assert written.returncode == 0 and "cases answered" in written.stdout
+    shown = run_analysis(*command.split(), path, "--out", "-")
+    assert shown.stdout == (tmp_path / "out.csv").read_text() and "cases answered" in shown.stderr
+    table = pd.read_csv(io.StringIO(shown.stdout))
+    records = json.loads(run_analysis(*command.split(), path, "--json").stdout)
+    assert [list(record) for record in records] == [list(table.columns)] * len(table)
+    for name in table.columns:
+        cells = [record[name] for record in records]
+        assert all(a == b or (a is None and b != b) for a, b in zip(cells, table[name].tolist(), strict=True)), name
