@@ -17,8 +17,9 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from analysis.composition import communication, efficiencies
+from analysis.composition import efficiencies
 from analysis.composition.study_fusion import Kernel
+from analysis.composition.training.fixed_efficiency import communication
 from analysis.hardware import devices, systems
 from analysis.hardware.roofline import Rates, time_on_device
 from analysis.workloads.graph import Module

@@ -8,8 +8,8 @@ from functools import cache
 
 from pydantic import Field
 
-from analysis.composition.communication import NETWORK_EFFICIENCY
 from analysis.composition.training.fixed_efficiency.block import FusedAttention, Kernel, Stream
+from analysis.composition.training.fixed_efficiency.communication import NETWORK_EFFICIENCY
 from analysis.configs import Strict, read_yaml
 from analysis.hardware.devices import Device
 from analysis.hardware.roofline import Rates, time_on_device

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from analysis.composition.communication import Group, all_gather_s, all_reduce_s, group, send_s
 from analysis.composition.training.fixed_efficiency.block import Kernel, Stream, block_kernels, embedding_kernels, head_kernels
+from analysis.composition.training.fixed_efficiency.communication import Group, all_gather_s, all_reduce_s, group, send_s
 from analysis.composition.training.fixed_efficiency.kernel_time import Efficiencies, KernelTime, efficiencies_of, kernel_time, total
 from analysis.composition.training.fixed_efficiency.memory import Memory, memory, stage_parameters
 from analysis.composition.training.fixed_efficiency.plan import Plan, Software, padded_vocab
