@@ -7,9 +7,11 @@ pg_name and, if given, is_cpu_op. `work_of` checks it and lays it out for the si
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
@@ -176,6 +178,73 @@ def _refuse_cycle(
         )
 
 
+class Laid(NamedTuple):
+    """A node as the simulation takes it, but for what it waits for and whom it meets."""
+
+    kind: int
+    duration_ns: int
+    collective: int = 0
+    group: int = -1
+    peer: int = 0
+
+
+def _refuse(node: Node, path: str | Path | None, key: str, message: str) -> NoReturn:
+    raise InputError(f"node {node.node_id} of rank {node.rank}: {message}", path=path, line=node.line, key=key)
+
+
+def _given_ns(node: Node) -> int:
+    """The duration that the trace says; without one 1 ns, as in the tool."""
+    return node.duration_us * 1000 or 1
+
+
+def _compute(node: Node, network: Network, peak_tflops: float | None, refuse: Callable[[str, str], NoReturn]) -> Laid:
+    if node.operations and not node.duration_us and (peak_tflops is None or node.on_host):
+        cure = "" if node.on_host else ", or a roofline (peak_TFLOPS of the network file, roofline-enabled of a system JSON)"
+        refuse("duration_micros", f"has operations and no duration: expected one{cure}")
+    if peak_tflops is None or node.on_host:
+        return Laid(NODE_CPU if node.on_host else NODE_COMPUTE, _given_ns(node))
+    if node.tensor_bytes and node.operations:
+        return Laid(NODE_COMPUTE, roofline_ns(node.operations, node.tensor_bytes, network.local_mem_bw_GBps * 1e9, peak_tflops * 1e12))
+    if node.duration_us:
+        return Laid(NODE_COMPUTE, _given_ns(node))
+    if node.tensor_bytes:
+        refuse("num_ops", "expected operations above 0 for the roofline")
+    return Laid(NODE_SKIP, _given_ns(node))
+
+
+def _collective(
+    node: Node, groups: Mapping[str, tuple[int, ...]], number: Mapping[str, int], refuse: Callable[[str, str], NoReturn]
+) -> Laid:
+    name = node.comm_type.lower()
+    if name == "broadcast":
+        if not node.duration_us:
+            refuse("duration_micros", "a broadcast takes the duration that the trace says, as in ASTRA-sim, and it says none")
+        return Laid(NODE_BROADCAST, _given_ns(node))
+    if name not in COLLECTIVES:
+        refuse("comm_type", f"expected one of {', '.join(c.upper() for c in COLLECTIVES)} or BROADCAST, got {node.comm_type!r}")
+    if node.comm_bytes < 1:
+        refuse("comm_size", "expected at least 1 byte")
+    if node.group in ("", "0"):
+        return Laid(NODE_COLLECTIVE, _given_ns(node), COLLECTIVES[name])
+    if node.group not in number:
+        refuse("pg_name", f"group {node.group} is not among the groups {', '.join(number) or '(none given)'}")
+    if node.rank not in groups[node.group]:
+        refuse("pg_name", f"its rank is not in group {node.group}")
+    if len(groups[node.group]) == 1:
+        refuse("pg_name", f"group {node.group} has one rank: the tool waits for ever")
+    return Laid(NODE_COLLECTIVE, _given_ns(node), COLLECTIVES[name], number[node.group])
+
+
+def _message(node: Node, npus: int, refuse: Callable[[str, str], NoReturn]) -> Laid:
+    sending = node.type == "COMM_SEND_NODE"
+    peer = node.destination if sending else node.source
+    if node.comm_bytes < 1:
+        refuse("comm_size", "expected at least 1 byte")
+    if not 0 <= peer < npus or peer == node.rank:
+        refuse("comm_dst" if sending else "comm_src", f"expected another rank of the {npus}, got {peer}")
+    return Laid(NODE_SEND if sending else NODE_RECEIVE, _given_ns(node), peer=peer)
+
+
 def work_of(
     nodes: Sequence[Node],
     network: Network,
@@ -205,76 +274,33 @@ def work_of(
         if max(groups[name]) >= npus:
             raise InputError(f"group {name} has rank {max(groups[name])}, but the network has {npus} ranks", path=path, key="groups")
     count = len(ordered)
-    kind = np.zeros(count, np.int64)
-    duration = np.zeros(count, np.int64)
-    collective = np.zeros(count, np.int64)
-    size = np.zeros(count, np.int64)
-    group = np.full(count, -1, np.int64)
-    peer = np.zeros(count, np.int64)
+    laid = np.zeros((count, len(Laid._fields)), np.int64)
     pair = np.full(count, -1, np.int64)
     parents = np.zeros(count, np.int64)
     children: list[list[int]] = [[] for _ in range(count)]
     sends: dict[tuple[int, int, int, int], list[int]] = {}
-
     for row, node in enumerate(ordered):
-
-        def refuse(key: str, message: str, node: Node = node) -> None:
-            raise InputError(f"node {node.node_id} of rank {node.rank}: {message}", path=path, line=node.line, key=key)
-
+        refuse = partial(_refuse, node, path)
         for other in node.waits_for:
             if (node.rank, other) not in rows:
                 refuse("data_deps", f"waits for node {other}, which its rank does not have")
             children[rows[node.rank, other]].append(row)
         parents[row] = len(node.waits_for)
-        size[row] = node.comm_bytes
-        duration[row] = node.duration_us * 1000 or 1
         if node.type == "COMP_NODE":
-            kind[row] = NODE_CPU if node.on_host else NODE_COMPUTE
-            if node.operations and not node.duration_us and (peak_tflops is None or node.on_host):
-                cure = "" if node.on_host else ", or a roofline (peak_TFLOPS of the network file, roofline-enabled of a system JSON)"
-                refuse("duration_micros", f"has operations and no duration: expected one{cure}")
-            if peak_tflops is not None and not node.on_host:
-                if node.tensor_bytes and node.operations:
-                    duration[row] = roofline_ns(node.operations, node.tensor_bytes, network.local_mem_bw_GBps * 1e9, peak_tflops * 1e12)
-                elif not node.duration_us:
-                    kind[row] = NODE_SKIP
-                    if node.tensor_bytes:
-                        refuse("num_ops", "expected operations above 0 for the roofline")
+            laid[row] = _compute(node, network, peak_tflops, refuse)
         elif node.type in ("METADATA_NODE", "INVALID_NODE"):
-            kind[row] = NODE_SKIP
+            laid[row] = Laid(NODE_SKIP, _given_ns(node))
         elif node.type == "COMM_COLL_NODE":
-            name = node.comm_type.lower()
-            if name == "broadcast":
-                if not node.duration_us:
-                    refuse("duration_micros", "a broadcast takes the duration that the trace says, as in ASTRA-sim, and it says none")
-                kind[row] = NODE_BROADCAST
-                continue
-            if name not in COLLECTIVES:
-                refuse("comm_type", f"expected one of {', '.join(c.upper() for c in COLLECTIVES)} or BROADCAST, got {node.comm_type!r}")
-            kind[row], collective[row] = NODE_COLLECTIVE, COLLECTIVES[name]
-            if node.comm_bytes < 1:
-                refuse("comm_size", "expected at least 1 byte")
-            if node.group not in ("", "0"):
-                if node.group not in number:
-                    refuse("pg_name", f"group {node.group} is not among the groups {', '.join(names) or '(none given)'}")
-                if node.rank not in groups[node.group]:
-                    refuse("pg_name", f"its rank is not in group {node.group}")
-                if len(groups[node.group]) == 1:
-                    refuse("pg_name", f"group {node.group} has one rank: the tool waits for ever")
-                group[row] = number[node.group]
+            laid[row] = _collective(node, groups, number, refuse)
         elif node.type in ("COMM_SEND_NODE", "COMM_RECV_NODE"):
-            sending = node.type == "COMM_SEND_NODE"
-            kind[row] = NODE_SEND if sending else NODE_RECEIVE
-            peer[row] = node.destination if sending else node.source
-            if node.comm_bytes < 1:
-                refuse("comm_size", "expected at least 1 byte")
-            if not 0 <= peer[row] < npus or peer[row] == node.rank:
-                refuse("comm_dst" if sending else "comm_src", f"expected another rank of the {npus}, got {peer[row]}")
-            if sending:
+            laid[row] = _message(node, npus, refuse)
+            if laid[row][0] == NODE_SEND:
                 pair[row] = row
                 sends.setdefault((node.rank, node.destination, node.tag, node.comm_bytes), []).append(row)
         else:
             refuse("type", f"expected one of {', '.join(TYPES)}, got {node.type!r}")
+    kind, duration, collective, group, peer = (np.ascontiguousarray(column) for column in laid.T)
+    size = np.array([node.comm_bytes for node in ordered], np.int64)
     for row, node in enumerate(ordered):
         if kind[row] == NODE_RECEIVE:
             partners = sends.get((node.source, node.rank, node.tag, node.comm_bytes))
