@@ -164,3 +164,23 @@ def test_the_front_end_takes_requests_one_after_another_and_keeps_gaps_between_t
     plain = run(burst.at(np.arange(10)))
     assert (result.requests.arrived_at_s == 0).all() and (result.ttft_s > 0).all() and use(result).batches > 0
     assert (result.e2e_s - result.ttft_s > 0).all() and result.ttft_s.mean() > plain.ttft_s.mean()  # type: ignore[attr-defined]
+
+
+def test_a_script_that_allows_as_many_requests_as_clients_sets_no_limit(tmp_path: Path) -> None:
+    """benchmarks/70b_fp8_h100_slurm.sh: max-num-seqs is the number of clients, which an open loop has not; vLLM's default is 1,024."""
+    text = OPEN.replace("llama-3.1-8b, device: h100, precision: bf16", "llama-3.1-70b, device: h100, gpus: 4, precision: fp8")
+    (tmp_path / "run.yaml").write_text(text)
+    configuration = read_configuration(tmp_path / "run.yaml")
+    assert configuration.limits().max_batch == 1024
+    assert any("70b_fp8_h100" in sentence for sentence in configuration.setup().assumed)
+    (tmp_path / "run.yaml").write_text("scheduler: sarathi\n" + text)
+    assert "batches are made by sarathi, not by vllm's own scheduler" in read_configuration(tmp_path / "run.yaml").setup().assumed
+
+
+def test_answers_of_one_token_and_prompts_apart_have_no_interval_of_a_token(tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text(OPEN.replace("output: {low: 200}", "output: {low: 1}"))
+    told = json.loads(run_analysis("serve", "simulate", str(tmp_path / "run.yaml"), "--json").stdout)
+    assert told["tpot_ms"] is told["tpot_lower_ms"] is None and told["ttft_lower_ms"] < told["ttft_ms"] < told["ttft_upper_ms"]
+    (tmp_path / "run.yaml").write_text(OPEN + "disaggregation: {prefill_replicas: 1, latency_s: 0.01}\n")
+    told = json.loads(run_analysis("serve", "simulate", str(tmp_path / "run.yaml"), "--json").stdout)
+    assert told["ttft_ms"] > 0 and told["ttft_lower_ms"] is None and any("no interval" in text for text in told["assumed"])

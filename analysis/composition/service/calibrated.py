@@ -111,12 +111,13 @@ class Served:
         types = {"precision": case.types, "kv_precision": settings.of(case).kv}
         return {"model": case.model.family or case.model.name, "device": device_of(case.device).name, "plan": plan_in_words(case), **types}
 
-    @property
-    def assumed(self) -> tuple[str, ...]:
-        """What was not given, in sentences."""
+    def assumed(self, intervals: bool) -> tuple[str, ...]:
+        """What was not given, in sentences; `intervals`: whether the answer has any."""
         case, source = self.case, self.raw.tables[self.raw.table_of[0]].source
         started, cache, _ = settings_in_words(case)
         kernels = f"kernel times: {BASIS.get(source, 'data sheet')}; norms and element-wise kernels: one fit over all GPUs"
+        if not intervals:
+            return (*case.assumed, started, cache, kernels, "no interval: none was scored where prompts have replicas of their own")
         why = outside(features([case], self.raw), self.parameters)[0]
         wide = (f"intervals as wide as on other sources: no calibrated run has {', '.join(why)}",) if why else ()
         ends = "intervals: of mean times, those of `predict one` with as many clients as requests were in the system"
@@ -157,6 +158,7 @@ class Served:
             f"{name}_s_{end}": means[f"{name}_s_mean"] * float(found[f"{name}_{end}_ms"] / found[f"{name}_ms"])
             for name in ("ttft", "tpot")
             for end in ("lower", "upper")
+            if not np.isnan(means[f"{name}_s_mean"])
         }
 
 
@@ -175,6 +177,9 @@ def served(requests: Requests, library: Any = None, **asked: Any) -> Served:
     input_tokens, output_tokens = (max(least, round(tokens / MEAN_LENGTH)) for least, tokens in zip((1, 2), mean, strict=True))
     library = library or KernelLibrary.load()
     case = question(**asked, clients=1, input_tokens=input_tokens, output_tokens=output_tokens)
+    if not settings.rule(case).max_running:  # as many as the benchmark had clients
+        default = next(rule for rule in settings.rules() if rule.engine == case.engine and rule.script == "default")
+        case = dataclasses.replace(case, max_running=default.max_running)
     raw = points([case], library)
     if raw.status[0]:
         raise InputError(raw.status[0], key="steps")

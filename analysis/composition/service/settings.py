@@ -71,10 +71,15 @@ def rules() -> tuple[Settings, ...]:
     return read_yaml(PATH, _File).rules
 
 
+def rule(case: Case) -> Settings:
+    """The first rule that fits."""
+    return next(rule for rule in rules() if rule.fits(case))
+
+
 @cache
 def of(case: Case) -> Settings:
     """The first rule that fits; numbers that stand for the case's own are filled in."""
-    found = next(rule for rule in rules() if rule.fits(case))
+    found = rule(case)
     tokens = found.batched_tokens or case.input_tokens + case.output_tokens + 200
     if found.batched_tokens < 0:
         tokens = -found.batched_tokens * case.input_tokens

@@ -351,7 +351,9 @@ class Configuration:
         named = {"model": "", "device": "", "plan": "", "precision": "", "kv_precision": ""}
         assumed: tuple[str, ...] = ()
         if self.served is not None:
-            named, assumed = self.served.named, self.served.assumed
+            named, assumed = self.served.named, self.served.assumed(config.disaggregation is None)
+            if (self.served.case.engine, config.scheduler) != ("vllm", coupled.SCHEDULER):
+                assumed += (f"batches are made by {config.scheduler}, not by {self.served.case.engine}'s own scheduler",)
         elif isinstance(steps, RooflineSteps):
             named, assumed = steps.named(), steps.assumed()
         else:
