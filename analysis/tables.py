@@ -11,12 +11,11 @@ import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from analysis.errors import InputError
 
@@ -24,7 +23,8 @@ MOST_BYTES = 4 << 30  # of a table
 MOST_UNPACKED_BYTES = 256 << 20  # of one that is packed: a thousand times the size of its file, at worst
 _OTHER_PACKING = (b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")  # ZIP, bzip2, xz, zstandard
 # A formula, to a spreadsheet: = or @, or a sign, before a name, a bracket or a reference. Signed numbers are none.
-_FORMULA = re.compile(r"[\t\r]*(?:[=@]|[+-]+\s*(?:[A-Za-z]\w*\s*[(!|]|[A-Za-z]{1,3}\d|\(|[\d.]+\s*[+*/^-].*[(!|]))")
+FORMULA = r"^[\t\r]*(?:[=@]|[+-]+\s*(?:[A-Za-z]\w*\s*[(!|]|[A-Za-z]{1,3}\d|\(|[\d.]+\s*[+*/^-].*[(!|]))"
+_FORMULA = re.compile(FORMULA, re.ASCII)
 
 
 def write_atomic(path: str | Path, content: bytes) -> Path:
@@ -64,12 +64,23 @@ def _umask() -> int:
     return current
 
 
+@cache
+def arrow() -> Any:
+    """The package pyarrow (extra [parquet]), with which large tables are read and written several times faster; `None` without it."""
+    try:
+        import pyarrow
+        import pyarrow.compute
+    except ModuleNotFoundError:
+        return None
+    return pyarrow
+
+
 def numeric(cells: pd.Series) -> pd.Series:
     """Cells of text as floats, NaN where one holds no number; a number of any length is read, beyond 1.8e308 as infinity."""
-    if isinstance(cells.dtype, pd.StringDtype):
+    if isinstance(cells.dtype, pd.StringDtype) and (pa := arrow()) is not None:
         try:
             text = pa.array(cells, pa.large_string(), from_pandas=True)
-            found = pc.cast(pc.if_else(pc.equal(text, ""), None, text), pa.float64())
+            found = pa.compute.cast(pa.compute.if_else(pa.compute.equal(text, ""), None, text), pa.float64())
             return pd.Series(found.to_numpy(zero_copy_only=False), index=cells.index)
         except pa.ArrowInvalid:
             pass  # a cell that is no number, or one in a form that pandas alone reads
@@ -109,7 +120,7 @@ def check_output(path: str | Path, *inputs: str | Path) -> None:
     Path(temporary).unlink()
 
 
-def to_csv_bytes(frame: pd.DataFrame) -> bytes:
+def to_csv_bytes(frame: pd.DataFrame, header: bool = True) -> bytes:
     """A table as UTF-8 CSV: LF line ends, no index, floats in the shortest form that reads back to the same value.
 
     A cell of text that a spreadsheet would run as a formula gets an apostrophe in front.
@@ -117,7 +128,7 @@ def to_csv_bytes(frame: pd.DataFrame) -> bytes:
     texts = [name for name in frame.columns if frame[name].dtype.kind not in "biufcmM" and frame[name].map(_is_formula).any()]
     if texts:
         frame = frame.assign(**{name: frame[name].map(lambda cell: f"'{cell}" if _is_formula(cell) else cell) for name in texts})
-    return frame.to_csv(index=False, lineterminator="\n").encode("utf-8")
+    return frame.to_csv(index=False, header=header, lineterminator="\n").encode("utf-8")
 
 
 def _is_formula(cell: object) -> bool:

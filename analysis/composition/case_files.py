@@ -11,18 +11,21 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import csv
 
 from analysis.case_columns import carried
 from analysis.errors import InputError
 from analysis.sweeps import sweep
-from analysis.tables import atomic, check_output, read_csv
+from analysis.tables import FORMULA, arrow, atomic, check_output, read_csv, to_csv_bytes
 
 ROWS_A_TASK = 2000
+ROWS_A_PART = 50_000  # of a table that is read at once
 PART_BYTES = 4 << 20
 PARQUET = (".parquet", ".pq")
+
+
+class Unread(ValueError):
+    """pyarrow did not read the table; pandas may."""
+
 
 Case = TypeVar("Case")
 
@@ -68,7 +71,7 @@ def answer_file(
 
     try:
         return _answer(checked(parts(cases)), cases, out, answer, scheduler, beside, rows_a_task, progress)
-    except pa.ArrowInvalid as error:
+    except Unread as error:
         if cases.suffix in PARQUET:
             raise InputError(f"is not a Parquet table: {(str(error).splitlines() or ['it is damaged'])[0]}", path=cases) from None
         whole = read_csv(cases, dtype=str, keep_default_na=False)  # reads short rows, and says what is wrong with a line
@@ -135,20 +138,35 @@ def parts(path: Path) -> Iterator[pd.DataFrame]:
     Args:
         path: CSV (plain or compressed) or Parquet.
     Raises:
-        pyarrow.ArrowInvalid: not such a table, or one that pyarrow's reader is too strict for.
+        Unread: not such a table, or one that pyarrow's reader is too strict for.
         InputError: no such file, or not a regular one.
     """
     if not path.is_file():
         read_csv(path)  # says why
+    if arrow() is None:
+        yield from _plain_parts(path)
+        return
     try:
         yield from _parts(path)
     except InputError:
         raise
-    except (pa.ArrowException, OSError, ValueError) as error:  # damaged files bring out all three
-        raise pa.ArrowInvalid(str(error)) from None
+    except (arrow().ArrowException, OSError, ValueError) as error:  # damaged files bring out all three
+        raise Unread(str(error)) from None
+
+
+def _plain_parts(path: Path) -> Iterator[pd.DataFrame]:
+    """As `parts`, without pyarrow: the whole table is read at once."""
+    if path.suffix in PARQUET:
+        raise ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow")
+    whole = read_csv(path, dtype=str, keep_default_na=False)
+    whole.columns = [str(name).strip() for name in whole.columns]
+    for start in range(0, max(1, len(whole)), ROWS_A_PART):
+        yield whole.iloc[start : start + ROWS_A_PART]
 
 
 def _parts(path: Path) -> Iterator[pd.DataFrame]:
+    pa = arrow()
+    pc = pa.compute
     start = 0
     if path.suffix in PARQUET:
         from pyarrow import parquet
@@ -156,6 +174,8 @@ def _parts(path: Path) -> Iterator[pd.DataFrame]:
         names = None
         batches: Any = parquet.ParquetFile(path).iter_batches()
     else:
+        from pyarrow import csv
+
         reading, parsing = csv.ReadOptions(block_size=PART_BYTES), csv.ParseOptions(newlines_in_values=True)
         names = csv.open_csv(path, reading, parsing).schema.names
         text = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
@@ -163,7 +183,7 @@ def _parts(path: Path) -> Iterator[pd.DataFrame]:
     for batch in batches:
         columns = {name.strip(): pc.fill_null(pc.cast(batch.column(name), pa.string()), "") for name in batch.schema.names}
         if len(columns) < len(batch.schema.names):
-            raise pa.ArrowInvalid("a column name twice")
+            raise Unread("a column name twice")
         frame = pa.table(columns).to_pandas()
         frame.index = pd.RangeIndex(start, start + len(frame))
         start += len(frame)
@@ -171,6 +191,7 @@ def _parts(path: Path) -> Iterator[pd.DataFrame]:
 
 
 def _parquet_writer(stream: IO[bytes]) -> Callable[[pd.DataFrame | None], None]:
+    import pyarrow as pa
     from pyarrow import parquet
 
     writer: Any = None
@@ -196,6 +217,11 @@ def _csv_writer(stream: IO[bytes]) -> Callable[[pd.DataFrame | None], None]:
         nonlocal first
         if frame is None:
             return
+        if arrow() is None:
+            stream.write(to_csv_bytes(frame, first))
+            first = False
+            return
+        pa = arrow()
         if first:
             stream.write(_lines([_text(pa.array([str(name)], pa.large_string())) for name in frame.columns]))
             first = False
@@ -205,22 +231,22 @@ def _csv_writer(stream: IO[bytes]) -> Callable[[pd.DataFrame | None], None]:
     return write
 
 
-def _lines(columns: list[pa.Array]) -> bytes:
+def _lines(columns: list[Any]) -> bytes:
+    pc = arrow().compute
     rows = _joined(_joined(*columns, between=","), "\n")
     return bytes(rows.buffers()[2])[: pc.sum(pc.binary_length(rows)).as_py()]  # the texts lie there one behind the other
 
 
-def _joined(*pieces: pa.Array | str, between: str = "") -> pa.Array:
+def _joined(*pieces: Any, between: str = "") -> Any:
+    pa = arrow()
     made = [pa.scalar(piece, pa.large_string()) if isinstance(piece, str) else piece for piece in (*pieces, between)]
-    return pc.binary_join_element_wise(*made)
+    return pa.compute.binary_join_element_wise(*made)
 
 
-_FORMULA = r"^[\t\r]*(?:[=@]|[+-]+\s*(?:[A-Za-z]+\w*\s*[(!|]|[A-Za-z]{1,3}\d|\(|[\d.]+\s*[+*/^-].*[(!|]))"
-"""As in `analysis.tables`, where it is said what it is for; Arrow's expressions know no more than this."""
-
-
-def _cells(column: pd.Series) -> pa.Array:
+def _cells(column: pd.Series) -> Any:
     """A column as the text of CSV cells: empty where there is no value, floats in the shortest form that reads back to the same value."""
+    pa = arrow()
+    pc = pa.compute
     if column.dtype.kind in "iufb" or str(column.dtype) in ("Int64", "Float64"):
         found = pa.array(column, from_pandas=True)
         if pa.types.is_boolean(found.type):
@@ -239,8 +265,9 @@ def _cells(column: pd.Series) -> pa.Array:
     return _text(coded.dictionary).take(coded.indices)
 
 
-def _text(cells: pa.Array) -> pa.Array:
-    formula = pc.match_substring_regex(cells, _FORMULA)
+def _text(cells: Any) -> Any:
+    pc = arrow().compute
+    formula = pc.match_substring_regex(cells, FORMULA)
     cells = pc.if_else(formula, _joined("'", cells), cells)
     quoted = _joined('"', pc.replace_substring(cells, '"', '""'), '"')
     return pc.if_else(pc.match_substring_regex(cells, '[",\r\n]'), quoted, cells)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pytest
 from analysis.composition import case_files
 from analysis.composition.case_files import answer_file
 from analysis.errors import InputError
+from analysis.paths import EXAMPLES, ROOT
 from analysis.tables import to_csv_bytes
 
 ROWS = 4001
@@ -80,3 +83,24 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_bytes(tmp_path: Path) -> N
         answer_file(tmp_path / "cases.csv", tmp_path / "there.csv", slow_squares, cluster.scheduler_address)
     assert (tmp_path / "died").exists(), "no worker died"
     assert (tmp_path / "there.csv").read_bytes() == (tmp_path / "here.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("predict", "batch", "predict/batch.csv"), ("systolic", "systolic/cases.csv"), ("collectives", "collectives/cases.csv"),
+     ("kernels", "predict", "kernels/cases.csv")],
+)  # fmt: skip
+def test_without_pyarrow_the_same_bytes_are_written(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """pyarrow is an extra of the wheel: a table of cases as CSV needs none of it."""
+    *command, example = arguments
+    for name, without in (("with.csv", ""), ("without.csv", "sys.modules['pyarrow'] = None; ")):
+        given = [*command, str(EXAMPLES / example), "--out", str(tmp_path / name)]
+        code = f"import sys; {without}from analysis.__main__ import main; sys.exit(main({given!r}))"
+        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "without.csv").read_bytes() == (tmp_path / "with.csv").read_bytes()
+    (tmp_path / "cases.parquet").write_bytes(b"PAR1")
+    given = [*command, str(tmp_path / "cases.parquet"), "--out", str(tmp_path / "none.csv")]
+    code = f"import sys; sys.modules['pyarrow'] = None; from analysis.__main__ import main; sys.exit(main({given!r}))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2 and "pyarrow" in done.stderr and "[parquet]" in done.stderr
