@@ -10,7 +10,7 @@ from analysis.errors import InputError
 
 DAY_S = 86400.0
 TRIED = Choices(
-    tensor_parallel=(1, 2, 4, 8), pipeline_parallel=(1, 2, 4, 8, 16), expert_parallel=(1, 2, 4, 8, 16, 32, 64), virtual_pipeline=(1, 2, 4),
+    tensor_parallel=(1, 2, 4, 8), pipeline_parallel=(1, 2, 4, 8, 16), expert_parallel=(1, 8, 16, 32, 64), virtual_pipeline=(1, 2, 4),
     micro_batch=(1, 2, 4, 8), recompute=("none", "full"),
 )  # fmt: skip
 """What a recommendation tries of the plans of `train search`: powers of two."""

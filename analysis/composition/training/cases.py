@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -149,6 +150,11 @@ PRECISIONS = {
 }
 
 
+@cache
+def _kind(device: str) -> str:
+    return devices.load(device).kind
+
+
 @dataclass(frozen=True)
 class Machine:
     """Where it runs: device, GPUs that NVLink joins, network of one GPU out of that domain (bytes/s, one way), host work over x86's (1)."""
@@ -161,7 +167,7 @@ class Machine:
     @property
     def tpu(self) -> bool:
         """Whether it is a pod of TPUs, which MaxText alone trains on here."""
-        return devices.load(self.device).kind == "tpu"
+        return _kind(self.device) == "tpu"
 
 
 GRACE = 2.75

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 
 import pandas as pd
 
 from analysis.composition.training.answers import COLUMNS, answered, mfu
-from analysis.composition.training.cases import case
+from analysis.composition.training.cases import Case, case
 from analysis.composition.training.memory import GIB, capacity_bytes, fits, memory
 from analysis.errors import InputError
 from analysis.sweeps import sweep
@@ -73,13 +73,24 @@ def plans(row: dict[str, str], gpus: int, choices: Choices = Choices()) -> Itera
             yield {**row, **dict(zip(PLAN, map(str, (gpus, data, t, p, c, e, v, micro, zero, recompute, base.program)), strict=True))}
 
 
+def _cases(rows: Sequence[dict[str, str]]) -> Iterator[Case]:
+    """The rows, read; those that differ in chunks, microbatch, sharding and recomputation alone are read once."""
+    known: dict[tuple[str, ...], Case] = {}
+    for row in rows:
+        key = tuple(value for name, value in row.items() if name not in ("virtual_pipeline", "micro_batch", "zero", "recompute"))
+        if key not in known:
+            known[key] = case(row)
+        chunks, micro = int(row["virtual_pipeline"]), float(row["micro_batch"])
+        yield replace(known[key], virtual=chunks, micro_batch=micro, zero=int(row["zero"]), recompute=row["recompute"])
+
+
 def timed(rows: Sequence[dict[str, str]], capacity: float = 0.0) -> pd.DataFrame:
     """Each plan as `predict training` answers it; one whose estimate of memory is above what there is has a `reason` and no time.
 
     Args:
         rows: from `plans`; capacity: of a GPU (bytes); 0: the device's own.
     """
-    cases = [case(row) for row in rows]
+    cases = list(_cases(rows))
     held = [memory(item) for item in cases]
     most = [capacity or capacity_bytes(item) for item in cases]
     fit = [(each.total <= limit) if capacity else fits(item, each) != "no" for item, each, limit in zip(cases, held, most, strict=True)]
