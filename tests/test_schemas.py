@@ -15,6 +15,7 @@ from analysis.paths import DATA, EXAMPLES
 
 FILES = {
     "train": [EXAMPLES / "train" / "train.yaml"],
+    "train_search": [EXAMPLES / "train" / "cluster.yaml"],
     "serve": [EXAMPLES / "serve" / "simulate.yaml"],
     "network": [EXAMPLES / "replay" / "network.yaml"],
     "arch": [EXAMPLES / "map" / "arch.yaml", EXAMPLES / "loopnest" / "arch.yaml"],
