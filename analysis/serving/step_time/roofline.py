@@ -181,6 +181,8 @@ def cache(setting: Roofline, memory_share: float = 0.9) -> KvCache:
         setting.kv_bytes_per_token,
         memory_share,
         devices * RESERVED_BYTES,
+        window_bytes=setting.kv_bytes_per_token * model.window_layers / model.attention_layers,
+        window=model.window,
     )
 
 
