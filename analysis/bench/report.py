@@ -217,11 +217,12 @@ def trace_ms() -> float:
 
 def all_reduces_per_s() -> float:
     """Calibrated all-reduces a CPU-second, a million sizes in one call."""
-    from analysis.networks.measured_fabrics.model import all_reduce, link_of
+    from analysis.hardware import systems
+    from analysis.networks.collective_time import collective_time
 
-    sizes, link = np.geomspace(1e3, 1e10, 1_000_000), link_of("A100", 8)
-    all_reduce(sizes[:10], link)
-    return sizes.size / cpu_s(lambda: all_reduce(sizes, link))
+    sizes, machine = np.geomspace(1e3, 1e10, 1_000_000), systems.load("DGX-A100")
+    collective_time("all_reduce", sizes[:10], 8, machine, graph=False)
+    return sizes.size / cpu_s(lambda: collective_time("all_reduce", sizes, 8, machine, graph=False))
 
 
 def plan_search_s() -> float:
