@@ -181,9 +181,12 @@ def _parts(path: Path) -> Iterator[pd.DataFrame]:
         text = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
         batches = csv.open_csv(path, reading, parsing, text)
     for batch in batches:
-        columns = {name.strip(): pc.fill_null(pc.cast(batch.column(name), pa.string()), "") for name in batch.schema.names}
-        if len(columns) < len(batch.schema.names):
-            raise Unread("a column name twice")
+        stripped = [name.strip() for name in batch.schema.names]
+        for name in stripped if len(set(stripped)) < len(stripped) else ():
+            if stripped.count(name) > 1:
+                raise InputError("given twice", path=path, line=1, key=name)
+        cells = (pc.fill_null(pc.cast(batch.column(at), pa.string()), "") for at in range(len(stripped)))
+        columns = dict(zip(stripped, cells, strict=True))
         frame = pa.table(columns).to_pandas()
         frame.index = pd.RangeIndex(start, start + len(frame))
         start += len(frame)

@@ -63,6 +63,9 @@ def test_what_the_strict_reader_refuses_is_told_or_read_as_before(tmp_path: Path
     (tmp_path / "long.csv").write_text("x,note\n4,a\n9,b,c\n")
     with pytest.raises(InputError, match="is not a CSV table"):
         answer_file(tmp_path / "long.csv", tmp_path / "none.csv", squares)
+    (tmp_path / "twice.csv").write_text("x,note, x\n4,a,5\n")
+    with pytest.raises(InputError, match=r"twice\.csv:1: x: given twice"):
+        answer_file(tmp_path / "twice.csv", tmp_path / "none.csv", squares)
     (tmp_path / "no.parquet").write_text("x\n4\n")
     with pytest.raises(InputError, match="is not a Parquet table"):
         answer_file(tmp_path / "no.parquet", tmp_path / "none.csv", squares)
