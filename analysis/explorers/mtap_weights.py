@@ -85,4 +85,5 @@ def tell(values: Mapping[str, Any]) -> str:
     """The answer in a sentence."""
     got = answer(values)
     same = "the same order" if got["order"] == got["base_order"] else f"not {got['base_order']}"
-    return f"Grades {dict(READINGS)[values['reading']]}: {got['order']}; with the draft's base weights {same}."
+    equal = "" if any(int(values[f"D{k}"]) for k in range(1, 6)) else " All weights are zero, so they count alike."
+    return f"Grades {dict(READINGS)[values['reading']]}: {got['order']}; with the draft's base weights {same}.{equal}"

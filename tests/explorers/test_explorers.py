@@ -292,3 +292,10 @@ def test_a_live_cell_prints_what_cpython_prints_and_survives_an_error(page: Any)
     cell.locator(".reset").tap()
     expect(printed).not_to_contain_text("no device")
     assert printed.inner_text().rstrip() == bundle.printed(bundle.live_cells()[name])
+
+
+def test_weights_that_are_all_zero_are_said_to_count_alike() -> None:
+    from analysis.explorers import mtap_weights
+
+    zero = {"reading": "evidence", **{f"D{k}": 0 for k in range(1, 6)}}
+    assert "count alike" in mtap_weights.tell(zero) and "count alike" not in mtap_weights.tell({**zero, "D1": 1})
