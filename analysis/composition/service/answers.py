@@ -97,6 +97,7 @@ def _described(index: int, case: Case, raw: Points, why: tuple[str, ...]) -> dic
     sentences = [*case.assumed, *settings_in_words(case)]
     if fit < case.clients:
         sentences.append(f"the KV cache holds {fit * ranks} requests of full length, of {case.clients * ranks} clients: the rest queue")
+    sentences += raw.tables[raw.table_of[index]].notes
     sentences.append(f"kernel times: {source}; norms and element-wise kernels: one fit over all GPUs")
     if why:
         sentences.append(f"intervals as wide as on other sources: no calibrated run has {', '.join(why)}")

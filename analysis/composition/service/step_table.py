@@ -48,12 +48,14 @@ class StepTable:
         log_sd: part -> its kernels' doubt, weighted by their time.
         source: worst source of the kernels' times.
         status: empty, or why the configuration cannot be answered.
+        notes: what else its kernels' answers say, such as a measured table that was not believed.
     """
 
     seconds: dict[str, Floats]
     log_sd: dict[str, float]
     source: str
     status: str
+    notes: tuple[str, ...] = ()
 
     def total(self, grid: str) -> Floats:
         """Seconds of all parts on a grid, in its shape."""
@@ -131,7 +133,7 @@ def _answer(handles: list[Any], method: str, arrays: dict[str, Floats], options:
     return found
 
 
-def _evaluate(handles: list[Any], requests: list[tuple[int, Call]]) -> list[tuple[int, Call, Any, Any, str, str]]:
+def _evaluate(handles: list[Any], requests: list[tuple[int, Call]]) -> list[tuple[int, Call, Any, Any, str, str, str]]:
     """Kernel times of many calls; those of one method and one set of options go in one call of the library."""
     groups: dict[tuple[str, tuple[tuple[str, Any], ...]], list[tuple[int, Call]]] = defaultdict(list)
     for owner, call in requests:
@@ -146,7 +148,7 @@ def _evaluate(handles: list[Any], requests: list[tuple[int, Call]]) -> list[tupl
         ends = np.cumsum(sizes)
         for (owner, call), end, size in zip(members, ends, sizes, strict=True):
             at = slice(end - size, end)
-            out.append((owner, call, seconds[at], sd[at], status if np.isnan(seconds[at]).any() else "", source))
+            out.append((owner, call, seconds[at], sd[at], status if np.isnan(seconds[at]).any() else "", source, latency.note))
     return out
 
 
@@ -189,18 +191,20 @@ def step_tables(keys: list[Key], library: Any, hide: str = "none") -> list[StepT
 def _table(rows: list[Any]) -> StepTable:
     seconds = {grid: np.zeros((len(PARTS), int(np.prod([axis.size for axis in axes])))) for grid, axes in GRIDS.items()}
     doubt: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    reasons, sources = set(), set()
-    for _, call, s, sd, status, source in rows:
+    reasons, sources, notes = set(), set(), set()
+    for _, call, s, sd, status, source, note in rows:
         value = call.count * s * (1.0 if call.scale is None else call.scale)
         seconds[call.grid][PARTS.index(call.part)] += value
         if np.isfinite(value).any():
             doubt[call.part].append((float(np.nanmedian(value)), float(np.nanmedian(sd))))
         if status:
             reasons.add(status)
+        if note:
+            notes.add(note)
         if call.method != "memory_bound":  # one fit over all GPUs, which says nothing of this one
             sources.add(source)
     log_sd = {part: sum(w * d for w, d in pairs) / max(1e-30, sum(w for w, _ in pairs)) for part, pairs in doubt.items()}
-    return StepTable(seconds, log_sd, max(sources, default=""), "; ".join(sorted(reasons)))
+    return StepTable(seconds, log_sd, max(sources, default=""), "; ".join(sorted(reasons)), tuple(sorted(notes)))
 
 
 def stack(tables: list[StepTable], scale: dict[str, float] | None = None) -> Tables:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from analysis.composition.service.answers import answers
 from analysis.hardware import devices, systems
 from analysis.networks import collective_time
 from analysis.operators.kernels.library import KernelLibrary
@@ -54,3 +56,18 @@ def test_an_answer_says_which_table_was_not_believed(kind: str, implementation: 
     kept = LIBRARY.on("l40s", framework="trtllm").collective(kind, 1e6, 2, implementation)
     assert kept.source == "measured gpu" and not kept.note
     assert (dropped.log_sd > 2 * np.max(kept.log_sd)).all()
+
+
+@pytest.mark.parametrize(("system", "ranks", "said"), [("l40s", 8, True), ("l40s", 2, False), ("h100_sxm", 8, False)])
+def test_a_served_point_says_which_table_was_not_believed(system: str, ranks: int, said: bool) -> None:
+    row = {
+        "backend": "trtllm",
+        "model_path": "meta-llama/Llama-3.1-70B-Instruct",
+        "system": system,
+        "mode": "agg",
+        "isl": "1024",
+        "osl": "128",
+    }
+    row |= {"tp_size": str(ranks), "batch_size": "4", "gemm_quant_mode": "fp8"}
+    got = answers(pd.DataFrame([row])).iloc[0]
+    assert not got["status"] and (f"measured all_reduce of {ranks} L40S" in got["assumed"]) == said
