@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.__main__ import main
+from analysis.cores.riscv.decode import decode
 from analysis.cores.riscv.elf import read_elf
 from analysis.cores.riscv.emulator import epochs, load, trace_program
+from analysis.cores.riscv.extensions import extension
 from analysis.cores.riscv.programs import program_path
 from analysis.cores.riscv.trace import read_trace, write_trace
 from analysis.errors import InputError
@@ -157,3 +159,23 @@ def test_a_damaged_executable_ends_or_is_told(changes: list[tuple[int, int]], si
                 pass
         except InputError as error:
             assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [
+        (0x0D0072D7, "V (vectors)"), (0x02056007, "V (vectors)"), (0x00051507, "Zfh"), (0x04B57553, "Zfh"), (0x40250553, "Zfh"),
+        (0x2062A3B3, "Zba"), (0x2062C3B3, "Zba"), (0x08B5053B, "Zba"), (0x0815151B, "Zba"), (0x60051513, "Zbb"), (0x40B57533, "Zbb"),
+        (0x6B855513, "Zbb"), (0x28755513, "Zbb"), (0x60355513, "Zbb"), (0x0AB54533, "Zbb"), (0x0805453B, "Zbb"), (0x0AB51533, "Zbc"),
+        (0x28B51533, "Zbs"), (0x28151513, "Zbs"), (0x0EB55533, "Zicond"),
+    ],
+)  # fmt: skip
+def test_an_extension_that_is_not_emulated_is_named(word: int, name: str) -> None:
+    """vsetvli, vle32.v, flh, fadd.h, fcvt.s.h, sh1add, sh2add, add.uw, slli.uw, clz, andn, rev8, orc.b, rori, min, zext.h, clmul, bset,
+    bseti and czero.eqz as GNU as encodes them."""
+    assert decode(word, 0x10000) is None
+    assert extension(word).startswith(name)
+
+
+def test_what_no_extension_has_is_not_given_to_one() -> None:
+    assert [extension(word) for word in (0xFFFFFFFF, 0x00000000, 0x0000000B, 0x02000033 | 0x7F << 25)] == ["", "", "", ""]

@@ -2,7 +2,8 @@
 
 - `programs`: the programs of our own, and how they are built.
 - `elf`: segments and entry of an executable; `linux`: its first stack and its system calls.
-- `decode`, `compressed`, `operations`: from an encoding to an operation number with registers and class.
+- `decode`, `compressed`, `operations`: from an encoding to an operation number with registers and class; `extensions`: whose one is that
+  is refused.
 - `emulator`: runs a program and traces it; `emulator_loop` is its compiled loop, `emulator_float` the rarer floating-point and
   control instructions, `exact_float` IEEE 754 in integers, `machine_words` single machine instructions for compiled code.
 - `trace`: what each executed instruction did, as plain arrays, and the .npz file; `trace_command`: the command that writes one.

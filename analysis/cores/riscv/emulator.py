@@ -13,6 +13,7 @@ from analysis.cores.riscv import operations as op
 from analysis.cores.riscv.compressed import expand
 from analysis.cores.riscv.decode import Instruction, decode
 from analysis.cores.riscv.elf import Program, read_elf
+from analysis.cores.riscv.extensions import SUPPORTED, extension
 from analysis.cores.riscv.linux import STACK_BYTES, STACK_TOP, Kernel, build_stack
 from analysis.cores.riscv.trace import EPOCH_INSTRUCTIONS, NEVER_EXECUTED, NO_REGISTER, PLAIN_INSTRUCTIONS, Code, Trace, concatenate
 from analysis.errors import InputError
@@ -201,7 +202,9 @@ def _decode_from(machine: EmulatedMachine, slot: int) -> None:
             if step == 0:
                 encoding = f"{word:#010x}" if length == 4 else f"{word & 0xFFFF:#06x}"
                 what = f"illegal instruction {encoding}" if inside else "jump outside the executable segments"
-                raise InputError(f"{what} at PC {pc:#x} after {machine.retired} instructions", path=machine.program.path)
+                of = extension(word) if inside and length == 4 else ""
+                why = f": of the extension {of}, which is not emulated; {SUPPORTED} is" if of else ""
+                raise InputError(f"{what} at PC {pc:#x} after {machine.retired} instructions{why}", path=machine.program.path)
             return
         _store_decoded(machine, slot, instruction, length)
         slot += length // 2
