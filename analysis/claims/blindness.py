@@ -97,7 +97,8 @@ def sentence(study: Study, log: pd.DataFrame, number: Callable[[str], str]) -> s
     else:
         text.append(f"The log has {found.tried} attempts; {found.looks} of them show the score of the rows that are judged.")
         times = f"{found.helped} attempt{'s' if found.helped > 1 else ''}"
-        text.append(f"In {times} that score helped to choose the form." if found.helped else "None was chosen by that score.")
+        none = "No attempt says that this score helped to choose it."
+        text.append(f"By its own words or numbers it helped to choose the form in at least {times}." if found.helped else none)
     text += [f"First and today, {one.of}: {one.first} and {number(one.today)}." for one in study.scores]
     return " ".join(text)
 

@@ -132,10 +132,10 @@ def test_a_look_that_helped_is_counted_by_value_or_by_words() -> None:
     study = blindness.Study(left_out="the family", files=(), experiments=("e",), scores=())
     assert blindness.looks(study, rows) == blindness.Looks(4, 3, 2)
     said = blindness.sentence(study, rows, str)
-    assert "4 attempts; 3 of them" in said and "In 2 attempts that score helped" in said
+    assert "4 attempts; 3 of them" in said and "helped to choose the form in at least 2 attempts" in said
     alone = blindness.sentence(study, rows.iloc[1:2], str)
     assert "One form was tried" in alone
-    assert "None was chosen" in blindness.sentence(study, pd.concat([rows.iloc[1:2], rows.iloc[3:]]), str)
+    assert "No attempt says" in blindness.sentence(study, pd.concat([rows.iloc[1:2], rows.iloc[3:]]), str)
 
 
 @pytest.mark.parametrize("words", ["families that took no part", "unseen architectures", "scored once"])
