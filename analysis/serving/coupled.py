@@ -25,8 +25,8 @@ from analysis.serving.requests import Requests
 from analysis.serving.schedulers.vllm_v1 import schedule
 from analysis.serving.simulate import Result, initial_requests, initial_states
 from analysis.serving.state import NONE, PREFIX, Replica, put_last
-from analysis.serving.step_time.gpu_profile import experts_s, profiled_s
-from analysis.serving.steps import Steps, StepTime, sum_s
+from analysis.serving.step_time.gpu_profile import Profile, experts_s, profiled_s
+from analysis.serving.steps import Steps, StepTime, step_time
 
 SCHEDULER = "vllm_v1"
 STEP = np.dtype(
@@ -85,7 +85,7 @@ def compose(fleet: Fleet, r: int, now: float) -> None:
 
 
 @inner(error_model="numpy", _nrt=False)
-def start(fleet: Fleet, r: int, steps: Steps, coupling: Coupling, shared_tokens: int, now: float) -> float:
+def start(fleet: Fleet, r: int, steps: Steps, profile: Profile, coupling: Coupling, shared_tokens: int, now: float) -> float:
     """Start the scheduled step; its tokens count as processed from now on. Returns its duration.
 
     Args:
@@ -94,7 +94,7 @@ def start(fleet: Fleet, r: int, steps: Steps, coupling: Coupling, shared_tokens:
     f, step = fleet, fleet.steps[r]
     replica = Replica(f.states[r], f.requests, f.running[r], f.prefixes[r], f.batches[r], f.tokens[r], f.limits[0])
     state, size, total, prompts, emitting = replica.state, step.width, 0, 0, 0
-    seconds = sum_s(steps, replica, size) if steps.profile.tokens.size == 0 else profiled_s(steps.profile, replica, size)
+    seconds = step_time(steps, replica, size) if profile.tokens.size == 0 else profiled_s(profile, replica, size)
     running = state.running
     for k in range(size):
         i = replica.batch[k]
@@ -119,8 +119,8 @@ def start(fleet: Fleet, r: int, steps: Steps, coupling: Coupling, shared_tokens:
             replica.running[running] = i
             running += 1
     state.running = running
-    if steps.profile.tokens.size > 0:
-        seconds += experts_s(steps.profile, float(shared_tokens if coupling.together == 1 else total))
+    if profile.tokens.size > 0:
+        seconds += experts_s(profile, float(shared_tokens if coupling.together == 1 else total))
     if prompts > 0:
         seconds += max(0.0, step.composed + coupling.prepare_s - now)
     seconds += state.moved * replica.limits.swap_s_per_block
@@ -181,7 +181,7 @@ def arrive(fleet: Fleet, i: int) -> None:
 
 
 @outer
-def run(fleet: Fleet, steps: Steps, coupling: Coupling) -> bool:
+def run(fleet: Fleet, steps: Steps, profile: Profile, coupling: Coupling) -> bool:
     """Run all requests to completion; False: a request can never be scheduled."""
     count, replicas = fleet.requests.shape[0], fleet.states.shape[0]
     sent = min(coupling.clients, count) if coupling.clients > 0 else count
@@ -214,7 +214,7 @@ def run(fleet: Fleet, steps: Steps, coupling: Coupling) -> bool:
                 shared_tokens += fleet.tokens[r, k]
         for r in range(replicas):
             if fleet.steps[r].ends == np.inf and fleet.steps[r].width > 0:
-                longest = max(longest, start(fleet, r, steps, coupling, shared_tokens, now))
+                longest = max(longest, start(fleet, r, steps, profile, coupling, shared_tokens, now))
                 if coupling.ahead == 1:
                     compose(fleet, r, now)
         if coupling.together == 1 and longest > 0:
@@ -248,7 +248,7 @@ def simulate(requests: Requests, steps: StepTime, limits: Limits, coupling: Coup
     slots["ends"] = np.inf
     resident = np.zeros((replicas, prefixes), PREFIX)
     fleet = Fleet(states, rows, room[0], resident, room[1], room[2], room[3], slots, requests.arrived_at_s[by_arrival].copy(), settings)
-    if not run(fleet, steps.compiled, coupling):
+    if not run(fleet, steps.compiled, steps.profile, coupling):
         raise InputError(f"{int(np.isnan(rows['completed_at']).sum())} of {len(rows)} requests never finish under these limits")
     records = np.empty_like(rows)
     records[by_arrival] = rows

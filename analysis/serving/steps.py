@@ -4,7 +4,7 @@
 
     t = fixed + token_s[tokens] + sequence_s[requests] + prefills + decodes + swapped blocks x time of one
     prefills = prompt_s x prompt tokens + pair_s x pairs + prefill_grid(context tokens, sqrt(sum of chunk^2))
-               + sum over prompts of chunk_grid(chunk, context)
+               (or, where `prefill_each`, the sum over prompts of prefill_grid(context, chunk))
     decodes  = request_s x decoding requests + kv_s x cached tokens + decode_grid(decoding requests, mean cached tokens)
     t >= launch_s of a batch with a prompt and more than graph_tokens tokens
 
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from analysis.compiled import inner
 from analysis.errors import InputError
 from analysis.serving.state import Replica
-from analysis.serving.step_time.gpu_profile import NO_PROFILE, Profile, experts_s, profiled_s
+from analysis.serving.step_time.gpu_profile import NO_PROFILE, Profile
 from analysis.tables import read_csv
 
 Floats = NDArray[np.float64]
@@ -53,12 +53,9 @@ class Steps(NamedTuple):
     decode_kv: Any
     decode_grid: Any
     sequence_s: Any
-    chunk_tokens: Any
-    chunk_context: Any
-    chunk_grid: Any
+    prefill_each: int
     launch_s: float
     graph_tokens: int
-    profile: Profile
 
 
 @dataclass(frozen=True)
@@ -100,7 +97,7 @@ class StepTime:
         decode: grid over (decoding requests, mean cached tokens), or None.
         recorded: recorded seconds of each batch in order; nothing else counts then.
         sequence_s: seconds for 0, 1, 2, ... requests in the batch, or None.
-        chunk: grid over (tokens of a prompt's chunk, its context tokens), summed over the prompts, or None.
+        prefill_each: the prefill grid is that of one prompt, and is summed over the prompts.
         launch_s: least seconds of a batch with a prompt and more than `graph_tokens` tokens, which no CUDA graph replays.
         profile: kernels of the GPU; nothing else counts then.
     """
@@ -116,7 +113,7 @@ class StepTime:
     decode: Grid | None = None
     recorded: Floats | None = None
     sequence_s: Floats | None = None
-    chunk: Grid | None = None
+    prefill_each: bool = False
     launch_s: float = 0.0
     graph_tokens: int = 0
     profile: Profile = NO_PROFILE
@@ -138,7 +135,6 @@ class StepTime:
         none = np.zeros(0), np.zeros(0), np.zeros((0, 0))
         prefill = none if self.prefill is None else (self.prefill.x, self.prefill.y, self.prefill.seconds)
         decode = none if self.decode is None else (self.decode.x, self.decode.y, self.decode.seconds)
-        chunk = none if self.chunk is None else (self.chunk.x, self.chunk.y, self.chunk.seconds)
 
         def plain(values: Floats) -> Floats:
             return np.array(values, dtype=np.float64, order="C")
@@ -159,12 +155,9 @@ class StepTime:
             decode_kv=plain(decode[1]),
             decode_grid=plain(decode[2]),
             sequence_s=plain(self.sequence_s if self.sequence_s is not None else np.zeros(2)),
-            chunk_tokens=plain(chunk[0]),
-            chunk_context=plain(chunk[1]),
-            chunk_grid=plain(chunk[2]),
+            prefill_each=int(self.prefill_each),
             launch_s=float(self.launch_s),
             graph_tokens=int(self.graph_tokens),
-            profile=self.profile,
         )
 
 
@@ -230,17 +223,6 @@ def on_table(table: Any, count: int) -> float:
 @inner(error_model="numpy", _nrt=False)
 def step_time(steps: Steps, replica: Replica, size: int) -> float:
     """Seconds that a batch of `size` requests takes."""
-    if steps.profile.tokens.size == 0:
-        return sum_s(steps, replica, size)
-    total = 0
-    for k in range(size):
-        total += replica.tokens[k]
-    return profiled_s(steps.profile, replica, size) + experts_s(steps.profile, float(total))
-
-
-@inner(error_model="numpy", _nrt=False)
-def sum_s(steps: Steps, replica: Replica, size: int) -> float:
-    """Seconds of a batch by the module's formula."""
     total, decodes, cached, context = 0, 0, 0, 0
     pairs, squares, chunks = 0.0, 0.0, 0.0
     for k in range(size):
@@ -253,13 +235,11 @@ def sum_s(steps: Steps, replica: Replica, size: int) -> float:
             context += request.processed
             squares += float(chunk) * chunk
             pairs += chunk * (request.processed + 0.5 * (chunk + 1))
-            if steps.chunk_grid.size > 0:
-                chunks += max(
-                    0.0, on_grid(steps.chunk_tokens, steps.chunk_context, steps.chunk_grid, float(chunk), float(request.processed))
-                )
+            if steps.prefill_each == 1:
+                chunks += on_grid(steps.prefill_context, steps.prefill_chunk, steps.prefill_grid, float(request.processed), float(chunk))
     seconds = steps.fixed_s + on_table(steps.token_s, total)
     seconds += steps.prompt_s * (total - decodes) + steps.pair_s * pairs + steps.request_s * decodes + steps.kv_s * cached
-    if squares > 0 and steps.prefill_grid.size > 0:
+    if squares > 0 and steps.prefill_grid.size > 0 and steps.prefill_each == 0:
         seconds += max(0.0, on_grid(steps.prefill_context, steps.prefill_chunk, steps.prefill_grid, float(context), np.sqrt(squares)))
     if decodes > 0 and steps.decode_grid.size > 0:
         mean = cached / decodes

@@ -15,6 +15,7 @@ from analysis.serving.limits import Limits
 from analysis.serving.metrics import use
 from analysis.serving.requests import make_requests
 from analysis.serving.simulate import simulate
+from analysis.serving.step_time.gpu_profile import NO_PROFILE
 from analysis.serving.steps import StepTime, linear
 from tests.serving.cases import Case, cases
 
@@ -83,5 +84,7 @@ def test_recorded_steps_and_requests_that_never_fit_are_refused() -> None:
     requests = make_requests(np.zeros(1), np.array([100]), np.array([3]))
     with pytest.raises(InputError, match="recorded steps"):
         coupled.simulate(requests, StepTime(recorded=np.ones(9)), Limits(), Coupling())
+    with pytest.raises(InputError, match="profile of a GPU"):
+        simulate(requests, "vllm_v1", StepTime(profile=NO_PROFILE._replace(tokens=np.ones(9))))
     with pytest.raises(InputError, match="can never finish: needs 7 KV blocks"):
         coupled.simulate(requests, SECOND, Limits(kv_blocks=6), Coupling())

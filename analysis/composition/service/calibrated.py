@@ -62,7 +62,8 @@ def step_time(table: StepTable, engine: Any, step: float = 1.0, sequence: float 
         fixed_s=step * float(engine["host_s"]),
         sequence_s=each + sequence * np.arange(each.size),
         decode=Grid(BATCH, cached, decode),
-        chunk=Grid(chunk, BEFORE, prefill),
+        prefill=Grid(BEFORE, chunk, prefill.T.copy()),
+        prefill_each=True,
         launch_s=step * float(engine["prompt_host_s"]),
         graph_tokens=int(engine["graph_tokens"]),
     )
