@@ -8,14 +8,22 @@ from typing import Any
 from analysis.explorers import drawing
 from analysis.explorers.controls import Choice, Slider, remembered
 from analysis.explorers.records.measured_points import all_reduces
-from analysis.networks.measured_fabrics import model as measured
+from analysis.hardware import devices, systems
+from analysis.networks import collective_time
 
 TITLE = "How does an all-reduce move, and how long does it take?"
 PLAYS = "step"
-MACHINES = (("A100", "A100, NVLink"), ("H200", "H200, NVLink"), ("B200", "B200, NVLink"), ("RTX-PRO-6000", "RTX PRO 6000, PCIe"))
+MACHINES = (
+    ("A100-SXM4-80GB", "A100, NVLink"),
+    ("H200-SXM5-141GB", "H200, NVLink"),
+    ("B200-SXM-180GB", "B200, NVLink"),
+    ("RTX-PRO-6000-Server", "RTX PRO 6000, PCIe"),
+)
+MEASURED_AS = {"A100-SXM4-80GB": "A100", "H200-SXM5-141GB": "H200", "B200-SXM-180GB": "B200", "RTX-PRO-6000-Server": "RTX-PRO-6000"}
+"""Device -> name in the measured tables."""
 POWERS = tuple(range(11, 35))
 CONTROLS = (
-    Choice("machine", "Machine", MACHINES, "H200"),
+    Choice("machine", "Machine", MACHINES, "H200-SXM5-141GB"),
     Slider("gpus", "GPUs", (2, 4, 8), 8),
     Slider("power", "Bytes on each GPU (powers of two)", POWERS, 26, form="2^{:g}"),
     Slider("step", "Step of the ring", tuple(range(15)), 3),
@@ -45,23 +53,24 @@ def ring_counts(gpus: int, step: int) -> list[list[int]]:
 
 @remembered
 def answer(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Time, protocol and parts by `analysis.networks.measured_fabrics.model`, the curve over sizes, and the state of the ring."""
+    """Time, protocol and parts by `analysis.networks.collective_time`, the curve over sizes, and the state of the ring."""
     gpus, size = int(values["gpus"]), 2.0 ** values["power"]
-    link = measured.link_of(values["machine"], gpus)
-    one = measured.all_reduce(size, link, machine=values["machine"])
-    curve = measured.all_reduce([2.0**power for power in POWERS], link, machine=values["machine"])
-    time = float(one.time_s[0])
+    machine = systems.of_device(devices.load(values["machine"]))
+    parts = collective_time.terms("all_reduce", gpus, machine, graph=False)
+    protocol, moved, fill = parts.best(size)
+    time = parts.floor_s + moved + fill
     factor = 2 * (gpus - 1) / gpus
     return {
         "time_s": time,
-        "floor_s": float(one.floor_s[0]),
-        "transfer_s": float(one.transfer_s[0]),
-        "fill_s": float(one.fill_s[0]),
-        "protocol": measured.PROTOCOLS[int(one.protocol[0])],
-        "algorithm": link.algorithm,
+        "floor_s": parts.floor_s,
+        "transfer_s": moved,
+        "fill_s": fill,
+        "protocol": protocol,
         "bus_bytes_per_s": factor * size / time,
-        "link_bytes_per_s": link.bandwidth_bytes_per_s,
-        "curve": [factor * 2.0**power / float(t) for power, t in zip(POWERS, curve.time_s, strict=True)],
+        "link_bytes_per_s": machine.group(gpus).bandwidth_bytes_per_s,
+        "curve": [
+            factor * 2.0**power / collective_time.collective_s("all_reduce", 2.0**power, gpus, machine, graph=False) for power in POWERS
+        ],
         "ring": ring_counts(gpus, int(values["step"])),
     }
 
@@ -79,7 +88,11 @@ def draw(values: Mapping[str, Any], width: float) -> str:
     parts.append(drawing.line(left, y(got["link_bytes_per_s"]), right, y(got["link_bytes_per_s"]), drawing.GREY, 1.5, "5 4"))
     parts.append(drawing.text(left + 6, y(got["link_bytes_per_s"]) - 5, "one-way bandwidth of the link", color=drawing.GREY, size=12))
     parts.append(drawing.path([(x(2.0**p), y(rate)) for p, rate in zip(POWERS, got["curve"], strict=True)], drawing.BLUE, 2.5))
-    found = [(size, 2 * (gpus - 1) / gpus * size / time) for count, size, time in all_reduces().get(values["machine"], []) if count == gpus]
+    found = [
+        (size, 2 * (gpus - 1) / gpus * size / time)
+        for count, size, time in all_reduces().get(MEASURED_AS[values["machine"]], [])
+        if count == gpus
+    ]
     parts += [drawing.dot(x(size), y(rate), drawing.RED, 3.5, f"measured: {drawing.short(rate)}B/s") for size, rate in found]
     at = (x(2.0 ** values["power"]), y(got["bus_bytes_per_s"]))
     parts.append(f'<circle cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="8" fill="none" stroke="{drawing.INK}" stroke-width="2.5"/>')

@@ -42,8 +42,7 @@ PAGE_FILES = (
     ("data/hardware/sources.yaml", "analysis.hardware.devices", "SourceFile"),
     ("data/hardware/systems.yaml", "analysis.hardware.systems", "SystemFile"),
     ("data/workloads/models.yaml", "analysis.workloads.models", "ModelFile"),
-    ("data/models/nccl_machines.yaml", "analysis.networks.measured_fabrics.model", "MachineFile"),
-    ("data/models/nccl_allreduce.yaml", "analysis.networks.measured_fabrics.model", "Parameters"),
+    ("data/models/nccl_collectives.yaml", "analysis.networks.calibrated.form", "Calibrated"),
 )
 """Files that models read, and the class each is read into."""
 
@@ -201,13 +200,11 @@ def printed(code: str) -> str:
 
 def _named() -> set[str]:
     """Models, systems, machines and devices that some explorer offers or some live cell names."""
-    from analysis.hardware import devices, systems
-    from analysis.networks.measured_fabrics import model as measured
+    from analysis.hardware import systems
 
     named = {key for name in NAMES for control in explorer(name).CONTROLS if isinstance(control, Choice) for key, _ in control.options}
     named |= {word for code in live_cells().values() for word in _words(code)}
-    named |= {systems.load(name).device for name in named & set(systems.all_systems())}
-    return named | {devices.load(machine.device).name for name, machine in measured.machines().items() if name in named}
+    return named | {systems.load(name).device for name in named & set(systems.all_systems())}
 
 
 def page_files() -> dict[str, Any]:

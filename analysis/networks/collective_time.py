@@ -79,6 +79,15 @@ class Terms:
     basis: str
     assumed: tuple[str, ...]
 
+    def best(self, size_bytes: float) -> tuple[str, float, float]:
+        """The fastest protocol for a message, its bytes' time and what filling the pipeline costs (s)."""
+        transfer = self.byte_s * size_bytes
+        root = math.sqrt(self.chunk_s * transfer)
+        choices = [("simple", transfer, 2 * root + self.chunk_s), ("ll", transfer / form.LL_SHARE, 0.0)]
+        if self.line:
+            choices.append(("ll128", transfer / form.LL128_SHARE, root))
+        return min(choices, key=lambda choice: choice[1] + choice[2])
+
 
 @cache
 def curves() -> dict[tuple[str, str, str, int], Curve]:
@@ -233,9 +242,7 @@ def collective_s(kind: str, size_bytes: float, members: int, system: System, str
     if curve is not None:
         return float(_interpolate(curve, size_bytes))
     t = terms(kind, members, system, stride, graph)
-    transfer = t.byte_s * size_bytes
     if t.basis == "closed form":
-        return t.floor_s + transfer
-    root = math.sqrt(t.chunk_s * transfer)
-    line = transfer / form.LL128_SHARE + root if t.line else math.inf
-    return t.floor_s + min(transfer + 2 * root + t.chunk_s, line, transfer / form.LL_SHARE)
+        return t.floor_s + t.byte_s * size_bytes
+    _, moved, fill = t.best(size_bytes)
+    return t.floor_s + moved + fill
