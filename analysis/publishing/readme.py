@@ -43,13 +43,13 @@ def accuracy() -> str:
     peers = [f"NVIDIA's predictor {r['peer_median_percent']:.0f} %, roofline {r['roofline_median_percent']:.0f} %" for r in (token, first)]
     sample_of = "InferenceX's benchmark, a family of models at a time"
     other = "the ML.ENERGY Benchmark, another laboratory's servers"
-    wider = "with the wider interval for other laboratories"
+    wider = "as the other laboratories tell"
     lines = [
         "| question | judged on | median error | 90 % intervals that hold | for comparison |",
         "|---|---|---|---|---|",
         _row("time per output token", sample_of, token["median_percent"], token["coverage_percent"], peers[0]),
         _row("time to first token", sample_of, first["median_percent"], first["coverage_percent"], peers[1]),
-        _row("time per output token", other, elsewhere["median_percent"], elsewhere["coverage_elsewhere_percent"], wider),
+        _row("time per output token", other, elsewhere["median_elsewhere_percent"], elsewhere["coverage_elsewhere_percent"], wider),
     ]
     return "\n".join(lines) + "\n"
 

@@ -136,7 +136,11 @@ def test_four_bit_weights_of_a_dense_model_are_not_answered_as_sixteen_bits(name
         ({"kvcache_quant_mode": "int8"}, "unknown type 'int8' of the KV cache"),
         ({"nextn": "3"}, "speculative decoding"),
         ({"prefix": "512"}, "prefix of 512 tokens"),
-        ({"pp_size": "2"}, "pipeline parallelism"),
+        ({"pp_size": "200", "system": "gb200", "tp_size": "1"}, "200 stages of 80 layers"),
+        ({"arrival": "steady"}, "unknown arrival 'steady'"),
+        ({"request_rate": "2", "arrival": "closed"}, "a rate is of poisson alone"),
+        ({"arrival": "poisson"}, "a rate is of poisson alone"),
+        ({"length_low": "1.5"}, "no number from 0 to 1"),
         ({"batch_size": "10001"}, "at most 10,000"),
         ({"model_path": "kimi-k2.5", "system": "h200_sxm", "gemm_quant_mode": "fp8"}, "no checkpoint in fp8; published: int4, nvfp4"),
     ],
@@ -201,6 +205,14 @@ def test_what_no_calibrated_run_has_is_said(change, why):
     assert why in answers(row(**change))["assumed"][0]
 
 
+@pytest.mark.parametrize(("model", "device", "gpus"), [("qwen3-235b-a22b", "h100_sxm", 8), ("qwen3-30b-a3b", "MI300X", 1)])
+def test_the_parts_add_up_where_other_sources_tell_of_defaults(model, device, gpus):
+    found = waterfall.one(model, device, gpus)
+    for target in ("ttft", "tpot"):
+        assert found.parts.loc[found.parts["target"] == target, "ms"].sum() == pytest.approx(found.answer[f"{target}_ms"], rel=1e-9)
+    assert "defaults and device, as on other sources" in set(found.parts["part"])
+
+
 def test_json_has_the_numbers_of_the_text():
     run = CliRunner().invoke(app, ["one", "--model", "llama-3.1-8b", "--device", "h100", "--kv-precision", "fp8", "--json"])
     found = json.loads(run.output)
@@ -221,3 +233,44 @@ def test_a_batch_beyond_the_context_is_answered_with_the_reason_in_assumed_alone
     found = batch_answers(pd.DataFrame([{**asked, "input_tokens": n, "output_tokens": "256"} for n in ("1024", "4096")]))
     assert (found["status"] == "").all() and found["latency_s"].notna().all()
     assert "takes 4,096" in found["assumed"][1] and "takes" not in found["assumed"][0]
+
+
+def test_stages_of_a_pipeline_serve_side_by_side():
+    """Each stage holds half of the weights and of a token's cache; of two stages each works on the other's half of the requests."""
+    one, two = (answers(row(tp_size=2, pp_size=n, batch_size=64 * n, gemm_quant_mode="fp8")).iloc[0] for n in (1, 2))
+    assert "pipeline parallel 2" in two["assumed"] and "4 GPUs in one node" in two["assumed"]
+    assert two["tpot_ms"] == pytest.approx(one["tpot_ms"], rel=0.05)
+    assert two["output_tokens_per_s"] == pytest.approx(2 * one["output_tokens_per_s"], rel=0.1)
+    assert two["kv_cache_tokens"] > 3 * one["kv_cache_tokens"]  # twice the GPUs, and half the weights on each
+
+
+def test_a_static_batch_is_one_prompt_step_and_its_tokens():
+    found = answers(row(arrival="static", length_low=1, batch_size=32, osl=128)).iloc[0]
+    whole = 1e-3 * (found["ttft_ms"] + 127 * found["tpot_ms"])
+    assert found["output_tokens_per_s"] == pytest.approx(32 * 128 / whole, rel=0.15) and "one batch" in found["assumed"]
+
+
+def test_requests_that_all_lie_ready_are_served_at_the_rate_of_a_long_run():
+    offline = answers(row(arrival="offline", requests=1000, batch_size=256, length_low=1, osl=256)).iloc[0]
+    closed = answers(row(arrival="closed", requests=1000, batch_size=256, length_low=1, osl=256)).iloc[0]
+    assert offline["output_tokens_per_s"] == pytest.approx(closed["output_tokens_per_s"], rel=0.15)
+    few = answers(row(arrival="offline", requests=256, batch_size=256, length_low=1, osl=256)).iloc[0]
+    assert few["requests_per_s"] < offline["requests_per_s"] * 1.01  # ramp and tail are a larger part
+
+
+def test_who_sends_at_a_rate_is_answered_at_that_rate_until_requests_pile_up():
+    rates = [answers(row(arrival="poisson", request_rate=n, requests=400, batch_size="")).iloc[0] for n in (0.5, 2, 200)]
+    assert rates[0]["requests_per_s"] == pytest.approx(0.5, rel=0.1) and rates[1]["requests_per_s"] == pytest.approx(2, rel=0.25)
+    assert rates[2]["requests_per_s"] < 100 and rates[2]["ttft_ms"] > 5 * rates[0]["ttft_ms"]
+    assert rates[0]["tpot_ms"] < rates[1]["tpot_ms"]
+
+
+def test_a_length_may_be_a_mean_with_a_fraction_and_a_count_may_not():
+    assert answers(row(isl=991.8, osl=1020.2)).iloc[0]["status"] == ""
+    assert "expected a whole number" in answers(row(tp_size=7.5)).iloc[0]["status"]
+
+
+def test_lengths_are_drawn_from_where_the_row_says():
+    fixed, drawn = (answers(row(length_low=low)).iloc[0] for low in (1, 0))
+    assert drawn["output_tokens_per_s"] / drawn["requests_per_s"] == pytest.approx(512)
+    assert fixed["output_tokens_per_s"] / fixed["requests_per_s"] == pytest.approx(1024) and "lengths as given" in fixed["assumed"]

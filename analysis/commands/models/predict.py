@@ -51,12 +51,20 @@ def batch(
 
 @app.command()
 def serving(
-    cases: Annotated[Path, typer.Argument(help="CSV, a serving point a row, in the columns of aiconfigurator's silicon_sample.csv")],
+    cases: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV, a serving point a row: backend, model_path, system, mode (agg or disagg), isl and osl (labels of lengths), "
+            "tp_size, batch_size (clients of a rank); optional pp_size, attention_dp_size, moe_tp_size, moe_ep_size, gemm_quant_mode, "
+            "kvcache_quant_mode, engine_version, max_num_seqs, length_low (1 fixed, 0.8 drawn from there to the label), arrival (closed, "
+            "poisson with request_rate, offline, static), requests; of disaggregated points prefill_ and decode_ columns"
+        ),
+    ],
     out: Out = None,
     scheduler: Scheduler = "",
     as_json: Records = False,
 ) -> None:
-    """Time to first token and per output token of serving points, each with a 90 % interval; `status` says why a row has none."""
+    """Times to first and per output token, rates of the run, KV cache of serving points, with 90 % intervals; `status` says why not."""
     from analysis.composition.service.answers import answers
 
     answer_cases("predict serving", cases, out, answers, scheduler, as_json)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from analysis.composition.service import settings
 from analysis.composition.service.answers import BASIS, answer, plan_in_words, settings_in_words
 from analysis.composition.service.cases import MEAN_LENGTH, Case
-from analysis.composition.service.constants import Constants, Parameters, load, outside, parts
+from analysis.composition.service.constants import Constants, Parameters, factor, load, outside, parts
 from analysis.composition.service.operators import BATCH, BEFORE, CACHED, PROMPT, SEQUENCES, TOKENS
 from analysis.composition.service.points import Points, device_of, features, points
 from analysis.composition.service.step_table import StepTable
@@ -96,8 +96,10 @@ class Served:
     @cached_property
     def fitted(self) -> tuple[Floats, Floats]:
         """Coefficients of a time per output token and of a time to first token."""
-        frame = features([self.case], self.raw)
-        return coefficients(frame, self.parameters.tpot), coefficients(frame, self.parameters.ttft)
+        frame, p = features([self.case], self.raw), self.parameters
+        other = p.elsewhere if outside(frame, p)[0] else {}
+        longer = {target: factor(frame, other[target]) if other else 1.0 for target in ("tpot", "ttft")}
+        return longer["tpot"] * coefficients(frame, p.tpot), longer["ttft"] * coefficients(frame, p.ttft)
 
     @cached_property
     def steps(self) -> StepTime:
@@ -120,7 +122,7 @@ class Served:
         if not intervals:
             return (*case.assumed, started, cache, kernels, "no interval: none was scored where prompts have replicas of their own")
         why = outside(features([case], self.raw), self.parameters)[0]
-        wide = (f"intervals as wide as on other sources: no calibrated run has {', '.join(why)}",) if why else ()
+        wide = (f"answer and interval as on other sources: no calibrated run has {', '.join(why)}",) if why else ()
         ends = "intervals: of mean times, those of `predict one` with as many clients as requests were in the system"
         return (*case.assumed, started, cache, kernels, ends, *wide)
 

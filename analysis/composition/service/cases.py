@@ -24,14 +24,13 @@ COLUMNS = ("backend", "model_path", "system", "mode", "isl", "osl")
 NOT_COVERED = {
     "nextn": "speculative decoding (nextn, {} tokens ahead) is not covered",
     "prefix": "a prefix of {} tokens that requests share is not covered",
-    "request_rate": "a rate of {} requests a second is not covered: clients ask one after another",
 }
 """Columns that change an answer and that no model here uses: 0 or empty is none."""
 _OF_A_WORKER = ("batch_size", "tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size")
 READS = Columns(
     names=(
         *COLUMNS, "backend_version", "precision", "gemm_quant_mode", "moe_quant_mode", "kvcache_quant_mode", *_OF_A_WORKER,
-        "silicon_data_source", "max_num_seqs", *NOT_COVERED,
+        "silicon_data_source", "max_num_seqs", "engine_version", "arrival", "requests", "request_rate", "length_low", *NOT_COVERED,
         *(f"{worker}_{name}" for worker in ("prefill", "decode") for name in (*_OF_A_WORKER, "num_workers")),
     ),
     required=COLUMNS,
@@ -44,7 +43,7 @@ PRECISIONS |= dict.fromkeys(("int4", "int4_wo", "w4a16", "awq", "gptq"), "int4")
 KV_TYPES = dict.fromkeys(("bf16", "fp16", "bfloat16", "float16"), "bf16") | dict.fromkeys(("fp8", "fp8_e4m3", "fp8_e5m2"), "fp8")
 LABELS = {"fp32": "bf16", "int8": "int8_wo"}
 """Type of a checkpoint's weights -> as which they are served."""
-NETWORKS = ("infiniband", "roce", "ethernet", "efa", "dcn", "slingshot")
+NETWORKS = ("infiniband", "roce", "network")
 ASKED_NOW = "9999"
 """`Case.measured` of a question: later than every measurement."""
 
@@ -63,17 +62,28 @@ MOST_TOKENS = 1 << 30
 
 @dataclass(frozen=True)
 class Plan:
-    """How one replica is cut: tensor x attention_data = expert_tensor x expert GPUs."""
+    """How one replica is cut: tensor x attention_data = expert_tensor x expert GPUs, for each of the pipeline's stages."""
 
     tensor: int = 1
     attention_data: int = 1
     expert_tensor: int = 1
     expert: int = 1
+    pipeline: int = 1
+
+    @property
+    def stage_gpus(self) -> int:
+        """GPUs that share a layer."""
+        return self.tensor * self.attention_data
 
     @property
     def gpus(self) -> int:
         """GPUs of one replica."""
-        return self.tensor * self.attention_data
+        return self.stage_gpus * self.pipeline
+
+    @property
+    def ranks(self) -> int:
+        """Groups of requests that are served side by side: attention ranks, and a pipeline's micro-batches, one a stage."""
+        return self.attention_data * self.pipeline
 
 
 @dataclass(frozen=True)
@@ -90,7 +100,11 @@ class Case:
         gemm, attention, experts: types of the matrix products, of those around attention, of the routed experts.
         input_tokens, output_tokens: labels; the drawn lengths are uniform from 0.8 of them.
         answers: how lengths of answers are drawn: evenly, or as a model ends them by itself, exponentially with the same mean.
-        clients: requests in flight on one attention rank (aggregated) or on one decode rank (disaggregated).
+        clients: requests in flight on one rank (aggregated) or on one decode rank (disaggregated); see `Plan.ranks`.
+        arrival: closed (each client asks again when it is answered), poisson (`rate` requests a second, who waits does not matter), offline
+            (all `requests` at the start, `clients` of them at a time), static (one batch, all at once).
+        requests: of the run on one rank, 0: as many as the engine's client sends; rate: of one rank (1/s).
+        length_low: shortest length over the label, drawn evenly from there; negative: the benchmark's or the vendor's.
         plan: of the replica; with `prefill`, of a decode worker.
         prefill, prefill_workers, decode_workers, prefill_batch: disaggregated serving.
         kv: type of the KV cache, empty: as the engine decides for the checkpoint (`settings.kv_type`).
@@ -120,7 +134,16 @@ class Case:
     image: str = ""
     kv: str = ""
     max_running: int = 0
+    arrival: str = "closed"
+    requests: int = 0
+    rate: float = 0.0
+    length_low: float = -1.0
     assumed: tuple[str, ...] = ()
+
+    @property
+    def benchmark_client(self) -> bool:
+        """Is the question of the public benchmark's client, whose launch scripts then hold?"""
+        return self.arrival == "closed" and not self.requests and self.length_low in (-1.0, SHORTEST)
 
     @property
     def types(self) -> str:
@@ -130,6 +153,8 @@ class Case:
     @property
     def shortest(self) -> float:
         """Shortest length of a request over its label."""
+        if self.length_low >= 0:
+            return self.length_low
         return 1.0 if self.origin == "vendor" else SHORTEST
 
     @property
@@ -244,6 +269,15 @@ def _count(value: object, key: str, default: int | None = None) -> int:
     return int(number)
 
 
+def _length(value: object, key: str) -> int:
+    """A length in tokens, which as a mean or a label of a mean may have a fraction."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = np.nan
+    return _count(round(number) if np.isfinite(number) and number >= 1 else value, key)
+
+
 def _given(value: object) -> bool:
     """Is a cell filled?"""
     return value is not None and value == value and str(value).strip().lower() not in ("", "nan")
@@ -267,9 +301,9 @@ def _widths(row: Mapping[str, object], prefix: str, experts: bool) -> tuple[Plan
         data = max(1, expert_tensor * expert // tensor)
         return Plan(tensor, data, expert_tensor, expert), False
     plan, squared = corrected(tensor, data, expert_tensor, expert)
-    if plan.expert_tensor * plan.expert != plan.gpus:
+    if plan.expert_tensor * plan.expert != plan.stage_gpus:
         if plan.expert_tensor * plan.expert == 1:
-            plan = replace(plan, expert_tensor=plan.gpus)
+            plan = replace(plan, expert_tensor=plan.stage_gpus)
         else:
             raise InputError(
                 f"{prefix}tp x attention dp = {plan.gpus} GPUs, moe tp x ep = {plan.expert_tensor * plan.expert}",
@@ -289,10 +323,10 @@ def _widths_of_none(row: Mapping[str, object], prefix: str, plan: Plan, model: M
 def _clients(row: Mapping[str, object], prefix: str, plan: Plan, tokens: int) -> int:
     """Requests in flight on a rank, for requests of so many tokens."""
     shipped = _count(row.get(prefix + "attention_dp_size"), prefix + "attention_dp_size", plan.attention_data)
-    asked = _count(row.get(prefix + "batch_size"), prefix + "batch_size") * shipped
+    asked = _count(row.get(prefix + "batch_size"), prefix + "batch_size", 1 if row.get("arrival") == "poisson" else None) * shipped
     if asked > MOST_CLIENTS:
         raise InputError(f"{asked:,} clients of a replica; at most {MOST_CLIENTS:,} are answered", key=prefix + "batch_size")
-    clients = max(1, round(asked / plan.attention_data))
+    clients = max(1, round(asked / plan.ranks))
     if clients * tokens > MOST_TOKENS:
         raise InputError(f"{clients:,} requests of {tokens:,} tokens at a time; at most {MOST_TOKENS:,} tokens", key=prefix + "batch_size")
     return clients
@@ -344,9 +378,38 @@ def _refuse_not_covered(text: Callable[[str], str]) -> None:
     for key, reason in NOT_COVERED.items():
         if text(key) not in ("", "0", "0.0"):
             raise InputError(reason.format(text(key)), key=key)
-    for key in ("pp_size", "prefill_pp_size", "decode_pp_size"):
+    for key in ("prefill_pp_size", "decode_pp_size"):
         if _count(text(key), key, 1) > 1:
-            raise InputError("pipeline parallelism is not covered", key=key)
+            raise InputError("pipeline parallelism of prefill and decode workers is not covered", key=key)
+
+
+ARRIVALS = ("closed", "poisson", "offline", "static")
+
+
+def _arrival(text: Callable[[str], str], plan: Plan) -> dict[str, Any]:
+    """How requests come: the fields `arrival`, `requests`, `rate` and `length_low` of a case."""
+    kind = text("arrival").lower() or ("poisson" if text("request_rate") not in ("", "0", "0.0") else "closed")
+    if kind not in ARRIVALS:
+        raise InputError(f"unknown arrival {kind!r}; known: {', '.join(ARRIVALS)}", key="arrival")
+    found: dict[str, Any] = {"arrival": kind}
+    if text("requests"):
+        found["requests"] = max(1, round(_count(text("requests"), "requests") / plan.ranks))
+    for key, most in (("request_rate", 1e6), ("length_low", 1.0)):
+        try:
+            value = float(text(key) or "nan")
+        except ValueError:
+            value = -1.0
+        if not math.isnan(value) and not 0 <= value <= most:
+            raise InputError(f"{key} is {text(key)!r}, no number from 0 to {most:g}", key=key)
+        if key == "length_low" and not math.isnan(value):
+            found["length_low"] = value
+        elif value > 0:
+            found["rate"] = value / plan.ranks
+    if (kind == "poisson") != ("rate" in found):
+        raise InputError(
+            f"arrival {kind} with request_rate {text('request_rate') or 'empty'}: a rate is of poisson alone", key="request_rate"
+        )
+    return found
 
 
 def case(row: Mapping[str, object]) -> Case:
@@ -366,8 +429,11 @@ def case(row: Mapping[str, object]) -> Case:
     device = gpus.name(text("system"))
     when, said = measured(text("silicon_data_source")), [text(key) for key in ("gemm_quant_mode", "moe_quant_mode", "precision")]
     assumed = []
-    if text("backend_version") and not re.search(r"\d+\.\d+", text("backend_version")):
-        assumed.append(f"{text('backend_version')} names no release: answered as one that is not known")
+    version = text("backend_version") or text("engine_version")
+    if text("engine_version") not in ("", version):
+        raise InputError(f"backend_version {version} and engine_version {text('engine_version')} are two releases", key="engine_version")
+    if version and not re.search(r"\d+\.\d+", version):
+        assumed.append(f"{version} names no release: answered as one that is not known")
     if not any(said):
         said[2] = own_type(model, text("model_path"), device) if when == ASKED_NOW else "bf16"
         assumed.append(f"weights in {said[2]} (not given)")
@@ -381,14 +447,19 @@ def case(row: Mapping[str, object]) -> Case:
     kv = text("kvcache_quant_mode").lower()
     if kv not in ("", "auto") and kv not in KV_TYPES:
         raise InputError(f"unknown type {kv!r} of the KV cache; known: auto, {', '.join(KV_TYPES)}", key="kvcache_quant_mode")
-    input_tokens, output_tokens = _count(row.get("isl"), "isl"), _count(row.get("osl"), "osl")
+    input_tokens, output_tokens = _length(row.get("isl"), "isl"), _length(row.get("osl"), "osl")
     if output_tokens < 2:
         raise InputError("time per output token needs at least 2 output tokens", key="osl")
-    models.check_length(text("model_path"), input_tokens + output_tokens, "isl")
+    if too_long := models.beyond(text("model_path"), input_tokens + output_tokens):
+        # A static batch runs in a session built for its lengths, without a server that refuses; rotary positions go on.
+        if text("arrival").lower() != "static":
+            raise InputError(too_long, key="isl")
+        assumed.append(f"the engine lets it run: {too_long}")
     _refuse_not_covered(text)
     check_engine(engine, device)
     common: dict[str, Any] = dict(  # noqa: C408
-        model=model, device=device, engine=engine, version=text("backend_version"), origin=origin(text("silicon_data_source")),
+        model=model, device=device, engine=engine, version=version,
+        origin=origin(text("silicon_data_source")),
         measured=when, image=image(text("silicon_data_source")), kv=KV_TYPES.get(kv, ""),
         max_running=_count(row.get("max_num_seqs"), "max_num_seqs") if text("max_num_seqs") else 0,
         precision=label, gemm=gemm, attention=attention, experts=experts, input_tokens=input_tokens, output_tokens=output_tokens,
@@ -402,11 +473,14 @@ def case(row: Mapping[str, object]) -> Case:
         raise InputError("only a disaggregated point (mode disagg) has workers of its own", key=stray)
     if mode == "agg":
         plan, squared = _plan(row, "", model.experts)
+        plan = replace(plan, pipeline=_count(row.get("pp_size"), "pp_size", 1))
+        if plan.pipeline > model.layers:
+            raise InputError(f"{plan.pipeline} stages of {model.layers} layers", key="pp_size")
         _check_plan(plan, device, model, "tp_size", when == ASKED_NOW)
         assumed += _widths_of_none(row, "", plan, model)
         clients = _clients(row, "", plan, input_tokens + output_tokens)
         assumed += [squares.format(plan.gpus, plan.gpus**2)] * squared
-        return Case(**common, clients=clients, plan=plan, assumed=tuple(assumed))
+        return Case(**common, **_arrival(text, plan), clients=clients, plan=plan, assumed=tuple(assumed))
     missing = [key for key in ("prefill_num_workers", "decode_num_workers") if not text(key)]
     if missing:
         raise InputError(f"disaggregated without worker counts ({', '.join(missing)})", key=missing[0])
@@ -417,8 +491,12 @@ def case(row: Mapping[str, object]) -> Case:
         assumed += _widths_of_none(row, key.removesuffix("tp_size"), one, model)
         assumed += [squares.format(one.gpus, one.gpus**2)] * squared
     clients = _clients(row, "decode_", plan, input_tokens + output_tokens)
+    comes = _arrival(text, plan)
+    if comes["arrival"] != "closed":
+        raise InputError(f"arrival {comes['arrival']} at prefill and decode workers is not covered", key="arrival")
     return Case(
         **common,
+        **comes,
         clients=clients,
         plan=plan,
         prefill=prefill,

@@ -43,6 +43,10 @@ ENGINE = np.dtype(
         ("table", "i8"),
         ("prefill_table", "i8"),
         ("low", "f8"),  # shortest length over the label
+        (
+            "rate",
+            "f8",
+        ),  # requests a second of clients that do not wait for answers (Poisson); 0: a burst, then each answer releases the next
         ("exponential", "i8"),  # 1: lengths of answers are drawn exponentially, with the mean of the even ones
     ],
     align=True,
@@ -362,8 +366,10 @@ def one(engine: Any, tables: Tables, r: Requests, heap: Any, s: Any, out: Any) -
         r.need[i], r.left[i], r.ends[i] = r.inputs[i], r.outputs[i] - 1, -1
     s.partial = -1
     while s.arrivals < min(engine.clients, n):
-        s.front += engine.send_s + engine.send_token_s * r.inputs[s.arrivals]
+        s.clock = r.arrived[s.arrivals]
+        s.front = max(s.front, s.clock) + engine.send_s + engine.send_token_s * r.inputs[s.arrivals]
         _send(engine, tables, r, s)
+    s.clock = 0.0
     while s.done < n:
         _look(engine, r, s)
         s.prompts, s.prompt_tokens, s.ready, s.hold, s.attention = 0, 0, 0, 0, 0.0
@@ -415,7 +421,11 @@ def drawn(count: int, input_tokens: int, output_tokens: int, low: float, exponen
 def _requests(engine: Any) -> Requests:
     n = int(engine["requests"])
     lengths = drawn(n, int(engine["input"]), int(engine["output"]), float(engine["low"]), bool(engine["exponential"]))
-    return Requests(*lengths, *(np.zeros(n) for _ in range(5)), *(np.zeros(n, np.int64) for _ in range(6)))
+    arrived = np.zeros(n)
+    if engine["rate"] > 0:
+        gaps = -np.log1p(-(np.arange(n) + 0.5) / n) / engine["rate"]
+        arrived = gaps[_shuffled(n, 3)].cumsum()
+    return Requests(*lengths, arrived, *(np.zeros(n) for _ in range(4)), *(np.zeros(n, np.int64) for _ in range(6)))
 
 
 def simulate(engines: Any, tables: Tables) -> Any:

@@ -18,6 +18,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pydantic import Field
 
 from analysis.configs import Strict, read_yaml
 from analysis.intervals import interpolated_quantile
@@ -77,12 +78,27 @@ class Interval(Strict):
     groups: dict[str, tuple[float, float]]
 
 
+class Elsewhere(Strict):
+    """What times are on sources that calibrated nothing: answer x exp(slower), and an interval that held other sources.
+
+    Attributes:
+        slower: term of `slower_terms` -> logarithm of its factor.
+        devices: GPUs of which these sources have enough rows.
+        ends: of each of `engine_groups`, 5th and 95th percentile of log(measured / answer) with the factor, divided by `UNSEEN` on other
+            GPUs; every source weighs the same.
+    """
+
+    slower: dict[str, float]
+    devices: tuple[str, ...]
+    ends: dict[str, tuple[float, float]]
+
+
 class Parameters(Strict):
     """`data/models/serving_points.yaml`: what `predict serving` uses.
 
     Attributes:
         known: what the calibrated rows have of each of `KNOWN`.
-        spread: how much slower (logarithm of a time per output token, in standard deviations) sources are that calibrated nothing.
+        elsewhere: by target, of questions whose settings, GPU, types, release or model family no calibrated row has.
     """
 
     fitted_on: str
@@ -92,7 +108,7 @@ class Parameters(Strict):
     ttft: Constants
     tpot_interval: Interval
     ttft_interval: Interval
-    spread: float = 0.0
+    elsewhere: dict[str, Elsewhere] = Field(default_factory=dict)
 
 
 KNOWN = {"device": "device", "types": "number type", "release": "engine release", "family": "model family"}
@@ -282,15 +298,56 @@ def bounds(frame: pd.DataFrame, answer_s: Floats, found: Interval) -> tuple[Floa
     What a row's kernels are more doubtful than the calibrated rows' is added in quadrature, as the middle 90 % of a normal distribution.
     """
     ends = np.array([found.groups.get(name, found.pooled) for name in group(frame, CALIBRATED_BY)]).reshape(-1, 2)
-    size = difficulty(frame, found)[:, None]
-    beyond = NORMAL_90**2 * np.maximum(0.0, frame[found.doubt_of].to_numpy(dtype=np.float64) ** 2 - found.doubt_seen**2)
-    low, high = np.sqrt((ends * size) ** 2 + beyond[:, None]).T
+    low, high = np.hypot(ends * difficulty(frame, found)[:, None], _beyond(frame, found)[:, None]).T
     return answer_s * np.exp(-low), answer_s * np.exp(high)
 
 
-def widened(answer: Floats, high: Floats, spread: Floats | float) -> Floats:
-    """Upper end with the spread between sources: its distance from the answer, as a logarithm, and that spread's, added in quadrature."""
-    return np.asarray(answer * np.exp(np.hypot(np.log(high / answer), NORMAL_90 * np.asarray(spread))))
+def _beyond(frame: pd.DataFrame, found: Interval) -> Floats:
+    """Half a width (logarithm) of what the kernels are more doubtful than those of the calibrated rows."""
+    return np.asarray(NORMAL_90 * np.sqrt(np.maximum(0.0, frame[found.doubt_of].to_numpy(dtype=np.float64) ** 2 - found.doubt_seen**2)))
+
+
+def slower_terms(frame: pd.DataFrame) -> pd.DataFrame:
+    """What an engine that was started with its defaults depends on, where published recipes do not.
+
+    `engine`: Python drives it; `mixture`: of experts there; `amd`: weights of fewer than 16 bits on AMD's GPUs, whose kernels reach less
+    of the data sheet.
+    """
+    default = frame["script"] == "default"
+    python = default & frame["engine"].isin(("vllm", "sglang"))
+    terms = {
+        "engine": python,
+        "mixture": python & (frame["experts"] == "moe"),
+        "amd": (frame["vendor"] == "AMD") & (frame["types"] != "bf16"),
+    }
+    return pd.DataFrame({name: value.astype(float) for name, value in terms.items()})
+
+
+def factor(frame: pd.DataFrame, other: Elsewhere) -> Floats:
+    """How many times longer each takes than with a published recipe."""
+    terms = slower_terms(frame)
+    return np.exp(sum((other.slower.get(str(name), 0.0) * terms[name].to_numpy() for name in terms), np.zeros(len(frame))))
+
+
+def elsewhere(frame: pd.DataFrame, answer_s: Floats, found: Interval, other: Elsewhere) -> tuple[Floats, Floats, Floats]:
+    """Answers and ends of their intervals for questions about what no calibrated row has.
+
+    A GPU without calibrated rows, and kernels more doubtful than theirs, widen it as in `bounds`.
+    """
+    centre = answer_s * factor(frame, other)
+    ends = np.array([other.ends[name] for name in engine_groups(frame)]).reshape(-1, 2) * unfamiliar(frame, found, other.devices)[:, None]
+    low, high = np.hypot(ends, _beyond(frame, found)[:, None]).T
+    return centre, centre * np.exp(-low), centre * np.exp(high)
+
+
+def engine_groups(frame: pd.DataFrame) -> pd.Series:
+    """Runs on other sources that spread alike: TensorRT-LLM's, those of engines that Python drives, and those on other makers' devices."""
+    return frame["engine"].where(frame["engine"] == "trtllm", "python").where(frame["vendor"] == "NVIDIA", "other maker")
+
+
+def unfamiliar(frame: pd.DataFrame, found: Interval, devices: Sequence[str]) -> Floats:
+    """`UNSEEN` where neither the calibrated rows nor those of other sources have the GPU, else 1."""
+    return np.asarray(np.where(frame["device"].isin({*found.devices, *devices}), 1.0, UNSEEN))
 
 
 def fit_all(frame: pd.DataFrame, ttft_s: Floats, tpot_s: Floats, fitted_on: str) -> Parameters:

@@ -116,7 +116,7 @@ def freeze(sample_path: str | Path, recorded: str | Path = RECORDED) -> pd.DataF
     sample = read_sample(sample_path, recorded)
     raw = simulate_sample(sample, library)
     fitted = fit_parameters(sample, raw, fitted_rows(sample, raw), "all of them")
-    write_parameters(fitted.model_copy(update={"spread": load().spread}))  # which `sources.freeze` renews
+    write_parameters(fitted.model_copy(update={"elsewhere": load().elsewhere}))  # which `sources.freeze` renews
     gap = gaps(sample.cases, raw, np.where(sample.rows["clean"] == 1, sample.rows["tpot_s"], np.nan))
     gap = gap[sample.rows["mode"].to_numpy()[gap["index"]] == "agg"]
     named = gap.assign(id=sample.rows["id"].to_numpy()[gap["index"]]).drop(columns="index")

@@ -126,6 +126,9 @@ def calls(c: Configuration) -> Iterator[Call]:
         yield from _feed_forward(c, c.model.dense_layers, c.model.dense_width)
     if c.model.experts is not None:
         yield from _experts(c)
+    if c.plan.pipeline > 1:  # a token's vector to the next stage
+        moved = (("kind", "send_recv"), ("devices", 2), ("implementation", "nccl"))
+        yield Call("communication", "tokens", "collective", c.plan.pipeline - 1, {"bytes": 2 * t * h / tp}, moved)
     yield _gemm("vocabulary", "sequences", 1, SEQUENCES, c.model.vocabulary / tp, h, "bf16")
     yield Call("vocabulary", "sequences", "memory_bound", 1, {"bytes": 6 * SEQUENCES * c.model.vocabulary})
 
@@ -158,10 +161,10 @@ def _experts(c: Configuration) -> Iterator[Call]:
     # The tables' experts have three matrices.
     yield Call("experts", "tokens", "moe", layers * (c.model.ffn_matrices / 3), {"tokens": everywhere}, options)
     if c.plan.attention_data > 1:
-        yield from _collective("all_gather", layers, 2 * everywhere * h, c.plan.gpus)
-        yield from _collective("reduce_scatter", layers, 2 * everywhere * h, c.plan.gpus)
+        yield from _collective("all_gather", layers, 2 * everywhere * h, c.plan.stage_gpus)
+        yield from _collective("reduce_scatter", layers, 2 * everywhere * h, c.plan.stage_gpus)
     else:
-        yield from _collective("all_reduce", layers, 2 * t * h, c.plan.gpus)
+        yield from _collective("all_reduce", layers, 2 * t * h, c.plan.stage_gpus)
     if e.shared:
         yield from _feed_forward(c, layers, e.shared, reduce=False)
 

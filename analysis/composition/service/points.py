@@ -83,15 +83,16 @@ def weight_bytes(case: Case, plan: Plan) -> float:
     """Weights of one GPU (bytes)."""
     weights = case.model.matrices
     dense, around, routed = (WEIGHT_BYTES[kind] for kind in (case.gemm, case.attention, case.experts))
-    each = (weights["attention"] * around + weights["dense"] * dense) / plan.tensor + weights["experts"] * routed / (
-        plan.expert_tensor * plan.expert
-    )
-    return each + weights["vocabulary"] * 2 / plan.tensor
+    layers = (weights["attention"] * around + weights["dense"] * dense) / plan.tensor
+    layers += weights["experts"] * routed / (plan.expert_tensor * plan.expert)
+    # The first stage of a pipeline has the embedding, the last the head.
+    return layers / plan.pipeline + weights["vocabulary"] * 2 / plan.tensor / min(2, plan.pipeline)
 
 
 def cache_tokens(case: Case, plan: Plan, share: float, kv_bytes: float) -> float:
-    """Tokens that the KV cache of one attention rank holds: what the weights and `RESERVED_BYTES` leave of a GPU's memory.
+    """Tokens that the KV cache of one rank holds: what the weights and `RESERVED_BYTES` leave of a GPU's memory.
 
+    A stage of a pipeline keeps its layers of all ranks' tokens, so a rank has as many as if its GPUs kept all layers of its own.
     `share` is of all memory (vLLM, SGLang) or of what is free beside the weights (TensorRT-LLM's free_gpu_memory_fraction).
     """
     token = max(1.0, case.model.kv_bytes_per_token(kv_bytes, plan.tensor))
@@ -119,14 +120,19 @@ def without_room(case: Case, plan: Plan, room_tokens: float) -> str:
 def _engine(case: Case, room_tokens: float, host: Host) -> dict[str, Any]:
     """The fields of a `closed_loop.ENGINE` record but its tables."""
     s = settings.of(case)
-    ranks = case.plan.attention_data
+    ranks = case.plan.ranks
+    requests = case.requests or max(s.per_client * case.clients, 16)
+    if case.arrival == "static" or (case.arrival == "offline" and not case.requests):
+        requests = case.clients
+    most = max(1, s.max_running // ranks if s.max_running > case.clients else s.max_running)
+    online = case.arrival in ("closed", "poisson")
     found: dict[str, Any] = {
-        "clients": case.clients,
+        "clients": case.clients if case.arrival == "closed" else requests,
         "input": case.input_tokens,
         "output": case.output_tokens,
-        "requests": max(s.per_client * case.clients, 16),
+        "requests": requests,
         "budget": s.batched_tokens,
-        "max_running": max(1, s.max_running // ranks if s.max_running > case.clients else s.max_running),
+        "max_running": min(most, case.clients) if case.arrival in ("offline", "static") else most,
         "mixed": s.mixed,
         "chunked": s.chunked,
         "receive": s.receive_interval,
@@ -137,8 +143,9 @@ def _engine(case: Case, room_tokens: float, host: Host) -> dict[str, Any]:
         "host_s": host.step_s,
         "prompt_host_s": host.step_s + case.model.layers * host.layer_s,
         "graph_tokens": s.graph_tokens,
-        "send_s": host.request_s * ranks,
-        "send_token_s": host.token_s * ranks,
+        "send_s": host.request_s * ranks * online,
+        "send_token_s": host.token_s * ranks * online,
+        "rate": case.rate,
         "low": case.shortest,
         "exponential": case.answers == "exponential",
     }
@@ -221,7 +228,7 @@ def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
                 "engine": case.engine,
                 "origin": case.origin,
                 "mode": "agg" if case.prefill is None else "disagg",
-                "family": case.model.family,
+                "family": case.model.family or case.model.name,
                 "device": case.device,
                 "architecture": device_of(case.device).architecture,
                 "experts": "moe" if case.model.experts is not None else "dense",
@@ -231,16 +238,19 @@ def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
                 "tpot_s": r[2],
                 "doubt": doubts[raw.table_of[i]][case.prefill is not None],
                 "doubt_prompt": raw.tables[raw.table_of[i] if case.prefill is None else raw.prefill_of[i]].doubt_prompt,
-                "ranks": case.plan.attention_data,
+                "ranks": case.plan.ranks,
                 "types": case.types,
                 "release": release(case.engine, case.version),
                 "asked": case.measured == ASKED_NOW,
+                "vendor": device_of(case.device).vendor,
                 "script": settings.of(case).script,
                 # Tokens of all clients' requests, of mean length, over those that the KV cache holds.
                 "load": 0.9 * case.clients * (case.input_tokens + case.output_tokens) / max(1.0, e["cache_tokens"]),
                 "host_s": 1e-6 * r[RESULT.index("batch")],
                 "one": 1.0,
                 "stream_s": (settings.of(case).stream_interval - 1) * r[2],
+                "flow": r[RESULT.index("throughput")],
+                "requests": float(e["requests"]),
             }
         )
     return pd.DataFrame(rows)

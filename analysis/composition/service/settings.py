@@ -49,6 +49,7 @@ class Settings(Strict):
         return (
             self.engine == case.engine
             and self.origin in ("", case.origin)
+            and (self.origin != "benchmark" or case.benchmark_client)
             and self.family in ("", case.model.family)
             and (not self.precisions or case.precision in self.precisions)
             and (not self.devices or case.device in self.devices)
@@ -59,6 +60,10 @@ class Settings(Strict):
             and (self.lengths is None or self.lengths == (case.input_tokens, case.output_tokens))
             and (not self.narrow or case.plan.tensor < 8)
         )
+
+
+UNBOUNDED = 1024
+"""Requests at a time of an engine whose script sets as many as there are clients, where nobody counts those."""
 
 
 class _File(Strict):
@@ -84,7 +89,7 @@ def of(case: Case) -> Settings:
     if found.batched_tokens < 0:
         tokens = -found.batched_tokens * case.input_tokens
     interval = 10 if found.receive_interval == 30 and case.clients < 16 else found.receive_interval
-    most = case.max_running or found.max_running or case.clients
+    most = case.max_running or found.max_running or (case.clients if case.arrival != "poisson" else UNBOUNDED)
     update = {"batched_tokens": tokens, "max_running": most, "receive_interval": interval, "kv": kv_type(case, found)}
     if not found.chunked:
         update["batched_tokens"] = max(tokens, case.input_tokens)

@@ -13,7 +13,7 @@ from analysis.composition.service.answers import RATES, TIMES, answer, plan_in_w
 from analysis.composition.service.cases import Case
 from analysis.composition.service.cases import case as read_case
 from analysis.composition.service.closed_loop import RESULT
-from analysis.composition.service.constants import Parameters, load, outside, parts
+from analysis.composition.service.constants import Parameters, factor, load, outside, parts
 from analysis.composition.service.operators import PARTS
 from analysis.composition.service.points import HOST, Points, device_of
 from analysis.composition.service.step_table import on_grid
@@ -72,6 +72,11 @@ def breakdown(index: int, case: Case, raw: Points, features: pd.DataFrame, param
         ("ttft", "tokens delivered together, as fitted", 1e3 * terms[2], 0.3),
         ("ttft", "steps under way, as fitted", 1e3 * terms[3], 0.3),
     ]
+    own = features.iloc[[index]]
+    if parameters.elsewhere and outside(own, parameters)[0]:
+        for target, whole in (("tpot", fitted.sum()), ("ttft", terms.sum())):
+            longer = float(factor(own, parameters.elsewhere[target])[0]) - 1
+            lines.append((target, "defaults and device, as on other sources", 1e3 * longer * whole, 0.3))
     frame = pd.DataFrame(lines, columns=["target", "part", "ms", "doubt"])
     return frame[frame["ms"] != 0].reset_index(drop=True)
 
@@ -161,7 +166,7 @@ def held_elsewhere(widened: bool) -> str:
     Args:
         widened: the interval is as wide as on other sources.
     """
-    scores = read_csv(DATA / "frozen" / "predictor_serving" / "sources.csv")
+    scores = read_csv(DATA / "frozen" / "predictor_serving" / "sources.csv").query("target == 'tpot'")
     shares = scores["coverage_elsewhere_percent" if widened else "coverage_percent"]
     return (
         f"of {scores['rows'].sum():,} measurements of a token's time by {len(scores)} other sources such intervals held "

@@ -11,15 +11,15 @@ from analysis.composition.energy import published
 from analysis.composition.service.constants import load
 from analysis.composition.service.freeze import FROZEN, write_parameters
 from analysis.composition.service.study import fit_parameters, fitted_rows, read_sample, simulate_sample
-from analysis.composition.sources.rows import ml_energy, offline, pipeweave, vendor
-from analysis.composition.sources.spread import answered, score, scores, spread
+from analysis.composition.sources.rows import ml_energy, offline, panel, pipeweave, vendor
+from analysis.composition.sources.spread import answered, fit, score, scores
 from analysis.tables import write_csv
 
 UNSEEN = "ml.energy problems"
 
 
 def freeze(sample_path: str | Path, recorded: str | Path) -> pd.DataFrame:
-    """Answers of the public benchmark's fit on every other source; writes their scores, and the spread into the shipped parameters."""
+    """Answers of the public benchmark's fit on every other source; writes their scores, and what they tell into the shipped parameters."""
     from analysis.operators.kernels.library import KernelLibrary
 
     library = KernelLibrary.load()
@@ -27,11 +27,25 @@ def freeze(sample_path: str | Path, recorded: str | Path) -> pd.DataFrame:
     raw = simulate_sample(sample, library)
     public = np.array([case is not None and case.origin == "benchmark" for case in sample.cases])
     parameters = fit_parameters(sample, raw, fitted_rows(sample, raw) & public, "the public benchmark's")
-    parts = [vendor(sample, raw), *(source(library) for source in (pipeweave, offline, ml_energy))]
-    rows = pd.concat([answered(part, parameters) for part in parts], ignore_index=True)
+    parts = [*(source(library) for source in (pipeweave, offline, ml_energy)), panel(library, parameters)]
+    token = pd.concat([answered(part, parameters) for part in parts], ignore_index=True)
+    first = answered(panel(library, parameters, "ttft"), parameters, "ttft").reset_index(drop=True)
+    # One source alone has first tokens of engines at their defaults: its model families stand for sources.
+    families = first.assign(source=first["source"] + ", " + first["family"])
+    own = answered(vendor(sample, raw), parameters)
     problems = answered(ml_energy(library, published.rows(published.PROBLEMS), published.PROBLEM_TOKENS), parameters)
-    others = spread(rows[rows["source"] != "ml.energy"])
-    found = pd.concat([scores(rows), pd.DataFrame([{"source": UNSEEN, **score(problems, others)}])], ignore_index=True)
+    interval = parameters.tpot_interval
+    others = {"tpot": fit(token, interval), "ttft": fit(families, parameters.ttft_interval, "ttft")}
+    unseen = score(problems, interval, fit(token[token["source"] != "ml.energy"], interval))
+    found = pd.concat(
+        [
+            pd.DataFrame([{"source": "vendor", **score(own, interval, others["tpot"]), "target": "tpot"}]),
+            scores(token, interval).assign(target="tpot"),
+            pd.DataFrame([{"source": UNSEEN, **unseen, "target": "tpot"}]),
+            scores(families, parameters.ttft_interval, "ttft").assign(target="ttft"),
+        ],
+        ignore_index=True,
+    )
     write_csv(found.round(4), FROZEN / "sources.csv")
-    write_parameters(load().model_copy(update={"spread": spread(rows)}))
+    write_parameters(load().model_copy(update={"elsewhere": others}))
     return found

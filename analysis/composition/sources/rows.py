@@ -8,14 +8,19 @@ import numpy as np
 import pandas as pd
 
 from analysis.composition.energy import published
+from analysis.composition.service import cases as case_rows
+from analysis.composition.service.answers import answer
 from analysis.composition.service.cases import Case, Plan
 from analysis.composition.service.closed_loop import RESULT, simulate
+from analysis.composition.service.constants import Parameters
 from analysis.composition.service.points import Points, features, points
 from analysis.composition.service.step_table import on_grid, stack
 from analysis.composition.service.study import Sample, fitted_rows
 from analysis.composition.suite import rows as suite
 from analysis.errors import InputError
 from analysis.operators.kernels import gpus
+from analysis.paths import DATA
+from analysis.tables import read_csv
 from analysis.workloads import models
 
 DEVICES = {
@@ -46,11 +51,11 @@ def _case(model: str, hardware: str, gpu_count: int, engine: str, lengths: tuple
     )  # fmt: skip
 
 
-def vendor(sample: Sample, raw: Points) -> pd.DataFrame:
+def vendor(sample: Sample, raw: Points, target: str = "tpot") -> pd.DataFrame:
     """NVIDIA's own runs in aiconfigurator's sample: clean rows, aggregated."""
     theirs = np.array([case is not None and case.origin == "vendor" and case.prefill is None for case in sample.cases])
     kept = theirs & fitted_rows(sample, raw)
-    return features(sample.cases, raw)[kept].assign(measured_s=sample.rows["tpot_s"].to_numpy()[kept], source="vendor")
+    return features(sample.cases, raw)[kept].assign(measured_s=sample.rows[f"{target}_s"].to_numpy()[kept], source="vendor")
 
 
 def pipeweave(library: Any) -> pd.DataFrame:
@@ -111,3 +116,32 @@ def ml_energy(library: Any, table: pd.DataFrame | None = None, prompt_tokens: fl
     cases = [published.case({str(k): v for k, v in row.items()}, prompt_tokens) for row in table.to_dict("records")]
     found = features([published.as_benchmark(case) for case in cases], points(list(cases), library))
     return found.assign(measured_s=1e-3 * table["mean_gap_ms"].to_numpy(), source="ml.energy")
+
+
+COMPILED = 10.0
+"""So many times the least time to the first token of a model and GPU, one client's mean holds a compilation."""
+PANEL = DATA / "published" / "served_panel.csv"
+
+
+def panel(library: Any, parameters: Parameters, target: str = "tpot") -> pd.DataFrame:
+    """Served points of strangers that we answer: time per output token, or (target ttft) to the first.
+
+    Of a run that is published by its rate or its whole duration, the time per output token is the answered one times what the run took
+    longer than answered.
+    """
+    frame = read_csv(PANEL, dtype=str, keep_default_na=False)
+    labels = {"isl": "input_tokens", "osl": "output_tokens"}
+    for label, mean in labels.items():  # drawn evenly from `length_low` of the label to it
+        frame[label] = (2 * frame[mean].astype(float) / (1 + frame["length_low"].astype(float))).astype(str)
+    cases, _ = case_rows.read(frame)
+    found = answer(cases, parameters.model_copy(update={"elsewhere": {}}), library)
+    number = {name: pd.to_numeric(frame[f"measured_{name}"]) for name in ("ttft_ms", "tpot_ms", "out_tok_s", "latency_s")}
+    table, closed = found.table, frame["arrival"] == "closed"
+    whole_s = 1e-3 * (table["ttft_ms"] + (frame["output_tokens"].astype(float) - 1) * table["tpot_ms"])
+    longer = np.where(frame["arrival"] == "static", number["latency_s"] / whole_s, table["output_tokens_per_s"] / number["out_tok_s"])
+    measured_ms = np.where(closed, number[f"{target}_ms"], longer * table["tpot_ms"] if target == "tpot" else np.nan)
+    if target == "ttft":  # a mean of ten requests, the first of which waited for kernels to be compiled
+        least = pd.Series(measured_ms).groupby(frame["model_path"] + frame["system"]).transform("min")
+        measured_ms = np.where((frame["batch_size"] == "1") & (measured_ms > COMPILED * least), np.nan, measured_ms)
+    kept = (table["status"] == "") & np.array([case is not None for case in cases]) & np.isfinite(measured_ms)
+    return found.features[kept].assign(measured_s=1e-3 * measured_ms[kept], source=frame["source"][kept], row_id=frame["row_id"][kept])

@@ -8,34 +8,61 @@ import pytest
 
 from analysis.composition.energy import published
 from analysis.composition.service import constants, waterfall
-from analysis.composition.service.constants import NORMAL_90, widened
 from analysis.composition.service.points import features, points
-from analysis.composition.sources.spread import score, spread
+from analysis.composition.sources.spread import fit, scores, slower, weights
 from analysis.operators.kernels.library import KernelLibrary
 
-
-def test_the_upper_end_alone_is_widened_in_quadrature() -> None:
-    high = widened(np.array([10.0, 10.0]), np.array([12.0, 12.0]), np.array([0.0, 0.3]))
-    assert high == pytest.approx([12.0, 10 * np.exp(np.hypot(np.log(1.2), 0.3 * NORMAL_90))])
-
-
-def rows(source: str, ratio: list[float]) -> pd.DataFrame:
-    return pd.DataFrame({"source": source, "family": "f", "device": "d", "measured": ratio, "answer": 1.0, "lower": 0.9, "upper": 1.1})
+INTERVAL = constants.Interval(
+    terms=(), centre=(), scale=(), slope=(), level=0.0, doubt_of="doubt", doubt_seen=0.1, seen=(), devices=("d",), pooled=(-1, 1), groups={}
+)
 
 
-def test_the_spread_is_the_least_that_holds_nine_in_ten() -> None:
-    assert spread(rows("a", [0.5, *[1.05] * 9])) == 0.0
-    found = spread(rows("a", [1.0] * 5 + [1.5] * 5))
-    assert np.hypot(np.log(1.1), NORMAL_90 * found) == pytest.approx(np.log(1.5))
-    assert score(rows("b", [1.0, 1.4, 0.8, 2.0]), found) | {"coverage_elsewhere_percent": 50.0} == score(
-        rows("b", [1.0, 1.4, 0.8, 2.0]), found
-    )
+def rows(source: str, ratio: list[float], **change: object) -> pd.DataFrame:
+    """Runs of vLLM at its defaults on one GPU, as many times longer than answered as said."""
+    plain = {
+        "family": "f",
+        "device": "d",
+        "engine": "vllm",
+        "vendor": "NVIDIA",
+        "experts": "dense",
+        "script": "default",
+        "doubt": 0.1,
+        "types": "bf16",
+    }
+    return pd.DataFrame({"source": source, "measured": ratio, "answer": 1.0, "lower": 0.9, "upper": 1.1, "doubt": 0.1, **plain, **change})
+
+
+def test_factors_are_what_sources_agree_on() -> None:
+    """Two sources whose dense runs take 1.2 times and whose mixtures take 1.8 times as long as answered; recipes are as answered."""
+    parts = [rows(f"{name}", [1.2] * 20, **change) for name in "ab" for change in ({}, {"family": "g"})]
+    parts += [rows(name, [1.8] * 20, experts="moe", family=f"m{k}") for name in "ab" for k in range(2)]
+    parts += [rows("c", [1.0] * 20, script="recipe")]
+    found = slower(pd.concat(parts, ignore_index=True))
+    assert np.exp(found["engine"]) == pytest.approx(1.2, rel=0.06) and np.exp(found["mixture"]) == pytest.approx(1.5, rel=0.08)
+    assert found["amd"] == 0.0
+
+
+def test_an_end_is_what_other_sources_tell_and_a_source_is_scored_without_itself() -> None:
+    """The third source is twice as slow as the two others tell: it is not inside what they say, and is inside of what all say."""
+    table = pd.concat([rows("a", [0.95, 1.05] * 20), rows("b", [0.95, 1.05] * 20), rows("c", [2.0] * 40)], ignore_index=True)
+    alone = scores(table, INTERVAL).set_index("source")
+    assert alone.loc["c", "coverage_elsewhere_percent"] == 0 and alone.loc["a", "coverage_elsewhere_percent"] == 100
+    assert np.exp(fit(table, INTERVAL).ends["python"][1]) > 1.9
 
 
 def test_sources_weigh_the_same() -> None:
-    """Nine rows of one source and a thousand of another: half of the weight each, so one source's rows decide nothing alone."""
-    table = pd.concat([rows("a", [1.0] * 1000), rows("b", [2.0] * 9)], ignore_index=True)
-    assert np.hypot(np.log(1.1), NORMAL_90 * spread(table)) == pytest.approx(np.log(2.0))
+    """Ten rows of one source and a thousand of another: the answer moves half way (of logarithms), not a hundredth."""
+    table = pd.concat([rows("a", [1.0] * 1000), rows("b", [1.5] * 10)], ignore_index=True)
+    assert weights(table)[:1000].sum() == pytest.approx(weights(table)[1000:].sum())
+
+
+def test_a_gpu_without_rows_and_doubtful_kernels_widen_the_interval() -> None:
+    other = fit(pd.concat([rows("a", [0.8, 1.25] * 20), rows("b", [0.8, 1.25] * 20)], ignore_index=True), INTERVAL)
+    asked = pd.concat([rows("x", [1.0]), rows("x", [1.0], device="new"), rows("x", [1.0], doubt=0.4)], ignore_index=True)
+    _, low, high = constants.elsewhere(asked, np.ones(3), INTERVAL, other)
+    width = np.log(high / low)
+    assert width[1] == pytest.approx(constants.UNSEEN * width[0])
+    assert width[2] == pytest.approx(2 * np.hypot(width[0] / 2, 1.645 * np.sqrt(0.4**2 - 0.1**2)), rel=0.02)
 
 
 def test_problems_keep_the_identities_of_their_source() -> None:
@@ -59,4 +86,7 @@ def test_a_question_without_a_published_setting_is_elsewhere() -> None:
     parameters = constants.load()
     cases = [waterfall.question(model, "h100_sxm", 8, 32, 1024, 1024, "vllm") for model in ("llama-3.1-70b", "llama-3.1-8b")]
     found = features(list(cases), points(list(cases), KernelLibrary.load()))
-    assert constants.outside(found, parameters) == [(), ("settings (the engine's defaults)",)] and parameters.spread > 0
+    assert constants.outside(found, parameters) == [(), ("settings (the engine's defaults)",)] and set(parameters.elsewhere) == {
+        "tpot",
+        "ttft",
+    }
