@@ -702,7 +702,7 @@ def facts(model: Model) -> dict[str, Any]:
         "name": model.name,
         "parameters": model.parameters,
         "active_parameters": model.active_parameters,
-        "weight_bytes": model.weight_bytes,
+        "weight_bytes": round(model.weight_bytes),
         "kv_bytes_per_token": model.kv_bytes_per_token(2),
         "kv_bytes_per_token_beyond_window": model.kv_bytes_per_token(2, windows=False),
         "indexer_bytes_per_token": model.index_bytes_per_token,
