@@ -81,7 +81,20 @@ Power = Annotated[Quantity, _reader("w"), AS_WRITTEN]
 Count = Annotated[Quantity, _reader("1"), AS_WRITTEN]
 
 
-PLAIN_KEYS = {"aliases", "vendor", "kind", "architecture", "memory_type", "generation", "name", "title", "device", "topology", "size"}
+PLAIN_KEYS = {
+    "aliases",
+    "vendor",
+    "kind",
+    "architecture",
+    "memory_type",
+    "generation",
+    "name",
+    "title",
+    "device",
+    "topology",
+    "size",
+    "host",
+}
 """Keys of devices, links, systems and network levels that hold no quantity."""
 
 

@@ -90,12 +90,17 @@ class Group:
 
 
 class System(Strict):
-    """A machine: `title`, `device` (a name that `devices.load` knows, or of the data sheet `own`) and network `levels`, innermost first."""
+    """A machine: `title`, `device` (a name that `devices.load` knows, or of the data sheet `own`) and network `levels`, innermost first.
+
+    Args:
+        host: time of a kernel's launch over that on an x86 host (1).
+    """
 
     name: str
     title: str
     device: str
     levels: tuple[Level, ...]
+    host: float = 1.0
     own: Device | None = None
 
     def __hash__(self) -> int:

@@ -19,6 +19,7 @@ from analysis.composition.training.programs import known as known_program
 from analysis.composition.training.recipes import Recipe
 from analysis.errors import InputError
 from analysis.hardware import devices, systems
+from analysis.hardware.systems import System
 from analysis.workloads import models
 from analysis.workloads.models import Model
 
@@ -170,24 +171,32 @@ class Machine:
         return _kind(self.device) == "tpu"
 
 
-GRACE = 2.75
-"""Host time of a linear layer's launch on a Grace CPU over that on a Xeon 8480C: 37.1 and 13.5 us
-(github.com/NVIDIA/TransformerEngine/issues/2053)."""
+def of_system(system: System) -> Machine:
+    """What training needs of a system."""
+    assert system.network is not None
+    return Machine(system.device, system.devices_per_node, system.network.bandwidth_bytes_per_s, system.host)
 
 
-MACHINES = {
-    "a100": Machine("A100-SXM4-80GB", 8, 25e9),
-    "a100_40gb": Machine("A100-SXM4-40GB", 8, 25e9),
-    "h100": Machine("H100-SXM5-80GB", 8, 50e9),
-    "h200": Machine("H200-SXM5-141GB", 8, 50e9),
-    "b200": Machine("B200-SXM-180GB", 8, 50e9),
-    "b300": Machine("B300-SXM-270GB", 8, 100e9),
-    "gb200": Machine("GB200-186GB", 72, 50e9, GRACE),
-    "gb300": Machine("GB300-279GB", 72, 100e9, GRACE),
-    "gh200": Machine("GH200-96GB", 4, 50e9, GRACE),
-    "v100": Machine("V100-SXM3-32GB", 16, 6.25e9),
+SYSTEMS = {
+    "a100": "DGX-A100",
+    "a100_40gb": "DGX-A100-40GB",
+    "h100": "HGX-H100",
+    "h200": "HGX-H200",
+    "b200": "HGX-B200",
+    "b300": "HGX-B300",
+    "gb200": "GB200-NVL72",
+    "gb300": "GB300-NVL72",
+    "gh200": "GH200-quad",
+    "v100": "DGX-2",
 }
-"""Domain and network as the vendors build them: DGX A100 (HDR), DGX H100 and B200 (NDR), GB200 NVL72 (NDR), B300 and GB300 (XDR)."""
+"""Names that tables use, and the system of `data/hardware/systems.yaml` that each means."""
+
+
+@cache
+def machines() -> dict[str, Machine]:
+    """The machines by the names of `SYSTEMS`."""
+    return {name: of_system(systems.load(system)) for name, system in SYSTEMS.items()}
+
 
 LONGEST_WRITTEN_OUT = 8192
 """Tokens of a sequence up to which an A100's program is taken to be the Megatron of 2021 to 2023: twice those of its longest published."""
@@ -285,16 +294,16 @@ def machine_of(text: str) -> Machine:
     base = plain
     for suffix in ("_gpu", "_nvl72", "_sxm", "_80gb", "_sxm5", "_sxm4"):
         base = base.removesuffix(suffix)
-    if base in MACHINES:
-        return MACHINES[base]
-    if plain in MACHINES:
-        return MACHINES[plain]
+    if base in machines():
+        return machines()[base]
+    if plain in machines():
+        return machines()[plain]
     system = systems.all_systems().get(text)
     device = devices.load(system.device if system else text)
     if device.kind == "tpu":  # a compiled program launches whole steps
         pod = system or systems.of_device(device)
         return Machine(device.name, pod.device_count, pod.levels[-1].bandwidth_bytes_per_s, host=0.0)
-    machine = next((machine for machine in MACHINES.values() if machine.device == device.name), None)
+    machine = next((machine for machine in machines().values() if machine.device == device.name), None)
     if machine is None:
         if device.kind != "gpu" or device.vendor != "NVIDIA":
             raise InputError(f"no training model for {device.name}: NVIDIA GPUs from Volta on and TPUs are covered")
