@@ -75,7 +75,7 @@ def test_the_batch_of_llama_cpp_is_a_chunk_of_the_prompt() -> None:
         ({"framework": ""}, "framework is missing"),
         ({"devices": "3"}, "3 do not divide them"),
         ({"hardware": "AMD MI300X", "framework": "TensorRT-LLM"}, "NVIDIA's GPUs"),
-        ({"model": "nobody/knows"}, "no model"),
+        ({"model": "nobody/knows"}, "unknown model"),
         ({"input_output_tokens": "nan"}, "whole number"),
     ],
 )
