@@ -43,6 +43,8 @@ def _announced() -> dict[tuple[str, str, str], float]:
     """The result that a chosen row of the log announces, as it is frozen: (experiment, what it was tested on, metric) -> value."""
     frozen = DATA / "frozen"
     nccl = read_csv(frozen / "nccl_calibrated" / "summary.csv").set_index(["scheme", "model"])["median_error"]
+    collectives = read_csv(frozen / "nccl_calibrated" / "collectives.csv").query("split == 'machine' and source == 'all of nccl-tests'")
+    collectives = collectives.set_index("place")["median_error"]
     steps = {step.line: step.measured_s for step in published_steps.steps()}
     shares = read_csv(frozen / "hlo_published" / "estimates.csv").query("fidelity == 'shares' and again").drop_duplicates("line")
     ranks = read_csv(frozen / "few_shot" / "ten_samples.csv").query("method == 'prior_chosen'")["spearman"]
@@ -83,6 +85,8 @@ def _announced() -> dict[tuple[str, str, str], float]:
         ("training_on_tpus", "Llama 3.1 70B on v6e (4)", "mean |error|"): float(np.abs(np.exp(tpu) - 1).mean()),
         ("nccl_all_reduce", "one machine type left out", "median |error| over all measured rows"): nccl["machine", "protocols"],
         ("nccl_all_reduce", "one GPU count left out", "median |error| over all measured rows"): nccl["gpu_count", "protocols"],
+        ("collectives", "nccl-tests, one NVLink domain (60 rows)", "median |error|"): collectives["node"],
+        ("collectives", "nccl-tests, over a network (46 rows)", "median |error|"): collectives["network"],
         ("published_steps", "79 published training steps", "median absolute error (%)"): float(
             np.median([100 * abs(row.time_s / steps[row.line] - 1) for row in shares.itertuples()])
         ),
