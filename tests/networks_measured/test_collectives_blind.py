@@ -12,7 +12,9 @@ from analysis.networks.calibrated import fit, form, freeze, series
 from analysis.paths import DATA
 
 NEEDED = ("pipeweave/collective/A100_all_reduce", series.NCCL_TESTS)
-here = pytest.mark.skipif(not all(map(datasets.available, NEEDED)), reason="PipeWeave's and nccl-tests' tables are not here (make data)")
+here = pytest.mark.skipif(
+    not all(map(datasets.available, NEEDED)), reason="needs PipeWeave's tables (make data) and those of nccl-tests (analysis/datasets.py)"
+)
 
 
 def made(source: str, device: str, gpus: int, nodes: int = 1, network: float = np.nan) -> pd.DataFrame:
