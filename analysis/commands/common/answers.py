@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ def answer_cases(
     from analysis.progress import Progress
 
     to_file = out is not None and str(out) != "-"
-    with TemporaryDirectory() as folder:
+    with nullcontext("") if to_file else TemporaryDirectory() as folder:
         target = out if out is not None and to_file else Path(folder) / "answers.csv"
         with Progress() as progress:
             done, not_done = answer_file(
