@@ -71,6 +71,7 @@ READS = Columns(
         "kind",
     ),
     aliases={"device": "hardware", "batch": "batch_size"},
+    carried=("engine_version",),
 )  # fmt: skip
 """Columns of a table of batches: LLM-Inference-Bench's, and ours."""
 SIXTEEN_BITS = ("", "16", "bf16", "fp16", "bfloat16", "float16", "half")
