@@ -102,6 +102,7 @@ WITHIN = {  # chosen on the way: no page or result gives the value of the row
     **{f"kernels_{group}": "selection within each fold, on a sample; announced is the frozen error of the whole" for group in GROUPS},
     **{f"kernels_{group}_exploration": "shaped features and constants; never tested" for group in GROUPS},
     "kernels_today": "exploration on the architectures that then were left out; announced are the frozen tables of all",
+    "measured_panel": "mean of the frozen medians of its sources, which the page shows one by one",
     "served_requests": "chosen on the profiles' own measurements, each length left out; announced are the two runs' statistics",
     "systolic_with_dram": "which order of folds the model takes; compared with recorded runs of ZigZag once",
     "serving_panel": "steps on the way; announced is what other sources tell of each, data/frozen/predictor_serving/sources.csv",

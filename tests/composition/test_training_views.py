@@ -104,9 +104,9 @@ def test_tpus_are_predicted_from_other_models_of_the_same_device() -> None:
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ({"model": "mixtral-8x7b"}, "mixtures of experts"),
+        ({"model": "nemotron-3-nano"}, "state spaces"),
         ({"program": "megatron"}, "maxtext is covered"),
-        ({"precision": "fp8"}, "bf16 is covered"),
+        ({"precision": "nvfp4"}, "bf16 and fp8 are covered"),
         ({"gpus": "512", "global_batch": "512"}, "a pod of TPU-v6e has 256"),
     ],
 )

@@ -62,10 +62,14 @@ def training(folder: Path, write_model: bool) -> None:
     from analysis.composition.training import gap, study
 
     prepared = study.prepare()
-    found = gap.gaps(prepared)
+    shares = study.shares_left_out(prepared)
+    spread = study.scores_left_out(prepared, shares)
+    if write_model:
+        study.freeze(prepared, spread)
+    found = gap.gaps(prepared, shares)
     rounded = {name: 5 for name in found.columns if found[name].dtype == float and name != "kernels_s"}
     write_csv(found.round(rounded), GAP / "training_gap.csv")
-    found = study.left_out(prepared)
+    found = study.left_out(prepared, shares, spread)
     kept = ["row_id", "predicted_s", "lower_s", "upper_s", "baseline_s", *PARTS_S]
     write_csv(found[kept], folder / "training_predictions.csv")
     write_csv(scores(found, ["source"], "measured_s", "model"), folder / "training_scores.csv")
@@ -75,8 +79,6 @@ def training(folder: Path, write_model: bool) -> None:
     write_csv(table.rename(columns={"size": "rows", "median": "median_error", "mean": "mean_error"}), folder / "training_half.csv")
     each = study.mixtures_left_out(prepared)
     write_csv(_of_models(each), folder / "training_mixtures.csv")
-    if write_model:
-        study.freeze(prepared)
 
 
 def _of_models(each: pd.DataFrame) -> pd.DataFrame:

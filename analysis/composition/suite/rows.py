@@ -48,6 +48,8 @@ LICENCES = {
     "vtrain": "MIT",
     "llm_foundry": "Apache-2.0",
     "megatron_bridge": "Apache-2.0",
+    **dict.fromkeys(("internevo", "mlperf", "primus_mi300x", "tpu_ironwood", "ultrascale", "colossalai"), "Apache-2.0"),
+    **dict.fromkeys(("torchao", "torchtitan"), "BSD-3-Clause"),
     "llm_inference_bench": "BSD-3-Clause",
     "silicon_sample": "Apache-2.0 (package); terms of the benchmark behind it not established",
     "pipeweave": "Apache-2.0",
@@ -79,11 +81,11 @@ def _table(frame: pd.DataFrame, **columns: Any) -> pd.DataFrame:
 
 
 def training() -> pd.DataFrame:
-    """vTrain, llm-foundry, Megatron-Bridge, published Megatron and NeMo runs: time of a step (s), repeats merged."""
+    """vTrain, llm-foundry, Megatron-Bridge, published runs, the panel of strangers' runs: time of a step (s), repeats merged."""
     from analysis.composition.training import sources
 
     tables = []
-    for runs in sources.all_runs():
+    for runs in (*sources.all_runs(), *sources.maxtext(), sources.panel("tpu_ironwood")):
         cases = runs.cases
         plan = [
             f"tensor={c.tensor} pipeline={c.pipeline} data={c.data} context={c.context} expert={c.expert} virtual={c.virtual} "
@@ -255,7 +257,8 @@ def published() -> pd.DataFrame:
     """Every quoted training figure, scored elsewhere or not: Megatron, MT-NLG, Llama 3, MaxText, MLPerf, NeMo, torchtitan."""
     training_rows = read_csv(DATA / "published" / "distributed_training.csv")
     training_rows = training_rows[training_rows["metric"].isin(["iteration_time", "achieved_per_gpu", "time_for_300B_tokens"])]
-    quoted = [read_csv(DATA / "published" / "gpu_tpu_workloads.csv"), read_csv(SUITE / "torchtitan.csv")]
+    peaks = read_csv(SUITE / "torchtitan.csv").query("metric == 'peak memory'")  # its throughput is a source of `training`
+    quoted = [read_csv(DATA / "published" / "gpu_tpu_workloads.csv"), peaks]
     other = pd.concat(quoted, ignore_index=True).rename(columns={"chips": "gpus"})
     other = other[other["kind"].isin(["measured", "derived"])]
     frame = pd.concat([training_rows, other], ignore_index=True)

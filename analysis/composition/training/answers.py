@@ -39,13 +39,33 @@ class Fitted:
 
     shares: NDArray[np.float64]
     stretch: dict[str, tuple[float, float]]
+    programs: frozenset[str] = frozenset()
+    devices: frozenset[str] = frozenset()
+
+    def unmeasured(self, item: Case) -> str:
+        """What of a run no calibrating source has; its interval is `interval.UNSEEN` times as wide."""
+        if item.program not in self.programs:
+            return f"program {item.program}"
+        device = item.machine.device
+        return "" if item.machine.tpu or device in self.devices else f"device {device}"
+
+    def ends(self, item: Case) -> tuple[float, float]:
+        """Lower and upper stretch of a run's doubt."""
+        lower, upper = self.stretch[interval.group(item)]
+        wider = interval.UNSEEN if self.unmeasured(item) else 1.0
+        return wider * lower, wider * upper
 
 
 @cache
 def fitted() -> Fitted:
     """The committed shares."""
     content = read_yaml(DATA / "models" / "training_step.yaml", ShareFile)
-    return Fitted(np.array([content.shares[name].value for name in NAMES]), {**content.stretch, "tpu": tpus().stretch})
+    return Fitted(
+        np.array([content.shares[name].value for name in NAMES]),
+        {**content.stretch, "tpu": tpus().stretch},
+        frozenset(content.measured["programs"]),
+        frozenset(content.measured["devices"]),
+    )
 
 
 def predict(cases: list[Case]) -> pd.DataFrame:
@@ -54,7 +74,7 @@ def predict(cases: list[Case]) -> pd.DataFrame:
     work, plans = parts(cases), Plans.of(cases)
     seconds = step(work, plans, model.shares)
     doubt = interval.doubt(work, plans, model.shares)
-    bounds = np.array([model.stretch[interval.group(item)] for item in cases])
+    bounds = np.array([model.ends(item) for item in cases])
     frame = pd.DataFrame({"step_time_s": seconds.pop("total")})
     frame["lower_s"] = frame["step_time_s"] * np.exp(bounds[:, 0] * doubt)
     frame["upper_s"] = frame["step_time_s"] * np.exp(bounds[:, 1] * doubt)
@@ -90,10 +110,18 @@ def answered(cases: list[Case]) -> pd.DataFrame:
         out[name] = [each.ends[end] / GIB for each in held]
     out["capacity_gib"] = [capacity_bytes(item) / GIB for item in cases]
     out["fits"] = [fits(item, each) for item, each in zip(cases, held, strict=True)]
-    out["assumed"] = ["; ".join((*item.assumed, *more)) for item, more in zip(cases, _recomputed(cases, held), strict=True)]
+    doubts = [_doubts(item) for item in cases]
+    notes = zip(cases, doubts, _recomputed(cases, held), strict=True)
+    out["assumed"] = ["; ".join((*item.assumed, *doubt, *more)) for item, doubt, more in notes]
     lost = ~np.isfinite(out["step_time_s"].to_numpy())
     out["status"] = np.where(lost, "the kernel models have no answer for this device and number type", "")
     return out
+
+
+def _doubts(item: Case) -> list[str]:
+    """What the interval says of a run that no calibrating source resembles."""
+    what = fitted().unmeasured(item)
+    return [f"{what} is in no measured run: interval {interval.UNSEEN:g} times as wide"] if what else []
 
 
 def answers(frame: pd.DataFrame) -> pd.DataFrame:

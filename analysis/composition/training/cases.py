@@ -88,10 +88,12 @@ COLUMNS = {
     "device": "GPU; empty: A100-SXM4-80GB",
     "system": "the same, as a machine: DGX-H100",
     "gpus": "count",
+    "power_limit_w": "of a GPU; empty: the data sheet's",
+    "memory_gb": "of a GPU, as vendors print it; empty: the data sheet's",
     "gpus_per_node": "GPUs that NVLink joins; empty: the device's usual machine",
     "network_gbit_per_s_per_gpu": "network of one GPU; empty: the device's usual machine",
     "program": "a name of `PROGRAMS`, such as megatron, nemo, fsdp, fsdp_compiled, nanotron; any other text is 'other'",
-    "kind": "pretrain, sft or lora; empty: pretrain",
+    "kind": "pretrain, sft, lora or qlora; empty: pretrain",
     "sequence_length": "tokens",
     "global_batch": "sequences of a step",
     "micro_batch": "sequences that a GPU works on at once",
@@ -105,6 +107,12 @@ COLUMNS = {
     "zero": "0 nothing, 1 optimizer states, 2 gradients too, 3 weights too are sharded; empty: the program's default",
     "zero_group": "GPUs over which they are sharded; empty: the data-parallel group",
     "precision": "of the matrix products: bf16, fp16, fp8, mxfp8, nvfp4",
+    "fp8_recipe": "scales of fp8: tensorwise (delayed or current), rowwise or blockwise; empty: tensorwise",
+    "async_tensor_parallel": "collectives of tensor parallelism beside products (yes, no); empty: the program's default",
+    "bucket_mb": "message of the gradients' reduction; empty: the program's default",
+    "output_layer": "last (on the last stage) or dealt (to the stages by its cost); empty: the program's default",
+    "optimizer": "adamw, adamw_8bit, momentum or sgd; empty: adamw",
+    "gradient_precision": "of the gradients that are held and reduced: fp32 or bf16; empty: the program's default",
     "recompute": "none, selective, full; empty: the program's default",
 }
 """Every column that a case may have, and what it says; `OTHER_NAMES` are read too."""
@@ -124,7 +132,14 @@ ZERO = _spelled(
     }
 )
 """Spelling, letters and digits alone -> what is sharded."""
-KINDS = _spelled({"pretrain": "pretrain pretraining train training full sft finetune finetuning fullfinetuning", "lora": "lora"})
+KINDS = _spelled(
+    {"pretrain": "pretrain pretraining train training full sft finetune finetuning fullfinetuning", "lora": "lora", "qlora": "qlora"}
+)
+RECIPES = _spelled({"tensorwise": "tensorwise delayed current perturbtensor", "rowwise": "rowwise", "blockwise": "blockwise"})
+OPTIMIZERS = _spelled({8.0: "adamw adam", 2.0: "adamw8bit adam8bit", 4.0: "momentum muon lion", 0.0: "sgd"})
+"""Optimizer -> bytes of its states a weight."""
+GRADIENTS = _spelled({4.0: "fp32 float32", 2.0: "bf16 fp16 16bit"})
+HEADS = _spelled({"last": "last", "dealt": "dealt"})
 RECOMPUTE = _spelled({"none": "none no false 0", "selective": "selective seqsel", "full": "full true yes 1"})
 YES_NO = _spelled({True: "yes true 1 t y", False: "no false 0 f n"})
 EMPTY = ("", "na", "nan")
@@ -158,12 +173,15 @@ def _kind(device: str) -> str:
 
 @dataclass(frozen=True)
 class Machine:
-    """Where it runs: device, GPUs that NVLink joins, network of one GPU out of that domain (bytes/s, one way), host work over x86's (1)."""
+    """Where it runs: device, GPUs that NVLink joins, network of one GPU out of that domain (bytes/s, one way), host work over x86's (1),
+    power limit over the data sheet's (1), memory where it is not the data sheet's (GB as vendors print it; 0)."""
 
     device: str
     domain: int
     network_bytes_per_s: float
     host: float = 1.0
+    power: float = 1.0
+    memory_gb: float = 0.0
 
     @property
     def tpu(self) -> bool:
@@ -201,6 +219,9 @@ def machines() -> dict[str, Machine]:
 LONGEST_WRITTEN_OUT = 8192
 """Tokens of a sequence up to which an A100's program is taken to be the Megatron of 2021 to 2023: twice those of its longest published."""
 
+LARGEST_POD = 9216
+"""Chips of the largest pod of TPUs (docs.cloud.google.com/tpu/docs/tpu7x), where a device's own is not in data/hardware/systems.yaml."""
+
 MOST_LOCAL_EXPERTS = 64
 """Experts of a layer on one GPU in the measured runs (nemotron-3-super)."""
 
@@ -219,8 +240,9 @@ class Case:
         tensor, pipeline, data, context, expert, virtual: the plan (GPUs; chunks a stage).
         zero: what is sharded over `zero_group` GPUs (0: over all that hold the same weights): see `COLUMNS`.
         precision: of the matrix products; recompute: none, selective or full; program: a name of `PROGRAMS`.
+        defaults: what the program does, with what the row changes of it; fp8_recipe: tensorwise, rowwise or blockwise.
         accumulation: microbatches a step where the table prints it (0: from the batch).
-        trained: whether the weights are updated (LoRA: no).
+        kind: pretrain, lora (weights are not updated) or qlora (and held in 4 bits); moments_bytes: optimizer states of a weight.
         recipe: of a mixture of experts: what its table does not say.
         assumed: words for what the row does not say.
     """
@@ -243,20 +265,28 @@ class Case:
     precision: str = "bf16"
     recompute: str = "none"
     program: str = "megatron"
+    defaults: Program = PROGRAMS["megatron"]
+    fp8_recipe: str = "tensorwise"
     accumulation: int = 0
-    trained: bool = True
+    kind: str = "pretrain"
+    moments_bytes: float = 8.0
     recipe: Recipe = recipes.UNKNOWN
     assumed: tuple[str, ...] = field(default=())
 
     @property
-    def defaults(self) -> Program:
-        """What the program does by default."""
-        return PROGRAMS[self.program]
+    def trained(self) -> bool:
+        """Whether the weights are updated."""
+        return self.kind == "pretrain"
 
     @property
     def written_out(self) -> bool:
         """Whether attention is a matrix product, a softmax and another product."""
         return self.defaults.attention == "written_out"
+
+    @property
+    def captured(self) -> bool:
+        """Whether blocks of a dense model are captured in CUDA graphs: by recipes for Grace, whose host is slow."""
+        return self.machine.host > 1 and self.defaults.kernels == "fused" and not self.shape.experts
 
     @property
     def shards(self) -> float:
@@ -302,12 +332,16 @@ def machine_of(text: str) -> Machine:
     device = devices.load(system.device if system else text)
     if device.kind == "tpu":  # a compiled program launches whole steps
         pod = system or systems.of_device(device)
-        return Machine(device.name, pod.device_count, pod.levels[-1].bandwidth_bytes_per_s, host=0.0)
+        listed = any(each.device == device.name for each in systems.all_systems().values())
+        return Machine(device.name, pod.device_count if listed else LARGEST_POD, pod.levels[-1].bandwidth_bytes_per_s, host=0.0)
     machine = next((machine for machine in machines().values() if machine.device == device.name), None)
     if machine is None:
-        if device.kind != "gpu" or device.vendor != "NVIDIA":
-            raise InputError(f"no training model for {device.name}: NVIDIA GPUs from Volta on and TPUs are covered")
-        machine = Machine(device.name, 8, 50e9 if device.architecture in ("hopper", "blackwell") else 25e9)
+        if device.vendor == "AMD" and "bf16" in device.peak:
+            machine = Machine(device.name, 8, 50e9)
+        elif device.kind == "gpu" and device.vendor == "NVIDIA":
+            machine = Machine(device.name, 8, 50e9 if device.architecture in ("hopper", "blackwell") else 25e9)
+        else:
+            raise InputError(f"no training model for {device.name}: NVIDIA GPUs from Volta on, AMD's from MI100 on and TPUs are covered")
     if system:
         machine = replace(machine, domain=system.levels[0].size, network_bytes_per_s=system.levels[-1].bandwidth_bytes_per_s)
     return machine
@@ -344,6 +378,8 @@ def case(raw: dict[str, str]) -> Case:
         InputError: what is missing or cannot be.
     """
     row = {key.strip(): str(value) for key, value in raw.items()}
+    if ZERO.get(plain(row.get("fsdp", ""))) == 0:  # says that weights are not sharded, not that nothing is
+        row["fsdp"] = ""
     for key, value in list(row.items()):
         name = OTHER_NAMES.get(key, key)
         if not row.get(name, "").strip():
@@ -365,7 +401,7 @@ def case(raw: dict[str, str]) -> Case:
     zero, zero_group = choice(row, "zero", ZERO) if not _many(row) else 3, count(row, "zero_group") or 0
     context = count(row, "context_parallel") or 1
     program = _program(text, raw, zero, context, sequence, machine, shape, assumed)
-    defaults = PROGRAMS[program]
+    defaults = _settings(PROGRAMS[program], row)
     if zero is None:
         zero = defaults.zero
         assumed.append(f"ZeRO {zero}")
@@ -375,7 +411,7 @@ def case(raw: dict[str, str]) -> Case:
         recompute = defaults.recompute
         assumed.append(f"recompute {recompute}")
     kind = choice(row, "kind", KINDS) or "pretrain"
-    plan = _plan(row, gpus, name, shape, assumed)
+    plan = _plan(row, gpus, name, shape, program, zero, assumed)
     recipe, expert = recipes.UNKNOWN, plan["expert"]
     if shape.experts and defaults.attention != "written_out":
         known = recipes.find(name, machine.device, expert)
@@ -394,11 +430,26 @@ def case(raw: dict[str, str]) -> Case:
         precision=_precision(row, machine, assumed),
         recompute=recompute,
         program=program,
-        trained=kind != "lora",
+        defaults=defaults,
+        fp8_recipe=choice(row, "fp8_recipe", RECIPES) or "tensorwise",
+        kind=kind,
+        moments_bytes=8.0 if (moments := choice(row, "optimizer", OPTIMIZERS)) is None else moments,
         recipe=recipe,
         assumed=tuple(assumed),
         **plan,
     )
+
+
+def _settings(program: Program, row: dict[str, str]) -> Program:
+    """A program with what a row changes of it."""
+    found: dict[str, Any] = {
+        "tensor_overlap": choice(row, "async_tensor_parallel", YES_NO),
+        "output_layer": choice(row, "output_layer", HEADS),
+        "reduced_bytes": choice(row, "gradient_precision", GRADIENTS),
+        "held_bytes": choice(row, "gradient_precision", GRADIENTS),
+        "bucket_bytes": None if (size := number(row, "bucket_mb")) is None else size * 1e6,
+    }
+    return replace(program, **{name: value for name, value in found.items() if value is not None})
 
 
 def _many(row: dict[str, str]) -> bool:
@@ -417,12 +468,18 @@ def _machine(row: dict[str, str], assumed: list[str]) -> Machine:
         assumed.append("eight A100 of 80 GB a node, 800 Gbit/s between nodes")
     else:
         if not per_node:
-            assumed.append(f"{machine.domain} {'chips joined by ICI' if machine.tpu else 'GPUs joined by NVLink'}")
+            near = "chips joined by ICI" if machine.tpu else "GPUs in reach of each other's own links"
+            assumed.append(f"{machine.domain} {near}")
         if not network and not machine.tpu:
             assumed.append(f"{8e-9 * machine.network_bytes_per_s:.0f} Gbit/s of network a GPU")
     if per_node and machine.domain < 72:  # a tray of an NVL72 is no domain
         machine = replace(machine, domain=per_node)
-    return replace(machine, network_bytes_per_s=network * 1e9 / 8) if network else machine
+    if network:
+        machine = replace(machine, network_bytes_per_s=network * 1e9 / 8)
+    power, memory = number(row, "power_limit_w"), number(row, "memory_gb")
+    if power and (usual := devices.load(machine.device).tdp_w):
+        machine = replace(machine, power=min(1.0, power / usual))
+    return replace(machine, memory_gb=memory) if memory else machine
 
 
 def _program(
@@ -430,8 +487,8 @@ def _program(
 ) -> str:
     """The program that a row names, or the one that its other cells imply."""
     if machine.tpu:
-        if shape.experts or shape.linear:
-            raise InputError(f"no training model for mixtures of experts or state spaces on {machine.device}", key="model")
+        if shape.linear:
+            raise InputError(f"no training model for state spaces on {machine.device}", key="model")
         if text and known_program(text) != "maxtext":
             raise InputError(f"on {machine.device} the program maxtext is covered, not {text!r}", key="program")
         assumed.append("program maxtext, which offloads to the host what is counted on the chip here: memory is an upper bound")
@@ -444,6 +501,8 @@ def _program(
         return "other"
     if "Sharding Strategy" in raw:
         found = "llm_foundry"
+    elif devices.load(machine.device).kind == "tpu":
+        found = "maxtext"
     elif (zero or 0) >= 2 and "system" not in raw:  # Megatron-Bridge's tables have systems
         found = "fsdp"
     else:
@@ -457,7 +516,10 @@ def _program(
     return found
 
 
-def _plan(row: dict[str, str], gpus: int, name: str, shape: Model, assumed: list[str]) -> dict[str, Any]:
+PLANS = ("tensor_parallel", "pipeline_parallel", "context_parallel", "data_parallel")
+
+
+def _plan(row: dict[str, str], gpus: int, name: str, shape: Model, program: str, zero: int, assumed: list[str]) -> dict[str, Any]:
     """Degrees of parallelism and batches.
 
     Raises:
@@ -466,6 +528,12 @@ def _plan(row: dict[str, str], gpus: int, name: str, shape: Model, assumed: list
     tensor, pipeline = count(row, "tensor_parallel") or 1, count(row, "pipeline_parallel") or 1
     context, expert = count(row, "context_parallel") or 1, count(row, "expert_parallel") or 1
     virtual = count(row, "virtual_pipeline", 0) or 1
+    batch, micro = number(row, "global_batch"), number(row, "micro_batch")
+    if not batch:
+        raise InputError("global_batch is missing")
+    if program == "maxtext" and not any(row.get(key, "").strip() for key in PLANS) and batch < gpus and gpus % batch == 0:
+        context = gpus // int(batch)
+        assumed.append(f"sequences cut over {context} devices (context parallelism), since there are fewer of them than devices")
     if pipeline > 1 and not row.get("virtual_pipeline", "").strip():
         assumed.append("one chunk of layers a stage (no interleaved schedule)")
     if gpus % (tensor * pipeline * context):
@@ -474,14 +542,11 @@ def _plan(row: dict[str, str], gpus: int, name: str, shape: Model, assumed: list
     given = count(row, "data_parallel")
     if given is not None and given != data:
         raise InputError(f"data_parallel {given} x tensor {tensor} x pipeline {pipeline} x context {context} is not {gpus} GPUs")
-    batch, micro = number(row, "global_batch"), number(row, "micro_batch")
-    if not batch:
-        raise InputError("global_batch is missing")
     if micro and micro != int(micro):
         raise InputError(f"micro_batch {micro:g} must be a whole number")
     if not micro:
-        micro = 1.0
-        assumed.append("micro_batch 1")
+        micro = float(max(1, int(batch) // data)) if zero == 3 else 1.0
+        assumed.append(f"micro_batch {micro:.0f}" + (": the whole batch of a device at once" if zero == 3 else ""))
     accumulation = count(row, "accumulation") or 0
     if not accumulation and micro * data > batch * 1.0001:
         raise InputError(f"micro_batch {micro:g} x data_parallel {data} is more than global_batch {batch:g}")
@@ -506,8 +571,8 @@ def _precision(row: dict[str, str], machine: Machine, assumed: list[str]) -> str
     if precision is None:
         assumed.append("16-bit arithmetic")
         return "bf16"
-    if device.kind == "tpu" and precision != "bf16":
-        raise InputError(f"no training model for {text} on {device.name}: bf16 is covered", key="precision")
+    if device.kind == "tpu" and precision not in ("bf16", "fp8"):
+        raise InputError(f"no training model for {text} on {device.name}: bf16 and fp8 are covered", key="precision")
     if text in ("bf16", "ampbf16") and "bf16" not in device.peak:
         raise InputError(f"{device.name} has no BF16")
     if precision == "fp8" and "fp8" not in device.peak:
@@ -551,7 +616,7 @@ def _model(row: dict[str, str], sequence: int, assumed: list[str]) -> tuple[str,
     if experts and not (top_k and ffn and top_k <= experts):
         raise InputError("experts need top_k, at most their number, and ffn, the width of each", key="top_k")
     if gated is None:
-        llama = known_program(row.get("program", "")) in ("nanotron", "internevo")  # both train this architecture alone
+        llama = PROGRAMS[known_program(row.get("program", "")) or "other"].gated
         gated = bool(experts or llama or sizes["kv_heads"] or (ffn and ffn != 4 * hidden))
         assumed.append(f"{'gated' if gated else 'no gated'} feed-forward layers")
     if tied is None:

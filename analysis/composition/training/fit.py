@@ -59,7 +59,7 @@ class Prepared:
         )
 
 
-MOST = 240
+MOST = 120
 """Runs of a source that a fit looks at; of more, every second, third, ... run says the same, for a source has one weight."""
 
 
@@ -79,8 +79,8 @@ def fit(sources: Sequence[Prepared]) -> Floats:
         sources: what may be seen; none: the priors.
     """
     logs = np.zeros(len(PRIOR))
-    for kind, free in (("dense", np.ones(len(PRIOR), dtype=bool)), ("mixture", np.isin(NAMES, OF_MIXTURES))):
-        chosen = [(item, np.array([group(case) == kind for case in item.runs.cases])) for item in sources]
+    for mixtures, free in ((False, np.ones(len(PRIOR), dtype=bool)), (True, np.isin(NAMES, OF_MIXTURES))):
+        chosen = [(item, np.array([(group(case) == "mixture") == mixtures for case in item.runs.cases])) for item in sources]
         items = [thinned(item.take(of_kind)) for item, of_kind in chosen if of_kind.any()]
         if items:
             logs[free] = _least(items, logs, free)
@@ -89,13 +89,15 @@ def fit(sources: Sequence[Prepared]) -> Floats:
 
 def _least(items: Sequence[Prepared], logs: Floats, free: NDArray[np.bool_]) -> Floats:
     """log(share / prior) of the shares that are free, the others as in `logs`."""
-    scales = [np.sqrt(WEIGHT / len(item.runs.cases)) for item in items]
+    scales = np.concatenate([np.full(len(item.runs.cases), np.sqrt(WEIGHT / len(item.runs.cases))) for item in items])
+    measured = np.concatenate([item.runs.step_s for item in items])
+    parts = Parts(**{name: np.concatenate([getattr(item.parts, name) for item in items]) for name in vars(items[0].parts)})
+    plans = Plans(**{name: np.concatenate([getattr(item.plans, name) for item in items]) for name in vars(items[0].plans)})
 
     def residuals(moved: Floats) -> Floats:
         shares = logs.copy()
         shares[free] = moved
-        shares = PRIOR * np.exp(shares)
-        parts_of = [scale * soft(item.log_error(shares) / NOISE) for item, scale in zip(items, scales, strict=True)]
-        return np.concatenate([*parts_of, moved / SPREAD[free]])
+        error = np.log(step(parts, plans, PRIOR * np.exp(shares))["total"] / measured)
+        return np.concatenate([scales * soft(error / NOISE), moved / SPREAD[free]])
 
     return np.asarray(least_squares(residuals, np.zeros(int(free.sum())), method="trf", max_nfev=100).x)

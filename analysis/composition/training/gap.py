@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from analysis.composition.training import fit, sources
+from analysis.composition.training import sources
 from analysis.composition.training.fit import Prepared
 from analysis.composition.training.step import NAMES, Plans, step
 from analysis.composition.training.work import PART_NAMES, Floats, Parts
@@ -29,7 +29,20 @@ GAP_PARTS = ("kernels_under_load", "missing_operators", "communication", "launch
 KERNELS = tuple(name for name in PART_NAMES if name.startswith(("gemm", "grouped", "attention"))) + ("head",)
 STREAMS = ("stream", "stream_back", "expert_stream", "head_stream", "update")
 HOST = ("layers", "routed", "local_experts")
-UNITS = ("product_16", "product_8", "product_4", "grouped", "attention", "flash_1", "flash_2")
+UNITS = (
+    "product_16",
+    "product_8",
+    "product_4",
+    "product_amd",
+    "product_amd_8",
+    "product_ampere",
+    "attention_ampere",
+    "rowwise",
+    "grouped",
+    "attention",
+    "flash_1",
+    "flash_2",
+)
 """Shares that are one where kernels are taken as the tables have them."""
 
 
@@ -38,10 +51,12 @@ def _with(parts: Parts, names: Sequence[str]) -> Parts:
     return replace(parts, **{name: np.zeros_like(parts.gemm) for name in PART_NAMES if name not in names})
 
 
-def _busy(parts: Parts, plans: Plans, shares: Floats) -> Floats:
-    """Seconds of a step without the pipeline's filling, every GPU as fast as the mean."""
+def _busy(parts: Parts, plans: Plans, shares: Floats, host: bool = False) -> Floats:
+    """Seconds of a step without the pipeline's filling, every GPU as fast as the mean; host: with what lies between two steps."""
     even = shares.copy()
     even[NAMES.index("imbalance")] = 1.0
+    if not host:
+        even[[NAMES.index("between_s"), NAMES.index("between_eager_s")]] = 0.0
     seconds = step(parts, plans, even)
     return np.asarray(seconds["total"] - seconds["bubble"])
 
@@ -60,19 +75,18 @@ def split(parts: Parts, plans: Plans, shares: Floats, measured_s: Floats) -> dic
     steps = [total, _busy(_with(parts, known), plans, shares)]
     for more in (STREAMS, others, HOST):
         known += more
-        steps.append(_busy(_with(parts, known), plans, shares))
+        steps.append(_busy(_with(parts, known), plans, shares, more is HOST))
     steps += [step(parts, plans, shares)["total"], measured_s]
     found = {name: (after - before) / total for name, before, after in zip(GAP_PARTS, steps[:-1], steps[1:], strict=True)}
     return {"kernels_s": total, "gamma": measured_s / total - 1, **found}
 
 
-def gaps(prepared: Mapping[str, Prepared]) -> pd.DataFrame:
+def gaps(prepared: Mapping[str, Prepared], left_out: Mapping[str, Floats]) -> pd.DataFrame:
     """One row a run on a GPU whose kernels are asked for by shape, its source left out of the shares; dense models and mixtures."""
     tables = []
     for together in sources.LEFT_OUT_TOGETHER:
-        shares = fit.fit([item for name, item in prepared.items() if name not in together])
         for name in together:
-            item = prepared[name]
+            item, shares = prepared[name], left_out[name]
             runs = item.runs
             measured = np.array([devices.load(case.machine.device).architecture not in ("volta", "ampere") for case in runs.cases])
             if not measured.any():

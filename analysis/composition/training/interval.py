@@ -12,6 +12,7 @@ from analysis.composition.training.cases import Case
 from analysis.composition.training.shares import LEVEL, quantiles
 from analysis.composition.training.step import PRIOR, SPREAD, Plans, step
 from analysis.composition.training.work import Parts
+from analysis.hardware import devices
 from analysis.intervals import next_group
 
 Floats = NDArray[np.float64]
@@ -19,15 +20,22 @@ Floats = NDArray[np.float64]
 FLOOR = 0.1
 """Doubt of any run (1): clocks, software version, what the row does not say; releases of one program alone differ by 5 to 40 %."""
 UNSEEN = 1.5
-"""A kind of model that no calibrating source has: its interval is this much wider."""
-GROUPS = ("dense", "mixture")
+"""An interval is this much wider where its program or its device is in no calibrating source, and where a group has no source."""
+GROUPS = ("core", "torch", "adapters", "amd", "mixture", "tpu")
 
 
 def group(item: Case) -> str:
-    """Which runs share one stretch: TPUs; dense models, or mixtures of experts and hybrids, on GPUs."""
+    """Which runs share one stretch: on GPUs of NVIDIA dense models by Megatron's core or by programs of PyTorch's own, and adapters;
+    mixtures and hybrids; AMD; TPUs."""
     if item.machine.tpu:
         return "tpu"
-    return "mixture" if item.shape.experts or item.shape.linear else "dense"
+    if item.shape.experts or item.shape.linear:
+        return "mixture"
+    if devices.load(item.machine.device).vendor == "AMD":
+        return "amd"
+    if not item.trained:
+        return "adapters"
+    return "core" if item.defaults.kernels in ("old", "fused") and item.program != "llm_foundry" else "torch"
 
 
 def doubt_of(quantity: Callable[[Floats], Floats], shares: Floats) -> Floats:

@@ -15,6 +15,10 @@ from analysis.paths import DATA
 
 Floats = NDArray[np.float64]
 
+AMD_ATTENTION = 0.4
+"""Share of the peak in fused attention on AMD, whose kernels no table holds, before the share that is fitted on GPUs: assumed. Products are
+counted at the peak, before the share that is fitted on AMD."""
+
 LARGE = (4096.0, 8192.0, 16384.0)
 """Rows, columns and depth of the products whose median rate stands for a device's kernels where their shapes are not asked for."""
 NARROW = 1024.0
@@ -40,7 +44,7 @@ def tpus() -> TpuFile:
 
 
 TPU_ATTENTION = 0.5
-"""Share of a TPU's peak in fused attention before the share that is fitted on GPUs is applied: assumed."""
+"""Share of a TPU's peak in fused attention: assumed."""
 
 
 def _once(function: Callable[..., Floats], *sizes: Floats | float) -> Floats:
@@ -64,8 +68,9 @@ class Kernels:
     def __init__(self, device: devices.Device, hide: Hide = "none") -> None:
         self.device = device
         self._experts: dict[tuple[tuple[float, ...], str], float] = {}
-        self.tables = [] if device.kind == "tpu" else [KernelLibrary.load().on(device, framework, hide=hide) for framework in FRAMEWORKS]
-        self.by_shape = device.kind == "gpu" and device.architecture not in ("volta", "ampere")
+        timed = device.kind == "gpu" and device.vendor == "NVIDIA"
+        self.tables = [KernelLibrary.load().on(device, framework, hide=hide) for framework in FRAMEWORKS] if timed else []
+        self.by_shape = timed and device.architecture not in ("volta", "ampere")
         self.bandwidth = device.memory_bandwidth_bytes_per_s * 0.85
         self.sms = float(device.sm_count or 100)
         self.peak = device.peak_flop_per_s("bf16" if "bf16" in device.peak else "fp16")
@@ -73,6 +78,8 @@ class Kernels:
             known_shares = tpus().product
             share = known_shares.get(device.name) or float(np.exp(np.mean(np.log(list(known_shares.values())))))
             self.sms, self.product_rate, self.attention_rate = 1.0, share * self.peak, TPU_ATTENTION * self.peak
+        elif not timed:
+            self.product_rate, self.attention_rate = self.peak, AMD_ATTENTION * self.peak
         elif not self.by_shape:
             m, n, k = (values.ravel() for values in np.meshgrid(LARGE, LARGE, LARGE))
             tokens = np.array(LARGE)
@@ -106,7 +113,8 @@ class Kernels:
         """
         if not self.by_shape:
             tiles = np.ceil(m / 128) * np.ceil(n / 128)
-            compute = np.ceil(tiles / self.sms) * self.sms * 128 * 128 * 2 * k / self.product_rate
+            faster = self.device.peak_flop_per_s("fp8") / self.peak if dtype == "fp8" and "fp8" in self.device.peak else 1.0
+            compute = np.ceil(tiles / self.sms) * self.sms * 128 * 128 * 2 * k / (self.product_rate * faster)
             moved = 2 * (m * k + n * k + m * n) / self.bandwidth
             return np.asarray(np.maximum(np.minimum(compute, 2 * m * n * k / (0.2 * self.peak)), moved) + 4e-6, dtype=float)
 
@@ -137,6 +145,10 @@ class Kernels:
         """
         local = max(experts / over, 1.0)
         chosen = min(per_token, local)
+        if not self.tables:
+            rows = np.array([tokens * per_token / local])  # of each local expert
+            pairs = ((2 * width, hidden), (hidden, width))
+            return float(sum(local * self.gemm_s(rows, np.array([n]), np.array([k]), dtype)[0] for n, k in pairs))
         sizes = (max(tokens * per_token / chosen, 1.0), local, chosen, hidden, width)
         if (sizes, dtype) not in self._experts:
             rows, count, top_k, inner, across = (np.array([float(size)]) for size in sizes)

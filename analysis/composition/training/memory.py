@@ -6,14 +6,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 from analysis.composition.training.cases import Case
-from analysis.composition.training.work import parameters_of_gpu
+from analysis.composition.training.work import stages
 from analysis.hardware import devices
 
 GIB = float(2**30)
-RESERVE_BYTES = 1.5 * GIB
-"""Driver, communication buffers, fragmentation."""
-ERROR = (0.9, 1.1)
-"""Lower and upper end of the memory that is measured over the estimate (1): programs offload, free early, fragment."""
+RESERVE_BYTES = 0.7e9
+"""Communication buffers, work spaces of products and what the allocator keeps besides (bytes)."""
+MEASURED, COUNTED, ELSE = (0.865, 1.165), (0.8, 1.25), (0.55, 1.8)
+"""Lower and upper end of a measured peak over the estimate (1): of programs whose peaks are measured (the central four fifths of the
+panel's), of programs whose counts are documented, and of the rest (InternEvo's and Primus's printed peaks are 0.5 to 2 of it)."""
+ENDS = {
+    **dict.fromkeys(("nanotron", "fsdp", "fsdp_compiled"), MEASURED),
+    **dict.fromkeys(("megatron_2021", "megatron", "nemo", "maxtext", "llm_foundry"), COUNTED),
+}
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,7 @@ class Memory:
     state: float
     activations: float
     working: float
+    error: tuple[float, float] = COUNTED
 
     @property
     def total(self) -> float:
@@ -32,15 +38,21 @@ class Memory:
     @property
     def ends(self) -> tuple[float, float]:
         """The estimate's lower and upper end (bytes)."""
-        return ERROR[0] * self.total, ERROR[1] * self.total
+        return self.error[0] * self.total, self.error[1] * self.total
 
 
-def _state(item: Case) -> float:
-    """Weights, gradients and optimizer states (fp32 copy and two moments: 12 bytes a weight), sharded or not."""
-    dense, routed = parameters_of_gpu(item)
-    weight, gradient, update = 2.0, 2.0 if item.written_out or item.zero >= 2 else 4.0, 12.0
+def _state(item: Case, dense: float, routed: float) -> float:
+    """Weights, gradients and optimizer states (an fp32 copy, and two moments of Adam), sharded or not.
+
+    Args:
+        dense, routed: weights of the stage, all but routed experts and these (count).
+    """
+    program = item.defaults
+    weight, gradient, update = 2.0, program.held_bytes, 4.0 + item.moments_bytes
+    if item.zero >= 2:  # what is reduced replaces what is accumulated; sharded weights are the fp32 copy itself
+        gradient, weight = max(2.0, program.reduced_bytes), 0.0 if item.zero == 3 else 2.0
     if not item.trained:
-        gradient = update = 0.0
+        weight, gradient, update = 0.55 if item.kind == "qlora" else 2.0, 0.0, 0.0
     bytes_of = 0.0
     for count, shards in ((dense, item.shards), (routed, item.expert_replicas)):
         for size, sharded in ((weight, item.zero == 3), (gradient, item.zero >= 2), (update, item.zero >= 1)):
@@ -48,19 +60,27 @@ def _state(item: Case) -> float:
     return bytes_of
 
 
-def _block_bytes(item: Case, recompute: str) -> tuple[float, float]:
-    """Bytes that a block keeps for a microbatch, and what is needed while it is recomputed (Korthikanti et al. 2022, eq. 1 to 5)."""
-    shape, t = item.shape, item.tensor
+def _block_bytes(item: Case) -> tuple[float, float]:
+    """Bytes that a block keeps for a microbatch, and what is needed besides while it is recomputed.
+
+    Korthikanti et al. 2022, eq. 1 to 5, extended to gates, grouped queries and kernels that are not fused: each operator of an eager
+    program keeps its input, so that a gate keeps eight bytes a width in place of six, and a norm in fp32 four more.
+    """
+    shape, t, program = item.shape, item.tensor, item.defaults
     tokens = item.micro_batch * item.sequence / item.context
     h = shape.hidden
-    old = item.written_out
+    old, eager = item.written_out, program.kernels == "eager"
     # selective recomputation came with sequence parallelism (Korthikanti et al. 2022: "present work" has both)
-    split = t if item.defaults.sequence_parallel or recompute == "selective" else 1
+    split = t if program.sequence_parallel or item.recompute == "selective" else 1
     low = 2.0 if item.precision == "bf16" else 1.4  # inputs of products kept in 8 bits
     blocks = max(1, shape.attention_layers if not shape.linear_layers else shape.blocks)
-    attention = (shape.heads + shape.kv_heads) * shape.head_size * 2 * 2 * tokens / t * shape.attention_layers / blocks
-    norms = tokens * h / split * (8 + (2 if old else 0)) * max(1.0, (shape.attention_layers + shape.linear_layers) / blocks)
-    ffn = low * tokens * (3 if shape.gated else 2) * shape.dense_width / t * shape.dense_layers / blocks
+    attention = (
+        (shape.heads + shape.kv_heads) * shape.head_size * (2 * 2 + 2 * program.split_copies) * tokens / t * shape.attention_layers / blocks
+    )
+    norm = 8 + (2 if old else 0) + (0 if program.fused_norms else 8)
+    norms = tokens * h / split * norm * max(1.0, (shape.attention_layers + shape.linear_layers) / blocks)
+    widths = 3.0 * low + (2.0 if eager else 0.0) + 2.0 * program.split_copies if shape.gated else 2.0 * low
+    ffn = widths * tokens * shape.dense_width / t * shape.dense_layers / blocks
     if shape.experts:
         routed = tokens / t * shape.experts.per_token
         kept = (
@@ -73,38 +93,59 @@ def _block_bytes(item: Case, recompute: str) -> tuple[float, float]:
     core = item.micro_batch * shape.heads / t * float(item.sequence) ** 2 * 5 if old else 0.0
     every = norms + attention + ffn + core
     boundary = 2 * tokens * h / split
-    if recompute == "full":
+    if item.recompute == "full":
         return boundary, every
-    if recompute == "selective":
+    if item.recompute == "selective" and program.selective == "core":
         return every - core, core
+    if item.recompute == "selective":  # input, attention's output, and every other product's
+        half = 2 * tokens / t * (3 * h + shape.kv_heads * shape.head_size + shape.dense_width)
+        return min(every, boundary + half + (ffn if shape.experts else 0.0)), every
     return every, 0.0
 
 
 def memory(item: Case) -> Memory:
-    """The fullest GPU (the first stage, with the loss of the last added where the pipeline has one stage).
+    """The fullest GPU over the stages of the pipeline: states, activations of the microbatches in flight, logits and gathered weights.
 
-    total = state + activations in flight + working space + reserve (bytes).
+    total = state + activations in flight + working space + reserve (bytes), of the stage that needs most.
 
     Source: Rajbhandari et al. 2020 (state), Korthikanti et al. 2022, section 4 (activations), Narayanan et al. 2021 (in flight).
     """
-    kept, working = _block_bytes(item, item.recompute)
+    kept, working = _block_bytes(item)
     shape, p, v, m = item.shape, item.pipeline, item.virtual, item.microbatches
-    blocks = shape.attention_layers if not shape.linear_layers else shape.blocks
-    layers = blocks / p
-    flight = min(m, p) if v == 1 else min((p * v + p - 1) / v, m)
-    logits = item.micro_batch * item.sequence / item.context * item.padded_vocabulary / item.tensor * 6.0
-    if p == 1:
-        working += logits
-    dense, routed = parameters_of_gpu(item)
-    if item.zero == 3:
-        working += 4 * (dense + routed) / max(layers, 1.0)
-    return Memory(_state(item), kept * layers * flight, working)
+    own = shape.attention_layers if not shape.linear_layers else shape.blocks
+    dealt, head_stage = stages(item)
+    most: Memory | None = None
+    tokens = item.micro_batch * item.sequence / item.context
+    ends = shape.hidden * item.padded_vocabulary / item.tensor
+    for stage, blocks in enumerate(dealt):
+        if 0 < stage < p - 1 and blocks == dealt[stage - 1] and stage > 1:
+            continue  # fewer microbatches in flight than the stage before
+        part = blocks / shape.blocks
+        flight = min(m, p - stage) if v == 1 else min((p * v + p - 1 - 2 * stage) / v, m)
+        head = stage == head_stage
+        dense = shape.body_parameters * part / item.tensor
+        dense += (ends + shape.hidden * shape.learned_positions / item.tensor) * (stage == 0)
+        dense += ends * (head and not (shape.tied and p == 1))
+        routed = shape.matrices["experts"] * part / item.expert
+        loss = tokens * item.padded_vocabulary / item.tensor * item.defaults.logit_bytes * head
+        gathered = 2 * tokens * shape.hidden * (item.tensor > 1)
+        if item.zero == 3:  # two blocks of weights (all of a pipeline's), and the output layer with its gradient
+            gathered += (4 / max(blocks, 1.0) if p == 1 else 2.0) * (dense + routed) + 4 * ends * head
+        held = kept * own * part * flight
+        found = Memory(_state(item, dense, routed), held, (working if blocks else 0.0) + loss + gathered, ENDS.get(item.program, ELSE))
+        if most is None or found.total > most.total:
+            most = found
+    assert most is not None
+    return most
 
 
 def capacity_bytes(item: Case) -> float:
     """Memory of the GPU as its driver reports it (bytes)."""
     device = devices.load(item.machine.device)
-    return float(max(device.memory.high, device.memory_bytes))
+    held = float(max(device.memory.high, device.memory_bytes))
+    if item.machine.memory_gb:  # vendors' GB, of which the driver shows as much as of the data sheet's
+        held *= item.machine.memory_gb / round(device.memory_bytes / 1e9 if device.memory_bytes % 1e9 == 0 else device.memory_bytes / GIB)
+    return held
 
 
 def fits(item: Case, held: Memory) -> Literal["yes", "tight", "no", "unknown"]:

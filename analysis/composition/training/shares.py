@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import yaml
 from numpy.typing import NDArray
+from pydantic import Field
 
 from analysis.configs import Strict
 from analysis.intervals import interpolated_quantile
@@ -43,12 +44,13 @@ class FittedShare(Strict):
 
 
 class ShareFile(Strict):
-    """Shares by name, the stretch of each group's interval, and what they were fitted on."""
+    """Shares by name, the stretch of each group's interval, and what they were fitted on; programs and devices that were measured."""
 
     split: str
     shares: dict[str, FittedShare]
     stretch: dict[str, tuple[float, float]]
     hashes: dict[str, str]
+    measured: dict[str, tuple[str, ...]] = Field(default_factory=dict)
 
 
 def soft(z: Floats) -> Floats:
@@ -70,6 +72,7 @@ def write(
     stretch: Mapping[str, tuple[float, float]],
     hashes: Mapping[str, str],
     writer: str,
+    measured: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Write a `ShareFile`, to six digits."""
     content = {
@@ -77,5 +80,6 @@ def write(
         "shares": {name: {"value": float(f"{value:.6g}"), **vars(shares[name])} for name, value in zip(shares, values, strict=True)},
         "stretch": {name: [float(f"{bound:.6g}") for bound in bounds] for name, bounds in stretch.items()},
         "hashes": dict(hashes),
+        **({"measured": {name: list(values) for name, values in measured.items()}} if measured else {}),
     }
     write_atomic(path, (f"# Written by {writer}.\n" + yaml.safe_dump(content, sort_keys=False, width=150)).encode())

@@ -8,11 +8,24 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.composition.training.cases import Case, read
+from analysis.composition.training.cases import COLUMNS, Case, read
 from analysis.datasets import find, load
 from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.tables import read_csv
+
+PANEL = (
+    "internevo",
+    "mlperf_gpt3",
+    "mlperf_llama2_70b_lora",
+    "mlperf_llama31_405b",
+    "primus_mi300x",
+    "torchao",
+    "torchtitan_a100",
+    "ultrascale",
+    "colossalai",
+)
+"""Sources of panel_training.csv that have step times on GPUs; tpu_ironwood is one of `tpus`."""
 
 LEFT_OUT_TOGETHER = (
     ("vtrain_single_node", "vtrain_multi_node"),
@@ -21,6 +34,8 @@ LEFT_OUT_TOGETHER = (
     ("megatron_sc21",),
     ("megatron_published",),
     ("nemo",),
+    *((name,) for name in PANEL),
+    ("torchtitan_h100",),
 )
 """Sources that are one when they are left out (data/measured_suite/splits.yaml)."""
 
@@ -168,6 +183,75 @@ def nemo() -> Runs:
     return _runs("nemo", table, np.array(steps), list(table.columns))
 
 
+def panel_rows() -> pd.DataFrame:
+    """Every row of the panel's training runs, cells as text."""
+    return read_csv(DATA / "measured_suite" / "panel_training.csv", dtype=str, keep_default_na=False)
+
+
+def failed_plans() -> pd.DataFrame:
+    """Plans of the Ultra-Scale Playbook that did not run, cells as text."""
+    return read_csv(DATA / "measured_suite" / "panel_failed_plans.csv", dtype=str, keep_default_na=False)
+
+
+def panel(source: str) -> Runs:
+    """A source of the panel: its runs that are scored (data/measured_suite/splits.yaml)."""
+    frame = panel_rows()
+    frame = frame[(frame["source"] == source) & ((frame["measured_step_s"] != "") | (frame["measured_tokens_per_s_per_gpu"] != ""))]
+    if source == "ultrascale":
+        frame = frame[frame["clean"] == "yes"]
+    if source.startswith("mlperf"):
+        frame = frame[frame["config"] != ""]
+    keys = [name for name in COLUMNS if name in frame.columns]
+    number = {name: pd.to_numeric(frame[name]).to_numpy(dtype=float) for name in ("global_batch", "sequence_length", "gpus")}
+    speed = pd.to_numeric(frame["measured_tokens_per_s_per_gpu"]).to_numpy(dtype=float)
+    by_speed = number["global_batch"] * number["sequence_length"] / (speed * number["gpus"])
+    step = pd.to_numeric(frame["measured_step_s"]).to_numpy(dtype=float)
+    return _runs(source, frame, np.where(np.isfinite(step), step, by_speed), keys)
+
+
+TORCHTITAN = {"Llama 3.1 8B": "llama-3-8b", "Llama 3.1 70B": "llama-3-70b", "Llama 3.1 405B": "llama-3-405b"}
+LARGE_H100 = {"memory_gb": "96", "power_limit_w": "500"}
+"""The machine of torchtitan's table: H100 of 96 GB and 500 W, 400 Gbit/s a GPU."""
+
+
+def torchtitan_rows() -> pd.DataFrame:
+    """torchtitan's table of December 2024 as rows of cases, with `measured_tokens_per_s_per_gpu` and `measured_memory_gib`."""
+    frame = read_csv(DATA / "measured_suite" / "torchtitan.csv", dtype=str, keep_default_na=False)
+    rows = []
+    for (chips, model, note), group in frame.groupby(["chips", "model", "note"], sort=False):
+        found = {name: re.search(pattern, str(note)) for name, pattern in _IN_A_NOTE.items()}
+        degree = {name: int(hit.group(1)) if hit else 1 for name, hit in found.items()}
+        data = int(str(chips)) // (degree["tp"] * degree["pp"] * degree["cp"])
+        local = degree["local"]
+        value = dict(zip(group["metric"], group["value"], strict=True))
+        rows.append(
+            {
+                "model": TORCHTITAN[str(model)], "device": "H100-SXM5-80GB", **LARGE_H100, "gpus": chips, "zero": "3",
+                "program": "fsdp_compiled" if "compile" in str(note) else "fsdp", "network_gbit_per_s_per_gpu": "400",
+                "sequence_length": str(degree["sequence"] if found["sequence"] else 8192), "global_batch": str(local * data),
+                # a pipeline cuts the local batch into microbatches of one sequence
+                "micro_batch": "1" if degree["pp"] > 1 else str(local), "tensor_parallel": str(degree["tp"]),
+                "pipeline_parallel": str(degree["pp"]), "context_parallel": str(degree["cp"]),
+                "virtual_pipeline": "2" if "Interleaved" in str(note) else "1", "precision": "fp8" if "Float8" in str(note) else "bf16",
+                "recompute": "full" if "full activation" in str(note) else "selective",
+                "async_tensor_parallel": "yes" if "AsyncTP" in str(note) else "no",
+                "measured_tokens_per_s_per_gpu": value["tokens/s/GPU"], "measured_memory_gib": value["peak memory"],
+            }
+        )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+_IN_A_NOTE = {"tp": r"TP (\d+)", "pp": r"PP (\d+)", "cp": r"CP (\d+)", "local": r"local batch (\d+)", "sequence": r"sequence (\d+)"}
+
+
+def torchtitan() -> Runs:
+    """torchtitan's table of December 2024."""
+    frame = torchtitan_rows()
+    tokens = frame["global_batch"].astype(float) * frame["sequence_length"].astype(float) / frame["gpus"].astype(float)
+    step = tokens / frame["measured_tokens_per_s_per_gpu"].astype(float)
+    return _runs("torchtitan_h100", frame, step.to_numpy(), [name for name in COLUMNS if name in frame.columns])
+
+
 def all_runs() -> list[Runs]:
     """Every source of the splits.
 
@@ -183,4 +267,6 @@ def all_runs() -> list[Runs]:
         megatron_sc21(),
         megatron_published(),
         nemo(),
+        *(panel(name) for name in PANEL),
+        torchtitan(),
     ]

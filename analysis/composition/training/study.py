@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from analysis.composition.training import fit, interval, sources, tpus
 from analysis.composition.training.answers import arithmetic_s, fitted
+from analysis.composition.training.cases import COLUMNS, case
 from analysis.composition.training.fit import Prepared
+from analysis.composition.training.memory import GIB, fits, memory
 from analysis.composition.training.shares import write
 from analysis.composition.training.step import SHARES, step
 from analysis.datasets import find
@@ -22,7 +24,9 @@ from analysis.paths import DATA
 Floats = NDArray[np.float64]
 
 MODEL = DATA / "models" / "training_step.yaml"
+SMALL = 8
 HASHED = ("vtrain/single_node", "vtrain/multi_node", "llm_foundry/mpt_training", "megatron_bridge/pretraining")
+MEASURED = ("panel_training.csv", "torchtitan.csv")
 PUBLISHED = ("megatron_sc21.csv", "distributed_training.csv", "gpu_tpu_workloads.csv")
 
 
@@ -42,45 +46,71 @@ def scores_of(item: Prepared, shares: Floats) -> dict[str, Floats]:
     return {name: z[groups == name] for name in interval.GROUPS if (groups == name).any()}
 
 
-def stretches(prepared: Mapping[str, Prepared], hidden: tuple[str, ...] = ()) -> dict[str, tuple[float, float]]:
-    """Stretch of each group, from the sources that are not hidden, each predicted with itself left out.
+def shares_left_out(prepared: Mapping[str, Prepared]) -> dict[str, Floats]:
+    """Shares fitted without each source, and without those that count as one with it."""
+    found: dict[str, Floats] = {}
+    for together in sources.LEFT_OUT_TOGETHER:
+        shares = fit.fit([item for name, item in prepared.items() if name not in together])
+        found |= {name: shares for name in together if name in prepared}
+    return found
+
+
+def scores_left_out(prepared: Mapping[str, Prepared], shares: Mapping[str, Floats]) -> dict[str, dict[str, list[Floats]]]:
+    """log(measured / predicted) over doubt with the source left out: group -> source -> arrays; mixtures a model at a time, since they lie
+    in one source."""
+    found: dict[str, dict[str, list[Floats]]] = {name: {} for name in interval.GROUPS}
+    for name, item in prepared.items():
+        for group, values in scores_of(item, shares[name]).items():
+            if group != "mixture":
+                found[group][name] = [values]
+    name = "megatron_bridge_other"
+    if name in prepared:
+        found["mixture"] = {f"{name} {index}": [values] for index, values in enumerate(_models_left_out(prepared, name))}
+    return found
+
+
+def stretches(scores: Mapping[str, Mapping[str, list[Floats]]], hidden: tuple[str, ...] = ()) -> dict[str, tuple[float, float]]:
+    """Stretch of each group from the sources that are not hidden; a group of fewer than three takes the wider of its own and all.
 
     Args:
-        prepared: all sources; hidden: what may not be seen at all.
+        scores: see `scores_left_out`; hidden: sources that may not be seen.
     """
-    found: dict[str, list[Floats]] = {name: [] for name in interval.GROUPS}
-    groups = dict.fromkeys(interval.GROUPS, 0)
-    for together in sources.LEFT_OUT_TOGETHER:
-        if set(together) & set(hidden):
-            continue
-        shares = fit.fit([item for name, item in prepared.items() if name not in together and name not in hidden])
-        scored = [scores_of(prepared[name], shares) for name in together if name in prepared]
-        for group in interval.GROUPS:
-            found[group] += [values[group] for values in scored if group in values]
-            groups[group] += any(group in values for values in scored)
-    mixtures = [name for name in prepared if name not in hidden and name == "megatron_bridge_other"]
-    if mixtures:  # the only source of them: a model left out at a time, in place of the source
-        found["mixture"] = _models_left_out(prepared, mixtures[0], hidden)
-        groups["mixture"] = len(found["mixture"])
-    dense = interval.stretch(found["dense"], groups["dense"])
-    mixture = (
-        interval.stretch(found["mixture"], groups["mixture"])
-        if found["mixture"]
-        else (interval.UNSEEN * dense[0], interval.UNSEEN * dense[1])
-    )
-    return {"dense": dense, "mixture": mixture}
+    seen = {
+        group: [values for name, arrays in by_source.items() if name.split()[0] not in hidden for values in arrays]
+        for group, by_source in scores.items()
+    }
+    seen = {group: arrays if group == "mixture" else _pooled(arrays) for group, arrays in seen.items()}
+    every = [values for group, arrays in seen.items() if group != "mixture" for values in arrays]
+    overall = interval.stretch(every, len(every))
+    found = {}
+    for group, arrays in seen.items():
+        if len(arrays) >= 3:
+            found[group] = interval.stretch(arrays, len(arrays))
+        else:
+            own = interval.stretch(arrays, len(every)) if arrays else overall
+            low, high = min(own[0], overall[0]), max(own[1], overall[1])
+            found[group] = (interval.UNSEEN * low, interval.UNSEEN * high) if not arrays else (low, high)
+    return found
 
 
-def _models_left_out(prepared: Mapping[str, Prepared], source: str, hidden: tuple[str, ...]) -> list[Floats]:
+def _pooled(arrays: list[Floats]) -> list[Floats]:
+    """Sources of fewer than `SMALL` rows as one (data/measured_suite/splits.yaml)."""
+    small = [values for values in arrays if len(values) < SMALL]
+    return [values for values in arrays if len(values) >= SMALL] + ([np.concatenate(small)] if small else [])
+
+
+def _models_left_out(prepared: Mapping[str, Prepared], source: str) -> list[Floats]:
     """log(measured / predicted) over doubt of the mixtures of a source, each model predicted with itself left out; one array a model."""
     item = prepared[source]
     models = np.array([case.name for case in item.runs.cases])
-    others = [other for name, other in prepared.items() if name not in hidden and name != source]
+    others = [other for name, other in prepared.items() if name != source]
     found = []
     for model in np.unique(models):
-        scored = scores_of(item.take(models == model), fit.fit([*others, item.take(models != model)]))
-        if "mixture" in scored:
-            found.append(scored["mixture"])
+        chosen = models == model
+        if not any(interval.group(case) == "mixture" for case, here in zip(item.runs.cases, chosen, strict=True) if here):
+            continue
+        scored = scores_of(item.take(chosen), fit.fit([*others, item.take(~chosen)]))
+        found.append(scored["mixture"])
     return found
 
 
@@ -144,18 +174,36 @@ def roofline_s(case: Any) -> float:
     return (4 / 3 if case.recompute == "full" else 1.0) * arithmetic_s(case)
 
 
-def left_out(prepared: Mapping[str, Prepared]) -> pd.DataFrame:
-    """Every run predicted with its source left out of shares and interval, and the roofline times the other sources' constant."""
+def left_out(
+    prepared: Mapping[str, Prepared], shares: Mapping[str, Floats], scores: Mapping[str, Mapping[str, list[Floats]]]
+) -> pd.DataFrame:
+    """Every run predicted with its source left out, and the roofline times the other sources' constant.
+
+    The stretch of its interval is that of the other sources' scores, whose own fits had seen the judged source.
+
+    Args:
+        shares: `shares_left_out`; scores: `scores_left_out`.
+    """
     tables = []
     for together in sources.LEFT_OUT_TOGETHER:
         others = [item for name, item in prepared.items() if name not in together]
-        shares, stretched = fit.fit(others), stretches(prepared, together)
+        stretched = stretches(scores, together)
         constants = [np.median(np.log(item.runs.step_s / [roofline_s(case) for case in item.runs.cases])) for item in others]
         for name in together:
-            frame = predictions(prepared[name], shares, stretched)
+            frame = predictions(prepared[name], shares[name], stretched)
             frame["baseline_s"] = frame["flop_s"] * np.exp(np.mean(constants))
             tables.append(frame)
+    constant = np.mean([np.median(frame["measured_s"] / frame["flop_s"]) for frame in tables])
+    tables += [frame.assign(baseline_s=frame["flop_s"] * constant) for frame in tpu_left_out()]
     return pd.concat(tables, ignore_index=True)
+
+
+def tpu_left_out() -> list[pd.DataFrame]:
+    """Runs on TPUs, each with the mean share of the other devices."""
+    found = []
+    for item in tpus.others_shares():
+        found.append(predictions(item, fitted().shares, {"tpu": tpus.tpus().stretch}))
+    return found
 
 
 HALF_SINGLE = ((1024, 12), (1024, 20), (2048, 16), (2048, 24))
@@ -181,12 +229,14 @@ def half_given(prepared: Mapping[str, Prepared]) -> pd.DataFrame:
 
 def hashes() -> dict[str, str]:
     """SHA-256 of every table that the shares are fitted on."""
-    return digests({name: find(name) for name in HASHED} | {f"published/{name}": DATA / "published" / name for name in PUBLISHED})
+    own = {f"published/{name}": DATA / "published" / name for name in PUBLISHED}
+    own |= {f"measured_suite/{name}": DATA / "measured_suite" / name for name in MEASURED}
+    return digests({name: find(name) for name in HASHED} | own)
 
 
-def freeze(prepared: Mapping[str, Prepared]) -> None:
+def freeze(prepared: Mapping[str, Prepared], scores: Mapping[str, Mapping[str, list[Floats]]]) -> None:
     """Write the shipped shares: fitted on every source, intervals stretched on each with itself left out; then those of TPUs."""
-    shares, stretched = fit.fit(list(prepared.values())), stretches(prepared)
+    shares, stretched = fit.fit(list(prepared.values())), stretches(scores)
     split = "shares: every source of data/measured_suite/splits.yaml (shipped); stretch: each source predicted with itself left out"
     write(
         MODEL,
@@ -196,6 +246,35 @@ def freeze(prepared: Mapping[str, Prepared]) -> None:
         stretched,
         hashes(),
         "analysis.composition.training.study.freeze (full tier of the notebook measured_suite)",
+        {
+            "programs": sorted({case.program for item in prepared.values() for case in item.runs.cases} | {"maxtext"}),
+            "devices": sorted({case.machine.device for item in prepared.values() for case in item.runs.cases}),
+        },
     )
     fitted.cache_clear()
     tpus.freeze()
+
+
+def memory_scores() -> pd.DataFrame:
+    """Estimate over measured peak by source; shares of plans that ran, and of those that failed, by what is said of them."""
+    rows = sources.panel_rows()
+    tables = [rows[rows["measured_memory_gib"] != ""], sources.torchtitan_rows().assign(source="torchtitan_h100")]
+    tables.append(sources.failed_plans().assign(source="ultrascale, failed plans"))
+    found = []
+    for row in pd.concat(tables, ignore_index=True).fillna("").to_dict("records"):
+        item = case({name: str(row[name]) for name in COLUMNS if name in row})
+        held = memory(item)
+        peak = float(row["measured_memory_gib"] or "nan")
+        found.append((row["source"], held.total / GIB / peak, *(end / GIB / peak for end in held.ends), fits(item, held)))
+    table = pd.DataFrame(found, columns=["source", "ratio", "lower", "upper", "fits"])
+    by_source = table.groupby("source", sort=False)
+    out = by_source.agg(rows=("fits", "size"), ratio_median=("ratio", "median"))
+    measured = table["ratio"].notna()
+    for name, values in (
+        ("within_15", (table["ratio"] - 1).abs() <= 0.15),
+        ("covered", (table["lower"] <= 1) & (table["upper"] >= 1)),
+        *((word, table["fits"] == word) for word in ("yes", "tight", "no")),
+    ):
+        shares = 100 * values.astype(float)
+        out[name] = shares.where(measured | (name in ("yes", "tight", "no"))).groupby(table["source"], sort=False).mean()
+    return out.reset_index()

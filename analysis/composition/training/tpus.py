@@ -19,16 +19,17 @@ from analysis.paths import DATA
 from analysis.tables import write_atomic
 
 SPLIT = (
-    "share: MaxText's Llama 2 70B on v4, v5e and v5p, and Llama 3.1 8B on six slices of v6e; test: Llama 3.1 70B on four slices of v6e; "
+    "share: MaxText's Llama 2 70B on v4, v5e and v5p, Llama 3.1 8B on six slices of v6e, five models on v7x; test: Llama 3.1 70B on four "
+    "slices of v6e; "
     "interval: each device predicted with the geometric mean of the others"
 )
-PRODUCTS = ("gemm", "gemm_back", "head")
+PRODUCTS = ("gemm", "gemm_back", "gemm8", "gemm8_back", "grouped", "grouped_back", "head")
 
 
 def prepared() -> dict[str, Prepared]:
     """MaxText's published steps, by device; those of v6e that are judged apart."""
     found = {}
-    for runs in sources.maxtext():
+    for runs in (*sources.maxtext(), sources.panel("tpu_ironwood")):
         item = Prepared.of(runs)
         for device in dict.fromkeys(case.machine.device for case in runs.cases):
             chosen = np.array([case.machine.device == device for case in runs.cases])
@@ -38,10 +39,23 @@ def prepared() -> dict[str, Prepared]:
 
 def errors(item: Prepared, share: float) -> np.ndarray:
     """log(predicted / measured) of each run where products reach a share of the peak (1)."""
+    return _with(item, share).log_error(fitted().shares)
+
+
+def others_shares() -> list[Prepared]:
+    """Every device's runs with the geometric mean of the other devices' shares in place of its own."""
+    known, found = tpus().product, []
+    for name, item in prepared().items():
+        others = [share for other, share in known.items() if other != name.split()[0]]
+        found.append(_with(item, float(np.exp(np.mean(np.log(others))))))
+    return found
+
+
+def _with(item: Prepared, share: float) -> Prepared:
+    """Runs on one device where products reach a share of the peak (1)."""
     kernels = kernels_of(item.runs.cases[0].machine.device)
     longer = kernels.product_rate / kernels.peak / share
-    parts = replace(item.parts, **{name: longer * getattr(item.parts, name) for name in PRODUCTS})
-    return replace(item, parts=parts).log_error(fitted().shares)
+    return replace(item, parts=replace(item.parts, **{name: longer * getattr(item.parts, name) for name in PRODUCTS}))
 
 
 def fit(item: Prepared) -> float:
@@ -54,7 +68,24 @@ def fit(item: Prepared) -> float:
 
 
 def freeze() -> TpuFile:
-    """Fit every TPU, score each by the others; write `TPUS` and the log, give the first."""
+    """Fit every TPU, score each by the others; write `TPUS` and the log, give the first.
+
+    A kernel is the longer of its arithmetic and its bytes, so that a share changes which it is: fitted again until no share moves.
+    """
+    while True:
+        before, content = tpus().product, _fitted()
+        text = "# Written by analysis.composition.training.tpus.freeze, after the shares of training_step.yaml.\n"
+        write_atomic(TPUS, (text + yaml.safe_dump(content.model_dump(mode="json"), sort_keys=False, width=150)).encode())
+        for known in (tpus, kernels_of, fitted):
+            known.cache_clear()
+        if max(abs(share / before.get(name, 1.0) - 1) for name, share in content.product.items()) < 1e-5:
+            break
+    attempts.record(attempt())
+    return content
+
+
+def _fitted() -> TpuFile:
+    """Shares and stretch as the kernels of the committed shares give them."""
     items = prepared()
     shares = {name: fit(item) for name, item in items.items() if " " not in name}
     scores = []
@@ -62,19 +93,15 @@ def freeze() -> TpuFile:
         if " " not in name:
             others = float(np.exp(np.mean([np.log(share) for other, share in shares.items() if other != name])))
             scores.append(-errors(item, others) / doubt(item.parts, item.plans, fitted().shares))
-    lower, upper = stretch(scores, len(scores))
-    content = TpuFile(
+    low, high = stretch(scores, len(scores))
+    tables = {"published/gpu_tpu_workloads.csv": DATA / "published" / "gpu_tpu_workloads.csv"}
+    tables["measured_suite/panel_training.csv"] = DATA / "measured_suite" / "panel_training.csv"
+    return TpuFile(
         split=SPLIT,
         product={name: float(f"{share:.6g}") for name, share in shares.items()},
-        stretch=(float(f"{lower:.6g}"), float(f"{upper:.6g}")),
-        hashes=digests({"published/gpu_tpu_workloads.csv": DATA / "published" / "gpu_tpu_workloads.csv"}),
+        stretch=(float(f"{low:.6g}"), float(f"{high:.6g}")),
+        hashes=digests(tables),
     )
-    text = "# Written by analysis.composition.training.tpus.freeze, after the shares of training_step.yaml.\n"
-    write_atomic(TPUS, (text + yaml.safe_dump(content.model_dump(mode="json"), sort_keys=False, width=150)).encode())
-    for known in (tpus, kernels_of, fitted):
-        known.cache_clear()
-    attempts.record(attempt())
-    return content
 
 
 def attempt() -> pd.DataFrame:

@@ -94,7 +94,7 @@ def text(answer: Answer) -> str:
 
 def memory_parts(held: Memory) -> dict[str, float]:
     """Parts of the fullest GPU's memory (bytes); they sum to it."""
-    parts = {name: float(value) for name, value in vars(held).items()}
+    parts = {name: float(getattr(held, name)) for name in ("state", "activations", "working")}
     return parts | {"reserve": held.total - sum(parts.values())}
 
 
@@ -127,7 +127,7 @@ def forward_share(cases: list[Case]) -> NDArray[np.float64]:
     work, plans, shares = parts(cases), Plans.of(cases), fitted().shares
     none = np.zeros(len(cases))
     ahead = replace(work, **{name: none for name in PART_NAMES if name.endswith("_back") or name == "context"})
-    forward = step(ahead, replace(plans, full=none, selective=none), shares)
+    forward = step(ahead, replace(plans, full=none, core_again=none, half_again=none), shares)
     whole = step(work, plans, shares)
     return np.asarray(sum(forward[name] for name in DEVICE) / sum(whole[name] for name in (*DEVICE, "recompute")))
 

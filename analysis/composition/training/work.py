@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.composition.training.cases import Case
+from analysis.composition.training.cases import Case, Machine
 from analysis.composition.training.kernels import Kernels, kernels_of
 from analysis.hardware import devices, systems
+from analysis.networks.collective_time import collective_s
 from analysis.operators.kernels.library import Hide
 
 Floats = NDArray[np.float64]
@@ -21,8 +23,13 @@ Floats = NDArray[np.float64]
 OPTIMIZER_BYTES = 34
 """Adam on one parameter: reads gradient 4, fp32 weight 4, two moments 8; writes 4 + 8 + 2; clears and unscales gradients (bytes)."""
 
-LOGIT_BYTES = {"written_out": 36.0, "latest": 26.0, "flash_1": 12.0, "flash_2": 26.0}
-"""Traffic of a logit in output layer and loss (bytes): fp32 copy, maximum, exponential, sum, gradient, cast; fewer where fused."""
+NORM_BYTES = {True: (4.0, 10.0), False: (36.0, 60.0)}
+"""Traffic of an element in a norm, forward and backward (bytes): one kernel, or cast, square, mean, product, cast, product one by one in
+fp32 (LlamaRMSNorm of github.com/huggingface/transformers)."""
+ROTARY_BYTES = {True: 4.0, False: 20.0}
+"""The same of position embedding: one kernel, or cast, complex product and cast back."""
+GATE_BYTES = {"eager": (10.0, 18.0)}
+"""The same of a gate where activation and product are kernels of their own; elsewhere 6 and 10."""
 
 QUANTISED_BYTES = {"fp8": 5.0, "mxfp8": 4.1, "nvfp4": 5.2}
 """Traffic of an element that is quantised once for two products (bytes). fp8, one scale a tensor: read for the largest value, read again,
@@ -47,7 +54,7 @@ class Parts:
         routed: layers of experts (count); local_experts: experts of this GPU in all of them (count).
         tensor, tensor_back: collectives of tensor parallelism; expert, expert_back: all-to-all; context: collectives of both passes.
         send: boundary to the next stage and back; gather, gather_back: sharded weights (and gradients).
-        reduce: gradients once a step; update: optimizer once a step.
+        reduce: gradients once a step; collect: updated weights; update: optimizer once a step.
     """
 
     gemm: Floats
@@ -77,6 +84,7 @@ class Parts:
     gather: Floats
     gather_back: Floats
     reduce: Floats
+    collect: Floats
     update: Floats
 
 
@@ -263,24 +271,40 @@ def _attention(item: Case, index: int, jobs: _Jobs, layers: float, size: float, 
 
 def _activation(item: Case, index: int, jobs: _Jobs, elements: float, layers: float) -> None:
     forward = 6.0 if item.shape.gated else 4.0
-    jobs.stream("stream", index, forward * elements * layers, layers)
-    jobs.stream("stream_back", index, (forward + 4.0) * elements * layers, layers)
+    both = GATE_BYTES.get(item.defaults.kernels, (forward, forward + 4.0)) if item.shape.gated else (forward, forward + 4.0)
+    jobs.stream("stream", index, both[0] * elements * layers, layers)
+    jobs.stream("stream_back", index, both[1] * elements * layers, layers)
 
 
 def _streams(item: Case, index: int, jobs: _Jobs, tokens: float, share: float) -> None:
     """Norms, residuals, position embedding, quantisation: bytes of one block are counted in units of a token's hidden vector."""
-    shape = item.shape
+    shape, program = item.shape, item.defaults
     blocks = (shape.attention_layers + shape.dense_layers + shape.expert_layers + shape.linear_layers) * share
     old = item.written_out
-    split = item.tensor if item.defaults.sequence_parallel else 1
+    split = item.tensor if program.sequence_parallel else 1
     unit = tokens * shape.hidden / split
-    forward = blocks * unit * (4 + 6 + (1 if old else 0))
-    backward = blocks * unit * (10 + 6 + (5 if old else 0))
-    jobs.stream("stream", index, forward, 2 * blocks)
-    jobs.stream("stream_back", index, backward, 3 * blocks)
-    rotary = tokens * (shape.heads + shape.kv_heads) * shape.head_size / item.tensor * 4
+    norm = NORM_BYTES[program.fused_norms]
+    forward = blocks * unit * (norm[0] + 6 + (1 if old else 0))
+    backward = blocks * unit * (norm[1] + 6 + (5 if old else 0))
+    jobs.stream("stream", index, forward, (2 if program.fused_norms else 7) * blocks)
+    jobs.stream("stream_back", index, backward, (3 if program.fused_norms else 10) * blocks)
+    rotary = tokens * (shape.heads + shape.kv_heads) * shape.head_size / item.tensor * ROTARY_BYTES[program.fused_norms]
     jobs.stream("stream", index, shape.attention_layers * share * rotary, 2 * shape.attention_layers * share)
     jobs.stream("stream_back", index, shape.attention_layers * share * rotary, 2 * shape.attention_layers * share)
+    if item.kind == "qlora":  # weights in 4 bits are read and written in 16 for each pass
+        weights = (shape.body_parameters / item.tensor + shape.matrices["experts"] / item.expert) * share
+        for part in ("stream", "stream_back"):
+            jobs.stream(part, index, 2.6 * weights, 4 * blocks)
+    held = (shape.body_parameters / item.tensor + shape.matrices["experts"] / item.expert) * share
+    if item.zero >= 2 and item.pipeline == 1:  # gathered weights are copied apart, gradients together
+        jobs.stream("stream", index, 4.0 * held, 2 * blocks)
+        jobs.stream("stream_back", index, (4.0 if item.zero == 3 else 0.0) * held, 2 * blocks)
+        if item.trained:
+            jobs.stream("stream_back", index, (2.0 + program.reduced_bytes) * held, 2 * blocks)
+    if not item.trained:  # adapters of the attention layers: dropout, two narrow products, scaling and sum
+        adapted = shape.attention_layers * share * tokens * shape.hidden / split
+        jobs.stream("stream", index, 34.0 * adapted, 12 * shape.attention_layers * share)
+        jobs.stream("stream_back", index, 60.0 * adapted, 20 * shape.attention_layers * share)
     if item.precision != "bf16":
         _quantise(item, index, jobs, tokens, share)
 
@@ -288,7 +312,7 @@ def _streams(item: Case, index: int, jobs: _Jobs, tokens: float, share: float) -
 def _quantise(item: Case, index: int, jobs: _Jobs, tokens: float, share: float) -> None:
     """Inputs of the products in the forward pass, and gradients of their outputs in the backward pass, each once."""
     shape, t = item.shape, item.tensor
-    size = QUANTISED_BYTES[item.precision]
+    size = QUANTISED_BYTES[item.precision] * (2.5 if item.defaults.kernels == "eager" else 1.0)  # scaling, clamping and cast one by one
     if item.precision == "fp8" and devices.load(item.machine.device).architecture == "hopper":
         size += 1.0
     attention, dense, experts = (share * count for count in (shape.attention_layers, shape.dense_layers, shape.expert_layers))
@@ -314,7 +338,7 @@ def _head(item: Case, index: int, jobs: _Jobs, tokens: float) -> None:
         (vocabulary, item.shape.hidden, tokens),
     ):
         jobs.gemm("head", index, "bf16", m, n, k, count)
-    jobs.stream("head_stream", index, count * tokens * vocabulary * LOGIT_BYTES[item.defaults.attention], 8)
+    jobs.stream("head_stream", index, count * tokens * vocabulary * item.defaults.loss_bytes, 8)
 
 
 def parameters_of_gpu(item: Case) -> tuple[float, float]:
@@ -333,27 +357,43 @@ def _update(item: Case, index: int, jobs: _Jobs) -> None:
     jobs.stream("update", index, held * OPTIMIZER_BYTES, 8)
 
 
-def _link(item: Case, members: float, stride: float) -> tuple[float, bool]:
-    """One-way bandwidth that each member of a ring gets (bytes/s), and whether the group leaves the NVLink domain."""
-    device = devices.load(item.machine.device)
-    if device.links.ici:
-        return systems.of_device(device).group(round(members), round(stride)).bandwidth_bytes_per_s, False
-    inner = device.nvlink_bytes_per_s or device.pcie_bytes_per_s or 16e9
-    if members * stride <= item.machine.domain:
-        return inner, False
-    inside = max(1.0, item.machine.domain / stride) if stride < item.machine.domain else 1.0
-    inside = min(inside, members)
-    return min(inner, inside * item.machine.network_bytes_per_s), True
+@cache
+def system_of(machine: Machine) -> systems.System:
+    """The machine with its nodes and network as a collective's time is asked for."""
+    device = devices.load(machine.device)
+    return systems.of_device(device) if machine.tpu else systems.cluster(device, machine.domain, machine.network_bytes_per_s)
 
 
-def ring_s(item: Case, size: float, members: float, stride: float, passes: float) -> float:
-    """A ring: passes x (n - 1) / n x bytes / bandwidth + steps x latency; 2 passes all-reduce, 1 all-gather or reduce-scatter."""
+def collectives_s(item: Case, kind: str, size: float, members: float, stride: float, message: float = 0.0) -> float:
+    """Collectives one after the other (s).
+
+    Args:
+        kind: as of `collective_s`; size: bytes in all; members, stride: GPUs of the group and their distance.
+        message: bytes of each (0: there is one).
+    """
     if members <= 1 or size <= 0:
         return 0.0
-    bandwidth, outside = _link(item, members, stride)
-    latency = (8e-6 if outside else 2e-6) * min(passes * (members - 1), 64) + 8e-6
-    share = 0.8 if not outside else 0.85
-    return passes * (members - 1) / members * size / (bandwidth * share) + latency
+    count = max(1.0, size / message) if message else 1.0
+    return count * collective_s(kind, size / count, round(members), system_of(item.machine), max(1, round(stride)))
+
+
+def stages(item: Case) -> tuple[list[float], int]:
+    """Blocks of each stage, and the stage of the output layer.
+
+    Dealt by cost, a stage takes blocks until their cost passes its share (github.com/huggingface/nanotron, build_and_set_rank).
+    """
+    shape, count = item.shape, item.pipeline
+    if item.defaults.output_layer == "last" or count == 1:
+        return [shape.blocks / count] * count, count - 1
+    block = (shape.body_parameters + shape.matrices["experts"]) / shape.blocks - 2 * shape.hidden  # without norms
+    head = float(shape.hidden * item.padded_vocabulary)
+    held, stage, cost = [0.0] * count, 0, 0.0
+    for _ in range(shape.blocks):
+        held[stage] += 1
+        cost += block
+        if cost > (block * shape.blocks + head) * (stage + 1) / count:
+            stage += 1
+    return held, stage
 
 
 def _communicate(item: Case, index: int, values: dict[str, Floats]) -> None:
@@ -362,7 +402,7 @@ def _communicate(item: Case, index: int, values: dict[str, Floats]) -> None:
     boundary = 2.0 * tokens * shape.hidden
     share = 1.0 / item.pipeline
     if t > 1:
-        each = ring_s(item, boundary, t, 1, 2)
+        each = sum(collectives_s(item, kind, boundary, t, 1) for kind in ("all_gather", "reduce_scatter"))
         blocks = (shape.attention_layers + shape.dense_layers + shape.expert_layers + shape.linear_layers) * share
         values["tensor"][index] = blocks * each
         values["tensor_back"][index] = blocks * each
@@ -374,30 +414,58 @@ def _communicate(item: Case, index: int, values: dict[str, Floats]) -> None:
         gpus = (item.expert * (1 - (1 - 1 / item.expert) ** chosen) if once else chosen) * (1 - 1 / item.expert)
         away = (domains * (1 - (1 - 1 / domains) ** chosen) if once else chosen) * (1 - 1 / domains)
         size = tokens / t * 2.0 * (shape.experts.latent or shape.hidden)
-        device = devices.load(item.machine.device)
-        inner = device.nvlink_bytes_per_s or 16e9
+        inner = system_of(item.machine).group(max(2, int(min(item.expert * t, item.machine.domain)))).bandwidth_bytes_per_s
         seconds = size * max(gpus / (0.7 * inner), away / (0.7 * item.machine.network_bytes_per_s)) + 30e-6
         values["expert"][index] = 2 * seconds * shape.expert_layers * share
         values["expert_back"][index] = 2 * seconds * shape.expert_layers * share
     if item.context > 1:
         kv = 2 * tokens * max(shape.kv_heads / t, 1.0) * shape.head_size * 2.0
-        values["context"][index] = 3 * shape.attention_layers * share * ring_s(item, kv * item.context, item.context, t, 1)
+        values["context"][index] = (
+            3 * shape.attention_layers * share * collectives_s(item, "all_gather", kv * item.context, item.context, t)
+        )
     if item.pipeline > 1:
-        stride = item.gpus / item.pipeline
-        outside = stride >= item.machine.domain or item.gpus > item.machine.domain
-        device = devices.load(item.machine.device)
-        bandwidth = item.machine.network_bytes_per_s if outside else (device.nvlink_bytes_per_s or 16e9)
-        values["send"][index] = 2 * item.virtual * (boundary / t / (0.8 * bandwidth) + 15e-6)
+        each = collectives_s(item, "send_recv", boundary / t, 2, item.gpus / item.pipeline)
+        values["send"][index] = 2 * item.virtual * each
+    _synchronise(item, index, values)
+
+
+def _synchronise(item: Case, index: int, values: dict[str, Floats]) -> None:
+    """Gradients and sharded weights: what is gathered and reduced each microbatch (ZeRO 2 and 3) or once a step."""
+    program, t = item.defaults, item.tensor
     dense, routed = parameters_of_gpu(item)
-    replicas = item.data * item.context
-    expert_replicas = item.expert_replicas if routed else 1.0
+    replicas = float(item.data * item.context)
+    experts = item.expert_replicas if routed else 1.0
+    shards = item.shards
+    held = 0.55 if item.kind == "qlora" else 2.0
+    message = max(program.bucket_bytes, program.bucket_bytes_per_replica * replicas)
+    blocks = max(1.0, item.shape.blocks / item.pipeline)
+    size = program.reduced_bytes
     if item.zero >= 2:
-        gather = ring_s(item, 2 * dense, item.shards, t, 1) + ring_s(item, 2 * routed, expert_replicas, item.expert, 1)
-        values["gather"][index] = gather
-        values["gather_back"][index] = gather * ((1.0 if item.zero == 3 else 0.0) + (1.0 if item.trained else 0.0))
-    elif item.trained:
-        size = 2.0 if item.written_out else 3.0  # 16-bit gradients all-reduced; fp32 reduced and 16-bit weights gathered
-        reduce = ring_s(item, size * dense, replicas, t, 2) + ring_s(item, size * routed, expert_replicas, item.expert, 2)
-        if item.pipeline > 1 and shape.tied:
-            reduce += ring_s(item, size * shape.hidden * item.padded_vocabulary / t, 2, item.gpus / item.pipeline, 2)
-        values["reduce"][index] = reduce
+        unit = max(1.0, (dense + routed) / blocks)
+        both = ((dense, shards, t), (routed, experts, item.expert))
+        gather = sum(collectives_s(item, "all_gather", held * n, members, stride, held * unit) for n, members, stride in both)
+        scatter = sum(collectives_s(item, "reduce_scatter", size * n, members, stride, size * unit) for n, members, stride in both)
+        if item.pipeline > 1:  # weights stay gathered over the microbatches of a pipeline
+            values["collect"][index] = gather
+        else:
+            values["gather"][index] = gather
+            values["gather_back"][index] = gather if item.zero == 3 else 0.0
+        values["gather_back"][index] += scatter if item.trained else 0.0
+        if replicas > shards and item.trained:  # hybrid sharding
+            values["reduce"][index] += collectives_s(item, "all_reduce", size * dense / shards, replicas / shards, t * shards, message)
+        return
+    if not item.trained:
+        return
+    # sharded optimizer: gradients scattered, weights gathered after the update; otherwise gradients all-reduced
+    kind = "reduce_scatter" if item.zero and shards == replicas else "all_reduce"
+    reduce = collectives_s(item, kind, size * dense, replicas, t, message) + collectives_s(
+        item, kind, size * routed, experts, item.expert, message
+    )
+    if item.pipeline > 1 and item.shape.tied:
+        ends = size * item.shape.hidden * item.padded_vocabulary / t
+        reduce += collectives_s(item, "all_reduce", ends, 2, item.gpus / item.pipeline)
+    values["reduce"][index] = reduce
+    if item.zero:
+        values["collect"][index] = collectives_s(item, "all_gather", 2 * dense, shards, t, message) + collectives_s(
+            item, "all_gather", 2 * routed, experts, item.expert, message
+        )
