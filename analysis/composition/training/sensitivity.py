@@ -15,7 +15,18 @@ from analysis.composition.training.work import PART_NAMES, Parts, parts
 RATES = {
     "arithmetic": tuple(name for name in PART_NAMES if name.startswith(("gemm", "grouped", "attention"))) + ("head",),
     "memory bandwidth": ("stream", "stream_back", "expert_stream", "head_stream", "update"),
-    "links and network": ("tensor", "tensor_back", "expert", "expert_back", "context", "send", "gather", "gather_back", "reduce"),
+    "links and network": (
+        "tensor",
+        "tensor_back",
+        "expert",
+        "expert_back",
+        "context",
+        "send",
+        "gather",
+        "gather_back",
+        "reduce",
+        "collect",
+    ),
     "host": ("layers", "routed", "local_experts"),
 }
 """Rate of the hardware -> parts of the work whose time goes with one over it; the latency of messages goes with the links."""
@@ -50,7 +61,8 @@ def tornado(item: Case) -> pd.DataFrame:
 def elasticities(item: Case, width: float = 1e-3) -> pd.DataFrame:
     """How many percent a step gets longer when a rate of the hardware grows by one percent: the gradient of the predictor.
 
-    elasticity = d ln T / d ln rate, by central differences. A time is homogeneous of degree one in all times: they sum to -1.
+    elasticity = d ln T / d ln rate, by central differences. A time is homogeneous of degree one in all times: they sum
+    to -1, but for what lies between two steps.
 
     Args:
         item: the run; width: relative width of the difference (1).
