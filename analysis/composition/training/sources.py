@@ -193,20 +193,26 @@ def failed_plans() -> pd.DataFrame:
     return read_csv(DATA / "measured_suite" / "panel_failed_plans.csv", dtype=str, keep_default_na=False)
 
 
-def panel(source: str) -> Runs:
-    """A source of the panel: its runs that are scored (data/measured_suite/splits.yaml)."""
-    frame = panel_rows()
+def scored(frame: pd.DataFrame, source: str) -> pd.DataFrame:
+    """The rows of a source that are scored (data/measured_suite/splits.yaml), of all rows."""
     frame = frame[(frame["source"] == source) & ((frame["measured_step_s"] != "") | (frame["measured_tokens_per_s_per_gpu"] != ""))]
     if source == "ultrascale":
         frame = frame[frame["clean"] == "yes"]
-    if source.startswith("mlperf"):
-        frame = frame[frame["config"] != ""]
-    keys = [name for name in COLUMNS if name in frame.columns]
+    return frame[frame["config"] != ""] if source.startswith("mlperf") else frame
+
+
+def measured_step_s(frame: pd.DataFrame) -> np.ndarray:
+    """The measured step of each row (s), from its throughput where no time is printed."""
     number = {name: pd.to_numeric(frame[name]).to_numpy(dtype=float) for name in ("global_batch", "sequence_length", "gpus")}
     speed = pd.to_numeric(frame["measured_tokens_per_s_per_gpu"]).to_numpy(dtype=float)
-    by_speed = number["global_batch"] * number["sequence_length"] / (speed * number["gpus"])
     step = pd.to_numeric(frame["measured_step_s"]).to_numpy(dtype=float)
-    return _runs(source, frame, np.where(np.isfinite(step), step, by_speed), keys)
+    return np.where(np.isfinite(step), step, number["global_batch"] * number["sequence_length"] / (speed * number["gpus"]))
+
+
+def panel(source: str) -> Runs:
+    """A source of the panel: its runs that are scored."""
+    frame = scored(panel_rows(), source)
+    return _runs(source, frame, measured_step_s(frame), [name for name in COLUMNS if name in frame.columns])
 
 
 TORCHTITAN = {"Llama 3.1 8B": "llama-3-8b", "Llama 3.1 70B": "llama-3-70b", "Llama 3.1 405B": "llama-3-405b"}
