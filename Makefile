@@ -19,7 +19,7 @@ help:
 	@echo "make book     everything a reader sees: environment, notebooks, pages in _build/html  $(call took,book)"
 	@echo "make quick    the kick-the-tyres run: every notebook with small parameters            $(call took,quick)"
 	@echo "make test     unit, property, pipeline and page tests; adds test tools to .venv       $(call took,test)"
-	@echo "make check    claims, requirements and data descriptions against the results          $(call took,check)"
+	@echo "make check    claims, requirements, data, prose and the house against what is there   $(call took,check)"
 	@echo "make bench    target speeds, compared with what is measured here                    $(call took,bench)"
 	@echo "make fuzz     damaged files for every reader; MINUTES=60 of processor time, goes on   (counts and what breaks one: _build/fuzz)"
 	@echo "make faults   a small build killed, on a full disk, read-only, as another user: what is lost  (minutes; root for some)"
@@ -67,8 +67,9 @@ trials: $(READY)
 measure: $(READY)
 	@$(RUN) measure --suite quick --out _build/measured
 
-check: $(READY)
+check: $(TEST_READY)
 	@$(RUN) check
+	@$(VENV)/bin/python -m pytest tests/checks
 
 fuzz: $(TEST_READY)
 	@PYTHONPATH=.:tests $(VENV)/bin/python -m tests.fuzz.run --minutes $(MINUTES) --seed $(SEED) --out _build/fuzz/counts.csv
@@ -82,7 +83,7 @@ bench: $(READY)
 test: $(TEST_READY)
 	@$(VENV)/bin/ruff check analysis tests notebooks
 	@$(VENV)/bin/mypy analysis
-	@$(VENV)/bin/python -m pytest -n 2 --dist loadgroup
+	@$(VENV)/bin/python -m pytest -n 2 --dist loadgroup --ignore=tests/checks
 
 pdf: book
 	@$(RUN) pdf

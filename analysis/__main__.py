@@ -1,4 +1,4 @@
-"""`python -m analysis [--debug] NAME ...`, installed `howfast NAME ...`: runs the command in `analysis/commands/*/NAME.py`.
+"""`python -m analysis [--debug] NAME ...`, installed `howfast NAME ...`: runs a command of `PACKAGES`.
 
 Exit status: 0 done; 1 a check failed; 2 bad input, told in one line; 70 a fault of this program, told in one line (`--debug` shows where).
 """
@@ -15,9 +15,10 @@ from pathlib import Path
 
 from analysis.paths import CHECKOUT, EXAMPLES, HOME
 
-COMMANDS = Path(__file__).parent / "commands"
 GROUPS = {"models": "predictions of your own input", "evaluation": "measurements and scores", "repository": "the repository itself"}
-"""Folders of commands, and what `--help` calls them; a wheel has no notebooks, pages, ledger or records for the last."""
+"""Groups of commands, and what `--help` calls them; a wheel has no notebooks, pages, ledger or records for the last."""
+PACKAGES = {"models": "commands.models", "evaluation": "artifact.commands.evaluation", "repository": "artifact.commands.repository"}
+"""Where in `analysis` the commands of a group stand."""
 PROGRAM = "python -m analysis" if CHECKOUT else "howfast"
 
 
@@ -26,15 +27,19 @@ EXTRAS |= dict.fromkeys(("cryptography", "networkx", "onnx", "onnxruntime", "ope
 """Package that a command may miss -> the extra of the wheel that brings it."""
 
 
+def _folder(group: str) -> Path:
+    return Path(__file__).parent / PACKAGES[group].replace(".", "/")
+
+
 def command_names(*groups: str) -> list[str]:
     """Names of the commands there are in some groups (in all that work here), sorted."""
     asked = groups or [group for group in GROUPS if CHECKOUT or group != "repository"]
-    return sorted(path.stem for group in asked for path in (COMMANDS / group).glob("[!_]*.py"))
+    return sorted(path.stem for group in asked for path in _folder(group).glob("[!_]*.py"))
 
 
 def summary(group: str, name: str) -> str:
     """First line of a command's docstring, read without importing it."""
-    text = (COMMANDS / group / f"{name}.py").read_text(encoding="utf-8")
+    text = (_folder(group) / f"{name}.py").read_text(encoding="utf-8")
     return (ast.get_docstring(ast.parse(text)) or "").split("\n")[0]
 
 
@@ -160,7 +165,7 @@ def _run(arguments: list[str]) -> int:
             at = rest.index("--example")
             if len(rest) <= at + 2:
                 return example(name, next(iter(rest[at + 1 :]), None), "".join(rest[:at]))
-        app = importlib.import_module(f"analysis.commands.{group}.{name}").app
+        app = importlib.import_module(f"analysis.{PACKAGES[group]}.{name}").app
         result = app(args=rest, prog_name=f"{PROGRAM} {name}", standalone_mode=True)
         return int(result or 0)
     except SystemExit as stop:

@@ -14,25 +14,25 @@ from pathlib import Path
 from analysis.errors import InputError
 
 COMMANDS = {
-    "predict training": "analysis.composition.training.cases",
-    "predict batch": "analysis.composition.batch.cases",
-    "predict serving": "analysis.composition.service.cases",
-    "predict recommend": "analysis.composition.recommend.choice",
+    "predict training": "analysis.training.cases",
+    "predict batch": "analysis.serving.batch.cases",
+    "predict serving": "analysis.serving.points.cases",
+    "predict recommend": "analysis.predict.recommend.choice",
     "predict collective": "analysis.networks.collective_cases",
     "collectives": "analysis.networks.case_table",
     "systolic": "analysis.accelerators.systolic.cases",
-    "kernels predict": "analysis.operators.kernels.cases",
+    "kernels predict": "analysis.kernels.cases",
 }
 """Commands that answer files of cases, and the module whose `READS` declares their columns; loaded only where a column is unknown."""
 
 TABLES = {
-    "predict requests": "analysis.composition.service.request_answers",
-    "measured score": "analysis.composition.suite.score",
+    "predict requests": "analysis.serving.points.request_answers",
+    "measured score": "analysis.studies.suite.score",
     "replay": "analysis.networks.trace",
     "serve": "analysis.serving.requests",
-    "kernels evaluate": "analysis.operators.fp32_kernels.evaluation",
-    "kernels score": "analysis.operators.fp32_kernels.evaluation",
-    "blocks evaluate": "analysis.operators.blocks.data",
+    "kernels evaluate": "analysis.kernels.fp32.evaluation",
+    "kernels score": "analysis.kernels.fp32.evaluation",
+    "blocks evaluate": "analysis.cores.blocks.data",
 }
 """Commands that read other tables, likewise; a column of theirs is no question to another command."""
 

@@ -13,12 +13,12 @@ from analysis.errors import InputError
 
 # The names a file gives are compared with this list and never imported by themselves: data does not choose what code runs.
 MODULES = (
-    "analysis.claims.arithmetic",
-    "analysis.claims.arithmetic_neuroscalar",
-    "analysis.claims.arithmetic_survey",
-    "analysis.claims.equations",
-    "analysis.composition.errors",
-    "analysis.mtap.arithmetic",
+    "analysis.artifact.claims.arithmetic",
+    "analysis.artifact.claims.arithmetic_neuroscalar",
+    "analysis.artifact.claims.arithmetic_survey",
+    "analysis.artifact.claims.equations",
+    "analysis.studies.composition.errors",
+    "analysis.artifact.mtap.arithmetic",
 )
 LARGEST_LIST = 10_000
 LARGEST_NUMBER = 1e30

@@ -70,21 +70,21 @@ def read_csv(path: str | Path, **named: Any) -> pd.DataFrame:
 
 def predict_training(cases: Any) -> pd.DataFrame:
     """Time of a training step (step_time_s, lower_s, upper_s) and memory of its fullest GPU (memory_gib, fits); `assumed` says the rest."""
-    from analysis.composition.training.answers import answers
+    from analysis.training.answers import answers
 
     return answers(_table(cases, "predict training"))
 
 
 def predict_batch(cases: Any) -> pd.DataFrame:
     """Latency of offline batches (latency_s) with a 90 % interval."""
-    from analysis.composition.batch.answers import answers
+    from analysis.serving.batch.answers import answers
 
     return answers(_table(cases, "predict batch"))
 
 
 def predict_serving(cases: Any) -> pd.DataFrame:
     """Time to the first token and per output token of serving points (ttft_ms, tpot_ms), each with a 90 % interval."""
-    from analysis.composition.service.answers import answers
+    from analysis.serving.points.answers import answers
 
     return answers(_table(cases, "predict serving"))
 
@@ -95,7 +95,7 @@ def predict_one(model: str, device: str, **setting: Any) -> Any:
     Args:
         model, device: names; setting: gpus, clients, input_tokens, output_tokens, engine, precision and the other options of `predict one`.
     """
-    from analysis.composition.service.waterfall import one
+    from analysis.serving.points.waterfall import one
 
     return one(model, device, **setting)
 
@@ -107,7 +107,7 @@ def recommend(**question: Any) -> dict[str, Any]:
         question: model, devices (names in one text, or a list) and a target such as tpot_target_ms.
     """
     from analysis.case_columns import carried
-    from analysis.composition.recommend.choice import one
+    from analysis.predict.recommend.choice import one
 
     carried(question, "predict recommend")
     return one(**{key: " ".join(value) if isinstance(value, list | tuple) else value for key, value in question.items()})
@@ -115,7 +115,7 @@ def recommend(**question: Any) -> dict[str, Any]:
 
 def predict_kernels(cases: Any) -> pd.DataFrame:
     """Latency of GPU kernels (latency_ms) with a 90 % interval, and what bounds each."""
-    from analysis.operators.kernels.cases import answers
+    from analysis.kernels.cases import answers
 
     return answers(_table(cases, "kernels predict"))
 
@@ -142,9 +142,9 @@ def train(configuration: Mapping[str, object] | str | Path) -> dict[str, Any]:
     """
     import json
 
-    from analysis.composition.training.config import Training
-    from analysis.composition.training.views import as_json, ask
     from analysis.configs import read_yaml
+    from analysis.training.config import Training
+    from analysis.training.views import as_json, ask
 
     found = read_yaml(configuration, Training) if isinstance(configuration, str | Path) else Training.model_validate(dict(configuration))
     return dict(json.loads(as_json(ask(found))))
@@ -213,6 +213,6 @@ def predict_program(program: Any, device: str, fidelity: str = "fused", **named:
     Args:
         program: what `read_program` gave; device: a name, or all; fidelity: roofline, fused, efficiency, ... or all.
     """
-    from analysis.composition.predict import predictions
+    from analysis.predict.program.predict import predictions
 
     return list(predictions(program, device, fidelity, **named))

@@ -6,7 +6,7 @@ import importlib.util
 import shutil
 import subprocess
 
-from analysis.publishing.pdf import BROWSERS
+from analysis.artifact.publishing.pdf import BROWSERS
 
 DEBIAN = "on Debian: apt-get install chromium libatomic1"
 

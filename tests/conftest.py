@@ -50,7 +50,7 @@ def chromium() -> Iterator[Any]:
         pytest.skip(reason)
     from playwright.sync_api import Error, sync_playwright
 
-    from analysis.publishing.pdf import QUIET, browser
+    from analysis.artifact.publishing.pdf import QUIET, browser
 
     with sync_playwright() as playwright:
         try:

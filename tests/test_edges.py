@@ -115,7 +115,7 @@ def test_whatever_is_unforeseen_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], fault: Exception, status: int, told: str
 ) -> None:
     from analysis import __main__ as door
-    from analysis.commands.evaluation import mtap
+    from analysis.artifact.commands.evaluation import mtap
 
     def fail(**_: object) -> None:
         raise fault

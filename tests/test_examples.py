@@ -9,16 +9,16 @@ import pytest
 from analysis.__main__ import EXAMPLES, PROGRAM, RUN, command_names, main
 from analysis.accelerators.systolic.array import SCALE_SIM_3
 from analysis.accelerators.systolic.cases import predict_cases
-from analysis.composition.service.simulation import read_configuration
-from analysis.composition.training.config import Training
-from analysis.composition.training.views import ask
 from analysis.configs import read_yaml
 from analysis.cores.timing.designs import load_design
 from analysis.networks.case_table import DEFAULTS, parse_case
 from analysis.networks.network_file import read_network
 from analysis.networks.trace import read_nodes, spread
 from analysis.paths import DATA
+from analysis.serving.points.simulation import read_configuration
 from analysis.tables import read_csv
+from analysis.training.config import Training
+from analysis.training.views import ask
 from analysis.workloads.hlo.child import read
 
 

@@ -13,7 +13,7 @@ import pytest
 from conftest import run_analysis
 from typer.main import get_command
 
-from analysis.__main__ import RUN, command_names, main
+from analysis.__main__ import PACKAGES, RUN, command_names, main
 from analysis.case_columns import COMMANDS, TABLES, reads
 from analysis.paths import EXAMPLES, ROOT
 
@@ -32,7 +32,7 @@ WITHOUT = {
     "core build": "needs a compiler",
     "kernels evaluate": "fits forests to a measured table",
     "kernels score": "needs the datasets",
-    "predict calibrate": "needs the datasets",
+    "freeze serving": "needs the datasets",
     "predict requests": "needs a profile of a GPU's kernels",
 }
 """Subcommands without an example, and why."""
@@ -42,7 +42,7 @@ def subcommands() -> list[str]:
     found = []
     for group in ("models", "evaluation"):
         for name in command_names(group):
-            command = get_command(importlib.import_module(f"analysis.commands.{group}.{name}").app)
+            command = get_command(importlib.import_module(f"analysis.{PACKAGES[group]}.{name}").app)
             found += [f"{name} {sub}" for sub in getattr(command, "commands", {})] or [name]
     return found
 

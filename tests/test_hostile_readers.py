@@ -23,20 +23,20 @@ from markdown_it import MarkdownIt
 from analysis import tables
 from analysis.accelerators.systolic.files import read_design, read_topology
 from analysis.accelerators.timeloop.yaml_tree import split_name
-from analysis.composition.service.request_answers import read_meta
+from analysis.artifact.measuring.folder import read_facts
+from analysis.artifact.publishing import build
+from analysis.artifact.publishing.fetching.torch_file import read_torch
+from analysis.artifact.publishing.pages import without_tags
+from analysis.artifact.survey.bibliography import load_bibliography, printed_names
+from analysis.cores.blocks import data as blocks
 from analysis.errors import DatasetMissing, InputError
 from analysis.hardware.quantity import Quantity
-from analysis.measuring.folder import read_facts
 from analysis.networks.case_table import answer_cases
 from analysis.networks.native import read_native
 from analysis.networks.network_file import read_network
 from analysis.networks.trace import read_groups, read_nodes
-from analysis.operators.blocks import data as blocks
 from analysis.paths import DATA, ROOT
-from analysis.publishing import build
-from analysis.publishing.fetching.torch_file import read_torch
-from analysis.publishing.pages import without_tags
-from analysis.survey.bibliography import load_bibliography, printed_names
+from analysis.serving.points.request_answers import read_meta
 from analysis.tables import read_csv
 from analysis.units import parse
 
@@ -247,7 +247,7 @@ def test_traces_that_would_not_fit(tmp_path: Path) -> None:
 
 
 def test_configurations_that_ask_too_much(tmp_path: Path) -> None:
-    from analysis.composition.service.simulation import read_configuration
+    from analysis.serving.points.simulation import read_configuration
 
     path = tmp_path / "c.yaml"
     steps = "steps: {kind: linear, fixed_s: 0.009, prompt_token_s: 4.0e-5, decode_request_s: 1.0e-4}\n"
@@ -284,7 +284,7 @@ def test_what_is_written_keeps_the_umask(tmp_path: Path, umask: int, mode: int) 
 
 
 def test_a_download_stops_at_the_announced_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from analysis.publishing.fetching import download
+    from analysis.artifact.publishing.fetching import download
 
     class Endless:
         status = 200
@@ -305,7 +305,7 @@ def test_a_download_stops_at_the_announced_size(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_dataset_that_make_data_cannot_bring_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from analysis.operators.networks import few_shot_spaces
+    from analysis.studies.kernels.networks import few_shot_spaces
 
     monkeypatch.setenv("ANALYSIS_DATASETS", str(tmp_path))
     with pytest.raises(DatasetMissing, match="`make data` does not bring it"):
@@ -333,7 +333,7 @@ def test_levels_that_are_none(tmp_path: Path) -> None:
 
 def test_long_numbers_in_files_of_kernel_cases() -> None:
     """pandas raises OverflowError at a whole number of 400 digits."""
-    from analysis.operators.fp32_kernels.answers import _dimensions
+    from analysis.kernels.fp32.answers import _dimensions
 
     cells = pd.Series(["2", "9" * 400, "many"])
     found = _dimensions(pd.DataFrame({"B": cells}))["B"]
@@ -422,7 +422,7 @@ def test_engine_settings_beyond_reason(tmp_path: Path, given: dict[str, object],
 
 @pytest.mark.parametrize("figure", ["clock: {value: 2505 MHz, source: rtx6000ada}", "tdp: 300 W", "memory_bandwidth: 960 GB/s"])
 def test_a_figure_of_a_device_that_is_zero(tmp_path: Path, figure: str) -> None:
-    from analysis.operators.fp32_kernels.devices import read_spec
+    from analysis.kernels.fp32.devices import read_spec
 
     path = tmp_path / "d.yaml"
     text = (DATA / "hardware" / "devices" / "nvidia_ada.yaml").read_text()
@@ -433,8 +433,8 @@ def test_a_figure_of_a_device_that_is_zero(tmp_path: Path, figure: str) -> None:
 
 
 def test_a_source_with_a_name_that_no_file_can_have(tmp_path: Path) -> None:
+    from analysis.artifact.mtap.evidence import Evidence
     from analysis.configs import read_yaml
-    from analysis.mtap.evidence import Evidence
 
     path = tmp_path / "e.yaml"
     text = sorted((DATA / "mtap" / "evidence").glob("*.yaml"))[0].read_text()

@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 from analysis import intervals
-from analysis.operators.kernels.evaluate import gains
 from analysis.paths import DATA, ROOT
 from analysis.statistics import spearman
+from analysis.studies.kernels.evaluate import gains
 from analysis.tables import read_csv
 
 

@@ -13,13 +13,13 @@ from matplotlib.axes import Axes
 from analysis.__main__ import main
 from analysis.commands.common import plots
 from analysis.commands.common.options import check_plot
-from analysis.composition.training import schedule, views
-from analysis.composition.training.config import Training
 from analysis.configs import read_yaml
 from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.networks.timeline import gantt
 from analysis.paths import EXAMPLES
+from analysis.training import schedule, views
+from analysis.training.config import Training
 
 
 def bars(axes: Axes) -> list[float]:

@@ -1,9 +1,7 @@
 """Spatial accelerators: how many cycles and how much energy does a layer take on an array of PEs with a memory hierarchy?
 
-- `loopnest`: one mapping of one layer on one design, by Timeloop's rules. `mapper`: the best mapping, proven.
-- `timeloop`: Timeloop's own files as inputs of both.
-- `systolic`: systolic arrays by SCALE-Sim's formulas, with SRAM and DRAM traffic.
-- `sparse`: formats, gating and skipping. `fusion`: traffic between layers that fusion keeps on chip.
-- `in_memory`: a macro that computes inside its memory array.
-- `peers`: SCALE-Sim and ZigZag run live, in environments of their own.
+- `loopnest/`: What does one mapping of one layer cost on one design: cycles, energy, every access count?
+- `mapper/`: Which mapping of a layer on a design is the best, and is that proven?
+- `systolic/`: How long does a matrix product take on a systolic array, and what does it move?
+- `timeloop/`: How are Timeloop's own input files read?
 """

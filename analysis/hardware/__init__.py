@@ -1,5 +1,7 @@
 """Typed device, link and system specifications, each number with its source; and `roofline`, time of some work on a device.
 
-`quantity` (one number in SI units, its source, its spread) -> `devices` (an accelerator or CPU) -> `systems` (many of them and their
-network); `power` (watts from traffic and arithmetic).
+- `devices`: What one accelerator, or one CPU, offers:
+- `quantity`: One specified number:
+- `roofline`: How long does work take on a device at least, and what bounds it?
+- `systems`: What a machine of many accelerators is made of:
 """

@@ -1,8 +1,10 @@
 """Workloads: what does a program compute?
 
-- `graph`: the operator graph that every predictor reads.
-- `hlo`: StableHLO programs into that graph. `zoo`: named JAX programs lowered to StableHLO. `partition`: programs split over devices.
-- `chakra`: execution traces of Chakra, in and out.
-- `models`: one description of each language model, by name; `checkpoints`: of a Hugging Face `config.json`; `layers`: networks layer by
-  layer, for accelerators.
+- `checkpoints`: What does a Hugging Face `config.json` say about a model?
+- `graph`: What does a program compute?
+- `models`: What is a language model made of?
+- `chakra/`: How are Chakra execution traces (`NAME.RANK.et`) read and written?
+- `hlo/`: What does a StableHLO program compute, and what does each operator cost?
+- `partition/`: What does each device run after a program is split over several?
+- `zoo/`: Which named programs are there, without weights?
 """

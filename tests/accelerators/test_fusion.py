@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.accelerators.fusion import fused, group, layer_by_layer, with_epilogues
 from analysis.errors import InputError
-from analysis.workloads.layers import Layer, networks, read_layers
+from analysis.studies.accelerators.fusion import fused, group, layer_by_layer, with_epilogues
+from analysis.studies.workloads.layers import Layer, networks, read_layers
 
 
 def layer(

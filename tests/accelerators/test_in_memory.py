@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
-from analysis.accelerators.in_memory import Macro, product
 from analysis.errors import InputError
 from analysis.paths import DATA
+from analysis.studies.accelerators.in_memory import Macro, product
 
 MACRO = Macro(rows=2304, columns=256, slice_s=1.35e-6, column_j=1.79e-12 + 9.7e-12, datapath_j=8.3e-12)
 

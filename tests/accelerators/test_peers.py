@@ -8,12 +8,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.accelerators.peers.environments import run
-from analysis.accelerators.peers.scalesim import CASES, CONFIG, parse_reports, predict_case, write_case
 from analysis.accelerators.systolic.cases import OUTPUTS, predict_cases
 from analysis.accelerators.systolic.files import read_design
 from analysis.errors import InputError
 from analysis.paths import DATA
+from analysis.studies.accelerators.peers.environments import run
+from analysis.studies.accelerators.peers.scalesim import CASES, CONFIG, parse_reports, predict_case, write_case
 
 # Printed by SCALE-Sim 3.0.0 for M, N, K = 20, 12, 9 on an 8 x 8 array, weight stationary.
 COMPUTE = """LayerID, Total Cycles (incl. prefetch), Total Cycles, Stall Cycles, Overall Util %, Mapping Efficiency %, Compute Util %,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.accelerators.sparse.compute import SparseProduct, cost, expected_maximum
-from analysis.accelerators.sparse.formats import FORMATS, Tile, break_even_density, encode, expected_size
+from analysis.studies.accelerators.sparse.compute import SparseProduct, cost, expected_maximum
+from analysis.studies.accelerators.sparse.formats import FORMATS, Tile, break_even_density, encode, expected_size
 
 UNSTRUCTURED = [form for form in FORMATS if form != "n_of_m"]
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from analysis.accelerators.systolic.array import NO_QUIRKS, SCALE_SIM_3, Quirks, convolution_output, count, dataflow_codes
 from analysis.accelerators.systolic.cases import OUTPUTS, predict_cases
-from analysis.accelerators.systolic.cycles import run
 from analysis.paths import DATA
+from analysis.studies.accelerators.systolic.cycles import run
 
 RECORDED = DATA / "recorded" / "scale-sim"
 DATAFLOW = st.sampled_from(["os", "ws", "is"])

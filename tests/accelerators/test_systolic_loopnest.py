@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.accelerators.systolic.array import Quirks, count
-from analysis.accelerators.systolic.as_loopnest import as_loop_nest
+from analysis.studies.accelerators.systolic.as_loopnest import as_loop_nest
 
 
 @settings(max_examples=120, deadline=None)

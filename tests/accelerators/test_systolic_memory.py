@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
-from analysis.accelerators.loopnest.maestro import Loop, directives, systolic_loops, text
 from analysis.accelerators.systolic.array import NO_QUIRKS, count
 from analysis.accelerators.systolic.cases import OUTPUTS, predict_cases
 from analysis.accelerators.systolic.files import cases, read_design, read_topology
-from analysis.accelerators.systolic.memory import Memory, with_memory, with_memory_tiled
 from analysis.accelerators.systolic.multi import CHIPS, on_chip, pipelined_cycles
 from analysis.commands.models import systolic as systolic_command
 from analysis.errors import InputError
 from analysis.paths import DATA
+from analysis.studies.accelerators.loopnest.maestro import Loop, directives, systolic_loops, text
+from analysis.studies.accelerators.systolic.memory import Memory, with_memory, with_memory_tiled
 
 DATAFLOW = st.sampled_from(["os", "ws", "is"])
 SIZE = st.integers(1, 400)

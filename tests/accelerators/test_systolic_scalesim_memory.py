@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from analysis.accelerators.systolic.array import SCALE_SIM_3, count
-from analysis.accelerators.systolic.scalesim_memory import scale_sim_drained, scale_sim_memory
 from analysis.paths import DATA
+from analysis.studies.accelerators.systolic.scalesim_memory import scale_sim_drained, scale_sim_memory
 
 RECORDED = DATA / "recorded" / "scale-sim"
 

@@ -7,10 +7,10 @@ import re
 import pytest
 import yaml
 
-from analysis.claims.addresses import cell, read_address
-from analysis.claims.check_files import read_checks
-from analysis.claims.prose import numbers_of, typed_numbers
-from analysis.claims.results import Results
+from analysis.artifact.claims.addresses import cell, read_address
+from analysis.artifact.claims.check_files import read_checks
+from analysis.artifact.claims.prose import numbers_of, typed_numbers
+from analysis.artifact.claims.results import Results
 from analysis.errors import InputError
 from analysis.paths import DATA
 

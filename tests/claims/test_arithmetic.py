@@ -7,13 +7,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.claims import arithmetic as plain
-from analysis.claims import arithmetic_neuroscalar as neuroscalar
-from analysis.claims import arithmetic_survey as survey
-from analysis.claims import equations
-from analysis.claims.contradictions import listing
-from analysis.claims.findings import read_findings
-from analysis.claims.ledger import read_ledger
+from analysis.artifact.claims import arithmetic as plain
+from analysis.artifact.claims import arithmetic_neuroscalar as neuroscalar
+from analysis.artifact.claims import arithmetic_survey as survey
+from analysis.artifact.claims import equations
+from analysis.artifact.claims.contradictions import listing
+from analysis.artifact.claims.findings import read_findings
+from analysis.artifact.claims.ledger import read_ledger
 from analysis.errors import InputError
 from analysis.paths import DATA
 

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from analysis.claims.check_files import Check, Scalar, Source, read_checks
+from analysis.artifact.claims.check_files import Check, Scalar, Source, read_checks
 from analysis.errors import InputError
 from analysis.paths import DATA
 
@@ -105,7 +105,7 @@ def loose_without_reason(checks):
 
 
 def loose(printed, **options):
-    source = Source(function="analysis.claims.arithmetic:total", args={"terms": [1]})
+    source = Source(function="analysis.artifact.claims.arithmetic:total", args={"terms": [1]})
     check = Check(check=source, printed=printed, expect=printed, verdict="consistent", **options)
     return loose_without_reason({"a": (check, DATA)}) == ["a"]
 

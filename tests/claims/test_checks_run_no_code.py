@@ -3,10 +3,10 @@
 import pytest
 from typer.testing import CliRunner
 
+from analysis.artifact.claims.check import check_all
+from analysis.artifact.claims.check_files import read_checks
+from analysis.artifact.commands.repository.claims import app
 from analysis.checkable import _REGISTERED, MODULES, call
-from analysis.claims.check import check_all
-from analysis.claims.check_files import read_checks
-from analysis.commands.repository.claims import app
 from analysis.errors import InputError
 from analysis.paths import DATA
 
@@ -29,14 +29,14 @@ def claims_folder(tmp_path, function, arguments):
     ("function", "arguments"),
     [
         # The two that ran: a shell command, and a file outside the output folder.
-        ("analysis.accelerators.peers.environments:run", "{command: [sh, -c, 'touch WITNESS'], folder: '.'}"),
+        ("analysis.studies.accelerators.peers.environments:run", "{command: [sh, -c, 'touch WITNESS'], folder: '.'}"),
         ("analysis.tables:write_atomic", "{path: WITNESS, data: owned}"),
         # The same by other ways: a name that a listed module imported, a private one, a class, an attribute of an attribute.
-        ("analysis.claims.arithmetic:read_csv", "{path: /etc/passwd}"),
-        ("analysis.claims.arithmetic:_read", "{name: ../../etc/passwd}"),
-        ("analysis.claims.arithmetic:math.factorial", "{n: 5}"),
-        ("analysis.claims.arithmetic:__builtins__", "{}"),
-        ("analysis.claims.check:call", "{name: 'os:system', arguments: {command: touch WITNESS}}"),
+        ("analysis.artifact.claims.arithmetic:read_csv", "{path: /etc/passwd}"),
+        ("analysis.artifact.claims.arithmetic:_read", "{name: ../../etc/passwd}"),
+        ("analysis.artifact.claims.arithmetic:math.factorial", "{n: 5}"),
+        ("analysis.artifact.claims.arithmetic:__builtins__", "{}"),
+        ("analysis.artifact.claims.check:call", "{name: 'os:system', arguments: {command: touch WITNESS}}"),
         ("os:system", "{command: touch WITNESS}"),
     ],
 )
@@ -70,14 +70,14 @@ def test_checks_file_runs_no_code(tmp_path, monkeypatch, function, arguments):
 )
 def test_arguments_are_typed_and_bounded(function, arguments, message):
     with pytest.raises(InputError, match=message):
-        call(f"analysis.claims.arithmetic:{function}", arguments)
+        call(f"analysis.artifact.claims.arithmetic:{function}", arguments)
 
 
 def test_loops_are_bounded():
     with pytest.raises(InputError, match="less than or equal to 1000"):
-        call("analysis.claims.arithmetic_neuroscalar:lstm_parameters", {"layers": 10**12})
+        call("analysis.artifact.claims.arithmetic_neuroscalar:lstm_parameters", {"layers": 10**12})
     with pytest.raises(InputError, match="less than or equal to 1000"):
-        call("analysis.claims.equations:tiles_printed_over_right", {"waves": 10**9, "tiles": 10**9})
+        call("analysis.artifact.claims.equations:tiles_printed_over_right", {"waves": 10**9, "tiles": 10**9})
 
 
 def test_every_function_that_our_checks_name_is_registered():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from analysis.claims import arithmetic
-from analysis.claims.arithmetic import yaml_lines
+from analysis.artifact.claims import arithmetic
+from analysis.artifact.claims.arithmetic import yaml_lines
 from analysis.errors import InputError
 
 

@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from analysis.claims.check import check_all, describe, plain, show, show_criterion, show_reference, to_frame
-from analysis.claims.check_files import Check, Source, read_checks
-from analysis.claims.findings import read_findings
-from analysis.claims.ledger import Claim, read_ledger
-from analysis.claims.report import judge_all, unexpected
-from analysis.claims.results import Results
-from analysis.commands.repository.claims import app
+from analysis.artifact.claims.check import check_all, describe, plain, show, show_criterion, show_reference, to_frame
+from analysis.artifact.claims.check_files import Check, Source, read_checks
+from analysis.artifact.claims.findings import read_findings
+from analysis.artifact.claims.ledger import Claim, read_ledger
+from analysis.artifact.claims.report import judge_all, unexpected
+from analysis.artifact.claims.results import Results
+from analysis.artifact.commands.repository.claims import app
+from analysis.artifact.publishing import check
 from analysis.configs import columns_of
 from analysis.errors import InputError
 from analysis.paths import DATA, RESULTS
-from analysis.publishing import check
 
 TABLE = "tool,scheme,score\nVIDUR,base,2.1\nTimeloop,base,2.1\nnn-Meter,base,0.0\n"
 CHECKS = """one:
@@ -230,7 +230,7 @@ def test_the_table_says_what_a_claim_waits_for_and_how_it_is_tested(place):
 
 def test_what_a_reader_is_shown():
     cell = Source(table="mtap/scores", where={"tool": ["VIDUR", "nn-Meter"], "scheme": "base"}, column="score")
-    total = Source(function="analysis.claims.arithmetic:total", args={"terms": [1, 2]})
+    total = Source(function="analysis.artifact.claims.arithmetic:total", args={"terms": [1, 2]})
     assert describe(cell) == "mtap/scores.csv [tool=VIDUR; nn-Meter, scheme=base] score"
     assert describe(total) == "claims.arithmetic:total(terms=[1, 2])" and describe(None) == ""
     shown = {None: "", True: "true", 7: "7", 2.0: "2.0", 1000.0: "1000", 999.0: "999.0", 1e9: "1e+09", 0.123456789: "0.123457", "a": "a"}
@@ -241,7 +241,7 @@ def test_what_a_reader_is_shown():
 
 def test_the_test_that_a_claim_passes_is_told():
     def entry(**options):
-        source = Source(function="analysis.claims.arithmetic:total", args={"terms": [1]})
+        source = Source(function="analysis.artifact.claims.arithmetic:total", args={"terms": [1]})
         return Check(check=source, expect=2.1, verdict="consistent", note="why", **options)
 
     assert show_criterion(entry(printed=2.1)) == show_criterion(entry(printed=2.1, tolerance=0)) == "exact"

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.claims.check_files import Check, Source, read_checks
-from analysis.claims.verdicts import agrees, as_expected, difference, verdict_of
+from analysis.artifact.claims.check_files import Check, Source, read_checks
+from analysis.artifact.claims.verdicts import agrees, as_expected, difference, verdict_of
 from analysis.paths import DATA
 
-SOURCE = Source(function="analysis.claims.arithmetic:total", args={"terms": [1]})
+SOURCE = Source(function="analysis.artifact.claims.arithmetic:total", args={"terms": [1]})
 numbers = st.floats(-1e9, 1e9, allow_nan=False)
 
 
@@ -66,7 +66,8 @@ def test_arithmetic_on_typed_numbers_is_never_called_recomputed():
 
 
 def test_a_value_of_ours_is_recomputed_unless_the_check_says_less():
-    recorded = Source(function="analysis.claims.arithmetic:cell", args={"table": "recorded/timeloop/runs", "where": {}, "column": "cycles"})
+    cell = "analysis.artifact.claims.arithmetic:cell"
+    recorded = Source(function=cell, args={"table": "recorded/timeloop/runs", "where": {}, "column": "cycles"})
     for asked, given_ in (("recomputed", "recomputed"), ("differs", "recomputed"), ("consistent", "consistent")):
         entry = Check(check=recorded, printed=5, expect=5, verdict=asked)
         assert verdict_of(5, entry) == given_
@@ -134,7 +135,8 @@ def test_what_is_expected_is_held_to_the_checks_own_tolerance_where_that_is_wide
 
 
 GRADE = Source(table="mtap_scores/reasons", where={"tool": "VIDUR", "dimension": "D1"}, column="points", reason="reason")
-DRAFT = Source(function="analysis.claims.arithmetic:cell", args={"table": "claims/printed/reproducibility_scores", "column": "plan_of_10"})
+CELL = "analysis.artifact.claims.arithmetic:cell"
+DRAFT = Source(function=CELL, args={"table": "claims/printed/reproducibility_scores", "column": "plan_of_10"})
 
 
 @pytest.mark.parametrize("source", [GRADE, DRAFT])
@@ -142,7 +144,7 @@ def test_a_judgement_is_never_called_recomputed_nor_a_contradiction(source):
     for asked in ("recomputed", "differs", "disputed", "consistent"):
         entry = Check(check=source, printed=2, expect=2, verdict=asked)
         assert verdict_of(2, entry) == "consistent" and verdict_of(3, entry) == "disputed"
-    measured = Source(function="analysis.claims.arithmetic:cell", args={"table": "recorded/timeloop/runs", "column": "cycles"})
+    measured = Source(function="analysis.artifact.claims.arithmetic:cell", args={"table": "recorded/timeloop/runs", "column": "cycles"})
     assert verdict_of(3, Check(check=measured, printed=2, expect=3, verdict="disputed")) == "differs"
 
 
@@ -150,7 +152,7 @@ def test_a_note_is_read_from_the_row_or_typed_but_not_both():
     with pytest.raises(ValueError, match="none is typed beside it"):
         Check(check=GRADE, printed=2, expect=2, verdict="consistent", note="grade matches")
     with pytest.raises(ValueError, match="belong to `table`"):
-        Source(function="analysis.claims.arithmetic:total", args={"terms": [1]}, reason="reason")
+        Source(function="analysis.artifact.claims.arithmetic:total", args={"terms": [1]}, reason="reason")
 
 
 def test_every_grade_of_ours_takes_its_note_from_the_evidence():

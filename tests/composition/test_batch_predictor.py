@@ -4,9 +4,9 @@ import pandas as pd
 import pytest
 
 from analysis import datasets
-from analysis.composition.batch.answers import COLUMNS, answers
-from analysis.composition.batch.cases import case
 from analysis.errors import InputError
+from analysis.serving.batch.answers import COLUMNS, answers
+from analysis.serving.batch.cases import case
 
 ROW = {
     "hardware": "Nvidia H100 GPU", "devices": "1", "framework": "vLLM", "model": "meta-llama/Meta-Llama-3-8B",
@@ -95,7 +95,7 @@ def test_columns_and_order() -> None:
 def test_rows_that_contradict_themselves_are_found() -> None:
     if not datasets.available("llm_inference_bench/results"):
         pytest.skip("llm_inference_bench: set ANALYSIS_DATASETS or run make data")
-    from analysis.composition.batch.study import flags
+    from analysis.studies.serving.batch_study import flags
 
     frame = pd.read_csv(datasets.find("llm_inference_bench/results"))
     found = flags(frame)

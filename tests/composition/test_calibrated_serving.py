@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.composition.service import waterfall
-from analysis.composition.service.calibrated import served, step_time
-from analysis.composition.service.closed_loop import drawn
-from analysis.composition.service.points import points
-from analysis.composition.service.simulation import read_configuration
 from analysis.errors import InputError
-from analysis.operators.kernels.library import KernelLibrary
+from analysis.kernels.library import KernelLibrary
 from analysis.serving import coupled
 from analysis.serving.limits import Limits
 from analysis.serving.metrics import summary, use
+from analysis.serving.points import waterfall
+from analysis.serving.points.calibrated import served, step_time
+from analysis.serving.points.closed_loop import drawn
+from analysis.serving.points.points import points
+from analysis.serving.points.simulation import read_configuration
 from analysis.serving.requests import make_requests
 from analysis.serving.simulate import simulate
 from analysis.tables import read_csv

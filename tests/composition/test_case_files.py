@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.composition import case_files
-from analysis.composition.case_files import answer_file
+from analysis import case_files
+from analysis.case_files import answer_file
 from analysis.errors import InputError
 from analysis.paths import EXAMPLES, ROOT
 from analysis.tables import to_csv_bytes

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from analysis.__main__ import main
-from analysis.composition.device_work import device_work
-from analysis.composition.predict import MEASURED, predict
 from analysis.hardware import devices
 from analysis.paths import DATA
+from analysis.predict.program.device_work import device_work
+from analysis.predict.program.predict import MEASURED, predict
+from analysis.studies.workloads.zoo import published_steps
 from analysis.tables import read_csv
 from analysis.workloads.graph import Matmul, Module, Operator, OperatorWork, Scope, Tensor
 from analysis.workloads.hlo.reader import read
-from analysis.workloads.zoo import published_steps
 
 SCAN = """func.func @main(%a: tensor<{n}xf32>) -> tensor<{n}xf32> {{
   %z = stablehlo.constant dense<0.0> : tensor<f32>

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.composition.errors import (
+from analysis.studies.composition.errors import (
     claimed_model_error,
     error_budget,
     kernel_time_for_gap,
@@ -18,7 +18,7 @@ from analysis.composition.errors import (
     simulate_model_errors,
     weighted_model_error,
 )
-from analysis.composition.gap import attribute_gap, composition_gap, gap_bound_from_error
+from analysis.studies.composition.gap import attribute_gap, composition_gap, gap_bound_from_error
 
 errors = st.floats(0, 1)
 kernels = st.integers(1, 200)

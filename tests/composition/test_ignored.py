@@ -8,9 +8,9 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from analysis.artifact.publishing import ignored
+from analysis.artifact.publishing.ignored import ALIKE, ANSWERS, KINDS, QUESTIONS, Question, asked, counts
 from analysis.case_columns import COMMANDS, reads
-from analysis.composition import ignored
-from analysis.composition.ignored import ALIKE, ANSWERS, KINDS, QUESTIONS, Question, asked, counts
 from analysis.errors import InputError
 
 

@@ -9,11 +9,11 @@ from frictionless import Package
 from typer.testing import CliRunner
 
 from analysis import datasets
-from analysis.commands.evaluation.measured import app
-from analysis.composition.suite import clean
-from analysis.composition.suite.rows import PARTS, SCHEMA, points, rows
-from analysis.composition.suite.score import grade_file
+from analysis.artifact.commands.evaluation.measured import app
 from analysis.errors import InputError
+from analysis.studies.suite import clean
+from analysis.studies.suite.rows import PARTS, SCHEMA, points, rows
+from analysis.studies.suite.score import grade_file
 from analysis.tables import write_csv
 
 
@@ -64,7 +64,7 @@ def test_the_suite_validates_as_a_frictionless_package(tmp_path: Path) -> None:
     ],
 )
 def test_a_broken_row_makes_the_package_invalid(column: str, cell: str, fault: str, tmp_path: Path) -> None:
-    from analysis.composition.suite.rows import package
+    from analysis.studies.suite.rows import package
 
     table = rows("published").iloc[:3].astype(object)
     table.loc[0, column] = cell
@@ -75,7 +75,7 @@ def test_a_broken_row_makes_the_package_invalid(column: str, cell: str, fault: s
 
 def test_torchtitan_is_quoted_whole() -> None:
     """benchmarks/llama3_h100_202412_torchtitan.md: 18 configurations, throughput and peak memory of each; Table 3, last row."""
-    from analysis.composition.training import sources
+    from analysis.studies.training import sources
 
     table = rows("published")
     peaks = table[table["source"].str.contains("torchtitan")]

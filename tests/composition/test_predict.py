@@ -11,20 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.__main__ import main
-from analysis.composition import efficiencies
-from analysis.composition.collective_time import collective_s, layout
-from analysis.composition.device_rates import family, matrix_rate
-from analysis.composition.loopnest_device import padded
-from analysis.composition.loopnest_device import product_s as loopnest_product_s
-from analysis.composition.predict import FIDELITIES, operator_times, predict, predictions
-from analysis.composition.predict_trace import nodes, steps
-from analysis.composition.systolic_device import ARRAYS, product_cycles, product_s
 from analysis.errors import InputError
 from analysis.hardware import devices, systems
+from analysis.kernels.library import KernelLibrary
 from analysis.networks.cases import Network
 from analysis.networks.replay import prepare, replay
-from analysis.operators.kernels.library import KernelLibrary
 from analysis.paths import DATA
+from analysis.predict.program import efficiencies
+from analysis.predict.program.collective_time import collective_s, layout
+from analysis.predict.program.device_rates import family, matrix_rate
+from analysis.predict.program.loopnest_device import padded
+from analysis.predict.program.loopnest_device import product_s as loopnest_product_s
+from analysis.predict.program.predict import FIDELITIES, operator_times, predict, predictions
+from analysis.predict.program.predict_trace import nodes, steps
+from analysis.predict.program.systolic_device import ARRAYS, product_cycles, product_s
 from analysis.workloads.chakra.traces import read_trace
 from analysis.workloads.graph import Collective, Matmul, Module
 from analysis.workloads.hlo.reader import read as read_hlo

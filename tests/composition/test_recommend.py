@@ -10,11 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from analysis.commands.models.predict import app
-from analysis.composition.recommend.choice import CENTRAL, SURE, answers, candidates, choose, one
-from analysis.composition.service import waterfall
-from analysis.composition.training.answers import answers as training_answers
-from analysis.composition.training.search import PLAN
 from analysis.errors import InputError
+from analysis.predict.recommend.choice import CENTRAL, SURE, answers, candidates, choose, one
+from analysis.serving.points import waterfall
+from analysis.training.answers import answers as training_answers
+from analysis.training.search import PLAN
 
 SERVING = {"model": "llama-3.1-8b", "devices": "h100_sxm h200_sxm", "engines": "vllm", "max_gpus": "2", "tpot_target_ms": "12"}
 TRAINING = {

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.composition.training.cases import read
-from analysis.composition.training.interval import FLOOR, doubt, doubt_of
-from analysis.composition.training.step import NAMES, PRIOR, SPREAD, Plans, step
-from analysis.composition.training.work import parts
 from analysis.paths import ROOT
+from analysis.training.cases import read
+from analysis.training.interval import FLOOR, doubt, doubt_of
+from analysis.training.step import NAMES, PRIOR, SPREAD, Plans, step
+from analysis.training.work import parts
 
 
 @pytest.fixture(scope="module")

@@ -16,25 +16,25 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from analysis.commands.models.predict import app
-from analysis.composition.service import cases, settings, waterfall
-from analysis.composition.service.answers import COLUMNS, answers
-from analysis.composition.service.closed_loop import ENGINE, Tables, _shuffled, one, simulate
-from analysis.composition.service.constants import apply, bounds, fit, interval
-from analysis.composition.service.freeze import FROZEN
-from analysis.composition.service.operators import BATCH, BEFORE, CACHED, PROMPT, SEQUENCES, TOKENS
-from analysis.composition.service.request_answers import PREPARE_S, kv_blocks, read_meta
-from analysis.composition.service.request_profile import all_reduce_s, captured
-from analysis.composition.service.step_table import router
 from analysis.errors import InputError
 from analysis.hardware import devices
-from analysis.operators.kernels import gpus
+from analysis.kernels import gpus
 from analysis.paths import DATA
 from analysis.serving import coupled
 from analysis.serving.limits import Limits
+from analysis.serving.points import cases, settings, waterfall
+from analysis.serving.points.answers import COLUMNS, answers
+from analysis.serving.points.closed_loop import ENGINE, Tables, _shuffled, one, simulate
+from analysis.serving.points.constants import apply, bounds, fit, interval
+from analysis.serving.points.operators import BATCH, BEFORE, CACHED, PROMPT, SEQUENCES, TOKENS
+from analysis.serving.points.request_answers import PREPARE_S, kv_blocks, read_meta
+from analysis.serving.points.request_profile import all_reduce_s, captured
+from analysis.serving.points.step_table import router
 from analysis.serving.requests import make_requests
 from analysis.serving.state import REQUEST, Replica
 from analysis.serving.step_time.gpu_profile import Profile, profiled_s
 from analysis.serving.steps import StepTime
+from analysis.studies.serving.points.freeze import FROZEN
 from analysis.workloads import models
 
 ROW = {
@@ -246,8 +246,8 @@ def test_a_router_in_fp32_takes_what_was_published_and_no_less_than_its_rate():
 
 def test_a_product_takes_its_kernel_not_its_call():
     """vLLM's table of block-scaled FP8 on a B200 takes over 100 us at any size; SGLang's times the same DeepGEMM kernel below 20 us."""
-    from analysis.composition.service.step_table import _answer
-    from analysis.operators.kernels.library import KernelLibrary
+    from analysis.kernels.library import KernelLibrary
+    from analysis.serving.points.step_table import _answer
 
     handles = [KernelLibrary.load().on("b200_sxm", framework=name) for name in ("vllm", "sglang", "trtllm")]
     shape = {"m": np.array([8.0]), "n": np.array([1024.0]), "k": np.array([3072.0])}
@@ -366,7 +366,7 @@ def test_requests_agree_with_vllm(run, ranks):
     of 256 tokens where the profile's come in steps of 128; later, prompts whose beginning was cached (the profile's requests hold no
     text) took less.
     """
-    from analysis.composition.service.request_answers import answer
+    from analysis.serving.points.request_answers import answer
 
     base = Path(os.environ.get("ANALYSIS_DATASETS", "data/datasets")) / "llmservingsim"
     if not base.exists():
@@ -418,7 +418,7 @@ def test_a_request_that_starts_again_keeps_the_blocks_that_nobody_took():
     ],
 )
 def test_a_run_that_the_profile_is_not_of_is_refused(tmp_path, meta, ranks, reason):
-    from analysis.composition.service.request_answers import answer
+    from analysis.serving.points.request_answers import answer
 
     prefix = profile(tmp_path, f"rtx4090_llama-3.1-8b_tp{ranks}")
     (tmp_path / "meta.json").write_text(json.dumps({"model": "meta-llama/Llama-3.1-8B", "num_gpu_blocks": 999} | meta))
@@ -445,9 +445,9 @@ def test_decodes_beside_several_prompts_are_slowed_once():
 
 
 def test_the_parts_of_the_gap_add_up():
-    from analysis.composition.service.points import points
-    from analysis.composition.serving_gap import GAP_PARTS, gaps
-    from analysis.operators.kernels.library import KernelLibrary
+    from analysis.kernels.library import KernelLibrary
+    from analysis.serving.points.points import points
+    from analysis.studies.composition.serving_gap import GAP_PARTS, gaps
 
     asked, reasons = cases.read(pd.DataFrame([{**ROW, "batch_size": str(n)} for n in (4, 16, 64)]))
     assert reasons == ["", "", ""]
@@ -489,7 +489,7 @@ def test_both_halves_of_the_selection_are_reported_as_the_frozen_answers_have_th
     ],
 )
 def test_a_profile_that_is_none_is_one_line(tmp_path, kind, column, value, reason):
-    from analysis.composition.service.request_answers import answer
+    from analysis.serving.points.request_answers import answer
 
     prefix = profile(tmp_path)
     table = pd.read_csv(f"{prefix}_{kind}.csv.gz", dtype=str)
@@ -538,8 +538,8 @@ def test_requests_come_in_the_order_of_one_draw_after_another(count: int, seed: 
 
 
 def _step_calls(model: str, tensor: int, engine: str = "trtllm"):
-    from analysis.composition.service import operators
-    from analysis.composition.service.cases import Plan
+    from analysis.serving.points import operators
+    from analysis.serving.points.cases import Plan
 
     plan = Plan(tensor=tensor, attention_data=1, expert_tensor=tensor, expert=1)
     return list(operators.calls(operators.Configuration(engine, models.load(model), plan, "bf16", "bf16", "bf16", "bf16")))

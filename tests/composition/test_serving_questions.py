@@ -10,12 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from analysis.commands.models.predict import app
-from analysis.composition.batch.answers import answers as batch_answers
-from analysis.composition.recommend import choice
-from analysis.composition.service import cases, settings, waterfall
-from analysis.composition.service.answers import answers
-from analysis.composition.service.points import memory_bytes
 from analysis.errors import InputError
+from analysis.predict.recommend import choice
+from analysis.serving.batch.answers import answers as batch_answers
+from analysis.serving.points import cases, settings, waterfall
+from analysis.serving.points.answers import answers
+from analysis.serving.points.points import memory_bytes
 
 ROW = {"backend": "vllm", "model_path": "llama-3.1-70b", "system": "h100_sxm", "mode": "agg", "isl": "1024", "osl": "1024", "tp_size": "8"}
 ROW |= {"batch_size": "16", "gemm_quant_mode": "fp8"}

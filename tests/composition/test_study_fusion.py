@@ -13,12 +13,13 @@ import pandas as pd
 import pytest
 from jax import lax
 
-from analysis.composition import efficiencies, study_fusion, study_score, study_step
 from analysis.paths import DATA
+from analysis.predict.program import efficiencies, study_fusion
+from analysis.studies.composition import study_score, study_step
+from analysis.studies.workloads.zoo import published_steps
 from analysis.tables import read_csv
 from analysis.workloads.graph import Module
 from analysis.workloads.hlo import reader as hlo
-from analysis.workloads.zoo import published_steps
 
 
 def module_of(tmp_path: Path, function: Callable[..., Any], *shapes: tuple[int, ...], dtype: Any = jnp.float32) -> Module:

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.composition.suite import tools
+from analysis.studies.suite import tools
 
 FRAME = pd.DataFrame(
     {

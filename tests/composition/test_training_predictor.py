@@ -11,20 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis import datasets
-from analysis.composition.case_files import answer_file
-from analysis.composition.training import fit, gap, interval, recipes, sources, study
-from analysis.composition.training.answers import COLUMNS, answers
-from analysis.composition.training.cases import COLUMNS as COLUMNS_READ
-from analysis.composition.training.cases import OTHER_NAMES, case
-from analysis.composition.training.kernels import kernels_of
-from analysis.composition.training.memory import RESERVE_BYTES, Memory, capacity_bytes, fits, memory
-from analysis.composition.training.programs import PROGRAMS
-from analysis.composition.training.step import BREAKDOWN, NAMES, OF_MIXTURES, PRIOR, Plans, step
-from analysis.composition.training.work import parts, stages
+from analysis.case_files import answer_file
 from analysis.configs import read_yaml
 from analysis.errors import InputError
-from analysis.operators.kernels.library import KernelLibrary
+from analysis.kernels.library import KernelLibrary
 from analysis.paths import DATA
+from analysis.studies.training import fit, gap, sources, study
+from analysis.training import interval, recipes
+from analysis.training.answers import COLUMNS, answers
+from analysis.training.cases import COLUMNS as COLUMNS_READ
+from analysis.training.cases import OTHER_NAMES, case
+from analysis.training.kernels import kernels_of
+from analysis.training.memory import RESERVE_BYTES, Memory, capacity_bytes, fits, memory
+from analysis.training.programs import PROGRAMS
+from analysis.training.step import BREAKDOWN, NAMES, OF_MIXTURES, PRIOR, Plans, step
+from analysis.training.work import parts, stages
 from analysis.workloads import models
 
 LLAMA_H100 = {

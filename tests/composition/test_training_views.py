@@ -12,16 +12,17 @@ import yaml
 from pydantic import ValidationError
 from typer.testing import CliRunner
 
+from analysis.artifact.explorers import training_planner
 from analysis.commands.models.train import app
-from analysis.composition.training import kernels, schedule, tpus, views
-from analysis.composition.training.answers import COLUMNS, answered, answers
-from analysis.composition.training.config import Cluster, Training, search_of
-from analysis.composition.training.search import PLAN as PLANNED
-from analysis.composition.training.search import search
 from analysis.configs import read_yaml
 from analysis.errors import InputError
-from analysis.explorers import training_planner
+from analysis.studies.training import tpus
 from analysis.tables import read_csv, write_csv
+from analysis.training import kernels, schedule, views
+from analysis.training.answers import COLUMNS, answered, answers
+from analysis.training.config import Cluster, Training, search_of
+from analysis.training.search import PLAN as PLANNED
+from analysis.training.search import search
 
 PLAN = {"tensor_parallel": 4, "pipeline_parallel": 4, "data_parallel": 4, "global_batch": 128, "sequence_length": 8192}
 QUESTIONS = [

@@ -14,11 +14,11 @@ from analysis.cores.riscv.elf import read_elf
 from analysis.cores.riscv.emulator import epochs, load, trace_program
 from analysis.cores.riscv.programs import program_path
 from analysis.cores.riscv.trace import EPOCH_INSTRUCTIONS, NO_REGISTER, OpClass, Trace, read_trace, trace_of, write_trace
-from analysis.cores.system.collector import Collector, collect, retired_per_cycle
-from analysis.cores.system.epoch_signatures import coverage, epoch_signatures, footprint_signature, sequence_signature
-from analysis.cores.system.processor_trace import packets
 from analysis.cores.system.sealed import read_key, seal, unseal, unseal_file, write_key
 from analysis.errors import InputError
+from analysis.studies.cores.system.collector import Collector, collect, retired_per_cycle
+from analysis.studies.cores.system.epoch_signatures import coverage, epoch_signatures, footprint_signature, sequence_signature
+from analysis.studies.cores.system.processor_trace import packets
 
 retirement = st.lists(st.integers(0, 8), min_size=1, max_size=300)
 

@@ -8,11 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.claims.arithmetic_neuroscalar import lstm_parameters
-from analysis.cores.learning.backbones import KINDS, encode_any, shapes_of
-from analysis.cores.learning.lstm import LstmShape, count, draw, encode, heads, joint_loss, lstm_layer, parameter_shapes, predicted_target
-from analysis.cores.neutrino.batched_inference import flop_per_instruction, run_network
+from analysis.artifact.claims.arithmetic_neuroscalar import lstm_parameters
 from analysis.paths import DATA
+from analysis.studies.cores.learning.backbones import KINDS, encode_any, shapes_of
+from analysis.studies.cores.learning.lstm import (
+    LstmShape,
+    count,
+    draw,
+    encode,
+    heads,
+    joint_loss,
+    lstm_layer,
+    parameter_shapes,
+    predicted_target,
+)
+from analysis.studies.cores.neutrino.batched_inference import flop_per_instruction, run_network
 from analysis.tables import read_csv
 
 PRINTED = DATA / "claims" / "printed" / "neuroscalar_parameters.csv"

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.cores.learning import lstm
-from analysis.cores.neutrino.compiler import Network, buffer_bytes, compile_network, largest_batch
-from analysis.cores.neutrino.costs import clock_hz, efficiency_ratio, power_for_ratio, sampling
-from analysis.cores.neutrino.cycles import epoch_cycles, simulate, step_cycles
-from analysis.cores.neutrino.int8 import Bits, largest, network_of, quantise, rescale, run_windows, saturate
-from analysis.cores.neutrino.machine import VECTOR_OPERATIONS, NeutrinoMachine
 from analysis.errors import InputError
+from analysis.studies.cores.learning import lstm
+from analysis.studies.cores.neutrino.compiler import Network, buffer_bytes, compile_network, largest_batch
+from analysis.studies.cores.neutrino.costs import clock_hz, efficiency_ratio, power_for_ratio, sampling
+from analysis.studies.cores.neutrino.cycles import epoch_cycles, simulate, step_cycles
+from analysis.studies.cores.neutrino.int8 import Bits, largest, network_of, quantise, rescale, run_windows, saturate
+from analysis.studies.cores.neutrino.machine import VECTOR_OPERATIONS, NeutrinoMachine
 
 PAPER = Network()
 WIDE = NeutrinoMachine(port=1 << 20)  # weights arrive at once: what is left is the vector engine

@@ -14,12 +14,21 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from analysis.cores.riscv.elf import read_elf
 from analysis.cores.riscv.emulator import load
 from analysis.cores.riscv.programs import program_path
-from analysis.cores.system import repository
-from analysis.cores.system.driver import Configuration, configuration_for, sampled_epochs, schedule
-from analysis.cores.system.epoch_signatures import sequence_signature
-from analysis.cores.system.repository import MANIFEST, MODEL, SIGNATURE, accepted_version, fetch, publish, update_available, versions
-from analysis.cores.system.telemetry import Record, aggregate, export
 from analysis.errors import InputError
+from analysis.studies.cores.system import repository
+from analysis.studies.cores.system.driver import Configuration, configuration_for, sampled_epochs, schedule
+from analysis.studies.cores.system.epoch_signatures import sequence_signature
+from analysis.studies.cores.system.repository import (
+    MANIFEST,
+    MODEL,
+    SIGNATURE,
+    accepted_version,
+    fetch,
+    publish,
+    update_available,
+    versions,
+)
+from analysis.studies.cores.system.telemetry import Record, aggregate, export
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PUBLIC = KEY.public_key()

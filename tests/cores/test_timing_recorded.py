@@ -11,11 +11,11 @@ from scipy.stats import spearmanr
 
 from analysis.cores.riscv.elf import Program, read_elf
 from analysis.cores.riscv.emulator import trace_program
-from analysis.cores.riscv.recorded_retirement import NOT_RECORDED, align
 from analysis.cores.riscv.trace import Trace
 from analysis.cores.timing.designs import TABLE_4, load_design
 from analysis.cores.timing.simulation import Timing, simulate
 from analysis.paths import DATA
+from analysis.studies.cores.recorded_retirement import NOT_RECORDED, align
 from analysis.tables import read_csv
 
 RECORDED = DATA / "recorded" / "gem5"

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
+from analysis.artifact.explorers import NAMES, all_reduce, bundle, controls, explorer, mapping_game, serving_player
+from analysis.artifact.explorers.records import best_mappings
+from analysis.artifact.publishing import pages
+from analysis.artifact.publishing.pdf import QUIET, browser
 from analysis.errors import InputError
-from analysis.explorers import NAMES, all_reduce, bundle, controls, explorer, mapping_game, serving_player
-from analysis.explorers.records import best_mappings
 from analysis.paths import BOOK
-from analysis.publishing import pages
-from analysis.publishing.pdf import QUIET, browser
 from analysis.tables import read_csv
 
 POINTS = 200
@@ -68,7 +68,7 @@ def test_percent_signs_of_an_address_are_undone_and_a_lone_one_is_no_error() -> 
 
 
 def test_a_link_of_the_chooser_is_one_to_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    from analysis.explorers import choose_tool
+    from analysis.artifact.explorers import choose_tool
 
     values = controls.defaults(choose_tool.CONTROLS)
     tool, against = choose_tool.ranked(values)[0]
@@ -149,7 +149,7 @@ def test_chunks_shorten_the_longest_wait_between_tokens() -> None:
 IN_THE_PAGE = """
 import contextlib, io, json, sys
 sys.path.insert(0, sys.argv[1])
-from analysis.explorers import explorer
+from analysis.artifact.explorers import explorer
 asked, cells = json.load(sys.stdin)
 printed = {}
 for name, code in cells.items():
@@ -164,7 +164,7 @@ def test_the_modules_of_the_page_run_alone(tmp_path: Path) -> None:
     """What the page carries, stand-ins for what it lacks, imported by a bare CPython: a missing name shows without a browser."""
 
     carried = bundle.our_modules(name for name in bundle.roots() if not name.endswith("stand_ins.page"))
-    carried["analysis.explorers.page_data"] = [".py", f"FILES = {bundle.page_files()!r}\n", []]
+    carried["analysis.artifact.explorers.page_data"] = [".py", f"FILES = {bundle.page_files()!r}\n", []]
     for name, entry in carried.items():
         path = tmp_path.joinpath(*name.split("."))
         path = path / "__init__.py" if len(entry) > 3 else path.with_suffix(".py")
@@ -295,7 +295,7 @@ def test_a_live_cell_prints_what_cpython_prints_and_survives_an_error(page: Any)
 
 
 def test_weights_that_are_all_zero_are_said_to_count_alike() -> None:
-    from analysis.explorers import mtap_weights
+    from analysis.artifact.explorers import mtap_weights
 
     zero = {"reading": "evidence", **{f"D{k}": 0 for k in range(1, 6)}}
     assert "count alike" in mtap_weights.tell(zero) and "count alike" not in mtap_weights.tell({**zero, "D1": 1})

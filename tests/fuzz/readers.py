@@ -230,15 +230,18 @@ def readers() -> dict[str, Reader]:
     from analysis.accelerators.timeloop.architecture import read_design as read_timeloop_design
     from analysis.accelerators.timeloop.files import read_mapped, read_problem
     from analysis.accelerators.timeloop.yaml_tree import File, is_native
-    from analysis.claims.check_files import read_checks
-    from analysis.claims.findings import read_findings
-    from analysis.claims.ledger import read_ledger
-    from analysis.claims.requirements import read_requirements
-    from analysis.composition.case_files import answer_file
-    from analysis.composition.service.request_answers import read_meta
-    from analysis.composition.service.simulation import read_configuration
-    from analysis.composition.training.config import Cluster, Training
+    from analysis.artifact.claims.check_files import read_checks
+    from analysis.artifact.claims.findings import read_findings
+    from analysis.artifact.claims.ledger import read_ledger
+    from analysis.artifact.claims.requirements import read_requirements
+    from analysis.artifact.measuring.folder import read_facts
+    from analysis.artifact.mtap.evidence import Evidence
+    from analysis.artifact.mtap.rubric import Rubric, Weights
+    from analysis.artifact.publishing.fetching.torch_file import read_torch
+    from analysis.artifact.survey.bibliography import load_bibliography
+    from analysis.case_files import answer_file
     from analysis.configs import read_yaml
+    from analysis.cores.blocks import data as blocks_of
     from analysis.cores.learning.model_files import read_trunk
     from analysis.cores.riscv.elf import read_elf
     from analysis.cores.riscv.trace import read_trace
@@ -246,22 +249,19 @@ def readers() -> dict[str, Reader]:
     from analysis.cores.timing.designs import load_design
     from analysis.hardware.devices import DeviceFile
     from analysis.hardware.systems import SystemFile
-    from analysis.measuring.folder import read_facts
-    from analysis.mtap.evidence import Evidence
-    from analysis.mtap.rubric import Rubric, Weights
+    from analysis.kernels.cases import read_devices
+    from analysis.kernels.fp32.devices import read_spec
     from analysis.networks.case_table import parse_case
     from analysis.networks.native import read_native
     from analysis.networks.network_file import read_network
     from analysis.networks.trace import read_groups, read_nodes
-    from analysis.operators.blocks import data as blocks_of
-    from analysis.operators.fp32_kernels.devices import read_spec
-    from analysis.operators.kernels.cases import read_devices
-    from analysis.publishing.fetching.torch_file import read_torch
+    from analysis.serving.points.request_answers import read_meta
+    from analysis.serving.points.simulation import read_configuration
     from analysis.serving.requests import read_requests
     from analysis.serving.steps import read_recorded
     from analysis.serving.vidur.config import VidurConfig
-    from analysis.survey.bibliography import load_bibliography
     from analysis.tables import read_csv
+    from analysis.training.config import Cluster, Training
     from analysis.workloads.chakra.traces import read_rank
     from analysis.workloads.checkpoints import read_config
     from analysis.workloads.models import ModelFile

@@ -12,16 +12,16 @@ import pandas as pd
 import pytest
 from conftest import run_analysis
 
+from analysis.artifact.measuring import campaign
+from analysis.artifact.measuring.compare import compare
+from analysis.artifact.measuring.devices import MeasuredDevice, choose_cores, default_devices, parse
+from analysis.artifact.measuring.folder import CAMPAIGN, quiet, read, read_facts
+from analysis.artifact.measuring.graphs import resnet50
+from analysis.artifact.measuring.operators import MeasuredOperator
+from analysis.artifact.measuring.session import Session
+from analysis.artifact.measuring.suites import ModelRun, Suite
 from analysis.errors import InputError
 from analysis.hardware import devices
-from analysis.measuring import campaign
-from analysis.measuring.compare import compare
-from analysis.measuring.devices import MeasuredDevice, choose_cores, default_devices, parse
-from analysis.measuring.folder import CAMPAIGN, quiet, read, read_facts
-from analysis.measuring.graphs import resnet50
-from analysis.measuring.operators import MeasuredOperator
-from analysis.measuring.session import Session
-from analysis.measuring.suites import ModelRun, Suite
 from analysis.tables import read_csv
 
 DEVICE = MeasuredDevice("jax", 1, "fp32")

@@ -6,11 +6,11 @@ import jax
 import numpy as np
 import pytest
 
-from analysis.measuring import graphs
-from analysis.measuring.operators import DIMENSIONS, VARIANTS, MeasuredOperator, Unsupported
-from analysis.measuring.runtimes import jax_runtime, numpy_runtime, onnx_runtime
-from analysis.measuring.runtimes.fill import values
-from analysis.measuring.suites import full_operators, suite
+from analysis.artifact.measuring import graphs
+from analysis.artifact.measuring.operators import DIMENSIONS, VARIANTS, MeasuredOperator, Unsupported
+from analysis.artifact.measuring.runtimes import jax_runtime, numpy_runtime, onnx_runtime
+from analysis.artifact.measuring.runtimes.fill import values
+from analysis.artifact.measuring.suites import full_operators, suite
 
 SMALL = {
     "gemm": (8, 6, 5),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.measuring.timing import measure, summarise
+from analysis.artifact.measuring.timing import measure, summarise
 
 
 class Clock:

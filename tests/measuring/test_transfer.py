@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.artifact.measuring.transfer import evaluate, log_times, ridge, scaled
 from analysis.errors import InputError
-from analysis.measuring.transfer import evaluate, log_times, ridge, scaled
 
 RNG = np.random.default_rng(3)
 WORK = RNG.uniform(-10, -3, 200)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.mtap import arithmetic
+from analysis.artifact.mtap import arithmetic
 
 
 def test_answers_to_claims() -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from analysis.artifact.mtap.evidence import Evidence, evidence_files, items
+from analysis.artifact.mtap.rubric import Rubric, Weights
 from analysis.configs import read_yaml
 from analysis.errors import InputError
-from analysis.mtap.evidence import Evidence, evidence_files, items
-from analysis.mtap.rubric import Rubric, Weights
 from analysis.paths import DATA, ROOT
 
 MTAP = DATA / "mtap"

@@ -8,13 +8,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from analysis.artifact.mtap.grading import grade_tool
+from analysis.artifact.mtap.measured import FILES, measure, measure_all, pairs, with_measured
+from analysis.artifact.mtap.readings import Readings, apply_reading
+from analysis.artifact.mtap.rubric import Rubric
+from analysis.artifact.mtap.tables import read_folder
+from analysis.artifact.mtap.trials.records import with_trial
 from analysis.configs import read_yaml
-from analysis.mtap.grading import grade_tool
-from analysis.mtap.measured import FILES, measure, measure_all, pairs, with_measured
-from analysis.mtap.readings import Readings, apply_reading
-from analysis.mtap.rubric import Rubric
-from analysis.mtap.tables import read_folder
-from analysis.mtap.trials.records import with_trial
 from analysis.paths import DATA
 
 FOLDER = DATA / "mtap"

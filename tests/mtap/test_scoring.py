@@ -14,17 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis import datasets, statistics
+from analysis.artifact.mtap import random_weights, scoring
+from analysis.artifact.mtap.evidence import DIMENSIONS, Evidence, evidence_files, facts, items
+from analysis.artifact.mtap.grading import grade_component, grade_tool
+from analysis.artifact.mtap.random_weights import random_outputs, untrained_latency, utilisation
+from analysis.artifact.mtap.readings import Readings, apply_reading, vector_under
+from analysis.artifact.mtap.report import score_range
+from analysis.artifact.mtap.rubric import Condition, Rubric, Weights, holds
+from analysis.artifact.mtap.sensitivity_tables import association_table, fisher_table
+from analysis.artifact.mtap.tables import Scored, assess_all, read_folder
 from analysis.configs import read_yaml
 from analysis.errors import InputError
-from analysis.mtap import random_weights, scoring
-from analysis.mtap.evidence import DIMENSIONS, Evidence, evidence_files, facts, items
-from analysis.mtap.grading import grade_component, grade_tool
-from analysis.mtap.random_weights import random_outputs, untrained_latency, utilisation
-from analysis.mtap.readings import Readings, apply_reading, vector_under
-from analysis.mtap.report import score_range
-from analysis.mtap.rubric import Condition, Rubric, Weights, holds
-from analysis.mtap.sensitivity_tables import association_table, fisher_table
-from analysis.mtap.tables import Scored, assess_all, read_folder
 from analysis.paths import DATA, ROOT
 
 MTAP = DATA / "mtap"
@@ -167,7 +167,7 @@ def test_failure_classes_lower_the_right_dimension(tmp_path: Path) -> None:
 def test_d1_is_the_least_of_both_parts_and_capped() -> None:
     """Survey draft, section 6.1: d1 = min(g_MAPE, g_rho), at most Medium without independent validation."""
     d1 = RUBRIC.dimensions["D1"]
-    from analysis.mtap.grading import grade_dimension
+    from analysis.artifact.mtap.grading import grade_dimension
 
     known = {"works": True, "error_percent": 3.0, "independent_validation": True, "spearman": 0.99, "limited_workloads": False}
     assert grade_dimension(d1, known)[0] == 3

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull, HalfspaceIntersection
 
+from analysis.artifact.mtap import scoring
+from analysis.artifact.mtap.gaps import Gap, component_gaps, merge, rubric_gaps
+from analysis.artifact.mtap.rubric import Component, Rubric
+from analysis.artifact.mtap.simplex import cut, order_shares, place_shares, share_ahead, whole_simplex
 from analysis.configs import read_yaml
-from analysis.mtap import scoring
-from analysis.mtap.gaps import Gap, component_gaps, merge, rubric_gaps
-from analysis.mtap.rubric import Component, Rubric
-from analysis.mtap.simplex import cut, order_shares, place_shares, share_ahead, whole_simplex
 from analysis.paths import DATA
 
 MTAP = DATA / "mtap"
@@ -133,7 +133,7 @@ def test_gaps_that_the_ledger_does_not_know() -> None:
 
 
 def test_a_rubric_without_the_hole_does_not_report_it(tmp_path: object) -> None:
-    from analysis.mtap.rubric import Condition
+    from analysis.artifact.mtap.rubric import Condition
 
     rubric = read_yaml(MTAP / "rubric.yaml", Rubric)
     d2 = rubric.dimensions["D2"]

@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from analysis.accelerators.peers.environments import Step
-from analysis.commands.repository.trials import app
+from analysis.artifact.commands.repository.trials import app
+from analysis.artifact.mtap.trials import bisecting, records, running
+from analysis.artifact.mtap.trials.catalogue import CATALOGUE, Trial, find
+from analysis.artifact.mtap.trials.running import answer, attempt, failure_class, machine_class, packages, scrub
 from analysis.errors import InputError
-from analysis.mtap.trials import bisecting, records, running
-from analysis.mtap.trials.catalogue import CATALOGUE, Trial, find
-from analysis.mtap.trials.running import answer, attempt, failure_class, machine_class, packages, scrub
 from analysis.paths import ROOT
+from analysis.studies.accelerators.peers.environments import Step
 
 NOTHING = Trial("x", "x", "x", "pip install x", "https://example.org", "https://example.org", "nothing", "pass", documented_value=10.0)
 

@@ -6,9 +6,9 @@ import pytest
 from pydantic import ValidationError
 
 from analysis.errors import InputError
-from analysis.networks.measured_fabrics import fit as measured_fit
 from analysis.networks.measured_fabrics import model as measured
 from analysis.networks.measured_fabrics.model import Fabric, MeasuredMachine, link_of
+from analysis.studies.networks import fit as measured_fit
 
 SERIES = [
     ("A100", 2),

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from analysis import datasets
 from analysis.errors import InputError
-from analysis.networks.measured_fabrics import fit as measured_fit
 from analysis.networks.measured_fabrics import model as measured
-from analysis.networks.measured_fabrics import tables as measured_tables
 from analysis.networks.measured_fabrics.model import Link, all_gather, all_reduce, link_of, reduce_scatter
 from analysis.paths import DATA
+from analysis.studies.networks import fit as measured_fit
+from analysis.studies.networks import tables as measured_tables
 from analysis.tables import read_csv
 
 needs_pipeweave = pytest.mark.skipif(

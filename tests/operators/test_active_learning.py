@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.operators.active_learning import STRATEGIES, halving, learn
+from analysis.studies.kernels.active_learning import STRATEGIES, halving, learn
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

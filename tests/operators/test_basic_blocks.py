@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from analysis import datasets
-from analysis.commands.models.blocks import app
+from analysis.artifact.commands.evaluation.blocks import app
+from analysis.cores.blocks import data as basic_block_data
+from analysis.cores.blocks import graph_net
+from analysis.cores.blocks import ports as basic_block_ports
 from analysis.errors import InputError
-from analysis.operators.blocks import data as basic_block_data
-from analysis.operators.blocks import graph_net
-from analysis.operators.blocks import ports as basic_block_ports
-from analysis.operators.blocks import trial as basic_block_trial
 from analysis.paths import DATA
+from analysis.studies.cores.blocks import trial as basic_block_trial
 from analysis.tables import read_csv
 
 QUICK = basic_block_ports.PortSettings(resources=8, steps=500, members=1)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from analysis import datasets
 from analysis.errors import InputError
-from analysis.operators.networks import few_shot, few_shot_spaces, few_shot_trial
-from analysis.operators.networks.few_shot import FewShotSettings, Prior
 from analysis.paths import DATA
+from analysis.studies.kernels.networks import few_shot, few_shot_spaces, few_shot_trial
+from analysis.studies.kernels.networks.few_shot import FewShotSettings, Prior
 from analysis.tables import read_csv
 
 OPERATORS = ["none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3"]

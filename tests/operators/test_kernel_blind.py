@@ -9,14 +9,14 @@ import pandas as pd
 import pytest
 
 from analysis import datasets
-from analysis.operators.fp32_kernels import devices as kernel_devices
-from analysis.operators.fp32_kernels.baselines import PhysicalModel, WaveScaling
-from analysis.operators.fp32_kernels.cases import KernelPredictor, Measurements
-from analysis.operators.fp32_kernels.devices import TileList
-from analysis.operators.fp32_kernels.evaluation import measured_frame
-from analysis.operators.fp32_kernels.physics import Physics
-from analysis.operators.fp32_kernels.residual import Hybrid, HybridSettings
-from analysis.operators.fp32_kernels.selection import SMALL
+from analysis.kernels.fp32 import devices as kernel_devices
+from analysis.kernels.fp32.cases import KernelPredictor, Measurements
+from analysis.kernels.fp32.devices import TileList
+from analysis.kernels.fp32.evaluation import measured_frame
+from analysis.kernels.fp32.physics import Physics
+from analysis.kernels.fp32.residual import Hybrid, HybridSettings
+from analysis.kernels.fp32.selection import SMALL
+from analysis.studies.kernels.fp32.baselines import PhysicalModel, WaveScaling
 
 DEVICES = ("Tesla V100-PCIE-32GB", "NVIDIA A100-PCIE-40GB", "NVIDIA H100 80GB HBM3")
 H100 = "NVIDIA H100 80GB HBM3"

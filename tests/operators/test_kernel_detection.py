@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.operators.fp32_kernels.transfer import work_and_traffic
-from analysis.operators.networks import fusion_detection as detection
-from analysis.operators.networks.few_shot_spaces import Space, one_hot
-from analysis.operators.networks.fusion_detection import SimulatedDevice, TimedOperator
-from analysis.operators.networks.sums import additive_accuracy
+from analysis.studies.kernels.fp32.transfer import work_and_traffic
+from analysis.studies.kernels.networks import fusion_detection as detection
+from analysis.studies.kernels.networks.few_shot_spaces import Space, one_hot
+from analysis.studies.kernels.networks.fusion_detection import SimulatedDevice, TimedOperator
+from analysis.studies.kernels.networks.sums import additive_accuracy
 
 LIGHT = ("batch norm", "relu", "hard swish", "add")
 PAIRS = list(itertools.product(detection.KINDS, LIGHT))

@@ -13,23 +13,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from analysis.case_files import answer_file
 from analysis.commands.models.kernels import app
-from analysis.composition.case_files import answer_file
 from analysis.errors import InputError
-from analysis.operators.fp32_kernels import devices as kernel_devices
-from analysis.operators.fp32_kernels import model as kernel_model
-from analysis.operators.fp32_kernels.answers import answers
-from analysis.operators.fp32_kernels.baselines import PEAK, PhysicalModel, scale_s, tiles_as_printed_s
-from analysis.operators.fp32_kernels.cases import BOUNDS, CODE, OPS, Measurements, Operators
-from analysis.operators.fp32_kernels.conformal import Band, calibrate
-from analysis.operators.fp32_kernels.evaluation import evaluate_frame, folds
-from analysis.operators.fp32_kernels.features import GEMM_COMMON, GEMM_OWN, PLAIN, VECTOR, gemm_features, plain_features, vector_features
-from analysis.operators.fp32_kernels.physics import LAUNCH_S, Physics, bound_by, choose_tiles, physical_latency_s, roofline, work
-from analysis.operators.fp32_kernels.selection import error_of
-from analysis.operators.kernels.trees import Boosting, arrays, fit_boosting, fit_forest, from_arrays, predict
-from analysis.operators.networks.kernel_lists import NETWORKS, operators
-from analysis.operators.tiles import as_waves, kernel_latency, kernel_latency_as_printed
+from analysis.kernels.fp32 import devices as kernel_devices
+from analysis.kernels.fp32 import model as kernel_model
+from analysis.kernels.fp32.answers import answers
+from analysis.kernels.fp32.cases import BOUNDS, CODE, OPS, Measurements, Operators
+from analysis.kernels.fp32.conformal import Band, calibrate
+from analysis.kernels.fp32.evaluation import evaluate_frame, folds
+from analysis.kernels.fp32.features import GEMM_COMMON, GEMM_OWN, PLAIN, VECTOR, gemm_features, plain_features, vector_features
+from analysis.kernels.fp32.physics import LAUNCH_S, Physics, bound_by, choose_tiles, physical_latency_s, roofline, work
+from analysis.kernels.fp32.selection import error_of
+from analysis.kernels.trees import Boosting, arrays, fit_boosting, fit_forest, from_arrays, predict
 from analysis.paths import DATA
+from analysis.studies.kernels.fp32.baselines import PEAK, PhysicalModel, scale_s, tiles_as_printed_s
+from analysis.studies.kernels.networks.kernel_lists import NETWORKS, operators
+from analysis.studies.kernels.tiles import as_waves, kernel_latency, kernel_latency_as_printed
 from analysis.tables import read_csv
 
 TABLE_DEVICES = [

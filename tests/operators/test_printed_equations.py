@@ -10,15 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.hardware.roofline import Rates, attainable_flop_per_s, time_on_device
-from analysis.operators import learned
-from analysis.operators.networks.few_shot import ridge
-from analysis.operators.tiles import (
-    as_waves,
-    greedy_kernel_latency,
-    kernel_latency,
-    kernel_latency_as_printed,
-)
-from analysis.operators.wave_scaling import split_by_roofline, wave_scaling
+from analysis.studies.kernels import learned
+from analysis.studies.kernels.networks.few_shot import ridge
+from analysis.studies.kernels.tiles import as_waves, greedy_kernel_latency, kernel_latency, kernel_latency_as_printed
+from analysis.studies.kernels.wave_scaling import split_by_roofline, wave_scaling
 
 V100 = Rates(15.7e12, 900e9)  # NVIDIA V100 data sheet: 15.7 TFLOP/s FP32, 900 GB/s
 A100 = Rates(19.5e12, 1555e9)  # NVIDIA A100 40 GB data sheet: 19.5 TFLOP/s FP32, 1,555 GB/s

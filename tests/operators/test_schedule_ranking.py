@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.errors import InputError
-from analysis.operators.schedules import data as schedule_data
-from analysis.operators.schedules import ranking as schedule_ranking
+from analysis.studies.kernels.schedules import data as schedule_data
+from analysis.studies.kernels.schedules import ranking as schedule_ranking
 
 SPEC = {
     "numSms": 108,

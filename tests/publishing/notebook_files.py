@@ -12,7 +12,8 @@ def write(folder: Path, name: str, *cells: str, parameters: str = "") -> None:
     v4 = nbformat.v4
     first = v4.new_code_cell(f'tier = "book"\nout = ""\n{parameters}')
     first.metadata["tags"] = ["parameters"]
-    begin = v4.new_code_cell(f'from analysis.publishing.run import Run\nimport pandas as pd\nrun = Run("{name}", tier=tier, out=out)')
+    start = "from analysis.artifact.publishing.run import Run\nimport pandas as pd\n"
+    begin = v4.new_code_cell(f'{start}run = Run("{name}", tier=tier, out=out)')
     notebook = v4.new_notebook(cells=[v4.new_markdown_cell(f"# {name}"), first, begin, *(v4.new_code_cell(cell) for cell in cells)])
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number}"

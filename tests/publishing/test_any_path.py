@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.publishing import build, execute
+from analysis.artifact.publishing import build, execute
 from tests.publishing.notebook_files import write
 
 PLACES = ["plain", "with spaces and 'quotes\"", "größe-日本"]

@@ -13,11 +13,11 @@ import pytest
 from publishing import torch_files
 from publishing.dataset_server import FileServer
 
+from analysis.artifact.publishing.fetching import download as downloading
+from analysis.artifact.publishing.fetching.convert import CONVERTERS, pipeweave_place
+from analysis.artifact.publishing.fetching.download import download
+from analysis.artifact.publishing.fetching.fetch import fetch, sources
 from analysis.errors import InputError
-from analysis.publishing.fetching import download as downloading
-from analysis.publishing.fetching.convert import CONVERTERS, pipeweave_place
-from analysis.publishing.fetching.download import download
-from analysis.publishing.fetching.fetch import fetch, sources
 
 COMMIT = "c0ffee"
 NEUSIGHT = "scripts/asplos/data"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from analysis.artifact.publishing import paper
 from analysis.errors import InputError
 from analysis.paths import BOOK, RESULTS
-from analysis.publishing import paper
 from analysis.tables import read_csv
 
 typst = pytest.importorskip("typst", reason="Typst is not installed: pip install -r requirements.txt")

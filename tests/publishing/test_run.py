@@ -10,9 +10,10 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
+from analysis import theme
+from analysis.artifact.publishing import package
+from analysis.artifact.publishing.run import Choose, Run
 from analysis.errors import InputError
-from analysis.publishing import package, theme
-from analysis.publishing.run import Choose, Run
 from analysis.tables import read_csv
 
 

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from publishing import torch_files
 
+from analysis.artifact.publishing.fetching.torch_file import Refused, read_pickle, read_torch
 from analysis.errors import InputError
-from analysis.publishing.fetching.torch_file import Refused, read_pickle, read_torch
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),

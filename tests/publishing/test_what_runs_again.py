@@ -12,8 +12,8 @@ from conftest import ROOT, run_analysis
 
 pytestmark = pytest.mark.build
 
-DIRECT = "analysis/mtap/simplex.py"
-THROUGH_OTHERS = "analysis/mtap/grading.py"
+DIRECT = "analysis/artifact/mtap/simplex.py"
+THROUGH_OTHERS = "analysis/artifact/mtap/grading.py"
 
 
 def importers(module: str) -> set[str]:

@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.composition.service.simulation import read_configuration
 from analysis.configs import read_yaml
 from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.serving.answer import summary_table
 from analysis.serving.kv_cache import kv_cache
+from analysis.serving.points.simulation import read_configuration
 from analysis.serving.steps import read_recorded
 from analysis.serving.vidur.config import VidurConfig, kv_blocks, limits_of, requests_of, simulate_vidur
 from analysis.tables import read_csv

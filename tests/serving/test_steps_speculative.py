@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.serving.step_time.roofline import Roofline
-from analysis.serving.step_time.speculative import decode_s, expected_tokens, speculative_round
+from analysis.studies.serving.speculative import decode_s, expected_tokens, speculative_round
 from analysis.workloads import models
 
 A100 = devices.load("A100-SXM4-80GB")

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from analysis.errors import InputError
 from analysis.hardware import devices
-from analysis.hardware.power import load
 from analysis.serving.requests import make_requests
 from analysis.serving.simulate import simulate
 from analysis.serving.steps import linear
-from analysis.serving.studies.cache import block_waste, slot_seconds, with_cache, with_prefix
-from analysis.serving.studies.energy import energy
-from analysis.serving.studies.load import MIXES, Point, draw, gains, measure, shared_time
-from analysis.serving.studies.measured import transfer
-from analysis.serving.studies.table7 import advantage
+from analysis.studies.serving.cache import block_waste, slot_seconds, with_cache, with_prefix
+from analysis.studies.serving.energy import energy
+from analysis.studies.serving.load import MIXES, Point, draw, gains, measure, shared_time
+from analysis.studies.serving.measured import transfer
+from analysis.studies.serving.power import load
+from analysis.studies.serving.table7 import advantage
 
 A100 = devices.load("A100-SXM4-80GB")
 STEP = linear(0.1, 0.0, 0.0)

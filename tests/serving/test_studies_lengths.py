@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.artifact.publishing.fetching.convert import pipeweave_place
 from analysis.hardware import devices
 from analysis.paths import DATA
-from analysis.publishing.fetching.convert import pipeweave_place
 from analysis.serving.step_time.roofline import Roofline
-from analysis.serving.studies import lengths as studies_lengths
+from analysis.studies.serving import lengths as studies_lengths
 from analysis.tables import read_csv
 from analysis.workloads import models
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.composition.service.simulation import read_configuration
 from analysis.errors import InputError
+from analysis.serving.points.simulation import read_configuration
 from analysis.serving.requests import read_requests
 
 

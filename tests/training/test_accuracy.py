@@ -5,12 +5,12 @@ import hashlib
 import numpy as np
 import pytest
 
-from analysis import attempts
-from analysis.composition.training.fixed_efficiency import calibrate, published, published_other
-from analysis.composition.training.fixed_efficiency.kernel_time import committed, efficiencies_of
-from analysis.composition.training.fixed_efficiency.memory import block_activation_bytes, memory
-from analysis.composition.training.fixed_efficiency.plan import MEGATRON_2021, MEGATRON_2022, Plan
 from analysis.paths import DATA
+from analysis.studies import attempts
+from analysis.studies.training.fixed_efficiency import calibrate, published, published_other
+from analysis.studies.training.fixed_efficiency.kernel_time import committed, efficiencies_of
+from analysis.studies.training.fixed_efficiency.memory import block_activation_bytes, memory
+from analysis.studies.training.fixed_efficiency.plan import MEGATRON_2021, MEGATRON_2022, Plan
 from analysis.tables import read_csv
 from analysis.workloads import models
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from analysis.composition.training.fixed_efficiency import step
-from analysis.composition.training.fixed_efficiency.block import Gemm, Stream, block_kernels, embedding_kernels, head_kernels
-from analysis.composition.training.fixed_efficiency.communication import HOP_LATENCY_S, all_gather_s, all_reduce_s, group, send_s
-from analysis.composition.training.fixed_efficiency.kernel_time import efficiencies_of, kernel_time
-from analysis.composition.training.fixed_efficiency.memory import stage_parameters
-from analysis.composition.training.fixed_efficiency.plan import Plan, Software, padded_vocab
 from analysis.hardware import systems
+from analysis.studies.training.fixed_efficiency import step
+from analysis.studies.training.fixed_efficiency.block import Gemm, Stream, block_kernels, embedding_kernels, head_kernels
+from analysis.studies.training.fixed_efficiency.communication import HOP_LATENCY_S, all_gather_s, all_reduce_s, group, send_s
+from analysis.studies.training.fixed_efficiency.kernel_time import efficiencies_of, kernel_time
+from analysis.studies.training.fixed_efficiency.memory import stage_parameters
+from analysis.studies.training.fixed_efficiency.plan import Plan, Software, padded_vocab
 from analysis.workloads import models
 
 HGX = systems.load("HGX-H100")

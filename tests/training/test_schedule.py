@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.composition.training.fixed_efficiency.memory import in_flight
-from analysis.composition.training.fixed_efficiency.plan import Plan
-from analysis.composition.training.schedule import bubble_share, makespan_s, perfetto, simulate, task_order
 from analysis.errors import InputError
+from analysis.studies.training.fixed_efficiency.memory import in_flight
+from analysis.studies.training.fixed_efficiency.plan import Plan
+from analysis.training.schedule import bubble_share, makespan_s, perfetto, simulate, task_order
 
 
 def test_two_stages_by_hand() -> None:

@@ -1,8 +1,8 @@
 """The tornado and the gradient: faster never slower, and a time is homogeneous of degree one in all times."""
 
-from analysis.composition.training.cases import case
-from analysis.composition.training.sensitivity import RATES, elasticities, tornado
-from analysis.composition.training.views import PART_NAMES
+from analysis.training.cases import case
+from analysis.training.sensitivity import RATES, elasticities, tornado
+from analysis.training.views import PART_NAMES
 
 RUN = {"model": "llama-2-70b", "system": "HGX-H100", "gpus": "128", "tensor_parallel": "8", "pipeline_parallel": "4"}
 ITEM = case({**RUN, "global_batch": "128", "sequence_length": "4096"})

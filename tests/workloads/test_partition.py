@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from analysis.errors import InputError
+from analysis.studies.workloads.partition import report as partition_report
+from analysis.studies.workloads.partition import volumes as partition_volumes
+from analysis.studies.workloads.partition.volumes import Volume
+from analysis.studies.workloads.zoo import shipped
 from analysis.workloads.graph import Module
 from analysis.workloads.hlo import reader as hlo
 from analysis.workloads.partition import partitioner as partition
-from analysis.workloads.partition import report as partition_report
-from analysis.workloads.partition import volumes as partition_volumes
 from analysis.workloads.partition import worker as partition_worker
-from analysis.workloads.partition.volumes import Volume
 from analysis.workloads.zoo import catalogue as zoo
-from analysis.workloads.zoo import shipped
 from analysis.workloads.zoo.programs import shape_of
 
 
@@ -123,7 +123,7 @@ def test_shipped_modules_are_those_the_list_names() -> None:
 
 
 def test_published_steps_name_lines_and_run_their_share() -> None:
-    from analysis.workloads.zoo import published_steps
+    from analysis.studies.workloads.zoo import published_steps
 
     found = published_steps.steps()
     assert len({step.line for step in found}) == len(found)

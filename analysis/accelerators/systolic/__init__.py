@@ -1,6 +1,7 @@
 """How long does a matrix product take on a systolic array, and what does it move?
 
-- `files`: SCALE-Sim's own inputs; `array`: cycles and SRAM accesses in closed form; `cases`: the same for the rows of a file.
-- `memory`: stalls and DRAM traffic; `scalesim_memory`: what SCALE-Sim's memory model prints, faults included; `multi`: several arrays.
-- `cycles`: data really moved through the PEs, and `as_loopnest`: the array as a loop nest; two independent checks of `array`.
+- `array`: How many cycles does a systolic array need for a matrix product, and how often does it touch its SRAMs?
+- `cases`: What does each row of a case file cost on its systolic array, by SCALE-Sim's definitions?
+- `files`: Reads SCALE-Sim's own inputs:
+- `multi`: How fast are several systolic arrays that share a layer, as in a TPU?
 """

@@ -15,7 +15,7 @@ import typer
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.composition.case_files import Answer
+    from analysis.case_files import Answer
 
 
 def answer_cases(
@@ -27,7 +27,7 @@ def answer_cases(
         command: as in `case_columns.COMMANDS`; out: None or `-`: standard output; as_json: print the answers as JSON, whether or not they
             are written; how: further arguments of `answer_file`.
     """
-    from analysis.composition.case_files import answer_file
+    from analysis.case_files import answer_file
     from analysis.progress import Progress
 
     to_file = out is not None and str(out) != "-"
@@ -51,7 +51,7 @@ def answer_cases(
 
 def _print_json(written: Path) -> None:
     """Print a table of answers as a list of records; a cell without a value is null."""
-    from analysis.composition.case_files import read_answers
+    from analysis.case_files import read_answers
 
     frame = read_answers(written)
     records = [{key: None if cell != cell else cell for key, cell in row.items()} for row in frame.to_dict("records")]

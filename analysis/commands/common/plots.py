@@ -14,8 +14,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from analysis import theme
 from analysis.errors import InputError
-from analysis.publishing import theme
 from analysis.tables import write_atomic
 
 MOST_SERIES = 8

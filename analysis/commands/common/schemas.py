@@ -11,16 +11,16 @@ from analysis.errors import InputError
 from analysis.tables import write_atomic
 
 MODELS = {
-    "train": ("analysis.composition.training.config", "Training", "train CONFIG.yaml"),
-    "train_search": ("analysis.composition.training.config", "Cluster", "train search CLUSTER.yaml"),
-    "serve": ("analysis.composition.service.simulation", "SimulationConfig", "serve simulate CONFIG.yaml, serve capacity CONFIG.yaml"),
+    "train": ("analysis.training.config", "Training", "train CONFIG.yaml"),
+    "train_search": ("analysis.training.config", "Cluster", "train search CLUSTER.yaml"),
+    "serve": ("analysis.serving.points.simulation", "SimulationConfig", "serve simulate CONFIG.yaml, serve capacity CONFIG.yaml"),
     "network": ("analysis.networks.network_file", "NetworkFile", "replay --network NETWORK.yaml"),
     "arch": ("analysis.accelerators.loopnest.architecture", "_Design", "map --arch ARCH.yaml, loopnest --arch ARCH.yaml"),
     "layer": ("analysis.accelerators.loopnest.layer", "Layer", "map --layer LAYER.yaml, loopnest --layer LAYER.yaml"),
     "mapping": ("analysis.accelerators.loopnest.mapping", "_Mapping", "loopnest --mapping MAPPING.yaml"),
     "core_design": ("analysis.cores.timing.designs", "Design", "core simulate --design DESIGN.yaml"),
     "devices": ("analysis.hardware.devices", "DeviceFile", "kernels predict --device-spec DEVICES.yaml, data/hardware/devices"),
-    "evidence": ("analysis.mtap.evidence", "Evidence", "mtap score EVIDENCE.yaml"),
+    "evidence": ("analysis.artifact.mtap.evidence", "Evidence", "mtap score EVIDENCE.yaml"),
 }
 """By name: module and class of the model, and where such a file is read."""
 

@@ -32,7 +32,7 @@ def main(
     """Answer each case; one outside the model has an empty cycles_max and its reason."""
     from functools import partial
 
-    from analysis.composition.case_files import read_answers
+    from analysis.case_files import read_answers
     from analysis.errors import InputError
     from analysis.networks import case_table
 

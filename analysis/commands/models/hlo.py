@@ -51,10 +51,10 @@ def predict(
     """Time on a device, with what it is made of, as JSON."""
     import json
 
-    from analysis.composition import predict_report, predict_trace
-    from analysis.composition.predict import predictions
     from analysis.errors import InputError
     from analysis.hardware import devices
+    from analysis.predict.program import predict_report, predict_trace
+    from analysis.predict.program.predict import predictions
     from analysis.tables import write_csv
     from analysis.workloads.hlo.reader import read
 

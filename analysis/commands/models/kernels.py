@@ -30,10 +30,10 @@ def predict(
     """Predict each case with a 90 % interval; one not covered has an empty result and a reason; status 2 where none is covered."""
     from functools import partial
 
-    from analysis.operators.fp32_kernels import answers as fp32
-    from analysis.operators.fp32_kernels import devices as kernel_devices
-    from analysis.operators.fp32_kernels import model as kernel_model
-    from analysis.operators.kernels import cases as today
+    from analysis.kernels import cases as today
+    from analysis.kernels.fp32 import answers as fp32
+    from analysis.kernels.fp32 import devices as kernel_devices
+    from analysis.kernels.fp32 import model as kernel_model
 
     if today.for_today(cases):
         own_today = today.read_devices(device_spec) if device_spec else None
@@ -54,7 +54,7 @@ def evaluate(
     seed: Annotated[int, typer.Option(help="of the draws")] = 0,
 ) -> None:
     """Fit on one part of a measured table, predict the rest, and report the error by operator group and device."""
-    from analysis.operators.fp32_kernels.evaluation import evaluate_file
+    from analysis.kernels.fp32.evaluation import evaluate_file
 
     check_header("kernels evaluate", data)
     tell_table(evaluate_file(data, split, seed), out)
@@ -71,7 +71,7 @@ def score(
     out: Annotated[Path | None, typer.Option(help="CSV to write the accuracy to; without it, it is printed")] = None,
 ) -> None:
     """Score anyone's predictions against the measured kernels of the datasets (make data), on the rows that a split leaves blind."""
-    from analysis.operators.fp32_kernels.evaluation import score_file
+    from analysis.kernels.fp32.evaluation import score_file
 
     check_header("kernels score", predictions)
     tell_table(score_file(predictions, split), out)

@@ -29,7 +29,7 @@ def training(
     as_json: Records = False,
 ) -> None:
     """Time and memory of a training step, with a 90 % interval; a row that cannot be answered says why in `status`."""
-    from analysis.composition.training.answers import answers
+    from analysis.training.answers import answers
 
     answer_cases("predict training", cases, out, answers, scheduler, as_json)
 
@@ -44,7 +44,7 @@ def batch(
     as_json: Records = False,
 ) -> None:
     """Latency of an offline batch, with a 90 % interval; a row that cannot be answered says why in `status`."""
-    from analysis.composition.batch.answers import answers
+    from analysis.serving.batch.answers import answers
 
     answer_cases("predict batch", cases, out, answers, scheduler, as_json)
 
@@ -65,7 +65,7 @@ def serving(
     as_json: Records = False,
 ) -> None:
     """Times to first and per output token, rates of the run, KV cache of serving points, with 90 % intervals; `status` says why not."""
-    from analysis.composition.service.answers import answers
+    from analysis.serving.points.answers import answers
 
     answer_cases("predict serving", cases, out, answers, scheduler, as_json)
 
@@ -97,7 +97,7 @@ def requests(
     link_latency_us: Annotated[float, typer.Option(help="latency of one step over that link, microseconds")] = 6.6,
 ) -> None:
     """First and last token of each request as vLLM would serve them, from profiles of the GPU's kernels."""
-    from analysis.composition.service.request_answers import answer
+    from analysis.serving.points.request_answers import answer
     from analysis.tables import check_output, write_csv
 
     check_output(out, requests, meta)
@@ -126,7 +126,7 @@ def one(
     """One question: answer, 90 % interval, what it is made of, what was assumed."""
     import json
 
-    from analysis.composition.service import waterfall
+    from analysis.serving.points import waterfall
 
     check_plot(plot)
     found = waterfall.one(model, device, gpus, clients, input_tokens, output_tokens, engine, precision, expert_parallel, kv_precision)
@@ -164,7 +164,7 @@ def recommend(
     sure: Annotated[bool, typer.Option("--sure", help="the upper end of the 90 % interval has to meet the target")] = False,
 ) -> None:
     """The plan (GPU, count, framework, parallelism, clients) that meets a target at least cost; says whether its interval meets it too."""
-    from analysis.composition.recommend.choice import ROWS_A_TASK, answers, one, report
+    from analysis.predict.recommend.choice import ROWS_A_TASK, answers, one, report
 
     if questions is not None:
         answer_cases("predict recommend", questions, out, answers, scheduler, as_json, rows_a_task=ROWS_A_TASK)
@@ -180,18 +180,3 @@ def recommend(
         typer.echo(json.dumps(said, indent=1, default=float))
     else:
         typer.echo(report(found))
-
-
-@app.command()
-def calibrate(
-    sample: Annotated[Path, typer.Argument(help="silicon_sample.csv of aiconfigurator-core 0.12.0")],
-    recorded: Annotated[Path, typer.Option(help="folder with row_flags.csv.gz and predictions.csv.gz")] = Path(
-        "data/recorded/aiconfigurator"
-    ),
-) -> None:
-    """Fit the constants of `predict serving` and freeze its scores by split; CPU-minutes."""
-    from analysis.composition.service.freeze import freeze
-    from analysis.composition.sources.freeze import freeze as freeze_sources
-
-    typer.echo(freeze(sample, recorded).to_string())
-    typer.echo(freeze_sources(sample, recorded).to_string())

@@ -11,7 +11,7 @@ import typer
 from analysis.commands.common.options import Json, Plot, Scheduler, check_plot, print_json, save_plot
 
 if TYPE_CHECKING:
-    from analysis.composition.service.waterfall import One
+    from analysis.serving.points.waterfall import One
 
 app = typer.Typer(help=__doc__, add_completion=False)
 
@@ -56,10 +56,10 @@ def simulate(
     plot: Plot = None,
 ) -> None:
     """Simulate what the configuration describes; prints a summary, and writes it with requests and batches where a folder is named."""
-    from analysis.composition.service.simulation import read_configuration
     from analysis.configs import read_yaml
     from analysis.errors import InputError
     from analysis.serving.answer import Ends, record_of, summary_table
+    from analysis.serving.points.simulation import read_configuration
     from analysis.serving.step_time.linear import read_fit
     from analysis.serving.steps import read_recorded
     from analysis.serving.tables import batches_table, requests_table
@@ -102,7 +102,7 @@ def tell_one(one: One, out: Path | None, as_json: bool, plot: Path | None) -> No
     """What `predict one` answers, printed and written."""
     import pandas as pd
 
-    from analysis.composition.service import waterfall
+    from analysis.serving.points import waterfall
     from analysis.tables import write_csv
 
     if out is not None:
@@ -126,9 +126,9 @@ def capacity(
     """Largest rate of requests that meets all bounds, by bisection on the same requests."""
     import pandas as pd
 
-    from analysis.composition.service.simulation import read_configuration
     from analysis.serving.capacity import at_rate, read_bound
     from analysis.serving.capacity import capacity as search
+    from analysis.serving.points.simulation import read_configuration
     from analysis.tables import write_csv
 
     check_plot(plot, config)
@@ -163,8 +163,8 @@ def sweep(
 
     import pandas as pd
 
-    from analysis.composition.service.simulation import read_configuration, summary_at
     from analysis.progress import Progress
+    from analysis.serving.points.simulation import read_configuration, summary_at
     from analysis.sweeps import sweep as run
     from analysis.tables import check_output, write_csv
 

@@ -32,11 +32,11 @@ def step(
     as_json: Annotated[bool, typer.Option("--json", help="print the prediction as JSON")] = False,
 ) -> None:
     """Predict one training step, as `predict training` does (the word `step` may be left out)."""
-    from analysis.composition.training import schedule, views
-    from analysis.composition.training.config import Training
     from analysis.configs import read_yaml
     from analysis.errors import InputError
     from analysis.tables import write_atomic
+    from analysis.training import schedule, views
+    from analysis.training.config import Training
 
     check_plot(plot, config, out, trace)
     training = read_yaml(config, Training)
@@ -59,12 +59,12 @@ def search(
     scheduler: Scheduler = "",
 ) -> None:
     """Every plan of a cluster as `predict training` answers it, fastest first; those that do not fit keep their reason."""
-    from analysis.composition.training import views
-    from analysis.composition.training.config import Cluster, search_of
-    from analysis.composition.training.search import search as find
     from analysis.configs import read_yaml
     from analysis.progress import Progress
     from analysis.tables import check_output, write_csv
+    from analysis.training import views
+    from analysis.training.config import Cluster, search_of
+    from analysis.training.search import search as find
 
     check_output(out, cluster)
     asked = read_yaml(cluster, Cluster)

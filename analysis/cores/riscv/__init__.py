@@ -1,11 +1,17 @@
 """What does a RISC-V program do? From a source to an instruction trace, in this order:
 
-- `programs`: the programs of our own, and how they are built.
-- `elf`: segments and entry of an executable; `linux`: its first stack and its system calls.
-- `decode`, `compressed`, `operations`: from an encoding to an operation number with registers and class; `extensions`: whose one is that
-  is refused.
-- `emulator`: runs a program and traces it; `emulator_loop` is its compiled loop, `emulator_float` the rarer floating-point and
-  control instructions, `exact_float` IEEE 754 in integers, `machine_words` single machine instructions for compiled code.
-- `trace`: what each executed instruction did, as plain arrays, and the .npz file; `trace_command`: the command that writes one.
-- `recorded_retirement`: gem5's recorded retirements put beside a trace.
+- `compressed`: Which 32-bit instruction does a 16-bit one of the C extension stand for (RV64C and the D part)?
+- `decode`: What does a 32-bit RV64IMAFD (Zicsr, Zifencei) encoding say:
+- `elf`: What is in a static RISC-V Linux executable:
+- `emulator`: What does a RISC-V program do, instruction by instruction:
+- `emulator_float`: The floating-point and control-register instructions that the compiled loop does not do inline
+- `emulator_loop`: The emulator's compiled loop:
+- `exact_float`: Floating-point arithmetic in integers:
+- `extensions`: Which extension does an encoding belong to that is not of RV64GC?
+- `linux`: The part of Linux that a static program needs:
+- `machine_words`: One machine instruction each, for compiled code:
+- `operations`: The emulator's operations:
+- `programs`: The programs of our own:
+- `trace`: What did each executed instruction do:
+- `trace_command`: Run a program, pass its output on, write its trace epoch by epoch
 """

@@ -1,2 +1,4 @@
 """All-reduce on real machines: `model` (protocols, floors, links), `fit` to measured times, `freeze` of the fits with a machine left out,
-`tables` of them."""
+
+- `model`: How long NCCL's collectives take on real machines:
+"""

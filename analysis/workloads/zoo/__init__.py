@@ -1,6 +1,10 @@
 """Which named programs are there, without weights?
 
-- `transformer`, `transformer_steps`, `blocks`, `resnet`: the JAX programs;
-  `programs`: their arguments and sharding; `catalogue`: names, options, lowering; `files`: workloads as files.
-- `shipped`: the modules that ship with the project; `published_steps`: published training steps and what each device runs of them.
+- `blocks`: Two blocks beyond plain transformers as JAX programs:
+- `catalogue`: The zoo:
+- `files`: Workloads of the zoo as files
+- `programs`: The zoo's programs:
+- `resnet`: ResNet (v1.5:
+- `transformer`: The forward pass of a transformer as a plain JAX program, for any model of `models.yaml` whose blocks are alike
+- `transformer_steps`: Whole passes of a transformer as JAX programs:
 """

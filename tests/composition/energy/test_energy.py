@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.composition.energy import published, study
-from analysis.composition.energy.work import work
-from analysis.composition.service import constants
-from analysis.hardware.power import BoardPower, fit, load
-from analysis.operators.kernels import gpus
+from analysis.kernels import gpus
+from analysis.serving.points import constants
+from analysis.studies.serving.energy_per_token import published, study
+from analysis.studies.serving.energy_per_token.work import work
+from analysis.studies.serving.power import BoardPower, fit, load
 
 REQUESTS = 1024
 """Of the chat task, or a multiple (https://github.com/ml-energy/benchmark configs/vllm/lm-arena-chat/benchmark.yaml)."""

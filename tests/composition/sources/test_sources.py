@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.composition.energy import published
-from analysis.composition.service import constants, waterfall
-from analysis.composition.service.points import features, points
-from analysis.composition.sources.spread import fit, scores, slower, weights
-from analysis.operators.kernels.library import KernelLibrary
+from analysis.kernels.library import KernelLibrary
+from analysis.serving.points import constants, waterfall
+from analysis.serving.points.points import features, points
+from analysis.studies.serving.energy_per_token import published
+from analysis.studies.serving.sources.spread import fit, scores, slower, weights
 
 INTERVAL = constants.Interval(
     terms=(), centre=(), scale=(), slope=(), level=0.0, doubt_of="doubt", doubt_seen=0.1, seen=(), devices=("d",), pooled=(-1, 1), groups={}

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.composition.service.answers import answers
 from analysis.hardware import devices, systems
+from analysis.kernels.library import KernelLibrary
 from analysis.networks import collective_time
-from analysis.operators.kernels.library import KernelLibrary
+from analysis.serving.points.answers import answers
 
 LIBRARY = KernelLibrary.load()
 LARGE = 256 * 2**20

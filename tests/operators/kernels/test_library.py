@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.errors import InputError
-from analysis.operators.kernels.library import KernelLibrary
+from analysis.kernels.library import KernelLibrary
 
 LIBRARY = KernelLibrary.load()
 

@@ -4,10 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.operators.kernels import evaluate, gpus, laws, physics, splits, trees, wheel, work
-from analysis.operators.kernels.library import KernelLibrary
-from analysis.operators.kernels.samples import recompute
+from analysis.kernels import gpus, laws, physics, splits, trees, wheel, work
+from analysis.kernels.library import KernelLibrary
 from analysis.paths import DATA
+from analysis.studies.kernels import evaluate
+from analysis.studies.kernels.samples import recompute
 from analysis.tables import read_csv
 
 LIBRARY = KernelLibrary.load()
@@ -103,7 +104,7 @@ def test_committed_sample_is_answered_as_frozen():
     """Source: data/frozen/kernels_today/sample.csv, rows of aiconfigurator-core 0.12.0 (Apache-2.0)."""
     path = DATA / "frozen" / "kernels_today" / "sample.csv"
     if not path.is_file():
-        pytest.skip("the sample is drawn from the wheel: run `make data`, then python -m analysis.operators.kernels.samples")
+        pytest.skip("the sample is drawn from the wheel: run `make data`, then python -m analysis.studies.kernels.samples")
     sample = recompute(read_csv(path))
     assert np.allclose(sample["latency_ms_now"], sample["predicted_ms"], rtol=1e-4)
     error = np.abs(sample["latency_ms_now"] / sample["measured_ms"] - 1)

@@ -1,0 +1,11 @@
+"""The book's machinery and the evidence: what only this repository needs, and no answer does.
+
+- `bench/`: Target speeds: `report` holds the table of benchmarks and what measures each; `make bench` prints each figure and its target
+- `claims/`: The ledger of every printed number of the five documents, how each is checked, and its verdict
+- `commands/`: Commands of the repository and of its evidence; no logic of their own
+- `explorers/`: Figures that a reader can touch: each runs this project's own models, in the page, without a network
+- `measuring/`: The measurement kit: how long do operators and whole models take on the devices of this machine, and how noisy was it?
+- `mtap/`: MTAP: from evidence to grades to a score, and how much of the result hangs on the weights and on the rubric's wording
+- `publishing/`: Notebook runner, figures and tables with provenance, numbers for prose, the book
+- `survey/`: Bibliography, tool table, taxonomy, coverage
+"""

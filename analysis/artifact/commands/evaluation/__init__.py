@@ -1,0 +1,8 @@
+"""Commands that measure this machine, fetch data, and score tools.
+
+- `blocks`: Throughput of basic blocks from measured ones:
+- `data`: Describe the data package;
+- `measure`: Time operators and whole models on this machine's devices, and compare two such measurements
+- `measured`: The measured suite:
+- `mtap`: MTAP:
+"""

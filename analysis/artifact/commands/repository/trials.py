@@ -1,0 +1,99 @@
+"""Install other tools live as their instructions say, and time the way to a first prediction (needs the network)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help=__doc__, add_completion=False)
+
+
+@app.command()
+def main(
+    only: Annotated[list[str] | None, typer.Option(help="tools to try, by name (may be given again); all without it")] = None,
+    out: Annotated[Path, typer.Option(help="folder for environments, runs and tables")] = Path("_build/trials"),
+    since: Annotated[
+        bool, typer.Option(help="compare with the last record under data/trials; exits 1 if a tool that worked no longer does")
+    ] = False,
+    again: Annotated[bool, typer.Option(help="try again what is done already; without it a stopped run goes on")] = False,
+    compare: Annotated[bool, typer.Option(help="also run SCALE-Sim and ZigZag on our cases and compare every number")] = False,
+    bisect: Annotated[bool, typer.Option(help="also find which versions of scikit-learn and NumPy work")] = False,
+    exercise: Annotated[
+        bool, typer.Option(help="also add an accelerator and a workload to each tool (environments must have been kept)")
+    ] = False,
+    record: Annotated[bool, typer.Option(help="add the run to data/trials (for maintainers)")] = False,
+    keep: Annotated[bool, typer.Option(help="keep the environments (up to 1.3 GB each)")] = False,
+) -> None:
+    """Write outcomes.csv, steps.csv, pins.csv (and changes.csv, bisects.csv, comparison.csv); a stopped run goes on with the next tool."""
+    import shutil
+    from datetime import UTC, datetime
+
+    import pandas as pd
+
+    from analysis.artifact.mtap.trials import bisecting, exercises, records
+    from analysis.artifact.mtap.trials.catalogue import CATALOGUE, Trial, find
+    from analysis.artifact.mtap.trials.running import attempt, machine_class
+    from analysis.errors import InputError
+    from analysis.studies.accelerators.peers import scalesim, zigzag
+    from analysis.studies.freezing import Freeze
+    from analysis.tables import write_csv
+
+    chosen = [find(name) for name in only] if only else list(CATALOGUE)
+    out.mkdir(parents=True, exist_ok=True)
+    pieces = Freeze(out)
+    if again:
+        for trial in chosen:
+            pieces.path(trial.name, "done").unlink(missing_ok=True)
+    for trial in chosen:
+        if trial.name in pieces.done():
+            typer.echo(f"{trial.name}: done before")
+            continue
+        typer.echo(f"{trial.name}: installing and running ...")
+        stamp = {"date": datetime.now(UTC).date().isoformat(), "machine": machine_class()}
+
+        def piece(trial: Trial = trial, stamp: dict[str, str] = stamp) -> dict[str, pd.DataFrame]:
+            tables = attempt(trial, out)
+            return {name: table.assign(**stamp) for name, table in tables.items()}
+
+        pieces.run({trial.name: piece})
+        row = pieces.read(trial.name, "outcome").iloc[0]
+        typer.echo(f"{trial.name}: {row['outcome']} {row['classes']} {row['message']}".rstrip())
+        if not keep and not (compare and trial.name in ("scalesim", "zigzag")):
+            shutil.rmtree(out / "environments" / trial.name, ignore_errors=True)
+    outcomes, pins = pieces.joined("outcome"), pieces.joined("pins")
+    write_csv(outcomes, out / "outcomes.csv")
+    write_csv(pieces.joined("steps"), out / "steps.csv")
+    write_csv(pins, out / "pins.csv")
+    failed = False
+    if since:
+        changed = records.changes(records.recorded("outcomes"), outcomes, records.recorded("pins"), pins)
+        write_csv(changed, out / "changes.csv")
+        typer.echo(
+            changed[["tool", "date_before", "version_before", "version_now", "outcome_now", "packages_changed", "verdict"]].to_string(
+                index=False
+            )
+        )
+        failed = bool((changed["verdict"] == "worse").any())
+    if bisect:
+        work = out / "bisects"
+        write_csv(pd.concat([bisecting.forests(work), bisecting.arrays(work)], ignore_index=True), out / "bisects.csv")
+    if exercise:
+        write_csv(exercises.do_all(out), out / "exercises.csv")
+    if record:
+        records.add(out)
+    if compare:
+        wanted = {"scalesim": scalesim.compare, "zigzag": zigzag.compare}
+        found = []
+        for name in [trial.name for trial in chosen if trial.name in wanted]:
+            python = out.resolve() / "environments" / name / "bin" / "python"
+            if not python.exists():
+                raise InputError("its environment was not kept; --again makes it", key=name)
+            found.append(wanted[name](python, out))
+        comparison = pd.concat(found, ignore_index=True)
+        write_csv(comparison, out / "comparison.csv")
+        wrong = comparison[comparison["difference"].abs() > 1e-6 * comparison["theirs"].abs().clip(lower=1e-9)]
+        typer.echo(f"{len(comparison) - len(wrong)} of {len(comparison)} numbers agree")
+        failed = failed or len(wrong) > 0
+    raise typer.Exit(1 if failed else 0)

@@ -1,0 +1,129 @@
+"""Ask the predictor of served models: does it fit, how fast does it answer, how sure is that, and what is the time made of?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from analysis.artifact.explorers import drawing
+from analysis.artifact.explorers.controls import Choice, Slider
+from analysis.artifact.explorers.records.asked_answers import answers, parts, refusals
+
+TITLE = "How fast will a served model answer?"
+OUTPUT_TOKENS = 1024
+CONTROLS = (
+    Choice(
+        "model",
+        "Model",
+        (
+            ("llama-3.1-8b", "Llama 3.1 8B"),
+            ("qwen3-32b", "Qwen3 32B"),
+            ("llama-3.1-70b", "Llama 3.1 70B"),
+            ("qwen3-30b-a3b", "Qwen3 30B, 3B active"),
+            ("gpt-oss-120b", "gpt-oss 120B, 5B active"),
+            ("llama-3.1-405b", "Llama 3.1 405B"),
+        ),
+        "llama-3.1-70b",
+    ),
+    Choice(
+        "device",
+        "GPU",
+        (
+            ("a100_sxm", "A100 80 GB"),
+            ("l40s", "L40S"),
+            ("h100_sxm", "H100 80 GB"),
+            ("h200_sxm", "H200 141 GB"),
+            ("b200_sxm", "B200 180 GB"),
+            ("H20", "H20 (kernels never measured)"),
+        ),
+        "h100_sxm",
+    ),
+    Slider("gpus", "GPUs that share each layer", (1, 2, 4, 8), 8),
+    Slider("clients", "Clients, each with one request in flight", (1, 4, 16, 64, 256), 16),
+    Choice("prompt", "Prompt", (("1024", "1,024 tokens"), ("8192", "8,192 tokens")), "1024"),
+)
+COLORS = (
+    drawing.BLUE, drawing.GREEN, drawing.PINK, drawing.RED, drawing.SKY, drawing.GREY, drawing.INK, drawing.GOLD, drawing.FAINT
+)  # fmt: skip
+
+
+def key(values: Mapping[str, Any]) -> str:
+    """The question as the grid names it."""
+    return f"{values['model']} {values['device']} {values['gpus']:g} {values['prompt']} {values['clients']:g}"
+
+
+def answer(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Both times with their 90 % bounds (ms), tokens a second and GPU, the parts of a token's time (ms); or why there is no answer."""
+    asked = key(values)
+    if asked not in answers():
+        return {"refused": refusals().get(asked, "not in the grid of asked questions")}
+    times, made = answers()[asked]
+    request_s = 1e-3 * (times[0] + times[3] * 0.9 * OUTPUT_TOKENS)
+    return {
+        "ttft": times[:3],
+        "tpot": times[3:],
+        "rate": values["clients"] * 0.9 * OUTPUT_TOKENS / request_s / values["gpus"],
+        "parts": made,
+    }
+
+
+def _bar(got: list[float], y: float, scale: drawing.Scale, name: str, color: str, top: float) -> list[str]:
+    middle, low, high = got
+    return [
+        drawing.text(8, y - 8, f"{name}: {_ms(middle)}", bold=True),
+        drawing.text(8, y + 33, f"90 % interval: {_ms(low)} to {_ms(high)}"),
+        drawing.rect(8, y, scale(min(middle, top)) - 8, 18, color),
+        drawing.line(scale(min(low, top)), y + 9, scale(min(high, top)), y + 9, drawing.INK, 2),
+        drawing.line(scale(min(low, top)), y + 3, scale(min(low, top)), y + 15, drawing.INK, 2),
+        drawing.line(scale(min(high, top)), y + 3, scale(min(high, top)), y + 15, drawing.INK, 2),
+    ]
+
+
+def _ms(value: float) -> str:
+    return f"{value / 1000:.1f} s" if value >= 2000 else f"{value:.0f} ms" if value >= 100 else f"{value:.1f} ms"
+
+
+def draw(values: Mapping[str, Any], width: float) -> str:
+    """Two bars with their intervals, and what a token's time is made of, part by part."""
+    got = answer(values)
+    if "refused" in got:
+        return drawing.svg(width, 60, [drawing.text(8, 34, "No answer: the sentence below says why.", bold=True)], tell(values))
+    parts_drawn = []
+    for y, name, color, times in (
+        (26.0, "time per output token", drawing.BLUE, got["tpot"]),
+        (92.0, "time to first token", drawing.GREEN, got["ttft"]),
+    ):
+        top = 1.05 * times[2]
+        parts_drawn += _bar(times, y, drawing.Scale(0, top, 8, width - 16), name, color, top)
+    shown = [(name, size, COLORS[k % len(COLORS)]) for k, (name, size) in enumerate(zip(parts(), got["parts"], strict=True)) if size]
+    y = 164.0
+    parts_drawn.append(drawing.text(8, y - 8, "what a token's time is made of", bold=True))
+    starts, at = [], 0.0
+    for _, size, _ in shown:
+        starts.append((min(at, at + size), max(at, at + size)))
+        at += size
+    low, high = min(0.0, *(start for start, _ in starts)), max(end for _, end in starts)
+    left = 8.0 if width < 480 else 250.0
+    step = 34.0 if width < 480 else 22.0
+    scale = drawing.Scale(low, high, left, width - 76)
+    for (name, size, color), (start, end) in zip(shown, starts, strict=True):
+        below = step - 20 if width < 480 else 0
+        parts_drawn.append(drawing.text(8 if width < 480 else left - 8, y + 13, name, "start" if width < 480 else "end"))
+        parts_drawn.append(
+            drawing.rect(scale(start), y + below + 2, max(1.0, scale(end) - scale(start)), 14, color, f"{name}: {size:.2f} ms")
+        )
+        parts_drawn.append(drawing.text(scale(end) + 5, y + below + 13, f"{size:+.2f} ms", size=12))
+        y += step
+    return drawing.svg(width, y + 12, parts_drawn, tell(values))
+
+
+def tell(values: Mapping[str, Any]) -> str:
+    """The answer in a sentence."""
+    got = answer(values)
+    if "refused" in got:
+        return f"No answer: {got['refused']}."
+    blind = " This GPU's kernels were never measured: its times follow from its data sheet." if values["device"] == "H20" else ""
+    return (
+        f"{values['clients']:g} clients wait {_ms(got['ttft'][0])} for the first token and {_ms(got['tpot'][0])} for each further one, "
+        f"{got['rate']:.0f} output tokens a second from each GPU; vLLM, weights in FP8 where the GPU has it.{blind}"
+    )

@@ -1,0 +1,47 @@
+"""Grades of five tools by three readings, and the weight schemes of the survey draft; in the page, what is returned here (see `bundle`)."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from analysis.paths import DATA
+
+
+@cache
+def grades() -> dict[str, dict[str, list[int]]]:
+    """Grades 0..3 of D1..D5 by scoring (as printed, by the rubric on the draft's words, by the rubric on the evidence) and tool."""
+    from analysis.artifact.mtap.rubric import Rubric
+    from analysis.artifact.mtap.scoring import Printed
+    from analysis.artifact.mtap.tables import assess_all, read_folder
+    from analysis.configs import read_yaml
+
+    folder = DATA / "mtap"
+    rubric = read_yaml(folder / "rubric.yaml", Rubric)
+    printed = {tool: list(one.vector) for tool, one in read_yaml(folder / "printed.yaml", Printed).tools.items()}
+    found = {"printed": printed}
+    for name in ("stated", "evidence"):
+        assessed = assess_all(read_folder(folder / name), rubric)
+        found[name] = {tool: list(assessed[tool].vector) for tool in printed}
+    return found
+
+
+@cache
+def schemes() -> dict[str, list[int]]:
+    """Weights of D1..D5 by scheme (hundredths)."""
+    from analysis.artifact.mtap.evidence import DIMENSIONS
+    from analysis.artifact.mtap.rubric import Weights
+    from analysis.configs import read_yaml
+
+    weights = read_yaml(DATA / "mtap" / "weights.yaml", Weights)
+    return {name: [round(100 * scheme[d]) for d in DIMENSIONS] for name, scheme in weights.schemes.items()}
+
+
+@cache
+def dimensions() -> list[str]:
+    """Names of D1..D5."""
+    from analysis.artifact.mtap.evidence import DIMENSIONS
+    from analysis.artifact.mtap.rubric import Rubric
+    from analysis.configs import read_yaml
+
+    rubric = read_yaml(DATA / "mtap" / "rubric.yaml", Rubric)
+    return [rubric.dimensions[d].name for d in DIMENSIONS]

@@ -1,0 +1,130 @@
+"""What do measurements by others say of a tool's predictions? Error and rank order from the rows, in the place of what authors report.
+
+A tool is here when its predictions were recorded beside measurements by others and the comparison is not its authors' own: Calculon's
+published validation is not. Whoever changes a measurement changes the evidence, and with it the grade.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.artifact.mtap.evidence import Evidence, unknown_again
+from analysis.paths import DATA
+from analysis.statistics import spearman
+from analysis.tables import read_csv
+
+FILES: dict[str, str] = {
+    "AIConfigurator": "data/recorded/aiconfigurator/predictions.csv.gz",
+    "GenZ": "data/recorded/aiconfigurator/genz_predictions.csv",
+    "MLSys-im": "data/recorded/aiconfigurator/mlsysim_0.3.0.csv",
+    "this project": "data/frozen/predictor_serving/points.csv",
+    "llm-analysis": "data/mtap/llm_analysis_megatron.csv",
+    "ASTRA-sim": "data/recorded/astra-sim/astra_hgx8_vs_nccl_h200.csv",
+}
+"""Where each tool's recorded predictions are."""
+
+OWN = "this project"
+"""Compared by its own authors: its error on the others' rows counts, and is no independent validation."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One tool against measurements.
+
+    Attributes:
+        error_percent: mean absolute percentage error (%). median_percent, max_percent: median and largest (%).
+        spearman: rank correlation (1).
+        cases: how many (count).
+        source: file of the predictions.
+    """
+
+    error_percent: float
+    median_percent: float
+    max_percent: float
+    spearman: float
+    cases: int
+    source: str
+
+
+def pairs(tool: str, root: Path = DATA) -> pd.DataFrame:
+    """Measured and predicted values of one tool, only rows without a known fault.
+
+    Serving tools: time per output token of aggregated serving points, DeepSeek apart (its measurements contradict each other), with the
+    corrected width where the sample's is wrong; ours with the GPU's architecture left out of every fit. Training tools: Megatron's
+    steps. ASTRA-sim: all-reduce on eight H200.
+
+    Returns:
+        Columns `measured` and `predicted`, one row a case.
+    """
+    path = root / FILES[tool].removeprefix("data/")
+    if tool in ("llm-analysis", "ASTRA-sim"):
+        frame = read_csv(path)
+        names = {
+            "llm-analysis": ("measured_s", "predicted_s"),
+            "ASTRA-sim": ("nccl_us", "astra_us"),
+        }[tool]
+        return frame[list(names)].set_axis(["measured", "predicted"], axis=1).reset_index(drop=True)
+    points = read_csv(root / "measured_suite" / "serving_points.csv.gz").drop_duplicates("id")
+    flags = read_csv(root / "recorded" / "aiconfigurator" / "row_flags.csv.gz").drop_duplicates("id")
+    good = points.merge(flags, on="id")
+    good = good[(good["clean_no_deepseek"] == 1) & (good["mode"] == "agg")]
+    answers = read_csv(path)
+    if tool == OWN:
+        answers = answers[answers["split"] == "architecture"].assign(status="ok")
+    answers = answers[answers["status"] == "ok"]
+    if tool == "AIConfigurator":
+        answers = answers[answers["database_mode"] == "SILICON"].sort_values("widths").drop_duplicates("id", keep="last")
+        wrong = set(flags.loc[flags["width_squared"] == 1, "id"])
+        answers = answers[(answers["widths"] == "corrected") | ~answers["id"].isin(wrong)]
+        # "as shipped" sorts before "corrected": the corrected answer is kept where there is one
+    answers = answers.rename(columns={"tpot_ms": "tpot"})
+    both = good[["id", "silicon_tpot_ms"]].merge(answers[["id", "tpot"]], on="id").sort_values("id")
+    return both[["silicon_tpot_ms", "tpot"]].set_axis(["measured", "predicted"], axis=1).reset_index(drop=True)
+
+
+def measure(rows: pd.DataFrame, source: str = "") -> Measured:
+    """Error and rank order of predictions."""
+    error = 100 * np.abs(rows["predicted"].to_numpy(float) / rows["measured"].to_numpy(float) - 1)
+    return Measured(
+        error_percent=float(error.mean()),
+        median_percent=float(np.median(error)),
+        max_percent=float(error.max()),
+        spearman=float(spearman(rows["measured"].to_numpy(float), rows["predicted"].to_numpy(float))),
+        cases=len(rows),
+        source=source,
+    )
+
+
+def measure_all(root: Path = DATA) -> dict[str, Measured]:
+    """Every tool of `FILES` against its measurements."""
+    return {tool: measure(pairs(tool, root), source) for tool, source in FILES.items()}
+
+
+def with_measured(evidence: Evidence, measured: Mapping[str, Measured]) -> Evidence:
+    """The evidence with what measurements say: error, rank order, largest error, and that somebody other than the authors compared.
+
+    Args:
+        measured: by tool; a tool that is not there keeps its evidence.
+    """
+    found = measured.get(evidence.tool)
+    if found is None:
+        return evidence
+    note = f"{found.cases} cases"
+    values = {
+        "independent_error_percent": round(found.error_percent, 2),
+        "independent_validation": True,
+        "spearman": round(found.spearman, 3),
+        "max_error_percent": round(found.max_percent, 1),
+    }
+    if evidence.tool == OWN:
+        del values["independent_validation"]
+    items = {name: {"value": value, "kind": "measured", "source": found.source, "note": note} for name, value in values.items()}
+    if evidence.D1.error_metric is None or evidence.D1.error_metric.value not in ("mape", "geomean", "bound"):
+        items["error_metric"] = {"value": "mape", "kind": "measured", "source": found.source, "note": note}
+    document = evidence.model_dump(exclude_none=True)
+    return Evidence.model_validate(unknown_again({**document, "D1": {**document["D1"], **items}}))

@@ -1,0 +1,186 @@
+"""One deployment trial: a fresh environment, the documented installation and first prediction, then cures where they are needed."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import re
+import shutil
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from analysis.artifact.mtap.trials.catalogue import Trial
+from analysis.errors import InputError
+from analysis.studies.accelerators.peers.environments import Step, run
+
+INSTALL_LIMIT_S = 1800.0
+FIRST_LIMIT_S = 300.0
+NETWORK = re.compile(
+    r"ConnectionError|Max retries|Network is unreachable|Name or service|resolve|HTTPError|ProxyError|URLError|LocalEntryNotFound"
+    r"|couldn't connect|SSLError",
+    re.I,
+)
+"""What programs say when an address outside the package index cannot be reached."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """One installed package: what `pip install --require-hashes` needs to get the same file again."""
+
+    name: str
+    version: str
+    sha256: str
+
+
+def machine_class() -> str:
+    """The kind of machine, without its name: processor family, system, Python."""
+    return f"{platform.machine()} {platform.system()}, Python {platform.python_version()}"
+
+
+def scrub(message: str) -> str:
+    """A message without what belongs to one machine: paths keep their last part, addresses go, long ones are cut."""
+    text = re.sub(r"\w+://\S+", "<address>", message)
+    text = re.sub(r"(?<!\w)(?:/[\w.+@~-]+)+/([\w.+@-]+)", r"\1", text)
+    text = re.sub(r"0x[0-9a-f]{6,}", "0x...", text)
+    return re.sub(r"\s+", " ", text).strip()[:240]
+
+
+def packages(report: Path) -> list[Package]:
+    """What pip's installation report says was installed: name, version and hash of the file; no address."""
+    if not report.exists():
+        return []
+    found = []
+    for item in json.loads(report.read_text(encoding="utf-8"))["install"]:
+        archive = item.get("download_info", {}).get("archive_info", {})
+        digest = archive.get("hashes", {}).get("sha256") or str(archive.get("hash", "")).removeprefix("sha256=")
+        found.append(Package(item["metadata"]["name"].lower().replace("_", "-"), item["metadata"]["version"], digest))
+    return sorted(found, key=lambda package: package.name)
+
+
+def answer(output: str) -> dict[str, Any] | None:
+    """The prediction that a first program printed as its last line of JSON, or None where there is none."""
+    for line in reversed(output.splitlines()):
+        if line.startswith('{"quantity"'):
+            found: dict[str, Any] = json.loads(line)
+            return found
+    return None
+
+
+def failure_class(step: Step, value: float | None, trial: Trial) -> str:
+    """Class of one step's failure by MTAP's taxonomy; empty where there is none.
+
+    F1: the installation fails. F2: it runs and ends with an error. F3: it ends well with an answer that cannot be (not finite,
+    not positive, or away from the documented one by more than half). "blocked": what stops it is an address outside the package
+    index, which says something of this machine and of where the tool keeps its files, not of its code.
+    """
+    if step.step.startswith("install"):
+        return "F1" if step.status else ""
+    if step.status:
+        return "blocked" if NETWORK.search(step.message) else "F2"
+    if value is None or not math.isfinite(value) or value <= 0:
+        return "F3"
+    if trial.documented_value is not None and abs(value / trial.documented_value - 1) > 0.5:
+        return "F3"
+    return ""
+
+
+def attempt(trial: Trial, folder: Path) -> dict[str, pd.DataFrame]:
+    """Run one trial in a fresh environment.
+
+    Args:
+        folder: environments, programs and logs go below it.
+
+    Returns:
+        Tables: `steps` (one row a step), `outcome` (one row), `pins` (one row a package).
+    """
+    home, place = folder.resolve() / "environments" / trial.name, folder.resolve() / "runs" / trial.name
+    shutil.rmtree(place, ignore_errors=True)  # what an earlier run left must not pass for an answer
+    place.mkdir(parents=True, exist_ok=True)
+    (folder / "environments").mkdir(parents=True, exist_ok=True)
+    python, report = home / "bin" / "python", place / "report.json"
+    for name, text in {"first.py": trial.first, **trial.files}.items():
+        (place / name).write_text(text, encoding="utf-8")
+    steps = [run([sys.executable, "-m", "venv", "--clear", str(home)], trial.tool, "new environment", folder)]
+    pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-cache-dir"]
+    install = run(
+        [*pip, "--report", str(report), *trial.arguments()], trial.tool, f"install: {trial.documented_install}", place, INSTALL_LIMIT_S
+    )
+    steps.append(install)
+    pins, classes = packages(report), [c for c in (failure_class(install, None, trial),) if c]
+    got: dict[str, Any] | None = None
+    cures, works = 0, False
+    waiting = list(trial.cures)
+    while True:
+        if not classes or classes[-1] != "F1" or cures:
+            output = place / "first.out"
+            last = run(
+                [str(python), str(place / "first.py")],
+                trial.tool,
+                "first prediction" + (f" with {cures} cures" if cures else ""),
+                place,
+                FIRST_LIMIT_S,
+                output,
+            )
+            steps.append(last)
+            got = answer(output.read_text(encoding="utf-8", errors="replace"))
+            failed = failure_class(last, float(got["value"]) if got else None, trial)
+            works = not failed
+            if failed:
+                classes.append(failed)
+        if works or not waiting:
+            break
+        cure = waiting.pop(0)
+        cures += 1
+        more = place / f"cure{cures}.json"
+        more.unlink(missing_ok=True)
+        for name, text in {**cure.files, **({"first.py": cure.first} if cure.first else {})}.items():
+            (place / name).write_text(text, encoding="utf-8")
+        command = [*pip, "--report", str(more), *cure.requirements] if cure.requirements else [str(python), "-c", "pass"]
+        if cure.python:
+            steps.append(run([interpreter(cure.python), "-m", "venv", "--clear", str(home)], trial.tool, f"cure: {cure.step}", folder))
+            command = [*pip, "--report", str(more), *trial.arguments()]
+        steps.append(run(command, trial.tool, f"cure: {cure.step}", place, INSTALL_LIMIT_S))
+        newer = {package.name: package for package in packages(more)}
+        pins = sorted([p for p in pins if p.name not in newer] + list(newer.values()), key=lambda package: package.name)
+    steps = [Step(s.peer, s.step, s.seconds, s.status, scrub(s.message), s.cpu_s) for s in steps]
+    version = next((p.version for p in pins if p.name == trial.package), "")
+    outcome = {
+        "tool": trial.tool,
+        "version": version,
+        "packages": len(pins),
+        "installed_mb": round(sum(f.stat().st_size for f in home.rglob("*") if f.is_file() and not f.is_symlink()) / 1e6)
+        if home.exists()
+        else 0,
+        "install_s": round(install.seconds, 1),
+        "first_prediction_s": round(steps[-1].seconds, 2) if works else None,
+        "wall_minutes": round(sum(s.seconds for s in steps) / 60, 2),
+        "cpu_minutes": round(sum(s.cpu_s for s in steps) / 60, 2),
+        "cures": cures if works else None,
+        "classes": " ".join(dict.fromkeys(classes)),
+        "outcome": ("runs" if not cures else "runs with cures")
+        if works
+        else ("blocked" if classes and classes[-1] == "blocked" else "fails"),
+        "quantity": got["quantity"] if works and got else "",
+        "value": float(got["value"]) if works and got else None,
+        "unit": got["unit"] if works and got else "",
+        "message": "" if works else steps[-1].message,
+    }
+    return {
+        "steps": pd.DataFrame([asdict(s) for s in steps]).rename(columns={"peer": "tool"}),
+        "outcome": pd.DataFrame([outcome]),
+        "pins": pd.DataFrame([{"tool": trial.tool, **asdict(p)} for p in pins]),
+    }
+
+
+def interpreter(version: str) -> str:
+    """A Python of one minor version on this machine."""
+    candidates = [shutil.which(f"python{version}"), *sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))]
+    for candidate in candidates:
+        if candidate is not None and run([str(candidate), "-c", "pass"], "", "", Path.cwd()).status == 0:
+            return str(candidate)
+    raise InputError(f"Python {version} is not on this machine", key="python")

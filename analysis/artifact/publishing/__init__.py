@@ -1,0 +1,20 @@
+"""Notebook runner, figures and tables with provenance, numbers for prose, the book.
+
+- `book`: Builds the pages of the book from the chapters and the results, and puts them in place in one step
+- `build`: Runs the notebooks that are out of date, as many at once as there are cores, and keeps what was good when one fails
+- `check`: Everything `make check` compares:
+- `environment`: What is made from the lock:
+- `execute`: Runs one notebook in this process:
+- `house_map`: Which room imports which?
+- `ignored`: Is anything that a question says ignored in silence?
+- `package`: The data package:
+- `pages`: The Sphinx extension of the book:
+- `paper`: The article and the artifact appendix as PDF:
+- `pdf`: One PDF of the whole book:
+- `plan`: What a build has to do:
+- `readme`: The parts of README.md that models print, a sample answer and a table of accuracy:
+- `run`: One run of a notebook:
+- `trace`: What a notebook really used:
+- `warm`: Notebooks without waiting for imports:
+- `fetching/`: Datasets of others: `fetch` (what `make data` does), `download` (to an announced size and checksum), `wheel` (a dataset ...
+"""

@@ -1,0 +1,188 @@
+"""Runs one notebook in this process: `python -m analysis.artifact.publishing.execute JOB.json`.
+
+The job names the notebook, its parameters, the folder for its results and where to write the trace and the report. Results are
+complete when this process ends with status 0; the build moves them into place then. A kernel of its own would take half a second of
+every notebook to start, and as long again to be waited for.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import re
+import resource
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from analysis.paths import ROOT
+
+BEGIN = "from analysis.artifact.publishing import trace as _trace; _trace.start()"
+END = "_trace.save({path!r})"
+
+
+def end_with_parent() -> None:
+    """Ask the kernel to end this process when the build that started it dies, so that no orphan writes into results."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def clean(notebook: Any, *, outputs: bool) -> None:
+    """Make a notebook's bytes depend on its content alone: ids in order, no times, no execution metadata.
+
+    Args:
+        notebook: an nbformat notebook, changed in place.
+        outputs: keep the outputs (a page of the book) or drop them (the stored notebook).
+    """
+    notebook.metadata = {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    for number, cell in enumerate(notebook.cells):
+        cell["id"] = f"cell-{number}"
+        tags = cell.metadata.get("tags", [])
+        cell.metadata = {"tags": tags} if tags else {}
+        if cell.cell_type == "code":
+            if not outputs:
+                cell.outputs, cell.execution_count = [], None
+            cell.outputs = [output for output in cell.outputs if not _only_a_path(output)]
+            for output in cell.outputs:
+                if output.output_type == "display_data" or output.output_type == "execute_result":
+                    output["metadata"] = {}
+                elif output.output_type == "stream":
+                    output["text"] = _anywhere(output["text"])
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+
+
+def _only_a_path(output: Any) -> bool:
+    """Whether an output is nothing but the path that a last line returned."""
+    return output.output_type == "execute_result" and str(output.data.get("text/plain", "")).startswith("PosixPath(")
+
+
+def _without(path: str, instead: str, text: str) -> str:
+    """A text without a path, as it is or as papermill writes it into a cell: letters beyond ASCII and quotes escaped."""
+    escaped = path.encode("unicode_escape").decode("ascii")
+    for written in (escaped.replace('"', r"\""), escaped, path):
+        text = text.replace(written, instead)
+    return text
+
+
+def _anywhere(text: str) -> str:
+    """A cell's printed text without what differs from one machine or process to the next."""
+    return _without(f"{ROOT}/", "", re.sub(r"/\S*/ipykernel_\d+/\d+\.py", "cell", text))
+
+
+def _engine() -> Any:
+    from ipykernel.inprocess import InProcessKernelManager
+    from nbformat.v4 import output_from_msg
+    from papermill.engines import Engine
+
+    shown = ("stream", "display_data", "execute_result", "error")
+
+    class InThisProcess(Engine):
+        """papermill's way to a kernel: here one in this process."""
+
+        @classmethod
+        def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **_: Any) -> None:
+            """Run the cells in order until one fails."""
+            kernels = InProcessKernelManager()
+            kernels.start_kernel()
+            client = kernels.client()
+            client.start_channels()
+            for index, cell in enumerate(nb_man.nb.cells):
+                if cell.cell_type != "code" or not cell.source.strip():
+                    continue
+                nb_man.cell_start(cell, index)
+                cell.outputs = []
+                asked = client.execute(cell.source, allow_stdin=False)
+                while (message := client.get_iopub_msg())["msg_type"] != "status" or (
+                    message["parent_header"]["msg_id"] != asked or message["content"]["execution_state"] != "idle"
+                ):
+                    if message["msg_type"] in shown:
+                        cell.outputs.append(output_from_msg(message))
+                    elif message["msg_type"] == "execute_input":
+                        cell.execution_count = message["content"]["execution_count"]
+                failed = any(output.output_type == "error" for output in cell.outputs)
+                if failed:
+                    nb_man.cell_exception(cell, index)
+                nb_man.cell_complete(cell, index)
+                if failed:
+                    break
+            kernels.shutdown_kernel()
+
+    return InThisProcess
+
+
+def execute(job: dict[str, Any]) -> dict[str, Any]:
+    """Run the notebook of a job through papermill; returns what it cost and, if it failed, where.
+
+    Args:
+        job: notebook (path), parameters, page (where the executed notebook goes), trace (where the trace goes).
+    """
+    import nbformat
+    import pandas
+    import papermill
+    from papermill.engines import papermill_engines
+
+    papermill_engines.register("here", _engine())
+    pandas.set_option("display.max_columns", 20)  # what pandas itself sets where it is imported in a kernel
+    sys.modules.pop("analysis.artifact.publishing.execute", None)  # no notebook depends on it
+    notebook = nbformat.read(job["notebook"], as_version=4)
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(BEGIN))
+    notebook.cells.append(nbformat.v4.new_code_cell(END.format(path=job["trace"])))
+    page = Path(job["page"])
+    page.parent.mkdir(parents=True, exist_ok=True)
+    source = page.with_suffix(".source.ipynb")
+    nbformat.write(notebook, source)
+    began = time.monotonic()
+    failure = None
+    try:
+        papermill.execute_notebook(
+            str(source),
+            str(page),
+            parameters=job["parameters"],
+            progress_bar=False,
+            log_output=False,
+            kernel_name="python3",
+            language="python",
+            cwd=job["cwd"],
+            request_save_on_cell_execute=False,
+            engine_name="here",
+        )
+    except papermill.PapermillExecutionError as error:
+        failure = {"cell": error.exec_count, "error": f"{error.ename}: {error.evalue}", "source": error.source}
+    finally:
+        source.unlink(missing_ok=True)
+    if failure is None:
+        done = nbformat.read(page, as_version=4)
+        done.cells = done.cells[1:-1]
+        for cell in done.cells:
+            if "injected-parameters" in cell.metadata.get("tags", []):
+                cell.source = _without(job["parameters"]["out"], f"data/results/{Path(job['notebook']).stem}", cell.source)
+        clean(done, outputs=True)
+        nbformat.write(done, page)
+    own, below = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {
+        "failure": failure,
+        "wall_s": round(time.monotonic() - began, 2),
+        "cpu_s": round(own.ru_utime + own.ru_stime + below.ru_utime + below.ru_stime, 2),
+        "peak_mib": round(max(own.ru_maxrss, below.ru_maxrss) / 1024),
+    }
+
+
+def main(path: str) -> int:
+    """Run the job in a JSON file and write its report; returns the exit status."""
+    end_with_parent()
+    if os.getppid() == 1:
+        return 1
+    job = json.loads(Path(path).read_text(encoding="utf-8"))
+    report = execute(job)
+    Path(job["report"]).write_text(json.dumps(report), encoding="utf-8")
+    return 1 if report["failure"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

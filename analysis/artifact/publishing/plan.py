@@ -1,0 +1,162 @@
+"""What a build has to do: which notebooks there are, what each needs, and which are out of date.
+
+A notebook is out of date when its source, its parameters, the locked environment, a module or file that its last run used, or one
+of the files it wrote has other bytes than then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from analysis.artifact.publishing.trace import listing
+from analysis.errors import InputError
+from analysis.paths import BUILD, DATA, NOTEBOOKS, RESULTS, ROOT
+
+GLOSSARY = DATA / "columns.yaml"
+READS = re.compile(r"""run\.read\(\s*["']([a-z0-9_]+)["']""")
+CLAIM_TABLES = re.compile(r"""\btable:\s*["']?([a-z0-9_]+)/""")
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """One notebook and how it is run in a tier.
+
+    Attributes:
+        name: file name without ending.
+        path: the stored notebook.
+        parameters: what papermill sets, besides `tier` and `out`.
+        needs: notebooks whose results it reads.
+    """
+
+    name: str
+    path: Path
+    parameters: dict[str, Any]
+    needs: tuple[str, ...] = field(default=())
+
+
+def folder(tier: str) -> Path:
+    """Where a tier's results go."""
+    return RESULTS if tier != "quick" else BUILD / "quick" / "results"
+
+
+def stamps(tier: str) -> Path:
+    """Where a tier's records of past runs are kept."""
+    return BUILD / tier / "stamps"
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file, or the empty string where there is none."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except (FileNotFoundError, IsADirectoryError):
+        return ""
+
+
+def notebooks(tier: str) -> dict[str, Notebook]:
+    """All notebooks, by name, in an order that respects what each needs.
+
+    Args:
+        tier: quick, book or full.
+    Raises:
+        InputError: a notebook that needs one that does not exist, needs in a circle, parameters for a notebook that is not there.
+    """
+    parameters = yaml.safe_load((NOTEBOOKS / "parameters.yaml").read_text(encoding="utf-8")) or {}
+    paths = {path.stem: path for path in sorted(NOTEBOOKS.glob("*.ipynb"))}
+    for name in parameters:
+        if name not in paths:
+            raise InputError("parameters for a notebook that does not exist", path=NOTEBOOKS / "parameters.yaml", key=name)
+    found = {}
+    for name, path in paths.items():
+        needs = set(READS.findall(path.read_text(encoding="utf-8").replace('\\"', '"')))
+        if name == "claims":
+            for checks in sorted((DATA / "claims" / "checks").glob("*.yaml")):
+                needs |= set(CLAIM_TABLES.findall(checks.read_text(encoding="utf-8"))) & set(paths)
+        needs.discard(name)
+        for need in needs:
+            if need not in paths:
+                raise InputError(f"reads the results of a notebook that does not exist: {need}", path=path)
+        own = (parameters.get(name) or {}).get(tier) or {}
+        found[name] = Notebook(name, path, own, tuple(sorted(needs)))
+    return _ordered(found)
+
+
+def _ordered(found: dict[str, Notebook]) -> dict[str, Notebook]:
+    ordered: dict[str, Notebook] = {}
+    while len(ordered) < len(found):
+        ready = [name for name in found if name not in ordered and all(need in ordered for need in found[name].needs)]
+        if not ready:
+            circle = ", ".join(sorted(set(found) - set(ordered)))
+            raise InputError(f"notebooks need each other in a circle: {circle}", path=NOTEBOOKS)
+        ordered.update({name: found[name] for name in ready})
+    return ordered
+
+
+def fingerprint(notebook: Notebook, tier: str) -> dict[str, str]:
+    """What decides a run before it starts: source, parameters and environment, as digests."""
+    parameters = json.dumps(notebook.parameters, sort_keys=True)
+    return {
+        "notebook": digest(notebook.path),
+        "parameters": hashlib.sha256(parameters.encode()).hexdigest(),
+        "tier": tier,
+        "lock": digest(ROOT / "requirements.txt"),
+    }
+
+
+def reason_to_run(notebook: Notebook, tier: str) -> str | None:
+    """Why a notebook has to run again, or None when its results stand.
+
+    Args:
+        tier: quick, book or full.
+    """
+    path = stamps(tier) / f"{notebook.name}.json"
+    try:
+        stamp = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return "never run"
+    now = fingerprint(notebook, tier)
+    changed = [key for key in now if stamp["fingerprint"].get(key) != now[key]]
+    if changed:
+        return f"changed: {', '.join(changed)}"
+    for name, known in stamp["inputs"].items():
+        if digest(ROOT / name) != known:
+            return f"changed: {name}"
+    for name, known in stamp["folders"].items():
+        if not (ROOT / name).is_dir() or listing(ROOT / name) != known:
+            return f"changed: the files in {name}"
+    for name, known in stamp["outputs"].items():
+        if digest(folder(tier) / notebook.name / name) != known:
+            return f"result missing or altered: {name}"
+    return None
+
+
+def record(notebook: Notebook, tier: str, trace: dict[str, list[str]], work: Path) -> dict[str, Any]:
+    """The record of a finished run: digests of what it used and of what it wrote.
+
+    Args:
+        tier: quick, book or full.
+        trace: modules, files and folders used, relative to the repository.
+        work: the folder that the run wrote, not yet in its place.
+    """
+    written = sorted(path for path in work.rglob("*") if path.is_file())
+    own = f"{work.relative_to(ROOT)}/"
+    used = [name for name in {*trace["modules"], *trace["files"]} if not name.startswith(own)]
+    return {
+        "fingerprint": fingerprint(notebook, tier),
+        "inputs": {name: digest(ROOT / name) for name in sorted(used)},
+        "folders": {name: listing(ROOT / name) for name in trace["folders"] if (ROOT / name).is_dir() and f"{name}/" != own},
+        "outputs": {str(path.relative_to(work)): digest(path) for path in written},
+    }
+
+
+def dependency_file(notebook: Notebook, tier: str, stamp: dict[str, Any]) -> str:
+    """The same as a make rule: the notebook's manifest depends on the notebook and on every module and file it used."""
+    target = (folder(tier) / notebook.name / "manifest.json").relative_to(ROOT)
+    names = [str(notebook.path.relative_to(ROOT)), "requirements.txt", *stamp["inputs"]]
+    return f"{target}: \\\n  " + " \\\n  ".join(names) + "\n"

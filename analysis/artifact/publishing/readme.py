@@ -1,0 +1,66 @@
+"""What models print in README.md, a sample answer and accuracies; `python -m analysis.artifact.publishing.readme` writes it again."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from analysis.errors import InputError
+from analysis.paths import DATA, ROOT
+from analysis.tables import read_csv
+
+PAGE = ROOT / "README.md"
+COMMAND = "predict one --model llama-3.1-70b --device h100 --gpus 8"
+
+
+def sample() -> str:
+    """The first question of the page, with what the command prints."""
+    from typer.testing import CliRunner
+
+    from analysis.commands.models.predict import app
+
+    done = CliRunner().invoke(app, shlex.split(COMMAND)[1:])
+    if done.exit_code:
+        raise InputError(done.output.strip() or str(done.exception))
+    return f"```\n$ .venv/bin/python -m analysis {COMMAND}\n{done.stdout.rstrip()}\n```\n"
+
+
+def _row(question: str, judged_on: str, error: float, held: float, baseline: str) -> str:
+    return f"| {question} | {judged_on} | {error:.0f} % | {held:.0f} % | {baseline} |"
+
+
+def accuracy() -> str:
+    """How right the predictors are where they were judged: committed scores, each of rows whose group took no part in the fit."""
+
+    def one(table: str, **where: Any) -> Any:
+        rows = read_csv(DATA / "frozen" / table)
+        for column, value in where.items():
+            rows = rows[rows[column] == value]
+        return rows.iloc[0]
+
+    token, first = (one("predictor_serving/scores.csv", split="family", target=target) for target in ("tpot", "ttft"))
+    elsewhere = one("predictor_serving/sources.csv", source="ml.energy")
+    peers = [f"NVIDIA's predictor {r['peer_median_percent']:.0f} %, roofline {r['roofline_median_percent']:.0f} %" for r in (token, first)]
+    sample_of = "InferenceX's benchmark, a family of models at a time"
+    other = "the ML.ENERGY Benchmark, another laboratory's servers"
+    wider = "as the other laboratories tell"
+    lines = [
+        "| question | judged on | median error | 90 % intervals that hold | for comparison |",
+        "|---|---|---|---|---|",
+        _row("time per output token", sample_of, token["median_percent"], token["coverage_percent"], peers[0]),
+        _row("time to first token", sample_of, first["median_percent"], first["coverage_percent"], peers[1]),
+        _row("time per output token", other, elsewhere["median_elsewhere_percent"], elsewhere["coverage_elsewhere_percent"], wider),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def with_parts(page: str) -> str:
+    """A page with the parts of today between their marks."""
+    for name, text in (("sample", sample()), ("accuracy", accuracy())):
+        before, rest = page.split(f"<!-- {name} -->\n", 1)
+        page = f"{before}<!-- {name} -->\n{text}<!-- end of {name} -->" + rest.split(f"<!-- end of {name} -->", 1)[1]
+    return page
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_parts(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

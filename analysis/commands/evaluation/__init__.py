@@ -1,1 +1,0 @@
-"""Measurements, other people's data, and the scoring of tools"""

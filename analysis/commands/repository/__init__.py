@@ -1,1 +1,0 @@
-"""The repository itself: notebooks, pages, ledger, records (in a clone only)"""

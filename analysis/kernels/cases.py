@@ -1,0 +1,259 @@
+"""A file of kernels of today's GPUs answered: each row names its operator, sizes, number type and GPU; rows, order and columns are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.case_columns import Columns
+from analysis.errors import InputError
+from analysis.hardware.devices import Device, DeviceFile
+from analysis.kernels import gpus
+from analysis.kernels.fp32.cases import DIMENSIONS
+from analysis.kernels.latency import Latency
+from analysis.kernels.library import KernelLibrary, Kernels
+from analysis.kernels.work import Floats
+from analysis.networks.calibrated.form import KINDS as COLLECTIVES
+from analysis.tables import numeric, read_csv
+
+SIZES = {
+    "gemm": ("M", "N", "K"),
+    "attention_prefill": ("batch", "query_heads", "kv_heads", "head_size", "query_tokens", "kv_tokens"),
+    "attention_decode": ("batch", "query_heads", "kv_heads", "head_size", "kv_tokens"),
+    "latent_attention_prefill": ("batch", "query_heads", "query_tokens", "kv_tokens"),
+    "latent_attention_decode": ("batch", "query_heads", "kv_tokens"),
+    "moe": ("tokens", "experts", "top_k", "hidden", "intermediate"),
+    "memory_bound": ("bytes",),
+    **dict.fromkeys(COLLECTIVES, ("bytes", "devices")),
+}
+OPTIONAL = {"query_heads": "kv_heads", "kv_heads": "query_heads", "kv_tokens": "query_tokens"}  # an empty one takes the other's value
+MODELS = {  # operators that a framework's version could change, and the name of their models
+    "gemm": "gemm", "attention_prefill": "attention_prefill", "attention_decode": "attention_decode", "moe": "moe",
+    "latent_attention_prefill": "latent_prefill", "latent_attention_decode": "latent_decode",
+}  # fmt: skip
+MAY_HAVE = {  # besides its sizes, what an operator reads
+    **dict.fromkeys(("attention_prefill", "attention_decode"), ("window", "kv_dtype")),
+    **dict.fromkeys(("latent_attention_prefill", "latent_attention_decode"), ("kv_dtype",)),
+    "moe": ("tensor_parallel", "expert_parallel", "distribution"),
+    **dict.fromkeys(COLLECTIVES, ("implementation",)),
+}
+NO_TYPE = {"memory_bound", *COLLECTIVES}  # bytes say all
+ADDED = ("latency_ms", "lower_ms", "upper_ms", "source", "status")
+GROUP = ("op", "device", "dtype", "kv_dtype", "framework", "version", "distribution", "implementation")
+READS = Columns(
+    names=(*GROUP, *dict.fromkeys(name for sizes in SIZES.values() for name in sizes), "window", "tensor_parallel", "expert_parallel",
+           "B", "H", "latency_ms"),
+    required=("op", "device"),
+)  # fmt: skip
+"""Columns of a table of kernels; B and H are those of NeuSight's fp32 kernels, latency_ms what was measured."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Seconds and 90 % interval of each case, shapes (n,); NaN and a status where there is no answer."""
+
+    latency_s: Floats
+    lower_s: Floats
+    upper_s: Floats
+    source: NDArray[np.object_]
+    status: NDArray[np.object_]
+
+
+def is_new(frame: pd.DataFrame) -> NDArray[np.bool_]:
+    """Rows for these models: by their operator; a `dtype` column makes no fp32 kernel of them."""
+    return frame["op"].astype(str).isin(list(SIZES)).to_numpy()
+
+
+def unread(frame: pd.DataFrame) -> NDArray[np.object_]:
+    """Why a row cannot be answered as it stands: a cell that is no number, or one that its operator does not read (but for 1 and 0)."""
+    reasons: NDArray[np.object_] = np.full(len(frame), "", dtype=object)
+    codes, ops = pd.factorize(frame["op"].astype(str))
+    reads = [(*SIZES.get(op, DIMENSIONS.get(op, ())), *MAY_HAVE.get(op, ())) for op in ops]
+    words = ("kv_dtype", "distribution", "implementation")
+    for name in READS.names:
+        if name not in frame or name in ("op", "device", "dtype", "framework", "version", "latency_ms"):
+            continue
+        text = frame[name].fillna("").astype(str).str.strip()
+        filled = (~text.isin(["", "nan"])).to_numpy(copy=True)
+        if not filled.any():
+            continue
+        if name not in words:
+            values = numeric(frame[name]).to_numpy(np.float64)
+            reasons[filled & ~np.isfinite(values) & (reasons == "")] = f"{name} must be a whole number"
+            filled &= ~np.isin(values, (0.0, 1.0))
+        known = np.array([name in listed or op not in (*SIZES, *DIMENSIONS) for op, listed in zip(ops, reads, strict=True)], bool)[codes]
+        stray = filled & ~known & (reasons == "")
+        for code in np.unique(codes[stray]):
+            reasons[stray & (codes == code)] = f"{ops[code]} does not read {name}"
+    return reasons
+
+
+def _call(kernels: Kernels, group: dict[str, str], z: dict[str, Floats]) -> Latency:
+    op, dtype, kv = group["op"], group["dtype"], group["kv_dtype"] or None
+    calls: dict[str, Callable[[], Latency]] = {
+        "gemm": lambda: kernels.gemm(z["M"], z["N"], z["K"], dtype),
+        "attention_prefill": lambda: kernels.attention_prefill(
+            z["batch"], z["query_heads"], z["kv_heads"], z["head_size"], z["query_tokens"], z["kv_tokens"], dtype, kv, window=z["window"]
+        ),
+        "attention_decode": lambda: kernels.attention_decode(
+            z["batch"], z["query_heads"], z["kv_heads"], z["head_size"], z["kv_tokens"], dtype, kv, window=z["window"]
+        ),
+        "latent_attention_prefill": lambda: kernels.latent_attention_prefill(
+            z["batch"], z["query_heads"], z["query_tokens"], z["kv_tokens"], dtype, kv
+        ),
+        "latent_attention_decode": lambda: kernels.latent_attention_decode(z["batch"], z["query_heads"], z["kv_tokens"], dtype, kv),
+        "moe": lambda: kernels.moe(
+            z["tokens"], z["experts"], z["top_k"], z["hidden"], z["intermediate"], dtype, z["tensor_parallel"], z["expert_parallel"],
+            group["distribution"] or "power_law_1.01",
+        ),
+        "memory_bound": lambda: kernels.memory_bound(z["bytes"]),
+    }  # fmt: skip
+    if op in COLLECTIVES:
+        return kernels.collective(op, z["bytes"], z["devices"], group["implementation"] or "nccl")
+    return calls[op]()
+
+
+def answer(frame: pd.DataFrame, own: dict[str, Device] | None = None, library: KernelLibrary | None = None) -> Answers:
+    """Answer a table of cases; a row that is not covered has no latency and says why.
+
+    Args:
+        frame: columns op, device, dtype and those of `SIZES`; optional kv_dtype, framework, version, distribution, implementation,
+            window, tensor_parallel, expert_parallel.
+        own: devices of the user's own by name, before those of `data/hardware`.
+    """
+    library = library or KernelLibrary.load()
+    n = len(frame)
+    strays = unread(frame)
+    out = Answers(np.full(n, np.nan), np.full(n, np.nan), np.full(n, np.nan), np.full(n, "", dtype=object), np.full(n, "", dtype=object))
+    given = [c for c in GROUP if c in frame]
+    words = frame[given].fillna("").astype("category")
+    names = {c for sizes in SIZES.values() for c in sizes} | {"window", "tensor_parallel", "expert_parallel"}
+    numbers = {c: numeric(frame[c]).to_numpy(np.float64) if c in frame else np.full(n, np.nan) for c in names}
+    for key, places in words.groupby(given, sort=False, observed=True).indices.items():
+        at, group = np.asarray(places), dict.fromkeys(GROUP, "") | {c: str(k).strip() for c, k in zip(given, key, strict=True)}  # type: ignore[call-overload]
+        op = group["op"]
+        if op not in SIZES:
+            out.status[at] = f"operator {op!r} is not covered; expected one of {', '.join(SIZES)}"
+            continue
+        if not group["dtype"] and op not in NO_TYPE:
+            out.status[at] = f"{op} needs a dtype: an empty one is not answered as if it were another"
+            continue
+        try:
+            device: str | Device = (own or {}).get(group["device"], group["device"])
+            kernels = library.on(device, group["framework"] or None, group["version"] or None)
+        except InputError as error:
+            out.status[at] = f"device {group['device']!r} is not known" if error.key == "device" else str(error)
+            continue
+        z = {c: numbers[c][at] for c in names}
+        for name, other in OPTIONAL.items():
+            z[name] = np.where(np.isnan(z[name]), z[other], z[name])
+        z["window"] = np.nan_to_num(z["window"])
+        z["tensor_parallel"], z["expert_parallel"] = (np.where(np.isnan(z[c]), 1.0, z[c]) for c in ("tensor_parallel", "expert_parallel"))
+        bad = strays[at] != ""
+        out.status[at] = strays[at]
+        for name in SIZES[op]:
+            whole = np.isfinite(z[name]) & (z[name] == np.floor(z[name])) & (z[name] >= (0 if name == "bytes" else 1)) & (z[name] < 1e15)
+            out.status[at[~whole & ~bad]] = f"{name} of {op} must be a whole number, at least {0 if name == 'bytes' else 1}"
+            bad |= ~whole
+            z[name] = np.where(whole, z[name], 1.0)
+        got = _call(kernels, group, z)
+        good = ~bad & np.isfinite(got.s)
+        half = np.exp(1.6449 * got.log_sd)
+        for array, values in ((out.latency_s, got.s), (out.lower_s, got.s / half), (out.upper_s, got.s * half)):
+            array[at[good]] = values[good]
+        out.source[at[good]] = f"{got.source}; {got.note}" if got.note else got.source
+        if (group["version"] or group["framework"]) and op in MODELS:
+            timed = kernels.timed_version(MODELS[op], gpus.kernel_type(group["dtype"]) if op in ("gemm", "moe") else "")
+            framework, _, version = timed.rpartition(" ")
+            # versions are not told apart: the newest timed one answers, and is named
+            if version != (group["version"] or version) or framework != (group["framework"] or framework):
+                out.source[at[good]] = f"{got.source}, as timed with {timed or 'all frameworks'}"
+        refused = ~bad & ~good
+        out.status[at[refused]] = got.status[refused]
+    return out
+
+
+def check_columns(frame: pd.DataFrame, path: Path | None = None) -> None:
+    """Refuse cases without op or device, or with a column of the answer."""
+    for needed in ("op", "device"):
+        if needed not in frame:
+            raise InputError("missing column; expected op, device, dtype and the sizes of the operators", path=path, line=1, key=needed)
+    clash = [c for c in ADDED[1:] if c in frame]
+    if clash:
+        raise InputError("the cases have a column of the answer already", path=path, line=1, key=", ".join(clash))
+
+
+def read_devices(path: Path) -> dict[str, Device]:
+    """Devices of the user's own, in the form of `data/hardware/devices/*.yaml`."""
+    from analysis.configs import read_yaml
+
+    found = read_yaml(path, DeviceFile).devices
+    return {name: device for key, device in found.items() for name in (key, *device.aliases)}
+
+
+def for_today(path: Path) -> bool:
+    """Whether a file of cases names an operator or a number type of these models, or is no CSV of cases at all."""
+    try:
+        if path.suffix in (".parquet", ".pq"):
+            return True
+        frame = read_csv(path, dtype=str, keep_default_na=False, usecols=lambda name: name in ("op", "dtype"))
+    except InputError:
+        return False
+    return "op" in frame and ("dtype" in frame or bool(is_new(frame).any()))
+
+
+def _answer_fp32(frame: pd.DataFrame, device_spec: Path | None) -> Answers:
+    """The rows of the older operators, by the fp32 models."""
+    from analysis.kernels.fp32 import answers, devices, model
+
+    own = devices.read_spec(device_spec) if device_spec else None
+    got = answers.answer(frame, model.load(), own)
+    source = np.where(np.isfinite(got.latency_s), "fp32 kernels", "").astype(object)
+    return Answers(got.latency_s, got.lower_s, got.upper_s, source, got.reason)
+
+
+def answers(
+    frame: pd.DataFrame, own: dict[str, Device] | None = None, device_spec: Path | None = None, path: Path | None = None
+) -> pd.DataFrame:
+    """The cases with latency_ms, lower_ms, upper_ms, source and status added; a latency_ms of theirs becomes measured_latency_ms.
+
+    Rows of the older fp32 operators that name no other number type go to the fp32 models; one that names another is refused.
+
+    Args:
+        own: devices of the user's own by name; device_spec: their file, for the fp32 models; path: the file of the cases, for messages.
+    """
+    check_columns(frame, path)
+    new = is_new(frame)
+    kind = frame["dtype"].str.strip().str.lower() if "dtype" in frame else pd.Series("", index=frame.index)
+    old = ~new & kind.isin(["", "fp32", "float32"]).to_numpy()
+    n = len(frame)
+    numbers = {c: np.full(n, np.nan) for c in ADDED[:3]}
+    words: dict[str, NDArray[np.object_]] = {c: np.full(n, "", dtype=object) for c in ADDED[3:]}
+    strays = unread(frame) if old.any() else words["status"]
+    read = old & (strays == "")
+    words["status"][old] = strays[old]
+    for rows, got in ((~old, answer(frame[~old], own)), (read, _answer_fp32(frame[read], device_spec) if read.any() else None)):
+        if got is None:
+            continue
+        for name, values in zip(ADDED[:3], (got.latency_s, got.lower_s, got.upper_s), strict=True):
+            numbers[name][rows] = _nine_digits(1e3 * values)
+        words["source"][rows], words["status"][rows] = got.source, got.status
+    typed = ~new & ~old
+    words["status"][typed] = [
+        f"operator {op!r} is covered in fp32 only, not in {d}" for op, d in zip(frame["op"][typed], kind[typed], strict=True)
+    ]
+    return frame.rename(columns={"latency_ms": "measured_latency_ms"}).assign(**numbers, **words)
+
+
+def _nine_digits(values: Floats) -> Floats:
+    """Rounded to nine significant digits, so that the shortest decimal form has no more."""
+    with np.errstate(all="ignore"):
+        places = 8 - np.floor(np.log10(np.abs(values)))
+        scale = 10.0 ** np.abs(places)
+        rounded = np.where(places >= 0, np.round(values * scale) / scale, np.round(values / scale) * scale)
+    return np.where(np.isfinite(rounded), rounded, values)

@@ -1,0 +1,131 @@
+"""What is a GPU kernel case, and what does a predictor answer? The data contract of all kernel predictors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.kernels.fp32.devices import Gpu
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+GEMMS = ("bmm", "linear")
+ELEMENTWISE_3 = ("add", "mul", "div", "pow")  # two inputs, one output
+ELEMENTWISE_2 = ("addu", "mulu", "divu", "powu", "relu", "gelu", "tanh")  # one input (or an input and a scalar), one output
+ROWWISE = ("softmax", "ln")
+OPS = GEMMS + ELEMENTWISE_3 + ELEMENTWISE_2 + ROWWISE
+CODE = {op: code for code, op in enumerate(OPS)}
+GROUP = {op: op if op in GEMMS + ROWWISE else "elem" for op in OPS}
+GROUPS = ("bmm", "linear", "elem", "softmax", "ln")
+BOUNDS = ("compute", "memory", "launch")
+LIMITS = {"compute": 0, "memory": 1, "launch": 2}
+DIMENSIONS = {"bmm": ("B", "M", "N", "K"), "linear": ("M", "N", "K"), **dict.fromkeys(OPS[2:], ("B", "H"))}
+
+
+@dataclass(frozen=True)
+class Operators:
+    """Kernels by shape, in arrays of one length.
+
+    Args:
+        op: index into `OPS`, shape (n,).
+        b: batch of a bmm; 1 for linear; rows of an element-wise, softmax or layer-norm kernel.
+        m, n, k: (m x n) times (n x k); n is the reduced dimension, as in NeuSight's tables. 1 for the others.
+        h: columns of an element-wise, softmax or layer-norm kernel; 1 for the others.
+    All elements are fp32.
+    """
+
+    op: Codes
+    b: Floats
+    m: Floats
+    n: Floats
+    k: Floats
+    h: Floats
+
+    def __len__(self) -> int:
+        return len(self.op)
+
+    def take(self, index: NDArray[np.bool_] | Codes) -> Self:
+        """The cases at an index."""
+        return type(self)(*(getattr(self, name)[index] for name in ("op", "b", "m", "n", "k", "h")))
+
+    @property
+    def is_gemm(self) -> NDArray[np.bool_]:
+        """Which cases are matrix products."""
+        return self.op < len(GEMMS)
+
+    @classmethod
+    def from_frame(cls, frame: pd.DataFrame) -> Operators:
+        """From a table with the columns of NeuSight's: op, and those of B, M, N, K, H that the operators use."""
+
+        def column(name: str) -> Floats:
+            values = frame[name].to_numpy(dtype=float) if name in frame else np.ones(len(frame))
+            return np.where(np.isfinite(values), values, 1.0)
+
+        op: Codes = np.asarray(frame["op"].map(CODE), dtype=np.int64)
+        b = column("B")
+        return Operators(op, np.where(op == CODE["linear"], 1.0, b), column("M"), column("N"), column("K"), column("H"))
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """Measured kernels.
+
+    Args:
+        operators: the shapes.
+        device: name of the device of each, shape (n,).
+        latency_s: measured mean latency (s).
+    """
+
+    operators: Operators
+    device: NDArray[np.object_]
+    latency_s: Floats
+
+    def __len__(self) -> int:
+        return len(self.device)
+
+    def take(self, index: NDArray[np.bool_] | Codes) -> Measurements:
+        """The measurements at an index."""
+        return Measurements(self.operators.take(index), self.device[index], self.latency_s[index])
+
+    @classmethod
+    def from_frame(cls, frame: pd.DataFrame) -> Measurements:
+        """From a table with NeuSight's columns, latency in `latency_ms`."""
+        return cls(Operators.from_frame(frame), frame["device"].to_numpy(dtype=object), frame["latency_ms"].to_numpy(dtype=float) / 1e3)
+
+
+@dataclass(frozen=True)
+class KernelPrediction:
+    """Predicted latency of each case.
+
+    Args:
+        latency_s: predicted (s).
+        lower_s, upper_s: interval (s); equal to the latency where the predictor has none.
+        bound: index into `BOUNDS` of the term that bounds the kernel in the physical model.
+    """
+
+    latency_s: Floats
+    lower_s: Floats
+    upper_s: Floats
+    bound: Codes
+
+    @classmethod
+    def point(cls, latency_s: Floats, bound: Codes) -> KernelPrediction:
+        """A prediction without an interval."""
+        return cls(latency_s, latency_s, latency_s, bound)
+
+
+class KernelPredictor(Protocol):
+    """The one interface: learn from measured kernels, then predict shapes on a device that need not be among them."""
+
+    def fit(self, measurements: Measurements) -> Self:
+        """Learn from measurements; returns the fitted predictor."""
+        ...
+
+    def predict(self, operators: Operators, device: Gpu) -> KernelPrediction:
+        """Predict each case on one device."""
+        ...

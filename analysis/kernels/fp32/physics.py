@@ -1,0 +1,157 @@
+"""What must a kernel do, and how long does that take on a GPU by its data sheet? Three decompositions of the same work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.hardware.roofline import DeviceTime, Rates, time_on_device
+from analysis.kernels.fp32.cases import CODE, ELEMENTWISE_3, LIMITS, Codes, Floats, Operators
+from analysis.kernels.fp32.devices import Gpu
+
+BYTES = 4.0  # fp32
+LAUNCH_S = 5e-6  # a launch on a CUDA stream; the learned correction scales it
+Decomposition = Literal["tiles", "waves", "kernel"]
+
+
+@dataclass(frozen=True)
+class Physics:
+    """What the physical model takes from a board beyond its peak rates.
+
+    Args:
+        power_gain: sustained share of the peak is min(1, power_gain * power headroom); infinity: no power limit.
+        wide_sm: share of the peak that a multiprocessor of 128 lanes sustains (its shared memory is as wide as that of one with 64).
+        shared_issue: share where address arithmetic takes fp32 slots (before Volta).
+    """
+
+    power_gain: float = 1.6
+    wide_sm: float = 0.8
+    shared_issue: float = 1.0
+
+    def sustained_flop_per_s(self, gpu: Gpu, matrix: bool = True) -> float:
+        """Rate that a long compute-bound kernel is expected to hold (FLOP/s)."""
+        share = min(1.0, self.power_gain * gpu.power_headroom)
+        if gpu.architecture.lanes_per_sm >= 128:
+            share *= self.wide_sm
+        if not gpu.architecture.separate_integer_pipe:
+            share *= self.shared_issue
+        return share * (gpu.matrix_flop_per_s if matrix else gpu.vector_flop_per_s)
+
+
+@dataclass(frozen=True)
+class KernelWork:
+    """Work of each case: operations and least bytes to and from device memory, shapes (n,)."""
+
+    flop: Floats
+    bytes_moved: Floats
+
+
+def work(operators: Operators) -> KernelWork:
+    """Operations and least traffic of fp32 kernels.
+
+    bmm: 2 b m n k and 4 b (m n + n k + m k); linear adds the bias, 4 k. Element-wise: one operation an element, 4 bytes for each input
+        and output.
+    softmax: 5 operations an element, layer norm 8, both read and write each element once at least.
+    """
+    o = operators
+    gemm = o.is_gemm
+    bias = np.where(o.op == CODE["linear"], o.k, 0.0)
+    flop = np.where(gemm, 2 * o.b * o.m * o.n * o.k, o.b * o.h * _flop_per_element(o.op))
+    streams = np.where(np.isin(o.op, [CODE[op] for op in ELEMENTWISE_3]), 3.0, 2.0)
+    moved = np.where(gemm, o.b * (o.m * o.n + o.n * o.k + o.m * o.k) + bias, o.b * o.h * streams)
+    return KernelWork(flop, BYTES * moved)
+
+
+def _flop_per_element(op: Codes) -> Floats:
+    cost = np.ones(64)
+    cost[CODE["softmax"]], cost[CODE["ln"]] = 5.0, 8.0
+    for name in ("pow", "powu", "gelu", "tanh"):
+        cost[CODE[name]] = 10.0
+    return cost[op]
+
+
+def roofline(operators: Operators, gpu: Gpu, physics: Physics | None = None) -> DeviceTime[Floats]:
+    """max(flop / rate, bytes / bandwidth), at the peak or, with `physics`, at the sustained rate."""
+    todo = work(operators)
+    matrix = physics.sustained_flop_per_s(gpu) if physics else gpu.matrix_flop_per_s
+    vector = physics.sustained_flop_per_s(gpu, matrix=False) if physics else gpu.vector_flop_per_s
+    rates = Rates(np.where(operators.is_gemm, matrix, vector), gpu.bandwidth_bytes_per_s)
+    return time_on_device(todo.flop, todo.bytes_moved, rates)
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """How a library is expected to cut a matrix product, shapes (n,).
+
+    Args:
+        columns, rows: of the output tile.
+        tiles: output tiles of the case.
+        waves: tiles over multiprocessors, not rounded.
+    """
+
+    columns: Floats
+    rows: Floats
+    tiles: Floats
+    waves: Floats
+
+
+def choose_tiles(operators: Operators, gpu: Gpu) -> Tiling:
+    """The tile of the design's list with the least predicted time: rounded-up waves x tile area x (1 + 16/columns + 16/rows).
+
+    The last factor is the work of loading a tile's operands, which is larger for small tiles. Vectors of a row-wise kernel are not cut
+    (one tile a row).
+    """
+    best: Floats = np.full(len(operators), np.inf)
+    columns, rows = np.ones(len(operators)), np.ones(len(operators))
+    tiles = operators.b.copy()
+    for op, choices in (("bmm", gpu.bmm_tiles), ("linear", gpu.linear_tiles)):
+        which: NDArray[np.bool_] = operators.op == CODE[op]
+        if not which.any():
+            continue
+        for c, r in choices:
+            count = np.ceil(operators.m / r) * np.ceil(operators.k / c) * operators.b
+            cost = np.ceil(count / gpu.sms) * c * r * (1 + 16 / c + 16 / r)
+            better = which & (cost < best)
+            best = np.where(better, cost, best)
+            columns, rows, tiles = np.where(better, c, columns), np.where(better, r, rows), np.where(better, count, tiles)
+    return Tiling(columns, rows, tiles, tiles / gpu.sms)
+
+
+def tile_time_s(tiling: Tiling, operators: Operators, gpu: Gpu, physics: Physics) -> Floats:
+    """Time of one tile on one multiprocessor at the sustained rate: 2 columns rows n / (rate / multiprocessors)."""
+    return 2 * tiling.columns * tiling.rows * operators.n * gpu.sms / physics.sustained_flop_per_s(gpu)
+
+
+def physical_latency_s(operators: Operators, gpu: Gpu, physics: Physics, decomposition: Decomposition) -> Floats:
+    """The physical model that a learned one corrects: latency_s = max(compute_s, memory_s) + launch, with compute_s by decomposition.
+
+    kernel: averages over the whole kernel, max(compute, memory) + launch.
+    waves: the compute part in whole waves of unpadded work: compute x ceil(waves) / waves.
+    tiles: ceil(waves) x time of one padded tile (the sum over waves of the longest tile, all tiles being equal).
+
+    Args:
+        operators: n kernels; gpu: its data sheet; physics: shares of the peaks; decomposition: kernel, waves or tiles.
+    Returns:
+        latency (s), shape (n,).
+    Source: the sums over tiles and waves are those of `analysis.studies.kernels.tiles`, with its sources.
+    """
+    bound = roofline(operators, gpu, physics)
+    if decomposition == "kernel":
+        return bound.latency_s + LAUNCH_S
+    tiling = choose_tiles(operators, gpu)
+    gemm = operators.is_gemm
+    if decomposition == "waves":
+        compute = bound.compute_s * np.where(gemm, np.ceil(tiling.waves) / tiling.waves, 1.0)
+    else:
+        compute = np.where(gemm, np.ceil(tiling.waves) * tile_time_s(tiling, operators, gpu, physics), bound.compute_s)
+    return np.maximum(compute, bound.memory_s) + LAUNCH_S
+
+
+def bound_by(operators: Operators, gpu: Gpu, physics: Physics) -> Codes:
+    """Which term of the physical model is largest: compute, memory or launch."""
+    terms = roofline(operators, gpu, physics)
+    code = np.where(terms.is_compute_bound, LIMITS["compute"], LIMITS["memory"])
+    return np.where(terms.latency_s < LAUNCH_S, LIMITS["launch"], code)

@@ -1,0 +1,116 @@
+"""A physical model of a kernel times a learned correction: the hybrid predictor, one operator group at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.kernels.fp32 import devices as kernel_devices
+from analysis.kernels.fp32.cases import GROUP, OPS, Codes, Floats, KernelPrediction, Measurements, Operators
+from analysis.kernels.fp32.devices import Gpu
+from analysis.kernels.fp32.features import gemm_features, vector_features
+from analysis.kernels.fp32.physics import Decomposition, Physics, bound_by, physical_latency_s, roofline
+from analysis.kernels.trees import Boosting, Forest, fit_boosting, predict
+
+LARGEST_CORRECTION = 4.0  # of the logarithm: a factor of 55 either way
+
+
+@dataclass(frozen=True)
+class HybridSettings:
+    """Everything that selection may choose.
+
+    Args:
+        physics: see `Physics`.
+        decomposition: how the physical model cuts the kernel.
+        base: what the correction multiplies: the physical latency or the roofline at the sustained rate.
+        features: indices of the feature columns used; None for all.
+        most_per_device: measurements of each device that the trees see, drawn at random.
+    """
+
+    physics: Physics = field(default_factory=Physics)
+    decomposition: Decomposition = "tiles"
+    base: str = "roofline"
+    features: tuple[int, ...] | None = None
+    boosting: Boosting = field(default_factory=Boosting)
+    most_per_device: int = 2500
+
+
+def group_of(operators: Operators) -> NDArray[np.object_]:
+    """Operator group of each case: bmm, linear, elem, softmax or ln."""
+    return np.array([GROUP[op] for op in OPS], dtype=object)[operators.op]
+
+
+def draw(device: NDArray[np.object_], most: int, seed: int) -> Codes:
+    """Indices of at most `most` cases of each device, in order."""
+    rng = np.random.default_rng(seed)
+    chosen = [rng.permutation(np.flatnonzero(device == name))[:most] for name in sorted(set(device))]
+    return np.sort(np.concatenate(chosen))
+
+
+def balance(device: NDArray[np.object_]) -> Floats:
+    """Weights that let a device count with the square root of its cases, mean 1."""
+    _, inverse, count = np.unique(device.astype(str), return_inverse=True, return_counts=True)
+    weight = 1 / np.sqrt(count[inverse])
+    return np.asarray(weight / weight.mean())
+
+
+def per_device(operators: Operators, device: NDArray[np.object_], compute: Callable[[Operators, Gpu], Floats]) -> Floats:
+    """Apply a function of (operators, gpu) device by device and put the rows back in order."""
+    parts: list[tuple[Codes, Floats]] = []
+    for name in sorted(set(device)):
+        index = np.flatnonzero(device == name)
+        parts.append((index, compute(operators.take(index), kernel_devices.load(str(name)))))
+    out = np.empty((len(device), *parts[0][1].shape[1:]))
+    for index, values in parts:
+        out[index] = values
+    return out
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """log latency = log physical latency + trees(features), for one operator group."""
+
+    settings: HybridSettings = field(default_factory=HybridSettings)
+    seed: int = 0
+    trees: Forest | None = None
+    shift: float = 0.0
+    seen: frozenset[str] = frozenset()
+
+    def features(self, operators: Operators, gpu: Gpu) -> Floats:
+        """Feature matrix of one group on one GPU, shape (n, d); of the GPU's relatives only what was seen in the fit is known."""
+        s, gpu = self.settings, kernel_devices.with_seen(gpu, self.seen)
+        gemm = bool(len(operators)) and bool(operators.is_gemm[0])
+        found = gemm_features(operators, gpu, s.physics, s.decomposition) if gemm else vector_features(operators, gpu, s.physics)
+        return found if s.features is None else found[:, list(s.features)]
+
+    def base_s(self, operators: Operators, gpu: Gpu) -> Floats:
+        """What the correction multiplies (s)."""
+        s, gpu = self.settings, kernel_devices.with_seen(gpu, self.seen)
+        if s.base == "roofline":
+            return roofline(operators, gpu, s.physics).latency_s
+        return physical_latency_s(operators, gpu, s.physics, s.decomposition)
+
+    def fit(self, measurements: Measurements) -> Self:
+        """Learn the correction from the measurements of one operator group."""
+        part = measurements.take(draw(measurements.device, self.settings.most_per_device, self.seed))
+        own = replace(self, seen=frozenset(str(name) for name in part.device))
+        features = per_device(part.operators, part.device, own.features)
+        base = per_device(part.operators, part.device, own.base_s)
+        return replace(
+            own, trees=fit_boosting(features, np.log(part.latency_s / base), balance(part.device), self.settings.boosting, self.seed)
+        )
+
+    def log_latency(self, operators: Operators, gpu: Gpu) -> Floats:
+        """Natural logarithm of the predicted latency (s)."""
+        if self.trees is None:
+            raise ValueError("fit the predictor first")
+        correction = np.clip(predict(self.trees, self.features(operators, gpu)) + self.shift, -LARGEST_CORRECTION, LARGEST_CORRECTION)
+        return np.asarray(np.log(self.base_s(operators, gpu)) + correction)
+
+    def predict(self, operators: Operators, device: Gpu) -> KernelPrediction:
+        """Predict each case on one device."""
+        return KernelPrediction.point(np.exp(self.log_latency(operators, device)), bound_by(operators, device, self.settings.physics))

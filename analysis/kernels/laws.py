@@ -1,0 +1,172 @@
+"""The law of a kernel's time, and its parameters on a GPU that was never timed.
+
+``t = launch + (arithmetic^4 + memory^4 + chain^4)^(1/4) + passes``: parts are seconds at the data sheet's rates (`physics`), each scaled
+by one parameter. On a timed GPU the parameters are fitted; for another they come from the timed GPUs' by ridge regression on what
+frameworks and number types have in common and on what the data sheet says: how the matrix unit is fed, the memory, bandwidth an SM.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.kernels import physics, trees
+from analysis.kernels.gpus import Gpu
+from analysis.kernels.physics import Features, Sustained
+from analysis.kernels.store import FOLDER
+from analysis.kernels.work import Floats
+from analysis.tables import write_atomic
+
+START = {  # from which the fit starts and to which it is held loosely
+    "gemm": (4.0, 1.4, 1.0, 0.5, 0.5, 0.5),
+    "moe": (15.0, 1.4, 1.2, 1.0, 1.0, 0.5),
+}
+USES = {  # what each parameter may depend on besides framework and type: launch, arithmetic (beside `Sustained`), memory, chain, passes
+    "gemm": ((), (), ("gddr",), ("registers", "registers, below 16 bits"), ("bandwidth an SM",), ("bandwidth an SM",)),
+    "moe": ((), (), (), ("registers",), ("bandwidth an SM",), ("bandwidth an SM",)),
+}
+RIDGE = {  # of one framework, type or variant; of all together; of a property of the GPU
+    "gemm": {"=": 0.3, "cell": 0.2, "gpu": 0.3},
+    "moe": {"=": 4.5, "cell": 3.0, "gpu": 0.9},  # each cell has three variants
+}
+TOGETHER = {"moe": 0.6}  # operators with one pooled forest for all types: share of its correction that is believed elsewhere
+LARGE = 1e9
+ARITHMETIC = 1  # place of the part
+
+
+class Known(NamedTuple):
+    """A timed GPU's parameters for one framework, number type and variant.
+
+    Args:
+        log_theta: natural logarithms, shape (parts,); weight: of the row, so that architectures count alike.
+    """
+
+    gpu: Gpu
+    framework: str
+    dtype: str
+    variant: str
+    log_theta: Floats
+    weight: float
+
+
+def time_s(parts: Floats, log_theta: Floats) -> Floats:
+    """Time of parts, shape (q, n), scaled by ``exp(log_theta)``, shape (q,) (s)."""
+    scaled = parts * np.exp(log_theta)[:, None]
+    together = scaled[1:4] ** 2
+    return scaled[0] + np.sqrt(np.sqrt((together * together).sum(axis=0))) + scaled[4:].sum(axis=0)
+
+
+def fit(operator: str, parts: Floats, seconds: Floats) -> Floats:
+    """Parameters of one cell (logarithms): robust least squares of the log residual, held loosely to `START`."""
+    from scipy.optimize import least_squares
+
+    start = np.log(START[operator])
+    hold = 0.03 * np.sqrt(len(seconds))
+
+    def residual(p: Floats) -> Floats:
+        return np.concatenate([np.log(time_s(parts, p) / seconds), hold * (p - start)])
+
+    return least_squares(residual, start, loss="soft_l1", f_scale=0.1, max_nfev=30).x
+
+
+def rate_type(gpu: Gpu, dtype: str, variant: str) -> str:
+    """Type whose rate bounds the arithmetic: attention's is named in its variant, and falls back to 16 bits."""
+    kind = dtype or variant.split("/")[0]
+    return kind if kind in gpu.peak_flop_per_s else "bf16"
+
+
+def describe(gpu: Gpu, framework: str, dtype: str, variant: str, part: int) -> dict[str, float]:
+    """Columns of the regression of one part that are not zero; by rule (`physics`) some products are another framework's or type's."""
+    if not variant:  # a product
+        framework = physics.SAME_PRODUCTS.get((gpu.architecture, framework, dtype), framework)
+    if part == ARITHMETIC and dtype == "fp8_block" and gpu.architecture in physics.SCALED_BY_MATRIX_UNIT:
+        dtype = "fp8"
+    registers = float(gpu.architecture in physics.SYNCHRONOUS) - 0.5
+    narrow = float((dtype or variant.split("/")[0]) not in ("bf16", "fp16"))
+    return {
+        "1": 1.0, f"type={dtype}": 1.0, f"framework={framework}": 1.0, f"variant={variant}": 1.0,
+        f"cell {framework}/{dtype}/{variant}": 1.0, "gpu registers": registers, "gpu registers, below 16 bits": registers * narrow,
+        "gpu gddr": float(gpu.bandwidth_bytes_per_s < 1.9e12) - 0.5,
+        "gpu bandwidth an SM": float(np.log(gpu.bandwidth_bytes_per_s / gpu.sms / 2e10)),
+    }  # fmt: skip
+
+
+class Transfer(NamedTuple):
+    """Coefficients, shape (columns, parts), of the columns of `describe`."""
+
+    columns: tuple[str, ...]
+    coefficients: Floats
+
+    def log_theta(self, gpu: Gpu, framework: str, dtype: str, variant: str, sustained: Sustained) -> Floats:
+        """Parameters on a GPU from its data sheet; a column that was never fitted counts nothing."""
+        have = [describe(gpu, framework, dtype, variant, part) for part in range(self.coefficients.shape[1])]
+        out: Floats = (np.array([[h.get(c, 0.0) for h in have] for c in self.columns]) * self.coefficients).sum(axis=0)
+        out[ARITHMETIC] -= np.log(sustained.transferred(gpu, rate_type(gpu, dtype, variant)))
+        return out
+
+
+def transfer(operator: str, known: list[Known], sustained: Sustained) -> Transfer:
+    """Ridge regression of the timed GPUs' parameters; the share of arithmetic is taken relative to `Sustained`."""
+    y = np.stack([k.log_theta for k in known])
+    rows = [[describe(k.gpu, k.framework, k.dtype, k.variant, part) for k in known] for part in range(y.shape[1])]
+    columns = tuple(sorted({c for of_part in rows for row in of_part for c in row}))
+    y[:, ARITHMETIC] += np.log([sustained.transferred(k.gpu, rate_type(k.gpu, k.dtype, k.variant)) for k in known])
+    weight = np.array([k.weight for k in known])[:, None]
+    out, ridge = np.zeros((len(columns), y.shape[1])), RIDGE[operator]
+    for j, used in enumerate(USES[operator]):
+        x = np.array([[row.get(c, 0.0) for c in columns] for row in rows[j]])
+        weighted = x * weight
+        penalty = np.array([
+            1e-9 if c == "1" else ridge["cell"] if c.startswith("cell ") else
+            (ridge["gpu"] if c[4:] in used else LARGE) if c.startswith("gpu ") else ridge["="] for c in columns
+        ])  # fmt: skip
+        out[:, j] = np.linalg.solve(weighted.T @ x + np.diag(penalty), weighted.T @ y[:, j])
+    return Transfer(columns, out)
+
+
+def used(operator: str, key: str, forests: Container[str]) -> bool:
+    """Whether the pooled answer for `architecture left out/type` corrects a law; types that one other architecture has may go without."""
+    return operator in START and not (operator in TOGETHER and key in forests)
+
+
+def widen(got: Features, log_theta: Floats) -> Features:
+    """The law's time as first time, and each part's share of it and the time in launches as further features."""
+    base = time_s(got.parts, log_theta)
+    shares = np.log(np.maximum(got.parts * np.exp(log_theta)[:, None] / base, 1e-6))
+    columns = np.vstack([shares, np.log(base / got.parts[0])]).T
+    more: NDArray[np.int16] = np.rint(columns * physics.SCALE).clip(-32000, 32000).astype(np.int16)
+    return Features(base, np.concatenate([got.values, more], axis=1), got.parts)
+
+
+def answer(operator: str, got: Features, forest: trees.Forest, gpu: Gpu, family: str) -> Floats:
+    """Logarithm of the answer of a pooled forest over the first time, for one family of kernels or (empty) for none."""
+    return trees.predict(forest, physics.mark(got, operator, family, gpu).values if family else got.values)
+
+
+def write(laws: dict[str, dict[str, Transfer]], folder: Path | None = None) -> None:
+    """Write `laws.json`: operator, architecture left out, column, coefficient of each part; operators not given are kept."""
+    path = (folder or FOLDER) / "laws.json"
+    plain = json.loads(path.read_text()) if path.is_file() else {}
+    for operator, by in laws.items():
+        plain[operator] = {
+            hidden: {c: [round(float(v), 5) for v in row] for c, row in zip(t.columns, t.coefficients, strict=True)}
+            for hidden, t in by.items()
+        }
+    write_atomic(path, (json.dumps(plain, indent=0, sort_keys=True) + "\n").encode())
+
+
+def read(folder: Path | None = None) -> dict[str, dict[str, Transfer]]:
+    """The committed coefficients by operator and architecture left out; empty where there are none."""
+    path = (folder or FOLDER) / "laws.json"
+    if not path.is_file():
+        return {}
+    plain = json.loads(path.read_text())
+    return {
+        operator: {hidden: Transfer(tuple(rows), np.array(list(rows.values()))) for hidden, rows in by.items()}
+        for operator, by in plain.items()
+    }

@@ -1,0 +1,398 @@
+"""Latency of one kernel on one GPU: the door that serving, training and the command line use.
+
+>>> from analysis.kernels.library import KernelLibrary
+>>> h100 = KernelLibrary.load().on("h100_sxm")
+>>> answer = h100.gemm([1, 4096], 4096, 4096, "bf16")
+>>> bool(answer.s[1] > answer.s[0])
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from analysis.configs import Strict, read_yaml
+from analysis.errors import InputError
+from analysis.hardware.devices import Device
+from analysis.kernels import collectives, gpus, laws, physics, splits, store, work
+from analysis.kernels.gpus import Gpu
+from analysis.kernels.latency import Latency
+from analysis.kernels.physics import Features, Sustained
+from analysis.kernels.work import Floats
+from analysis.networks.calibrated.form import KINDS as COLLECTIVES
+from analysis.paths import DATA
+
+PARAMETERS = DATA / "models" / "gpu_kernels"
+Hide = Literal["none", "device", "architecture"]
+
+
+class Share(Strict):
+    """Parameters of one operator and number type.
+
+    Args:
+        floor_s: latency of the smallest kernel (s).
+        compute: share of the data sheet's matrix rate; memory: of its bandwidth; log_sd: spread of log latency around the answer.
+    """
+
+    floor_s: float
+    compute: float
+    memory: float
+    log_sd: float
+
+
+class Shares(Strict):
+    """`shares.yaml`: operator, number type, parameters; `*` stands for every other type."""
+
+    shares: dict[str, dict[str, Share]]
+
+
+@cache
+def _measured(operator: str) -> dict[str, store.Fitted]:
+    return store.read(f"measured_{operator}")
+
+
+@cache
+def _pooled(operator: str) -> dict[str, store.Fitted]:
+    return store.read(f"pooled_{operator}")
+
+
+@cache
+def _laws() -> dict[str, dict[str, laws.Transfer]]:
+    return laws.read()
+
+
+@cache
+def _sustained() -> dict[str, Sustained]:
+    return store.read_sustained()
+
+
+def _window(keys: Floats) -> Floats:
+    return np.where(keys >= 1e8, 0.0, keys)
+
+
+@cache
+def _shares() -> dict[str, dict[str, Share]]:
+    return read_yaml(PARAMETERS / "shares.yaml", Shares).shares
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """The kernels of one GPU, by framework and version where given; every call takes arrays that broadcast."""
+
+    gpu: Gpu
+    framework: str | None = None
+    version: str | None = None
+    hide: Hide = "none"
+
+    def timed_version(self, operator: str, dtype: str) -> str:
+        """Version of the framework whose timings answer, such as "vllm 0.24.0"; empty where no single one does."""
+        fitted, framework, source, _ = self._model(operator, dtype)
+        return f"{framework} {fitted.version}" if fitted and fitted.version and source != "none" else ""
+
+    def _refuse(self, shape: tuple[int, ...], reason: str) -> Latency:
+        return Latency(np.full(shape, np.nan), np.full(shape, np.nan), "none", np.full(shape, reason, dtype=object))
+
+    @property
+    def _hidden(self) -> str:
+        return self.gpu.architecture if self.hide != "none" and self.gpu.architecture in gpus.ARCHITECTURES else "none"
+
+    def measured_by(self, operator: str, dtype: str) -> tuple[str, ...]:
+        """Frameworks whose tables of an operator and number type may be used here: this GPU's, or where it has none, any other's."""
+        keys = [key.split("/") for key in _measured(operator)]
+        own = tuple(f for system, f, t in keys if t == gpus.kernel_type(dtype) and system == self.gpu.system and self.hide == "none")
+        near = {name for _, name in gpus.siblings(self.gpu)} if self.hide != "architecture" else set()
+        seen = [k for k in keys if k[2] == gpus.kernel_type(dtype) and (k[0] in near or gpus.load(k[0]).architecture != self._hidden)]
+        return own or tuple(f for f in FRAMEWORKS if any(k[1] == f for k in seen))
+
+    def _model(self, operator: str, dtype: str) -> tuple[store.Fitted | None, str, str, str]:
+        """The forest that answers, the framework it is for, the source, and the reason where there is none."""
+        measured = _measured(operator)
+        wanted = (self.framework,) if self.framework else ORDER
+        if self.gpu.system and self.hide == "none":
+            for framework in wanted:
+                found = measured.get(f"{self.gpu.system}/{framework}/{dtype}")
+                if found:
+                    return found, framework, "measured gpu", ""
+        if self.hide != "architecture":
+            for framework in wanted:
+                for distance, sibling in gpus.siblings(self.gpu):
+                    found = measured.get(f"{sibling}/{framework}/{dtype}")
+                    if found:
+                        wider = np.hypot(found.log_sd, SIBLING_SD[operator] * (1 + distance))
+                        return found._replace(log_sd=wider), framework, "unmeasured gpu", ""
+        known = {
+            key.split("/")[2] for key in measured if self._hidden == "none" or gpus.load(key.split("/")[0]).architecture != self._hidden
+        }
+        if dtype not in known:
+            return None, "", "none", f"{operator} in {dtype} was measured on no other GPU; covered: {', '.join(sorted(known))}"
+        frameworks = [f for f in wanted if any(key.split("/")[1:] == [f, dtype] for key in measured)] or list(wanted)
+        pooled = _pooled(operator)
+        return pooled.get(f"{self._hidden}/{dtype}") or pooled.get(f"{self._hidden}/"), frameworks[0], "unmeasured gpu", ""
+
+    def _answer(
+        self,
+        operator: str,
+        cell_type: str,
+        rate_type: str,
+        sizes: tuple[ArrayLike, ...],
+        build: Callable[[Any, str, Sustained], Features],
+        hull: Callable[[Any], list[Floats]],
+        variant: str = "",
+    ) -> Latency:
+        arrays = np.broadcast_arrays(*[np.asarray(v, dtype=np.float64) for v in sizes])
+        shape, flat = arrays[0].shape, tuple(a.ravel() for a in arrays)
+        if rate_type not in self.gpu.peak_flop_per_s:
+            return self._refuse(shape, f"{self.gpu.name} has no {rate_type} rate in its data sheet")
+        if self.gpu.vendor != "NVIDIA" or not _measured(operator):
+            return self._data_sheet(operator, rate_type, flat, shape, build)
+        fitted, framework, source, reason = self._model(operator, cell_type)
+        if fitted is None:
+            return self._refuse(shape, reason or f"{operator} has no fitted parameters")
+        valid = np.ones(len(flat[0]), dtype=bool)
+        for values in flat:
+            valid &= np.isfinite(values) & (values >= 1) & (values < 1e9)
+        safe = tuple(np.where(valid, values, 1.0) for values in flat)
+        one_gpus = bool(fitted.version)  # forests of one GPU, this or a sibling, were fitted with the levels of all GPUs
+        levels = _sustained()["none"] if one_gpus else physics.carried(operator, _sustained()[self._hidden])
+        got = build(safe, framework, levels)
+        if not one_gpus and laws.used(operator, f"{self._hidden}/{cell_type}", _pooled(operator)):
+            got = laws.widen(got, _laws()[operator][self._hidden].log_theta(self.gpu, framework, cell_type, variant, levels))
+        family = "" if one_gpus else splits.called(operator, framework, self.gpu.architecture, variant)
+        seconds = got.base_s * np.exp(laws.answer(operator, got, fitted.forest, self.gpu, family))
+        log_sd = fitted.log_sd[np.digitize(got.base_s, fitted.edges)]
+        if fitted.hull.shape[1]:
+            logs = np.stack(hull(safe))
+            outside = np.maximum(fitted.hull[:1].T - logs, 0) + np.maximum(logs - fitted.hull[1:].T, 0)
+            log_sd = log_sd + 0.1 * np.minimum(outside.sum(axis=0), 5.0)
+        status = np.where(valid, "", "every size must be at least 1 and below 1e9").astype(object)
+        return Latency(
+            np.where(valid, seconds, np.nan).reshape(shape), np.where(valid, log_sd, np.nan).reshape(shape), source, status.reshape(shape)
+        )
+
+    def _data_sheet(
+        self,
+        operator: str,
+        dtype: str,
+        flat: tuple[Floats, ...],
+        shape: tuple[int, ...],
+        build: Callable[[Any, str, Sustained], Features],
+    ) -> Latency:
+        """Cards of other makers: the first time of tiles, waves and memory alone, with a wide interval."""
+        valid = np.ones(len(flat[0]), dtype=bool)
+        for values in flat:
+            valid &= np.isfinite(values) & (values >= 1) & (values < 1e9)
+        got = build(tuple(np.where(valid, values, 1.0) for values in flat), ORDER[0], _sustained()["none"])
+        status = np.where(valid, "", "every size must be at least 1 and below 1e9").astype(object)
+        return Latency(
+            np.where(valid, got.base_s, np.nan).reshape(shape),
+            np.where(valid, 0.5, np.nan).reshape(shape),
+            "data sheet",
+            status.reshape(shape),
+        )
+
+    def gemm(self, m: ArrayLike, n: ArrayLike, k: ArrayLike, dtype: str) -> Latency:
+        """C (m, n) = A (m, k) B (k, n); the answer includes the framework's quantisation of A where it quantises on the way."""
+        dtype = gpus.kernel_type(dtype)
+        if dtype not in GEMM_TYPES:
+            return self._refuse(
+                np.broadcast(m, n, k).shape, f"number type {dtype} of gemm is not covered; covered: {', '.join(GEMM_TYPES)}"
+            )
+        return self._answer(
+            "gemm", dtype, dtype, (m, n, k),
+            lambda z, f, s: physics.gemm(z[0], z[1], z[2], dtype, f, self.gpu, s),
+            lambda z: [np.log(v) for v in z],
+        )  # fmt: skip
+
+    def _attention_types(self, dtype: str, kv_dtype: str | None) -> tuple[str, str, str]:
+        dtype, kv = gpus.kernel_type(dtype), gpus.kernel_type(kv_dtype or dtype)
+        bad = [d for d in (dtype, kv) if d not in ("bf16", "fp8")]
+        return dtype, kv, f"number type {bad[0]} of attention is not covered; covered: bf16, fp16, fp8" if bad else ""
+
+    def attention_prefill(
+        self,
+        batch: ArrayLike,
+        query_heads: ArrayLike,
+        kv_heads: ArrayLike,
+        head_size: ArrayLike,
+        query_tokens: ArrayLike,
+        kv_tokens: ArrayLike,
+        dtype: str,
+        kv_dtype: str | None = None,
+        causal: bool = True,
+        value_head_size: ArrayLike | None = None,
+        window: ArrayLike = 0,
+    ) -> Latency:
+        """Attention of prompts: `query_tokens` new ones a sequence over `kv_tokens` in all (grouped or multi-head).
+
+        Args:
+            window: keys that a query sees at most; 0: all.
+        """
+        value = head_size if value_head_size is None else value_head_size
+        sizes = (batch, query_heads, kv_heads, head_size, value, query_tokens, kv_tokens, np.where(np.asarray(window) > 0, window, 1e8))
+        dtype, kv, reason = self._attention_types(dtype, kv_dtype)
+        if reason:
+            return self._refuse(np.broadcast(*sizes).shape, reason)
+        return self._answer(
+            "attention_prefill", "", dtype, sizes,
+            lambda z, f, s: physics.attention_prefill(
+                z[0], z[1], z[2], z[3], z[4], z[5], z[6], _window(z[7]), dtype, kv, f, self.gpu, s, causal=causal),
+            lambda z: [np.log(z[i]) for i in (0, 1, 2, 3, 6)] + [np.full(len(z[0]), np.log(0.5))],
+            f"{dtype}/{kv}",
+        )  # fmt: skip
+
+    def attention_decode(
+        self,
+        batch: ArrayLike,
+        query_heads: ArrayLike,
+        kv_heads: ArrayLike,
+        head_size: ArrayLike,
+        kv_tokens: ArrayLike,
+        dtype: str,
+        kv_dtype: str | None = None,
+        window: ArrayLike = 0,
+    ) -> Latency:
+        """Attention of one new token a sequence over `kv_tokens` cached ones, its own among them; the arithmetic is in 16 bits."""
+        sizes = (batch, query_heads, kv_heads, head_size, kv_tokens, np.where(np.asarray(window) > 0, window, 1e8))
+        _, kv, reason = self._attention_types(dtype, kv_dtype)
+        if reason:
+            return self._refuse(np.broadcast(*sizes).shape, reason)
+        return self._answer(
+            "attention_decode", "", "bf16", sizes,
+            lambda z, f, s: physics.attention_decode(z[0], z[1], z[2], z[3], z[4], _window(z[5]), "bf16", kv, f, self.gpu, s),
+            lambda z: [np.log(z[i]) for i in (0, 1, 2, 3)] + [np.log(np.maximum(z[4] - 1, 0.5)), np.full(len(z[0]), np.log(0.5))],
+            f"bf16/{kv}",
+        )  # fmt: skip
+
+    def latent_attention_prefill(
+        self, batch: ArrayLike, heads: ArrayLike, query_tokens: ArrayLike, kv_tokens: ArrayLike, dtype: str, kv_dtype: str | None = None
+    ) -> Latency:
+        """Multi-head latent attention of prompts, keys and values expanded (512 + 64 latent; 192 and 128 a head)."""
+        sizes = (batch, heads, query_tokens, kv_tokens)
+        _, kv, reason = self._attention_types(dtype, kv_dtype)
+        if reason:
+            return self._refuse(np.broadcast(*sizes).shape, reason)
+        d, v = work.QK_LATENT, work.V_LATENT
+        return self._answer(
+            "latent_prefill", "", "bf16", sizes,
+            lambda z, f, s: physics.attention_prefill(z[0], z[1], z[1], d, v, z[2], z[3], 0, "bf16", kv, f, self.gpu, s, latent=True),
+            lambda z: [np.log(z[i]) for i in (1, 0, 3)],
+        )  # fmt: skip
+
+    def latent_attention_decode(
+        self, batch: ArrayLike, heads: ArrayLike, kv_tokens: ArrayLike, dtype: str, kv_dtype: str | None = None
+    ) -> Latency:
+        """Multi-head latent attention of one new token a sequence, over the latent cache."""
+        sizes = (batch, heads, kv_tokens)
+        _, kv, reason = self._attention_types(dtype, kv_dtype)
+        if reason:
+            return self._refuse(np.broadcast(*sizes).shape, reason)
+        d = work.LATENT + work.ROPE
+        return self._answer(
+            "latent_decode", "", "bf16", sizes,
+            lambda z, f, s: physics.attention_decode(z[0], z[1], z[1], d, z[2], 0, "bf16", kv, f, self.gpu, s, latent=True),
+            lambda z: [np.log(z[1]), np.log(z[0]), np.log(np.maximum(z[2] - 1, 0.5))],
+        )  # fmt: skip
+
+    def moe(
+        self,
+        tokens: ArrayLike,
+        experts: ArrayLike,
+        top_k: ArrayLike,
+        hidden: ArrayLike,
+        intermediate: ArrayLike,
+        dtype: str,
+        tensor_parallel: ArrayLike = 1,
+        expert_parallel: ArrayLike = 1,
+        distribution: str = "power_law_1.01",
+    ) -> Latency:
+        """Expert GEMMs of one GPU for a batch of `tokens` over all GPUs that share the experts.
+
+        Args:
+            distribution: balanced, power_law_1.01 or power_law_1.2: how unevenly tokens choose experts.
+        """
+        dtype = gpus.kernel_type(dtype)
+        sizes = (tokens, experts, top_k, hidden, intermediate, tensor_parallel, expert_parallel)
+        if dtype not in MOE_TYPES or distribution not in DISTRIBUTIONS:
+            what = f"number type {dtype} of moe is not covered; covered: {', '.join(MOE_TYPES)}"
+            return self._refuse(
+                np.broadcast(*sizes).shape, what if dtype not in MOE_TYPES else f"distribution {distribution!r} is not covered"
+            )
+        return self._answer(
+            "moe", dtype, dtype, sizes,
+            lambda z, f, s: physics.moe(z[0], z[1], z[2], z[3], z[4], z[5], z[6], dtype, distribution, f, self.gpu, s),
+            lambda z: [np.log(z[i]) for i in (0, 1, 2, 3, 4, 5, 6)],
+            distribution,
+        )  # fmt: skip
+
+    def memory_bound(self, bytes: ArrayLike) -> Latency:
+        """A pass over memory that reads and writes `bytes` in all: norms, activations, quantisation, embeddings."""
+        moved = np.asarray(bytes, dtype=np.float64)
+        share = _shares()["memory_bound"]["*"]
+        seconds = share.floor_s + physics.memory_time(moved, self.gpu) / share.memory
+        valid = (moved >= 0) & np.isfinite(moved)
+        return Latency(
+            np.where(valid, seconds, np.nan),
+            np.where(valid, share.log_sd, np.nan),
+            "unmeasured gpu" if self.gpu.vendor == "NVIDIA" else "data sheet",
+            np.where(valid, "", "bytes must be at least 0").astype(object),
+        )
+
+    def collective(self, kind: str, bytes: ArrayLike, devices: ArrayLike, implementation: str = "nccl") -> Latency:
+        """A collective of GPUs of one node, NCCL's or the framework's own all-reduce (`custom`); beyond 8 GPUs by the bandwidth model.
+
+        Args:
+            bytes: of the message as NCCL's tests count it: a GPU's vector for all_reduce, the whole of all GPUs otherwise.
+            devices: GPUs; one takes no time.
+        """
+        size, count = np.broadcast_arrays(np.asarray(bytes, dtype=np.float64), np.asarray(devices, dtype=np.float64))
+        if kind not in COLLECTIVES or implementation not in ("nccl", "custom"):
+            return self._refuse(size.shape, f"collective {kind} ({implementation}) is not covered; covered: {', '.join(COLLECTIVES)}")
+        return collectives.answer(self.gpu, kind, size, count, implementation, self.hide, self.framework)
+
+
+@dataclass(frozen=True)
+class KernelLibrary:
+    """The committed kernel models of every GPU."""
+
+    @classmethod
+    def load(cls) -> KernelLibrary:
+        """The committed parameters; no dataset is needed."""
+        return cls()
+
+    def on(self, device: str | Device | Gpu, framework: str | None = None, version: str | None = None, hide: Hide = "none") -> Kernels:
+        """The kernels of one GPU.
+
+        Args:
+            device: name in the tables (`h100_sxm`), in `data/hardware`, or a data sheet of your own.
+            framework: trtllm, vllm or sglang; None: the tables' mean.
+            version: of the framework.
+            hide: "device" or "architecture": answer as if that GPU, or all of its architecture, had never been measured. A GPU that was
+                not measured, or is hidden, is answered by the forests of its nearest sibling (`gpus.siblings`), else by the pooled ones.
+        Raises:
+            InputError: no such device or framework, or not a GPU.
+        """
+        if isinstance(device, Gpu):
+            gpu = device
+        elif isinstance(device, Device):
+            gpu = gpus.from_device(device)
+        else:
+            gpu = gpus.load(device)
+        if framework is not None and framework not in FRAMEWORKS:
+            raise InputError(f"no framework {framework!r}; expected one of {', '.join(FRAMEWORKS)}", key="framework")
+        return Kernels(gpu, framework, version, hide)
+
+
+FRAMEWORKS = physics.FRAMEWORKS
+SIBLING_SD = {  # of log latency when a GPU is answered by a sibling's forest: from the six timed GPUs that have one, fitted shapes only
+    "gemm": 0.11, "attention_prefill": 0.16, "attention_decode": 0.09, "latent_prefill": 0.13, "latent_decode": 0.1, "moe": 0.11,
+}  # fmt: skip
+ORDER = ("vllm", "trtllm", "sglang")  # whose kernels answer where none is named
+GEMM_TYPES = splits.COVERED["gemm"]
+MOE_TYPES = splits.COVERED["moe"]
+DISTRIBUTIONS = ("balanced", "power_law_1.01", "power_law_1.2")

@@ -1,0 +1,322 @@
+"""How long does a program take on a device? One question, several fidelities, one answer with its parts.
+
+| fidelity | what it is |
+|---|---|
+| roofline | every operator alone: max(operations / peak of its type, unfused bytes / bandwidth) |
+| fused | the same over kernels, by the rule that `study_fusion` states |
+| efficiency | as fused, each peak times what the device reaches on single operators (`efficiencies`: no training step in them) |
+| systolic | as fused on a TPU, products and convolutions by the cycles of its arrays |
+| loopnest | as fused on a TPU, products and convolutions by the best loop nest the mapper finds; seconds of search for each shape |
+
+Unless a system is given, communication between devices is not timed, and that is said.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from analysis.errors import InputError
+from analysis.hardware import devices, systems
+from analysis.hardware.devices import Device
+from analysis.hardware.roofline import DeviceTime, Rates, time_on_device
+from analysis.hardware.systems import System
+from analysis.predict.program import efficiencies, loopnest_device
+from analysis.predict.program.collective_time import collective_s
+from analysis.predict.program.device_rates import Rate, matrix_rate, vector_rate
+from analysis.predict.program.device_work import as_run
+from analysis.predict.program.study_fusion import kernels
+from analysis.predict.program.systolic_device import ARRAYS, arrays_of, product_s
+from analysis.workloads.graph import Matmul, Module, Operator, Tensor, element_bits
+
+Fidelity = Literal["roofline", "fused", "efficiency", "systolic", "loopnest"]
+FIDELITIES: tuple[str, ...] = get_args(Fidelity)
+PRODUCTS = ("matmul", "convolution")
+UNTIMED = ("scan", "fft", "sort", "linear algebra", "custom call", "unknown")
+TYPICAL_LAUNCH_S = 4e-6  # for the note alone; no answer holds it unless it is asked for
+ON_ARRAYS = ("systolic", "loopnest")
+MEASURED: dict[str, tuple[float, float]] = {
+    "roofline": (0.083, 1.0),
+    "fused": (0.961, 2.113),
+    "efficiency": (0.732, 1.716),
+    "systolic": (0.961, 2.113),
+    "loopnest": (0.961, 2.113),
+}
+"""5th and 95th percentile of measured over predicted time of 79 published training steps of 17 machines (data/frozen/hlo_published);
+roofline: at least what was predicted, since a program of few operators fuses nothing; the cycles of arrays as fused. Programs unlike a
+training step were not timed."""
+
+
+@dataclass
+class ClassTime:
+    """What one class of operators or kernels costs.
+
+    Args:
+        seconds: time (s), of it bound by arithmetic: compute_s, by memory: memory_s.
+        flop: operations, transcendental ones counted as one (FLOP); bytes: moved (bytes); runs: (count).
+    """
+
+    seconds: float = 0.0
+    compute_s: float = 0.0
+    memory_s: float = 0.0
+    flop: float = 0.0
+    bytes: float = 0.0
+    runs: int = 0
+
+    @property
+    def bound(self) -> str:
+        """What takes most of the time."""
+        return "compute" if self.compute_s >= self.memory_s else "memory"
+
+
+@dataclass(frozen=True)
+class ProgramPrediction:
+    """Time of a program on a device.
+
+    Args:
+        device, fidelity: asked for.
+        seconds: compute_s + communication_s + launch_s (s): nothing overlaps.
+        compute_s: of the operators (s); communication_s: of the collectives on the system given (s).
+        by_class: time by class.
+        unsupported: what has no time in the sum, and how often it runs.
+        unknown: operators whose operations are not known; their bytes are in the sum.
+        lower_s, upper_s: 90 % interval (s), see `MEASURED`; without an upper end where the sum is a lower bound.
+        lower_bound: whether the sum lacks something that the program does: what is unknown or unsupported.
+        notes: what was assumed.
+        launch_s: of the kernels' launches, where a time for one was given (s); launches: of kernels (count).
+    """
+
+    device: str
+    fidelity: str
+    seconds: float
+    compute_s: float
+    communication_s: float
+    by_class: dict[str, ClassTime]
+    unsupported: dict[str, int] = field(default_factory=dict)
+    unknown: dict[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    launch_s: float = 0.0
+    launches: int = 0
+
+    @property
+    def lower_bound(self) -> bool:
+        """Whether a part of the program has no time in the sum."""
+        return bool(self.unknown or self.unsupported)
+
+    @property
+    def lower_s(self) -> float:
+        """Lower end of the interval (s)."""
+        return self.seconds * MEASURED[self.fidelity][0]
+
+    @property
+    def upper_s(self) -> float | None:
+        """Upper end of the interval (s), launches that are not in the sum included; `None` where the sum is a lower bound."""
+        waiting = 0.0 if self.launch_s else self.launches * TYPICAL_LAUNCH_S
+        return None if self.lower_bound else self.seconds * MEASURED[self.fidelity][1] + waiting
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """What is timed as one: an operator, or a kernel; `product` where it is a matrix product or convolution that is simulated."""
+
+    kind: str
+    flop: float
+    bytes: float
+    runs: int
+    dtype: str
+    product: Matmul | None = None
+
+
+def predict(
+    module: Module,
+    device: Device,
+    fidelity: str = "roofline",
+    *,
+    system: System | None = None,
+    f32_in: str = "fp32",
+    on_chip: Callable[[Tensor], bool] | None = None,
+    launch_s: float | None = None,
+) -> ProgramPrediction:
+    """Time of a program on a device.
+
+    Args:
+        module: what one device runs.
+        fidelity: see the table above.
+        system: machine whose links the collectives use.
+        f32_in: type that f32 products run in: fp32, tf32 or bf16.
+        on_chip: tensors that are never written to memory (`study_fusion`).
+        launch_s: time that each kernel takes before it computes (s); None: not in the sum, and a note says what it would be.
+    Raises:
+        InputError: no such fidelity, or a device that it does not cover.
+    """
+    if fidelity not in FIDELITIES:
+        raise InputError(f"no fidelity {fidelity!r}; expected one of {', '.join(FIDELITIES)}", key="fidelity")
+    if fidelity in ON_ARRAYS:
+        arrays_of(device)
+    measured = device.kind == "cpu"  # its peaks are what programs reached
+    share = efficiencies.Share(matrix=1, fp32_matrix=1, memory=1)
+    if fidelity == "efficiency" and not measured:
+        share = efficiencies.load(device.name)
+    bandwidth = device.memory_bandwidth_bytes_per_s * share.memory
+    units = _units(module, None if fidelity == "roofline" else on_chip, fused=fidelity != "roofline")
+    by_class: dict[str, ClassTime] = {}
+    unsupported: dict[str, int] = {}
+    notes = dict.fromkeys(module.notes)
+    for unit in units:
+        product = unit.kind in PRODUCTS
+        rate = matrix_rate(device, unit.dtype, f32_in) if product else vector_rate(device, unit.dtype)
+        if rate is None and unit.flop:
+            name = f"{unit.kind} in {unit.dtype}"
+            unsupported[name] = unsupported.get(name, 0) + unit.runs
+            continue
+        if rate is not None and rate.instead and product:
+            notes.setdefault(f"{unit.dtype} products at the {rate.runs_in} rate: {device.name} has no other for them")
+        compute = _compute_s(unit, rate, share, device, fidelity) if rate is not None else 0.0
+        found = by_class.setdefault(unit.kind, ClassTime())
+        time = DeviceTime(compute, unit.bytes / bandwidth)
+        found.seconds += time.latency_s
+        found.compute_s += time.latency_s if time.is_compute_bound else 0.0
+        found.memory_s += 0.0 if time.is_compute_bound else time.latency_s
+        found.flop, found.bytes, found.runs = found.flop + unit.flop, found.bytes + unit.bytes, found.runs + unit.runs
+    if fidelity == "efficiency" and share.carried:
+        notes.setdefault(f"carried over from other devices: share of {', '.join(share.carried)}")
+    if fidelity == "efficiency" and measured:
+        notes.setdefault("the peaks of this device are measured ones: no share is taken of them")
+    communication = _communication(module, system, unsupported)
+    launches = sum(unit.runs for unit in units if unit.kind not in ("constant", "control"))
+    launching = launches * launch_s if launch_s is not None else 0.0
+    if launch_s is None:
+        notes.setdefault(
+            f"launches are not in the sum: {launches} of {'operators' if fidelity == 'roofline' else 'kernels'}, "
+            f"{launches * TYPICAL_LAUNCH_S:.3g} s at 4 us each where the host does not run ahead (--launch-us adds them)"
+        )
+    seconds = math.fsum(each.seconds for each in by_class.values())
+    if any(unit.kind in UNTIMED for unit in units):
+        notes.setdefault(f"{', '.join(sorted({unit.kind for unit in units} & set(UNTIMED)))}: counted as `device_work` says, not measured")
+    ordered = dict(sorted(by_class.items(), key=lambda item: -item[1].seconds))
+    total = seconds + communication + launching
+    return ProgramPrediction(
+        device.name, fidelity, total, seconds, communication, ordered, unsupported, dict(module.unknown), tuple(notes), launching, launches
+    )
+
+
+def predictions(
+    module: Module, device: str, fidelity: str, system: str | None = None, f32_in: str = "fp32", launch_s: float | None = None
+) -> list[ProgramPrediction]:
+    """Predictions for one or all devices at one or all fidelities.
+
+    Args:
+        module: what one device runs.
+        device: name or alias, or ``all``: those whose kind has shares of the peak.
+        fidelity: see `predict`, or ``all``: those that cover the device, without the slow ``loopnest``.
+        system: name of a machine.
+        f32_in: fp32, tf32 or bf16.
+        launch_s: see `predict`.
+    Raises:
+        InputError: an unknown name.
+    """
+    if f32_in not in ("fp32", "tf32", "bf16"):
+        raise InputError(f"expected fp32, tf32 or bf16, got {f32_in!r}", key="f32")
+    machine = systems.load(system) if system else None
+    chosen = (
+        [each for each in devices.all_devices().values() if efficiencies.covers(each.name)] if device == "all" else [devices.load(device)]
+    )
+    found: list[ProgramPrediction] = []
+    for each in chosen:
+        wanted = (
+            [name for name in FIDELITIES if name not in ON_ARRAYS or (name == "systolic" and each.name in ARRAYS)]
+            if fidelity == "all"
+            else [fidelity]
+        )
+        found.extend(predict(module, each, name, system=machine, f32_in=f32_in, launch_s=launch_s) for name in wanted)
+    return found
+
+
+def _compute_s(unit: _Unit, rate: Rate, share: efficiencies.Share, device: Device, fidelity: str) -> float:
+    if unit.kind not in PRODUCTS:
+        return unit.flop / rate.flop_per_s
+    if fidelity == "systolic" and unit.product is not None:
+        return unit.runs * product_s(device, unit.product, rate.flop_per_s)
+    if fidelity == "loopnest" and unit.product is not None:
+        width = max(1, element_bits(unit.dtype) // 8)
+        return unit.runs * loopnest_device.product_s(device.name, unit.product, width, rate.flop_per_s)
+    return unit.flop / (rate.flop_per_s * share.of(rate.runs_in))
+
+
+def _communication(module: Module, system: System | None, unsupported: dict[str, int]) -> float:
+    times = []
+    count = module.devices
+    for operator in module.collectives:
+        collective = operator.work.collective
+        assert collective is not None
+        if system is None:
+            name = f"{collective.kind}: no system given"
+            unsupported[name] = unsupported.get(name, 0) + operator.trips
+        else:
+            times.append(operator.trips * collective_s(collective, system, count))
+    return math.fsum(times)
+
+
+def _product_of(operator: Operator) -> Matmul | None:
+    convolution = operator.work.convolution
+    return operator.work.matmul or (convolution.as_matmul if convolution is not None else None)
+
+
+_KEPT: list[tuple[weakref.ref[Module], Callable[[Tensor], bool] | None, bool, list[_Unit]]] = []
+
+
+def _units(module: Module, on_chip: Callable[[Tensor], bool] | None, *, fused: bool) -> list[_Unit]:
+    """What is timed as one; kept for the last few programs, since the same one is asked about on one device after the other."""
+    for kept, hidden, as_kernels, units in _KEPT:
+        if kept() is module and hidden is on_chip and as_kernels == fused:
+            return units
+    run, passes = as_run(module)
+    units = _kernels(run, passes, on_chip) if fused else _operators(run)
+    _KEPT.insert(0, (weakref.ref(module), on_chip, fused, units))
+    del _KEPT[16:]
+    return units
+
+
+def _operators(module: Module) -> list[_Unit]:
+    skipped = ("control", "collective")  # addresses, and what `collective_time` times
+    return [
+        _Unit(each.op_class, each.flops + each.transcendentals, each.bytes, each.trips, each.work.dtype, _product_of(each))
+        for each in module.operators
+        if each.op_class not in skipped
+    ]
+
+
+def _kernels(module: Module, passes: list[float], on_chip: Callable[[Tensor], bool] | None) -> list[_Unit]:
+    # kernels come in the order of their first operators, and these are kernels of their own
+    products = iter([_product_of(each) for each in module.operators if each.op_class in PRODUCTS])
+    often = iter([count for each, count in zip(module.operators, passes, strict=True) if each.op_class in UNTIMED])
+    units = []
+    for kernel in kernels(module, on_chip):
+        product = next(products) if kernel.kind in PRODUCTS else None
+        moved = kernel.bytes * (next(often) if kernel.kind in UNTIMED else 1.0)
+        if kernel.kind != "collective":
+            units.append(_Unit(kernel.kind, kernel.flop, moved, kernel.trips, kernel.dtype, product))
+    return units
+
+
+def operator_times(module: Module, prediction: ProgramPrediction) -> list[float]:
+    """Time of one run of each operator (s): its roofline on the device, all scaled so that the runs add up to the prediction's `compute_s`.
+
+    Args:
+        module: what one device runs.
+    """
+    device = devices.load(prediction.device)
+    times = []
+    for operator in module.operators:
+        work = operator.work
+        if work.op_class in ("control", "collective"):
+            times.append(0.0)
+            continue
+        rate = matrix_rate(device, work.dtype) if work.op_class in PRODUCTS else vector_rate(device, work.dtype)
+        rates = Rates(rate.flop_per_s if rate is not None else math.inf, device.memory_bandwidth_bytes_per_s)
+        times.append(time_on_device(work.flops + work.transcendentals, work.bytes, rates).latency_s)
+    total = math.fsum(time * operator.trips for time, operator in zip(times, module.operators, strict=True))
+    return [time * prediction.compute_s / total for time in times] if total else times

@@ -1,0 +1,158 @@
+"""A predicted program as Chakra traces, one a device, so that ASTRA-sim (or `analysis.networks`) times the collectives on a network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis.errors import InputError
+from analysis.predict.program.predict import ProgramPrediction, operator_times
+from analysis.tables import write_atomic
+from analysis.workloads.chakra.node import Node
+from analysis.workloads.chakra.traces import write_trace
+from analysis.workloads.graph import Collective, Module
+
+_KINDS = {
+    "all-reduce": "ALL_REDUCE",
+    "all-gather": "ALL_GATHER",
+    "reduce-scatter": "REDUCE_SCATTER",
+    "all-to-all": "ALL_TO_ALL",
+    "collective-broadcast": "BROADCAST",
+}
+LARGEST_TRACE = 200_000
+
+
+@dataclass(frozen=True)
+class Step:
+    """Arithmetic between two collectives, or a collective.
+
+    Args:
+        seconds: of the arithmetic (s).
+        collective: the collective, if it is one.
+    """
+
+    seconds: float = 0.0
+    collective: Collective | None = None
+
+
+def steps(module: Module, prediction: ProgramPrediction) -> list[Step]:
+    """The program in order, loops unrolled, what lies between two collectives as one step.
+
+    A kernel may hold operators from far apart, so the predicted time is spread over the operators in the ratio of their rooflines; the sum
+    is the prediction's.
+
+    Args:
+        module: what one device runs.
+    Raises:
+        InputError: more than `LARGEST_TRACE` steps.
+    """
+    times = operator_times(module, prediction)
+    found: list[Step] = []
+    for step in _run(module, times, 0, len(module.operators), 0):
+        last = found[-1] if found else None
+        if step.collective is None and last is not None and last.collective is None:
+            found[-1] = Step(last.seconds + step.seconds)
+        else:
+            found.append(step)
+        if len(found) > LARGEST_TRACE:
+            raise InputError(f"more than {LARGEST_TRACE:,} steps once its loops are unrolled", key="trace")
+    return found
+
+
+def _run(module: Module, times: list[float], first: int, end: int, scope: int) -> Iterator[Step]:
+    """Steps of one run of a scope whose operators are those from `first` to before `end`."""
+    place = first
+    while place < end:
+        operator = module.operators[place]
+        if operator.scope == scope:
+            work = operator.work
+            yield Step(times[place]) if work.collective is None else Step(collective=work.collective)
+            place += 1
+            continue
+        child = operator.scope
+        while module.scopes[child].parent != scope:
+            child = module.scopes[child].parent
+        after = place
+        while after < end and _inside(module, module.operators[after].scope, child):
+            after += 1
+        runs = module.scopes[child].trips // max(1, module.scopes[scope].trips)
+        if any(each.work.collective is not None for each in module.operators[place:after]):
+            for _ in range(runs):
+                yield from _run(module, times, place, after, child)
+        else:
+            outer = max(1, module.scopes[scope].trips)
+            part = module.operators[place:after]
+            yield Step(sum(times[each.id] * each.trips for each in part) / outer)
+        place = after
+
+
+def _inside(module: Module, scope: int, outer: int) -> bool:
+    while scope > outer:
+        scope = module.scopes[scope].parent
+    return scope == outer
+
+
+def nodes(module: Module, prediction: ProgramPrediction) -> tuple[list[Node], dict[str, tuple[int, ...]]]:
+    """Trace of all devices, one node after the other, and the devices of each group by number.
+
+    Compute nodes carry their time and neither operations nor bytes, from which ASTRA-sim would make a roofline of its own.
+    An all-gather's size is what a device gives, the others' what it holds, as ASTRA-sim takes them.
+
+    Args:
+        module: what one device runs.
+    Raises:
+        InputError: a collective that Chakra has no collective for, or too long a trace.
+    """
+    ranks = module.devices
+    listed = steps(module, prediction)
+    collectives = [step.collective for step in listed if step.collective is not None]
+    for each in collectives:
+        if each.kind not in _KINDS:
+            raise InputError(f"{each.kind} has no collective in Chakra; expected one of {', '.join(_KINDS)}", key="trace")
+    partial = sorted({group for collective in collectives for group in collective.groups if 1 < len(group) < ranks})
+    numbers = {group: str(place + 1) for place, group in enumerate(partial)}
+    found: list[Node] = []
+    for rank in range(ranks):
+        number = 0
+        for step in listed:
+            collective = step.collective
+            group = next((each for each in collective.groups if rank in each), tuple(range(ranks))) if collective is not None else ()
+            if collective is not None and len(group) < 2:
+                continue
+            found.append(
+                Node(
+                    rank=rank,
+                    node_id=number,
+                    name=f"{collective.kind if collective else 'compute'}_{number}",
+                    type="COMM_COLL_NODE" if collective else "COMP_NODE",
+                    duration_us=0 if collective else round(step.seconds * 1e6),
+                    waits_for=(number - 1,) if number else (),
+                    operations=0,
+                    tensor_bytes=0,
+                    comm_type=_KINDS[collective.kind] if collective else "",
+                    comm_bytes=collective.input_bytes if collective else 0,
+                    source=0,
+                    destination=0,
+                    tag=0,
+                    group=numbers.get(group, ""),
+                    on_host=False,
+                    line=0,
+                )
+            )
+            number += 1
+    return found, {number: group for group, number in numbers.items()}
+
+
+def write(module: Module, prediction: ProgramPrediction, folder: Path, name: str) -> list[Path]:
+    """Write `NAME.RANK.et` for each device and `NAME.groups.json`, the groups as ASTRA-sim reads them.
+
+    Args:
+        module: what one device runs.
+        name: of the files.
+    """
+    found, groups = nodes(module, prediction)
+    written = write_trace(found, folder, name)
+    text = json.dumps({number: list(group) for number, group in groups.items()}, indent=1)
+    return [*written, write_atomic(Path(folder) / f"{name}.groups.json", text.encode())]

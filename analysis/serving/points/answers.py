@@ -1,0 +1,154 @@
+"""A table of serving points -> answers with 90 % intervals; what `predict serving` runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.serving.points import cases as case_rows
+from analysis.serving.points import settings
+from analysis.serving.points.cases import Case
+from analysis.serving.points.constants import Parameters, apply, bounds, elsewhere, load, outside
+from analysis.serving.points.points import Points, device_of, features, points
+
+ENDS = ("", "_lower", "_upper")
+TIMES = tuple(f"{target}{end}_ms" for target in ("ttft", "tpot") for end in ENDS)
+RATES = tuple(f"{name}{end}" for name in ("output_tokens_per_s", "requests_per_s") for end in ENDS)
+COLUMNS = (*TIMES, *RATES, "kv_cache_tokens", "most_requests", "basis", "assumed", "status")
+BASIS = {"measured gpu": "measured kernels", "unmeasured gpu": "kernels of other GPUs", "data sheet": "data sheet"}
+"""Worst source of a step's kernel times, in a reader's words."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Answers of many cases: the table (`COLUMNS`), and what it was made from."""
+
+    table: pd.DataFrame
+    raw: Points
+    features: pd.DataFrame
+
+
+def times(cases: list[Case | None], parameters: Parameters, raw: Points) -> tuple[pd.DataFrame, pd.DataFrame, list[tuple[str, ...]]]:
+    """`TIMES` of cases, their features, and why the intervals of each that has an answer are those of other sources (`outside`)."""
+    frame = features(cases, raw)
+    table = pd.DataFrame({name: np.full(len(cases), np.nan) for name in TIMES})
+    live = np.isfinite(raw.result[:, 0])
+    if not live.any():
+        return table, frame, []
+    asked = frame[live]
+    missing = outside(asked, parameters)
+    other = np.array([bool(one) for one in missing])
+    for target, constants, found in (
+        ("ttft", parameters.ttft, parameters.ttft_interval),
+        ("tpot", parameters.tpot, parameters.tpot_interval),
+    ):
+        central = apply(asked, constants)
+        ends = np.array([central, *bounds(asked, central, found)])
+        if other.any() and parameters.elsewhere:
+            ends[:, other] = elsewhere(asked[other], central[other], found, parameters.elsewhere[target])
+        for end, values in zip(ENDS, ends, strict=True):
+            table.loc[live, f"{target}{end}_ms"] = 1e3 * values
+    return table, frame, missing
+
+
+def answer(cases: list[Case | None], parameters: Parameters, library: Any) -> Answers:
+    """Answers of cases (None: no case; its status stays empty).
+
+    Args:
+        parameters: fitted constants and intervals; library: kernels.
+    """
+    raw = points(cases, library)
+    table, frame, missing = times(cases, parameters, raw)
+    live = np.flatnonzero(np.isfinite(raw.result[:, 0]))
+    rows: list[dict[str, Any]] = [{"basis": "", "assumed": ""} for _ in cases]
+    found, described = table.to_dict("records"), frame.to_dict("records")
+    for index, why in zip(live.tolist(), missing, strict=True):
+        case = cases[index]
+        assert case is not None
+        rows[index] = {**_rates(case, found[index], described[index]), **_described(index, case, raw, why)}
+    added = pd.DataFrame(rows, columns=[name for name in COLUMNS if name not in (*TIMES, "status")])
+    return Answers(pd.concat([table, added], axis=1).assign(status=raw.status), raw, frame)
+
+
+def _rates(case: Case, times: dict[Any, Any], row: dict[Any, Any]) -> dict[str, float]:
+    """Rates of a replica (of a decode worker's where prompts have workers of their own).
+
+    Clients that go on asking have clients / latency requests a second (Little's law). A run of so many requests has its ramp and tail:
+    where they wait for each other it takes as much longer than it was simulated as its mean request does; where they all lie ready, as a
+    mean step does; and who sends at a rate is answered at that rate, unless requests pile up.
+
+    Args:
+        times: the answer; row: its features.
+    """
+    mean = case.mean_length * case.output_tokens
+    simulated = row["ttft_s"] + row["tpot_s"] * (mean - 1)
+    found: dict[str, float] = {}
+    for end, other in zip(ENDS, ("", "_upper", "_lower"), strict=True):
+        ttft, tpot = times[f"ttft{other}_ms"] * 1e-3, times[f"tpot{other}_ms"] * 1e-3
+        latency = ttft + tpot * (mean - 1)
+        slower = latency / simulated if case.arrival == "closed" else tpot / row["tpot_s"]
+        flow = case.clients / latency if case.arrival == "closed" and not case.requests else row["flow"] / slower
+        if case.arrival == "poisson":  # what is left when the last has come takes longer, and the queue of those who came too fast
+            coming = row["requests"] / case.rate
+            flow = row["requests"] / (coming + max(0.0, row["requests"] / row["flow"] - coming) * slower)
+        flow *= case.plan.ranks
+        found |= {f"output_tokens_per_s{end}": flow * mean, f"requests_per_s{end}": flow}
+    return found
+
+
+def _described(index: int, case: Case, raw: Points, why: tuple[str, ...]) -> dict[str, Any]:
+    """KV cache and greatest concurrency of a replica, what its kernel times rest on, and what was assumed."""
+    room, need = float(raw.engines[index]["cache_tokens"]), case.input_tokens + case.output_tokens
+    ranks, fit = case.plan.ranks, int(room / need)
+    source = BASIS.get(raw.tables[raw.table_of[index]].source, "data sheet")
+    sentences = [*case.assumed, *settings_in_words(case)]
+    if "bf16" not in device_of(case.device).peak:
+        sentences.append("16-bit types in fp16: the device has no bf16")
+    if fit < case.clients:
+        sentences.append(f"the KV cache holds {fit * ranks} requests of full length, of {case.clients * ranks} clients: the rest queue")
+    sentences += raw.tables[raw.table_of[index]].notes
+    sentences.append(f"kernel times: {source}; norms and element-wise kernels: one fit over all GPUs")
+    if why:
+        sentences.append(f"answer and interval as on other sources: no calibrated run has {', '.join(why)}")
+    return {"kv_cache_tokens": room * ranks, "most_requests": fit * ranks, "basis": source, "assumed": "; ".join(sentences)}
+
+
+def settings_in_words(case: Case) -> list[str]:
+    """What the engine was started with, and how requests come, in sentences."""
+    s = settings.of(case)
+    by = "as asked" if case.kv else "the engine's own for this checkpoint" if s.script == "default" else "as started"
+    sent = f"{case.requests} requests of a rank" if case.requests else f"{s.per_client} requests a client"
+    loop = {
+        "closed": f"a burst of all clients, then closed loop, {sent}",
+        "poisson": f"{case.rate * case.plan.ranks:g} requests a second, apart as chance has it",
+        "offline": "all requests at the start",
+        "static": "one batch",
+    }[case.arrival]
+    lengths = "lengths as given" if case.shortest == 1 else f"lengths drawn from {case.shortest:g} of the label"
+    return [
+        f"{case.engine} started as in {s.script}: {s.batched_tokens} tokens a step, {s.max_running} requests at most",
+        f"KV cache in {s.kv} ({by})",
+        f"{loop}, {lengths}; {plan_in_words(case)}",
+    ]
+
+
+def plan_in_words(case: Case) -> str:
+    """The plan of a replica."""
+    plan = case.plan
+    words = [f"tensor parallel {plan.tensor}"] + [f"attention data parallel {plan.attention_data}"] * (plan.attention_data > 1)
+    words += [f"expert parallel {plan.expert}"] * (plan.expert > 1) + [f"pipeline parallel {plan.pipeline}"] * (plan.pipeline > 1)
+    fabric = "one GPU" if plan.gpus == 1 else f"{plan.gpus} GPUs in one node" if plan.gpus <= 8 else f"{plan.gpus} GPUs on one fabric"
+    return f"{fabric}, {', '.join(words)}" if plan.gpus > 1 else fabric
+
+
+def answers(frame: pd.DataFrame) -> pd.DataFrame:
+    """One row a row of the table, in its order, with `COLUMNS`; a row that cannot be answered has its reason in `status`."""
+    from analysis.kernels.library import KernelLibrary
+
+    cases, reasons = case_rows.read(frame)
+    table = answer(cases, load(), KernelLibrary.load()).table
+    status = [reason or mine for reason, mine in zip(reasons, table["status"], strict=True)]
+    return table.assign(status=status)[list(COLUMNS)]

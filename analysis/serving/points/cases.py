@@ -1,0 +1,512 @@
+"""What is asked? One serving point: model, device, engine, plan, lengths, clients; read from a table in aiconfigurator's columns."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from analysis.case_columns import Columns
+from analysis.case_files import read_rows
+from analysis.errors import InputError
+from analysis.hardware import devices, systems
+from analysis.kernels import gpus
+from analysis.workloads import models
+from analysis.workloads.models import Experts, Model
+
+COLUMNS = ("backend", "model_path", "system", "mode", "isl", "osl")
+NOT_COVERED = {
+    "nextn": "speculative decoding (nextn, {} tokens ahead) is not covered",
+    "prefix": "a prefix of {} tokens that requests share is not covered",
+}
+"""Columns that change an answer and that no model here uses: 0 or empty is none."""
+_OF_A_WORKER = ("batch_size", "tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size")
+READS = Columns(
+    names=(
+        *COLUMNS, "backend_version", "precision", "gemm_quant_mode", "moe_quant_mode", "kvcache_quant_mode", *_OF_A_WORKER,
+        "silicon_data_source", "max_num_seqs", "engine_version", "arrival", "requests", "request_rate", "length_low", *NOT_COVERED,
+        *(f"{worker}_{name}" for worker in ("prefill", "decode") for name in (*_OF_A_WORKER, "num_workers")),
+    ),
+    required=COLUMNS,
+)  # fmt: skip
+"""Columns of a table of serving points: aiconfigurator's, and ours."""
+ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "trtllm", "tensorrt-llm": "trtllm"}
+PRECISIONS = {"bf16": "bf16", "fp16": "bf16", "bfloat16": "bf16", "float16": "bf16", "fp8": "fp8", "fp8_block": "fp8_block"}
+PRECISIONS |= {"fp8_static": "fp8", "nvfp4": "nvfp4", "fp4": "nvfp4", "mxfp4": "mxfp4", "int8": "int8", "w8a8": "int8"}
+PRECISIONS |= dict.fromkeys(("int4", "int4_wo", "w4a16", "awq", "gptq"), "int4") | dict.fromkeys(("int8_wo", "w8a16"), "int8_wo")
+KV_TYPES = dict.fromkeys(("bf16", "fp16", "bfloat16", "float16"), "bf16") | dict.fromkeys(("fp8", "fp8_e4m3", "fp8_e5m2"), "fp8")
+LABELS = {"fp32": "bf16", "int8": "int8_wo"}
+"""Type of a checkpoint's weights -> as which they are served."""
+NETWORKS = ("infiniband", "roce", "network")
+ASKED_NOW = "9999"
+"""`Case.measured` of a question: later than every measurement."""
+
+
+SHORTEST = 0.8
+"""Shortest length over the label: `--random-range-ratio 0.8` of the benchmark's client; the vendor's own draws no lengths."""
+MEAN_LENGTH = 0.9
+"""Mean length over the label with it."""
+LARGEST = 1 << 20
+"""Of tokens and GPUs that a cell may name."""
+MOST_CLIENTS = 10_000
+"""Of a replica: each of their requests is simulated."""
+MOST_TOKENS = 1 << 30
+"""Of all clients' requests together: each step of each is simulated."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How one replica is cut: tensor x attention_data = expert_tensor x expert GPUs, for each of the pipeline's stages."""
+
+    tensor: int = 1
+    attention_data: int = 1
+    expert_tensor: int = 1
+    expert: int = 1
+    pipeline: int = 1
+
+    @property
+    def stage_gpus(self) -> int:
+        """GPUs that share a layer."""
+        return self.tensor * self.attention_data
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of one replica."""
+        return self.stage_gpus * self.pipeline
+
+    @property
+    def ranks(self) -> int:
+        """Groups of requests that are served side by side: attention ranks, and a pipeline's micro-batches, one a stage."""
+        return self.attention_data * self.pipeline
+
+
+@dataclass(frozen=True)
+class Case:
+    """One serving point.
+
+    Args:
+        device: name as in the kernel library.
+        engine: vllm, sglang, trtllm; `version` as printed, may be empty.
+        measured: date of a measurement (2026-04-20), empty where its source names none, `ASKED_NOW` for a question.
+        image: tag of the container that was measured, empty where its source names none.
+        origin: benchmark (the public client: burst of C, then closed loop) or vendor.
+        precision: the row's label.
+        gemm, attention, experts: types of the matrix products, of those around attention, of the routed experts.
+        input_tokens, output_tokens: labels; the drawn lengths are uniform from 0.8 of them.
+        answers: how lengths of answers are drawn: evenly, or as a model ends them by itself, exponentially with the same mean.
+        clients: requests in flight on one rank (aggregated) or on one decode rank (disaggregated); see `Plan.ranks`.
+        arrival: closed (each client asks again when it is answered), poisson (`rate` requests a second, who waits does not matter), offline
+            (all `requests` at the start, `clients` of them at a time), static (one batch, all at once).
+        requests: of the run on one rank, 0: as many as the engine's client sends; rate: of one rank (1/s).
+        length_low: shortest length over the label, drawn evenly from there; negative: the benchmark's or the vendor's.
+        plan: of the replica; with `prefill`, of a decode worker.
+        prefill, prefill_workers, decode_workers, prefill_batch: disaggregated serving.
+        kv: type of the KV cache, empty: as the engine decides for the checkpoint (`settings.kv_type`).
+        max_running: most requests that run at a time (max_num_seqs), 0: as the engine was started.
+        assumed: sentences on what the row did not say, or said otherwise.
+    """
+
+    model: Model
+    device: str
+    engine: str
+    version: str
+    origin: str
+    precision: str
+    gemm: str
+    attention: str
+    experts: str
+    input_tokens: int
+    output_tokens: int
+    clients: int
+    plan: Plan
+    prefill: Plan | None = None
+    prefill_workers: int = 0
+    decode_workers: int = 0
+    prefill_batch: int = 1
+    measured: str = ASKED_NOW
+    answers: Literal["even", "exponential"] = "even"
+    image: str = ""
+    kv: str = ""
+    max_running: int = 0
+    arrival: str = "closed"
+    requests: int = 0
+    rate: float = 0.0
+    length_low: float = -1.0
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def benchmark_client(self) -> bool:
+        """Is the question of the public benchmark's client, whose launch scripts then hold?"""
+        return self.arrival == "closed" and not self.requests and self.length_low in (-1.0, SHORTEST)
+
+    @property
+    def types(self) -> str:
+        """Types of the matrix products and, where they differ, of the routed experts."""
+        return " and ".join(dict.fromkeys((self.gemm, self.experts if self.model.experts else self.gemm)))
+
+    @property
+    def shortest(self) -> float:
+        """Shortest length of a request over its label."""
+        if self.length_low >= 0:
+            return self.length_low
+        return 1.0 if self.origin == "vendor" else SHORTEST
+
+    @property
+    def mean_length(self) -> float:
+        """Mean length of a request over its label."""
+        return MEAN_LENGTH if self.shortest == SHORTEST else 0.5 * (1 + self.shortest)
+
+
+def corrected(tensor: int, data: int, expert_tensor: int, expert: int) -> tuple[Plan, bool]:
+    """A plan with squared widths undone: N GPUs with expert parallelism that were written as N x N.
+
+    117 of the sample's 430 such rows have a twin with the right width and identical times (data/recorded/aiconfigurator/README.md).
+    """
+    if expert_tensor == expert > 1 and tensor * data == expert * expert:
+        plan = Plan(1, expert, 1, expert) if tensor == 1 else Plan(expert, 1, 1, expert)
+        return plan, True
+    if expert_tensor == 1 and tensor == data > 1 and expert == tensor * data:
+        return Plan(tensor, 1, 1, tensor), True
+    return Plan(tensor, data, expert_tensor, expert), False
+
+
+def served(name: str) -> Model:
+    """A model of whose layers there are kernel tables.
+
+    Raises:
+        InputError: an unknown name, or a layer of another kind.
+    """
+    model = models.load(name)
+    kinds = {
+        "an encoder": not model.causal,
+        "no softmax attention": model.attention is None,
+        "Mamba layers": model.linear is not None and model.linear.kind != "gated_delta",
+        "experts of another width than the model's": model.experts is not None and bool(model.experts.latent),
+        "blocks without attention or feed-forward": model.attention_layers + model.linear_layers != model.layers
+        or model.expert_layers + model.dense_layers != model.layers,
+        "weights in MXFP8": "mxfp8" in model.types.model_dump().values(),
+    }
+    if other := [kind for kind, has in kinds.items() if has]:
+        raise InputError(f"serving of {model.name} is not covered: {', '.join(other)}", key="model")
+    return model
+
+
+def checkpoints(model: Model) -> tuple[str, ...]:
+    """Types of the published checkpoints of a model that has none in 16 bits, its own first; the others stand in its aliases' names."""
+    kind = model.types.experts if model.experts else model.types.dense
+    own = plain(LABELS.get(kind, kind))
+    if own == "bf16":
+        return ()
+    named = (kind for name in model.aliases for kind in ("nvfp4", "fp8", "int4") if name.lower().endswith(kind))
+    return tuple(dict.fromkeys((own, *named)))
+
+
+def own_type(model: Model, name: str, device: str) -> str:
+    """Type of the weights where none is said: the checkpoint's name's, else its own, else FP8 where the device has it, else bf16."""
+    named = name.lower()
+    if "fp8" in named or "fp4" in named:
+        return "fp8" if "fp8" in named else "nvfp4"
+    if published := checkpoints(model):
+        return published[0]
+    return "fp8" if "fp8" in gpus.load(device).peak_flop_per_s else "bf16"
+
+
+def types(model: Model, gemm: str, moe: str, precision: str, name: str) -> tuple[str, str, str, str]:
+    """Label, types of the matrix products, of those around attention, of the routed experts.
+
+    Raises:
+        InputError: an unknown type, or one in which the model has no checkpoint.
+    """
+    gemm, moe, precision = gemm.lower(), moe.lower(), precision.lower()
+    for given in (gemm, moe, precision):
+        if given and given not in PRECISIONS:
+            raise InputError(f"unknown type {given!r}; known: {', '.join(PRECISIONS)}", key="precision")
+    label = PRECISIONS[precision or gemm or moe or "bf16"]
+    dense = PRECISIONS[gemm] if gemm else label
+    routed = PRECISIONS[moe] if moe else dense
+    published, own = checkpoints(model), model.types
+    if own.experts == "mxfp4":  # gpt-oss has no other checkpoint, whatever the label says
+        return "fp4", own.dense, own.attention, own.experts
+    if published and dense == routed == "bf16":
+        label = dense = routed = published[0]
+    if published and not {plain(label), plain(routed)} & set(published):
+        raise InputError(f"{model.name} has no checkpoint in {label}; published: {', '.join(published)}", key="precision")
+    if model.fp8 == "block":
+        # Tables say `fp8` of these too; what was served is the published checkpoint, whose scales are by block.
+        dense, routed = ("fp8_block" if kind == "fp8" else kind for kind in (dense, routed))
+    short = {"nvfp4": "fp4", "mxfp4": "fp4"}.get(label, plain(label))
+    # 4-bit checkpoints of mixtures keep attention in bf16 (their hf_quant_config.json leaves self_attn and linear_attn out).
+    around = "bf16" if model.experts is not None and dense == "nvfp4" else dense
+    if published and plain(dense) == plain(routed) == published[0]:  # the checkpoint itself, which may leave some parts in 16 bits
+        dense, around = (LABELS.get(kind, kind) for kind in (own.dense, own.attention))
+    return short, dense, around, routed
+
+
+def plain(kind: str) -> str:
+    """A type without the shape of its scales."""
+    return "fp8" if kind == "fp8_block" else kind
+
+
+def _count(value: object, key: str, default: int | None = None) -> int:
+    """A cell as a whole number from 1 to `LARGEST`; an empty one, or 0, is the default where there is one."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = np.nan
+    if default is not None and (number == 0 or not _given(value)):
+        return default
+    if np.isnan(number) or number < 1 or number != np.floor(number):
+        given = f"is {value!r}, no number" if _given(value) else "is missing"
+        raise InputError(f"{key} {given}" if np.isnan(number) else f"{key} is {number:g}, expected a whole number from 1", key=key)
+    if number > LARGEST:
+        raise InputError(f"{key} is {number:g}, at most {LARGEST:,} is answered", key=key)
+    return int(number)
+
+
+def _length(value: object, key: str) -> int:
+    """A length in tokens, which as a mean or a label of a mean may have a fraction."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = np.nan
+    return _count(round(number) if np.isfinite(number) and number >= 1 else value, key)
+
+
+def _given(value: object) -> bool:
+    """Is a cell filled?"""
+    return value is not None and value == value and str(value).strip().lower() not in ("", "nan")
+
+
+def _plan(row: Mapping[str, object], prefix: str, experts: Experts | None) -> tuple[Plan, bool]:
+    plan, squared = _widths(row, prefix, experts is not None)
+    if experts is not None and experts.count % plan.expert:
+        raise InputError(f"{experts.count} experts do not divide by {plan.expert}", key=prefix + "moe_ep_size")
+    return plan, squared
+
+
+def _widths(row: Mapping[str, object], prefix: str, experts: bool) -> tuple[Plan, bool]:
+    tensor = _count(row.get(prefix + "tp_size"), prefix + "tp_size")
+    data = _count(row.get(prefix + "attention_dp_size"), prefix + "attention_dp_size", 1)
+    expert_tensor = _count(row.get(prefix + "moe_tp_size"), prefix + "moe_tp_size", 1)
+    expert = _count(row.get(prefix + "moe_ep_size"), prefix + "moe_ep_size", 1)
+    if not experts:
+        return Plan(tensor, data, tensor, 1), False
+    if not _given(row.get(prefix + "attention_dp_size")) and expert_tensor * expert % tensor == 0:
+        data = max(1, expert_tensor * expert // tensor)
+        return Plan(tensor, data, expert_tensor, expert), False
+    plan, squared = corrected(tensor, data, expert_tensor, expert)
+    if plan.expert_tensor * plan.expert != plan.stage_gpus:
+        if plan.expert_tensor * plan.expert == 1:
+            plan = replace(plan, expert_tensor=plan.stage_gpus)
+        else:
+            raise InputError(
+                f"{prefix}tp x attention dp = {plan.gpus} GPUs, moe tp x ep = {plan.expert_tensor * plan.expert}",
+                key=prefix + "moe_tp_size",
+            )
+    return plan, squared
+
+
+def _widths_of_none(row: Mapping[str, object], prefix: str, plan: Plan, model: Model) -> list[str]:
+    """What is said of experts that a dense model has not, for `assumed`; tables repeat the attention's width there."""
+    widths = {"moe_tp_size": (1, plan.tensor, plan.gpus), "moe_ep_size": (1,)}
+    given = {prefix + name: _count(row.get(prefix + name), prefix + name, 1) for name in widths} if model.experts is None else {}
+    stray = [f"{name} {width}" for name, width in given.items() if width not in widths[name.removeprefix(prefix)]]
+    return [f"{' and '.join(stray)} not used: the model has no experts"] if stray else []
+
+
+def _clients(row: Mapping[str, object], prefix: str, plan: Plan, tokens: int) -> int:
+    """Requests in flight on a rank, for requests of so many tokens."""
+    shipped = _count(row.get(prefix + "attention_dp_size"), prefix + "attention_dp_size", plan.attention_data)
+    asked = _count(row.get(prefix + "batch_size"), prefix + "batch_size", 1 if row.get("arrival") == "poisson" else None) * shipped
+    if asked > MOST_CLIENTS:
+        raise InputError(f"{asked:,} clients of a replica; at most {MOST_CLIENTS:,} are answered", key=prefix + "batch_size")
+    clients = max(1, round(asked / plan.ranks))
+    if clients * tokens > MOST_TOKENS:
+        raise InputError(f"{clients:,} requests of {tokens:,} tokens at a time; at most {MOST_TOKENS:,} tokens", key=prefix + "batch_size")
+    return clients
+
+
+def origin(text: str) -> str:
+    """Who measured: the vendor's own gap analysis, or (also when nothing is said) the public benchmark."""
+    return "vendor" if "auto-gap-analysis" in text or "gtl_job" in text else "benchmark"
+
+
+def measured(text: str) -> str:
+    """When? The date in a measurement's source, empty where it has none; a row without source is a question."""
+    found = re.search(r"measured=(\d{4}-\d\d-\d\d)", text)
+    return found[1] if found else "" if text else ASKED_NOW
+
+
+def image(text: str) -> str:
+    """Tag of the container image in a measurement's source: what follows the last colon."""
+    found = re.search(r"[/#][\w.-]+:([\w.-]+)$", text)
+    return found[1] if found else ""
+
+
+def scale_up_gpus(device: str) -> int:
+    """GPUs that a node's or a rack's own links join: the levels of its usual machine below the first network."""
+    levels = systems.of_device(devices.load(gpus.SYSTEMS.get(device, device))).levels
+    return math.prod(level.size for level in takewhile(lambda level: level.name not in NETWORKS, levels))
+
+
+def check_engine(engine: str, device: str) -> None:
+    """The one rule of which engine runs where.
+
+    Raises:
+        InputError: TensorRT-LLM on another vendor's device.
+    """
+    if engine == "trtllm" and devices.load(gpus.SYSTEMS.get(device, device)).vendor != "NVIDIA":
+        raise InputError(f"TensorRT-LLM runs on NVIDIA's GPUs, not on {device}", key="backend")
+
+
+def _check_plan(plan: Plan, device: str, model: Model, key: str, asked_now: bool) -> None:
+    if plan.gpus > (most := scale_up_gpus(device)):
+        reason = f"{plan.gpus} GPUs of one replica: links without a network join {most} {device}; parallelism over a network is not covered"
+        raise InputError(reason, key=key)
+    # Of measured mixtures, tables give widths that count the worker's GPUs.
+    if (model.experts is None or asked_now) and model.heads % plan.tensor:
+        raise InputError(f"{model.heads} heads do not divide by {plan.tensor}", key=key)
+
+
+def _refuse_not_covered(text: Callable[[str], str]) -> None:
+    for key, reason in NOT_COVERED.items():
+        if text(key) not in ("", "0", "0.0"):
+            raise InputError(reason.format(text(key)), key=key)
+    for key in ("prefill_pp_size", "decode_pp_size"):
+        if _count(text(key), key, 1) > 1:
+            raise InputError("pipeline parallelism of prefill and decode workers is not covered", key=key)
+
+
+ARRIVALS = ("closed", "poisson", "offline", "static")
+
+
+def _arrival(text: Callable[[str], str], plan: Plan) -> dict[str, Any]:
+    """How requests come: the fields `arrival`, `requests`, `rate` and `length_low` of a case."""
+    kind = text("arrival").lower() or ("poisson" if text("request_rate") not in ("", "0", "0.0") else "closed")
+    if kind not in ARRIVALS:
+        raise InputError(f"unknown arrival {kind!r}; known: {', '.join(ARRIVALS)}", key="arrival")
+    found: dict[str, Any] = {"arrival": kind}
+    if text("requests"):
+        found["requests"] = max(1, round(_count(text("requests"), "requests") / plan.ranks))
+    for key, most in (("request_rate", 1e6), ("length_low", 1.0)):
+        try:
+            value = float(text(key) or "nan")
+        except ValueError:
+            value = -1.0
+        if not math.isnan(value) and not 0 <= value <= most:
+            raise InputError(f"{key} is {text(key)!r}, no number from 0 to {most:g}", key=key)
+        if key == "length_low" and not math.isnan(value):
+            found["length_low"] = value
+        elif value > 0:
+            found["rate"] = value / plan.ranks
+    if (kind == "poisson") != ("rate" in found):
+        raise InputError(
+            f"arrival {kind} with request_rate {text('request_rate') or 'empty'}: a rate is of poisson alone", key="request_rate"
+        )
+    return found
+
+
+def case(row: Mapping[str, object]) -> Case:
+    """One row of a table in the sample's columns.
+
+    Raises:
+        InputError: what keeps the row from being answered.
+    """
+
+    def text(key: str) -> str:
+        return str(row[key]).strip() if _given(row.get(key)) else ""
+
+    model = served(text("model_path"))
+    engine = ENGINES.get(text("backend").lower())
+    if engine is None:
+        raise InputError(f"unknown engine {text('backend')!r}; known: {', '.join(sorted(set(ENGINES.values())))}", key="backend")
+    device = gpus.name(text("system"))
+    when, said = measured(text("silicon_data_source")), [text(key) for key in ("gemm_quant_mode", "moe_quant_mode", "precision")]
+    assumed = []
+    version = text("backend_version") or text("engine_version")
+    if text("engine_version") not in ("", version):
+        raise InputError(f"backend_version {version} and engine_version {text('engine_version')} are two releases", key="engine_version")
+    if version and not re.search(r"\d+\.\d+", version):
+        assumed.append(f"{version} names no release: answered as one that is not known")
+    if not any(said):
+        said[2] = own_type(model, text("model_path"), device) if when == ASKED_NOW else "bf16"
+        assumed.append(f"weights in {said[2]} (not given)")
+    label, gemm, attention, experts = types(model, said[0], said[1], said[2], text("model_path"))
+    if model.experts is None and said[1] and experts != gemm:
+        assumed.append(f"moe_quant_mode {said[1]} not used: the model has no experts")
+    given = PRECISIONS[(said[2] or said[0] or said[1]).lower()]
+    kinds = dict.fromkeys(plain(kind) for kind in (gemm, experts if model.experts else gemm))
+    if not {given, plain(given)} & set(kinds):
+        assumed.append(f"weights in {' and '.join(kinds)}, the published checkpoint's types, not in {given}")
+    kv = text("kvcache_quant_mode").lower()
+    if kv not in ("", "auto") and kv not in KV_TYPES:
+        raise InputError(f"unknown type {kv!r} of the KV cache; known: auto, {', '.join(KV_TYPES)}", key="kvcache_quant_mode")
+    input_tokens, output_tokens = _length(row.get("isl"), "isl"), _length(row.get("osl"), "osl")
+    if output_tokens < 2:
+        raise InputError("time per output token needs at least 2 output tokens", key="osl")
+    if too_long := models.beyond(text("model_path"), input_tokens + output_tokens):
+        # A static batch runs in a session built for its lengths, without a server that refuses; rotary positions go on.
+        if text("arrival").lower() != "static":
+            raise InputError(too_long, key="isl")
+        assumed.append(f"the engine lets it run: {too_long}")
+    _refuse_not_covered(text)
+    check_engine(engine, device)
+    common: dict[str, Any] = dict(  # noqa: C408
+        model=model, device=device, engine=engine, version=version,
+        origin=origin(text("silicon_data_source")),
+        measured=when, image=image(text("silicon_data_source")), kv=KV_TYPES.get(kv, ""),
+        max_running=_count(row.get("max_num_seqs"), "max_num_seqs") if text("max_num_seqs") else 0,
+        precision=label, gemm=gemm, attention=attention, experts=experts, input_tokens=input_tokens, output_tokens=output_tokens,
+    )  # fmt: skip
+    mode = text("mode").lower() or "agg"
+    if mode not in ("agg", "disagg"):
+        raise InputError(f"unknown mode {mode!r}; known: agg, disagg", key="mode")
+    squares = "widths read as {} GPUs, not {}"
+    other = [f"{worker}_{name}" for worker in ("prefill", "decode") for name in (*_OF_A_WORKER, "num_workers")]
+    if stray := next((key for key in (other if mode == "agg" else ()) if text(key) not in ("", "0", "0.0")), ""):
+        raise InputError("only a disaggregated point (mode disagg) has workers of its own", key=stray)
+    if mode == "agg":
+        plan, squared = _plan(row, "", model.experts)
+        plan = replace(plan, pipeline=_count(row.get("pp_size"), "pp_size", 1))
+        if plan.pipeline > model.layers:
+            raise InputError(f"{plan.pipeline} stages of {model.layers} layers", key="pp_size")
+        _check_plan(plan, device, model, "tp_size", when == ASKED_NOW)
+        assumed += _widths_of_none(row, "", plan, model)
+        clients = _clients(row, "", plan, input_tokens + output_tokens)
+        assumed += [squares.format(plan.gpus, plan.gpus**2)] * squared
+        return Case(**common, **_arrival(text, plan), clients=clients, plan=plan, assumed=tuple(assumed))
+    missing = [key for key in ("prefill_num_workers", "decode_num_workers") if not text(key)]
+    if missing:
+        raise InputError(f"disaggregated without worker counts ({', '.join(missing)})", key=missing[0])
+    prefill, first = _plan(row, "prefill_", model.experts)
+    plan, second = _plan(row, "decode_", model.experts)
+    for one, key, squared in ((prefill, "prefill_tp_size", first), (plan, "decode_tp_size", second)):
+        _check_plan(one, device, model, key, when == ASKED_NOW)
+        assumed += _widths_of_none(row, key.removesuffix("tp_size"), one, model)
+        assumed += [squares.format(one.gpus, one.gpus**2)] * squared
+    clients = _clients(row, "decode_", plan, input_tokens + output_tokens)
+    comes = _arrival(text, plan)
+    if comes["arrival"] != "closed":
+        raise InputError(f"arrival {comes['arrival']} at prefill and decode workers is not covered", key="arrival")
+    return Case(
+        **common,
+        **comes,
+        clients=clients,
+        plan=plan,
+        prefill=prefill,
+        prefill_workers=_count(row.get("prefill_num_workers"), "prefill_num_workers"),
+        decode_workers=_count(row.get("decode_num_workers"), "decode_num_workers"),
+        prefill_batch=_count(row.get("prefill_batch_size"), "prefill_batch_size", 1),
+        assumed=tuple(assumed),
+    )
+
+
+def read(frame: pd.DataFrame) -> tuple[list[Case | None], list[str]]:
+    """Cases of a table, and for each that is none the reason."""
+    return read_rows(frame, case)

@@ -1,0 +1,255 @@
+"""A model under a plan, as calls of the kernel library: what one step runs for so many tokens, sequences and cached tokens.
+
+One layer list, four grids: `tokens` (all tokens of a step), `sequences` (those that get a token), `decode` (sequences x cached tokens) and
+`prefill` (prompt tokens x tokens before them). A step's time is the sum of the four (`step_table`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.serving.points.cases import Plan
+from analysis.workloads.models import Model
+
+Floats = NDArray[np.float64]
+
+TOKENS = np.array(
+    [
+        1,
+        2,
+        4,
+        8,
+        16,
+        24,
+        32,
+        48,
+        64,
+        96,
+        128,
+        192,
+        256,
+        384,
+        512,
+        768,
+        1024,
+        1536,
+        2048,
+        3072,
+        4096,
+        6144,
+        8192,
+        12288,
+        16384,
+        24576,
+        32768.0,
+    ]
+)
+SEQUENCES = np.array([1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096.0])
+BATCH = np.array([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048.0])
+CACHED = np.array([64, 128, 256, 512, 1024, 2048, 3072, 4096, 6144, 8192, 12288, 18432.0])
+PROMPT = np.array([16, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768.0])
+BEFORE = np.array([0, 512, 1024, 2048, 4096, 8192, 16384.0])
+GROUP_TOKENS = 2048.0
+"""Prompts shorter than this share a launch: their attention is timed in a batch of about so many tokens."""
+PARTS = ("projections", "attention", "experts", "communication", "memory", "vocabulary")
+GRIDS = {"tokens": (TOKENS,), "sequences": (SEQUENCES,), "decode": (BATCH, CACHED), "prefill": (PROMPT, BEFORE)}
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of the kernel library over a grid.
+
+    Args:
+        part: one of `PARTS`; grid: key of `GRIDS`.
+        method: of the library's handle; arrays: shape arguments over the flattened grid; options: the rest.
+        count: how often a step runs it; scale: what its time is multiplied by at each point (shape as the grid).
+    """
+
+    part: str
+    grid: str
+    method: str
+    count: float
+    arrays: dict[str, Floats]
+    options: tuple[tuple[str, Any], ...] = ()
+    scale: Floats | None = None
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What decides the step's operators: engine, model, plan, types (`attention`: of the products around it; `kv`: of the KV cache)."""
+
+    engine: str
+    model: Model
+    plan: Plan
+    gemm: str
+    attention: str
+    experts: str
+    kv: str
+    router: str = "bf16"
+
+
+def _gemm(part: str, grid: str, count: float, m: Floats, n: float, k: float, dtype: str) -> Call:
+    ones = np.ones_like(m)
+    return Call(part, grid, "gemm", count, {"m": m, "n": ones * max(1.0, round(n)), "k": ones * max(1.0, round(k))}, (("dtype", dtype),))
+
+
+def _memory(grid: str, count: float, moved: Floats) -> Call:
+    return Call("memory", grid, "memory_bound", count, {"bytes": moved})
+
+
+def _collective(kind: str, count: float, size: Floats, devices: int) -> Iterator[Call]:
+    if devices > 1:
+        custom = (("kind", kind), ("devices", devices), ("implementation", "custom" if kind == "all_reduce" else "nccl"))
+        yield Call("communication", "tokens", "collective", count, {"bytes": size}, custom)
+
+
+def _mesh(*axes: Floats) -> list[Floats]:
+    return [axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")]
+
+
+def calls(c: Configuration) -> Iterator[Call]:
+    """Every kernel call of a step, over the grids."""
+    t, tp = TOKENS, c.plan.tensor
+    h = float(c.model.hidden)
+    yield _memory("tokens", 1, 4 * t * h)
+    yield from _attention(c)
+    if c.model.linear is not None:
+        yield from _linear_attention(c)
+    yield _memory("tokens", 2 * c.model.layers, 8 * t * h)
+    yield from _collective("all_reduce", c.model.layers, 2 * t * h, tp)
+    if c.model.dense_layers:
+        yield from _feed_forward(c, c.model.dense_layers, c.model.dense_width)
+    if c.model.experts is not None:
+        yield from _experts(c)
+    if c.plan.pipeline > 1:  # a token's vector to the next stage
+        moved = (("kind", "send_recv"), ("devices", 2), ("implementation", "nccl"))
+        yield Call("communication", "tokens", "collective", c.plan.pipeline - 1, {"bytes": 2 * t * h / tp}, moved)
+    yield _gemm("vocabulary", "sequences", 1, SEQUENCES, c.model.vocabulary / tp, h, "bf16")
+    yield Call("vocabulary", "sequences", "memory_bound", 1, {"bytes": 6 * SEQUENCES * c.model.vocabulary})
+
+
+def _feed_forward(c: Configuration, layers: int, width: float, reduce: bool = True) -> Iterator[Call]:
+    t, tp, h, wide = TOKENS, c.plan.tensor, float(c.model.hidden), c.model.ffn_matrices - 1
+    yield _gemm("projections", "tokens", layers, t, wide * width / tp, h, c.gemm)
+    yield _memory("tokens", layers, 2 * (wide + 1) * t * width / tp)
+    yield _gemm("projections", "tokens", layers, t, h, width / tp, c.gemm)
+    if reduce:
+        yield from _collective("all_reduce", layers, 2 * t * h, tp)
+
+
+def _experts(c: Configuration) -> Iterator[Call]:
+    e, t, h = c.model.experts, TOKENS, float(c.model.hidden)
+    assert e is not None
+    layers = c.model.expert_layers
+    everywhere = t * c.plan.attention_data
+    router = _gemm("experts", "tokens", layers, t, e.count, h, c.router)
+    yield router if c.router == "bf16" else replace(router, method="router")
+    options = (
+        ("experts", e.count),
+        ("top_k", e.per_token),
+        ("hidden", c.model.hidden),
+        ("intermediate", e.width),
+        ("dtype", c.experts),
+        ("tensor_parallel", c.plan.expert_tensor),
+        ("expert_parallel", c.plan.expert),
+    )
+    # The tables' experts have three matrices.
+    yield Call("experts", "tokens", "moe", layers * (c.model.ffn_matrices / 3), {"tokens": everywhere}, options)
+    if c.plan.attention_data > 1:
+        yield from _collective("all_gather", layers, 2 * everywhere * h, c.plan.stage_gpus)
+        yield from _collective("reduce_scatter", layers, 2 * everywhere * h, c.plan.stage_gpus)
+    else:
+        yield from _collective("all_reduce", layers, 2 * t * h, c.plan.stage_gpus)
+    if e.shared:
+        yield from _feed_forward(c, layers, e.shared, reduce=False)
+
+
+def _attention(c: Configuration) -> Iterator[Call]:
+    if c.model.latent is not None:
+        yield from _latent(c)
+        return
+    a, layers, t, tp, h = c.model.attention, c.model.attention_layers, TOKENS, c.plan.tensor, float(c.model.hidden)
+    assert a is not None
+    heads, kv_heads = max(1, a.heads // tp), max(1, a.kv_heads // tp)
+    width = (heads * (2 if a.output_gate else 1) + 2 * kv_heads) * a.head_size
+    yield _gemm("projections", "tokens", layers, t, width, h, c.attention)
+    yield _memory("tokens", layers, 4 * t * width)
+    if c.engine != "trtllm":  # keys and values into the cache, which TensorRT-LLM does beside the rotary embedding
+        yield _memory("tokens", layers, 8 * t * kv_heads * a.head_size)
+    if a.norm != "none":
+        yield _memory("tokens", layers, 4 * t * (heads + kv_heads) * a.head_size)
+    if a.norm == "all":  # sums of squares of queries and keys, in fp32
+        yield from _collective("all_reduce", layers, 8 * t, tp)
+    yield _gemm("projections", "tokens", layers, t, h, heads * a.head_size, c.attention)
+    batch, cached = _mesh(BATCH, CACHED)
+    prompt, before = _mesh(PROMPT, BEFORE)
+    together = np.maximum(1.0, np.floor(GROUP_TOKENS / prompt))
+    shape = (("query_heads", heads), ("kv_heads", kv_heads), ("head_size", a.head_size), ("dtype", "bf16"), ("kv_dtype", c.kv))
+    full = layers - a.window_layers
+    if full:
+        yield Call("attention", "decode", "attention_decode", full, {"batch": batch, "kv_tokens": cached}, shape)
+        grown = {"batch": together, "query_tokens": prompt, "kv_tokens": prompt + before}
+        yield Call("attention", "prefill", "attention_prefill", full, grown, shape, 1 / together)
+    if a.window_layers:
+        near = (*shape, ("window", a.window))
+        yield Call("attention", "decode", "attention_decode", a.window_layers, {"batch": batch, "kv_tokens": cached}, near)
+        grown = {"batch": together, "query_tokens": prompt, "kv_tokens": prompt + before}
+        yield Call("attention", "prefill", "attention_prefill", a.window_layers, grown, near, 1 / together)
+
+
+def _latent(c: Configuration) -> Iterator[Call]:
+    a, layers, t, tp, h = c.model.latent, c.model.attention_layers, TOKENS, c.plan.tensor, float(c.model.hidden)
+    assert a is not None
+    heads, queries = max(1, c.model.heads // tp), a.query_rank or h
+    down = a.query_rank + a.kv_rank + a.rope_size
+    yield _gemm("projections", "tokens", layers, t, down, h, c.attention)
+    yield _memory("tokens", layers, 4 * t * down)
+    yield _gemm("projections", "tokens", layers, t, heads * (a.nope_size + a.rope_size), queries, c.attention)
+    yield _gemm("projections", "tokens", layers, t, heads * a.kv_rank, a.nope_size, "bf16")
+    yield _gemm("projections", "tokens", layers, t, heads * a.value_size, a.kv_rank, "bf16")
+    yield _gemm("projections", "tokens", layers, t, h, heads * a.value_size, c.attention)
+    batch, cached = _mesh(BATCH, CACHED)
+    prompt, before = _mesh(PROMPT, BEFORE)
+    together = np.maximum(1.0, np.floor(GROUP_TOKENS / prompt))
+    seen, grown = cached, prompt + before
+    if a.index_top_k:
+        yield _gemm("projections", "tokens", layers, t, a.index_size + a.index_heads, h, "bf16")
+        yield _gemm("projections", "tokens", layers, t, a.index_heads * a.index_size, queries, c.attention)
+        # Keys normalised, then queries and keys each rotated, transformed (Hadamard), quantised, the keys stored; the scores written, and
+        # read to choose from (https://github.com/deepseek-ai/DeepSeek-V3.2-Exp, inference/model.py, Indexer).
+        yield Call("memory", "tokens", "memory_bound", 4 * layers, {"bytes": 4 * t * a.index_size})
+        yield Call("memory", "tokens", "memory_bound", 3 * layers, {"bytes": 4 * t * a.index_heads * a.index_size})
+        yield Call("attention", "decode", "memory_bound", layers, {"bytes": batch * cached * a.index_size}, ())
+        yield Call("attention", "decode", "memory_bound", layers, {"bytes": batch * cached * 8.0}, ())
+        scored = {"m": prompt, "n": a.index_heads * (before + 0.5 * prompt), "k": np.full_like(prompt, float(a.index_size))}
+        yield Call("attention", "prefill", "gemm", layers, scored, (("dtype", "fp8"),))
+        seen = np.minimum(cached, a.index_top_k)
+    shape = (("heads", heads), ("dtype", "bf16"), ("kv_dtype", c.kv))
+    yield Call("attention", "decode", "latent_attention_decode", layers, {"batch": batch, "kv_tokens": seen}, shape)
+    scale = np.minimum(1.0, a.index_top_k / (before + 0.5 * prompt)) if a.index_top_k else np.ones_like(prompt)
+    arrays = {"batch": together, "query_tokens": prompt, "kv_tokens": grown}
+    yield Call("attention", "prefill", "latent_attention_prefill", layers, arrays, shape, scale / together)
+
+
+def _linear_attention(c: Configuration) -> Iterator[Call]:
+    x, t, tp, h = c.model.linear, TOKENS, c.plan.tensor, float(c.model.hidden)
+    assert x is not None
+    keys, values = x.key_heads * x.key_size / tp, x.value_heads * x.value_size / tp
+    yield _gemm("projections", "tokens", x.layers, t, 2 * keys + 2 * values, h, c.attention)
+    yield _gemm("projections", "tokens", x.layers, t, 2 * x.value_heads / tp, h, "bf16")
+    yield _memory("tokens", x.layers, 4 * t * (2 * keys + values) + 8 * t * values)
+    yield _gemm("projections", "tokens", x.layers, t, h, values, c.attention)
+    # The state of each sequence is read and written once a step, in fp32 (the configuration's mamba_ssm_dtype).
+    state = x.value_heads / tp * x.key_size * x.value_size * 4
+    yield Call("attention", "decode", "memory_bound", x.layers, {"bytes": 2 * _mesh(BATCH, CACHED)[0] * state})
+    # Chunks of 64 tokens: products within the chunk and with the state (gated delta rule, arXiv 2412.06464).
+    prompt = _mesh(PROMPT, BEFORE)[0]
+    heads = x.value_heads / tp
+    shape = {"m": prompt * heads, "n": np.full_like(prompt, 2.0 * x.value_size), "k": np.full_like(prompt, 2.0 * x.key_size + 64)}
+    yield Call("attention", "prefill", "gemm", x.layers, shape, (("dtype", "bf16"),))
+    yield Call("attention", "prefill", "memory_bound", 3 * x.layers, {"bytes": 4 * prompt * (2 * keys + 2 * values)})

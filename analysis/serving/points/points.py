@@ -1,0 +1,256 @@
+"""Serving points with nothing fitted: cases -> TTFT, TPOT and the features that describe them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.hardware import devices
+from analysis.serving.kv_cache import kv_cache
+from analysis.serving.points import settings
+from analysis.serving.points.cases import ASKED_NOW, Case, Plan
+from analysis.serving.points.closed_loop import ENGINE, RESULT, simulate
+from analysis.serving.points.operators import GRIDS, PARTS, Configuration
+from analysis.serving.points.step_table import Key, StepTable, stack, step_tables
+
+Floats = NDArray[np.float64]
+WEIGHT_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5625, "mxfp4": 0.53125, "int4": 0.53125, "int8": 1.0, "int8_wo": 1.0}
+KV_BYTES = {"bf16": 2.0, "fp8": 1.0}
+
+
+@dataclass(frozen=True)
+class Host:
+    """Time that no kernel table holds, before anything is fitted (seconds).
+
+    Args:
+        step_s: of each step.
+        layer_s: launch of a layer where no graph is replayed: a step with a prompt takes at least layers x this.
+        request_s, token_s: the front end handles requests one after another: of each, and of each of its prompt's tokens.
+    """
+
+    step_s: float
+    layer_s: float
+    request_s: float
+    token_s: float
+
+
+# Launch of a layer in vLLM: of 0.15, 0.3, 0.45 and 0.6 ms the best on the selection families, steps within graphs apart.
+HOST = {"vllm": Host(4e-4, 4.5e-4, 1.5e-3, 1e-6), "sglang": Host(4e-4, 1.5e-4, 1.5e-3, 1e-6), "trtllm": Host(4e-4, 1.5e-4, 1.5e-3, 1e-6)}
+
+
+@dataclass(frozen=True)
+class Points:
+    """Answers of many cases with nothing fitted.
+
+    Attributes:
+        result: shape (cases, len(RESULT)): seconds, as `closed_loop` writes them; NaN where there is none.
+        status: empty, or why there is none.
+        tables, table_of: step tables, and which one each case uses; prefill_of: -1, or the prefill worker's.
+        engines: `closed_loop.ENGINE` records.
+    """
+
+    result: Floats
+    status: list[str]
+    tables: list[StepTable]
+    table_of: NDArray[np.int64]
+    prefill_of: NDArray[np.int64]
+    engines: Any
+
+
+def device_of(name: str) -> devices.Device:
+    """A device by its name in the sample or in `data/hardware`."""
+    from analysis.kernels.gpus import SYSTEMS
+
+    return devices.load(SYSTEMS.get(name, name))
+
+
+def memory_bytes(device: str) -> float:
+    """Memory of a device by its name in the sample or in `data/hardware`."""
+    return device_of(device).usable_bytes
+
+
+def has_fp4(device: str) -> bool:
+    """Does the device multiply 4-bit floats? Where not, 4-bit weights are widened on the way (VLLM_MXFP4_USE_MARLIN, Triton)."""
+    return "fp4" in device_of(device).peak
+
+
+def weight_bytes(case: Case, plan: Plan) -> float:
+    """Weights of one GPU (bytes)."""
+    weights = case.model.matrices
+    dense, around, routed = (WEIGHT_BYTES[kind] for kind in (case.gemm, case.attention, case.experts))
+    layers = (weights["attention"] * around + weights["dense"] * dense) / plan.tensor
+    layers += weights["experts"] * routed / (plan.expert_tensor * plan.expert)
+    # The first stage of a pipeline has the embedding, the last the head.
+    return layers / plan.pipeline + weights["vocabulary"] * 2 / plan.tensor / min(2, plan.pipeline)
+
+
+def cache_tokens(case: Case, plan: Plan, share: float, kv_bytes: float) -> float:
+    """Tokens that the KV cache of one rank holds: what the weights and `RESERVED_BYTES` leave of a GPU's memory.
+
+    A stage of a pipeline keeps its layers of all ranks' tokens, so a rank has as many as if its GPUs kept all layers of its own.
+    `share` is of all memory (vLLM, SGLang) or of what is free beside the weights (TensorRT-LLM's free_gpu_memory_fraction).
+    """
+    token = max(1.0, case.model.kv_bytes_per_token(kv_bytes, plan.tensor))
+    cache = kv_cache(memory_bytes(case.device), weight_bytes(case, plan), token, share, of_free=case.engine == "trtllm")
+    return cache.size_bytes / cache.token_bytes
+
+
+def without_room(case: Case, plan: Plan, room_tokens: float) -> str:
+    """Why a replica cannot serve one request, with the numbers; empty where it can.
+
+    Args:
+        room_tokens: of the KV cache of one attention rank (`cache_tokens`).
+    """
+    weights, memory = weight_bytes(case, plan) / 1e9, memory_bytes(case.device) / 1e9
+    need = case.input_tokens + case.output_tokens
+    if room_tokens >= need:
+        return ""
+    share = settings.of(case).memory_share
+    return (
+        f"does not fit: {weights:.1f} GB of weights a GPU of {memory:.1f} GB ({share:.0%} used) leave a KV cache of "
+        f"{max(0, int(room_tokens)):,} tokens; one request needs {need:,}"
+    )
+
+
+def _engine(case: Case, room_tokens: float, host: Host) -> dict[str, Any]:
+    """The fields of a `closed_loop.ENGINE` record but its tables."""
+    s = settings.of(case)
+    ranks = case.plan.ranks
+    requests = case.requests or max(s.per_client * case.clients, 16)
+    if case.arrival == "static" or (case.arrival == "offline" and not case.requests):
+        requests = case.clients
+    most = max(1, s.max_running // ranks if s.max_running > case.clients else s.max_running)
+    online = case.arrival in ("closed", "poisson")
+    found: dict[str, Any] = {
+        "clients": case.clients if case.arrival == "closed" else requests,
+        "input": case.input_tokens,
+        "output": case.output_tokens,
+        "requests": requests,
+        "budget": s.batched_tokens,
+        "max_running": min(most, case.clients) if case.arrival in ("offline", "static") else most,
+        "mixed": s.mixed,
+        "chunked": s.chunked,
+        "receive": s.receive_interval,
+        "wait_ratio": s.wait_ratio,
+        "wait_steps": s.wait_steps,
+        "reserve": case.engine == "trtllm",
+        "cache_tokens": room_tokens,
+        "host_s": host.step_s,
+        "prompt_host_s": host.step_s + case.model.layers * host.layer_s,
+        "graph_tokens": s.graph_tokens,
+        "send_s": host.request_s * ranks * online,
+        "send_token_s": host.token_s * ranks * online,
+        "rate": case.rate,
+        "low": case.shortest,
+        "exponential": case.answers == "exponential",
+    }
+    if case.prefill is not None:
+        found["servers"] = case.prefill_workers * case.prefill.attention_data / (case.decode_workers * ranks)
+        found["max_running"] = max(found["max_running"], case.clients)
+    return found
+
+
+def configuration(case: Case) -> Configuration:
+    """What decides a step's operators."""
+    s = settings.of(case)
+    routed = "int4" if case.experts == "mxfp4" and not has_fp4(case.device) else case.experts
+    router: str = case.model.experts.router if case.model.experts is not None else "bf16"
+    router = "tf32" if router == "fp32" and s.tf32 else router
+    return Configuration(case.engine, case.model, case.plan, case.gemm, case.attention, routed, s.kv, router)
+
+
+def points(cases: list[Case | None], library: Any, hide: str = "none", host: dict[str, Host] | None = None) -> Points:
+    """Simulate every case.
+
+    Args:
+        cases: None: no case (its status stays empty here).
+        library: a `KernelLibrary`; hide: see `step_table.step_tables`.
+        host: by engine; `HOST` by default.
+    """
+    host = host or HOST
+    count = len(cases)
+    table_of, prefill_of = np.full(count, -1), np.full(count, -1)
+    keys: dict[Key, int] = {}
+    engines = np.zeros(count, ENGINE)
+    status = [""] * count
+    for i, case in enumerate(cases):
+        if case is None:
+            continue
+        found = configuration(case)
+        table_of[i] = keys.setdefault(Key(found, case.device), len(keys))
+        if case.prefill is not None:
+            prefill_of[i] = keys.setdefault(Key(replace(found, plan=case.prefill), case.device), len(keys))
+        s = settings.of(case)
+        rooms = [(plan, cache_tokens(case, plan, s.memory_share, KV_BYTES[s.kv])) for plan in (case.plan, case.prefill) if plan is not None]
+        status[i] = next((reason for plan, room in rooms if (reason := without_room(case, plan, room))), "")
+        if status[i]:
+            continue
+        for name, value in _engine(case, rooms[0][1], host[case.engine]).items():
+            engines[i][name] = value
+        engines[i]["table"], engines[i]["prefill_table"] = table_of[i], max(0, prefill_of[i])
+    tables = step_tables(list(keys), library, hide)
+    for i in range(count):
+        for j in (table_of[i], prefill_of[i]):
+            if j >= 0 and not status[i] and tables[j].status:
+                status[i] = tables[j].status
+    live = np.array([table_of[i] >= 0 and not status[i] for i in range(count)])
+    result = np.full((count, len(RESULT)), np.nan)
+    if live.any():
+        blank = {grid: np.zeros((len(PARTS), int(np.prod([axis.size for axis in axes])))) for grid, axes in GRIDS.items()}
+        stacked = stack([table if table.seconds else StepTable(blank, {}, "", "") for table in tables])
+        result[live] = simulate(engines[live], stacked)
+    return Points(result, status, tables, table_of, prefill_of, engines)
+
+
+def release(engine: str, version: str) -> str:
+    """Engine and release without its patches, such as `vllm 0.19`; empty where no version is said."""
+    found = re.match(r"v?(\d+)\.(\d+)", version)
+    return f"{engine} {found[1]}.{found[2]}" if found else ""
+
+
+def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
+    """What the constants may depend on, one row a case."""
+    rows: list[dict[str, Any]] = []
+    # Wide plans of two kinds of workers stretch unmeasured kernels beyond what aggregated points show of them: their parts may err alike.
+    doubts = [(table.doubt, table.doubt_together) for table in raw.tables]
+    for i, case in enumerate(cases):
+        if case is None:
+            rows.append({})
+            continue
+        r, e = raw.result[i], raw.engines[i]
+        rows.append(
+            {
+                "engine": case.engine,
+                "origin": case.origin,
+                "mode": "agg" if case.prefill is None else "disagg",
+                "family": case.model.family or case.model.name,
+                "device": case.device,
+                "architecture": device_of(case.device).architecture,
+                "experts": "moe" if case.model.experts is not None else "dense",
+                "precision": case.precision,
+                "clients": case.clients,
+                "ttft_s": r[0],
+                "tpot_s": r[2],
+                "doubt": doubts[raw.table_of[i]][case.prefill is not None],
+                "doubt_prompt": raw.tables[raw.table_of[i] if case.prefill is None else raw.prefill_of[i]].doubt_prompt,
+                "ranks": case.plan.ranks,
+                "types": case.types,
+                "release": release(case.engine, case.version),
+                "asked": case.measured == ASKED_NOW,
+                "vendor": device_of(case.device).vendor,
+                "script": settings.of(case).script,
+                # Tokens of all clients' requests, of mean length, over those that the KV cache holds.
+                "load": 0.9 * case.clients * (case.input_tokens + case.output_tokens) / max(1.0, e["cache_tokens"]),
+                "host_s": 1e-6 * r[RESULT.index("batch")],
+                "one": 1.0,
+                "stream_s": (settings.of(case).stream_interval - 1) * r[2],
+                "flow": r[RESULT.index("throughput")],
+                "requests": float(e["requests"]),
+            }
+        )
+    return pd.DataFrame(rows)

@@ -1,0 +1,435 @@
+"""What does a simulation's YAML say?
+
+    requests:
+      count: 200
+      seed: 0
+      arrivals: {kind: poisson, rate_per_s: 2.0}
+      prompt: {kind: uniform, low: 122, high: 487}
+      output: {kind: fixed, low: 16}
+    scheduler: vllm_v1
+    steps: {model: llama-3.1-8b, device: h100}
+    replicas: 4
+    routing: least_work
+    slo: {ttft_s: 0.2, tpot_s: 0.03}
+
+`steps` are calibrated where no kind is named: `model`, `device`, `gpus` (1; tensor parallel), `engine` (vllm), `precision`, `kv_precision`,
+`expert_parallel`, all as of `predict one`, whose kernels, constants, KV cache and intervals these are. By name there are
+`{kind: roofline, model: llama-2-7b, device: A100-SXM4-80GB}` (or `step_time: roofline`), a lower bound from the data sheet, whose weights
+(`bytes_per_value`, by default as wide as `dtype`) and KV cache (`kv_bytes_per_value`, 2: engines keep 16 bits beside FP8 weights unless
+told otherwise) must fit `memory_utilization` (0.9) of the devices;
+`{kind: linear, fixed_s: ..., prompt_token_s: ..., decode_request_s: ...}`,
+`{kind: recorded, path: ...}`, `{kind: fitted, path: ...}` and `{kind: profile, paths: [...]}`. `limits` that are not given are the engine's
+(calibrated), what the device has room for (calibrated, roofline), else VIDUR's.
+
+Requests may instead be `{trace: requests.csv}` (ours, VIDUR's, Azure's, BurstGPT's or Mooncake's; `arrivals` where it has no times),
+`{vidur: {count: 200, rate_per_s: 2.0, seed: 42}}` or
+`{closed_loop: {clients: 16, input_tokens: 1024, output_tokens: 1024}}`: a burst of all clients, then each answer releases the next request.
+With `disaggregation: {prefill_replicas: 1, latency_s: 0.001, token_s: 1.0e-6}` those replicas compute prompts and `replicas` others decode.
+Paths are relative to the YAML's folder. At most 10,000,000 requests, 10,000 replicas and 1,000,000,000 tokens of a request or a cache.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import AfterValidator, AliasChoices, Field, model_validator
+
+from analysis.configs import MOST_COUNT, Count, Rate, Seconds, Strict, configuration, read_yaml
+from analysis.errors import InputError
+from analysis.hardware import devices
+from analysis.serving import coupled
+from analysis.serving.answer import Ends, Setup, summary_table
+from analysis.serving.capacity import at_rate
+from analysis.serving.disaggregation import Transfer, simulate_disaggregated
+from analysis.serving.engine import ROUTINGS
+from analysis.serving.limits import Limits
+from analysis.serving.points import waterfall
+from analysis.serving.points.calibrated import Served, served
+from analysis.serving.points.cases import MOST_CLIENTS, SHORTEST
+from analysis.serving.points.closed_loop import drawn
+from analysis.serving.requests import Requests, make_requests, read_requests
+from analysis.serving.schedulers.names import Scheduler
+from analysis.serving.simulate import Result, simulate
+from analysis.serving.step_time.linear import read_fit
+from analysis.serving.step_time.roofline import Roofline, kv_blocks, roofline
+from analysis.serving.steps import StepTime, linear, read_recorded
+from analysis.serving.traffic import Arrivals, Lengths, draw_arrivals, generate, vidur_requests
+from analysis.workloads import models
+
+# What a file may ask for: beyond it lies no deployment, and the answer would not come.
+MOST_REQUESTS = 10_000_000
+REQUESTS_A_CLIENT = 10
+MOST_REPLICAS = 10_000
+WEIGHT_BYTES = {"fp64": 8.0, "fp32": 4.0, "tf32": 4.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5, "int4": 0.5}
+"""Of a weight as wide as the arithmetic; else 2."""
+
+Requested = Annotated[int, Field(ge=0, le=MOST_REQUESTS)]
+Replicas = Annotated[int, Field(ge=1, le=MOST_REPLICAS)]
+
+
+def known_routing(name: str) -> str:
+    """A name that `engine.ROUTINGS` has."""
+    if name not in ROUTINGS:
+        raise ValueError(f"expected one of {', '.join(ROUTINGS)}")
+    return name
+
+
+@configuration
+class StatedLimits(Limits):
+    """`Limits` as a file states them: those that it does not follow from the engine and the device, or are `Limits`' own."""
+
+    kv_blocks: Count | None = None  # type: ignore[assignment]
+    max_batch: Count | None = None  # type: ignore[assignment]
+    max_batch_tokens: Count | None = None  # type: ignore[assignment]
+    max_request_tokens: Count | None = None  # type: ignore[assignment]
+
+
+class VidurConfig(Strict):
+    """`traffic.vidur_requests`."""
+
+    count: Requested
+    rate_per_s: Rate
+    seed: int = 42
+    low: Count = 128
+    high: Count = 512
+    prefill_to_decode: Rate = 20.0
+
+
+class ClosedLoop(Strict):
+    """A burst of all clients, then each answer releases the next request; lengths from 0.8 of those given, as `predict one` draws them."""
+
+    clients: Annotated[int, Field(ge=1, le=MOST_CLIENTS)]
+    input_tokens: Count
+    output_tokens: Annotated[int, Field(ge=2, le=MOST_COUNT)]
+
+
+class RequestsConfig(Strict):
+    """One of: drawn from distributions, a trace, VIDUR's own, or those of clients in a closed loop."""
+
+    count: Requested | None = None
+    seed: Annotated[int, Field(ge=0)] = 0
+    arrivals: Arrivals = Arrivals()
+    prompt: Lengths = Lengths()
+    output: Lengths = Lengths()
+    trace: str | None = None
+    vidur: VidurConfig | None = None
+    closed_loop: ClosedLoop | None = None
+
+    @model_validator(mode="after")
+    def one_source(self) -> RequestsConfig:
+        """Exactly one source of requests."""
+        if sum(source is not None for source in (self.count, self.trace, self.vidur, self.closed_loop)) != 1:
+            raise ValueError("expected one of count, trace, vidur, closed_loop")
+        return self
+
+    def draw(self, folder: Path) -> Requests:
+        """The requests.
+
+        Args:
+            folder: where a trace's path begins.
+        """
+        if self.trace is not None:
+            stream = np.random.default_rng([self.seed, 0])
+            return read_requests(folder / self.trace, lambda count: draw_arrivals(self.arrivals, count, stream))
+        if self.vidur is not None:
+            return vidur_requests(**self.vidur.model_dump())
+        if self.closed_loop is not None:
+            loop = self.closed_loop
+            count = max(16, REQUESTS_A_CLIENT * loop.clients)
+            lengths = drawn(count, loop.input_tokens, loop.output_tokens, SHORTEST)
+            return make_requests(np.zeros(count), *lengths)
+        return generate(self.arrivals, self.prompt, self.output, self.count or 0, self.seed)
+
+
+class CalibratedSteps(Strict):
+    """`calibrated.served`: model and device as `predict one` knows them."""
+
+    kind: Literal["calibrated"] = "calibrated"
+    model: str
+    device: str
+    gpus: Annotated[int, Field(ge=1, le=MOST_COUNT, validation_alias=AliasChoices("gpus", "tensor_parallel"))] = 1
+    engine: str = "vllm"
+    precision: str = ""
+    kv_precision: str = ""
+    expert_parallel: Annotated[int, Field(ge=1, le=MOST_COUNT)] = 1
+
+
+class LinearSteps(Strict):
+    """`steps.linear`."""
+
+    kind: Literal["linear"]
+    fixed_s: Seconds
+    prompt_token_s: Seconds
+    decode_request_s: Seconds
+    kv_token_s: Seconds = 0.0
+    pair_s: Seconds = 0.0
+
+    def make(self, folder: Path) -> StepTime:
+        """The step time."""
+        return linear(**self.model_dump(exclude={"kind"}))
+
+
+class FileSteps(Strict):
+    """Recorded step times, or a linear fit to them."""
+
+    kind: Literal["recorded", "fitted"]
+    path: str
+
+    def make(self, folder: Path) -> StepTime:
+        """The step time."""
+        return read_recorded(folder / self.path) if self.kind == "recorded" else read_fit(folder / self.path)
+
+
+class ProfileSteps(Strict):
+    """`step_profile.read_profile`."""
+
+    kind: Literal["profile"]
+    paths: Annotated[tuple[str, ...], Field(min_length=1)]
+
+    def make(self, folder: Path) -> StepTime:
+        """The step time."""
+        from analysis.serving.step_time.profile import read_profile
+
+        return read_profile([folder / path for path in self.paths])
+
+
+class RooflineSteps(Strict):
+    """`step_roofline.Roofline`, model and device by name."""
+
+    kind: Literal["roofline"]
+    model: str
+    device: str
+    tensor_parallel: Annotated[int, Field(ge=1)] = 1
+    dtype: str = "fp16"
+    bytes_per_value: Rate | None = None
+    kv_bytes_per_value: Rate = 2.0
+    compute_share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    memory_share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    link_share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    fixed_s: Seconds = 0.0
+    link_latency_s: Seconds = 0.0
+    memory_utilization: Annotated[float, Field(gt=0, le=1)] = 0.9
+
+    def setting(self) -> Roofline:
+        """Model, device and shares."""
+        given = self.model_dump(exclude={"kind", "model", "device", "memory_utilization", "bytes_per_value"})
+        weight = self.bytes_per_value or WEIGHT_BYTES.get(self.dtype, 2.0)
+        return Roofline(models.alike(models.load(self.model), "the roofline"), devices.load(self.device), bytes_per_value=weight, **given)
+
+    def make(self, folder: Path) -> StepTime:
+        """The step time."""
+        return roofline(self.setting())
+
+    def named(self) -> dict[str, str]:
+        """What an answer names."""
+        setting = self.setting()
+        return {
+            "model": setting.model.name,
+            "device": setting.device.name,
+            "plan": f"tensor parallel {setting.tensor_parallel}",
+            "precision": f"{8 * setting.bytes_per_value:g} bits ({setting.dtype} arithmetic)",
+            "kv_precision": f"{8 * setting.kv_bytes_per_value:g} bits",
+        }
+
+    def assumed(self) -> tuple[str, ...]:
+        """What was not given, and that a roofline is a bound."""
+        shares = [self.compute_share, self.memory_share, *([self.link_share] if self.tensor_parallel > 1 else [])]
+        reached = "peaks in full" if set(shares) == {1.0} else f"{min(shares):.0%} to {max(shares):.0%} of the peaks"
+        bound = f"step times: roofline of the data sheet ({reached}), a bound below what servers take, not a prediction"
+        default = self.kv_bytes_per_value == RooflineSteps.model_fields["kv_bytes_per_value"].default
+        return (bound, *(["KV cache in 16 bits, as engines keep it unless told otherwise"] if default else []))
+
+
+class DisaggregationConfig(Strict):
+    """`disaggregation.Transfer`, and how many replicas prefill."""
+
+    prefill_replicas: Replicas
+    latency_s: Seconds = 0.0
+    token_s: Seconds = 0.0
+
+
+class SloConfig(Strict):
+    """Bounds that a request must meet to count as good."""
+
+    ttft_s: Seconds | None = None
+    tpot_s: Seconds | None = None
+    e2e_s: Seconds | None = None
+
+
+class SimulationConfig(Strict):
+    """A whole simulation."""
+
+    requests: RequestsConfig
+    scheduler: Scheduler = coupled.SCHEDULER
+    limits: StatedLimits = StatedLimits()
+    steps: Annotated[CalibratedSteps | LinearSteps | FileSteps | ProfileSteps | RooflineSteps, Field(discriminator="kind")]
+    replicas: Replicas = 1
+    routing: Annotated[str, AfterValidator(known_routing)] = "round_robin"
+    seed: Annotated[int, Field(ge=0)] = 0
+    slo: SloConfig = SloConfig()
+    disaggregation: DisaggregationConfig | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _kind_of_steps(cls, raw: Any) -> Any:
+        """Steps without a kind are calibrated; `step_time`, beside `steps` or in it, is another name of their kind."""
+        if not isinstance(raw, dict) or not isinstance(raw.get("steps"), dict):
+            return raw
+        rest = {key: value for key, value in raw.items() if key != "step_time"}
+        steps = {key: value for key, value in raw["steps"].items() if key != "step_time"}
+        named = raw["steps"].get("step_time", raw.get("step_time", "calibrated"))
+        return {**rest, "steps": {"kind": named, **steps}}
+
+
+@dataclasses.dataclass(frozen=True)
+class Configuration:
+    """A simulation read from a file."""
+
+    config: SimulationConfig
+    path: Path
+
+    @cached_property
+    def requests(self) -> Requests:
+        """The requests."""
+        return self.config.requests.draw(self.path.parent)
+
+    @cached_property
+    def served(self) -> Served | None:
+        """The model as `predict one` knows it, where steps are calibrated."""
+        steps = self.config.steps
+        if not isinstance(steps, CalibratedSteps):
+            return None
+        if len(self.requests):
+            models.check_length(steps.model, int((self.requests.prefill_tokens + self.requests.decode_tokens).max()), "requests")
+        return served(self.requests, **steps.model_dump(exclude={"kind"}))
+
+    @cached_property
+    def steps(self) -> StepTime:
+        """The step time."""
+        if isinstance(self.config.steps, CalibratedSteps):
+            assert self.served is not None
+            return self.served.steps
+        return self.config.steps.make(self.path.parent)
+
+    def room(self) -> tuple[int | None, str]:
+        """KV blocks that a replica's devices have room for (None: no device is named), and the replica in words."""
+        config, size = self.config, self.config.limits.block_size
+        if self.served is not None:
+            named = self.served.named
+            return int(self.served.engine["cache_tokens"] // size), f"{named['model']} on {named['device']}, {named['plan']}"
+        if not isinstance(config.steps, RooflineSteps):
+            return None, ""
+        setting, share = config.steps.setting(), config.steps.memory_utilization
+        what = f"{setting.model.name} in {share:.0%} of {setting.tensor_parallel} x {setting.device.name}"
+        return kv_blocks(setting, size, share), what
+
+    def limits(self) -> Limits:
+        """Limits of a replica: those given, else the engine's, what the device has room for, or VIDUR's.
+
+        Raises:
+            InputError: the weights do not fit, or more blocks are asked for than fit beside them.
+        """
+        asked = {name: value for name, value in dataclasses.asdict(self.config.limits).items() if value is not None}
+        most, what = self.room()
+        own: dict[str, Any] = {} if most is None else {"kv_blocks": most}
+        if self.served is not None:
+            engine = self.served.engine
+            longest = int((self.requests.prefill_tokens + self.requests.decode_tokens).max(initial=1))
+            own |= {"max_batch": int(engine["max_running"]), "max_batch_tokens": int(engine["budget"]), "max_request_tokens": longest}
+        if most is not None and asked.get("kv_blocks", 0) > most:
+            message = f"expected at most {most}: so many blocks of {self.config.limits.block_size} tokens fit beside the weights of {what}"
+            raise InputError(message, path=self.path, key="limits.kv_blocks")
+        return Limits(**{**own, **asked})
+
+    def setup(self) -> Setup:
+        """What is served on what, what a replica holds, and what was not given."""
+        config, steps = self.config, self.config.steps
+        named = {"model": "", "device": "", "plan": "", "precision": "", "kv_precision": ""}
+        assumed: tuple[str, ...] = ()
+        if self.served is not None:
+            named, assumed = self.served.named, self.served.assumed(config.disaggregation is None)
+            if (self.served.case.engine, config.scheduler) != ("vllm", coupled.SCHEDULER):
+                assumed += (f"batches are made by {config.scheduler}, not by {self.served.case.engine}'s own scheduler",)
+        elif isinstance(steps, RooflineSteps):
+            named, assumed = steps.named(), steps.assumed()
+        else:
+            assumed = (f"step times: {steps.kind}, as given; no device is checked",)
+            if config.limits.kv_blocks is None:
+                assumed += (f"KV cache of {Limits().kv_blocks} blocks, VIDUR's for Llama-2-7B on an A100",)
+        plan = ", ".join(filter(None, [f"{config.replicas} replicas" if config.replicas > 1 else "", named.pop("plan")])) or "1 replica"
+        return Setup(**named, plan=plan, scheduler=config.scheduler, step_time=steps.kind, limits=self.limits(), assumed=assumed)
+
+    def run(self, requests: Requests | None = None, record_batches: bool = True) -> Result:
+        """Run it.
+
+        Args:
+            requests: in place of the configuration's own.
+            record_batches: keep every batch.
+        """
+        try:
+            requests = self.requests if requests is None else requests
+            if self.served is None:
+                return self._simulated(requests, record_batches)
+            return self.served.run(requests, lambda sent: self._simulated(sent, record_batches), self.config.replicas)
+        except InputError as error:
+            if error.path is not None:
+                raise
+            raise InputError(error.message, path=self.path, key=error.key) from None
+
+    def _simulated(self, requests: Requests, record_batches: bool) -> Result:
+        config, steps, limits = self.config, self.steps, self.limits()
+        if config.requests.closed_loop is not None:
+            if config.scheduler != coupled.SCHEDULER:
+                raise InputError(f"a closed loop runs under {coupled.SCHEDULER}, not {config.scheduler}", key="scheduler")
+            loop = coupled.Coupling(ahead=0, clients=config.requests.closed_loop.clients)
+            return coupled.simulate(requests, steps, limits, loop, config.replicas)
+        routing, seed = config.routing, config.seed
+        if config.disaggregation is None:
+            return simulate(requests, config.scheduler, steps, limits, config.replicas, routing, seed, record_batches)
+        return simulate_disaggregated(
+            requests,
+            config.scheduler,
+            steps,
+            limits,
+            prefill_replicas=config.disaggregation.prefill_replicas,
+            decode_replicas=config.replicas,
+            transfer=Transfer(config.disaggregation.latency_s, config.disaggregation.token_s),
+            routing=routing,
+            seed=seed,
+            record_batches=record_batches,
+        )
+
+    def one(self) -> waterfall.One | None:
+        """The answer of `predict one`, which a closed loop with calibrated steps asks for; None where that is not the question."""
+        steps, loop = self.config.steps, self.config.requests.closed_loop
+        if loop is None or not isinstance(steps, CalibratedSteps):
+            return None
+        plain = self.config.model_copy(update={"requests": None, "steps": None, "slo": None, "seed": 0})
+        if plain != SimulationConfig.model_construct(requests=None, steps=None, slo=None):
+            message = "is answered as `predict one` does: leave out scheduler, limits, replicas, routing and disaggregation"
+            raise InputError(f"a closed loop with calibrated steps {message}", path=self.path, key="requests.closed_loop")
+        return waterfall.one(**steps.model_dump(exclude={"kind"}), **loop.model_dump())
+
+    def ends(self, result: Result) -> Ends:
+        """Ends of the intervals of a run's mean times, where steps are calibrated and prompts and answers share replicas."""
+        return {} if self.served is None or self.config.disaggregation is not None else self.served.ends(result)
+
+    def slo(self) -> dict[str, float]:
+        """The bounds given."""
+        return {name: bound for name, bound in self.config.slo.model_dump().items() if bound is not None}
+
+
+def summary_at(rate_per_s: float, configuration: Configuration, requests: Requests) -> dict[str, float]:
+    """A run's summary with the requests sped up or slowed down to a rate, by name, the rate first."""
+    result = configuration.run(at_rate(requests, rate_per_s), record_batches=False)
+    table = summary_table(result, configuration.slo(), configuration.ends(result))
+    return {"rate_per_s": rate_per_s, **dict(zip(table["name"], table["value"].astype(float), strict=True))}
+
+
+def read_configuration(path: str | Path) -> Configuration:
+    """Read a simulation's YAML."""
+    return Configuration(read_yaml(path, SimulationConfig), Path(path))

@@ -1,0 +1,249 @@
+"""How long does a step take? Kernel times of a configuration on grids, by part, with the kernel models' doubt."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from analysis.errors import InputError
+from analysis.kernels import gpus
+from analysis.kernels.latency import Latency
+from analysis.kernels.physics import FRAMEWORKS
+from analysis.paths import DATA
+from analysis.serving.points.closed_loop import Tables
+from analysis.serving.points.operators import (
+    BATCH,
+    BEFORE,
+    CACHED,
+    GRIDS,
+    PARTS,
+    PROMPT,
+    SEQUENCES,
+    TOKENS,
+    Call,
+    Configuration,
+    Floats,
+    calls,
+)
+from analysis.tables import read_csv
+
+
+@dataclass(frozen=True)
+class Key:
+    """What a step table depends on."""
+
+    configuration: Configuration
+    device: str
+
+
+@dataclass(frozen=True)
+class StepTable:
+    """Seconds by part on each grid, and the standard deviation of their logarithm.
+
+    Attributes:
+        seconds: grid -> shape (parts, points of the grid, flattened).
+        log_sd: part -> its kernels' doubt, weighted by their time.
+        source: worst source of the kernels' times.
+        status: empty, or why the configuration cannot be answered.
+        notes: what else its kernels' answers say, such as a measured table that was not believed.
+    """
+
+    seconds: dict[str, Floats]
+    log_sd: dict[str, float]
+    source: str
+    status: str
+    notes: tuple[str, ...] = ()
+
+    def total(self, grid: str) -> Floats:
+        """Seconds of all parts on a grid, in its shape."""
+        return np.asarray(self.seconds[grid].sum(axis=0).reshape(tuple(axis.size for axis in GRIDS[grid])))
+
+    @property
+    def doubt(self) -> float:
+        """Standard deviation of the logarithm of a decode step (32 sequences of 4,096 tokens): its parts err independently."""
+        return float(np.sqrt((self._doubts() ** 2).sum()))
+
+    @property
+    def doubt_together(self) -> float:
+        """The same if all parts err the same way."""
+        return float(self._doubts().sum())
+
+    @property
+    def doubt_prompt(self) -> float:
+        """Standard deviation of the logarithm of a step of one prompt of 2,048 tokens: its parts err independently."""
+        return float(np.sqrt((self._doubts(self.seconds and on_prompt(self, 2048.0)) ** 2).sum()))
+
+    def _doubts(self, parts: Any = None) -> Floats:
+        """Each part's share of a step's doubt; of a decode step where no parts' seconds are given."""
+        if not self.seconds:
+            return np.full(len(PARTS), np.nan)
+        parts = on_grid(self, 32.0, 4096.0) if parts is None else parts
+        return np.asarray(parts * np.array([self.log_sd.get(part, 0.0) for part in PARTS]) / parts.sum())
+
+
+REPLAYED = ("gemm", "moe")
+"""Kernels whose own framework's table holds more than the kernel: see `_answer`."""
+
+
+ROUTER = DATA / "published" / "router_products.csv"
+"""Measured on a GB200 with `ROUTER_K` elements."""
+ROUTER_K = 6144.0
+FP32_FLOP = 256.0
+"""A cycle of a multiprocessor: 128 lanes multiply and add."""
+
+
+def router(gpu: gpus.Gpu, m: Floats, n: Floats, k: Floats, dtype: str) -> Latency:
+    """A router's product in fp32 or tf32: so few tiles that the loop over k of one of them decides, as long as it and as slow as the clock.
+
+    Formula: measured(m) k / ROUTER_K x clock of the GB200 / clock, and at least 2 m n k / rate.
+    """
+    table = read_csv(ROUTER)
+    seconds = 1e-6 * np.interp(m, table["tokens"], table[f"{dtype}_us"]) * k / ROUTER_K * gpus.load("gb200").clock_hz / gpu.clock_hz
+    rate = FP32_FLOP * gpu.sms * gpu.clock_hz if dtype == "fp32" else 0.5 * gpu.peak_flop_per_s["bf16"]
+    seconds = np.maximum(seconds, 2 * m * n * k / rate)
+    return Latency(seconds, np.full_like(seconds, 0.2), "", np.full(seconds.shape, "", dtype=object))
+
+
+def _answer(handles: list[Any], method: str, arrays: dict[str, Floats], options: dict[str, Any]) -> Any:
+    """Times of one method: the engine's own table (the first handle), and for `REPLAYED` the fastest timed in that type.
+
+    The tables time matrix products as each framework's Python calls them; some hold the call more than the kernel (vLLM's block-scaled FP8
+    takes 180 us at any size on a B200, SGLang's, the same DeepGEMM kernel, 8 us). An engine replays its steps from a CUDA graph, so the
+    kernel alone counts, and another framework's table of the same GPU, type and shape bounds it from above.
+    """
+    if method == "router":
+        return router(handles[0].gpu, arrays["m"], arrays["n"], arrays["k"], options["dtype"])
+    if method not in REPLAYED:
+        return getattr(handles[0], method)(**arrays, **options)
+    timed = [handle for handle in handles if handle.framework in handle.measured_by(method, options["dtype"])] or handles[:1]
+    found = getattr(timed[0], method)(**arrays, **options)
+    for handle in timed[1:]:
+        other = getattr(handle, method)(**arrays, **options)
+        if other.source == found.source or found.source == "unmeasured gpu":
+            faster = np.nan_to_num(other.s, nan=np.inf) < np.nan_to_num(found.s, nan=np.inf)
+            found = replace(found, s=np.where(faster, other.s, found.s), log_sd=np.where(faster, other.log_sd, found.log_sd))
+    if method == "gemm" and options["dtype"] == "fp8":
+        # The tables quantise the activations beside the product. FP8 checkpoints with one scale a tensor have it static (input_activations
+        # `dynamic: false`, nvidia/Llama-3.1-70B-Instruct-FP8), and engines quantise in the norm or activation before.
+        pass_s = handles[0].memory_bound(3 * arrays["m"] * arrays["k"]).s
+        found = replace(found, s=np.maximum(found.s - pass_s, 0.4 * found.s))
+    return found
+
+
+def _evaluate(handles: list[Any], requests: list[tuple[int, Call]]) -> list[tuple[int, Call, Any, Any, str, str, str]]:
+    """Kernel times of many calls; those of one method and one set of options go in one call of the library."""
+    groups: dict[tuple[str, tuple[tuple[str, Any], ...]], list[tuple[int, Call]]] = defaultdict(list)
+    for owner, call in requests:
+        groups[call.method, call.options].append((owner, call))
+    out = []
+    for (method, options), members in groups.items():
+        sizes = [next(iter(call.arrays.values())).size for _, call in members]
+        arrays = {name: np.concatenate([call.arrays[name] for _, call in members]) for name in members[0][1].arrays}
+        latency = _answer(handles, method, arrays, dict(options))
+        seconds, sd = np.broadcast_to(latency.s, sum(sizes)), np.broadcast_to(latency.log_sd, sum(sizes))
+        status, source = _worst(latency.status), _worst(latency.source)
+        ends = np.cumsum(sizes)
+        for (owner, call), end, size in zip(members, ends, sizes, strict=True):
+            at = slice(end - size, end)
+            out.append((owner, call, seconds[at], sd[at], status if np.isnan(seconds[at]).any() else "", source, latency.note))
+    return out
+
+
+def _worst(text: Any) -> str:
+    """One text for many: the last in sorted order that is not empty ("unmeasured gpu" after "measured gpu")."""
+    return max((str(x) for x in np.unique(np.atleast_1d(text))), default="")
+
+
+def step_tables(keys: list[Key], library: Any, hide: str = "none") -> list[StepTable]:
+    """Step tables of many configurations.
+
+    Args:
+        library: a `KernelLibrary` (analysis/kernels/library.py).
+        hide: timings that the kernel models may not use: none, device or architecture.
+    """
+    handles: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for i, key in enumerate(keys):
+        handles[key.device, key.configuration.engine].append(i)
+    tables: list[StepTable | None] = [None] * len(keys)
+    for (device, engine), members in handles.items():
+        try:
+            names = (engine, *(name for name in FRAMEWORKS if name != engine))
+            framework_handles = [library.on(sixteen_bits(gpus.load(device)), framework=name, hide=hide) for name in names]
+        except InputError as error:
+            for i in members:
+                tables[i] = StepTable({}, {}, "", error.message)
+            continue
+        configurations = {i: keys[i].configuration for i in members}
+        if hide != "none" or framework_handles[0].gpu.vendor != "NVIDIA":  # the router's times were measured
+            configurations = {i: replace(one, router="bf16") for i, one in configurations.items()}
+        requests = [(i, call) for i in members for call in calls(configurations[i])]
+        collected: dict[int, list[Any]] = defaultdict(list)
+        for row in _evaluate(framework_handles, requests):
+            collected[row[0]].append(row)
+        for i in members:
+            tables[i] = _table(collected[i])
+    return [table for table in tables if table is not None]
+
+
+def sixteen_bits(gpu: gpus.Gpu) -> gpus.Gpu:
+    """A GPU whose bf16 kernels are its fp16 ones where it has no others (before Ampere): engines serve 16-bit checkpoints in fp16 there."""
+    rates = gpu.peak_flop_per_s
+    return gpu if "bf16" in rates or "fp16" not in rates else replace(gpu, peak_flop_per_s={**rates, "bf16": rates["fp16"]})
+
+
+def _table(rows: list[Any]) -> StepTable:
+    seconds = {grid: np.zeros((len(PARTS), int(np.prod([axis.size for axis in axes])))) for grid, axes in GRIDS.items()}
+    doubt: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    reasons, sources, notes = set(), set(), set()
+    for _, call, s, sd, status, source, note in rows:
+        value = call.count * s * (1.0 if call.scale is None else call.scale)
+        seconds[call.grid][PARTS.index(call.part)] += value
+        if np.isfinite(value).any():
+            doubt[call.part].append((float(np.nanmedian(value)), float(np.nanmedian(sd))))
+        if status:
+            reasons.add(status)
+        if note:
+            notes.add(note)
+        if call.method != "memory_bound":  # one fit over all GPUs, which says nothing of this one
+            sources.add(source)
+    log_sd = {part: sum(w * d for w, d in pairs) / max(1e-30, sum(w for w, _ in pairs)) for part, pairs in doubt.items()}
+    return StepTable(seconds, log_sd, max(sources, default=""), "; ".join(sorted(reasons)), tuple(sorted(notes)))
+
+
+def stack(tables: list[StepTable], scale: dict[str, float] | None = None) -> Tables:
+    """The tables of many configurations for the compiled loop.
+
+    Args:
+        scale: part -> factor on its times.
+    """
+    factor = np.array([(scale or {}).get(part, 1.0) for part in PARTS])
+
+    def block(grid: str) -> Floats:
+        shape = tuple(axis.size for axis in GRIDS[grid])
+        return np.stack([np.nan_to_num(np.tensordot(factor, table.seconds[grid], 1)).reshape(shape) for table in tables])
+
+    axes = [axis for axes in GRIDS.values() for axis in axes]
+    return Tables(block("tokens"), block("sequences"), block("decode"), block("prefill"), *axes)
+
+
+def on_grid(table: StepTable, batch: float, cached: float) -> np.ndarray:
+    """Seconds of each of `PARTS` in a decode step of so many sequences and cached tokens a sequence, shape (parts,)."""
+    tokens, sequences = table.seconds["tokens"], table.seconds["sequences"]
+    decode = table.seconds["decode"].reshape(len(PARTS), BATCH.size, CACHED.size)
+    out = np.empty(len(PARTS))
+    for k in range(len(PARTS)):
+        by_batch = [np.interp(cached, CACHED, decode[k, i]) for i in range(BATCH.size)]
+        out[k] = np.interp(batch, TOKENS, tokens[k]) + np.interp(batch, SEQUENCES, sequences[k]) + np.interp(batch, BATCH, by_batch)
+    return out
+
+
+def on_prompt(table: StepTable, tokens: float) -> np.ndarray:
+    """Seconds of each of `PARTS` in a step of one prompt with nothing before it, shape (parts,)."""
+    prefill = table.seconds["prefill"].reshape(len(PARTS), PROMPT.size, BEFORE.size)[:, :, 0]
+    return np.array(
+        [np.interp(tokens, TOKENS, table.seconds["tokens"][k]) + table.seconds["sequences"][k][0] + np.interp(tokens, PROMPT, prefill[k])
+         for k in range(len(PARTS))]
+    )  # fmt: skip

@@ -1,0 +1,241 @@
+"""What is one answer made of? Time per output token and time to first token in parts that add up, with each part's doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from analysis.errors import InputError
+from analysis.paths import DATA
+from analysis.serving.points import settings
+from analysis.serving.points.answers import RATES, TIMES, answer, plan_in_words
+from analysis.serving.points.cases import Case
+from analysis.serving.points.cases import case as read_case
+from analysis.serving.points.closed_loop import RESULT
+from analysis.serving.points.constants import Parameters, factor, load, outside, parts
+from analysis.serving.points.operators import PARTS
+from analysis.serving.points.points import HOST, Points, device_of
+from analysis.serving.points.step_table import on_grid
+from analysis.tables import read_csv
+
+LABELS = {
+    "projections": "matrix products",
+    "attention": "attention",
+    "experts": "experts",
+    "communication": "communication",
+    "memory": "norms and element-wise kernels",
+    "vocabulary": "vocabulary and sampling",
+}
+
+
+@dataclass(frozen=True)
+class One:
+    """One answered question.
+
+    Attributes:
+        case: as understood; assumed: sentences on what was not given.
+        answer: ttft_ms, tpot_ms and their intervals; throughput_tokens_per_s_per_gpu.
+        parts: target, part, ms, doubt (standard deviation of its logarithm); the ms of a target add up to its answer.
+    """
+
+    case: Case
+    assumed: tuple[str, ...]
+    answer: dict[str, float]
+    parts: pd.DataFrame
+
+
+def breakdown(index: int, case: Case, raw: Points, features: pd.DataFrame, parameters: Parameters) -> pd.DataFrame:
+    """Parts of one case's two answers; they add up exactly.
+
+    TPOT: kernels of the mean decode step, host time of a step, then what scheduling adds (prompts that share or stop steps, batches larger
+    and smaller than the mean), then the fitted correction. TTFT: queue, the prompt's own steps, and the fitted terms.
+    """
+    row = dict(zip(RESULT, raw.result[index], strict=True))
+    table = raw.tables[raw.table_of[index]]
+    kernels = on_grid(table, row["batch"], row["cached"])
+    host = HOST[case.engine].step_s
+    lines = [("tpot", LABELS[part], 1e3 * kernels[k], table.log_sd.get(part, 0.0)) for k, part in enumerate(PARTS) if kernels[k] > 0]
+    lines.append(("tpot", "host", 1e3 * host, 0.3))
+    lines.append(("tpot", "scheduling: prompts between tokens", 1e3 * (row["tpot_mean"] - kernels.sum() - host), 0.2))
+    fitted = parts(features.iloc[[index]], parameters.tpot)[0]
+    lines.append(("tpot", "engine, as fitted", 1e3 * (fitted.sum() - row["tpot_mean"]), 0.1))
+    queue = min(row["queue_mean"], row["ttft_mean"])
+    terms = parts(features.iloc[[index]], parameters.ttft)[0]
+    scale = terms[0] / row["ttft_mean"] if row["ttft_mean"] > 0 else 0.0
+    lines += [
+        ("ttft", "queue", 1e3 * queue * scale, 0.3),
+        ("ttft", "the prompt's own steps", 1e3 * (row["ttft_mean"] - queue) * scale, 0.2),
+        ("ttft", "front end, as fitted", 1e3 * terms[1], 0.3),
+        ("ttft", "tokens delivered together, as fitted", 1e3 * terms[2], 0.3),
+        ("ttft", "steps under way, as fitted", 1e3 * terms[3], 0.3),
+    ]
+    own = features.iloc[[index]]
+    if parameters.elsewhere and outside(own, parameters)[0]:
+        for target, whole in (("tpot", fitted.sum()), ("ttft", terms.sum())):
+            longer = float(factor(own, parameters.elsewhere[target])[0]) - 1
+            lines.append((target, "defaults and device, as on other sources", 1e3 * longer * whole, 0.3))
+    frame = pd.DataFrame(lines, columns=["target", "part", "ms", "doubt"])
+    return frame[frame["ms"] != 0].reset_index(drop=True)
+
+
+ASKED_AS = {
+    "model_path": "model", "system": "device", "tp_size": "gpus", "batch_size": "clients", "isl": "input_tokens", "osl": "output_tokens",
+    "backend": "engine", "moe_ep_size": "expert_parallel", "kvcache_quant_mode": "kv_precision",
+}  # fmt: skip
+"""Column of a table of serving points -> argument of `one`."""
+
+
+def question(
+    model: str,
+    device: str,
+    gpus: int = 1,
+    clients: int = 16,
+    input_tokens: int = 1024,
+    output_tokens: int = 1024,
+    engine: str = "vllm",
+    precision: str = "",
+    expert_parallel: int = 1,
+    kv_precision: str = "",
+) -> Case:
+    """A question as a case, read as a row of `predict serving` is; arguments and errors as of `one`."""
+    row: dict[str, object] = {
+        "model_path": model, "system": device, "tp_size": gpus, "batch_size": clients, "isl": input_tokens, "osl": output_tokens,
+        "backend": engine, "precision": precision, "kvcache_quant_mode": kv_precision, "moe_ep_size": expert_parallel,
+        "attention_dp_size": 1,
+    }  # fmt: skip
+    for key, value in row.items():
+        if isinstance(value, (int, float)) and (value != int(value) or value < 1):
+            raise InputError(f"{ASKED_AS[key]} is {value:g}; expected a whole number, at least 1", key=ASKED_AS[key])
+    if gpus % expert_parallel:
+        raise InputError(f"{gpus} GPUs cannot be cut into {expert_parallel} expert groups", key="expert_parallel")
+    try:
+        return read_case(row | {"moe_tp_size": gpus // expert_parallel})
+    except InputError as error:
+        key = error.key or ""
+        name = ASKED_AS.get(key, key)
+        raise InputError(error.message.replace(key, name) if key else error.message, key=name or None) from None
+
+
+def one(
+    model: str,
+    device: str,
+    gpus: int = 1,
+    clients: int = 16,
+    input_tokens: int = 1024,
+    output_tokens: int = 1024,
+    engine: str = "vllm",
+    precision: str = "",
+    expert_parallel: int = 1,
+    kv_precision: str = "",
+    library: Any = None,
+) -> One:
+    """How fast does a served model answer?
+
+    >>> from analysis.serving.points.waterfall import one
+    >>> r = one("llama-3.1-70b", "h100_sxm", gpus=8, clients=32)
+    >>> r.answer["tpot_ms"], r.parts  # doctest: +SKIP
+
+    Args:
+        model, device: names as in data/workloads/models.yaml and data/hardware (or the kernel tables); gpus: tensor-parallel.
+        clients: requests in flight; input_tokens, output_tokens: of a request, drawn from 0.8 of them.
+        engine: vllm, sglang or trtllm; precision: a key of `cases.PRECISIONS` (empty: `cases.own_type`).
+        expert_parallel: GPUs over which whole experts are spread; kv_precision: bf16 or fp8 (empty: the engine's own).
+    Raises:
+        InputError: an unknown name, an impossible plan, or weights and one request that do not fit.
+    """
+    from analysis.kernels.library import KernelLibrary
+
+    case = question(model, device, gpus, clients, input_tokens, output_tokens, engine, precision, expert_parallel, kv_precision)
+    parameters = load()
+    result = answer([case], parameters, library or KernelLibrary.load())
+    if result.raw.status[0]:
+        raise InputError(result.raw.status[0], key="model")
+    row = result.table.iloc[0]
+    values = {name: float(row[name]) for name in (*TIMES, *RATES, "kv_cache_tokens", "most_requests")}
+    values["throughput_tokens_per_s_per_gpu"] = values["output_tokens_per_s"] / gpus
+    said = (*str(row["assumed"]).split("; "), held_elsewhere(bool(outside(result.features, parameters)[0])))
+    return One(case, said, values, breakdown(0, case, result.raw, result.features, parameters))
+
+
+def held_elsewhere(widened: bool) -> str:
+    """How many measurements of sources that calibrated nothing such intervals of a token's time held.
+
+    Args:
+        widened: the interval is as wide as on other sources.
+    """
+    scores = read_csv(DATA / "frozen" / "predictor_serving" / "sources.csv").query("target == 'tpot'")
+    shares = scores["coverage_elsewhere_percent" if widened else "coverage_percent"]
+    return (
+        f"of {scores['rows'].sum():,} measurements of a token's time by {len(scores)} other sources such intervals held "
+        f"{shares.mean():.0f} % ({shares.min():.0f} to {shares.max():.0f} % of a source)"
+    )
+
+
+def grid(questions: Sequence[Mapping[str, Any]], library: Any = None) -> pd.DataFrame:
+    """Many questions at once: a row each with the arguments given, the answer, its intervals, the parts of a token's time and the status.
+
+    Args:
+        questions: arguments of `question`; a question that cannot be asked has its reason in `status`.
+    """
+    from analysis.kernels.library import KernelLibrary
+
+    cases: list[Case | None] = []
+    refused: list[str] = []
+    for asked in questions:
+        try:
+            cases.append(question(**asked))
+            refused.append("")
+        except InputError as error:
+            cases.append(None)
+            refused.append(str(error))
+    parameters = load()
+    result = answer(cases, parameters, library or KernelLibrary.load())
+    rows = []
+    for index, (asked, case, reason) in enumerate(zip(questions, cases, refused, strict=True)):
+        found = result.table.iloc[index]
+        answered = {name: found[name] for name in TIMES}
+        row: dict[str, Any] = {**asked, **answered, "status": reason or found["status"]}
+        if case is not None and not row["status"]:
+            made = breakdown(index, case, result.raw, result.features, parameters)
+            row |= {part: size for target, part, size in zip(made["target"], made["part"], made["ms"], strict=True) if target == "tpot"}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def header(case: Case) -> str:
+    """One line that names model, device, plan, engine and types."""
+    name = device_of(case.device).name
+    types = f"weights in {case.types}, KV cache in {settings.of(case).kv}"
+    return f"{case.model.family or case.model.name} on {name}, {plan_in_words(case)}; {case.engine}; {types}"
+
+
+def report(found: One) -> str:
+    """The answer as text."""
+    a = found.answer
+    lines = [
+        header(found.case),
+        f"time to first token  {a['ttft_ms']:9.1f} ms   90 %: {a['ttft_lower_ms']:.1f} to {a['ttft_upper_ms']:.1f}",
+        f"time per output token{a['tpot_ms']:9.2f} ms   90 %: {a['tpot_lower_ms']:.2f} to {a['tpot_upper_ms']:.2f}",
+        f"throughput           {a['throughput_tokens_per_s_per_gpu']:9.0f} output tokens/s per GPU",
+        f"KV cache             {a['kv_cache_tokens']:9,.0f} tokens: {a['most_requests']:,.0f} requests of full length at a time",
+    ]
+    for target, name in (("tpot", "time per output token"), ("ttft", "time to first token")):
+        lines.append(f"{name}, made of (ms):")
+        for row in found.parts[found.parts["target"] == target].itertuples():
+            lines.append(f"  {row.ms:10.3f}  {row.part}")
+    return "\n".join([*lines, "assumed:", *(f"  {text}" for text in found.assumed)])
+
+
+def as_json(found: One) -> dict[str, Any]:
+    """The answer for a program: times, rates, KV cache, what was assumed, an empty `status`."""
+    return {
+        "question": header(found.case),
+        **{name: found.answer[name] for name in (*TIMES, *RATES)},
+        "kv_cache_tokens": int(found.answer["kv_cache_tokens"]),
+        "most_requests": int(found.answer["most_requests"]),
+        "assumed": list(found.assumed),
+        "status": "",
+    }

@@ -1,0 +1,14 @@
+"""What only notebooks and freezing need: splits, scores, trials, baselines and peers.
+
+- `attempts`: The log of every configuration that was tried:
+- `freezing`: How is long work frozen?
+- `accelerators/`: Studies of spatial accelerators: fusion, processing in memory, sparsity, peers
+- `composition/`: How do errors compose from kernels to models?
+- `cores/`: Studies of CPU cores: learned cycles, the Neutrino accelerator, the NeuroScalar system
+- `kernels/`: Studies of kernel predictors: the survey's formulas, learned models, evaluation of today's kernels
+- `networks/`: Fits and scores of the calibrated collectives
+- `serving/`: Studies of serving: agreement with VIDUR, lengths, load, capacity, energy, other sources
+- `suite/`: Other people's end-to-end measurements, and who is right about them
+- `training/`: Fit and scores of the training predictor, and the baselines that it is compared with
+- `workloads/`: Workload studies: layers, shipped programs
+"""

@@ -1,0 +1,13 @@
+"""Networks that learn a core's cycles: training, backbones, accuracy, ranking.
+
+- `accuracy`: How accurate are predicted retire latencies, and how accurate is a trivial baseline?
+- `backbones`: Other backbones in the place of the LSTM, behind the same input projection and in front of the same heads:
+- `freeze`: The long part of the comparison, piece by piece, for the full tier:
+- `lstm`: NeuroScalar's network:
+- `paper_training`: How is NeuroScalar's network trained for one design, and what does it predict?
+- `ranking`: Does a model order designs as the simulator does:
+- `shared_trunk`: Our network:
+- `sizes`: What do depth and kind of the paper's network change, and what does a network of one program know of another?
+- `study`: The comparison:
+- `trunk_training`: How is our network trained, and what does it predict for a trace?
+"""

@@ -1,0 +1,10 @@
+"""NeuroScalar's system: collector, driver, telemetry, signatures, repository.
+
+- `collector`: What does the trace collector cost:
+- `driver`: The driver's side:
+- `epoch_signatures`: Which epochs ran the same code:
+- `processor_trace`: How many bytes would Intel's Processor Trace write for an executed program, in place of a collector of its own?
+- `repository`: Where models come from:
+- `telemetry`: What leaves the user's machine:
+- `verdict_sampling`: How many sampled epochs does it take until the verdict between two designs is right with a given confidence?
+"""

@@ -1,0 +1,136 @@
+"""Tables of the kernel experiments, from predictions made with each device left out: accuracy, coverage, anatomy, whole networks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.kernels.fp32 import devices as kernel_devices
+from analysis.kernels.fp32.cases import BOUNDS, GROUPS, Operators
+from analysis.kernels.fp32.evaluation import summarise
+from analysis.kernels.fp32.physics import choose_tiles, roofline
+from analysis.kernels.fp32.residual import per_device
+from analysis.studies.freezing import Freeze
+from analysis.studies.kernels.fp32.freeze import band_without, network_cases, one_die, table_device
+from analysis.studies.kernels.networks.kernel_lists import NETWORKS, operators
+from analysis.tables import read_csv
+
+AMD = "AMD"
+
+
+def predictions(work: Path, group: str) -> pd.DataFrame:
+    """Measured kernels of a group and their predictions with the device left out, the intervals calibrated on the other devices.
+
+    Returns:
+        the table's columns, measured_s, predicted_s, lower_s, upper_s and vendor.
+    """
+    frame = read_csv(Freeze(work).path(group, "kernels"))
+    residuals = Freeze(work).read(group, "residuals")
+    frame["measured_s"] = frame["latency_ms"] / 1e3
+    frame["vendor"] = [name.split()[0] for name in frame["device"]]
+    frame.loc[frame["vendor"] != AMD, "vendor"] = "NVIDIA"
+    for name in frame["device"].unique():
+        band = band_without(residuals, name)
+        rows = frame["device"] == name
+        frame.loc[rows, "lower_s"] = frame.loc[rows, "predicted_s"] * np.exp(band.lower)
+        frame.loc[rows, "upper_s"] = frame.loc[rows, "predicted_s"] * np.exp(band.upper)
+    return frame
+
+
+def accuracy(work: Path) -> pd.DataFrame:
+    """Accuracy by vendor, group and device, and its mean over the devices of a vendor."""
+    parts = []
+    for group in GROUPS:
+        for vendor, part in predictions(work, group).groupby("vendor"):
+            parts.append(summarise(part, group).assign(vendor=vendor))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _regimes(frame: pd.DataFrame) -> dict[str, pd.Series]:
+    o = Operators.from_frame(frame)
+    device = frame["device"].to_numpy(dtype=object)
+    found = {"limit": pd.Series(np.array(BOUNDS, dtype=object)[frame["bound"].to_numpy()])}
+    ideal_s = per_device(o, device, lambda part, gpu: roofline(part, gpu).latency_s)
+    edges = [0, 1e-5, 1e-4, 1e-3, 1e-2, np.inf]
+    found["roofline time"] = pd.Series(
+        pd.cut(ideal_s, edges, labels=["up to 10 us", "10 to 100 us", "0.1 to 1 ms", "1 to 10 ms", "above 10 ms"]).astype(str)
+    )
+    if o.is_gemm.all():
+        waves = per_device(o, device, lambda part, gpu: choose_tiles(part, gpu).waves)
+        found["waves"] = pd.Series(pd.cut(waves, [0, 1, 4, 16, np.inf], labels=["up to 1", "1 to 4", "4 to 16", "above 16"]).astype(str))
+        labels = ["up to 128", "128 to 1,024", "1,024 to 8,192", "above 8,192"]
+        found["reduced length"] = pd.Series(pd.cut(o.n, [0, 128, 1024, 8192, np.inf], labels=labels).astype(str))
+    else:
+        found["columns"] = pd.Series(
+            pd.cut(o.h, [0, 1024, 2048, 4096, np.inf], labels=["up to 1,024", "to 2,048", "to 4,096", "above"]).astype(str)
+        )
+    if "split" in frame:
+        found["shapes"] = frame["split"].reset_index(drop=True)
+    return found
+
+
+def anatomy(work: Path) -> pd.DataFrame:
+    """Error, bias and coverage by regime: which limit binds, how long the kernel is, how many waves, how wide a row (NVIDIA)."""
+    rows = []
+    for group in GROUPS:
+        frame = predictions(work, group)
+        frame = frame[frame["vendor"] == "NVIDIA"].reset_index(drop=True)
+        log = pd.Series(np.log(frame["predicted_s"] / frame["measured_s"]), index=frame.index)
+        error = pd.Series(100 * np.abs(np.expm1(log)), index=frame.index)
+        inside = (frame["measured_s"] >= frame["lower_s"]) & (frame["measured_s"] <= frame["upper_s"])
+        for regime, label in _regimes(frame).items():
+            for value, index in label.groupby(label).groups.items():
+                bias, mean = 100 * np.expm1(float(log[index].median())), float(error[index].mean())
+                values = (len(index), mean, float(error[index].median()), bias, float(inside[index].mean()))
+                rows.append((group, regime, value, *values))
+    columns = ["group", "regime", "value", "cases", "mape", "median_ape", "bias", "coverage"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def networks(work: Path) -> pd.DataFrame:
+    """Measured whole networks, one row each: ours as the sum of left-out kernel predictions, NeuSight's as it stores them.
+
+    Returns:
+        case columns, measured_ms, ours_ms, lower_ms, upper_ms (all kernels at that end of their interval), ours_<group>_ms, own_roofline_ms
+        (data-sheet roofline of our list), neusight_ms, roofline_ms, habitat_ms, li_ms (theirs) and reason where ours has none.
+    """
+    cases = network_cases()
+    kernels = pd.concat([read_csv(Freeze(work).path(group, "networks")).assign(group=group) for group in GROUPS], ignore_index=True)
+    residuals = {group: Freeze(work).read(group, "residuals") for group in GROUPS}
+    for column in ("predicted_s", "lower_s", "upper_s"):
+        kernels[column] *= kernels["count"]
+    for (group, device), part in kernels.groupby(["group", "device"]):
+        band = band_without(residuals[str(group)], str(device))
+        kernels.loc[part.index, "lower_s"] = part["predicted_s"] * np.exp(band.lower)
+        kernels.loc[part.index, "upper_s"] = part["predicted_s"] * np.exp(band.upper)
+    rows = []
+    for number, case in cases.iterrows():
+        own = kernels[kernels["case"] == number]
+        row = {
+            "network": case["model_name"],
+            "sequence": case["seqlen"],
+            "batch": case["batch"],
+            "mode": "training" if case["mode"] == "train" else "inference",
+            "device": table_device(case["device"]),
+            "measured_ms": case["label_ms"],
+            "neusight_ms": case["neusight_ms"],
+            "roofline_ms": case["roofline_ms"],
+            "habitat_ms": case["habitat_ms"],
+            "li_ms": case["micro_ms"],
+        }
+        if case["model_name"] in NETWORKS:
+            row |= {
+                f"{name}_ms": 1e3 * own[f"{key}_s"].sum() for name, key in (("ours", "predicted"), ("lower", "lower"), ("upper", "upper"))
+            }
+            row |= {f"ours_{group}_ms": 1e3 * own.loc[own["group"] == group, "predicted_s"].sum() for group in GROUPS}
+            listed = operators(NETWORKS[case["model_name"]], int(case["batch"]), int(case["seqlen"]), case["mode"] == "train")
+            gpu = one_die(kernel_devices.load(table_device(case["device"])))
+            row["own_roofline_ms"] = 1e3 * float((roofline(Operators.from_frame(listed), gpu).latency_s * listed["count"]).sum())
+            row["reason"] = ""
+        else:
+            row["reason"] = "architecture not published"
+        rows.append(row)
+    found = pd.DataFrame(rows)
+    return found.sort_values(["device", "network", "mode", "batch"]).reset_index(drop=True)

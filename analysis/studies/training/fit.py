@@ -1,0 +1,103 @@
+"""Which shares make the model agree with measured runs? A robust fit with priors, every source of equal weight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from analysis.kernels.library import Hide
+from analysis.studies.training.sources import Runs
+from analysis.training.interval import group
+from analysis.training.shares import soft
+from analysis.training.step import NAMES, OF_MIXTURES, PRIOR, SPREAD, Plans, step
+from analysis.training.work import Parts, parts
+
+Floats = NDArray[np.float64]
+
+NOISE = 0.08
+"""Scale of the error of a run (1): beyond it the loss grows linearly, so that no odd run pulls the fit."""
+WEIGHT = 12.0
+"""Runs that a source counts for, however many it has: its runs are no independent draws."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A source with its parts worked out."""
+
+    runs: Runs
+    parts: Parts
+    plans: Plans
+
+    @classmethod
+    def of(cls, runs: Runs, hide: Hide = "none") -> Prepared:
+        """Work out the parts of a source."""
+        return cls(runs, parts(runs.cases, hide), Plans.of(runs.cases))
+
+    def log_error(self, shares: Floats) -> Floats:
+        """log(predicted / measured) of each run."""
+        return np.asarray(np.log(step(self.parts, self.plans, shares)["total"] / self.runs.step_s))
+
+    def take(self, index: NDArray[np.bool_]) -> Prepared:
+        """A part of the runs."""
+        chosen = np.flatnonzero(index)
+        runs = Runs(
+            self.runs.source,
+            [self.runs.cases[i] for i in chosen],
+            self.runs.step_s[chosen],
+            self.runs.repeats[chosen],
+            self.runs.spread[chosen],
+            [self.runs.cluster[i] for i in chosen],
+        )
+        return Prepared(
+            runs,
+            Parts(**{name: value[chosen] for name, value in vars(self.parts).items()}),
+            Plans(**{name: value[chosen] for name, value in vars(self.plans).items()}),
+        )
+
+
+MOST = 120
+"""Runs of a source that a fit looks at; of more, every second, third, ... run says the same, for a source has one weight."""
+
+
+def thinned(item: Prepared) -> Prepared:
+    """A source with at most some `MOST` of its runs."""
+    step_by = len(item.runs.cases) // MOST
+    return item if step_by < 2 else item.take(np.arange(len(item.runs.cases)) % step_by == 0)
+
+
+def fit(sources: Sequence[Prepared]) -> Floats:
+    """Shares that fit the sources best: sum over sources of WEIGHT x mean soft-L1 error / NOISE, and the squared distance from the priors.
+
+    Dense models teach first, all shares; mixtures of experts and hybrids, which are noisier and lie in one source, then teach the shares
+    that only they have, and move nothing that a dense model's step is made of.
+
+    Args:
+        sources: what may be seen; none: the priors.
+    """
+    logs = np.zeros(len(PRIOR))
+    for mixtures, free in ((False, np.ones(len(PRIOR), dtype=bool)), (True, np.isin(NAMES, OF_MIXTURES))):
+        chosen = [(item, np.array([(group(case) == "mixture") == mixtures for case in item.runs.cases])) for item in sources]
+        items = [thinned(item.take(of_kind)) for item, of_kind in chosen if of_kind.any()]
+        if items:
+            logs[free] = _least(items, logs, free)
+    return np.asarray(PRIOR * np.exp(logs))
+
+
+def _least(items: Sequence[Prepared], logs: Floats, free: NDArray[np.bool_]) -> Floats:
+    """log(share / prior) of the shares that are free, the others as in `logs`."""
+    scales = np.concatenate([np.full(len(item.runs.cases), np.sqrt(WEIGHT / len(item.runs.cases))) for item in items])
+    measured = np.concatenate([item.runs.step_s for item in items])
+    parts = Parts(**{name: np.concatenate([getattr(item.parts, name) for item in items]) for name in vars(items[0].parts)})
+    plans = Plans(**{name: np.concatenate([getattr(item.plans, name) for item in items]) for name in vars(items[0].plans)})
+
+    def residuals(moved: Floats) -> Floats:
+        shares = logs.copy()
+        shares[free] = moved
+        error = np.log(step(parts, plans, PRIOR * np.exp(shares))["total"] / measured)
+        return np.concatenate([scales * soft(error / NOISE), moved / SPREAD[free]])
+
+    return np.asarray(least_squares(residuals, np.zeros(int(free.sum())), method="trf", max_nfev=100).x)

@@ -1,0 +1,278 @@
+"""Which measured training runs are there? Each source as cases with the step that was measured; repeats merged."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.datasets import find, load
+from analysis.errors import InputError
+from analysis.paths import DATA
+from analysis.tables import read_csv
+from analysis.training.cases import COLUMNS, Case, read
+
+PANEL = (
+    "internevo",
+    "mlperf_gpt3",
+    "mlperf_llama2_70b_lora",
+    "mlperf_llama31_405b",
+    "primus_mi300x",
+    "torchao",
+    "torchtitan_a100",
+    "ultrascale",
+    "colossalai",
+)
+"""Sources of panel_training.csv that have step times on GPUs; tpu_ironwood is one of `tpus`."""
+
+LEFT_OUT_TOGETHER = (
+    ("vtrain_single_node", "vtrain_multi_node"),
+    ("llm_foundry",),
+    ("megatron_bridge_llama3", "megatron_bridge_other"),
+    ("megatron_sc21",),
+    ("megatron_published",),
+    ("nemo",),
+    *((name,) for name in PANEL),
+    ("torchtitan_h100",),
+)
+"""Sources that are one when they are left out (data/measured_suite/splits.yaml)."""
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Measured runs of one source.
+
+    Attributes:
+        source: its name; cases; step_s: measured, median of repeats, one each.
+        repeats: count, and spread: largest over smallest, of each.
+        cluster: what is resampled together.
+    """
+
+    source: str
+    cases: list[Case]
+    step_s: np.ndarray
+    repeats: np.ndarray
+    spread: np.ndarray
+    cluster: list[str]
+
+
+def _runs(source: str, frame: pd.DataFrame, step_s: np.ndarray, keys: list[str]) -> Runs:
+    table = frame.astype(str).assign(_step=step_s)
+    merged = table.groupby(keys, sort=False, dropna=False)["_step"].agg(["median", "count", "max", "min"]).reset_index()
+    cases, reasons = read(merged[keys])
+    bad = [reason for reason in reasons if reason]
+    if bad:
+        raise InputError(f"{source}: {len(bad)} rows are not understood, such as: {bad[0]}")
+    good = [item for item in cases if item is not None]
+    return Runs(
+        source,
+        good,
+        merged["median"].to_numpy(dtype=float),
+        merged["count"].to_numpy(dtype=float),
+        (merged["max"] / merged["min"]).to_numpy(dtype=float),
+        [item.name for item in good],
+    )
+
+
+def vtrain(which: str) -> Runs:
+    """`single_node` or `multi_node`."""
+    frame = load(f"vtrain/{which}")
+    keys = [name for name in frame.columns if name not in ("iteration_time_ms", "parameters_billion")]
+    return _runs(f"vtrain_{which}", frame, frame["iteration_time_ms"].to_numpy() / 1e3, keys)
+
+
+def llm_foundry() -> Runs:
+    """MPT on A100 and H100."""
+    frame = load("llm_foundry/mpt_training")
+    keys = ["Model", "SeqLen (T)", "# GPUs", "GPU", "MicroBatchSize", "GradAccum", "GlobalBatchSize", "Precision", "Sharding Strategy"]
+    keys.append("Activation Checkpointing")
+    per_gpu = frame["Throughput (T/s/GPU)"].to_numpy(dtype=float)
+    step = frame["GlobalBatchSize"].to_numpy() * frame["SeqLen (T)"].to_numpy() / (per_gpu * frame["# GPUs"].to_numpy())
+    return _runs("llm_foundry", frame, step, keys)
+
+
+def megatron_bridge(llama3: bool) -> Runs:
+    """Pre-training of Llama 3, or everything else; the median over releases."""
+    frame = read_csv(find("megatron_bridge/pretraining"), dtype=str, keep_default_na=False)
+    chosen = frame["model"].str.upper().str.startswith(("LLAMA3_", "LLAMA3.1_")) & (frame["kind"] == "Pre-Training")
+    frame = frame[chosen if llama3 else ~chosen].copy()
+    frame["fsdp"] = frame["fsdp"].replace({"": "0"})
+    keys = [name for name in frame.columns if name not in ("release", "tokens_per_s_per_gpu", "model_tflops_per_gpu")]
+    tokens = frame["global_batch"].astype(float) * frame["sequence_length"].astype(float)
+    step = tokens / (frame["tokens_per_s_per_gpu"].astype(float) * frame["gpus"].astype(float))
+    return _runs("megatron_bridge_llama3" if llama3 else "megatron_bridge_other", frame, step.to_numpy(), keys)
+
+
+def _older(source: str, older: list) -> Runs:  # type: ignore[type-arg]
+    """Cases of `fixed_efficiency.published`."""
+    from analysis.hardware import systems
+
+    rows, steps = [], []
+    for item in older:
+        plan = item.plan
+        rows.append(
+            {
+                "model": item.model,
+                "device": systems.load(item.system).device,
+                "gpus": plan.gpus,
+                "global_batch": plan.global_batch,
+                "micro_batch": plan.microbatch,
+                "sequence_length": plan.sequence_length,
+                "tensor_parallel": plan.tensor_parallel,
+                "pipeline_parallel": plan.pipeline_parallel,
+                "virtual_pipeline": plan.interleave,
+                "zero": plan.zero if plan.zero == 3 else "",
+                "recompute": plan.recompute,
+            }
+        )
+        steps.append(item.measured_s)
+    frame = pd.DataFrame(rows)
+    return _runs(source, frame, np.array(steps), list(frame.columns))
+
+
+def megatron_sc21() -> Runs:
+    """Narayanan et al., SC 2021, Tables 1 and 2 (PTD); where no microbatch is printed, the rule of `fixed_efficiency` chose it."""
+    from analysis.studies.training.fixed_efficiency.kernel_time import efficiencies_of
+    from analysis.studies.training.fixed_efficiency.published import sc21_cases
+
+    return _older("megatron_sc21", sc21_cases(efficiencies_of("A100-SXM4-80GB"), "two"))
+
+
+def megatron_published() -> Runs:
+    """Korthikanti et al., MT-NLG, Megatron-LM's 2020 table on DGX A100, Llama 3 405B."""
+    from analysis.studies.training.fixed_efficiency.published import korthikanti_cases, mt_nlg_cases, scaling_2020_cases
+    from analysis.studies.training.fixed_efficiency.published_other import llama3_cases
+
+    return _older("megatron_published", [*korthikanti_cases(), *mt_nlg_cases(), *scaling_2020_cases("DGX-A100"), *llama3_cases()])
+
+
+def maxtext() -> tuple[Runs, Runs]:
+    """MaxText on TPUs: what the shares of `tpus` are fitted on, and Llama 3.1 70B on v6e, by which they are judged."""
+    from analysis.studies.training.fixed_efficiency.published_other import maxtext_llama2_cases, v6e_cases
+
+    given = [*maxtext_llama2_cases(), *v6e_cases("Llama3.1-8B-MaxText")]
+    return _older("maxtext", given), _older("maxtext_judged", v6e_cases("Llama3.1-70B-MaxText"))
+
+
+def nemo() -> Runs:
+    """NVIDIA NeMo 24.12 (tokens/s) and its long-sequence runs with context parallelism (model TFLOP/s)."""
+    frame = read_csv(DATA / "published" / "gpu_tpu_workloads.csv", dtype=str, keep_default_na=False)
+    rows, steps = [], []
+    chosen = frame[frame["source"].str.contains("NVIDIA NeMo 24.12") & (frame["metric"] == "tokens/s/GPU")]
+    for row in chosen.to_dict("records"):
+        found = dict(re.findall(r"(GBS|MBS|SL|TP|PP|CP|VP)(\d+)", str(row["note"])))
+        cells = {
+            "model": row["model"],
+            "device": "H100",
+            "gpus": row["chips"],
+            "global_batch": found["GBS"],
+            "micro_batch": found.get("MBS", "1"),
+            "sequence_length": found["SL"],
+            "tensor_parallel": found.get("TP", "1"),
+            "pipeline_parallel": found.get("PP", "1"),
+            "context_parallel": found.get("CP", "1"),
+            "virtual_pipeline": found.get("VP", "1"),
+            "precision": "FP8",
+        }
+        rows.append(cells)
+        tokens = float(cells["global_batch"]) * float(cells["sequence_length"])
+        steps.append(tokens / (float(str(row["value"])) * float(str(row["chips"]))))
+    table = pd.DataFrame(rows)
+    return _runs("nemo", table, np.array(steps), list(table.columns))
+
+
+def panel_rows() -> pd.DataFrame:
+    """Every row of the panel's training runs, cells as text."""
+    return read_csv(DATA / "measured_suite" / "panel_training.csv", dtype=str, keep_default_na=False)
+
+
+def failed_plans() -> pd.DataFrame:
+    """Plans of the Ultra-Scale Playbook that did not run, cells as text."""
+    return read_csv(DATA / "measured_suite" / "panel_failed_plans.csv", dtype=str, keep_default_na=False)
+
+
+def scored(frame: pd.DataFrame, source: str) -> pd.DataFrame:
+    """The rows of a source that are scored (data/measured_suite/splits.yaml), of all rows."""
+    frame = frame[(frame["source"] == source) & ((frame["measured_step_s"] != "") | (frame["measured_tokens_per_s_per_gpu"] != ""))]
+    if source == "ultrascale":
+        frame = frame[frame["clean"] == "yes"]
+    return frame[frame["config"] != ""] if source.startswith("mlperf") else frame
+
+
+def measured_step_s(frame: pd.DataFrame) -> np.ndarray:
+    """The measured step of each row (s), from its throughput where no time is printed."""
+    number = {name: pd.to_numeric(frame[name]).to_numpy(dtype=float) for name in ("global_batch", "sequence_length", "gpus")}
+    speed = pd.to_numeric(frame["measured_tokens_per_s_per_gpu"]).to_numpy(dtype=float)
+    step = pd.to_numeric(frame["measured_step_s"]).to_numpy(dtype=float)
+    return np.where(np.isfinite(step), step, number["global_batch"] * number["sequence_length"] / (speed * number["gpus"]))
+
+
+def panel(source: str) -> Runs:
+    """A source of the panel: its runs that are scored."""
+    frame = scored(panel_rows(), source)
+    return _runs(source, frame, measured_step_s(frame), [name for name in COLUMNS if name in frame.columns])
+
+
+TORCHTITAN = {"Llama 3.1 8B": "llama-3-8b", "Llama 3.1 70B": "llama-3-70b", "Llama 3.1 405B": "llama-3-405b"}
+LARGE_H100 = {"memory_gb": "96", "power_limit_w": "500"}
+"""The machine of torchtitan's table: H100 of 96 GB and 500 W, 400 Gbit/s a GPU."""
+
+
+def torchtitan_rows() -> pd.DataFrame:
+    """torchtitan's table of December 2024 as rows of cases, with `measured_tokens_per_s_per_gpu` and `measured_memory_gib`."""
+    frame = read_csv(DATA / "measured_suite" / "torchtitan.csv", dtype=str, keep_default_na=False)
+    rows = []
+    for (chips, model, note), group in frame.groupby(["chips", "model", "note"], sort=False):
+        found = {name: re.search(pattern, str(note)) for name, pattern in _IN_A_NOTE.items()}
+        degree = {name: int(hit.group(1)) if hit else 1 for name, hit in found.items()}
+        data = int(str(chips)) // (degree["tp"] * degree["pp"] * degree["cp"])
+        local = degree["local"]
+        value = dict(zip(group["metric"], group["value"], strict=True))
+        rows.append(
+            {
+                "model": TORCHTITAN[str(model)], "device": "H100-SXM5-80GB", **LARGE_H100, "gpus": chips, "zero": "3",
+                "program": "fsdp_compiled" if "compile" in str(note) else "fsdp", "network_gbit_per_s_per_gpu": "400",
+                "sequence_length": str(degree["sequence"] if found["sequence"] else 8192), "global_batch": str(local * data),
+                # a pipeline cuts the local batch into microbatches of one sequence
+                "micro_batch": "1" if degree["pp"] > 1 else str(local), "tensor_parallel": str(degree["tp"]),
+                "pipeline_parallel": str(degree["pp"]), "context_parallel": str(degree["cp"]),
+                "virtual_pipeline": "2" if "Interleaved" in str(note) else "1", "precision": "fp8" if "Float8" in str(note) else "bf16",
+                "recompute": "full" if "full activation" in str(note) else "selective",
+                "async_tensor_parallel": "yes" if "AsyncTP" in str(note) else "no",
+                "measured_tokens_per_s_per_gpu": value["tokens/s/GPU"], "measured_memory_gib": value["peak memory"],
+            }
+        )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+_IN_A_NOTE = {"tp": r"TP (\d+)", "pp": r"PP (\d+)", "cp": r"CP (\d+)", "local": r"local batch (\d+)", "sequence": r"sequence (\d+)"}
+
+
+def torchtitan() -> Runs:
+    """torchtitan's table of December 2024."""
+    frame = torchtitan_rows()
+    tokens = frame["global_batch"].astype(float) * frame["sequence_length"].astype(float) / frame["gpus"].astype(float)
+    step = tokens / frame["measured_tokens_per_s_per_gpu"].astype(float)
+    return _runs("torchtitan_h100", frame, step.to_numpy(), [name for name in COLUMNS if name in frame.columns])
+
+
+def all_runs() -> list[Runs]:
+    """Every source of the splits.
+
+    Raises:
+        DatasetMissing: one is not there.
+    """
+    return [
+        vtrain("single_node"),
+        vtrain("multi_node"),
+        llm_foundry(),
+        megatron_bridge(True),
+        megatron_bridge(False),
+        megatron_sc21(),
+        megatron_published(),
+        nemo(),
+        *(panel(name) for name in PANEL),
+        torchtitan(),
+    ]

@@ -1,0 +1,281 @@
+"""How right is the training predictor on runs of a source that it has never seen? Scores with it left out, and the shipped shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.datasets import find
+from analysis.kernels.library import Hide
+from analysis.paths import DATA
+from analysis.studies.freezing import digests
+from analysis.studies.training import fit, sources, tpus
+from analysis.studies.training.fit import Prepared
+from analysis.training import interval
+from analysis.training.answers import arithmetic_s, fitted
+from analysis.training.cases import COLUMNS, case
+from analysis.training.memory import GIB, fits, memory
+from analysis.training.shares import write
+from analysis.training.step import SHARES, step
+
+Floats = NDArray[np.float64]
+
+MODEL = DATA / "models" / "training_step.yaml"
+SMALL = 8
+HASHED = ("vtrain/single_node", "vtrain/multi_node", "llm_foundry/mpt_training", "megatron_bridge/pretraining")
+MEASURED = ("panel_training.csv", "torchtitan.csv")
+PUBLISHED = ("megatron_sc21.csv", "distributed_training.csv", "gpu_tpu_workloads.csv")
+
+
+def prepare(hide: Hide = "none") -> dict[str, Prepared]:
+    """Every source with its parts worked out.
+
+    Args:
+        hide: what of a GPU's own kernel timings the kernel library may use.
+    """
+    return {runs.source: Prepared.of(runs, hide) for runs in sources.all_runs()}
+
+
+def scores_of(item: Prepared, shares: Floats) -> dict[str, Floats]:
+    """log(measured / predicted) over doubt, by group."""
+    z = -item.log_error(shares) / interval.doubt(item.parts, item.plans, shares)
+    groups = np.array([interval.group(case) for case in item.runs.cases])
+    return {name: z[groups == name] for name in interval.GROUPS if (groups == name).any()}
+
+
+def shares_left_out(prepared: Mapping[str, Prepared]) -> dict[str, Floats]:
+    """Shares fitted without each source, and without those that count as one with it."""
+    found: dict[str, Floats] = {}
+    for together in sources.LEFT_OUT_TOGETHER:
+        shares = fit.fit([item for name, item in prepared.items() if name not in together])
+        found |= {name: shares for name in together if name in prepared}
+    return found
+
+
+def scores_left_out(prepared: Mapping[str, Prepared], shares: Mapping[str, Floats]) -> dict[str, dict[str, list[Floats]]]:
+    """log(measured / predicted) over doubt with the source left out: group -> source -> arrays; mixtures a model at a time, since they lie
+    in one source."""
+    found: dict[str, dict[str, list[Floats]]] = {name: {} for name in interval.GROUPS}
+    for name, item in prepared.items():
+        for group, values in scores_of(item, shares[name]).items():
+            if group != "mixture":
+                found[group][name] = [values]
+    name = "megatron_bridge_other"
+    if name in prepared:
+        found["mixture"] = {f"{name} {index}": [values] for index, values in enumerate(_models_left_out(prepared, name))}
+    return found
+
+
+def stretches(scores: Mapping[str, Mapping[str, list[Floats]]], hidden: tuple[str, ...] = ()) -> dict[str, tuple[float, float]]:
+    """Stretch of each group from the sources that are not hidden; a group of fewer than three takes the wider of its own and all.
+
+    Args:
+        scores: see `scores_left_out`; hidden: sources that may not be seen.
+    """
+    seen = {
+        group: [values for name, arrays in by_source.items() if name.split()[0] not in hidden for values in arrays]
+        for group, by_source in scores.items()
+    }
+    seen = {group: arrays if group == "mixture" else _pooled(arrays) for group, arrays in seen.items()}
+    every = [values for group, arrays in seen.items() if group != "mixture" for values in arrays]
+    overall = interval.stretch(every, len(every))
+    found = {}
+    for group, arrays in seen.items():
+        if len(arrays) >= 3:
+            found[group] = interval.stretch(arrays, len(arrays))
+        else:
+            own = interval.stretch(arrays, len(every)) if arrays else overall
+            low, high = min(own[0], overall[0]), max(own[1], overall[1])
+            found[group] = (interval.UNSEEN * low, interval.UNSEEN * high) if not arrays else (low, high)
+    return found
+
+
+def _pooled(arrays: list[Floats]) -> list[Floats]:
+    """Sources of fewer than `SMALL` rows as one (data/measured_suite/splits.yaml)."""
+    small = [values for values in arrays if len(values) < SMALL]
+    return [values for values in arrays if len(values) >= SMALL] + ([np.concatenate(small)] if small else [])
+
+
+def _models_left_out(prepared: Mapping[str, Prepared], source: str) -> list[Floats]:
+    """log(measured / predicted) over doubt of the mixtures of a source, each model predicted with itself left out; one array a model."""
+    item = prepared[source]
+    models = np.array([case.name for case in item.runs.cases])
+    others = [other for name, other in prepared.items() if name != source]
+    found = []
+    for model in np.unique(models):
+        chosen = models == model
+        if not any(interval.group(case) == "mixture" for case, here in zip(item.runs.cases, chosen, strict=True) if here):
+            continue
+        scored = scores_of(item.take(chosen), fit.fit([*others, item.take(~chosen)]))
+        found.append(scored["mixture"])
+    return found
+
+
+def mixtures_left_out(prepared: Mapping[str, Prepared]) -> pd.DataFrame:
+    """Every mixture of experts of Megatron-Bridge predicted with its model left out, all else given: what forms are chosen by.
+
+    Args:
+        prepared: all sources (`mixture_left_out` in data/measured_suite/splits.yaml).
+    """
+    item = prepared["megatron_bridge_other"]
+    models = np.array([case.name for case in item.runs.cases])
+    mixture = np.array([interval.group(case) == "mixture" for case in item.runs.cases])
+    others = [other for name, other in prepared.items() if name != item.runs.source]
+    tables = []
+    for model in np.unique(models[mixture]):
+        judged = item.take(models == model)
+        error = np.exp(judged.log_error(fit.fit([*others, item.take(models != model)]))) - 1
+        tables.append(pd.DataFrame({"model": model, "error": error}))
+    return pd.concat(tables, ignore_index=True)
+
+
+def predictions(item: Prepared, shares: Floats, stretched: Mapping[str, tuple[float, float]]) -> pd.DataFrame:
+    """Predicted step, interval and parts of every run of a source."""
+    parts = step(item.parts, item.plans, shares)
+    doubt = interval.doubt(item.parts, item.plans, shares)
+    bounds = np.array([stretched[interval.group(case)] for case in item.runs.cases])
+    frame = pd.DataFrame(
+        {
+            "row_id": [f"{item.runs.source}:{index}" for index in range(len(item.runs.cases))],
+            "source": item.runs.source,
+            "model": [case.name for case in item.runs.cases],
+            "device": [case.machine.device for case in item.runs.cases],
+            "gpus": [case.gpus for case in item.runs.cases],
+            "global_batch": [case.global_batch for case in item.runs.cases],
+            "micro_batch": [case.micro_batch for case in item.runs.cases],
+            "sequence_length": [case.sequence for case in item.runs.cases],
+            "tensor_parallel": [case.tensor for case in item.runs.cases],
+            "pipeline_parallel": [case.pipeline for case in item.runs.cases],
+            "context_parallel": [case.context for case in item.runs.cases],
+            "expert_parallel": [case.expert for case in item.runs.cases],
+            "virtual_pipeline": [case.virtual for case in item.runs.cases],
+            "precision": [case.precision for case in item.runs.cases],
+            "recompute": [case.recompute for case in item.runs.cases],
+            "repeats": item.runs.repeats,
+            "spread_of_repeats": item.runs.spread,
+            "measured_s": item.runs.step_s,
+            "predicted_s": parts["total"],
+            "lower_s": parts["total"] * np.exp(bounds[:, 0] * doubt),
+            "upper_s": parts["total"] * np.exp(bounds[:, 1] * doubt),
+            "flop_s": [roofline_s(case) for case in item.runs.cases],
+        }
+    )
+    for name, values in parts.items():
+        if name != "total":
+            frame[f"{name}_s"] = values
+    return frame
+
+
+def roofline_s(case: Any) -> float:
+    """Model arithmetic, and what is recomputed, at the data sheet's peak on all GPUs (s): the trivial baseline, before its constant."""
+    return (4 / 3 if case.recompute == "full" else 1.0) * arithmetic_s(case)
+
+
+def left_out(
+    prepared: Mapping[str, Prepared], shares: Mapping[str, Floats], scores: Mapping[str, Mapping[str, list[Floats]]]
+) -> pd.DataFrame:
+    """Every run predicted with its source left out, and the roofline times the other sources' constant.
+
+    The stretch of its interval is that of the other sources' scores, whose own fits had seen the judged source.
+
+    Args:
+        shares: `shares_left_out`; scores: `scores_left_out`.
+    """
+    tables = []
+    for together in sources.LEFT_OUT_TOGETHER:
+        others = [item for name, item in prepared.items() if name not in together]
+        stretched = stretches(scores, together)
+        constants = [np.median(np.log(item.runs.step_s / [roofline_s(case) for case in item.runs.cases])) for item in others]
+        for name in together:
+            frame = predictions(prepared[name], shares[name], stretched)
+            frame["baseline_s"] = frame["flop_s"] * np.exp(np.mean(constants))
+            tables.append(frame)
+    constant = np.mean([np.median(frame["measured_s"] / frame["flop_s"]) for frame in tables])
+    tables += [frame.assign(baseline_s=frame["flop_s"] * constant) for frame in tpu_left_out()]
+    return pd.concat(tables, ignore_index=True)
+
+
+def tpu_left_out() -> list[pd.DataFrame]:
+    """Runs on TPUs, each with the mean share of the other devices."""
+    found = []
+    for item in tpus.others_shares():
+        found.append(predictions(item, fitted().shares, {"tpu": tpus.tpus().stretch}))
+    return found
+
+
+HALF_SINGLE = ((1024, 12), (1024, 20), (2048, 16), (2048, 24))
+"""Model sizes of vTrain's single-node runs that are given (hidden size, layers); data/measured_suite/splits.yaml."""
+
+
+def half_given(prepared: Mapping[str, Prepared]) -> pd.DataFrame:
+    """vTrain with half of its model sizes given besides the other sources; the other half judged."""
+    tables = []
+    single, multi = prepared["vtrain_single_node"], prepared["vtrain_multi_node"]
+    rest = [item for name, item in prepared.items() if not name.startswith("vtrain")]
+    given = np.array([(case.shape.hidden, case.shape.blocks) in HALF_SINGLE for case in single.runs.cases])
+    halves = [("vtrain_single_node", single, given, "given: 1024 x 12, 1024 x 20, 2048 x 16, 2048 x 24")]
+    hidden = np.array([case.shape.hidden for case in multi.runs.cases])
+    halves += [("vtrain_multi_node", multi, hidden == size, f"given: hidden size {size}") for size in (3072, 8192)]
+    for name, item, chosen, words in halves:
+        shares = fit.fit([*rest, item.take(chosen)])
+        judged = item.take(~chosen)
+        frame = predictions(judged, shares, dict.fromkeys(interval.GROUPS, (-2.0, 2.0)))
+        tables.append(frame.assign(source=name, given=words))
+    return pd.concat(tables, ignore_index=True)
+
+
+def hashes() -> dict[str, str]:
+    """SHA-256 of every table that the shares are fitted on."""
+    own = {f"published/{name}": DATA / "published" / name for name in PUBLISHED}
+    own |= {f"measured_suite/{name}": DATA / "measured_suite" / name for name in MEASURED}
+    return digests({name: find(name) for name in HASHED} | own)
+
+
+def freeze(prepared: Mapping[str, Prepared], scores: Mapping[str, Mapping[str, list[Floats]]]) -> None:
+    """Write the shipped shares: fitted on every source, intervals stretched on each with itself left out; then those of TPUs."""
+    shares, stretched = fit.fit(list(prepared.values())), stretches(scores)
+    split = "shares: every source of data/measured_suite/splits.yaml (shipped); stretch: each source predicted with itself left out"
+    write(
+        MODEL,
+        split,
+        SHARES,
+        shares,
+        stretched,
+        hashes(),
+        "analysis.studies.training.study.freeze (full tier of the notebook measured_suite)",
+        {
+            "programs": sorted({case.program for item in prepared.values() for case in item.runs.cases} | {"maxtext"}),
+            "devices": sorted({case.machine.device for item in prepared.values() for case in item.runs.cases}),
+        },
+    )
+    fitted.cache_clear()
+    tpus.freeze()
+
+
+def memory_scores() -> pd.DataFrame:
+    """Estimate over measured peak by source; shares of plans that ran, and of those that failed, by what is said of them."""
+    rows = sources.panel_rows()
+    tables = [rows[rows["measured_memory_gib"] != ""], sources.torchtitan_rows().assign(source="torchtitan_h100")]
+    tables.append(sources.failed_plans().assign(source="ultrascale, failed plans"))
+    found = []
+    for row in pd.concat(tables, ignore_index=True).fillna("").to_dict("records"):
+        item = case({name: str(row[name]) for name in COLUMNS if name in row})
+        held = memory(item)
+        peak = float(row["measured_memory_gib"] or "nan")
+        found.append((row["source"], held.total / GIB / peak, *(end / GIB / peak for end in held.ends), fits(item, held)))
+    table = pd.DataFrame(found, columns=["source", "ratio", "lower", "upper", "fits"])
+    by_source = table.groupby("source", sort=False)
+    out = by_source.agg(rows=("fits", "size"), ratio_median=("ratio", "median"))
+    measured = table["ratio"].notna()
+    for name, values in (
+        ("within_15", (table["ratio"] - 1).abs() <= 0.15),
+        ("covered", (table["lower"] <= 1) & (table["upper"] >= 1)),
+        *((word, table["fits"] == word) for word in ("yes", "tight", "no")),
+    ):
+        shares = 100 * values.astype(float)
+        out[name] = shares.where(measured | (name in ("yes", "tight", "no"))).groupby(table["source"], sort=False).mean()
+    return out.reset_index()

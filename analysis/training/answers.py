@@ -1,0 +1,156 @@
+"""How long does a training step take, how sure is that, and does it fit? Answers for a table of cases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.configs import read_yaml
+from analysis.hardware import devices
+from analysis.paths import DATA
+from analysis.training import interval
+from analysis.training.cases import Case, read
+from analysis.training.kernels import tpus
+from analysis.training.memory import GIB, Memory, capacity_bytes, fits, memory
+from analysis.training.shares import ShareFile
+from analysis.training.step import NAMES, Plans, step
+from analysis.training.work import parts
+
+NUMBERS = (
+    "step_time_s",
+    "lower_s",
+    "upper_s",
+    "tokens_per_s_per_gpu",
+    "memory_gib",
+    "memory_lower_gib",
+    "memory_upper_gib",
+    "capacity_gib",
+)
+COLUMNS = (*NUMBERS, "fits", "assumed", "status")
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Shares in the order of `NAMES`, and the stretch of each group."""
+
+    shares: NDArray[np.float64]
+    stretch: dict[str, tuple[float, float]]
+    programs: frozenset[str] = frozenset()
+    devices: frozenset[str] = frozenset()
+
+    def unmeasured(self, item: Case) -> str:
+        """What of a run no calibrating source has; its interval is `interval.UNSEEN` times as wide."""
+        if item.program not in self.programs:
+            return f"program {item.program}"
+        device = item.machine.device
+        return "" if item.machine.tpu or device in self.devices else f"device {device}"
+
+    def ends(self, item: Case) -> tuple[float, float]:
+        """Lower and upper stretch of a run's doubt."""
+        lower, upper = self.stretch[interval.group(item)]
+        wider = interval.UNSEEN if self.unmeasured(item) else 1.0
+        return wider * lower, wider * upper
+
+
+@cache
+def fitted() -> Fitted:
+    """The committed shares."""
+    content = read_yaml(DATA / "models" / "training_step.yaml", ShareFile)
+    return Fitted(
+        np.array([content.shares[name].value for name in NAMES]),
+        {**content.stretch, "tpu": tpus().stretch},
+        frozenset(content.measured["programs"]),
+        frozenset(content.measured["devices"]),
+    )
+
+
+def predict(cases: list[Case]) -> pd.DataFrame:
+    """Predicted steps: step, interval and every part (s)."""
+    model = fitted()
+    work, plans = parts(cases), Plans.of(cases)
+    seconds = step(work, plans, model.shares)
+    doubt = interval.doubt(work, plans, model.shares)
+    bounds = np.array([model.ends(item) for item in cases])
+    frame = pd.DataFrame({"step_time_s": seconds.pop("total")})
+    frame["lower_s"] = frame["step_time_s"] * np.exp(bounds[:, 0] * doubt)
+    frame["upper_s"] = frame["step_time_s"] * np.exp(bounds[:, 1] * doubt)
+    for name, values in seconds.items():
+        frame[f"{name}_s"] = values
+    return frame
+
+
+PEAKS = {"bf16": ("bf16", "fp16"), "fp8": ("fp8",), "mxfp8": ("fp8",), "nvfp4": ("fp4",)}
+"""Data-sheet peak that a precision is counted against."""
+
+
+def arithmetic_s(item: Case) -> float:
+    """Model arithmetic, the causal half of attention counted, at the data sheet's peak on all GPUs (s)."""
+    device = devices.load(item.machine.device)
+    peak = next(device.peak_flop_per_s(name) for name in (*PEAKS[item.precision], "fp16") if name in device.peak)
+    return float(item.shape.flop_per_token(item.sequence) * item.global_batch * item.sequence / (peak * item.gpus))
+
+
+def mfu(item: Case, step_s: float) -> float:
+    """Model FLOP utilisation of a step (1): `arithmetic_s` over it."""
+    return arithmetic_s(item) / step_s
+
+
+def answered(cases: list[Case]) -> pd.DataFrame:
+    """`COLUMNS` of each case, and every part of its step (s)."""
+    out = predict(cases)
+    tokens = np.array([item.global_batch * item.sequence / item.gpus for item in cases])
+    held = [memory(item) for item in cases]
+    out["tokens_per_s_per_gpu"] = tokens / out["step_time_s"].to_numpy()
+    out["memory_gib"] = [each.total / GIB for each in held]
+    for end, name in enumerate(("memory_lower_gib", "memory_upper_gib")):
+        out[name] = [each.ends[end] / GIB for each in held]
+    out["capacity_gib"] = [capacity_bytes(item) / GIB for item in cases]
+    out["fits"] = [fits(item, each) for item, each in zip(cases, held, strict=True)]
+    doubts = [_doubts(item) for item in cases]
+    notes = zip(cases, doubts, _recomputed(cases, held), strict=True)
+    out["assumed"] = ["; ".join((*item.assumed, *doubt, *more)) for item, doubt, more in notes]
+    lost = ~np.isfinite(out["step_time_s"].to_numpy())
+    out["status"] = np.where(lost, "the kernel models have no answer for this device and number type", "")
+    return out
+
+
+def _doubts(item: Case) -> list[str]:
+    """What the interval says of a run that no calibrating source resembles."""
+    what = fitted().unmeasured(item)
+    return [f"{what} is in no measured run: interval {interval.UNSEEN:g} times as wide"] if what else []
+
+
+def answers(frame: pd.DataFrame) -> pd.DataFrame:
+    """One row a case, with `COLUMNS`; a case that cannot be answered has its reason in `status`.
+
+    Args:
+        frame: cells as text; columns of any table that `cases` knows.
+    """
+    found, reasons = read(frame)
+    out = pd.DataFrame({name: np.full(len(frame), np.nan) for name in NUMBERS})
+    out = out.assign(fits="", assumed="", status=reasons)
+    rows = [index for index, item in enumerate(found) if item is not None]
+    if rows:
+        out.loc[rows, list(COLUMNS)] = answered([item for item in found if item is not None])[list(COLUMNS)].to_numpy()
+    return out.astype(dict.fromkeys(NUMBERS, float))
+
+
+def _recomputed(cases: list[Case], held: list[Memory]) -> list[list[str]]:
+    """For each plan that does not fit what recomputing whole blocks would give, where that fits."""
+    notes: list[list[str]] = [[] for _ in cases]
+    others = {
+        index: replace(item, recompute="full")
+        for index, (item, each) in enumerate(zip(cases, held, strict=True))
+        if item.recompute != "full" and fits(item, each) == "no"
+    }
+    found = {index: (item, memory(item)) for index, item in others.items()}
+    found = {index: pair for index, pair in found.items() if fits(*pair) != "no"}
+    if found:
+        steps = predict([item for item, _ in found.values()])["step_time_s"]
+        for (index, (item, each)), step_s in zip(found.items(), steps, strict=True):
+            notes[index] = [f"with recompute full {step_s:.4g} s and {each.total / GIB:.1f} GiB, fits {fits(item, each)}"]
+    return notes

@@ -1,0 +1,173 @@
+"""How long does a kernel of a training step take on a device? The kernel library, as the training predictor asks it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.configs import Strict, read_yaml
+from analysis.hardware import devices
+from analysis.kernels.library import FRAMEWORKS, Hide, KernelLibrary
+from analysis.paths import DATA
+
+Floats = NDArray[np.float64]
+
+AMD_ATTENTION = 0.4
+"""Share of the peak in fused attention on AMD, whose kernels no table holds, before the share that is fitted on GPUs: assumed. Products are
+counted at the peak, before the share that is fitted on AMD."""
+
+LARGE = (4096.0, 8192.0, 16384.0)
+"""Rows, columns and depth of the products whose median rate stands for a device's kernels where their shapes are not asked for."""
+NARROW = 1024.0
+"""Columns at which quantisation is read off the tables, and twice as many."""
+
+
+TPUS = DATA / "models" / "training_tpu.yaml"
+
+
+class TpuFile(Strict):
+    """Share of the peak in large products by TPU (1), stretch of the interval, and what they were fitted on."""
+
+    split: str
+    product: dict[str, float]
+    stretch: tuple[float, float]
+    hashes: dict[str, str]
+
+
+@cache
+def tpus() -> TpuFile:
+    """The committed shares of TPUs."""
+    return read_yaml(TPUS, TpuFile)
+
+
+TPU_ATTENTION = 0.5
+"""Share of a TPU's peak in fused attention: assumed."""
+
+
+def _once(function: Callable[..., Floats], *sizes: Floats | float) -> Floats:
+    """A function of arrays, asked once for each different row of its arguments."""
+    arrays = np.broadcast_arrays(*[np.asarray(values, dtype=float) for values in sizes])
+    rows, back = np.unique(np.stack([values.ravel() for values in arrays], axis=1), axis=0, return_inverse=True)
+    return np.asarray(function(*rows.T)[back.ravel()].reshape(arrays[0].shape))
+
+
+class Kernels:
+    """Seconds of kernels on one device; arrays broadcast.
+
+    On Hopper and later each product and each attention is the fastest of the tables' frameworks at its own shape. The programs that were
+    measured on Volta and Ampere are older than the tables' libraries: there a device has one rate, the median over large kernels, and
+    tiles and waves. A TPU has a fitted share of its peak, and no waves; it runs no experts here.
+
+    Args:
+        device: any GPU or TPU; hide: what of its own timings the kernel library may use (none, device or architecture).
+    """
+
+    def __init__(self, device: devices.Device, hide: Hide = "none") -> None:
+        self.device = device
+        self._experts: dict[tuple[tuple[float, ...], str], float] = {}
+        timed = device.kind == "gpu" and device.vendor == "NVIDIA"
+        self.tables = [KernelLibrary.load().on(device, framework, hide=hide) for framework in FRAMEWORKS] if timed else []
+        self.by_shape = timed and device.architecture not in ("volta", "ampere")
+        self.bandwidth = device.memory_bandwidth_bytes_per_s * 0.85
+        self.sms = float(device.sm_count or 100)
+        self.peak = device.peak_flop_per_s("bf16" if "bf16" in device.peak else "fp16")
+        if device.kind == "tpu":
+            known_shares = tpus().product
+            share = known_shares.get(device.name) or float(np.exp(np.mean(np.log(list(known_shares.values())))))
+            self.sms, self.product_rate, self.attention_rate = 1.0, share * self.peak, TPU_ATTENTION * self.peak
+        elif not timed:
+            self.product_rate, self.attention_rate = self.peak, AMD_ATTENTION * self.peak
+        elif not self.by_shape:
+            m, n, k = (values.ravel() for values in np.meshgrid(LARGE, LARGE, LARGE))
+            tokens = np.array(LARGE)
+            products = self._product(m, n, k, "bf16")
+            prompts = self._attention(np.ones(3), np.full(3, 32.0), np.full(3, 8.0), np.full(3, 128.0), tokens, np.full(3, 128.0))
+            self.product_rate = float(np.median(2 * m * n * k / products))
+            self.attention_rate = float(np.median(2 * 32 * tokens**2 * 128 / prompts))
+            if not np.isfinite(self.product_rate):  # Volta, of which no table is: the shares of the peak that an A100 reaches
+                known = kernels_of("A100-SXM4-80GB")
+                self.product_rate, self.attention_rate = (
+                    rate / known.peak * self.peak for rate in (known.product_rate, known.attention_rate)
+                )
+
+    def _product(self, m: Floats, n: Floats, k: Floats, dtype: str) -> Floats:
+        return np.asarray(
+            np.min([table.gemm(np.maximum(m, 1), np.maximum(n, 1), np.maximum(k, 1), dtype).s for table in self.tables], axis=0)
+        )
+
+    def _attention(self, batch: Floats, heads: Floats, kv: Floats, size: Floats, tokens: Floats, value: Floats) -> Floats:
+        found = [
+            table.attention_prefill(batch, heads, np.minimum(kv, heads), size, tokens, tokens, "bf16", value_head_size=value).s
+            for table in self.tables
+        ]
+        return np.asarray(np.min(found, axis=0))
+
+    def gemm_s(self, m: Floats, n: Floats, k: Floats, dtype: str) -> Floats:
+        """(m x k) times (k x n), inputs in their type already.
+
+        The tables' products in 8 and 4 bits include the quantisation of their input, which does not depend on n: its time is what is left
+        at no columns, and is taken off. A training step quantises a tensor once for two products; `work` counts that by its bytes.
+        """
+        if not self.by_shape:
+            tiles = np.ceil(m / 128) * np.ceil(n / 128)
+            faster = self.device.peak_flop_per_s("fp8") / self.peak if dtype == "fp8" and "fp8" in self.device.peak else 1.0
+            compute = np.ceil(tiles / self.sms) * self.sms * 128 * 128 * 2 * k / (self.product_rate * faster)
+            moved = 2 * (m * k + n * k + m * n) / self.bandwidth
+            return np.asarray(np.maximum(np.minimum(compute, 2 * m * n * k / (0.2 * self.peak)), moved) + 4e-6, dtype=float)
+
+        def product(m: Floats, n: Floats, k: Floats) -> Floats:
+            whole = self._product(m, n, k, dtype)
+            if dtype == "bf16":
+                return whole
+            narrow, twice = (self._product(m, np.full_like(n, columns), k, dtype) for columns in (NARROW, 2 * NARROW))
+            return np.asarray(np.maximum(whole - np.maximum(0.0, 2 * narrow - twice), 0.3 * whole) + 4e-6)
+
+        return _once(product, m, n, k)
+
+    def batched_gemm_s(self, matrices: float, m: float, n: float, k: float) -> float:
+        """`matrices` products of (m x k) and (k x n), 16 bits: 0.6 of the peak at most, and the matrix written or read once."""
+        return max(2 * matrices * m * n * k / (0.6 * self.peak), 2 * matrices * (m * n + m * k + n * k) / self.bandwidth) + 4e-6
+
+    def attention_s(self, batch: Floats, heads: Floats, kv_heads: Floats, size: Floats, tokens: Floats, value: Floats) -> Floats:
+        """Causal fused attention, forward, 16 bits."""
+        if self.by_shape:
+            return _once(self._attention, batch, heads, kv_heads, size, tokens, value)
+        return np.asarray(batch * heads * tokens**2 * (size + value) / self.attention_rate + 6e-6, dtype=float)
+
+    def experts_s(self, tokens: float, experts: float, per_token: float, hidden: float, width: float, over: float, dtype: str) -> float:
+        """Routed experts of one GPU, forward, gated: `tokens` of each of the `over` GPUs that share the experts, dealt evenly.
+
+        The tables hold 16,384 tokens of all GPUs together; a training step has as many on each. The same rows for the same local experts
+        are asked for on one GPU.
+        """
+        local = max(experts / over, 1.0)
+        chosen = min(per_token, local)
+        if not self.tables:
+            rows = np.array([tokens * per_token / local])  # of each local expert
+            pairs = ((2 * width, hidden), (hidden, width))
+            return float(sum(local * self.gemm_s(rows, np.array([n]), np.array([k]), dtype)[0] for n, k in pairs))
+        sizes = (max(tokens * per_token / chosen, 1.0), local, chosen, hidden, width)
+        if (sizes, dtype) not in self._experts:
+            rows, count, top_k, inner, across = (np.array([float(size)]) for size in sizes)
+            types = ("fp8", "fp8_block") if dtype == "fp8" else (dtype,)
+            asked = [(table, kind) for table in self.tables for kind in types]
+            found = [table.moe(rows, count, top_k, inner, across, kind, distribution="balanced").s for table, kind in asked]
+            self._experts[sizes, dtype] = float(np.nanmin(found, axis=0)[0])
+        return self._experts[sizes, dtype]
+
+    def stream_s(self, size: Floats) -> Floats:
+        """Bytes over 85 % of the bandwidth, and a launch."""
+        return np.asarray(size / self.bandwidth + 3e-6, dtype=float)
+
+
+@cache
+def kernels_of(device: str, hide: Hide = "none") -> Kernels:
+    """The kernels of a device.
+
+    Args:
+        device: as `analysis.hardware` names it; hide: none, device or architecture, as of the kernel library.
+    """
+    return Kernels(devices.load(device), hide)

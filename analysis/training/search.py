@@ -1,0 +1,138 @@
+"""All parallel plans of a model on some GPUs, each a row of `predict training`: which fit, and how long a step of each takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+
+import pandas as pd
+
+from analysis.errors import InputError
+from analysis.sweeps import sweep
+from analysis.training.answers import COLUMNS, answered, mfu
+from analysis.training.cases import Case, case
+from analysis.training.memory import GIB, capacity_bytes, fits, memory
+
+PLAN = (
+    *("gpus", "data_parallel", "tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel", "virtual_pipeline"),
+    *("micro_batch", "zero", "recompute", "program"),
+)
+"""Columns of `predict training` that a search fills."""
+LONG = 16384
+"""Sequences from here on are also tried cut over GPUs (context parallel)."""
+PLANS_A_TASK = 200
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Values to try, in the names of `predict training` (counts); empty: as `plans` says."""
+
+    tensor_parallel: tuple[int, ...] = ()
+    pipeline_parallel: tuple[int, ...] = ()
+    context_parallel: tuple[int, ...] = ()
+    expert_parallel: tuple[int, ...] = ()
+    virtual_pipeline: tuple[int, ...] = ()
+    micro_batch: tuple[int, ...] = ()
+    zero: tuple[int, ...] = ()
+    recompute: tuple[str, ...] = ()
+
+
+def _divisors(number: int) -> tuple[int, ...]:
+    return tuple(divisor for divisor in range(1, number + 1) if number % divisor == 0)
+
+
+def plans(row: dict[str, str], gpus: int, choices: Choices = Choices()) -> Iterator[dict[str, str]]:
+    """Every plan that uses all GPUs and divides model and batch: data x tensor x pipeline x context = GPUs.
+
+    Where nothing is chosen: tensor parallel up to a node, every divisor of the layers as stages and as chunks of a stage, context parallel
+    for sequences of 16,384 tokens and more, microbatches to 16, whole blocks recomputed or nothing (or attention, where it is written
+    out), what the program shards, and weights too where there is no pipeline. All are of one program.
+
+    Args:
+        row: what all plans share, as columns of `predict training`.
+    """
+    base = case({**row, "gpus": "1", "micro_batch": "1", "zero": "", "recompute": "none"})
+    shape, batch, sequence, old = base.shape, int(base.global_batch), base.sequence, base.written_out
+    tensors = choices.tensor_parallel or tuple(t for t in (1, 2, 4, 8, 16, 32) if t <= base.machine.domain)
+    contexts = choices.context_parallel or ((1,) if sequence < LONG or old else (1, 2, 4, 8))
+    again = choices.recompute or (("none", "selective", "full") if old else ("none", "full"))
+    for t, p, c in product(tensors, choices.pipeline_parallel or _divisors(shape.blocks), contexts):
+        if gpus % (t * p * c) or sequence % (2 * c if c > 1 else 1) or shape.heads % t or (shape.kv_heads % t and t % shape.kv_heads):
+            continue
+        data = gpus // (t * p * c)
+        experts = [e for e in _divisors(shape.experts.count if shape.experts else 1) if e in (choices.expert_parallel or (e,))]
+        chunks = choices.virtual_pipeline or _divisors(shape.blocks // p)
+        sharded = choices.zero or ((base.zero, 3) if p == 1 and base.zero < 3 and not old else (base.zero,))
+        for e, v, micro, zero, recompute in product(experts, chunks, choices.micro_batch or (1, 2, 4, 8, 16), sharded, again):
+            if batch % (data * micro) or gpus // p % e or shape.blocks % (p * v) or (zero > 1 and p > 1):
+                continue
+            if v > 1 and (p == 1 or batch // (data * micro) % p):
+                continue
+            yield {**row, **dict(zip(PLAN, map(str, (gpus, data, t, p, c, e, v, micro, zero, recompute, base.program)), strict=True))}
+
+
+def _cases(rows: Sequence[dict[str, str]]) -> Iterator[Case]:
+    """The rows, read; those that differ in chunks, microbatch, sharding and recomputation alone are read once."""
+    known: dict[tuple[str, ...], Case] = {}
+    for row in rows:
+        key = tuple(value for name, value in row.items() if name not in ("virtual_pipeline", "micro_batch", "zero", "recompute"))
+        if key not in known:
+            known[key] = case(row)
+        chunks, micro = int(row["virtual_pipeline"]), float(row["micro_batch"])
+        yield replace(known[key], virtual=chunks, micro_batch=micro, zero=int(row["zero"]), recompute=row["recompute"])
+
+
+def timed(rows: Sequence[dict[str, str]], capacity: float = 0.0) -> pd.DataFrame:
+    """Each plan as `predict training` answers it; one whose estimate of memory is above what there is has a `reason` and no time.
+
+    Args:
+        rows: from `plans`; capacity: of a GPU (bytes); 0: the device's own.
+    """
+    cases = list(_cases(rows))
+    held = [memory(item) for item in cases]
+    most = [capacity or capacity_bytes(item) for item in cases]
+    fit = [(each.total <= limit) if capacity else fits(item, each) != "no" for item, each, limit in zip(cases, held, most, strict=True)]
+    out = pd.DataFrame(rows).astype(dict.fromkeys(PLAN[:-2], int))
+    out["memory_gib"] = [each.total / GIB for each in held]
+    out["reason"] = [
+        "" if good else f"memory: {each.total / GIB:.1f} GiB, {limit / GIB:.1f} GiB there"
+        for good, each, limit in zip(fit, held, most, strict=True)
+    ]
+    chosen = [item for item, good in zip(cases, fit, strict=True) if good]
+    said = answered(chosen).set_axis(out.index[fit]) if chosen else pd.DataFrame(columns=[*COLUMNS])
+    said["mfu"] = [mfu(item, step_s) for item, step_s in zip(chosen, said["step_time_s"], strict=True)]
+    return out.join(said.drop(columns="memory_gib"))
+
+
+def search(
+    row: dict[str, str],
+    gpus: int,
+    choices: Choices = Choices(),
+    capacity: float = 0.0,
+    scheduler: str = "",
+    progress: Callable[[int, int, str], None] | None = None,
+) -> pd.DataFrame:
+    """Every plan with its answer, or the reason why it is out, fastest first.
+
+    Args:
+        row, gpus, choices: as of `plans`; capacity: as of `timed`.
+        scheduler: address of a dask scheduler over whose workers the plans are spread; empty: this process.
+    Raises:
+        InputError: no plan divides model and batch.
+    """
+    chosen = list(plans(row, gpus, choices))
+    if not chosen:
+        raise InputError(f"no plan of {gpus} GPUs divides the model and its batch", key="gpus")
+    tasks = [chosen[start : start + PLANS_A_TASK] for start in range(0, len(chosen), PLANS_A_TASK)]
+    if scheduler:
+        parts = list(sweep(partial(timed, capacity=capacity), tasks, scheduler=scheduler))
+    else:
+        parts = []
+        for task in tasks:
+            parts.append(timed(task, capacity))
+            if progress is not None:
+                progress(min(len(parts) * PLANS_A_TASK, len(chosen)), len(chosen), "plans timed")
+    found = pd.concat(parts, ignore_index=True)
+    return found.sort_values(["step_time_s", *PLAN], na_position="last", kind="stable").reset_index(drop=True)

@@ -1,0 +1,247 @@
+"""How do the parts make a step? A few shares, fitted on measured runs, and the schedule of the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.hardware import devices
+from analysis.training.cases import Case
+from analysis.training.shares import Share
+from analysis.training.work import Parts, stages
+
+Floats = NDArray[np.float64]
+
+
+SHARES = {
+    "product_16": Share(1.08, 0.1, "time of a 16-bit product over the measured kernel alone (clock under load, layouts)"),
+    "product_ampere": Share(1.1, 0.1, "the same on Volta and Ampere, whose programs had older libraries, over the above"),
+    "product_8": Share(1.05, 0.12, "the same in 8 bits (scales, transposed copies)"),
+    "product_4": Share(1.05, 0.15, "the same in 4 bits"),
+    "product_amd": Share(1.7, 0.25, "time of a product on AMD over the data sheet's peak (hipBLASLt: about 0.55 of it), beside the above"),
+    "product_amd_8": Share(1.5, 0.2, "the same in 8 bits, beside that"),
+    "rowwise": Share(1.25, 0.15, "time of an 8-bit product with a scale for each row over one with a scale for each tensor"),
+    "grouped": Share(1.0, 0.25, "time of routed experts over the measured kernels alone"),
+    "attention": Share(1.15, 0.2, "time of fused attention over the kernel model"),
+    "attention_ampere": Share(1.0, 0.15, "the same on Volta and Ampere, over the above"),
+    "flash_1": Share(1.4, 0.2, "the same by kernels of 2023 (FlashAttention 1: 25 to 40 % of an A100's peak, arXiv:2307.08691)"),
+    "flash_2": Share(
+        1.7, 0.08, "the same on Hopper and later by kernels written for Ampere (FlashAttention 2; 1.5 to 2.0, arXiv:2407.08608)"
+    ),
+    "stream_old": Share(1.3, 0.25, "time of memory-bound kernels over their bytes, Megatron of 2021"),
+    "stream": Share(1.2, 0.25, "the same today, fused"),
+    "stream_compiled": Share(1.2, 0.25, "the same compiled"),
+    "stream_eager": Share(1.2, 0.25, "the same where each operator is a kernel"),
+    "loss": Share(1.0, 0.2, "time of the loss's kernels over their bytes: large, at full bandwidth"),
+    "host_old_s": Share(1.0e-3, 0.4, "host work of one pass over a block, Megatron of 2021 (s)"),
+    "host_s": Share(0.7e-3, 0.4, "the same today, fused kernels (s)"),
+    "host_eager_s": Share(1.0e-3, 0.4, "the same where each operator is a kernel (s)"),
+    "host_compiled_s": Share(0.5e-3, 0.4, "the same where a block is compiled (s)"),
+    "between_s": Share(0.02, 0.6, "between two steps, fused kernels: data, norm of the gradients, launches of the optimizer, logging (s)"),
+    "between_eager_s": Share(0.1, 0.6, "the same in programs of PyTorch's own optimizer and sharding (s)"),
+    "routing": Share(3.0, 0.5, "host work of routing, dispatch and combination in a layer of experts, in passes over a dense block"),
+    "expert_host": Share(0.06, 0.7, "host work of each expert that a GPU holds, in the same passes"),
+    "graphed": Share(0.4, 0.5, "host work left where attention, router and preprocessing are captured in CUDA graphs"),
+    "graphed_dense": Share(0.4, 0.5, "the same of a dense model on Grace, whose recipes capture blocks (Megatron-Bridge)"),
+    "host_spread": Share(0.1, 0.6, "growth of host work with every doubling of the tensor-parallel group, which waits for its slowest"),
+    "tensor_serial": Share(1.1, 0.3, "exposed share of tensor-parallel collectives, without overlap"),
+    "tensor": Share(0.6, 0.4, "exposed share of tensor-parallel collectives, with overlap"),
+    "expert": Share(0.7, 0.4, "exposed share of the all-to-all of experts"),
+    "expert_overlap": Share(0.4, 0.5, "of that, what is left where the all-to-all runs beside computation"),
+    "context": Share(0.3, 0.5, "exposed share of the collectives of context parallelism"),
+    "send": Share(1.0, 0.5, "exposed share of sends between stages, without overlap"),
+    "gather": Share(0.15, 0.5, "exposed share of sharded weights' collectives that could hide"),
+    "reduce": Share(0.3, 0.5, "exposed share of the gradients' and weights' collectives that could hide"),
+    "imbalance": Share(1.03, 0.02, "slowest GPU over the mean, a factor two in the number of nodes: never below 1"),
+}
+
+POWER = 1 / 3
+"""Time of products and attention goes as the power limit over the data sheet's to the minus this: power goes as the clock's cube, for the
+voltage falls with it."""
+
+NAMES = tuple(SHARES)
+OF_MIXTURES = ("grouped", "routing", "expert_host", "graphed", "expert", "expert_overlap")
+"""Shares of which no dense model's step is made."""
+PRIOR = np.array([share.prior for share in SHARES.values()])
+SPREAD = np.array([share.spread for share in SHARES.values()])
+
+
+@dataclass(frozen=True)
+class Plans:
+    """What the schedule needs of each case, in arrays."""
+
+    old: NDArray[np.bool_]
+    kernels: NDArray[np.str_]
+    flash_1: NDArray[np.bool_]
+    flash_2: NDArray[np.bool_]
+    microbatches: Floats
+    pipeline: Floats
+    virtual: Floats
+    full: Floats
+    core_again: Floats
+    half_again: Floats
+    nodes: Floats
+    low: NDArray[np.int64]
+    rowwise: NDArray[np.bool_]
+    vendor: NDArray[np.str_]
+    ampere: NDArray[np.bool_]
+    power: Floats
+    tensor: Floats
+    tensor_overlap: NDArray[np.bool_]
+    reduce_overlap: NDArray[np.bool_]
+    collect_overlap: NDArray[np.bool_]
+    blocks: Floats
+    fullest: Floats
+    beside_head: Floats
+    ends_as_layers: NDArray[np.bool_]
+    graphs: NDArray[np.str_]
+    overlap: NDArray[np.bool_]
+    captured: NDArray[np.bool_]
+    experts_again: Floats
+    attention_again: Floats
+    host: Floats
+
+    @classmethod
+    def of(cls, cases: Sequence[Case]) -> Plans:
+        """From the cases."""
+        programs = [item.defaults for item in cases]
+        known = [devices.load(item.machine.device) for item in cases]
+        deals = [_deal(item) for item in cases]
+        ampere = [device.architecture in ("volta", "ampere") for device in known]
+        selective = [(item.recompute == "selective", item.defaults.selective) for item in cases]
+        return cls(
+            old=np.array([item.written_out for item in cases]),
+            kernels=np.array([program.kernels for program in programs]),
+            flash_1=np.array([program.attention == "flash_1" for program in programs]),
+            flash_2=np.array([p.attention in ("flash_1", "flash_2") and d.vendor == "NVIDIA" for p, d in zip(programs, known, strict=True)])
+            & ~np.array(ampere),
+            microbatches=np.array([float(item.microbatches) for item in cases]),
+            pipeline=np.array([float(item.pipeline) for item in cases]),
+            virtual=np.array([float(item.virtual) for item in cases]),
+            full=np.array([float(item.recompute == "full") for item in cases]),
+            core_again=np.array([float(done and kind == "core") for done, kind in selective]),
+            half_again=np.array([float(done and kind == "half") for done, kind in selective]),
+            nodes=np.array([max(1.0, item.gpus / item.machine.domain) for item in cases]),
+            rowwise=np.array([item.precision == "fp8" and item.fp8_recipe == "rowwise" for item in cases]),
+            vendor=np.array([device.vendor for device in known]),
+            ampere=np.array(ampere),
+            power=np.array([item.machine.power**-POWER for item in cases]),
+            blocks=np.array([item.shape.blocks / item.pipeline for item in cases]),
+            fullest=np.array([deal[0] for deal in deals]),
+            beside_head=np.array([deal[1] for deal in deals]),
+            ends_as_layers=np.array([ends_as_layers(item) for item in cases]),
+            tensor=np.array([float(item.tensor) for item in cases]),
+            tensor_overlap=np.array([program.tensor_overlap for program in programs]),
+            reduce_overlap=np.array([program.reduce_overlap for program in programs]),
+            collect_overlap=np.array([program.collect_overlap for program in programs]),
+            graphs=np.array([item.recipe.graphs if item.shape.experts else "none" for item in cases]),
+            overlap=np.array([item.recipe.overlap and (item.pipeline == 1 or item.virtual > 1) for item in cases]),
+            captured=np.array([item.captured for item in cases]),
+            experts_again=np.array([float("moe" in item.recipe.again) for item in cases]),
+            attention_again=np.array([float("core_attn" in item.recipe.again) for item in cases]),
+            host=np.array([item.machine.host for item in cases]),
+            low=np.array([{"bf16": 16, "fp8": 8, "mxfp8": 8, "nvfp4": 4}[item.precision] for item in cases]),
+        )
+
+
+def _deal(item: Case) -> tuple[float, float]:
+    """Blocks of the fullest stage, and of the one with the output layer, over those of a stage if all had as many."""
+    held, head = stages(item)
+    even = item.shape.blocks / item.pipeline
+    others = [blocks for stage, blocks in enumerate(held) if stage != head]
+    return max(others, default=even) / even, held[head] / even
+
+
+def ends_as_layers(item: Case) -> bool:
+    """Whether the output layer takes a block's place in the deal: where the blocks alone do not divide (126 or 94 over 8)."""
+    shape = item.shape
+    own = shape.attention_layers if not shape.linear_layers else shape.blocks
+    return item.pipeline > 1 and (own % (item.pipeline * item.virtual) != 0 or shape.mtp_modules > 0)
+
+
+BREAKDOWN = ("products", "attention", "memory_bound", "recompute", "output_layer", "host", "communication", "bubble", "reduce", "optimizer")
+
+
+def step(parts: Parts, plans: Plans, shares: Floats) -> dict[str, Floats]:
+    """Seconds of a step and what they are made of; `total` is their sum.
+
+    stage = (device^4 + host^4)^(1/4); total = (m busiest + (p - 1) / v stage + reduce + update) slow: m microbatches pass the busiest of p
+    stages, filling and draining adds the other stages' passes over v chunks; gradients and optimizer follow.
+
+    Args:
+        parts: see `work` (s); plans: see above; shares: in the order of `NAMES`.
+
+    Source: Narayanan et al. 2021, section 2.2 (pipeline); the mean and the shares are this project's.
+    """
+    s = dict(zip(NAMES, shares, strict=True))
+    eager, compiled = plans.kernels == "eager", plans.kernels == "compiled"
+    stream = np.select([plans.old, eager, compiled], [s["stream_old"], s["stream_eager"], s["stream_compiled"]], s["stream"])
+    of_pass = np.select([plans.old, eager, compiled], [s["host_old_s"], s["host_eager_s"], s["host_compiled_s"]], s["host_s"])
+    host = of_pass * plans.host * np.where(plans.captured, s["graphed_dense"], 1.0) * (1 + s["host_spread"] * np.log2(plans.tensor))
+    tensor = np.where(plans.tensor_overlap, s["tensor"], s["tensor_serial"])
+    slower = plans.power * np.where(plans.ampere, s["product_ampere"], 1.0) * np.where(plans.vendor == "AMD", s["product_amd"], 1.0)
+    eight = s["product_8"] * np.where(plans.rowwise, s["rowwise"], 1.0) * np.where(plans.vendor == "AMD", s["product_amd_8"], 1.0)
+    rates = (slower * s["product_16"], slower * eight, slower * s["product_4"])
+    grouped = s["grouped"] * np.select([plans.low == 16, plans.low == 8], [rates[0], rates[1]], rates[2])
+    products = rates[0] * parts.gemm + rates[1] * parts.gemm8 + rates[2] * parts.gemm4 + grouped * parts.grouped
+    products_back = rates[0] * parts.gemm_back + rates[1] * parts.gemm8_back + rates[2] * parts.gemm4_back + grouped * parts.grouped_back
+    older = np.where(plans.flash_1, s["flash_1"], 1.0) * np.where(plans.flash_2, s["flash_2"], 1.0)
+    older *= np.where(plans.ampere, s["attention_ampere"], 1.0)
+    kind = plans.power * np.select([plans.old, plans.vendor == "Google"], [rates[0], 1.0], s["attention"] * older)
+    attention, attention_back = kind * parts.attention, kind * parts.attention_back
+    memory, memory_back = stream * parts.stream, stream * parts.stream_back
+    expert = s["expert"] * np.where(plans.overlap, s["expert_overlap"], 1.0)
+    exchange = tensor * parts.tensor + expert * parts.expert
+    exchange_back = tensor * parts.tensor_back + expert * parts.expert_back + s["context"] * parts.context
+    again = plans.full * (products + attention + memory + exchange) + plans.core_again * (
+        attention + np.where(plans.old, 0.5 * memory, 0.0)
+    )
+    again += plans.half_again * (0.5 * products + memory)
+    again += plans.experts_again * (grouped * parts.grouped + stream * parts.expert_stream + expert * parts.expert)
+    again += plans.attention_again * attention
+    compute = products + products_back + attention + attention_back + memory + memory_back
+    # weights gathered for the next block while this one computes: what does not hide, and a share of what does
+    busy_forward, busy_back = products + attention + memory, products_back + attention_back + memory_back + again
+    hidden = np.minimum(parts.gather, busy_forward) + np.minimum(parts.gather_back, busy_back)
+    exposed = parts.gather + parts.gather_back - hidden + s["gather"] * hidden
+    send = np.where(plans.old, s["send"], 0.3 * s["send"]) * parts.send
+    communication = exchange + exchange_back + exposed + send
+    captured = np.select([plans.graphs == "none", plans.graphs == "partial"], [1.0, s["graphed"]], 0.0)
+    routed = np.where(plans.graphs == "full", 0.0, s["routing"] * captured * parts.routed + s["expert_host"] * parts.local_experts)
+    launched = host * ((parts.layers * captured + routed) * (2 + plans.full + plans.half_again) + plans.experts_again * routed)
+    device_s = compute + again + communication
+    stage = (device_s**4 + launched**4) ** 0.25
+    head = rates[0] * parts.head + s["loss"] * parts.head_stream
+    p, v, m = plans.pipeline, plans.virtual, plans.microbatches
+    last = stage * plans.beside_head + np.where(plans.ends_as_layers, np.maximum(0.0, head - stage / plans.blocks), head)
+    busiest = np.maximum(stage * plans.fullest, last)
+    fill = np.where(p > 1, ((p - 1) * stage) / v, 0.0)
+    slow = np.maximum(1.0, s["imbalance"]) ** np.log2(np.maximum(plans.nodes, 1.0)) ** 0.5
+    reduce = _left(parts.reduce, busy_back, s["reduce"], plans.reduce_overlap) + _left(
+        parts.collect, busy_forward, s["reduce"], plans.collect_overlap
+    )
+    update = stream * parts.update
+    between = np.where(eager | compiled, s["between_eager_s"], np.where(plans.old, 0.0, s["between_s"])) * (plans.host > 0)
+    total = (m * busiest + fill + reduce + update) * slow + between
+    return {
+        "products": m * (products + products_back) * slow,
+        "attention": m * (attention + attention_back) * slow,
+        "memory_bound": m * (memory + memory_back) * slow,
+        "recompute": m * again * slow,
+        "output_layer": m * (busiest - stage) * slow,
+        "host": m * (stage - device_s) * slow,
+        "communication": m * communication * slow,
+        "bubble": fill * slow,
+        "reduce": reduce * slow,
+        "optimizer": update * slow + between,
+        "total": total,
+    }
+
+
+def _left(collective: Floats, busy: Floats, share: float, overlap: NDArray[np.bool_]) -> Floats:
+    """What is exposed of a collective that may run beside the work of one microbatch: what does not hide, and a share of what does."""
+    hidden = np.where(overlap, np.minimum(collective, busy), 0.0)
+    return np.asarray(collective - hidden + share * hidden)

@@ -1,0 +1,84 @@
+"""An item marked done names a page, a notebook and a test that exist."""
+
+import pytest
+
+from analysis.artifact.claims.requirements import Requirement, problems, read_requirements
+from analysis.configs import columns_of
+from analysis.errors import InputError
+from analysis.paths import DATA, ROOT
+
+
+def table(tmp_path, *rows):
+    path = tmp_path / "requirements.csv"
+    lines = [",".join([str(number), "A", "core", "text", "survey", *row]) for number, row in enumerate(rows, start=1)]
+    path.write_text("\n".join([",".join(columns_of(Requirement)), *lines]) + "\n")
+    for name in ("book/a.md", "notebooks/a.ipynb", "tests/test_a.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "tests" / "test_a.py").write_text("def test_scores():\n    assert True\n")
+    (tmp_path / "data" / "results" / "a").mkdir(parents=True, exist_ok=True)
+    (tmp_path / "data" / "results" / "a" / "manifest.json").write_text('{"tables": {"scores": {}}, "figures": {}}')
+    return path
+
+
+FULL = ("book/a.md", "notebooks/a.ipynb", "tests/test_a.py", "table a/scores; tests/test_a.py::test_scores", "done", "")
+
+
+def test_done_with_all_three_is_fine(tmp_path):
+    assert problems(read_requirements(table(tmp_path, FULL)), tmp_path) == []
+
+
+@pytest.mark.parametrize("lacking", [0, 1, 2])
+def test_done_without_one_of_the_three_fails(tmp_path, lacking):
+    row = list(FULL)
+    row[lacking] = ""
+    assert problems(read_requirements(table(tmp_path, FULL, row)), tmp_path) == [
+        f"requirement 2: marked done but names no {('page', 'notebook', 'test')[lacking]}"
+    ]
+
+
+def test_a_file_that_does_not_exist_fails(tmp_path):
+    row = ("book/a.md; book/b.md", *FULL[1:])
+    assert problems(read_requirements(table(tmp_path, row)), tmp_path) == ["requirement 1: page book/b.md does not exist"]
+
+
+@pytest.mark.parametrize(
+    ("shown_by", "message"),
+    [
+        ("", "marked done but nothing shows it"),
+        ("figure a/scores", "figure a/scores is not among what the notebook writes"),
+        ("table a/rank", "table a/rank is not among what the notebook writes"),
+        ("table b/rank", "table b/rank: no such notebook"),
+        ("tests/test_a.py::test_rank", "tests/test_a.py::test_rank is not defined"),
+        ("tests/test_b.py::test_scores", "tests/test_b.py::test_scores is not defined"),
+        ("a picture", "a picture: expected `table notebook/name`, `figure notebook/name` or `tests/file.py::test_name`"),
+    ],
+)
+def test_what_shows_it_must_be_there(tmp_path, shown_by, message):
+    row = (*FULL[:3], shown_by, *FULL[4:])
+    assert problems(read_requirements(table(tmp_path, row)), tmp_path) == [f"requirement 1: {message}"]
+
+
+def test_partly_and_later_need_a_reason(tmp_path):
+    items = read_requirements(table(tmp_path, ("", "", "", "", "later", ""), ("", "", "", "", "partly", "no figure yet")))
+    assert problems(items, tmp_path) == ["requirement 1: marked later but does not say what is missing"]
+
+
+@pytest.mark.parametrize(("row", "message"), [(("", "", "", "", "finished", "x"), "status: .*got 'finished'")])
+def test_unknown_status_is_refused(tmp_path, row, message):
+    with pytest.raises(InputError, match=message):
+        read_requirements(table(tmp_path, row))
+
+
+def test_numbers_run_without_holes(tmp_path):
+    path = table(tmp_path, FULL, FULL)
+    path.write_text(path.read_text().replace("\n2,", "\n3,"))
+    with pytest.raises(InputError, match="expected number 2, got '3'"):
+        read_requirements(path)
+
+
+def test_the_artifacts_own_table():
+    items = read_requirements(DATA / "claims" / "requirements.csv")
+    assert len(items) == 123
+    assert [item.number for item in items if item.tag.startswith("core") and item.status == "later"] == []
+    assert problems(items, ROOT) == []
