@@ -83,7 +83,7 @@ def serving_error(answers: pd.DataFrame) -> float:
 
     Args:
         answers: id, status, tpot_ms; with `database_mode`, several answers a row: measured kernels, corrected widths and the row's own
-            quantisation are taken first, as `composition.service.study` does.
+            quantisation are taken first, as `studies.serving.points.study` does.
     """
     points = read_csv(DATA / "frozen" / "predictor_serving" / "points.csv").drop_duplicates("id")
     flags = read_csv(DATA / "recorded" / "aiconfigurator" / "row_flags.csv.gz")

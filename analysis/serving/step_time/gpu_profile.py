@@ -2,7 +2,7 @@
 
 Attention of a mixed batch is that of its decodes plus what each prompt chunk adds; prompts share a launch, and decodes are slower beside
 prompts: both count once a batch, as if the prompts were one. Uneven cache lengths cost t = t_mean + alpha (t_max - t_mean).
-Source: casys-kaist/LLMServingSim (MIT), profiler/core/fit_alpha.py; `composition.service.request_profile` reads its files.
+Source: casys-kaist/LLMServingSim (MIT), profiler/core/fit_alpha.py; `serving.points.request_profile` reads its files.
 """
 
 from __future__ import annotations
