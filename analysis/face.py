@@ -6,7 +6,7 @@ command of the same name, checked alike; the answers have a row a case, in the s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,27 @@ if TYPE_CHECKING:
 def _text(cell: object) -> str:
     if cell is None or cell != cell:
         return ""
-    return f"{cell:g}" if isinstance(cell, float) and cell == int(cell) and abs(cell) < 1e15 else str(cell)
+    return f"{cell:.0f}" if isinstance(cell, float) and abs(cell) < 1e15 and cell.is_integer() else str(cell)
+
+
+def _checked(keys: object, model: type[Any]) -> Any:
+    """The keys of a configuration as its model, wrong ones told in the user's words.
+
+    Raises:
+        InputError: no mapping, an unknown key, or a value that cannot be.
+    """
+    from pydantic import ValidationError
+
+    from analysis.configs import told
+    from analysis.errors import InputError
+
+    if not isinstance(keys, Mapping):
+        raise InputError(f"expected a path or a mapping of keys, got {type(keys).__name__}")
+    try:
+        return model.model_validate(dict(keys))
+    except ValidationError as error:
+        key, message = told(error)
+        raise InputError(message, key=key) from None
 
 
 def _table(cases: Any, command: str) -> pd.DataFrame:
@@ -40,7 +60,10 @@ def _table(cases: Any, command: str) -> pd.DataFrame:
     elif isinstance(cases, Mapping):
         frame = pd.DataFrame([dict(cases)])
     else:
-        frame = pd.DataFrame([dict(case) for case in cases])
+        listed = list(cases) if isinstance(cases, Iterable) else [cases]
+        if not all(isinstance(case, Mapping) for case in listed):
+            raise InputError("expected a DataFrame, dicts or the path of a file")
+        frame = pd.DataFrame([dict(case) for case in listed])
     if not len(frame):
         raise InputError("there are no cases", path=path)
     carried(frame.columns, command, path)
@@ -95,8 +118,18 @@ def predict_one(model: str, device: str, **setting: Any) -> Any:
     Args:
         model, device: names; setting: gpus, clients, input_tokens, output_tokens, engine, precision and the other options of `predict one`.
     """
+    import inspect
+
+    from analysis.errors import InputError
     from analysis.serving.points.waterfall import one
 
+    known = inspect.signature(one).parameters
+    for name, value in setting.items():
+        if name not in known:
+            raise InputError(f"no such setting; there are: {', '.join(known)}", key=name)
+        default = known[name].default
+        if isinstance(default, int) and not isinstance(value, int):
+            raise InputError(f"expected a whole number, got {value!r}", key=name)
     return one(model, device, **setting)
 
 
@@ -146,13 +179,13 @@ def train(configuration: Mapping[str, object] | str | Path) -> dict[str, Any]:
     from analysis.training.config import Training
     from analysis.training.views import as_json, ask
 
-    found = read_yaml(configuration, Training) if isinstance(configuration, str | Path) else Training.model_validate(dict(configuration))
+    found = read_yaml(configuration, Training) if isinstance(configuration, str | Path) else _checked(configuration, Training)
     return dict(json.loads(as_json(ask(found))))
 
 
 def serve(path: str | Path) -> Any:
     """Simulate the serving of requests that a YAML describes; the result has the times of every request (s)."""
-    from analysis.serving.configuration import read_configuration
+    from analysis.serving.points.simulation import read_configuration
 
     return read_configuration(path).run()
 
@@ -182,7 +215,10 @@ def map_layer(arch: str | Path, layer: str | Path, objective: str = "edp") -> An
     """
     from analysis.accelerators.mapper.best_mapping import best_mapping
     from analysis.accelerators.timeloop.files import read_constrained
+    from analysis.errors import InputError
 
+    if objective not in ("latency", "energy", "edp"):
+        raise InputError(f"expected latency, energy or edp, got {objective!r}", key="objective")
     return best_mapping(*read_constrained(Path(arch), Path(layer)), objective)  # type: ignore[arg-type]
 
 
@@ -196,7 +232,10 @@ def simulate_core(program: str | Path, design: str = "8w", limit: int | None = N
     from analysis.cores.riscv.emulator import trace_program
     from analysis.cores.timing.designs import load_design
     from analysis.cores.timing.simulation import simulate
+    from analysis.errors import InputError
 
+    if limit is not None and limit < 1:
+        raise InputError(f"expected at least 1 instruction, got {limit}", key="limit")
     return simulate(trace_program(Path(program), limit)[0], load_design(design), read_elf(Path(program)))
 
 
