@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -14,6 +14,8 @@ from analysis.training.step import ends_as_layers
 from analysis.workloads import models
 
 Recompute = Literal["none", "selective", "full"]
+OTHER_KEYS = {"micro_batch": "microbatch", "virtual_pipeline": "interleave"}
+"""Columns of `predict training` that a plan takes too -> its own key."""
 
 
 class Plan(Strict):
@@ -44,6 +46,16 @@ class Plan(Strict):
     ends_as_layers: bool = False
     recompute: Recompute = "none"
     zero: int = Field(default=0, ge=0, le=3)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_in_files_of_cases(cls, keys: Any) -> Any:
+        if not isinstance(keys, dict):
+            return keys
+        for name, here in OTHER_KEYS.items():
+            if name in keys and here in keys:
+                raise ValueError(f"{name} and {here} are one key: give one of them")
+        return {OTHER_KEYS.get(name, name): value for name, value in keys.items()}
 
     @property
     def gpus(self) -> int:

@@ -12,6 +12,7 @@ import yaml
 from pydantic import ValidationError
 from typer.testing import CliRunner
 
+import analysis
 from analysis.artifact.explorers import training_planner
 from analysis.commands.models.train import app
 from analysis.configs import read_yaml
@@ -241,3 +242,16 @@ def test_the_planner_in_the_page_says_what_predict_training_says(seed: int) -> N
     if "step" in told:
         assert [f"{value:.4g}" for value in told["step"]] == [f"{row_said[name]:.4g}" for name in ("step_time_s", "lower_s", "upper_s")]
         assert sum(told["time"]) == pytest.approx(row_said["step_time_s"], rel=1e-3)
+
+
+def test_a_plan_takes_the_names_of_files_of_cases(tmp_path) -> None:
+    text = "model: llama-2-7b\nsystem: HGX-H100\nplan: {pipeline_parallel: 2, data_parallel: 4, global_batch: 64, sequence_length: 2048, "
+    answers = []
+    for number, keys in enumerate(("microbatch: 2, interleave: 2}", "micro_batch: 2, virtual_pipeline: 2}")):
+        path = tmp_path / f"{number}.yaml"
+        path.write_text(text + keys + "\n")
+        answers.append(analysis.train(path))
+    assert answers[0] == answers[1]
+    path.write_text(text + "microbatch: 2, micro_batch: 2}\n")
+    with pytest.raises(InputError, match="are one key"):
+        analysis.train(path)
