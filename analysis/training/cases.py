@@ -241,7 +241,6 @@ class Case:
         zero: what is sharded over `zero_group` GPUs (0: over all that hold the same weights): see `COLUMNS`.
         precision: of the matrix products; recompute: none, selective or full; program: a name of `PROGRAMS`.
         defaults: what the program does, with what the row changes of it; fp8_recipe: tensorwise, rowwise or blockwise.
-        accumulation: microbatches a step where the table prints it (0: from the batch).
         kind: pretrain, lora (weights are not updated) or qlora (and held in 4 bits); moments_bytes: optimizer states of a weight.
         recipe: of a mixture of experts: what its table does not say.
         assumed: words for what the row does not say.
@@ -267,7 +266,6 @@ class Case:
     program: str = "megatron"
     defaults: Program = PROGRAMS["megatron"]
     fp8_recipe: str = "tensorwise"
-    accumulation: int = 0
     kind: str = "pretrain"
     moments_bytes: float = 8.0
     recipe: Recipe = recipes.UNKNOWN
@@ -300,10 +298,8 @@ class Case:
 
     @property
     def microbatches(self) -> float:
-        """Microbatches that a pipeline runs in a step; a last one that is not full counts by its share."""
-        if self.accumulation:
-            return self.accumulation
-        return max(1.0, self.global_batch / (self.data * self.micro_batch))
+        """Microbatches that a pipeline runs in a step."""
+        return self.global_batch / (self.data * self.micro_batch)
 
     @property
     def padded_vocabulary(self) -> int:
@@ -380,6 +376,8 @@ def case(raw: dict[str, str]) -> Case:
     row = {key.strip(): str(value) for key, value in raw.items()}
     if ZERO.get(plain(row.get("fsdp", ""))) == 0:  # says that weights are not sharded, not that nothing is
         row["fsdp"] = ""
+    if (over := row.get("fsdp", "").strip()).isdigit() and int(over) > 3:  # Megatron-Bridge: GPUs over which all is sharded
+        row |= {"fsdp": "3", "zero_group": row.get("zero_group", "").strip() or over}
     for key, value in list(row.items()):
         name = OTHER_NAMES.get(key, key)
         if not row.get(name, "").strip():
@@ -398,7 +396,7 @@ def case(raw: dict[str, str]) -> Case:
     name, shape = _model(row, sequence, assumed)
     if shape.learned_positions and sequence > shape.learned_positions:
         assumed.append(f"learned positions for {sequence} tokens in place of {shape.learned_positions}")
-    zero, zero_group = choice(row, "zero", ZERO) if not _many(row) else 3, count(row, "zero_group") or 0
+    zero, zero_group = choice(row, "zero", ZERO), count(row, "zero_group") or 0
     context = count(row, "context_parallel") or 1
     program = _program(text, raw, zero, context, sequence, machine, shape, assumed)
     defaults = _settings(PROGRAMS[program], row)
@@ -452,15 +450,12 @@ def _settings(program: Program, row: dict[str, str]) -> Program:
     return replace(program, **{name: value for name, value in found.items() if value is not None})
 
 
-def _many(row: dict[str, str]) -> bool:
-    """Whether the cell of `zero` is a number of GPUs over which all is sharded, as Megatron-Bridge's column fsdp has it."""
-    text = row.get("zero", "").strip()
-    return text.isdigit() and int(text) > 3
-
-
 def _machine(row: dict[str, str], assumed: list[str]) -> Machine:
-    where = (row.get("system") or row.get("device") or "").strip()
+    system, device = (row.get(key, "").strip() for key in ("system", "device"))
+    where = system or device
     machine = machine_of(where) if where else UNNAMED
+    if system and device and (other := machine_of(device).device) != machine.device:
+        raise InputError(f"system {system!r} has {machine.device}, device {device!r} is {other}: give one of them", key="device")
     per_node, network = count(row, "gpus_per_node"), number(row, "network_gbit_per_s_per_gpu")
     if network == 0:
         raise InputError("network_gbit_per_s_per_gpu must be above 0", key="network_gbit_per_s_per_gpu")
@@ -544,12 +539,19 @@ def _plan(row: dict[str, str], gpus: int, name: str, shape: Model, program: str,
         raise InputError(f"data_parallel {given} x tensor {tensor} x pipeline {pipeline} x context {context} is not {gpus} GPUs")
     if micro and micro != int(micro):
         raise InputError(f"micro_batch {micro:g} must be a whole number")
-    if not micro:
-        micro = float(max(1, int(batch) // data)) if zero == 3 else 1.0
-        assumed.append(f"micro_batch {micro:.0f}" + (": the whole batch of a device at once" if zero == 3 else ""))
     accumulation = count(row, "accumulation") or 0
-    if not accumulation and micro * data > batch * 1.0001:
+    if not micro:
+        micro = float(max(1, int(batch) // (data * (accumulation or 1)))) if accumulation or zero == 3 else 1.0
+        whole = ": the whole batch of a device at once" if zero == 3 and not accumulation else ""
+        assumed.append(f"micro_batch {micro:.0f}{whole}")
+    if accumulation and accumulation * data * micro != batch:
+        said = f"accumulation {accumulation} x data_parallel {data} x micro_batch {micro:g} is {accumulation * data * micro:g}"
+        raise InputError(f"{said}, not global_batch {batch:g}", key="accumulation")
+    if micro * data > batch:
         raise InputError(f"micro_batch {micro:g} x data_parallel {data} is more than global_batch {batch:g}")
+    if batch % (data * micro):
+        each = f"data_parallel {data} x micro_batch {micro:g}: {batch / (data * micro):g} microbatches"
+        raise InputError(f"global_batch {batch:g} does not divide by {each}", key="global_batch")
     if shape.heads % tensor:
         raise InputError(f"{shape.heads} heads do not divide by tensor_parallel {tensor}")
     if pipeline > shape.blocks:
@@ -561,7 +563,7 @@ def _plan(row: dict[str, str], gpus: int, name: str, shape: Model, program: str,
     if gpus // pipeline % expert:
         raise InputError(f"expert_parallel {expert} does not divide the {gpus // pipeline} GPUs of a pipeline stage")
     degrees = {"tensor": tensor, "pipeline": pipeline, "data": data, "context": context, "expert": expert, "virtual": virtual}
-    return {**degrees, "micro_batch": micro, "global_batch": batch, "accumulation": accumulation}
+    return {**degrees, "micro_batch": micro, "global_batch": batch}
 
 
 def _precision(row: dict[str, str], machine: Machine, assumed: list[str]) -> str:

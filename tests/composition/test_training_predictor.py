@@ -366,11 +366,26 @@ def test_every_spelling_of_full_sharding_is_one(column: str, spelling: str) -> N
         ({"layers": "16"}, "layers 16 is not that of llama-3-8b (32)"),
         ({"kv_heads": "32"}, "kv_heads 32 is not that of llama-3-8b (8)"),
         ({"network_gbit_per_s_per_gpu": "0"}, "above 0"),
+        ({"zero": "5"}, "zero '5' is not covered (0, zero0"),
+        ({"zero": "64"}, "zero '64' is not covered"),
+        ({"system": "DGX-A100"}, "system 'DGX-A100' has A100-SXM4-80GB, device 'h100' is H100-SXM5-80GB"),
+        ({"micro_batch": "4", "accumulation": "3"}, "accumulation 3 x data_parallel 8 x micro_batch 4 is 96, not global_batch 128"),
+        ({"micro_batch": "4", "accumulation": "16"}, "is 512, not global_batch 128"),
+        ({"global_batch": "100", "micro_batch": "8"}, "does not divide by data_parallel 8 x micro_batch 8: 1.5625 microbatches"),
     ],
 )
 def test_what_is_not_known_is_refused_by_name(change: dict[str, str], words: str) -> None:
     answer = one({**LLAMA_8B, **change})
     assert words in answer["status"] and np.isnan(answer["step_time_s"])
+
+
+def test_batches_that_agree_and_one_machine_named_twice_are_read() -> None:
+    """Megatron-Bridge's column fsdp counts the GPUs over which all is sharded; it is no stage of ZeRO."""
+    assert case({**LLAMA_8B, "micro_batch": "4", "accumulation": "4"}).microbatches == 4
+    assert case({**LLAMA_8B, "accumulation": "4"}).micro_batch == 4
+    assert case({**LLAMA_8B, "system": "DGX-H100"}) == case(LLAMA_8B)
+    sharded = case({**LLAMA_8B, "fsdp": "8"})
+    assert (sharded.zero, sharded.shards) == (3, 8)
 
 
 def test_sizes_of_the_row_are_used() -> None:
