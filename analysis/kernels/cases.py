@@ -10,14 +10,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.case_columns import Columns
+from analysis.case_columns import Columns, nearest
 from analysis.errors import InputError
+from analysis.hardware import devices
 from analysis.hardware.devices import Device, DeviceFile
-from analysis.kernels import gpus
+from analysis.kernels import gpus, work
 from analysis.kernels.fp32.cases import DIMENSIONS
 from analysis.kernels.latency import Latency
 from analysis.kernels.library import KernelLibrary, Kernels
-from analysis.kernels.work import Floats
+from analysis.kernels.work import Floats, Work
 from analysis.networks.calibrated.form import KINDS as COLLECTIVES
 from analysis.tables import numeric, read_csv
 
@@ -118,6 +119,53 @@ def _call(kernels: Kernels, group: dict[str, str], z: dict[str, Floats]) -> Late
     return calls[op]()
 
 
+def _least(group: dict[str, str], z: dict[str, Floats]) -> Work | None:
+    """What a kernel has to multiply and move at least; None: its time is bounded by neither (collectives)."""
+    op, dtype = group["op"], gpus.kernel_type(group["dtype"])
+    kv = gpus.WEIGHT_BYTES.get(gpus.kernel_type(group["kv_dtype"] or dtype), 0.0)
+    if op == "gemm" and dtype in gpus.WEIGHT_BYTES:
+        return work.gemm(z["M"], z["N"], z["K"], dtype)
+    if op == "memory_bound":
+        return Work(np.zeros_like(z["bytes"]), z["bytes"])
+    if op == "attention_decode":
+        return work.attention_decode(z["batch"], z["query_heads"], z["kv_heads"], z["head_size"], z["kv_tokens"], kv, z["window"])
+    if op == "latent_attention_decode":
+        return work.latent_decode(z["batch"], z["query_heads"], z["kv_tokens"], kv)
+    if op == "attention_prefill":
+        pairs = work.causal_pairs(z["query_tokens"], z["kv_tokens"], z["window"])
+        return Work(4 * z["batch"] * z["query_heads"] * z["head_size"] * pairs, np.zeros_like(pairs))
+    if op == "moe":
+        pairs = z["tokens"] * z["top_k"] / z["expert_parallel"]
+        return Work(6 * pairs * z["hidden"] * z["intermediate"] / z["tensor_parallel"], np.zeros_like(pairs))
+    return None
+
+
+def _too_large(group: dict[str, str], z: dict[str, Floats], memory_bytes: float) -> NDArray[np.object_]:
+    """Why the operands do not fit into the device's memory; empty where they do."""
+    op, n = group["op"], len(z["M"])
+    held = np.zeros(n)
+    if op == "moe":
+        each = gpus.WEIGHT_BYTES.get(gpus.kernel_type(group["dtype"]), 0.0) * 3 * z["hidden"] * z["intermediate"]
+        held = each * z["experts"] / z["expert_parallel"] / z["tensor_parallel"]
+    elif op == "attention_prefill":
+        size = gpus.WEIGHT_BYTES.get(gpus.kernel_type(group["kv_dtype"] or group["dtype"]), 0.0)
+        heads = 2 * z["query_tokens"] * z["query_heads"] + z["kv_tokens"] * z["kv_heads"]
+        held = 2 * size * z["batch"] * z["head_size"] * heads
+    elif op in ("gemm", "attention_decode", "latent_attention_decode") and (least := _least(group, z)) is not None:
+        held = least.bytes
+    reasons = [f"the operands' {h / 1e9:,.1f} GB do not fit into {memory_bytes / 1e9:,.1f} GB" if h > memory_bytes else "" for h in held]
+    return np.array(reasons, dtype=object)
+
+
+def _floor_s(kernels: Kernels, group: dict[str, str], z: dict[str, Floats]) -> Floats | float:
+    """The least time by the data sheet (s): FLOP over peak, bytes that the last-level cache cannot hold over bandwidth."""
+    gpu, least = kernels.gpu, _least(group, z)
+    if least is None:
+        return 0.0
+    peak = gpu.peak_flop_per_s.get("bf16" if group["op"].endswith("decode") else gpus.kernel_type(group["dtype"]), np.inf)
+    return np.maximum(least.flop / peak, np.maximum(0.0, least.bytes - gpu.l2_bytes) / gpu.bandwidth_bytes_per_s)
+
+
 def answer(frame: pd.DataFrame, own: dict[str, Device] | None = None, library: KernelLibrary | None = None) -> Answers:
     """Answer a table of cases; a row that is not covered has no latency and says why.
 
@@ -138,7 +186,9 @@ def answer(frame: pd.DataFrame, own: dict[str, Device] | None = None, library: K
         at, group = np.asarray(places), dict.fromkeys(GROUP, "") | {c: str(k).strip() for c, k in zip(given, key, strict=True)}  # type: ignore[call-overload]
         op = group["op"]
         if op not in SIZES:
-            out.status[at] = f"operator {op!r} is not covered; expected one of {', '.join(SIZES)}"
+            near = nearest(op, (*SIZES, *DIMENSIONS))
+            hint = f"did you mean {near}? " if near else ""
+            out.status[at] = f"operator {op!r} is not covered; {hint}expected one of {', '.join(SIZES)}"
             continue
         if not group["dtype"] and op not in NO_TYPE:
             out.status[at] = f"{op} needs a dtype: an empty one is not answered as if it were another"
@@ -161,10 +211,15 @@ def answer(frame: pd.DataFrame, own: dict[str, Device] | None = None, library: K
             out.status[at[~whole & ~bad]] = f"{name} of {op} must be a whole number, at least {0 if name == 'bytes' else 1}"
             bad |= ~whole
             z[name] = np.where(whole, z[name], 1.0)
+        large = _too_large(group, z, (device if isinstance(device, Device) else devices.load(kernels.gpu.name)).memory_bytes)
+        out.status[at[(large != "") & ~bad]] = large[(large != "") & ~bad]
+        bad |= large != ""
         got = _call(kernels, group, z)
         good = ~bad & np.isfinite(got.s)
         half = np.exp(1.6449 * got.log_sd)
-        for array, values in ((out.latency_s, got.s), (out.lower_s, got.s / half), (out.upper_s, got.s * half)):
+        # Measured kernels may beat a data sheet by a little: the floor does not lift the lower end above the answer.
+        lower = np.maximum(got.s / half, np.minimum(_floor_s(kernels, group, z), got.s)) if good.any() else got.s
+        for array, values in ((out.latency_s, got.s), (out.lower_s, lower), (out.upper_s, got.s * half)):
             array[at[good]] = values[good]
         out.source[at[good]] = f"{got.source}; {got.note}" if got.note else got.source
         if (group["version"] or group["framework"]) and op in MODELS:
@@ -243,7 +298,7 @@ def answers(
         for name, values in zip(ADDED[:3], (got.latency_s, got.lower_s, got.upper_s), strict=True):
             numbers[name][rows] = _nine_digits(1e3 * values)
         words["source"][rows], words["status"][rows] = got.source, got.status
-    typed = ~new & ~old
+    typed = ~new & ~old & frame["op"].isin(list(DIMENSIONS)).to_numpy()
     words["status"][typed] = [
         f"operator {op!r} is covered in fp32 only, not in {d}" for op, d in zip(frame["op"][typed], kind[typed], strict=True)
     ]

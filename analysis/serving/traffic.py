@@ -8,13 +8,27 @@ from __future__ import annotations
 
 import math
 import random
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import model_validator
+from pydantic_core import ArgsKwargs
 
 from analysis.configs import Count, Rate, configuration
 from analysis.errors import InputError
 from analysis.serving.requests import Floats, Ints, Requests, make_requests
+
+
+def _refuse_unread(raw: Any, default: str, reads: dict[str, tuple[str, ...]]) -> Any:
+    """Raise ValueError where a key is named that its kind of distribution does not read."""
+    named = (raw.kwargs or {}) if isinstance(raw, ArgsKwargs) else raw
+    if not isinstance(named, dict):
+        return raw
+    kind = raw.args[0] if isinstance(raw, ArgsKwargs) and raw.args else named.get("kind", default)
+    known = {key for keys in reads.values() for key in keys}
+    if kind in reads and (stray := [key for key in named if key in known and key not in reads[kind]]):
+        raise ValueError(f"{kind} does not read {', '.join(stray)}; it reads {', '.join(reads[kind]) or 'nothing'}")
+    return raw
 
 
 @configuration
@@ -30,6 +44,12 @@ class Arrivals:
     kind: Literal["poisson", "gamma", "uniform", "burst"] = "poisson"
     rate_per_s: Rate = 1.0
     cv: Rate = 1.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_what_is_read(cls, raw: Any) -> Any:
+        rate = ("rate_per_s",)
+        return _refuse_unread(raw, "poisson", {"poisson": rate, "gamma": (*rate, "cv"), "uniform": rate, "burst": ()})
 
 
 @configuration
@@ -49,6 +69,12 @@ class Lengths:
     high: Count = 512
     exponent: float = 1.0
     values: tuple[Count, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_what_is_read(cls, raw: Any) -> Any:
+        both = ("low", "high")
+        return _refuse_unread(raw, "fixed", {"fixed": ("low",), "uniform": both, "zipf": (*both, "exponent"), "empirical": ("values",)})
 
     def __post_init__(self) -> None:
         if self.kind == "empirical" and not self.values:

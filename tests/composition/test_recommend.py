@@ -94,10 +94,11 @@ def test_the_cheapest_of_those_that_meet_is_chosen_by_hand():
         ({"prices": "h100_sxm=2"}, "no price of h200_sxm"),
         ({"prices": "h100_sxm=x"}, "is not device=price"),
         ({"model": "llama-3.1-405b", "max_gpus": "1"}, "does not fit"),
-        ({"global_batch": "8"}, "needs step_target_s"),
-        ({**TRAINING, "max_gpus": ""}, "max_gpus is missing"),
-        ({**TRAINING, "max_gpus": "7"}, "no plan of 7 GPUs"),
-        ({**TRAINING, "model": "llama3-70b", "max_gpus": "1"}, "does not fit"),
+        ({"global_batch": "8"}, "belongs to a question about serving"),
+        ({"tokens": "1e12"}, "tokens belongs to a question about training"),
+        ({**TRAINING, "engines": "", "tpot_target_ms": "", "max_gpus": ""}, "max_gpus is missing"),
+        ({**TRAINING, "engines": "", "tpot_target_ms": "", "max_gpus": "7"}, "no plan of 7 GPUs"),
+        ({**TRAINING, "engines": "", "tpot_target_ms": "", "model": "llama3-70b", "max_gpus": "1"}, "does not fit"),
     ],
 )
 def test_a_question_without_an_answer_has_its_reason(change, reason):

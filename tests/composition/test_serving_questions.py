@@ -274,3 +274,15 @@ def test_lengths_are_drawn_from_where_the_row_says():
     fixed, drawn = (answers(row(length_low=low)).iloc[0] for low in (1, 0))
     assert drawn["output_tokens_per_s"] / drawn["requests_per_s"] == pytest.approx(512)
     assert fixed["output_tokens_per_s"] / fixed["requests_per_s"] == pytest.approx(1024) and "lengths as given" in fixed["assumed"]
+
+
+@pytest.mark.parametrize(
+    ("model", "device", "gpus", "precision", "weights", "bandwidth"),
+    [("llama-3.1-70b", "MI300X", 1, "bf16", 69.5e9 * 2, 5.3e12), ("llama-3.1-8b", "L4", 1, "fp8", 6.98e9 + 1.05e9, 300e9)],
+)
+def test_the_lower_end_of_a_token_is_at_least_the_weights_over_the_bandwidth(model, device, gpus, precision, weights, bandwidth):
+    """Weights but the embedding (its head stays in 16 bits), read once a token, by the data sheets of MI300X and L4."""
+    found = waterfall.one(model, device, gpus, 1, 2000, 200, precision=precision).answer
+    assert 0.99e3 * weights / bandwidth <= found["tpot_lower_ms"] <= found["tpot_ms"] <= found["tpot_upper_ms"]
+    assert found["ttft_lower_ms"] <= found["ttft_ms"]
+    assert found["output_tokens_per_s"] <= found["output_tokens_per_s_upper"]

@@ -19,6 +19,7 @@ from analysis.serving.answer import summary_table
 from analysis.serving.kv_cache import kv_cache
 from analysis.serving.points.simulation import read_configuration
 from analysis.serving.steps import read_recorded
+from analysis.serving.traffic import Arrivals, Lengths, generate
 from analysis.serving.vidur.config import VidurConfig, kv_blocks, limits_of, requests_of, simulate_vidur
 from analysis.tables import read_csv
 from tests.conftest import run_analysis
@@ -62,7 +63,11 @@ def test_command_simulates_and_writes_three_tables(tmp_path: Path) -> None:
         ("chunk: 256", "chunks: 256", r"run\.yaml:7: limits\.chunks: unknown key"),
         ("rate_per_s: 5.0", "rate_per_s: 0", r"run\.yaml:3: requests\.arrivals\.rate_per_s: .*greater than 0 \(got 0\)"),
         ("count: 50", "seed: 1", r"run\.yaml:1: requests: expected one of count, trace, vidur, closed_loop"),
-        ("count: 50", "trace: missing.csv", r"missing\.csv: no such file"),
+        ("count: 50", "trace: missing.csv", r"requests of trace do not read prompt, output"),
+        ("count: 50", "count: 0", r"count is 0: expected at least one request"),
+        ("kind: zipf, low: 10", "kind: fixed, low: 10", r"requests\.prompt: fixed does not read high; it reads low"),
+        ("kind: gamma", "kind: poisson", r"requests\.arrivals: poisson does not read cv; it reads rate_per_s"),
+        ("kind: uniform, low: 1", "kind: empirical, low: 1", r"requests\.output: empirical does not read low, high"),
         ("low: 10, high: 400", "low: 10, high: 4", r"requests\.prompt: expected low <= high, got 10 and 4"),
         ("chunk: 256", "kv_blocks: 3", r"run\.yaml: kv_blocks: request \d+ can never finish"),
         ("kind: linear, fixed_s: 0.009", "kind: linear", r"steps\.linear\.fixed_s: required key is missing"),
@@ -90,9 +95,10 @@ def test_disaggregation_is_one_key(tmp_path: Path) -> None:
 
 
 def test_zero_requests_have_a_summary(tmp_path: Path) -> None:
-    (tmp_path / "run.yaml").write_text(GOOD.replace("count: 50", "count: 0"))
+    (tmp_path / "run.yaml").write_text(GOOD)
     configuration = read_configuration(tmp_path / "run.yaml")
-    summary = summary_table(configuration.run(), configuration.slo()).set_index("name")["value"]
+    result = configuration.run(generate(Arrivals(), Lengths(), Lengths(), 0))
+    summary = summary_table(result, configuration.slo()).set_index("name")["value"]
     assert np.isnan(summary["ttft_s_mean"]) and summary["batches"] == 0 and summary["makespan_s"] == 0
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.case_columns import nearest
 from analysis.errors import InputError
 from analysis.kernels.fp32 import devices as kernel_devices
 from analysis.kernels.fp32.cases import BOUNDS, CODE, DIMENSIONS, OPS, Floats, KernelPredictor, Operators
@@ -55,7 +56,9 @@ def answer(frame: pd.DataFrame, predictor: KernelPredictor, own_devices: dict[st
     for code, name in enumerate(op_names):
         rows = op_code == code
         if name not in CODE:
-            reason[rows] = f"operator {name!r} is not covered; expected one of {' '.join(OPS)}"
+            near = nearest(name, (*OPS, "gemm"))
+            hint = f"did you mean {near}? " if near else ""
+            reason[rows] = f"operator {name!r} is not covered; {hint}expected one of {' '.join(OPS)}"
             usable &= ~rows
             continue
         for dimension in DIMENSIONS[name]:

@@ -124,6 +124,7 @@ def one(**asked: object) -> dict[str, Any]:
         InputError: a question that cannot be asked, or that nothing meets.
     """
     row = {name: str(value) for name, value in asked.items() if value}
+    _refuse_other_kind(row)
     found = choose(candidates(row), "sure" in row)
     if found["status"]:
         raise InputError(found["status"])

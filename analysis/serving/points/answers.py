@@ -12,7 +12,7 @@ from analysis.serving.points import cases as case_rows
 from analysis.serving.points import settings
 from analysis.serving.points.cases import Case
 from analysis.serving.points.constants import Parameters, apply, bounds, elsewhere, load, outside
-from analysis.serving.points.points import Points, device_of, features, points
+from analysis.serving.points.points import Points, device_of, features, floors_s, points
 
 ENDS = ("", "_lower", "_upper")
 TIMES = tuple(f"{target}{end}_ms" for target in ("ttft", "tpot") for end in ENDS)
@@ -68,6 +68,9 @@ def answer(cases: list[Case | None], parameters: Parameters, library: Any) -> An
     for index, why in zip(live.tolist(), missing, strict=True):
         case = cases[index]
         assert case is not None
+        for target, floor in zip(("ttft", "tpot"), floors_s(case), strict=True):
+            low, central = f"{target}_lower_ms", found[index][f"{target}_ms"]
+            table.loc[index, low] = found[index][low] = max(found[index][low], min(1e3 * floor, central))
         rows[index] = {**_rates(case, found[index], described[index]), **_described(index, case, raw, why)}
     added = pd.DataFrame(rows, columns=[name for name in COLUMNS if name not in (*TIMES, "status")])
     return Answers(pd.concat([table, added], axis=1).assign(status=raw.status), raw, frame)

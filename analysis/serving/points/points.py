@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.hardware import devices
+from analysis.kernels import gpus
 from analysis.serving.kv_cache import kv_cache
 from analysis.serving.points import settings
 from analysis.serving.points.cases import ASKED_NOW, Case, Plan
@@ -87,6 +89,23 @@ def weight_bytes(case: Case, plan: Plan) -> float:
     layers += weights["experts"] * routed / (plan.expert_tensor * plan.expert)
     # The first stage of a pipeline has the embedding, the last the head.
     return layers / plan.pipeline + weights["vocabulary"] * 2 / plan.tensor / min(2, plan.pipeline)
+
+
+def floors_s(case: Case) -> tuple[float, float]:
+    """Least mean time to the first token and per output token by the data sheet (s): the prompt's FLOP over the GPUs' peak, and the weights
+    that one token needs over the bandwidth, all GPUs of a stage reading at once."""
+    gpu, model, w = gpus.load(case.device), case.model, case.model.matrices
+    plan, prefill = case.plan, case.prefill or case.plan
+    kinds = (case.attention, case.gemm, case.experts)
+    chosen = w["experts"] * model.experts_per_token / model.expert_count if model.experts is not None else 0.0
+    peaks = gpu.peak_flop_per_s
+    rates = [peaks.get(kind, peaks.get("bf16", peaks.get("fp16", math.inf))) for kind in kinds]
+    flop_s = sum(2 * n / rate for n, rate in zip((w["attention"], w["dense"], chosen), rates, strict=True))
+    ttft = case.shortest * case.input_tokens * flop_s / prefill.gpus
+    moved = sum(n * WEIGHT_BYTES[kind] for n, kind in zip((w["attention"], w["dense"], chosen), kinds, strict=True))
+    moved += 2.0 * model.hidden * model.vocabulary
+    cut = plan.tensor if model.experts is None else plan.stage_gpus
+    return ttft, moved / cut / gpu.bandwidth_bytes_per_s
 
 
 def cache_tokens(case: Case, plan: Plan, share: float, kv_bytes: float) -> float:

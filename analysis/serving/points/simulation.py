@@ -124,6 +124,12 @@ class RequestsConfig(Strict):
         """Exactly one source of requests."""
         if sum(source is not None for source in (self.count, self.trace, self.vidur, self.closed_loop)) != 1:
             raise ValueError("expected one of count, trace, vidur, closed_loop")
+        if self.count == 0:
+            raise ValueError("count is 0: expected at least one request")
+        source = next(name for name in ("count", "trace", "vidur", "closed_loop") if getattr(self, name) is not None)
+        reads = {"count": ("arrivals", "prompt", "output"), "trace": ("arrivals",)}.get(source, ())
+        if stray := [name for name in ("arrivals", "prompt", "output") if name in self.model_fields_set and name not in reads]:
+            raise ValueError(f"requests of {source} do not read {', '.join(stray)}")
         return self
 
     def draw(self, folder: Path) -> Requests:

@@ -74,3 +74,34 @@ def test_a_version_that_was_not_timed_is_named(tmp_path):
     got = pd.read_csv(out)
     assert got["source"].tolist() == ["measured gpu, as timed with vllm 0.24.0", "measured gpu", "measured gpu"]
     assert got["latency_ms"].nunique() == 1
+
+
+def predicted(tmp_path, rows):
+    path, out = tmp_path / "floor.csv", tmp_path / "floor_out.csv"
+    pd.DataFrame(rows).to_csv(path, index=False)
+    RUN.invoke(app, ["predict", str(path), "--out", str(out)])
+    return pd.read_csv(out)
+
+
+def test_the_lower_end_is_not_faster_than_the_data_sheet(tmp_path):
+    """2 x 16384^3 operations at 197 TFLOP/s (TPU v5e, bf16); 10 GB over 3.35 TB/s (H100), less what its 50 MB cache may hold."""
+    got = predicted(
+        tmp_path,
+        [
+            {"op": "gemm", "device": "tpu_v5e", "dtype": "bf16", "M": 16384, "N": 16384, "K": 16384},
+            {"op": "memory_bound", "device": "h100_sxm", "bytes": 10e9},
+            {"op": "attention_decode", "device": "MI300X", "dtype": "bf16", "batch": 64, "query_heads": 32, "kv_heads": 8,
+             "head_size": 128, "kv_tokens": 65536},
+        ],
+    )  # fmt: skip
+    cache = 64 * 65536 * 8 * 128 * 2 * 2
+    least = [2 * 16384**3 / 197e12, (10e9 - 50e6) / 3.35e12, (cache - 256e6) / 5.3e12]
+    for low, central, floor in zip(got["lower_ms"], got["latency_ms"], least, strict=True):
+        assert 0.999e3 * floor <= low <= central
+
+
+def test_operands_beyond_the_memory_and_misspelt_operators_have_a_reason(tmp_path):
+    large = {"op": "gemm", "device": "h100_sxm", "dtype": "bf16", "M": 400_000, "N": 400_000, "K": 400_000}
+    got = predicted(tmp_path, [large, {**large, "op": "gem"}, {**large, "device": "b300_sxm", "M": 8}, {**large, "M": 8, "N": 8}])
+    assert "do not fit into" in got["status"][0] and "did you mean gemm?" in got["status"][1]
+    assert "do not fit into" in got["status"][2] and got["latency_ms"].notna().tolist() == [False, False, False, True]
