@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.configs import read_yaml
+from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.paths import DATA
 from analysis.training import interval
@@ -135,8 +136,19 @@ def answers(frame: pd.DataFrame) -> pd.DataFrame:
     out = out.assign(fits="", assumed="", status=reasons)
     rows = [index for index, item in enumerate(found) if item is not None]
     if rows:
-        out.loc[rows, list(COLUMNS)] = answered([item for item in found if item is not None])[list(COLUMNS)].to_numpy()
+        out.loc[rows, list(COLUMNS)] = _each([item for item in found if item is not None])[list(COLUMNS)].to_numpy()
     return out.astype(dict.fromkeys(NUMBERS, float))
+
+
+def _each(cases: list[Case]) -> pd.DataFrame:
+    """`answered`, with the reason in `status` of each case that raises."""
+    try:
+        return answered(cases)
+    except InputError as error:
+        if len(cases) == 1:
+            return pd.DataFrame([dict.fromkeys(NUMBERS, np.nan) | {"fits": "", "assumed": "", "status": error.message}])
+    half = len(cases) // 2
+    return pd.concat([_each(cases[:half]), _each(cases[half:])], ignore_index=True)
 
 
 def _recomputed(cases: list[Case], held: list[Memory]) -> list[list[str]]:

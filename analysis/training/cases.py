@@ -90,7 +90,7 @@ COLUMNS = {
     "gpus": "count",
     "power_limit_w": "of a GPU; empty: the data sheet's",
     "memory_gb": "of a GPU, as vendors print it; empty: the data sheet's",
-    "gpus_per_node": "GPUs that NVLink joins; empty: the device's usual machine",
+    "gpus_per_node": "GPUs that reach each other without the network; empty: the device's usual machine",
     "network_gbit_per_s_per_gpu": "network of one GPU; empty: the device's usual machine",
     "program": "a name of `PROGRAMS`, such as megatron, nemo, fsdp, fsdp_compiled, nanotron; any other text is 'other'",
     "kind": "pretrain, sft, lora or qlora; empty: pretrain",
@@ -205,7 +205,8 @@ SYSTEMS = {
     "gb200": "GB200-NVL72",
     "gb300": "GB300-NVL72",
     "gh200": "GH200-quad",
-    "v100": "DGX-2",
+    "v100": "DGX-V100",
+    "v100_sxm3": "DGX-2",
 }
 """Names that tables use, and the system of `data/hardware/systems.yaml` that each means."""
 
@@ -224,6 +225,9 @@ LARGEST_POD = 9216
 
 MOST_LOCAL_EXPERTS = 64
 """Experts of a layer on one GPU in the measured runs (nemotron-3-super)."""
+
+NVL72 = 72
+"""GPUs that NVLink joins in a GB200 or GB300 NVL72."""
 
 UNNAMED = Machine("A100-SXM4-80GB", 8, 12.5e9)
 """A table that names no device: eight A100 of 80 GB a node and 800 Gbit/s between nodes (vTrain's own configuration files, node_size and
@@ -410,6 +414,7 @@ def case(raw: dict[str, str]) -> Case:
         assumed.append(f"recompute {recompute}")
     kind = choice(row, "kind", KINDS) or "pretrain"
     plan = _plan(row, gpus, name, shape, program, zero, assumed)
+    _check_shares(shape, plan, zero_group, defaults, assumed)
     recipe, expert = recipes.UNKNOWN, plan["expert"]
     if shape.experts and defaults.attention != "written_out":
         known = recipes.find(name, machine.device, expert)
@@ -450,6 +455,20 @@ def _settings(program: Program, row: dict[str, str]) -> Program:
     return replace(program, **{name: value for name, value in found.items() if value is not None})
 
 
+LINKS = {"nvlink": "NVLink", "pcie": "PCIe", "infinity_fabric": "Infinity Fabric"}
+"""Level of a system -> what a reader calls it."""
+
+
+def _joined(machine: Machine) -> str:
+    """GPUs of a node, and what joins them: `analysis.hardware.systems` knows."""
+    system = systems.cluster(devices.load(machine.device), machine.domain, machine.network_bytes_per_s)
+    inner, *outer = [level for level in system.levels if level is not system.network]
+    link = LINKS.get(inner.name, inner.name)
+    return (
+        f"GPUs joined by {LINKS.get(outer[-1].name, outer[-1].name)}, {inner.size} of them by {link}" if outer else f"GPUs joined by {link}"
+    )
+
+
 def _machine(row: dict[str, str], assumed: list[str]) -> Machine:
     system, device = (row.get(key, "").strip() for key in ("system", "device"))
     where = system or device
@@ -459,15 +478,20 @@ def _machine(row: dict[str, str], assumed: list[str]) -> Machine:
     per_node, network = count(row, "gpus_per_node"), number(row, "network_gbit_per_s_per_gpu")
     if network == 0:
         raise InputError("network_gbit_per_s_per_gpu must be above 0", key="network_gbit_per_s_per_gpu")
+    near = "chips joined by ICI" if machine.tpu else _joined(machine)
     if not where:
         assumed.append("eight A100 of 80 GB a node, 800 Gbit/s between nodes")
     else:
         if not per_node:
-            near = "chips joined by ICI" if machine.tpu else "GPUs in reach of each other's own links"
             assumed.append(f"{machine.domain} {near}")
         if not network and not machine.tpu:
             assumed.append(f"{8e-9 * machine.network_bytes_per_s:.0f} Gbit/s of network a GPU")
-    if per_node and machine.domain < 72:  # a tray of an NVL72 is no domain
+    gpus = count(row, "gpus") or 1
+    if per_node and gpus > per_node and gpus % per_node:
+        raise InputError(f"{gpus} GPUs are no whole nodes of gpus_per_node {per_node}", key="gpus_per_node")
+    if per_node and (machine.tpu or machine.domain >= NVL72):  # a tray of an NVL72 is no domain
+        assumed.append(f"gpus_per_node {per_node} not used: {machine.domain} {near}")
+    elif per_node:
         machine = replace(machine, domain=per_node)
     if network:
         machine = replace(machine, network_bytes_per_s=network * 1e9 / 8)
@@ -566,8 +590,30 @@ def _plan(row: dict[str, str], gpus: int, name: str, shape: Model, program: str,
     return {**degrees, "micro_batch": micro, "global_batch": batch}
 
 
+def _check_shares(shape: Model, plan: dict[str, Any], zero_group: int, defaults: Program, assumed: list[str]) -> None:
+    """Refuse stages that do not get whole layers, chunks without stages, and a group of ZeRO that is no part of the replicas.
+
+    Embedding and output layer may count as a layer each when layers are dealt to the stages (Llama 3: 126 + 2 over 16). Megatron's core
+    asserts that layers divide (megatron/core/transformer/transformer_block.py, get_num_layers_to_build); others may deal them unevenly.
+    """
+    pipeline, virtual, replicas = plan["pipeline"], plan["virtual"], plan["data"] * plan["context"]
+    if virtual > 1 and pipeline == 1:
+        raise InputError(f"virtual_pipeline {virtual} without pipeline_parallel: it counts chunks of a stage", key="virtual_pipeline")
+    layers = {own + ends for own in (shape.blocks, shape.attention_layers or shape.blocks) for ends in (0, 1, 2)}
+    if pipeline > 1 and all(count % (pipeline * virtual) for count in layers) and (virtual > 1 or defaults.kernels in ("old", "fused")):
+        counted = f"{shape.blocks} layers, or {shape.blocks + 2} with embedding and output layer, do not divide by"
+        raise InputError(f"{counted} pipeline_parallel {pipeline} x virtual_pipeline {virtual}", key="pipeline_parallel")
+    if shape.blocks % pipeline and defaults.output_layer != "dealt":
+        assumed.append(f"{shape.blocks} layers over {pipeline} stages: {shape.blocks / pipeline:.3g} counted on each")
+    if zero_group and replicas % zero_group:
+        of = f"data_parallel {plan['data']} x context_parallel {plan['context']}"
+        raise InputError(f"zero_group {zero_group} does not divide {of}", key="zero_group")
+
+
 def _precision(row: dict[str, str], machine: Machine, assumed: list[str]) -> str:
     device = devices.load(machine.device)
+    if not {"bf16", "fp16"} & set(device.peak):
+        raise InputError(f"{device.name} has no 16-bit arithmetic, which training needs: {', '.join(device.peak)}", key="device")
     text = plain(row.get("precision", ""))
     precision: str | None = choice(row, "precision", PRECISIONS)
     if precision is None:

@@ -14,14 +14,15 @@ from analysis import datasets
 from analysis.case_files import answer_file
 from analysis.configs import read_yaml
 from analysis.errors import InputError
+from analysis.hardware import devices
 from analysis.kernels.library import KernelLibrary
 from analysis.paths import DATA
 from analysis.studies.training import fit, gap, sources, study
 from analysis.training import interval, recipes
 from analysis.training.answers import COLUMNS, answers
 from analysis.training.cases import COLUMNS as COLUMNS_READ
-from analysis.training.cases import OTHER_NAMES, case
-from analysis.training.kernels import kernels_of
+from analysis.training.cases import OTHER_NAMES, case, machines
+from analysis.training.kernels import Kernels, kernels_of
 from analysis.training.memory import RESERVE_BYTES, Memory, capacity_bytes, fits, memory
 from analysis.training.programs import PROGRAMS
 from analysis.training.step import BREAKDOWN, NAMES, OF_MIXTURES, PRIOR, Plans, step
@@ -366,6 +367,11 @@ def test_every_spelling_of_full_sharding_is_one(column: str, spelling: str) -> N
         ({"layers": "16"}, "layers 16 is not that of llama-3-8b (32)"),
         ({"kv_heads": "32"}, "kv_heads 32 is not that of llama-3-8b (8)"),
         ({"network_gbit_per_s_per_gpu": "0"}, "above 0"),
+        ({"virtual_pipeline": "2"}, "virtual_pipeline 2 without pipeline_parallel"),
+        ({"pipeline_parallel": "4", "virtual_pipeline": "3"}, "32 layers, or 34 with embedding and output layer, do not divide"),
+        ({"zero": "1", "zero_group": "3"}, "zero_group 3 does not divide data_parallel 8"),
+        ({"gpus_per_node": "3"}, "8 GPUs are no whole nodes of gpus_per_node 3"),
+        ({"device": "P4"}, "P4 has no 16-bit arithmetic"),
         ({"zero": "5"}, "zero '5' is not covered (0, zero0"),
         ({"zero": "64"}, "zero '64' is not covered"),
         ({"system": "DGX-A100"}, "system 'DGX-A100' has A100-SXM4-80GB, device 'h100' is H100-SXM5-80GB"),
@@ -386,6 +392,55 @@ def test_batches_that_agree_and_one_machine_named_twice_are_read() -> None:
     assert case({**LLAMA_8B, "system": "DGX-H100"}) == case(LLAMA_8B)
     sharded = case({**LLAMA_8B, "fsdp": "8"})
     assert (sharded.zero, sharded.shards) == (3, 8)
+
+
+@pytest.mark.parametrize(
+    ("device", "words"),
+    [
+        ("H100", "8 GPUs joined by NVLink"),
+        ("L4", "8 GPUs joined by PCIe"),  # data sheet: no NVLink
+        ("A100-PCIE-80GB", "8 GPUs joined by PCIe, 2 of them by NVLink"),  # data sheet: NVLink Bridge for 2 GPUs
+        ("MI300X", "8 GPUs joined by Infinity Fabric"),
+        ("GB200", "72 GPUs joined by NVLink"),
+    ],
+)
+def test_what_joins_a_node_is_that_of_its_device(device: str, words: str) -> None:
+    assert words in case({**LLAMA_8B, "device": device}).assumed
+
+
+def test_layers_that_do_not_divide_are_refused_by_megatron_and_named_elsewhere() -> None:
+    """InternEvo ran 32 layers over 6 stages (doc/en/train_performance.md); Megatron's core asserts that they divide."""
+    row = {**LLAMA_8B, "gpus": "6", "pipeline_parallel": "6", "micro_batch": "1"}
+    assert "do not divide by pipeline_parallel 6" in one(row)["status"]
+    assert "32 layers over 6 stages: 5.33 counted on each" in case({**row, "program": "internevo"}).assumed
+    assert one({**row, "program": "internevo"})["status"] == ""
+
+
+def test_a_tray_of_an_nvl72_is_named() -> None:
+    tray = case({**LLAMA_8B, "device": "GB200", "gpus_per_node": "4"})
+    assert tray.machine.domain == 72 and "gpus_per_node 4 not used: 72 GPUs joined by NVLink" in tray.assumed
+
+
+def test_a_name_of_a_machine_is_one_device_in_every_command() -> None:
+    for name, machine in machines().items():
+        try:
+            device = devices.load(name).name
+        except InputError:  # a name that training alone reads
+            continue
+        assert machine.device == device, name
+    assert machines()["v100"].device == "V100-SXM2-32GB"
+
+
+def test_a_row_whose_kernels_raise_is_alone_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def raises(name: str, hide: str = "none") -> Kernels:
+        if name == "L4":
+            raise InputError("L4 has no such rate")
+        return kernels_of(name)
+
+    monkeypatch.setattr("analysis.training.work.kernels_of", raises)
+    rows = [LLAMA_8B, {**LLAMA_8B, "device": "L4"}, {**LLAMA_8B, "device": "A100"}]
+    out = answers(pd.DataFrame(rows))
+    assert out["status"].tolist() == ["", "L4 has no such rate", ""] and out["step_time_s"].isna().tolist() == [False, True, False]
 
 
 def test_sizes_of_the_row_are_used() -> None:
