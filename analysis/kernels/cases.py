@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -196,6 +196,8 @@ def answer(frame: pd.DataFrame, own: dict[str, Device] | None = None, library: K
         try:
             device: str | Device = (own or {}).get(group["device"], group["device"])
             kernels = library.on(device, group["framework"] or None, group["version"] or None)
+            if "fp16" in (gpus.number_type(group["dtype"]), gpus.number_type(group["kv_dtype"])):
+                kernels = replace(kernels, gpu=gpus.sixteen_bits(kernels.gpu))
         except InputError as error:
             out.status[at] = f"device {group['device']!r} is not known" if error.key == "device" else str(error)
             continue

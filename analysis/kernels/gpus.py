@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from analysis.errors import InputError
@@ -172,6 +172,12 @@ def siblings(gpu: Gpu) -> list[tuple[float, str]]:
 
     found = sorted((distance(load(name)), name) for name in ARCHITECTURES.get(gpu.architecture, ()) if name != gpu.system)
     return [(d, name) for d, name in found if d < 1.0]
+
+
+def sixteen_bits(gpu: Gpu) -> Gpu:
+    """A GPU whose bf16 kernels are its fp16 ones where it has no others (before Ampere): engines serve 16-bit checkpoints in fp16 there."""
+    rates = gpu.peak_flop_per_s
+    return gpu if "bf16" in rates or "fp16" not in rates else replace(gpu, peak_flop_per_s={**rates, "bf16": rates["fp16"]})
 
 
 def number_type(dtype: str) -> str:

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from analysis.commands.models.predict import app
 from analysis.errors import InputError
+from analysis.hardware import devices
 from analysis.predict.recommend import choice
 from analysis.serving.batch.answers import answers as batch_answers
 from analysis.serving.points import cases, settings, waterfall
@@ -286,3 +287,35 @@ def test_the_lower_end_of_a_token_is_at_least_the_weights_over_the_bandwidth(mod
     assert 0.99e3 * weights / bandwidth <= found["tpot_lower_ms"] <= found["tpot_ms"] <= found["tpot_upper_ms"]
     assert found["ttft_lower_ms"] <= found["ttft_ms"]
     assert found["output_tokens_per_s"] <= found["output_tokens_per_s_upper"]
+
+
+@pytest.mark.parametrize(
+    ("engine", "device"),
+    [("vllm", "SN40L"), ("vllm", "MI100"), ("vllm", "P100-PCIE-16GB"), ("vllm", "TPU-v3"), ("sglang", "TPU-v6e"), ("sglang", "V100")]
+    + [("sglang", "MI250"), ("sglang", "Max-1550"), ("trtllm", "T4"), ("trtllm", "V100")],
+)
+def test_an_engine_is_refused_where_its_documentation_lists_no_such_device(engine, device):
+    name = cases.RUNS_ON[engine][0]
+    with pytest.raises(InputError, match=f"{name} runs on .*, not on "):
+        waterfall.one("llama-3.1-8b", device, engine=engine)
+    assert f"{name} runs on" in answers(row(model_path="llama-3.1-8b", backend=engine, system=device, gemm_quant_mode=""))["status"][0]
+    with pytest.raises(InputError, match=f"{name} runs on"):
+        choice.one(model="llama-3.1-8b", devices=device, engines=engine, tpot_target_ms=1000)
+
+
+def test_every_architecture_of_the_rule_is_one_of_a_device():
+    known = {device.architecture for device in devices.all_devices().values()}
+    assert all(runs <= known for _, _, runs in cases.RUNS_ON.values())
+
+
+def test_sixteen_bits_are_fp16_where_there_is_no_bf16():
+    """V100 and T4 have FP16 tensor cores alone (their white papers); vLLM refuses bf16 below compute capability 8.0."""
+    found = waterfall.one("llama-3.1-8b", "V100", 2, clients=1)
+    said = waterfall.report(found)
+    assert "weights in fp16 (not given)" in found.assumed and "weights in fp16, KV cache in fp16" in said and "no bf16" in said
+    assert waterfall.one("llama-3.1-8b", "V100", 2, clients=1, precision="fp16").answer == found.answer
+    for given in ({"precision": "bf16"}, {"precision": "fp16", "kv_precision": "bf16"}):
+        with pytest.raises(InputError, match="has no bf16: ask for fp16"):
+            waterfall.one("llama-3.1-8b", "V100", 2, clients=1, **given)
+    plan = choice.one(model="llama-3.1-8b", devices="V100", engines="vllm", max_gpus=2, tpot_target_ms=1000)
+    assert (plan["precision"], plan["kv_precision"]) == ("fp16", "fp16")

@@ -14,7 +14,7 @@ from analysis.errors import InputError
 from analysis.kernels import gpus
 from analysis.serving.points import settings
 from analysis.serving.points.answers import ENDS, answer
-from analysis.serving.points.cases import Case, Plan, check_engine
+from analysis.serving.points.cases import Case, Plan, check_engine, in_words
 from analysis.serving.points.constants import load
 from analysis.serving.points.points import KV_BYTES, cache_tokens, without_room
 from analysis.serving.points.waterfall import question
@@ -122,7 +122,8 @@ def _row(
     return {
         "device": device, "gpus": each, "engine": case.engine, "tensor_parallel": case.plan.tensor,
         "attention_data_parallel": case.plan.attention_data, "expert_parallel": case.plan.expert,
-        "precision": case.gemm if case.model.experts is None else case.experts, "kv_precision": settings.of(case).kv,
+        "precision": in_words(case.gemm if case.model.experts is None else case.experts, case.device),
+        "kv_precision": in_words(settings.of(case).kv, case.device),
         "clients": case.clients * case.plan.attention_data, "replicas": replicas[""],
         "kv_cache_tokens": said["kv_cache_tokens"], "most_requests": said["most_requests"],
         **{f"{target}{end}_ms": said[f"{target}{end}_ms"] for target in ("ttft", "tpot") for end in ENDS},

@@ -12,6 +12,7 @@ from analysis.case_files import count, read_rows
 from analysis.errors import InputError
 from analysis.hardware import devices, systems
 from analysis.hardware.devices import Device
+from analysis.serving.points.cases import check_engine, scale_up_gpus
 from analysis.workloads import models
 from analysis.workloads.models import Model
 
@@ -154,6 +155,8 @@ def case(raw: dict[str, str]) -> Case:
     if row.get("kind", "").strip().lower() not in ("", "static"):
         raise InputError(f"kind {row['kind']!r} is not covered: batches are static (all start and end together)")
     shape = models.load(name)
+    if not shape.causal:
+        raise InputError(f"{name}: an encoder generates no tokens")
     if shape.latent or shape.linear:
         raise InputError(f"{name}: latent and linear attention are not covered here")
     if row.get("input_output_tokens", "").strip() and (row.get("input_tokens", "").strip() or row.get("output_tokens", "").strip()):
@@ -170,8 +173,10 @@ def case(raw: dict[str, str]) -> Case:
     )
     if shape.learned_positions:
         models.check_length(name, found.input_tokens + found.output_tokens, "input_tokens")
-    if framework == "tensorrt-llm" and found.hardware.platform != "NVIDIA":
-        raise InputError(f"TensorRT-LLM runs on NVIDIA's GPUs, not on {found.hardware.device.name}")
+    check_engine({"tensorrt-llm": "trtllm"}.get(framework, framework), found.hardware.device.name)
+    most = scale_up_gpus(found.hardware.device.name) * found.hardware.dies
+    if found.devices > most:
+        raise InputError(f"{found.devices} devices: links without a network join {most} {found.hardware.device.name}; one node is covered")
     if framework in ("vllm", "tensorrt-llm") and shape.heads % found.devices:
         raise InputError(f"{framework} splits {shape.heads} heads over the devices: {found.devices} do not divide them")
     memory = max(found.hardware.device.memory.high, found.hardware.device.memory_bytes) * found.devices

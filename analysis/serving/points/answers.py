@@ -10,9 +10,9 @@ import pandas as pd
 
 from analysis.serving.points import cases as case_rows
 from analysis.serving.points import settings
-from analysis.serving.points.cases import Case
+from analysis.serving.points.cases import Case, in_words, without_bf16
 from analysis.serving.points.constants import Parameters, apply, bounds, elsewhere, load, outside
-from analysis.serving.points.points import Points, device_of, features, floors_s, points
+from analysis.serving.points.points import Points, features, floors_s, points
 
 ENDS = ("", "_lower", "_upper")
 TIMES = tuple(f"{target}{end}_ms" for target in ("ttft", "tpot") for end in ENDS)
@@ -108,7 +108,7 @@ def _described(index: int, case: Case, raw: Points, why: tuple[str, ...]) -> dic
     ranks, fit = case.plan.ranks, int(room / need)
     source = BASIS.get(raw.tables[raw.table_of[index]].source, "data sheet")
     sentences = [*case.assumed, *settings_in_words(case)]
-    if "bf16" not in device_of(case.device).peak:
+    if without_bf16(case.device):
         sentences.append("16-bit types in fp16: the device has no bf16")
     if fit < case.clients:
         sentences.append(f"the KV cache holds {fit * ranks} requests of full length, of {case.clients * ranks} clients: the rest queue")
@@ -133,7 +133,7 @@ def settings_in_words(case: Case) -> list[str]:
     lengths = "lengths as given" if case.shortest == 1 else f"lengths drawn from {case.shortest:g} of the label"
     return [
         f"{case.engine} started as in {s.script}: {s.batched_tokens} tokens a step, {s.max_running} requests at most",
-        f"KV cache in {s.kv} ({by})",
+        f"KV cache in {in_words(s.kv, case.device)} ({by})",
         f"{loop}, {lengths}; {plan_in_words(case)}",
     ]
 

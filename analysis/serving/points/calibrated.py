@@ -22,7 +22,7 @@ from analysis.errors import InputError
 from analysis.serving.metrics import summary, use
 from analysis.serving.points import settings
 from analysis.serving.points.answers import BASIS, answer, plan_in_words, settings_in_words
-from analysis.serving.points.cases import MEAN_LENGTH, Case
+from analysis.serving.points.cases import MEAN_LENGTH, Case, in_words
 from analysis.serving.points.constants import Constants, Parameters, factor, load, outside, parts
 from analysis.serving.points.operators import BATCH, BEFORE, CACHED, PROMPT, SEQUENCES, TOKENS
 from analysis.serving.points.points import Points, device_of, features, points
@@ -111,7 +111,7 @@ class Served:
     def named(self) -> dict[str, str]:
         """What an answer names."""
         case = self.case
-        types = {"precision": case.types, "kv_precision": settings.of(case).kv}
+        types = {"precision": in_words(case.types, case.device), "kv_precision": in_words(settings.of(case).kv, case.device)}
         return {"model": case.model.family or case.model.name, "device": device_of(case.device).name, "plan": plan_in_words(case), **types}
 
     def assumed(self, intervals: bool) -> tuple[str, ...]:

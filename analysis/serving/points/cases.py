@@ -214,7 +214,7 @@ def own_type(model: Model, name: str, device: str) -> str:
         return "fp8" if "fp8" in named else "nvfp4"
     if published := checkpoints(model):
         return published[0]
-    return "fp8" if "fp8" in gpus.load(device).peak_flop_per_s else "bf16"
+    return "fp8" if "fp8" in gpus.load(device).peak_flop_per_s else "fp16" if without_bf16(device) else "bf16"
 
 
 def types(model: Model, gemm: str, moe: str, precision: str, name: str) -> tuple[str, str, str, str]:
@@ -355,14 +355,67 @@ def scale_up_gpus(device: str) -> int:
     return math.prod(level.size for level in takewhile(lambda level: level.name not in NETWORKS, levels))
 
 
+RUNS_ON: dict[str, tuple[str, str, frozenset[str]]] = {
+    "vllm": (
+        "vLLM",
+        "NVIDIA's GPUs from Volta on, AMD's from MI200 on, Intel's GPUs, Gaudi and TPUs from v4 on",
+        frozenset(
+            [
+                "volta",
+                "turing",
+                "ampere",
+                "ada",
+                "hopper",
+                "blackwell",
+                "cdna2",
+                "cdna3",
+                "cdna4",
+                "xe-hpc",
+                "xe2",
+                "gaudi2",
+                "gaudi3",
+                "tpu4",
+                "tpu5",
+                "tpu6",
+                "tpu7",
+            ]
+        ),
+    ),
+    "sglang": (
+        "SGLang",
+        "NVIDIA's GPUs from Turing on, AMD's from MI300 on and Intel's Arc (TPUs are served by SGLang-Jax, another program)",
+        frozenset(["turing", "ampere", "ada", "hopper", "blackwell", "cdna3", "cdna4", "xe2"]),
+    ),
+    "trtllm": ("TensorRT-LLM", "NVIDIA's GPUs from Ampere on", frozenset(["ampere", "ada", "hopper", "blackwell"])),
+}
+"""Engine: its name, where it runs in words, and those architectures of `data/hardware`.
+
+vLLM: docs.vllm.ai/en/v0.14.0/getting_started/installation/gpu (compute capability 7.0, MI200s, MI300, MI350, Intel Data Center GPU, Arc),
+v0.10.0/getting_started/installation/google_tpu (v4 to v6e), projects/tpu (v7x), v0.11.2/getting_started/installation (Gaudi's plugin).
+SGLang: docs.sglang.io/docs/hardware-platforms (overview; amd_gpu: MI300X; xpu: Arc B-Series), FlashInfer's package page (SM75 and later).
+TensorRT-LLM: nvidia.github.io/TensorRT-LLM/0.18.2/reference/support-matrix and supported-hardware (Ampere to Blackwell)."""
+
+
 def check_engine(engine: str, device: str) -> None:
-    """The one rule of which engine runs where.
+    """The one rule of which engine runs where (`RUNS_ON`); other engines are not checked.
 
     Raises:
-        InputError: TensorRT-LLM on another vendor's device.
+        InputError: a device that the engine's documentation does not list.
     """
-    if engine == "trtllm" and devices.load(gpus.SYSTEMS.get(device, device)).vendor != "NVIDIA":
-        raise InputError(f"TensorRT-LLM runs on NVIDIA's GPUs, not on {device}", key="backend")
+    if engine in RUNS_ON and (chip := devices.load(gpus.SYSTEMS.get(device, device))).architecture not in RUNS_ON[engine][2]:
+        name, where, _ = RUNS_ON[engine]
+        raise InputError(f"{name} runs on {where}, not on {chip.name}", key="backend")
+
+
+def without_bf16(device: str) -> bool:
+    """Does a device multiply in fp16 but not in bf16 (before Ampere)?"""
+    peaks = gpus.load(device).peak_flop_per_s
+    return "fp16" in peaks and "bf16" not in peaks
+
+
+def in_words(kind: str, device: str) -> str:
+    """A type, or several, as it is served on a device: 16 bits are fp16 where there is no bf16."""
+    return kind.replace("bf16", "fp16") if without_bf16(device) else kind
 
 
 def _check_plan(plan: Plan, device: str, model: Model, key: str, asked_now: bool) -> None:
@@ -436,7 +489,9 @@ def case(row: Mapping[str, object]) -> Case:
         assumed.append(f"{version} names no release: answered as one that is not known")
     if not any(said):
         said[2] = own_type(model, text("model_path"), device) if when == ASKED_NOW else "bf16"
-        assumed.append(f"weights in {said[2]} (not given)")
+        assumed.append(f"weights in {in_words(said[2], device)} (not given)")
+    elif when == ASKED_NOW and without_bf16(device) and {"bf16", "bfloat16"} & {*map(str.lower, said), text("kvcache_quant_mode").lower()}:
+        raise InputError(f"{gpus.load(device).name} has no bf16: ask for fp16", key="precision")
     label, gemm, attention, experts = types(model, said[0], said[1], said[2], text("model_path"))
     if model.experts is None and said[1] and experts != gemm:
         assumed.append(f"moe_quant_mode {said[1]} not used: the model has no experts")

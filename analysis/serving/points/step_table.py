@@ -171,7 +171,7 @@ def step_tables(keys: list[Key], library: Any, hide: str = "none") -> list[StepT
     for (device, engine), members in handles.items():
         try:
             names = (engine, *(name for name in FRAMEWORKS if name != engine))
-            framework_handles = [library.on(sixteen_bits(gpus.load(device)), framework=name, hide=hide) for name in names]
+            framework_handles = [library.on(gpus.sixteen_bits(gpus.load(device)), framework=name, hide=hide) for name in names]
         except InputError as error:
             for i in members:
                 tables[i] = StepTable({}, {}, "", error.message)
@@ -186,12 +186,6 @@ def step_tables(keys: list[Key], library: Any, hide: str = "none") -> list[StepT
         for i in members:
             tables[i] = _table(collected[i])
     return [table for table in tables if table is not None]
-
-
-def sixteen_bits(gpu: gpus.Gpu) -> gpus.Gpu:
-    """A GPU whose bf16 kernels are its fp16 ones where it has no others (before Ampere): engines serve 16-bit checkpoints in fp16 there."""
-    rates = gpu.peak_flop_per_s
-    return gpu if "bf16" in rates or "fp16" not in rates else replace(gpu, peak_flop_per_s={**rates, "bf16": rates["fp16"]})
 
 
 def _table(rows: list[Any]) -> StepTable:

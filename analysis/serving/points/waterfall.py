@@ -12,7 +12,7 @@ from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.serving.points import settings
 from analysis.serving.points.answers import RATES, TIMES, answer, plan_in_words
-from analysis.serving.points.cases import Case
+from analysis.serving.points.cases import Case, in_words
 from analysis.serving.points.cases import case as read_case
 from analysis.serving.points.closed_loop import RESULT
 from analysis.serving.points.constants import Parameters, factor, load, outside, parts
@@ -208,7 +208,7 @@ def grid(questions: Sequence[Mapping[str, Any]], library: Any = None) -> pd.Data
 def header(case: Case) -> str:
     """One line that names model, device, plan, engine and types."""
     name = device_of(case.device).name
-    types = f"weights in {case.types}, KV cache in {settings.of(case).kv}"
+    types = in_words(f"weights in {case.types}, KV cache in {settings.of(case).kv}", case.device)
     return f"{case.model.family or case.model.name} on {name}, {plan_in_words(case)}; {case.engine}; {types}"
 
 

@@ -105,3 +105,9 @@ def test_operands_beyond_the_memory_and_misspelt_operators_have_a_reason(tmp_pat
     got = predicted(tmp_path, [large, {**large, "op": "gem"}, {**large, "device": "b300_sxm", "M": 8}, {**large, "M": 8, "N": 8}])
     assert "do not fit into" in got["status"][0] and "did you mean gemm?" in got["status"][1]
     assert "do not fit into" in got["status"][2] and got["latency_ms"].notna().tolist() == [False, False, False, True]
+
+
+def test_fp16_is_answered_where_the_card_has_no_bf16(tmp_path):
+    row = {"op": "gemm", "device": "V100", "dtype": "fp16", "M": 4096, "N": 4096, "K": 4096}
+    got = predicted(tmp_path, [row, {**row, "dtype": "bf16"}])
+    assert got["lower_ms"][0] >= 0.999e3 * 2 * 4096**3 / 125e12 and "no bf16 rate" in got["status"][1]
