@@ -19,7 +19,7 @@ pytestmark = pytest.mark.build
 
 TABLE = 'run.table(pd.DataFrame({{"x": [{value}]}}), "t", title="T", columns={{"x": "a value (1)"}})'
 FIGURE = """
-from analysis.artifact.publishing import theme
+from analysis import theme
 theme.apply()
 fig, ax = theme.figure()
 ax.plot([1, 2, 3], [value, 2 * value, 1])

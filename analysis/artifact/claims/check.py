@@ -44,7 +44,7 @@ def describe(source: Source | None) -> str:
         where = ", ".join(f"{key}={show(value)}" for key, value in source.where.items())
         return f"{source.table}.csv [{where}] {show(source.column)}"
     arguments = ", ".join(f"{key}={value}" for key, value in source.args.items())
-    return f"{str(source.function).removeprefix('analysis.')}({arguments})"
+    return f"{str(source.function).removeprefix('analysis.').removeprefix('artifact.')}({arguments})"
 
 
 def plain(value: Any) -> Any:
