@@ -422,6 +422,9 @@ def case(raw: dict[str, str]) -> Case:
         assumed.append(f"experts as in {'its recipe in' if known else 'recipes of'} Megatron-Bridge: CUDA graphs {recipe.graphs}")
         if (held := shape.experts.count // expert) > MOST_LOCAL_EXPERTS:
             assumed.append(f"{held} experts on a GPU take host time in proportion: no measured run has more than {MOST_LOCAL_EXPERTS}")
+    fp8_recipe = choice(row, "fp8_recipe", RECIPES)
+    if fp8_recipe and choice(row, "precision", PRECISIONS) in (None, "bf16"):
+        raise InputError(f"fp8_recipe {fp8_recipe} is for products in 8 bits; precision is 16 bits")
     return Case(
         name=name,
         shape=shape,
@@ -434,7 +437,7 @@ def case(raw: dict[str, str]) -> Case:
         recompute=recompute,
         program=program,
         defaults=defaults,
-        fp8_recipe=choice(row, "fp8_recipe", RECIPES) or "tensorwise",
+        fp8_recipe=fp8_recipe or "tensorwise",
         kind=kind,
         moments_bytes=8.0 if (moments := choice(row, "optimizer", OPTIMIZERS)) is None else moments,
         recipe=recipe,
