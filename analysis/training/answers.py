@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
@@ -14,7 +14,7 @@ from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.paths import DATA
 from analysis.training import interval
-from analysis.training.cases import Case, read
+from analysis.training.cases import Case, machine_of, read
 from analysis.training.kernels import tpus
 from analysis.training.memory import GIB, Memory, capacity_bytes, fits, memory
 from analysis.training.shares import ShareFile
@@ -41,14 +41,22 @@ class Fitted:
     shares: NDArray[np.float64]
     stretch: dict[str, tuple[float, float]]
     programs: frozenset[str] = frozenset()
-    devices: frozenset[str] = frozenset()
+    devices: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Of each group of `interval.GROUPS`."""
 
     def unmeasured(self, item: Case) -> str:
         """What of a run no calibrating source has; its interval is `interval.UNSEEN` times as wide."""
         if item.program not in self.programs:
             return f"program {item.program}"
         device = item.machine.device
-        return "" if item.machine.tpu or device in self.devices else f"device {device}"
+        return "" if item.machine.tpu or any(device in known for known in self.devices.values()) else f"device {device}"
+
+    def twin(self, item: Case) -> Case | None:
+        """The same run on a measured device, where its own was not measured in its group: its shares are not doubted less than there."""
+        if item.machine.tpu or item.machine.device in self.devices.get(interval.group(item), ()):
+            return None
+        amd = devices.load(item.machine.device).vendor == "AMD"
+        return replace(item, machine=machine_of("MI300X" if amd else "B200" if item.precision in ("mxfp8", "nvfp4") else "H100"))
 
     def ends(self, item: Case) -> tuple[float, float]:
         """Lower and upper stretch of a run's doubt."""
@@ -65,7 +73,7 @@ def fitted() -> Fitted:
         np.array([content.shares[name].value for name in NAMES]),
         {**content.stretch, "tpu": tpus().stretch},
         frozenset(content.measured["programs"]),
-        frozenset(content.measured["devices"]),
+        {group: frozenset(content.measured.get(group, ())) for group in interval.GROUPS},
     )
 
 
@@ -75,6 +83,11 @@ def predict(cases: list[Case]) -> pd.DataFrame:
     work, plans = parts(cases), Plans.of(cases)
     seconds = step(work, plans, model.shares)
     doubt = interval.doubt(work, plans, model.shares)
+    twins = {index: twin for index, twin in enumerate(map(model.twin, cases)) if twin is not None}
+    if twins:
+        others = list(twins.values())
+        least = interval.doubt(parts(others), Plans.of(others), model.shares)
+        doubt[list(twins)] = np.fmax(doubt[list(twins)], least)
     bounds = np.array([model.ends(item) for item in cases])
     frame = pd.DataFrame({"step_time_s": seconds.pop("total")})
     frame["lower_s"] = frame["step_time_s"] * np.exp(bounds[:, 0] * doubt)

@@ -19,7 +19,7 @@ from analysis.kernels.library import KernelLibrary
 from analysis.paths import DATA
 from analysis.studies.training import fit, gap, sources, study
 from analysis.training import interval, recipes
-from analysis.training.answers import COLUMNS, answers
+from analysis.training.answers import COLUMNS, answers, fitted
 from analysis.training.cases import COLUMNS as COLUMNS_READ
 from analysis.training.cases import OTHER_NAMES, case, machines
 from analysis.training.kernels import Kernels, kernels_of
@@ -540,3 +540,17 @@ def test_an_interval_is_wider_where_nothing_was_measured() -> None:
 
     assert width(program="fsdp", zero="1") > width() and width(program="a trainer of mine") > width(program="fsdp", zero="1")
     assert width(device="L20") > 1.4 * width(device="H100") and "device L20" in one({**LLAMA_8B, "device": "L20"})["assumed"]
+
+
+@pytest.mark.parametrize("change", [{"program": "fsdp", "zero": "3"}, {"program": "megatron"}, {"program": "fsdp", "kind": "lora"}])
+def test_no_unmeasured_device_is_surer_than_a_measured_one(change: dict[str, str]) -> None:
+    """The same question on every GPU of NVIDIA: an H100's interval is the narrowest there may be where no run of the group was measured."""
+    gpus = [name for name, device in devices.all_devices().items() if device.kind == "gpu" and device.vendor == "NVIDIA"]
+    row = {**LLAMA_8B, "micro_batch": "1", "sequence_length": "4096", **change}
+    out = answers(pd.DataFrame([{**row, "device": name} for name in ("H100", *gpus)]))
+    width = np.log(out["upper_s"] / out["lower_s"]).to_numpy()
+    group, seen = interval.group(case(row)), set().union(*fitted().devices.values())
+    answered = dict(zip(gpus, width[1:], strict=True))
+    wider = {name: found / width[0] for name, found in answered.items() if np.isfinite(found) and name not in fitted().devices[group]}
+    assert len(wider) > 20 and {"L4", "L40", "A10G", "RTX-4090", "H20-SXM5-96GB"} <= set(wider)
+    assert all(ratio > (1 if name in seen else interval.UNSEEN) - 1e-6 for name, ratio in wider.items()), wider

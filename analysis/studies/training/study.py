@@ -17,7 +17,7 @@ from analysis.studies.training import fit, sources, tpus
 from analysis.studies.training.fit import Prepared
 from analysis.training import interval
 from analysis.training.answers import arithmetic_s, fitted
-from analysis.training.cases import COLUMNS, case
+from analysis.training.cases import COLUMNS, Case, case
 from analysis.training.memory import GIB, fits, memory
 from analysis.training.shares import write
 from analysis.training.step import SHARES, step
@@ -249,11 +249,17 @@ def freeze(prepared: Mapping[str, Prepared], scores: Mapping[str, Mapping[str, l
         "analysis.studies.training.study.freeze (full tier of the notebook measured_suite)",
         {
             "programs": sorted({case.program for item in prepared.values() for case in item.runs.cases} | {"maxtext"}),
-            "devices": sorted({case.machine.device for item in prepared.values() for case in item.runs.cases}),
+            **measured_devices([case for item in prepared.values() for case in item.runs.cases]),
         },
     )
     fitted.cache_clear()
     tpus.freeze()
+
+
+def measured_devices(cases: list[Case]) -> dict[str, list[str]]:
+    """Devices with a measured run, of each group of `interval.GROUPS` that has one on GPUs."""
+    found = {group: sorted({case.machine.device for case in cases if interval.group(case) == group}) for group in interval.GROUPS}
+    return {group: names for group, names in found.items() if names}
 
 
 def memory_scores() -> pd.DataFrame:
