@@ -80,11 +80,25 @@ def at_rate(requests: Requests, rate_per_s: float) -> Requests:
 
 @dataclass(frozen=True)
 class Try:
-    """One rate tried: whether all bounds were met, and the statistics (seconds)."""
+    """One rate tried: whether all bounds were met, the statistics (seconds), requests in flight as `in_flight` counts them."""
 
     rate_per_s: float
     met: bool
     values_s: Mapping[str, float]
+    in_flight: tuple[float, float] = (0.0, 0.0)
+
+
+GROWTH = 1.25
+"""From the third to the last quarter of the arrivals: requests in flight that grow by more are no steady queue's."""
+
+
+def in_flight(result: Result) -> tuple[float, float]:
+    """Mean requests in flight that the arrivals of the third and of the last quarter find."""
+    arrived = np.sort(result.requests.arrived_at_s)
+    done = np.sort(result.records["completed_at"][result.complete])
+    found = np.arange(1, len(arrived) + 1) - np.searchsorted(done, arrived, side="right")
+    third, last = (found[int(a * len(found)) : int(b * len(found))] for a, b in ((0.5, 0.75), (0.75, 1.0)))
+    return (float(third.mean()), float(last.mean())) if third.size and last.size else (0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -102,6 +116,21 @@ class Capacity:
     above_per_s: float
     tries: tuple[Try, ...]
     bound_by: tuple[str, ...]
+
+    @property
+    def status(self) -> str:
+        """Why the rate is not to be trusted, with numbers; empty where it is."""
+        if self.rate_per_s == 0:
+            return f"no rate down to {min(each.rate_per_s for each in self.tries):g} a second meets the bounds"
+        if math.isinf(self.above_per_s):
+            return (
+                f"nothing binds up to {self.rate_per_s:g} a second: the requests are too few or the bounds too loose to show a largest rate"
+            )
+        before, last = next(each.in_flight for each in self.tries if each.rate_per_s == self.rate_per_s)
+        if last > GROWTH * before + 1:
+            grown = f"from {before:.1f} to {last:.1f} in the last two quarters of the arrivals"
+            return f"requests in flight still grow at the end ({grown}): too few requests for a steady queue, whose rate is lower"
+        return ""
 
 
 def capacity(
@@ -128,7 +157,7 @@ def capacity(
     def good(rate_per_s: float) -> bool:
         result = serve(rate_per_s)
         values = {bound.name: bound.value(result) for bound in bounds}
-        tries.append(Try(rate_per_s, all(bound.allows(values[bound.name]) for bound in bounds), values))
+        tries.append(Try(rate_per_s, all(bound.allows(values[bound.name]) for bound in bounds), values, in_flight(result)))
         return tries[-1].met
 
     low, high = 0.0, math.inf

@@ -114,17 +114,7 @@ def _decoder(c: Config, tied: bool = False, attention: Facts | None = None, **tr
         "hidden": hidden,
         "layers": c.layers,
         "vocabulary": c.count("padded_vocab_size", "vocab_size"),
-        "context": c.count(
-            "max_position_embeddings",
-            "n_positions",
-            "seq_length",
-            "max_seq_len",
-            "n_ctx",
-            "max_sequence_length",
-            "model_max_length",
-            default=0,
-        )
-        or None,
+        "context": _context(c),
         "dense_width": c.count("intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size", "ffn_hidden", default=4 * hidden)
         or 4 * hidden,
         "tied": c.flag("tie_word_embeddings", default=tied),
@@ -134,6 +124,25 @@ def _decoder(c: Config, tied: bool = False, attention: Facts | None = None, **tr
 
 
 # --- parts ---
+
+
+def _context(c: Config) -> int | None:
+    """Longest sequence (tokens), None where it is not said; scaled rotary positions multiply it.
+
+    As vLLM derives it (`_get_and_verify_max_len`, vllm/config/model.py): x factor, of YaRN over original_max_position_embeddings; LongRoPE
+    and Llama 3's scaling say the longer context in max_position_embeddings already, as Gemma 3 does.
+    """
+    names = ("max_position_embeddings", "n_positions", "seq_length", "max_seq_len", "n_ctx", "max_sequence_length", "model_max_length")
+    stated = c.count(*names, default=0)
+    scaling = c.part("rope_scaling") if c.part("rope_scaling").raw else c.part("rope_parameters")
+    kind, factor = str(scaling.get("rope_type", "type", default="")), scaling.get("factor", default=1.0)
+    if kind not in ("linear", "dynamic", "yarn", "deepseek_yarn") or c.kind.startswith("gemma3"):
+        return stated or None
+    if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 1 <= factor <= 1e6:
+        raise InputError(f"factor {shown(factor, 40)!r}: expected a number from 1", path=c.path, key="rope_scaling")
+    if kind.endswith("yarn"):
+        stated = scaling.count("original_max_position_embeddings", default=stated)
+    return min(MOST_COUNT, int(stated * factor)) or None
 
 
 def _window(c: Config, layers: int | None = None, key: str = "sliding_window") -> Facts:
@@ -266,6 +275,8 @@ def _of_types(c: Config, kind: str) -> int:
 
 
 def _llama(c: Config) -> Facts:
+    if c.kind == "llama" and c.count("num_local_experts", default=0) > 1:
+        raise c.refuse("experts (num_local_experts), which the class of this model_type does not read; mixtral does")
     biases = "all" if c.flag("attention_bias") else "none"
     return _decoder(c, attention={"biases": biases, **_window(c)}, ffn_biases=c.flag("mlp_bias"))
 
@@ -914,8 +925,11 @@ def _quantised(c: Config, beside: dict[str, Any]) -> tuple[str | dict[str, str],
         return bits[str(q.get("bits"))], kept
     if method in ("gptq", "awq", "auto-round", "auto_round", "hqq", "gptq_marlin") and bits.get(str(q.get("bits", "w_bit", default=4))):
         return bits[str(q.get("bits", "w_bit", default=4))], kept
+    if method == "bitsandbytes" and q.flag("load_in_4bit", "_load_in_4bit"):
+        # 4-bit floats with a table (NF4, FP4), which other kernels widen than those of int4
+        raise InputError("4-bit weights of bitsandbytes are not covered; AWQ and GPTQ are", path=c.path, key="quantization_config")
     if method == "bitsandbytes":
-        return ("int4" if q.flag("load_in_4bit", "_load_in_4bit") else "int8"), kept
+        return "int8", kept
     if method in ("compressed-tensors", "modelopt", "quark"):
         groups = q.get("config_groups", default={})
         first: Any = next(iter(groups.values()), {}) if isinstance(groups, dict) else {}

@@ -59,6 +59,19 @@ def test_bounds_that_nothing_or_everything_meets() -> None:
     assert capacity(serve, [Bound("ttft_mean", 0.05)]).rate_per_s == 0
     free = capacity(serve, [Bound("ttft_mean", 1e6)], highest_per_s=64.0)
     assert (free.rate_per_s, free.above_per_s, free.bound_by) == (64.0, math.inf, ())
+    assert free.status.startswith("nothing binds up to 64 a second")
+    assert capacity(serve, [Bound("ttft_mean", 0.05)]).status.startswith("no rate down to")
+
+
+def test_a_run_too_short_for_a_steady_queue_says_so() -> None:
+    """D/D/1 of 0.1 s: up to 10 a second nobody waits; a bound of 10 s on 400 requests is met at 13.3 a second, where the queue grows."""
+    assert capacity(serve, [Bound("ttft_max", 0.1001)], relative_tolerance=0.001).status == ""
+    loose = capacity(serve, [Bound("ttft_max", 10.0)], relative_tolerance=0.001)
+    assert loose.rate_per_s == pytest.approx(1 / (0.1 - 9.9 / 399), rel=0.01)
+    assert "still grow at the end" in loose.status
+    # of i arrivals 1 - 10 / r are not served: the means over the third and the last quarter of 400, each arrival counted
+    quarters = next(each.in_flight for each in loose.tries if each.rate_per_s == loose.rate_per_s)
+    assert quarters == pytest.approx([(1 - 10 / loose.rate_per_s) * i for i in (250, 350)], abs=1.5)
 
 
 def test_same_requests_at_every_rate() -> None:

@@ -195,6 +195,8 @@ def test_types_are_the_checkpoints(tmp_path: Path, quantization: dict[str, Any],
         ({"model_type": "kimi_linear"}, "Kimi delta attention"),
         ({"model_type": "lfm2"}, "short convolutions"),
         ({"model_type": "rwkv7"}, "RWKV"),
+        ({"num_local_experts": 8}, "num_local_experts"),
+        ({"quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}}, "bitsandbytes"),
         ({"model_type": "mystery", "hidden_act": "silu", "rms_norm_eps": 1e-6, "num_loops": 3}, "num_loops"),
         ({"model_type": "mystery", "hidden_act": "gelu"}, "not a gated feed-forward"),
         ({"is_encoder_decoder": True}, "an encoder and a decoder"),
@@ -223,6 +225,7 @@ def test_a_kind_of_layer_that_is_not_modelled_is_named(tmp_path: Path, config: d
             "more layers of a kind than the 32 blocks",
         ),
         ({"quantization_config": {"quant_method": "vptq"}}, "quantization_config"),
+        ({"rope_scaling": {"type": "linear", "factor": "long"}}, "rope_scaling"),
     ],
 )
 def test_what_cannot_be_is_told_in_one_line(tmp_path: Path, change: dict[str, Any], key: str) -> None:
@@ -230,6 +233,28 @@ def test_what_cannot_be_is_told_in_one_line(tmp_path: Path, change: dict[str, An
     with pytest.raises(InputError, match=key) as told:
         models.load(str(_written(tmp_path, {**LLAMA, **change})))
     assert "config.json" in str(told.value) and "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("context", "scaling", "longest"),
+    [
+        (32768, {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}, 131072),  # Qwen2.5's README
+        (40960, {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}, 131072),  # Qwen3's
+        (163840, {"type": "yarn", "factor": 40, "original_max_position_embeddings": 4096}, 163840),  # DeepSeek-V3's config.json
+        (4096, {"type": "linear", "factor": 8.0}, 32768),  # LongChat's
+        (4096, {"type": "dynamic", "factor": 2.0}, 8192),
+        (131072, {"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 8192}, 131072),  # Llama 3.1's
+        (131072, {"rope_type": "longrope"}, 131072),
+        (4096, None, 4096),
+    ],
+)
+@pytest.mark.parametrize("key", ["rope_scaling", "rope_parameters"])
+def test_scaled_rotary_positions_multiply_the_context(
+    tmp_path: Path, context: int, scaling: dict[str, Any] | None, longest: int, key: str
+) -> None:
+    """As vLLM derives the longest model length."""
+    path = _written(tmp_path, {**LLAMA, "max_position_embeddings": context, key: scaling})
+    assert models.load(str(path)).context == longest
 
 
 def test_python_s_infinity_is_read(tmp_path: Path) -> None:

@@ -143,12 +143,14 @@ def capacity(
     if as_json:
         above = found.above_per_s if math.isfinite(found.above_per_s) else None
         found_rates = {"rate_per_s": found.rate_per_s, "above_per_s": above, "bound_by": list(found.bound_by)}
-        print_json({**found_rates, **setup.record(requests), "status": ""})
+        print_json({**found_rates, **setup.record(requests), "status": found.status})
         return
     typer.echo("\n".join(setup.lines(requests)))
     for name, value in (("rate_per_s", found.rate_per_s), ("above_per_s", found.above_per_s)):
         typer.echo(f"  {name:<22} {value:>14.6g} 1/s")
     typer.echo(f"  {'bound_by':<22} {', '.join(found.bound_by) or 'nothing':>14}")
+    if found.status:
+        typer.echo(f"  {'status':<22} {found.status}")
 
 
 @app.command()
