@@ -107,3 +107,13 @@ def test_rows_keep_their_order_and_answers() -> None:
     assert list(together.columns) == list(COLUMNS)
     for place in range(len(rows)):
         assert together.iloc[place].equals(answers(rows.iloc[[place]]).iloc[0])
+
+
+@pytest.mark.parametrize(("device", "inside"), [("gb200", 72), ("h100", 8), ("b200", 8), ("a100", 8), ("mi300x", 8)])
+def test_an_all_reduce_over_two_domains_is_not_faster_than_inside_one(device: str, inside: int) -> None:
+    """Each domain has the same vector to add, and then the network's part: 1 GiB over 16 H100 took less than over 8."""
+    row = {"device": device, "collective": "all_reduce", "network_gbit_per_s_per_gpu": ""}
+    for size in (2**10, 2**20, 2**25, 2**30, 2**33):
+        asked = [{**row, "gpus": str(n * inside), "nodes": str(n), "size_bytes": str(size)} for n in (1, 2)]
+        one, two = answers(pd.DataFrame(asked))["time_us"]
+        assert one <= two
