@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import tests.test_evaluation_log
 
+import tests.checks.test_evaluation_log
 from analysis.kernels.fp32.cases import GROUPS
 from analysis.paths import DATA
 from analysis.studies import attempts
@@ -98,7 +98,7 @@ def _announced() -> dict[tuple[str, str, str], float]:
     }
 
 
-BUILT = {*tests.test_evaluation_log.NUMBERS, "mapping_search", "mapping_surrogate"}  # the last two below
+BUILT = {*tests.checks.test_evaluation_log.NUMBERS, "mapping_search", "mapping_surrogate"}  # the last two below
 WITHIN = {  # chosen on the way: no page or result gives the value of the row
     **{f"kernels_{group}": "selection within each fold, on a sample; announced is the frozen error of the whole" for group in GROUPS},
     **{f"kernels_{group}_exploration": "shaped features and constants; never tested" for group in GROUPS},
