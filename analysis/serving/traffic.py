@@ -48,8 +48,8 @@ class Arrivals:
     @model_validator(mode="before")
     @classmethod
     def _only_what_is_read(cls, raw: Any) -> Any:
-        rate = ("rate_per_s",)
-        return _refuse_unread(raw, "poisson", {"poisson": rate, "gamma": (*rate, "cv"), "uniform": rate, "burst": ()})
+        rate = ("rate_per_s",)  # of a burst too: sweeps over kinds set it for all
+        return _refuse_unread(raw, "poisson", {"poisson": rate, "gamma": (*rate, "cv"), "uniform": rate, "burst": rate})
 
 
 @configuration
