@@ -1,7 +1,8 @@
 """Who is right about what? Tools beside each other on the same measured rows, by question and source, as they are and at one efficiency.
 
 A tool's answer "at one efficiency" is its answer times the constant that fits the other sources of the same question: what a user with
-measurements of their own would try first. Ours are frozen predictions of a study that fitted nothing on the judged source.
+measurements of their own would try first. Our times are frozen predictions whose constants saw nothing of the judged source; our memory is
+the shipped model's, some of whose counts were set with the Ultra-Scale Playbook's peaks in view, so it is no score on unknown rows.
 """
 
 from __future__ import annotations
