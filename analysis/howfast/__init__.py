@@ -1,4 +1,4 @@
-"""How fast will it run? Training steps, served models, kernels, collectives, programs, accelerators and cores; times on real machines with their doubt.
+"""How fast will it run? Training, serving, kernels, collectives, programs, accelerators and cores; times on real machines with their doubt.
 
     import howfast
     howfast.predict_one("llama-3.1-70b", "h100", gpus=8).answer
