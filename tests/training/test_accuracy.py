@@ -1,80 +1,44 @@
-"""Against published runs: the fit on SC'21, the frozen test on 2022, and memory."""
-
-import hashlib
+"""The baseline of 2021, frozen, and the published steps that are read as plans."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from analysis.hardware import devices
 from analysis.paths import DATA
 from analysis.studies import attempts
-from analysis.studies.training.fixed_efficiency import calibrate, published, published_other
-from analysis.studies.training.fixed_efficiency.kernel_time import committed, efficiencies_of
-from analysis.studies.training.fixed_efficiency.memory import block_activation_bytes, memory
-from analysis.studies.training.fixed_efficiency.plan import MEGATRON_2021, MEGATRON_2022, Plan
 from analysis.tables import read_csv
 from analysis.workloads import models
 
-A100 = "A100-SXM4-80GB"
+STEPS = read_csv(DATA / "frozen" / "training_validation" / "steps.csv")
+OLDER = read_csv(DATA / "published" / "older_training_steps.csv", keep_default_na=False)
 
 
-def test_sc21_rows_are_explained() -> None:
-    """Narayanan et al. 2021, Tables 1 and 2, 16 PTD rows: the fit leaves 1 percent on average and no row beyond 3."""
-    error = np.abs(calibrate.errors(published.sc21_cases(efficiencies_of(A100), "one"), efficiencies_of(A100)))
-    assert len(error) == 16
-    assert error.mean() < 0.012
-    assert error.max() < 0.03
+def errors(group: str) -> pd.Series:
+    """Absolute relative errors on a set of runs."""
+    rows = STEPS[STEPS["group"] == group]
+    return (rows["predicted_s"] / rows["measured_s"] - 1).abs()
 
 
-def test_the_eight_batch_times_of_2022() -> None:
-    """Korthikanti et al. 2022, Table 5, never seen by the fit: mean at most 6 percent, none beyond 12 (Calculon: 3.65 and 8.87)."""
-    error = np.abs(calibrate.errors(published.korthikanti_cases(), efficiencies_of(A100)))
-    assert len(error) == 8
-    assert error.mean() <= 0.06
-    assert error.max() <= 0.12
+@pytest.mark.parametrize(
+    ("group", "runs", "mean", "most"),
+    [
+        ("SC 2021 (fit)", 16, 0.012, 0.03),  # Narayanan et al. 2021, Tables 1 and 2
+        ("Korthikanti 2022", 8, 0.06, 0.12),  # Table 5, never seen by the fit; Calculon: 3.65 and 8.87 %
+        ("Llama 3.1 70B, TPU v6e", 4, 0.1, 0.1),  # tpu-recipes, fitted on the 8B rows
+    ],
+)
+def test_errors_of_the_baseline(group: str, runs: int, mean: float, most: float) -> None:
+    error = errors(group)
+    assert len(error) == runs and error.mean() < mean and error.max() < most
 
 
 def test_memory_of_the_eight_runs() -> None:
     """Calculon's memory for the same eight runs (its validation table): within 10 percent each, 2 percent on average."""
     rows = read_csv(DATA / "published" / "megatron_a100_calculon.csv")
-    cases = {case.name: case for case in published.korthikanti_cases()}
-    errors = []
-    for _, row in rows.iterrows():
-        case = cases[f"{row['model']} {row['config']}"]
-        ours = memory(models.load(case.model), case.plan, case.software).total / 2**30
-        errors.append(abs(ours / row["calculon_mem_GiB"] - 1))
-    assert max(errors) < 0.1
-    assert np.mean(errors) < 0.02
-
-
-def test_activation_formulas() -> None:
-    """Korthikanti et al. 2022, equations 2, 4 and 6, with t the tensor-parallel size, and the bare input 2 s b h."""
-    model = models.load("megatron-22b")
-    s, b, h, a, t = 2048, 4, model.hidden, model.heads, 8
-    plan = Plan(tensor_parallel=t, microbatch=b, global_batch=b, sequence_length=s)
-    every, _, block_input = block_activation_bytes(model, plan, MEGATRON_2022)
-    assert every == pytest.approx(s * b * h * (10 + 24 / t + 5 * a * s / (h * t)), rel=1e-12)
-    assert block_input == 2 * s * b * h
-    split = plan.model_copy(update={"sequence_parallel": True})
-    every, without_core, _ = block_activation_bytes(model, split, MEGATRON_2022)
-    assert every == pytest.approx(s * b * h / t * (34 + 5 * a * s / h), rel=1e-12)
-    assert without_core == pytest.approx(34 * s * b * h / t, rel=1e-12)
-
-
-def test_megatron_flop_counts_four_passes() -> None:
-    """Narayanan et al. 2021, equation 3, against Korthikanti et al. 2022, appendix A: four passes of the blocks, three of the logits."""
-    model = models.load("megatron-175b")
-    four_thirds = model.training_flop(1536, 2048) * 4 / 3
-    logits = 2 * 1536 * 2048 * model.hidden * model.vocabulary
-    assert published.megatron_flop(model, 1536, 2048) == pytest.approx(four_thirds - logits, rel=1e-12)
-
-
-def test_frozen_efficiencies_follow_from_the_sc21_rows() -> None:
-    """Fitting again on the SC'21 rows gives the committed numbers, and the file of rows is the committed one."""
-    path = DATA / "published" / "megatron_sc21.csv"
-    assert calibrate.input_hashes() == {"published/megatron_sc21.csv": hashlib.sha256(path.read_bytes()).hexdigest()}
-    again = calibrate.fit(lambda efficiencies: published.sc21_cases(efficiencies, "one"))
-    assert again.gemm == pytest.approx(committed()[A100].gemm, rel=1e-3)
-    assert again.memory == pytest.approx(committed()[A100].memory, rel=1e-3)
+    ours = STEPS[STEPS["group"] == "Korthikanti 2022"].set_index("case")["memory_gib"]
+    error = [abs(ours[f"{row.model} {row.config}"] / row.calculon_mem_GiB - 1) for row in rows.itertuples()]
+    assert max(error) < 0.1 and np.mean(error) < 0.02
 
 
 def test_attempts_name_one_choice_by_the_selection_metric() -> None:
@@ -85,19 +49,25 @@ def test_attempts_name_one_choice_by_the_selection_metric() -> None:
     assert rows.loc[rows["chosen"], "selection_value"].iloc[0] == rows["selection_value"].min()
 
 
-def test_llama_on_tpu_v6e() -> None:
-    """tpu-recipes, Llama 3.1 70B on 32 to 256 chips, with efficiencies fitted on the 8B rows: within 10 percent."""
-    error = np.abs(calibrate.errors(published_other.v6e_cases("Llama3.1-70B-MaxText"), efficiencies_of("TPU-v6e")))
-    assert len(error) == 4
-    assert error.max() < 0.1
+def test_steps_of_2021_follow_from_the_printed_throughput() -> None:
+    """Narayanan et al. 2021, equation 3: 96 B s l h^2 (1 + s / 6h + V / 16 l h) FLOP over the achieved rate of all GPUs."""
+    printed = read_csv(DATA / "published" / "megatron_sc21.csv").query("scheme == 'PTD'")
+    rows = OLDER[OLDER["set"] == "megatron_sc21"]
+    assert len(rows) == len(printed) == 16
+    for row, source in zip(rows.itertuples(), printed.itertuples(), strict=True):
+        m, s = models.load(row.model), row.sequence_length
+        flop = 96 * row.global_batch * s * m.layers * m.hidden**2 * (1 + s / (6 * m.hidden) + m.vocabulary / (16 * m.layers * m.hidden))
+        assert (row.model, row.gpus) == (source.model, source.gpus)
+        assert row.measured_s == pytest.approx(flop / (source.gpus * source.achieved_tflop_per_s_per_gpu * 1e12), rel=1e-12)
+        assert row.tensor_parallel * row.pipeline_parallel <= row.gpus
 
 
-def test_fit_recovers_known_efficiencies() -> None:
-    """Step times made by the model with other efficiencies: the fit finds them again."""
-    truth = calibrate.START.model_copy(update={"gemm": 0.65, "memory": 0.7})
-    cases = published.sc21_cases(truth, "one")
-    made = [case.__class__(**{**case.__dict__, "measured_s": case.predicted_s(truth)}) for case in cases]
-    found = calibrate.fit(lambda efficiencies: made)
-    assert found.gemm == pytest.approx(0.65, rel=0.02)
-    assert found.memory == pytest.approx(0.7, rel=0.05)
-    assert MEGATRON_2021.gradient_bytes == 2
+def test_steps_of_others_are_those_printed() -> None:
+    """Korthikanti and MT-NLG print the time; Llama 3 TFLOP/s a GPU; MaxText tokens/s or a share of the peak."""
+    printed = read_csv(DATA / "published" / "distributed_training.csv").query("metric == 'iteration_time'")
+    for row in OLDER[OLDER["source"].str.contains("Korthikanti|Smith")].itertuples():
+        assert row.measured_s in printed.loc[printed["gpus"] == row.gpus, "value"].tolist()
+    for row in OLDER[OLDER["set"] != "megatron_sc21"].itertuples():
+        peak = devices.load(row.device).peak_flop_per_s("fp16" if row.device.startswith(("A100", "V100")) else "bf16")
+        used = models.load(row.model).training_flop(row.global_batch, row.sequence_length) / (row.gpus * row.measured_s * peak)
+        assert 0.2 < used < 0.7, row.case

@@ -8,8 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.errors import InputError
-from analysis.studies.training.fixed_efficiency.memory import in_flight
-from analysis.studies.training.fixed_efficiency.plan import Plan
 from analysis.training.schedule import bubble_share, makespan_s, perfetto, simulate, task_order
 
 
@@ -72,20 +70,3 @@ def test_perfetto_events() -> None:
     events = json.loads(perfetto(simulate([1e-3] * 2, [2e-3] * 2, 2)))["traceEvents"]
     assert len(events) == 8
     assert events[0] == {"name": "F0", "cat": "forward", "ph": "X", "ts": 0.0, "dur": 1000.0, "pid": 0, "tid": 0}
-
-
-@given(st.integers(1, 6), st.integers(1, 3), st.integers(1, 3), st.data())
-def test_activations_in_flight_are_those_of_the_schedule(stages: int, groups: int, interleave: int, data: st.DataObject) -> None:
-    """The memory model's count of microbatches held equals the most that the simulated schedule holds at once, on every stage."""
-    if stages == 1:
-        interleave = 1
-    microbatches = groups * stages
-    stage = data.draw(st.integers(0, stages - 1))
-    tasks = [t for t in simulate([1.0] * stages, [2.0] * stages, microbatches, interleave) if t.stage == stage]
-    events = sorted((t.start_s, 1) if t.phase == "forward" else (t.end_s, -1) for t in tasks)
-    held = most = 0
-    for _, change in events:
-        held += change
-        most = max(most, held)
-    plan = Plan(pipeline_parallel=stages, interleave=interleave, global_batch=microbatches, sequence_length=128)
-    assert in_flight(plan, stage) == pytest.approx(most / interleave)

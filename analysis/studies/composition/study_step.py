@@ -19,9 +19,10 @@ from typing import Literal
 
 from analysis.hardware import devices, systems
 from analysis.hardware.roofline import Rates, time_on_device
+from analysis.hardware.systems import System
+from analysis.networks.measured_fabrics import model as measured
 from analysis.predict.program import efficiencies
 from analysis.predict.program.study_fusion import Kernel
-from analysis.studies.training.fixed_efficiency import communication
 from analysis.studies.workloads.zoo.published_steps import Step
 from analysis.workloads.graph import Module
 from analysis.workloads.zoo import resnet as zoo_resnet
@@ -40,6 +41,22 @@ SYSTEMS = {
     "TPU-v5p": "TPU-v5p-pod",
     "TPU-v6e": "TPU-v6e-pod",
 }
+
+
+MEASURED_AS = {
+    "A100-SXM4-80GB": "A100",
+    "A100-SXM4-40GB": "A100",
+    "H100-SXM5-80GB": "H200",
+    "H200-SXM5-141GB": "H200",
+    "B200-SXM-180GB": "B200",
+}
+"""Device -> machine whose measured departures its NVLink collectives take; an H100 on NVSwitch has the H200's links."""
+
+SWITCH_REDUCTION = {"hopper", "blackwell"}
+NETWORK_EFFICIENCY = 0.9
+"""Share of an adapter's bandwidth between nodes; assumed."""
+HOP_LATENCY_S = 5e-6
+"""Latency of a hop between nodes or chips: a few microseconds (NCCL's tuning assumes 2.7 to 14 for InfiniBand)."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +96,23 @@ def rates(device: str, arithmetic: str, with_shares: bool) -> tuple[Rates[float]
     return Rates(part * found.peak_flop_per_s(dtype) * share.of(arithmetic), bandwidth), Rates(part * vector, bandwidth)
 
 
+def all_reduce_s(system: System, gpus: int, size_bytes: float) -> float:
+    """All-reduce of `size_bytes` held by each GPU (s), as fixed before the study was scored; users get `networks.collective_time`.
+
+    In a node of GPUs the measured NCCL model; elsewhere a ring, which crosses each node's border once over all its adapters.
+    """
+    inner, outer, device = system.levels[0], system.levels[min(1, len(system.levels) - 1)], system.load_device()
+    inside = gpus <= inner.size
+    reachable = math.inf if inside else inner.size * outer.bandwidth_bytes_per_s * NETWORK_EFFICIENCY
+    bandwidth = min(inner.bandwidth_bytes_per_s, reachable)
+    if inside and device.kind == "gpu":
+        algorithm: Literal["nvls", "ring"] = "nvls" if device.architecture in SWITCH_REDUCTION and gpus > 4 else "ring"
+        link = measured.Link(bandwidth, algorithm, gpus)
+        return float(measured.all_reduce(size_bytes, link, machine=MEASURED_AS.get(device.name)).time_s[0])
+    hops = 2 * (gpus - 1)
+    return hops / gpus * size_bytes / bandwidth + min(hops, 64) * HOP_LATENCY_S
+
+
 def communication_s(step: Step) -> float:
     """Time of a step's collectives alone (s), by the rule above; within a node of GPUs from the measured NCCL model."""
     if step.devices < 2:
@@ -86,14 +120,13 @@ def communication_s(step: Step) -> float:
     name, _ = chip(step.device)
     system = systems.load(SYSTEMS[name])
     chips = max(1, step.devices // 2) if step.device.endswith("core") else step.devices
-    group = communication.group(system, chips, 1, communication.NETWORK_EFFICIENCY)
     width = 4 if step.arithmetic in ("f32", "tf32") else 2
     if step.workload == "transformer":
         size = float(shape_of(step.options["model"]).parameters * width)
-        return 1.5 * communication.all_reduce_s(system, group, size)  # a gather or a scatter is half an all-reduce: two and one of them
+        return 1.5 * all_reduce_s(system, chips, size)  # a gather or a scatter is half an all-reduce: two and one of them
     depth = int(step.workload.removeprefix("resnet").split("_")[0])
     size = float(sum(math.prod(shape) for shape in zoo_resnet.parameter_shapes(depth).values()) * width)
-    return communication.all_reduce_s(system, group, size)
+    return all_reduce_s(system, chips, size)
 
 
 def estimate(step: Step, module: Module, parts: list[Kernel], fidelity: Fidelity) -> Estimate:

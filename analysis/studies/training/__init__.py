@@ -5,5 +5,4 @@
 - `sources`: Which measured training runs are there?
 - `study`: How right is the training predictor on runs of a source that it has never seen?
 - `tpus`: What share of its data-sheet peak does a TPU reach in large products?
-- `fixed_efficiency/`: The training model of 2021 with fixed efficiencies: a baseline of the study that scores it
 """

@@ -105,55 +105,26 @@ def megatron_bridge(llama3: bool) -> Runs:
     return _runs("megatron_bridge_llama3" if llama3 else "megatron_bridge_other", frame, step.to_numpy(), keys)
 
 
-def _older(source: str, older: list) -> Runs:  # type: ignore[type-arg]
-    """Cases of `fixed_efficiency.published`."""
-    from analysis.hardware import systems
-
-    rows, steps = [], []
-    for item in older:
-        plan = item.plan
-        rows.append(
-            {
-                "model": item.model,
-                "device": systems.load(item.system).device,
-                "gpus": plan.gpus,
-                "global_batch": plan.global_batch,
-                "micro_batch": plan.microbatch,
-                "sequence_length": plan.sequence_length,
-                "tensor_parallel": plan.tensor_parallel,
-                "pipeline_parallel": plan.pipeline_parallel,
-                "virtual_pipeline": plan.interleave,
-                "zero": plan.zero if plan.zero == 3 else "",
-                "recompute": plan.recompute,
-            }
-        )
-        steps.append(item.measured_s)
-    frame = pd.DataFrame(rows)
-    return _runs(source, frame, np.array(steps), list(frame.columns))
+def _older(source: str) -> Runs:
+    """A set of `older_training_steps.csv`: tables of papers read as plans."""
+    frame = read_csv(DATA / "published" / "older_training_steps.csv", dtype=str, keep_default_na=False)
+    frame = frame[frame["set"] == source]
+    return _runs(source, frame, frame["measured_s"].astype(float).to_numpy(), [name for name in COLUMNS if name in frame.columns])
 
 
 def megatron_sc21() -> Runs:
-    """Narayanan et al., SC 2021, Tables 1 and 2 (PTD); where no microbatch is printed, the rule of `fixed_efficiency` chose it."""
-    from analysis.studies.training.fixed_efficiency.kernel_time import efficiencies_of
-    from analysis.studies.training.fixed_efficiency.published import sc21_cases
-
-    return _older("megatron_sc21", sc21_cases(efficiencies_of("A100-SXM4-80GB"), "two"))
+    """Narayanan et al., SC 2021, Tables 1 and 2 (PTD); where no microbatch is printed, the fastest that fits by the baseline of 2021."""
+    return _older("megatron_sc21")
 
 
 def megatron_published() -> Runs:
     """Korthikanti et al., MT-NLG, Megatron-LM's 2020 table on DGX A100, Llama 3 405B."""
-    from analysis.studies.training.fixed_efficiency.published import korthikanti_cases, mt_nlg_cases, scaling_2020_cases
-    from analysis.studies.training.fixed_efficiency.published_other import llama3_cases
-
-    return _older("megatron_published", [*korthikanti_cases(), *mt_nlg_cases(), *scaling_2020_cases("DGX-A100"), *llama3_cases()])
+    return _older("megatron_published")
 
 
 def maxtext() -> tuple[Runs, Runs]:
     """MaxText on TPUs: what the shares of `tpus` are fitted on, and Llama 3.1 70B on v6e, by which they are judged."""
-    from analysis.studies.training.fixed_efficiency.published_other import maxtext_llama2_cases, v6e_cases
-
-    given = [*maxtext_llama2_cases(), *v6e_cases("Llama3.1-8B-MaxText")]
-    return _older("maxtext", given), _older("maxtext_judged", v6e_cases("Llama3.1-70B-MaxText"))
+    return _older("maxtext"), _older("maxtext_judged")
 
 
 def nemo() -> Runs:
