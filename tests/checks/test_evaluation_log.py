@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from analysis.artifact.publishing.words import in_words
 from analysis.paths import DATA, RESULTS, ROOT
 from analysis.studies import attempts
 from analysis.tables import read_csv
@@ -31,7 +32,7 @@ def test_every_try_is_on_the_page(built_book: Path) -> None:
     shown = read_csv(RESULTS / "evaluation_log" / "attempts.csv")
     assert len(shown) == len(log) and set(shown["experiment"]) == set(log["experiment"])
     text = (built_book / "evaluation_log.html").read_text(encoding="utf-8").replace("<wbr>", "")
-    assert all(experiment in text for experiment in set(log["experiment"]))
+    assert all(in_words(experiment) in text for experiment in set(log["experiment"]))
 
 
 def number(name: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from analysis.artifact.publishing import pages
+from analysis.artifact.publishing import pages, words
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,21 @@ def test_numbers_are_rounded_to_what_a_reader_needs(name: str, values: list[obje
     ],
 )
 def test_columns_have_titles_in_words(column: str, about: str, title: str) -> None:
-    assert pages.heading(column, about) == title
+    assert words.heading(column, about) == title
+
+
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [
+        ("megatron_sc21", "Megatron SC21"),
+        ("mlperf_gpt3", "MLPerf: GPT-3"),
+        ("vLLM", "vLLM"),
+        ("all_reduce", "all-reduce"),
+        ("s000.tab7.e2e", "s000.tab7.e2e"),
+    ],
+)
+def test_keys_in_cells_are_words(key: str, shown: str) -> None:
+    assert pages.cells(pd.DataFrame({"source": [key]})) == [[shown]]
 
 
 def test_costs_are_numbers_of_the_prose() -> None:

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from analysis.artifact.publishing.pages import moved
+from analysis.paths import BOOK
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
@@ -40,11 +43,11 @@ def test_every_page_works_without_the_network(built_book: Path, chromium: Browse
 
 
 def test_the_front_page_leads_to_a_page(built_book: Path) -> None:
-    """index.html holds nothing but a redirection; opened in a browser it navigates at once, so it is read here and not drawn above."""
+    """index.html and the old addresses of pages hold nothing but a redirection; a browser would navigate at once, so they are read here."""
     found = [(path, _REDIRECT.search(path.read_text(encoding="utf-8"))) for path in _pages(built_book)]
     targets = {str(path.relative_to(built_book)): match.group(1) for path, match in found if match}
-    assert set(targets) == {"index.html"}
-    assert (built_book / targets["index.html"]).is_file()
+    assert set(targets) == {"index.html", *(f"{old}.html" for old in moved(BOOK / "moved.yml"))}
+    assert all((built_book / page).is_file() and page not in targets for page in targets.values())
 
 
 _REDIRECT = re.compile(r'<meta http-equiv="refresh" content="0; url=([^"]+)"', re.IGNORECASE)
@@ -112,8 +115,8 @@ PAGE_TYPES = {
     "intro": "front page, with its chart",
     "explore": "explorers",
     "serving_steps": "Python to run",
-    "claims": "tables to search",
-    "networks_topologies": "charts with lists",
+    "check_it_yourself": "tables to search",
+    "networks_astra_sim": "charts with lists",
     "operators_kernels": "a chart that a phone makes higher",
     "artifact": "hand-written tables",
     "background": "formulas and citations",

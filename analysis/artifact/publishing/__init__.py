@@ -15,6 +15,7 @@
 - `readme`: The parts of README.md that models print, a sample answer and a table of accuracy:
 - `run`: One run of a notebook:
 - `trace`: What a notebook really used:
+- `words`: Words for readers in place of the data's keys
 - `warm`: Notebooks without waiting for imports:
 - `fetching/`: Datasets of others: `fetch` (what `make data` does), `download` (to an announced size and checksum), `wheel` (a dataset ...
 """

@@ -18,6 +18,7 @@ import pandas as pd
 from docutils import nodes
 from docutils.parsers.rst import directives
 from pandas.api.types import is_numeric_dtype
+from pydantic import RootModel
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
@@ -27,6 +28,8 @@ from analysis.artifact.claims.addresses import cell, is_address
 from analysis.artifact.claims.prose import QUOTATIONS, numbers_of, quotations
 from analysis.artifact.claims.results import Results
 from analysis.artifact.publishing import package
+from analysis.artifact.publishing.words import heading, in_words
+from analysis.configs import read_yaml
 from analysis.errors import InputError
 from analysis.paths import BOOK, RESULTS, ROOT
 from analysis.studies import attempts
@@ -207,9 +210,10 @@ def without_tags(text: str) -> str:
 
 
 class ResultFigure(SphinxDirective):
-    """A figure of a notebook with its caption, how it was made and where."""
+    """A figure of a notebook under its take-away (the directive's content), with its caption, how it was made and where."""
 
     required_arguments = 1
+    has_content = True
 
     def run(self) -> list[nodes.Node]:
         """The figure, or nothing and a warning."""
@@ -220,7 +224,8 @@ class ResultFigure(SphinxDirective):
             return []
         up = "../" * self.env.docname.count("/")
         self.env.note_dependency(str(RESULTS / notebook / "manifest.json"))
-        found: list[nodes.Node] = []
+        title, wrong = self.parse_inline(" ".join(self.content))
+        found: list[nodes.Node] = [nodes.paragraph("", "", *title, classes=["figure-title"])] if title else []
         folder = RESULTS / notebook / "figures"
         svg = folder / f"{name}.svg"
         ending = "svg" if svg.stat().st_size < 600_000 else "png"
@@ -250,7 +255,7 @@ class ResultFigure(SphinxDirective):
             links += nodes.raw("", f'<a href="{up}_downloads_figures/{notebook}/{name}.{kind}">{kind.upper()}</a>', format="html")
         text += links
         figure += text
-        return [*found, figure, *problems, *more]
+        return [*found, figure, *wrong, *problems, *more]
 
 
 class Explorer(SphinxDirective):
@@ -389,7 +394,7 @@ def _cell(value: Any, decimals: int | None = None, figures: int = 3, alike: bool
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
     if not _is_number(value):
-        return {"True": "yes", "False": "no"}.get(str(value), str(value))
+        return {"True": "yes", "False": "no"}.get(str(value)) or in_words(str(value))
     number = float(value)
     if number.is_integer() and abs(number) < 1e15 and not (alike and number and abs(number) < 1000):
         return f"{int(number):,}"
@@ -420,97 +425,6 @@ def _breakable_word(word: str) -> str:
     if len(word) > 16:
         return "<wbr>".join(html.escape(part) for part in re.split(r"(?<=[_/.,:;=?)\-])(?=[^_/.,:;=?)\-])", word))
     return f'<span class="one">{html.escape(word)}</span>' if "-" in word[:-1] else html.escape(word)
-
-
-_UNITS = {
-    "pct": "%",
-    "percent": "%",
-    "s": "s",
-    "ms": "ms",
-    "us": "µs",
-    "ns": "ns",
-    "j": "J",
-    "mj": "mJ",
-    "uj": "µJ",
-    "pj": "pJ",
-    "kib": "KiB",
-    "mib": "MiB",
-    "gib": "GiB",
-    "mb": "MB",
-    "gb": "GB",
-    "w": "W",
-    "bytes": "bytes",
-    "GBps": "GB/s",
-    "gib_per_s": "GiB/s",
-    "gb_per_s": "GB/s",
-    "gb_s": "GB/s",
-    "tflop_per_s": "TFLOP/s",
-    "flop_per_byte": "FLOP/byte",
-    "per_s": "1/s",
-    "pj_per_mac": "pJ/MAC",
-    "kib_per_token": "KiB a token",
-    "mwords": "million words",
-    "mcycles": "million cycles",
-}
-"""How the last part of a column's name, its unit, is printed in the head of a table."""
-_WORDS = """ML NPU NPUs GPU GPUs CPU PE PEs SM MAC MACs DRAM SRAM KV TDP FLOP XLA HLO IPC ROB L1D L1I L2 KiB GiB fJ
-EDP TTFT TPOT E2E P99 MFU MAPE MTAP D1 D2 D3 D4 D5 DOI ID URL GPT
-Timeloop ZigZag ASTRA-sim VIDUR vLLM Sarathi Calculon NeuSight PipeWeave Habitat Spearman Kendall"""
-_ACRONYMS = {word.lower(): word for word in _WORDS.split()}
-
-
-_TITLES = {
-    "mae": "mean absolute error",
-    "mae_more": "mean absolute error, more (%)",
-    "best_within_2pct": "best within 2 % (%)",
-    "rmse": "root mean square error",
-    "rae": "relative absolute error",
-    "tau": "Kendall's tau",
-    "within1": "within 1 cycle (%)",
-    "within2": "within 2 cycles (%)",
-    "mcycles": "million cycles",
-    "uj": "energy (µJ)",
-    "mips": "million instructions/s",
-    "mips_at_1ghz": "million instructions/s at 1 GHz",
-    "clock_mhz": "clock (MHz)",
-    "cv": "variation (%)",
-    "cv_low": "variation, low",
-    "cv_high": "variation, high",
-    "kv_gib_4096": "KV of 4,096 tokens (GiB)",
-    "ipc": "instructions per cycle",
-    "gem5_ipc": "gem5, instructions per cycle",
-    "npus": "NPUs",
-    "mbytes_per_s": "MB/s",
-    "arch": "core",
-    "room": "subpackage",
-    "venue_short": "venue",
-    "area_m2": "area (m²)",
-    "zero": "ZeRO",
-    "kib": "size (KiB)",
-    "cpu_minutes": "processor time (min)",
-    "astra_us": "ASTRA-sim (µs)",
-    "astra_error_percent": "ASTRA-sim error (%)",
-    "median_error_from_1_mib": "median error from 1 MiB (%)",
-}
-"""Names of columns that no rule turns into words."""
-
-
-def heading(column: str, about: str = "") -> str:
-    """A column's name as a table's head prints it: words, with the unit in parentheses (`energy_uj`: energy (µJ)).
-
-    Args:
-        column: name in the CSV; its last part may be a unit.
-        about: the column's description, which ends with a unit in parentheses when the name has none.
-    """
-    if column in _TITLES:
-        return _TITLES[column]
-    for unit in sorted(_UNITS, key=len, reverse=True):
-        if column.endswith(f"_{unit}"):
-            return f"{heading(column.removesuffix(f'_{unit}'))} ({_UNITS[unit]})"
-    described = re.search(r"\((%|percent|s|1/s|uJ|us|ms|ns|GiB|MiB|KiB|GB/s|GiB/s|mJ|pJ/MAC|min|tokens/s)\)$", about)
-    if described and not re.search(r"_(kib|gib|pj|fj)|seconds|per_s", column):
-        return f"{heading(column)} ({described[1].replace('percent', '%').replace('u', 'µ')})"
-    return " ".join(_ACRONYMS.get(word.lower(), word) for word in column.split("_"))
 
 
 def _html_table(frame: pd.DataFrame, about: dict[str, str], identifier: str) -> str:
@@ -579,10 +493,28 @@ def _write_assets(app: Sphinx, error: Exception | None) -> None:
         if (BOOK / ours).exists():
             shutil.copytree(BOOK / ours, out / theirs)
     if app.builder.name == "html":
+        for old, new in moved(BOOK / "moved.yml").items():
+            out.joinpath(f"{old}.html").write_text(MOVED.format(page=new), encoding="utf-8")
         for unused in ("static", "_static"):
             mathjax = out / unused / "mathjax"
             if mathjax.exists():
                 shutil.rmtree(mathjax / "sre", ignore_errors=True)
+
+
+def moved(path: Path) -> dict[str, str]:
+    """Old address of each page that became part of another -> that page; nothing where there is no such file."""
+    return read_yaml(path, Moved).root if path.exists() else {}
+
+
+class Moved(RootModel[dict[str, str]]):
+    """The file of old addresses."""
+
+
+MOVED = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Moved</title>
+<meta http-equiv="refresh" content="0; url={page}.html"></head>
+<body><a href="{page}.html">This page is now part of another.</a></body></html>
+"""
+"""What stands at an old address; the file says where to."""
 
 
 def bundle_explorers(assets: Path) -> None:

@@ -19,6 +19,7 @@ from mdit_py_plugins.myst_role import myst_role_plugin
 from analysis.artifact.claims import blindness
 from analysis.artifact.claims.prose import numbers_of
 from analysis.artifact.publishing import pages
+from analysis.artifact.publishing.words import heading
 from analysis.errors import InputError
 from analysis.paths import BOOK, BUILD, RESULTS, ROOT
 from analysis.tables import read_csv, write_atomic, write_csv
@@ -200,7 +201,7 @@ def _result_table(name: str, options: dict[str, str], document: Document) -> str
     if missing:
         raise InputError(f"table {name} has no column {', '.join(missing)}", path=document.source)
     frame = frame[chosen].head(int(options.get("rows", len(frame))))
-    head = [_text(pages.heading(column, about["columns"][column])) for column in chosen]
+    head = [_text(heading(column, about["columns"][column])) for column in chosen]
     rows = [[_text(text) for text in line] for line in pages.cells(frame)]
     return _table(head, rows, _text(options.get("caption", about["title"])))
 
