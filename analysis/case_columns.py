@@ -32,7 +32,7 @@ TABLES = {
     "serve": "analysis.serving.requests",
     "kernels evaluate": "analysis.kernels.fp32.evaluation",
     "kernels score": "analysis.kernels.fp32.evaluation",
-    "blocks evaluate": "analysis.cores.blocks.data",
+    "blocks evaluate": "analysis.studies.cores.blocks.data",
 }
 """Commands that read other tables, likewise; a column of theirs is no question to another command."""
 

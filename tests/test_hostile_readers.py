@@ -28,7 +28,6 @@ from analysis.artifact.publishing import build
 from analysis.artifact.publishing.fetching.torch_file import read_torch
 from analysis.artifact.publishing.pages import without_tags
 from analysis.artifact.survey.bibliography import load_bibliography, printed_names
-from analysis.cores.blocks import data as blocks
 from analysis.errors import DatasetMissing, InputError
 from analysis.hardware.quantity import Quantity
 from analysis.networks.case_table import answer_cases
@@ -37,6 +36,7 @@ from analysis.networks.network_file import read_network
 from analysis.networks.trace import read_groups, read_nodes
 from analysis.paths import DATA, ROOT
 from analysis.serving.points.request_answers import read_meta
+from analysis.studies.cores.blocks import data as blocks
 from analysis.tables import read_csv
 from analysis.units import parse
 

@@ -23,7 +23,7 @@ CALLED_BY_TOOLS = {"setup", *BY_NUMBA}
 ENTRY_POINTS = (
     "hardware.roofline.time_on_device",
     "kernels.fp32.physics.physical_latency_s",
-    "cores.blocks.ports.predict",
+    "studies.cores.blocks.ports.predict",
     "accelerators.loopnest.evaluation.evaluate",
     "accelerators.systolic.array.count",
     "networks.closed_forms.closed_form_cycles",

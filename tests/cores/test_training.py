@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from cores.toy_traces import DESIGNS
 
-from analysis.cores.learning.corpus import BLOCK, Program, program, split_blocks
 from analysis.cores.learning.model_files import TrunkShape, model_path, read_trunk, write_trunk
 from analysis.cores.riscv.emulator import trace_program
 from analysis.cores.riscv.programs import program_path
@@ -15,6 +14,7 @@ from analysis.cores.timing.designs import load_design
 from analysis.cores.timing.simulation import simulate
 from analysis.errors import InputError
 from analysis.studies.cores.learning.accuracy import accuracy, majority
+from analysis.studies.cores.learning.corpus import BLOCK, Program, program, split_blocks
 from analysis.studies.cores.learning.paper_training import PaperSetting, predict_paper, train_paper
 from analysis.studies.cores.learning.ranking import whole_program_order
 from analysis.studies.cores.learning.study import blocks_to_test, indices, own_cycles

@@ -241,7 +241,6 @@ def readers() -> dict[str, Reader]:
     from analysis.artifact.survey.bibliography import load_bibliography
     from analysis.case_files import answer_file
     from analysis.configs import read_yaml
-    from analysis.cores.blocks import data as blocks_of
     from analysis.cores.learning.model_files import read_trunk
     from analysis.cores.riscv.elf import read_elf
     from analysis.cores.riscv.trace import read_trace
@@ -260,6 +259,7 @@ def readers() -> dict[str, Reader]:
     from analysis.serving.requests import read_requests
     from analysis.serving.steps import read_recorded
     from analysis.serving.vidur.config import VidurConfig
+    from analysis.studies.cores.blocks import data as blocks_of
     from analysis.tables import read_csv
     from analysis.training.config import Cluster, Training
     from analysis.workloads.chakra.traces import read_rank

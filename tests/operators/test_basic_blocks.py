@@ -17,11 +17,11 @@ from typer.testing import CliRunner
 
 from analysis import datasets
 from analysis.artifact.commands.evaluation.blocks import app
-from analysis.cores.blocks import data as basic_block_data
-from analysis.cores.blocks import graph_net
-from analysis.cores.blocks import ports as basic_block_ports
 from analysis.errors import InputError
 from analysis.paths import DATA
+from analysis.studies.cores.blocks import data as basic_block_data
+from analysis.studies.cores.blocks import graph_net
+from analysis.studies.cores.blocks import ports as basic_block_ports
 from analysis.studies.cores.blocks import trial as basic_block_trial
 from analysis.tables import read_csv
 

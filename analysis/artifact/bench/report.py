@@ -518,10 +518,10 @@ def first_order_mips() -> float:
 
 def our_network_kips() -> float:
     """Thousand instructions a CPU-second through our network, all five designs at once, features at hand."""
-    from analysis.cores.learning.corpus import BLOCK
     from analysis.cores.learning.model_files import model_path, read_trunk
     from analysis.cores.learning.program_features import program_features
     from analysis.cores.timing.designs import load_design
+    from analysis.studies.cores.learning.corpus import BLOCK
     from analysis.studies.cores.learning.trunk_training import predict
 
     trunk = read_trunk(model_path("ours"))

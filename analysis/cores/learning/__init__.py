@@ -1,8 +1,5 @@
-"""How well does a network predict retire latencies, and does it rank designs as the simulator does?
+"""How many cycles does our trained network give for a trace, on each design?
 
-- `corpus`: Which instructions does a model learn from, which choose it, and which test it?
-- `instruction_features`: What does NeuroScalar's network see of an instruction, and in which windows?
-- `latency_target`: What is predicted:
 - `model_files`: Our trained network:
-- `program_features`: What does our network see of an instruction:
+- `program_features`: What does our network see of an instruction, and which classes of latency does it predict?
 """

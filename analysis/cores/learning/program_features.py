@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from analysis.compiled import outer
 from analysis.cores.first_order import branch_history, dataflow_limits
@@ -20,15 +20,59 @@ from analysis.cores.first_order.dataflow_limits import CLASS_LATENCY, limits, lo
 from analysis.cores.first_order.inputs import FirstOrderInputs, first_order_inputs, store_before
 from analysis.cores.first_order.model import first_order_times
 from analysis.cores.first_order.reuse import set_distances, stack_distances, touches_since
-from analysis.cores.learning.latency_target import LatencyClasses
 from analysis.cores.riscv.trace import LOADS, PLAIN_INSTRUCTIONS, STORES, OpClass, Trace
 from analysis.cores.timing.designs import Design
 
+BLOCK = 2048
+"""Instructions of a block: what is trained on, tested and sampled as a whole."""
 LINE_BITS = 6
 SET_BITS = (6, 7, 8, 9, 10, 11, 12)
 DEEPEST = 9
 OPCLASSES = len(OpClass)
 PLACES = 1 << 15
+
+
+@dataclass(frozen=True)
+class LatencyClasses:
+    """Latencies as classes: 0, 1, ... `singles` - 1 one cycle each, then ranges that grow by `growth`.
+
+    The most likely class of a predicted distribution is the predicted latency.
+    """
+
+    singles: int = 10
+    growth: float = 1.5
+    largest: int = 1000
+
+    @property
+    def edges(self) -> NDArray[np.int64]:
+        """First latency of each class, rising."""
+        edges = list(range(self.singles))
+        while edges[-1] < self.largest:
+            edges.append(max(edges[-1] + 1, int(np.ceil(edges[-1] * self.growth))))
+        return np.array(edges[:-1], dtype=np.int64)
+
+    @property
+    def count(self) -> int:
+        """Number of classes."""
+        return len(self.edges)
+
+    def of(self, latency: ArrayLike) -> NDArray[np.int32]:
+        """Class of each latency: the last one whose first latency is not above it."""
+        return (np.searchsorted(self.edges, np.asarray(latency), side="right") - 1).astype(np.int32)
+
+    def means(self, latency: ArrayLike) -> NDArray[np.float32]:
+        """Mean latency of each class on a training set; the first latency of the class where the set has none.
+
+        Args:
+            latency: shape (n,).
+        """
+        values = np.asarray(latency, dtype=np.float64).ravel()
+        classes = self.of(values)
+        total = np.bincount(classes, weights=values, minlength=self.count)
+        seen = np.bincount(classes, minlength=self.count)
+        return np.where(seen > 0, total / np.maximum(seen, 1), self.edges).astype(np.float32)
+
+
 CLASSES = LatencyClasses()
 
 NAMES = (

@@ -8,9 +8,8 @@ from itertools import combinations, pairwise
 import numpy as np
 import pandas as pd
 
-from analysis.cores.learning.corpus import BLOCK
 from analysis.cores.learning.model_files import Trunk, expected_cycles
-from analysis.cores.learning.program_features import program_features
+from analysis.cores.learning.program_features import BLOCK, program_features
 from analysis.cores.riscv.trace import Trace
 from analysis.cores.timing.designs import load_design
 from analysis.errors import InputError

@@ -33,8 +33,8 @@ def evaluate(
 
     import pandas as pd
 
-    from analysis.cores.blocks import data as basic_block_data
-    from analysis.cores.blocks import ports as basic_block_ports
+    from analysis.studies.cores.blocks import data as basic_block_data
+    from analysis.studies.cores.blocks import ports as basic_block_ports
     from analysis.studies.cores.blocks import trial as basic_block_trial
     from analysis.tables import read_csv, write_csv
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.cores.blocks import ports as basic_block_ports
-from analysis.cores.blocks.data import Blocks, alone, cores, load, trait_matrix, traits
 from analysis.studies import attempts as log
+from analysis.studies.cores.blocks import ports as basic_block_ports
 from analysis.studies.cores.blocks import trial as basic_block_trial
+from analysis.studies.cores.blocks.data import Blocks, alone, cores, load, trait_matrix, traits
 from analysis.studies.freezing import origin
 from analysis.tables import write_csv
 

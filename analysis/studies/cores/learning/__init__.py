@@ -2,7 +2,10 @@
 
 - `accuracy`: How accurate are predicted retire latencies, and how accurate is a trivial baseline?
 - `backbones`: Other backbones in the place of the LSTM, behind the same input projection and in front of the same heads:
+- `corpus`: Which instructions does a model learn from, which choose it, and which test it?
 - `freeze`: The long part of the comparison, piece by piece, for the full tier:
+- `instruction_features`: What does NeuroScalar's network see of an instruction, and in which windows?
+- `latency_target`: What NeuroScalar's network predicts:
 - `lstm`: NeuroScalar's network:
 - `paper_training`: How is NeuroScalar's network trained for one design, and what does it predict?
 - `ranking`: Does a model order designs as the simulator does:

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.cores.learning.corpus import Program
 from analysis.cores.learning.model_files import FOLDER, read_trunk, write_trunk
 from analysis.intervals import cluster_bootstrap
 from analysis.studies import attempts
 from analysis.studies.cores.learning import study
+from analysis.studies.cores.learning.corpus import Program
 from analysis.studies.cores.learning.paper_training import PaperSetting
 from analysis.studies.cores.learning.ranking import whole_program_order
 from analysis.studies.cores.learning.sizes import CROSS, SIZES, across, size

@@ -12,10 +12,11 @@ import numpy as np
 import optax
 from numpy.typing import NDArray
 
-from analysis.cores.learning.corpus import BLOCK, TRAIN, VALIDATION, Program, instructions_of
-from analysis.cores.learning.instruction_features import Floats, Scaling, Window, fit_scaling
-from analysis.cores.learning.latency_target import from_log_target, is_long, log_target
+from analysis.cores.learning.program_features import BLOCK
 from analysis.studies.cores.learning.backbones import encode_any, shapes_of
+from analysis.studies.cores.learning.corpus import TRAIN, VALIDATION, Program, instructions_of
+from analysis.studies.cores.learning.instruction_features import Floats, Scaling, Window, fit_scaling
+from analysis.studies.cores.learning.latency_target import from_log_target, is_long, log_target
 from analysis.studies.cores.learning.lstm import Parameters, draw, heads, joint_loss, predicted_target
 
 ATTENTION_SPREAD = 0.02

@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from analysis.cores.learning.corpus import TRAIN, Program
 from analysis.studies.cores.learning.accuracy import accuracy, majority
 from analysis.studies.cores.learning.backbones import shapes_of
+from analysis.studies.cores.learning.corpus import TRAIN, Program
 from analysis.studies.cores.learning.lstm import count
 from analysis.studies.cores.learning.paper_training import PaperSetting, predict_paper, train_paper
 from analysis.studies.cores.learning.study import blocks_to_test, indices, split

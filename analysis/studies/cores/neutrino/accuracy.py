@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.cores.learning.corpus import TEST, TRAIN, Program, instructions_of
-from analysis.cores.learning.latency_target import from_log_target
 from analysis.studies.cores.learning.accuracy import accuracy, majority
+from analysis.studies.cores.learning.corpus import TEST, TRAIN, Program, instructions_of
+from analysis.studies.cores.learning.latency_target import from_log_target
 from analysis.studies.cores.learning.lstm import encode, heads, predicted_target
 from analysis.studies.cores.learning.paper_training import PaperModel, block_windows
 from analysis.studies.cores.neutrino.compiler import compile_network
