@@ -1,5 +1,6 @@
 """How long does one kernel take on one device? Measured tables, transferred laws, forests, the data sheet: one provider.
 
+- `attention_backends`: Which family of attention kernels does a framework call on a GPU that was not timed?
 - `cases`: A file of kernels of today's GPUs answered:
 - `collectives`: Collectives of the GPUs of one node:
 - `gpus`: What the kernel models know of a GPU:
@@ -7,10 +8,8 @@
 - `laws`: The law of a kernel's time, and its parameters on a GPU that was never timed
 - `library`: Latency of one kernel on one GPU:
 - `physics`: A first time and what bounds it:
-- `splits`: The two splits, written down before the first score, and the cells that are fitted:
 - `store`: The fitted parameters on disk:
 - `trees`: Sums of regression trees as plain arrays:
-- `wheel`: Kernel timings out of the wheel of `aiconfigurator-core` 0.12.0 (NVIDIA, Apache-2.0):
 - `work`: FLOP and bytes of one kernel:
 - `fp32/`: Kernels in fp32 on GPUs of 2016 to 2022 (NeuSight's operators): physics times a learned correction
 """

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
 from analysis.hardware.devices import Device
-from analysis.kernels import collectives, gpus, laws, physics, splits, store, work
+from analysis.kernels import attention_backends, collectives, gpus, laws, physics, store, work
 from analysis.kernels.gpus import Gpu
 from analysis.kernels.latency import Latency
 from analysis.kernels.physics import Features, Sustained
@@ -163,7 +163,7 @@ class Kernels:
         got = build(safe, framework, levels)
         if not one_gpus and laws.used(operator, f"{self._hidden}/{cell_type}", _pooled(operator)):
             got = laws.widen(got, _laws()[operator][self._hidden].log_theta(self.gpu, framework, cell_type, variant, levels))
-        family = "" if one_gpus else splits.called(operator, framework, self.gpu.architecture, variant)
+        family = "" if one_gpus else attention_backends.called(operator, framework, self.gpu.architecture, variant)
         seconds = got.base_s * np.exp(laws.answer(operator, got, fitted.forest, self.gpu, family))
         log_sd = fitted.log_sd[np.digitize(got.base_s, fitted.edges)]
         if fitted.hull.shape[1]:
@@ -393,6 +393,6 @@ SIBLING_SD = {  # of log latency when a GPU is answered by a sibling's forest: f
     "gemm": 0.11, "attention_prefill": 0.16, "attention_decode": 0.09, "latent_prefill": 0.13, "latent_decode": 0.1, "moe": 0.11,
 }  # fmt: skip
 ORDER = ("vllm", "trtllm", "sglang")  # whose kernels answer where none is named
-GEMM_TYPES = splits.COVERED["gemm"]
-MOE_TYPES = splits.COVERED["moe"]
+GEMM_TYPES = ("bf16", "fp8", "fp8_block", "nvfp4", "int8", "int8_wo", "int4_wo")
+MOE_TYPES = ("bf16", "fp8", "fp8_block", "nvfp4", "mxfp4", "int4_wo")
 DISTRIBUTIONS = ("balanced", "power_law_1.01", "power_law_1.2")

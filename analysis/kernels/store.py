@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +13,6 @@ from analysis.kernels.physics import Sustained
 from analysis.kernels.trees import Forest
 from analysis.kernels.work import Floats
 from analysis.paths import DATA
-from analysis.tables import write_atomic
 
 FOLDER = DATA / "models" / "gpu_kernels"
 
@@ -32,28 +30,6 @@ class Fitted(NamedTuple):
     log_sd: Floats
     hull: Floats
     version: str
-
-
-def write(name: str, fitted: dict[str, Fitted], folder: Path | None = None) -> None:
-    """Write the forests of one operator, joined end to end."""
-    parts = list(fitted.values())
-    arrays = {
-        "keys": np.array(list(fitted)),
-        "versions": np.array([p.version for p in parts]),
-        "feature": np.concatenate([p.forest.feature for p in parts]),
-        "number": np.concatenate([p.forest.number for p in parts]),
-        "right": np.concatenate([p.forest.right for p in parts]),
-        "nodes": np.array([len(p.forest.feature) for p in parts]),
-        "trees": np.array([len(p.forest.start) for p in parts]),
-        "tree_nodes": np.concatenate([np.diff([*p.forest.start, len(p.forest.feature)]) for p in parts]).astype(np.uint8),
-        "constant": np.array([p.forest.constant for p in parts]),
-        "edges": np.stack([p.edges for p in parts]),
-        "log_sd": np.stack([p.log_sd for p in parts]),
-        "hull": np.stack([p.hull for p in parts]).astype(np.float32),
-    }
-    content = io.BytesIO()
-    np.savez_compressed(content, **arrays)  # type: ignore[arg-type]
-    write_atomic((folder or FOLDER) / f"{name}.npz", content.getvalue())
 
 
 def read(name: str, folder: Path | None = None) -> dict[str, Fitted]:
@@ -78,15 +54,6 @@ def read(name: str, folder: Path | None = None) -> dict[str, Fitted]:
         return found
     except (OSError, ValueError, KeyError, EOFError) as error:
         raise InputError(f"is not a file of fitted kernels: {error}", path=path) from None
-
-
-def write_sustained(levels: dict[str, Sustained], folder: Path | None = None) -> None:
-    """Write the levels of each architecture left out."""
-    plain = {
-        hidden: {f"{dtype} {'registers' if key else 'shared memory'}": round(v, 4) for (dtype, key), v in s.level.items()}
-        for hidden, s in levels.items()
-    }
-    write_atomic((folder or FOLDER) / "sustained.json", (json.dumps(plain, indent=1) + "\n").encode())
 
 
 def read_sustained(folder: Path | None = None) -> dict[str, Sustained]:

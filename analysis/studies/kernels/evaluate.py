@@ -13,14 +13,14 @@ from scipy.optimize import minimize
 from scipy.spatial import cKDTree
 
 from analysis.intervals import cluster_bootstrap
-from analysis.kernels import gpus, laws, physics, splits, store, trees, wheel, work
+from analysis.kernels import gpus, laws, physics, store, trees, work
 from analysis.kernels.gpus import ARCHITECTURES
 from analysis.kernels.physics import FRAMEWORKS
-from analysis.kernels.splits import Cell
 from analysis.kernels.work import Floats, Work
 from analysis.paths import DATA
 from analysis.statistics import sign_flip_test
-from analysis.studies.kernels import fit
+from analysis.studies.kernels import fit, splits, wheel
+from analysis.studies.kernels.splits import Cell
 from analysis.tables import read_csv, write_csv
 
 TEST_ROWS = 1500  # of a cell at most, drawn

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import sys
 import time
 from pathlib import Path
@@ -12,12 +14,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.intervals import next_group
-from analysis.kernels import gpus, laws, physics, splits, store, trees, work
-from analysis.kernels import wheel as wheel_reader
+from analysis.kernels import attention_backends, gpus, laws, physics, store, trees, work
 from analysis.kernels.gpus import ARCHITECTURES
 from analysis.kernels.physics import Features, Sustained
-from analysis.kernels.splits import Cell
 from analysis.kernels.work import Floats
+from analysis.studies.kernels import law_fits, splits
+from analysis.studies.kernels import wheel as wheel_reader
+from analysis.studies.kernels.splits import Cell
+from analysis.tables import write_atomic
 
 MEASURED: dict[str, Any] = {"trees": 100, "leaves": 31, "rate": 0.2}
 MEASURED_GEMM = MEASURED | {"leaves": 47, "loss": "absolute_error"}  # one timing in some is far off: a leaf's median does not see it
@@ -133,7 +137,7 @@ def spread_elsewhere(residuals: list[tuple[Floats, Floats]], edges: Floats) -> F
     return out
 
 
-def known(cells: list[Cell], rows: dict[str, NDArray[Any]], seen: dict[str, Features]) -> list[laws.Known]:
+def known(cells: list[Cell], rows: dict[str, NDArray[Any]], seen: dict[str, Features]) -> list[law_fits.Known]:
     """Parameters of the law of each cell and variant, on some rows of it."""
     out = []
     for cell in cells:
@@ -141,8 +145,8 @@ def known(cells: list[Cell], rows: dict[str, NDArray[Any]], seen: dict[str, Feat
         for one in np.unique(variant):
             at = np.flatnonzero(variant == one)[:LAW_ROWS]
             if len(at) >= 60:
-                theta = laws.fit(cell.operator, seen[cell.key].parts[:, at], cell.seconds[rows[cell.key][at]])
-                out.append(laws.Known(gpu, cell.framework, cell.dtype, str(one), theta, 1 / len(ARCHITECTURES[gpu.architecture])))
+                theta = law_fits.fit(cell.operator, seen[cell.key].parts[:, at], cell.seconds[rows[cell.key][at]])
+                out.append(law_fits.Known(gpu, cell.framework, cell.dtype, str(one), theta, 1 / len(ARCHITECTURES[gpu.architecture])))
     return out
 
 
@@ -189,7 +193,7 @@ def fit_pooled(
     by their quantiles, where Student's quantile on top of them covers too much (log of attempts).
 
     Args:
-        apart: cells of single families of kernels and all releases, to fit on in place of `cells`; `splits.called` says which
+        apart: cells of single families of kernels and all releases, to fit on in place of `cells`; `attention_backends.called` says which
             answers those.
     """
     rng, operator = np.random.default_rng(seed), cells[0].operator
@@ -207,7 +211,7 @@ def fit_pooled(
         first = seen = {cell.key: features(cell, rows[cell.key], levels[hidden]) for cell in cells}
         others = [cell for cell in cells if architecture[cell.key] != hidden]
         if law:
-            transfers[hidden] = laws.transfer(operator, known([c for c in others if c.key not in poor], rows, seen), levels[hidden])
+            transfers[hidden] = law_fits.transfer(operator, known([c for c in others if c.key not in poor], rows, seen), levels[hidden])
             seen = {cell.key: lawful(cell, rows[cell.key], seen[cell.key], transfers[hidden], levels[hidden]) for cell in cells}
         alone = [t for t in types if len({architecture[c.key] for c in others if c.dtype == t}) == 1] if together else types
         for dtype in ("", *alone) if together else types:
@@ -259,28 +263,59 @@ def elsewhere(cell: Cell, rows: NDArray[Any], got: Features, forest: trees.Fores
     for one in np.unique(variant):
         at = variant == one
         part = Features(got.base_s[at], got.values[at], got.parts[:, at])
-        family = splits.called(cell.operator, cell.framework, gpu.architecture, str(one))
+        family = attention_backends.called(cell.operator, cell.framework, gpu.architecture, str(one))
         out[at] = np.log(part.base_s) + laws.answer(cell.operator, part, forest, gpu, family)
     return out
+
+
+def write_forests(name: str, fitted: dict[str, store.Fitted], folder: Path | None = None) -> None:
+    """Write the forests of one operator, joined end to end."""
+    parts = list(fitted.values())
+    arrays = {
+        "keys": np.array(list(fitted)),
+        "versions": np.array([p.version for p in parts]),
+        "feature": np.concatenate([p.forest.feature for p in parts]),
+        "number": np.concatenate([p.forest.number for p in parts]),
+        "right": np.concatenate([p.forest.right for p in parts]),
+        "nodes": np.array([len(p.forest.feature) for p in parts]),
+        "trees": np.array([len(p.forest.start) for p in parts]),
+        "tree_nodes": np.concatenate([np.diff([*p.forest.start, len(p.forest.feature)]) for p in parts]).astype(np.uint8),
+        "constant": np.array([p.forest.constant for p in parts]),
+        "edges": np.stack([p.edges for p in parts]),
+        "log_sd": np.stack([p.log_sd for p in parts]),
+        "hull": np.stack([p.hull for p in parts]).astype(np.float32),
+    }
+    content = io.BytesIO()
+    np.savez_compressed(content, **arrays)  # type: ignore[arg-type]
+    write_atomic((folder or store.FOLDER) / f"{name}.npz", content.getvalue())
+
+
+def write_sustained(levels: dict[str, Sustained], folder: Path | None = None) -> None:
+    """Write the levels of each architecture left out."""
+    plain = {
+        hidden: {f"{dtype} {'registers' if key else 'shared memory'}": round(v, 4) for (dtype, key), v in s.level.items()}
+        for hidden, s in levels.items()
+    }
+    write_atomic((folder or store.FOLDER) / "sustained.json", (json.dumps(plain, indent=1) + "\n").encode())
 
 
 def fit_all(wheel: Path, operators: tuple[str, ...] = tuple(splits.SIZES), folder: Path | None = None, pooled_only: bool = False) -> None:
     """Fit some operators and write `measured_<operator>.npz` and `pooled_<operator>.npz`; with GEMM `sustained.json`, which all use."""
     gemm = list(splits.cells(wheel, "gemm")) if "gemm" in operators else []
     if gemm:
-        store.write_sustained({hidden: sustained_levels(gemm, hidden) for hidden in ("none", *ARCHITECTURES)}, folder)
+        write_sustained({hidden: sustained_levels(gemm, hidden) for hidden in ("none", *ARCHITECTURES)}, folder)
     levels = store.read_sustained(folder)
     for operator in operators:
         began = time.process_time()
         found = gemm if operator == "gemm" else list(splits.cells(wheel, operator))
         print(operator, len(found), "cells", round(time.process_time() - began, 1), "CPU-s to read", file=sys.stderr, flush=True)
-        apart = list(splits.cells(wheel, operator, apart=True)) if operator in splits.APART else None
+        apart = list(splits.cells(wheel, operator, apart=True)) if operator in attention_backends.APART else None
         pooled, carried = fit_pooled(found, levels, apart=apart)
-        store.write(f"pooled_{operator}", pooled, folder)
+        write_forests(f"pooled_{operator}", pooled, folder)
         if carried:
-            laws.write({operator: carried}, folder)
+            law_fits.write({operator: carried}, folder)
         if not pooled_only:
-            store.write(f"measured_{operator}", {cell.key: fit_measured(cell, levels["none"]) for cell in found}, folder)
+            write_forests(f"measured_{operator}", {cell.key: fit_measured(cell, levels["none"]) for cell in found}, folder)
         print(operator, round(time.process_time() - began, 1), "CPU-s", file=sys.stderr, flush=True)
 
 

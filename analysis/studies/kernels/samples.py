@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.kernels import splits, store, trees
-from analysis.studies.kernels import fit
+from analysis.kernels import store, trees
+from analysis.studies.kernels import fit, splits
 
 COLUMNS = ("s1", "s2", "s3", "s4", "s5", "s6", "s7")  # the sizes of `splits.SIZES`, in its order
 
@@ -53,8 +53,8 @@ def recompute(sample: pd.DataFrame) -> pd.DataFrame:
 
 
 if __name__ == "__main__":
-    from analysis.kernels import wheel as wheel_reader
     from analysis.paths import DATA
+    from analysis.studies.kernels import wheel as wheel_reader
     from analysis.tables import write_csv
 
     found = wheel_reader.find()

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.kernels import gpus, laws, physics, splits, trees, wheel, work
+from analysis.kernels import attention_backends, gpus, laws, physics, trees, work
 from analysis.kernels.library import KernelLibrary
 from analysis.paths import DATA
-from analysis.studies.kernels import evaluate
+from analysis.studies.kernels import evaluate, law_fits, splits, wheel
 from analysis.studies.kernels.samples import recompute
 from analysis.tables import read_csv
 
@@ -60,7 +60,7 @@ def test_the_law_of_a_cell_is_found_again():
     parts[0] = 1e-6
     truth = np.log([5.0, 1.6, 1.2, 0.6, 0.4, 0.7])
     seconds = laws.time_s(parts, truth) * np.exp(RNG.normal(0, 0.02, 400))
-    found = laws.fit("gemm", parts, seconds)
+    found = law_fits.fit("gemm", parts, seconds)
     assert np.median(np.abs(laws.time_s(parts, found) / laws.time_s(parts, truth) - 1)) < 0.02
     assert (laws.time_s(2 * parts, found) >= laws.time_s(parts, found)).all()
 
@@ -212,9 +212,9 @@ def test_an_architecture_that_was_not_timed_calls_what_the_documentation_says():
         ("sglang", "blackwell workstation", "bf16/bf16"): "flashinfer",
         ("trtllm", "ada", "bf16/bf16"): "trtllm",
     }
-    assert {key: splits.called("attention_decode", *key) for key in documented} == documented
-    assert splits.called("latent_decode", "vllm", "hopper", "bf16/bf16") == ""
-    every = {r.family for name in physics.FRAMEWORKS for r in getattr(splits._backends(), name).rules}
+    assert {key: attention_backends.called("attention_decode", *key) for key in documented} == documented
+    assert attention_backends.called("latent_decode", "vllm", "hopper", "bf16/bf16") == ""
+    every = {r.family for name in physics.FRAMEWORKS for r in getattr(attention_backends._backends(), name).rules}
     assert every == set(physics.FAMILIES)
 
 

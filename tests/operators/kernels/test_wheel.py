@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from analysis.errors import InputError
-from analysis.kernels import wheel
+from analysis.studies.kernels import wheel
 
 pyarrow = pytest.importorskip("pyarrow", reason="pyarrow reads the tables; pip install -r requirements.txt")
 

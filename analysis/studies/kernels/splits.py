@@ -10,21 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date
-from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import Field
 
-from analysis.configs import Strict, read_yaml
-from analysis.kernels import gpus, physics, wheel
+from analysis.kernels import gpus
 from analysis.kernels.gpus import SYSTEMS
-from analysis.kernels.store import FOLDER
+from analysis.kernels.library import GEMM_TYPES, MOE_TYPES
 from analysis.kernels.work import Floats
+from analysis.studies.kernels import wheel
 
 TYPES = {"bfloat16": "bf16", "sq": "int8", "w4a8_mxfp4_mxfp8": "mxfp4"}
 SIZES = {
@@ -43,12 +40,8 @@ FILES = {
     "latent_decode": "generation_mla_perf.parquet",
     "moe": "moe_perf.parquet",
 }
-APART = ("attention_prefill", "attention_decode")  # pooled over families of kernels, which no framework has on every architecture
+COVERED = {"gemm": GEMM_TYPES, "moe": MOE_TYPES}
 NOT_THIS_OPERATOR = ("moe_torch_flow_nongated",)  # two matrices an expert instead of three
-COVERED = {
-    "gemm": ("bf16", "fp8", "fp8_block", "nvfp4", "int8", "int8_wo", "int4_wo"),
-    "moe": ("bf16", "fp8", "fp8_block", "nvfp4", "mxfp4", "int4_wo"),
-}
 
 
 @dataclass(frozen=True)
@@ -74,48 +67,6 @@ class Cell:
     def key(self) -> str:
         """`system/framework/type`, the type empty where one model has them all; with version and family for a single kernel."""
         return f"{self.system}/{self.framework}/{self.dtype}" + (f"/{self.version}/{self.kernel}" if self.kernel else "")
-
-
-class Rule(Strict):
-    """One line of a framework's documentation: on these architectures and for these types of the cache (empty: all) it calls a family."""
-
-    architectures: list[str] = Field(default_factory=list)
-    cache: list[Literal["bf16", "fp8"]] = Field(default_factory=list)
-    family: physics.Family
-
-
-class Backends(Strict):
-    """What one framework documents of its attention kernels, where and when it was read."""
-
-    source: str
-    looked_at: date
-    said: str
-    rules: list[Rule]
-
-
-class BackendsFile(Strict):
-    """`attention_backends.yaml`."""
-
-    vllm: Backends
-    sglang: Backends
-    trtllm: Backends
-
-
-@cache
-def _backends() -> BackendsFile:
-    return read_yaml(FOLDER / "attention_backends.yaml", BackendsFile)
-
-
-def called(operator: str, framework: str, architecture: str, variant: str) -> str:
-    """Family of kernels that a framework calls on an architecture that was not timed: as its documentation has it, never from timings.
-
-    Empty for operators that are not pooled over families (`APART`).
-    """
-    if operator not in APART:
-        return ""
-    kind = "fp8" if variant.endswith("fp8") else "bf16"
-    rules = getattr(_backends(), framework).rules
-    return next(r.family for r in rules if architecture in (r.architectures or [architecture]) and kind in (r.cache or [kind]))
 
 
 def family(framework: str, source: str, architecture: str) -> str:

@@ -14,12 +14,15 @@ import pandas as pd
 
 from analysis import datasets
 from analysis.errors import InputError
+from analysis.kernels import gpus
 from analysis.paths import DATA
 from analysis.tables import read_csv
 
 _ROW = read_csv(DATA / "sources" / "packages.csv").set_index("dataset").loc["aiconfigurator"]
 FILE, BYTES, SHA256 = str(_ROW["file"]), int(str(_ROW["bytes"])), str(_ROW["sha256"])
 ROOT = "aiconfigurator_core/systems/data/"
+COLLECTIVE_NAMES = {"alltoall": "all_to_all"}
+ELEMENT_BYTES = {"half": 2, "int8": 1, "bfloat16": 2}
 CURE = "run `make data` (needs the network), or set ANALYSIS_DATASETS to a folder that has it"
 
 
@@ -174,3 +177,38 @@ def account(path: Path) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows).sort_values(["system", "operator", "framework", "version", "file"], ignore_index=True)
+
+
+def collective_times(path: Path) -> pd.DataFrame:
+    """Median latency by GPU, collective, implementation, number of GPUs and size, of the newest NCCL and all framework versions.
+
+    The tables count elements; 16-bit and 8-bit ones of equal bytes are pooled. `custom` is the frameworks' own all-reduce in a CUDA graph,
+    of each framework and (framework empty) of all together.
+    """
+    found = []
+    for table in tables(path):
+        if table.system not in gpus.SYSTEMS or table.file not in ("nccl_perf.parquet", "custom_allreduce_perf.parquet"):
+            continue
+        frame = read(path, table)
+        custom = table.file.startswith("custom")
+        if custom and "backend" in frame:
+            frame = frame[~frame["backend"].astype(str).str.endswith("eager")]
+        if custom and "eager" in str(frame["kernel_source"].iloc[0] if len(frame) else ""):
+            continue
+        kind = frame["op_name"].astype(str).replace(COLLECTIVE_NAMES)
+        size = frame["message_size"] * frame["allreduce_dtype" if custom else "nccl_dtype"].astype(str).map(ELEMENT_BYTES)
+        found.append(
+            pd.DataFrame({
+                "system": table.system, "implementation": "custom" if custom else "nccl", "kind": kind, "devices": frame["num_gpus"],
+                "bytes": size, "latency_us": frame["latency"] * 1e3, "version": [version_order(table.version)] * len(frame),
+                "framework": table.framework,
+            })
+        )  # fmt: skip
+    every = pd.concat(found, ignore_index=True)
+    every = every[every["latency_us"] > 0]
+    newest = every[every["implementation"].eq("nccl")].groupby("system")["version"].transform("max")
+    every = every.loc[(every["version"] == newest.reindex(every.index)) | every["implementation"].eq("custom")]
+    every = pd.concat([every.assign(framework=""), every[every["implementation"].eq("custom")]])
+    keys = ["system", "implementation", "framework", "kind", "devices", "bytes"]
+    medians: pd.DataFrame = every.groupby(keys, as_index=False).agg(latency_us=("latency_us", "median"))
+    return medians.assign(latency_us=medians["latency_us"].round(3))
