@@ -1,6 +1,7 @@
 """What only notebooks and freezing need: splits, scores, trials, baselines and peers.
 
 - `attempts`: The log of every configuration that was tried:
+- `checkable`: Which functions may a check of the claims call, and with which arguments?
 - `freezing`: How is long work frozen?
 - `accelerators/`: Studies of spatial accelerators: fusion, processing in memory, sparsity, peers
 - `composition/`: How do errors compose from kernels to models?

@@ -6,9 +6,9 @@ from typer.testing import CliRunner
 from analysis.artifact.claims.check import check_all
 from analysis.artifact.claims.check_files import read_checks
 from analysis.artifact.commands.repository.claims import app
-from analysis.checkable import _REGISTERED, MODULES, call
 from analysis.errors import InputError
 from analysis.paths import DATA
+from analysis.studies.checkable import _REGISTERED, MODULES, call
 
 LEDGER = (DATA / "claims" / "ledger.csv").read_text(encoding="utf-8").splitlines()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analysis.artifact.claims.arithmetic import cell, printed_table
-from analysis.checkable import SmallCount, checkable
+from analysis.studies.checkable import SmallCount, checkable
 
 TABLE2 = "claims/printed/neuroscalar_table2"
 TABLE3 = "claims/printed/neuroscalar_table3"

@@ -13,9 +13,9 @@ from analysis.artifact.claims.check_files import Check, Comparison, Source, read
 from analysis.artifact.claims.ledger import Claim, read_ledger
 from analysis.artifact.claims.results import Results
 from analysis.artifact.claims.verdicts import as_expected, difference, verdict_of
-from analysis.checkable import call
 from analysis.errors import InputError
 from analysis.paths import DATA
+from analysis.studies.checkable import call
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from pydantic import Field, RootModel, model_validator
 
-from analysis.checkable import MODULES
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
+from analysis.studies.checkable import MODULES
 
 Verdict = Literal[
     "recomputed",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.checkable import SmallCount, checkable
 from analysis.hardware.roofline import Rates, attainable_flop_per_s
+from analysis.studies.checkable import SmallCount, checkable
 from analysis.studies.kernels.learned import attention, granite_round, message_passing
 from analysis.studies.kernels.tiles import kernel_latency, kernel_latency_as_printed
 from analysis.studies.kernels.wave_scaling import wave_scaling

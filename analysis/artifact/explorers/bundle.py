@@ -26,7 +26,7 @@ STAND_INS = {name: HERE / "stand_ins" / f"{name.replace('.', '_')}.py" for name 
     "analysis.configs": HERE / "stand_ins" / "files.py",
     "analysis.paths": HERE / "stand_ins" / "files.py",
     "analysis.errors": HERE / "stand_ins" / "errors.py",
-    "analysis.checkable": HERE / "stand_ins" / "checkable.py",
+    "analysis.studies.checkable": HERE / "stand_ins" / "checkable.py",
     "analysis.serving.simulate": HERE / "stand_ins" / "serving_types.py",
     "analysis.serving.limits": HERE / "stand_ins" / "serving_types.py",
     "analysis.serving.requests": HERE / "stand_ins" / "serving_types.py",

@@ -6,9 +6,9 @@ from analysis.artifact.mtap.evidence import DIMENSIONS
 from analysis.artifact.mtap.gaps import component_gaps
 from analysis.artifact.mtap.rubric import Rubric
 from analysis.artifact.mtap.scoring import Printed
-from analysis.checkable import checkable
 from analysis.configs import read_yaml
 from analysis.paths import DATA
+from analysis.studies.checkable import checkable
 from analysis.studies.composition.gap import composition_gap
 from analysis.tables import read_csv
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.checkable import checkable
+from analysis.studies.checkable import checkable
 
 
 def claimed_model_error(kernel_error: float, kernels: int) -> float:

@@ -1,6 +1,6 @@
 """What replaces compiled libraries and files in the page, as far as the explorers' models need them; never imported by CPython.
 
-- `checkable`: Stands for `analysis.checkable` in the page:
+- `checkable`: Stands for `analysis.studies.checkable` in the page:
 - `compiled`: Stands for `analysis.compiled` in the page:
 - `errors`: Stands for `analysis.errors` in the page:
 - `files`: Stands for `analysis.configs` and `analysis.paths` in the page:

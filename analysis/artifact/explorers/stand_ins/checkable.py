@@ -1,4 +1,4 @@
-"""Stands for `analysis.checkable` in the page: the mark says nothing there."""
+"""Stands for `analysis.studies.checkable` in the page: the mark says nothing there."""
 
 # mypy: ignore-errors
 
