@@ -21,7 +21,7 @@ from analysis.kernels.work import Floats
 from analysis.studies.kernels import law_fits, splits
 from analysis.studies.kernels import wheel as wheel_reader
 from analysis.studies.kernels.splits import Cell
-from analysis.tables import write_atomic
+from analysis.tables import write_atomic, write_csv
 
 MEASURED: dict[str, Any] = {"trees": 100, "leaves": 31, "rate": 0.2}
 MEASURED_GEMM = MEASURED | {"leaves": 47, "loss": "absolute_error"}  # one timing in some is far off: a leaf's median does not see it
@@ -321,4 +321,7 @@ def fit_all(wheel: Path, operators: tuple[str, ...] = tuple(splits.SIZES), folde
 
 if __name__ == "__main__":
     arguments = [a for a in sys.argv[1:] if a != "--pooled-only"]
-    fit_all(wheel_reader.find(), tuple(arguments) or tuple(splits.SIZES), pooled_only="--pooled-only" in sys.argv)
+    tables = wheel_reader.find()
+    if not arguments:
+        write_csv(wheel_reader.collective_times(tables), store.FOLDER / "collectives.csv")
+    fit_all(tables, tuple(arguments) or tuple(splits.SIZES), pooled_only="--pooled-only" in sys.argv)

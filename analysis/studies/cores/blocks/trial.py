@@ -99,7 +99,7 @@ def predict(blocks: Blocks, split: Split, method: str, ports: basic_block_ports.
             model.fit(table[split.fitted], np.log(cycles))
             return np.asarray(np.exp(model.predict(table[split.held_out])))
     if method == "graph net":
-        from analysis.cores.blocks import graph_net  # imports JAX, which nothing else here needs
+        from analysis.studies.cores.blocks import graph_net  # imports JAX, which nothing else here needs
 
         return graph_net.fit_predict(counts, cycles, traits, wanted, graph_net.GraphNetSettings(), seed)
     if method == "ports":
