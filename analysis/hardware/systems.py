@@ -8,9 +8,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
-from math import prod
 from typing import Any, Literal
 
 from pydantic import model_validator
@@ -71,6 +71,19 @@ class Level(Strict):
             return full * min(2, members - 1) / LINKS[self.topology]
         return full
 
+    def bisection_s_per_byte(self, members: int) -> float:
+        """Seconds that each byte of a device's message takes in an all-to-all of `members` on a torus, across its middle; elsewhere 0.
+
+        Half of the bytes cross the middle of the longest axis, of k devices: k / 8 of a message a link where the axis is a ring, k / 4
+        where it is open (the scaling book, sharding.md: a quarter of what an all-gather takes).
+        """
+        if self.topology not in LINKS:
+            return 0.0
+        dimensions = LINKS[self.topology] // 2
+        longest = 2 ** math.ceil(math.log2(members) / dimensions)
+        crossed = longest / (8 if members >= min(self.size, WRAPPED[self.topology]) else 4)
+        return crossed * LINKS[self.topology] / self.bandwidth_bytes_per_s
+
 
 @dataclass(frozen=True)
 class Group:
@@ -115,12 +128,12 @@ class System(Strict):
     @property
     def device_count(self) -> int:
         """Devices of the whole machine: the product of the level sizes."""
-        return prod(level.size for level in self.levels)
+        return math.prod(level.size for level in self.levels)
 
     @property
     def devices_per_node(self) -> int:
         """Devices that reach each other without the network."""
-        return prod(level.size for level in self.levels if level is not self.network)
+        return math.prod(level.size for level in self.levels if level is not self.network)
 
     def group(self, members: int, stride: int = 1) -> Group:
         """Devices that lie `stride` apart, and what joins them.
@@ -203,9 +216,9 @@ def of_device(device: Device) -> System:
     elif links.infinity_fabric is not None:
         count = int(links.infinity_fabric.links.value) if links.infinity_fabric.links else NODE - 1
         levels.append(_level("infinity_fabric", links.infinity_fabric, "mesh", min(NODE, 1 << count.bit_length())))
-    if prod(level.size for level in levels) < NODE:
+    if math.prod(level.size for level in levels) < NODE:
         pcie = links.pcie or Link(generation=4, per_direction=Quantity(value=31.5e9, low=15.75e9, high=63e9, source="pcie", note="assumed"))
-        levels.append(_level("pcie", pcie, "host", NODE // prod(level.size for level in levels)))
+        levels.append(_level("pcie", pcie, "host", NODE // math.prod(level.size for level in levels)))
     if device.kind == "gpu":
         rate = 1 / 8 if levels[-1].topology == "host" else 2.0 if device.architecture in ("hopper", "blackwell") else 1.0
         levels.append(_network(rate * ADAPTER_BYTES_PER_S, "assumed"))
@@ -222,7 +235,7 @@ def cluster(device: Device, gpus_per_node: int | None = None, network_bytes_per_
     usual = of_device(device)
     levels = [level for level in usual.levels if level is not usual.network]
     if gpus_per_node is not None:
-        size = prod(level.size for level in levels[:-1])
+        size = math.prod(level.size for level in levels[:-1])
         if gpus_per_node < size:  # a bridge alone, or a part of a node
             levels, size = levels[:1], 1
         levels[-1] = levels[-1].model_copy(update={"size": max(1, gpus_per_node // size)})

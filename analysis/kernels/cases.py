@@ -43,6 +43,7 @@ MAY_HAVE = {  # besides its sizes, what an operator reads
     "moe": ("tensor_parallel", "expert_parallel", "distribution"),
     **dict.fromkeys(COLLECTIVES, ("implementation",)),
 }
+LAUNCH = "in a CUDA graph, as engines launch it; launched by a host, as nccl-tests does, see `predict collective`"
 NO_TYPE = {"memory_bound", *COLLECTIVES}  # bytes say all
 ADDED = ("latency_ms", "lower_ms", "upper_ms", "source", "status")
 GROUP = ("op", "device", "dtype", "kv_dtype", "framework", "version", "distribution", "implementation")
@@ -179,6 +180,8 @@ def answer(frame: pd.DataFrame, own: dict[str, Device] | None = None, library: K
     strays = unread(frame)
     out = Answers(np.full(n, np.nan), np.full(n, np.nan), np.full(n, np.nan), np.full(n, "", dtype=object), np.full(n, "", dtype=object))
     given = [c for c in GROUP if c in frame]
+    # a collective's source depends on how many GPUs it joins
+    given += ["devices"] if "devices" in frame and frame["op"].isin(COLLECTIVES).any() else []
     words = frame[given].fillna("").astype("category")
     names = {c for sizes in SIZES.values() for c in sizes} | {"window", "tensor_parallel", "expert_parallel"}
     numbers = {c: numeric(frame[c]).to_numpy(np.float64) if c in frame else np.full(n, np.nan) for c in names}
@@ -223,7 +226,7 @@ def answer(frame: pd.DataFrame, own: dict[str, Device] | None = None, library: K
         lower = np.maximum(got.s / half, np.minimum(_floor_s(kernels, group, z), got.s)) if good.any() else got.s
         for array, values in ((out.latency_s, got.s), (out.lower_s, lower), (out.upper_s, got.s * half)):
             array[at[good]] = values[good]
-        out.source[at[good]] = f"{got.source}; {got.note}" if got.note else got.source
+        out.source[at[good]] = "; ".join(filter(None, (got.source, got.note, LAUNCH if op in COLLECTIVES else "")))
         if (group["version"] or group["framework"]) and op in MODELS:
             timed = kernels.timed_version(MODELS[op], gpus.kernel_type(group["dtype"]) if op in ("gemm", "moe") else "")
             framework, _, version = timed.rpartition(" ")

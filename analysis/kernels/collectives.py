@@ -28,6 +28,9 @@ def answer(gpu: Gpu, kind: str, size: Floats, devices: Floats, implementation: s
         got = collective_time(kind, size[at], int(count), gpu.node, implementations=names, hide=hidden)
         seconds[at], log_sd[at] = got.seconds, got.log_sd
         notes += got.assumed
+        held, network = gpu.node.devices_per_node, gpu.node.network
+        if count > held and network is not None:
+            notes.append(f"{count:.0f} GPUs over nodes of {held}, {8e-9 * network.bandwidth_bytes_per_s:.0f} Gbit/s of network a GPU")
         if got.basis == "measured" and count > 1:
             source = "measured gpu"
     status = np.where(valid, "", "bytes must be at least 0 and devices at least 1").astype(object)

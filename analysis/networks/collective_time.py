@@ -5,6 +5,8 @@
   machines, for any group, link and network;
 - closed form: bytes over bandwidth and hops, where no collective of the like was measured (TPUs, Gaudi).
 
+Over a network none is faster than the same collective of the members that one node holds.
+
 >>> from analysis.hardware import systems
 >>> from analysis.networks.collective_time import collective_s
 >>> h100 = systems.load("HGX-H100")
@@ -149,9 +151,12 @@ def terms(kind: str, members: int, system: System, stride: int = 1, graph: bool 
     )
     way = way_of(system, group, kind)
     parts = math.ceil(members / group.inside)
+    link = group.bandwidth_bytes_per_s
     if way is None:
         steps = {"all_reduce": min(2 * (members - 1), 64), "all_to_all": 1, "send_recv": 1}.get(kind, min(members, 32))
-        byte_s = form.traffic(kind, "ring", members, 1) / group.bandwidth_bytes_per_s
+        byte_s = form.traffic(kind, "ring", members, 1) / link
+        if kind == "all_to_all":
+            byte_s = max(byte_s, group.level.bisection_s_per_byte(members))
         return Terms(steps * HOP_S, byte_s, 0.0, False, *3 * (CLOSED_FORM_SD,), 0.0, "closed form", assumed)
     fitted = form.calibrated()
     p, doubt = fitted.without.get(hide, fitted.shipped), fitted.doubt
@@ -165,13 +170,15 @@ def terms(kind: str, members: int, system: System, stride: int = 1, graph: bool 
         floor = p.floor_s["node"] * math.exp(p.growth["node"] * math.log(members / 8) + factors.floor + captured)
     if place == "network" and graph:
         floor += NETWORK_HOP_S * (2 * math.log2(parts) if kind == "all_reduce" else min(parts - 1, 64))
+    if place == "network" and kind == "all_to_all":  # each sends through its own adapter; a ring's members share a node's
+        link = min(link, group.level.bandwidth_bytes_per_s)
     pair = p.pair if way == "pcie" and members == 2 else 1.0
     efficiency = min(1.0, p.efficiency[way] * pair * math.exp(factors.efficiency + own.efficiency))
     scale = doubt.scale[way]
     known = place == "node" and way != "pcie" and not hide and system.device in p.devices
     return Terms(
         floor_s=floor,
-        byte_s=float(form.traffic(kind, way, members, parts)) / group.bandwidth_bytes_per_s / efficiency,
+        byte_s=float(form.traffic(kind, way, members, parts)) / link / efficiency,
         chunk_s=p.chunk_s[way] * math.exp(own.chunk),
         line=way == "ring",
         floor_sd=scale * doubt.floor,
@@ -194,6 +201,13 @@ def _measured(kind: str, members: int, system: System, stride: int, implementati
     if any((system.device, name, kind, members) in curves() for name in implementations):
         return None, f"measured {kind} of {members} {system.device} reaches under {LEAST_SHARE:.0%} of the link's rate and is not used"
     return None, ""
+
+
+@lru_cache(maxsize=4096)
+def _inside(members: int, system: System, stride: int) -> int:
+    """Members of a group over a network that one node joins; 0: fewer than two, or no network."""
+    group = system.group(members, stride)
+    return group.inside if group.level is system.network and group.inside > 1 else 0
 
 
 def collective_time(
@@ -231,6 +245,10 @@ def collective_time(
     seconds, moved, fill = form.protocols(t.floor_s, t.byte_s * size, t.chunk_s, t.line)
     share = (t.floor_s * t.floor_sd) ** 2 + (moved * t.efficiency_sd) ** 2 + (fill * t.chunk_sd) ** 2
     log_sd = np.sqrt(share / seconds**2 + t.rest_sd**2)
+    if inside := _inside(members, system, stride):
+        node = collective_time(kind, size, inside, system, stride, graph, implementations, hide)
+        log_sd = np.where(node.seconds > seconds, np.maximum(node.log_sd, log_sd), log_sd)
+        seconds = np.maximum(node.seconds, seconds)
     return CollectiveTime(seconds, log_sd, t.basis, t.assumed + ((note,) if note else ()))
 
 
@@ -245,4 +263,5 @@ def collective_s(kind: str, size_bytes: float, members: int, system: System, str
     if t.basis == "closed form":
         return t.floor_s + t.byte_s * size_bytes
     _, moved, fill = t.best(size_bytes)
-    return t.floor_s + moved + fill
+    inside = _inside(members, system, stride)
+    return max(t.floor_s + moved + fill, collective_s(kind, size_bytes, inside, system, stride, graph) if inside else 0.0)

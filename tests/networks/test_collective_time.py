@@ -106,3 +106,48 @@ def test_a_switch_that_adds_halves_the_traffic() -> None:
 def test_an_unknown_collective_is_refused() -> None:
     with pytest.raises(InputError, match="barrier is not covered"):
         collective_s("barrier", 1e6, 8, machine("H100-SXM5-80GB"))
+
+
+@given(
+    st.sampled_from(form.KINDS),
+    st.floats(1.0, 2.0**36),
+    st.sampled_from(["A100-SXM4-80GB", "H100-SXM5-80GB", "B200-SXM-180GB", "GB200-186GB", "MI300X", "L40S", "H20-SXM5-96GB", "V100-SXM2-32GB"]),
+    st.sampled_from([2, 4, 8]),
+    st.integers(1, 6),
+    st.booleans(),
+)
+def test_more_nodes_over_a_slower_network_are_never_faster(kind: str, size: float, name: str, each: int, doublings: int, graph: bool) -> None:
+    """All GPUs of N nodes against those of 2 N, and of one; 1 GiB of all-to-all over 16 H100 took less than over 8, and over 2 GB200
+    domains less than inside one."""
+    system = systems.cluster(devices.load(name), each, 12.5e9)
+    nodes = 2**doublings
+    if kind == "send_recv":
+        times = [collective_s(kind, size, 2, system, stride, graph) for stride in (1, each)]
+    else:
+        times = [collective_s(kind, size, each * n, system, graph=graph) for n in (1, nodes, 2 * nodes)]
+    assert times == sorted(times)
+    assert collective_s(kind, size, 2 * each, system, graph=graph) >= collective_s(kind, size, each, system, graph=graph)
+
+
+@pytest.mark.parametrize(("name", "each"), [("GB200-186GB", 72), ("GB300-279GB", 72), ("H100-SXM5-80GB", 8), ("MI300X", 8)])
+@pytest.mark.parametrize("kind", [kind for kind in form.KINDS if kind != "send_recv"])
+def test_two_usual_nodes_are_never_faster_than_one(name: str, each: int, kind: str) -> None:
+    sizes = 2.0 ** np.arange(0, 37)
+    one, two, three = (collective_time(kind, sizes, n * each, machine(name), graph=False).seconds for n in (1, 2, 3))
+    assert (one <= two).all() and (two <= three).all()
+
+
+def test_an_all_to_all_over_a_network_goes_through_each_gpu_s_adapter() -> None:
+    """16 H100 on two nodes, 1 GiB each: half of it leaves the node through an adapter of 50 GB/s: 10.7 ms at least (2.4 ms was said)."""
+    seconds = collective_s("all_to_all", 2.0**30, 16, systems.load("HGX-H100"), graph=False)
+    assert seconds >= 0.5 * 2**30 / 50e9 and seconds == pytest.approx(0.5 * 2**30 / 50e9, rel=0.5)
+
+
+def test_an_all_to_all_on_a_torus_is_bound_by_its_middle() -> None:
+    """TPU v5e: 16 x 16 closed, 4 links of 50 GB/s a direction: a message's 16 / 8 cross the cut on each link (the scaling book, sharding.md:
+    an all-to-all takes a quarter of an all-gather of the same whole array round the same ring)."""
+    v5e = machine("TPU-v5e")
+    link = v5e.levels[0].bandwidth_bytes_per_s / 4
+    got = collective_s("all_to_all", 2.0**30, 256, v5e)
+    assert got == pytest.approx(16 / 8 * 2**30 / link, rel=0.01)
+    assert collective_s("all_to_all", 2.0**30, 64, v5e) == pytest.approx(8 / 4 * 2**30 / link, rel=0.01)  # 8 x 8, open

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.kernels.cases import answers as kernel_answers
 from analysis.networks.collective_cases import COLUMNS, answers
 
 BASE = {
@@ -117,3 +118,22 @@ def test_an_all_reduce_over_two_domains_is_not_faster_than_inside_one(device: st
         asked = [{**row, "gpus": str(n * inside), "nodes": str(n), "size_bytes": str(size)} for n in (1, 2)]
         one, two = answers(pd.DataFrame(asked))["time_us"]
         assert one <= two
+
+
+@pytest.mark.parametrize("device", ["H100", "A100-SXM4-80GB", "B200", "MI300X"])
+def test_two_commands_say_which_question_of_one_all_reduce_they_answer(device: str) -> None:
+    """`kernels predict` (a CUDA graph: 27 us for 1 MiB on eight H100) and `predict collective` (launched by a host: 42 us) name each other;
+    a launch by the host does not make a collective faster than the lower end in a graph."""
+    sizes = [str(2**power) for power in (10, 20, 25, 30)]
+    graph = kernel_answers(pd.DataFrame({"op": "all_reduce", "device": device, "bytes": sizes, "devices": "8"}))
+    host = answers(pd.DataFrame({"device": device, "gpus": "8", "collective": "all_reduce", "size_bytes": sizes}))
+    assert graph["source"].str.contains("in a CUDA graph.*`predict collective`").all()
+    assert host["assumed"].str.contains("launched by the host.*`kernels predict`").all()
+    assert (host["time_us"] >= 1e3 * graph["lower_ms"]).all()
+
+
+def test_a_collective_over_nodes_is_not_called_measured() -> None:
+    """Asked beside one in a node, 16 H100 were called a measured GPU; nothing said that they are two nodes."""
+    rows = kernel_answers(pd.DataFrame({"op": "all_reduce", "device": "H100", "bytes": "1048576", "devices": ["8", "16"]}))
+    assert rows["source"][0].startswith("measured gpu") and "nodes" not in rows["source"][0]
+    assert rows["source"][1].startswith("unmeasured gpu; 16 GPUs over nodes of 8, 400 Gbit/s of network a GPU")
