@@ -277,16 +277,51 @@ def test_lengths_are_drawn_from_where_the_row_says():
     assert fixed["output_tokens_per_s"] / fixed["requests_per_s"] == pytest.approx(1024) and "lengths as given" in fixed["assumed"]
 
 
-@pytest.mark.parametrize(
-    ("model", "device", "gpus", "precision", "weights", "bandwidth"),
-    [("llama-3.1-70b", "MI300X", 1, "bf16", 69.5e9 * 2, 5.3e12), ("llama-3.1-8b", "L4", 1, "fp8", 6.98e9 + 1.05e9, 300e9)],
-)
-def test_the_lower_end_of_a_token_is_at_least_the_weights_over_the_bandwidth(model, device, gpus, precision, weights, bandwidth):
-    """Weights but the embedding (its head stays in 16 bits), read once a token, by the data sheets of MI300X and L4."""
-    found = waterfall.one(model, device, gpus, 1, 2000, 200, precision=precision).answer
-    assert 0.99e3 * weights / bandwidth <= found["tpot_lower_ms"] <= found["tpot_ms"] <= found["tpot_upper_ms"]
-    assert found["ttft_lower_ms"] <= found["ttft_ms"]
+BF16_CACHE = 2 * 2 * 8 * 128  # bytes of a token's keys and values in a layer of Llama 3.1
+ROOFLINES = [
+    # weights but the embedding (the head stays in 16 bits) and the cache of 0.9 of the prompt, read once a token
+    ("llama-3.1-70b", "MI300X", 1, "bf16", 2000, 1, "vllm", 69.5e9 * 2 + 80 * BF16_CACHE * 1800, 5.3e12),
+    ("llama-3.1-8b", "L4", 1, "fp8", 2000, 1, "vllm", 6.98e9 + 1.05e9 + 32 * BF16_CACHE * 1800, 300e9),
+    # 13.3 ms were said of 28.7 of bytes: contexts beyond 18,432 tokens were the last slope of a table
+    ("llama-3.1-8b", "L40S", 1, "fp8", 128_000, 1, "vllm", 6.98e9 + 1.05e9 + 32 * BF16_CACHE * 115_200, 864e9),
+    ("llama-3.1-8b", "H100", 1, "fp8", 60_000, 4, "vllm", 6.98e9 + 1.05e9 + 3.9 * 32 * BF16_CACHE * 54_000, 3.35e12),
+    # -0.6 ms was said
+    ("llama-3.1-70b", "gb200", 1, "int4", 100_000, 1, "vllm", 0.53 * 68.4e9 + 2.1e9 + 80 * BF16_CACHE * 90_000, 8e12),
+    # kernels timed with 70 MB of weights in 96 MB of cache
+    ("qwen3-32b", "L40S", 1, "int4", 8192, 1, "trtllm", 0.53 * 31.2e9 + 2 * 5120 * 151_936 + 64 * BF16_CACHE * 7372, 864e9),
+]
+
+
+@pytest.mark.parametrize(("model", "device", "gpus", "precision", "prompt", "clients", "engine", "read", "bandwidth"), ROOFLINES)
+def test_no_answer_is_below_the_bytes_that_a_token_reads(model, device, gpus, precision, prompt, clients, engine, read, bandwidth):
+    """By the data sheets of MI300X (5.3 TB/s), L4, L40S, H100 and GB200 and the models' config.json."""
+    one = waterfall.one(model, device, gpus, clients, prompt, 200, engine, precision)
+    found = one.answer
+    assert 0.985e3 * read / bandwidth <= found["tpot_lower_ms"] <= found["tpot_ms"] <= found["tpot_upper_ms"]
+    assert found["ttft_lower_ms"] <= found["ttft_ms"] <= found["ttft_upper_ms"]
     assert found["output_tokens_per_s"] <= found["output_tokens_per_s_upper"]
+    for target in ("ttft", "tpot"):
+        assert one.parts.loc[one.parts["target"] == target, "ms"].sum() == pytest.approx(found[f"{target}_ms"], rel=1e-9)
+    assert any("raised" in words for words in one.assumed) == (device == "L40S" and precision == "int4")
+
+
+@pytest.mark.parametrize(("model", "device", "gpus", "precision"), [("llama-3.1-8b", "l40s", 1, ""), ("llama-3.1-70b", "gb200", 2, "int4"),
+                                                                    ("llama-3.1-70b", "b200", 2, "nvfp4"), ("llama-3.1-8b", "a100", 1, "bf16")])  # fmt: skip
+def test_a_token_takes_longer_after_a_longer_prompt(model, device, gpus, precision):
+    asked = [{"model": model, "device": device, "gpus": gpus, "precision": precision, "clients": 1, "output_tokens": 64, "input_tokens": 2**p}
+             for p in range(10, 17)]  # fmt: skip
+    found = waterfall.grid(asked)
+    assert found["status"].eq("").all()
+    for name in ("tpot_ms", "ttft_ms"):
+        assert (found[name].pct_change().dropna() > -0.01).all()  # measured kernels are not quite monotonic
+    # attention of a prompt grows with its square: twice the tokens take more than twice as long
+    assert found["ttft_ms"].iloc[-1] > 2 * found["ttft_ms"].iloc[-2] and found["tpot_ms"].iloc[-1] > 1.05 * found["tpot_ms"].iloc[0]
+
+
+def test_a_lone_client_waits_in_no_queue():
+    """The front end's own work on a request (3.7 ms) was called a queue."""
+    alone, many = (waterfall.one("llama-3.1-8b", "h100", 1, clients, 2000, 200).parts for clients in (1, 256))
+    assert not alone["part"].eq("queue").any() and many["part"].eq("queue").any()
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_two_commands_say_which_question_of_one_all_reduce_they_answer(device: s
     host = answers(pd.DataFrame({"device": device, "gpus": "8", "collective": "all_reduce", "size_bytes": sizes}))
     assert graph["source"].str.contains("in a CUDA graph.*`predict collective`").all()
     assert host["assumed"].str.contains("launched by the host.*`kernels predict`").all()
-    assert (host["time_us"] >= 1e3 * graph["lower_ms"]).all()
+    assert (host["time_us"] >= 0.95e3 * graph["lower_ms"]).all()
 
 
 def test_a_collective_over_nodes_is_not_called_measured() -> None:

@@ -51,9 +51,11 @@ TOKENS = np.array(
 )
 SEQUENCES = np.array([1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096.0])
 BATCH = np.array([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048.0])
-CACHED = np.array([64, 128, 256, 512, 1024, 2048, 3072, 4096, 6144, 8192, 12288, 18432.0])
-PROMPT = np.array([16, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768.0])
-BEFORE = np.array([0, 512, 1024, 2048, 4096, 8192, 16384.0])
+CACHED = np.array([64, 128, 256, 512, 1024, 2048, 3072, 4096, 6144, 8192, 12288, 18432, 32768, 65536, 131072, 262144, 1048576.0])
+PROMPT = np.array([16, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144.0])
+BEFORE = np.array([0, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144, 1048576.0])
+USUAL = {"decode": np.tile(CACHED <= 18432, BATCH.size), "prefill": np.logical_and.outer(PROMPT <= 32768, BEFORE <= 16384).ravel()}
+"""Points of the grids as long as the requests whose answers calibrated the intervals: of these is the doubt of a step's kernels."""
 GROUP_TOKENS = 2048.0
 """Prompts shorter than this share a launch: their attention is timed in a batch of about so many tokens."""
 PARTS = ("projections", "attention", "experts", "communication", "memory", "vocabulary")

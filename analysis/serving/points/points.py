@@ -19,6 +19,7 @@ from analysis.serving.points.cases import ASKED_NOW, Case, Plan
 from analysis.serving.points.closed_loop import ENGINE, RESULT, simulate
 from analysis.serving.points.operators import GRIDS, PARTS, Configuration
 from analysis.serving.points.step_table import Key, StepTable, stack, step_tables
+from analysis.workloads.models import Model
 
 Floats = NDArray[np.float64]
 WEIGHT_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5625, "mxfp4": 0.53125, "int4": 0.53125, "int8": 1.0, "int8_wo": 1.0}
@@ -91,9 +92,13 @@ def weight_bytes(case: Case, plan: Plan) -> float:
     return layers / plan.pipeline + weights["vocabulary"] * 2 / plan.tensor / min(2, plan.pipeline)
 
 
-def floors_s(case: Case) -> tuple[float, float]:
-    """Least mean time to the first token and per output token by the data sheet (s): the prompt's FLOP over the GPUs' peak, and the weights
-    that one token needs over the bandwidth, all GPUs of a stage reading at once."""
+def floors_s(case: Case, batch: float, cached: float) -> tuple[float, float]:
+    """Least mean time to the first token and per output token by the data sheet (s): the prompt's FLOP over the GPUs' peak; of a decode
+    step the larger of its FLOP over the peak and its bytes over the bandwidth, the weights that one token needs and every sequence's cache.
+
+    Args:
+        batch, cached: sequences of a rank's decode step and tokens cached of each, means over the tokens (count).
+    """
     gpu, model, w = gpus.load(case.device), case.model, case.model.matrices
     plan, prefill = case.plan, case.prefill or case.plan
     kinds = (case.attention, case.gemm, case.experts)
@@ -104,8 +109,18 @@ def floors_s(case: Case) -> tuple[float, float]:
     ttft = case.shortest * case.input_tokens * flop_s / prefill.gpus
     moved = sum(n * WEIGHT_BYTES[kind] for n, kind in zip((w["attention"], w["dense"], chosen), kinds, strict=True))
     moved += 2.0 * model.hidden * model.vocabulary
-    cut = plan.tensor if model.experts is None else plan.stage_gpus
-    return ttft, moved / cut / gpu.bandwidth_bytes_per_s
+    moved /= plan.tensor if model.experts is None else plan.stage_gpus
+    moved += batch * cache_read_bytes(model, cached, KV_BYTES[settings.of(case).kv], plan.tensor) / plan.pipeline
+    return ttft, max(moved / gpu.bandwidth_bytes_per_s, batch * flop_s / plan.tensor / plan.pipeline)
+
+
+def cache_read_bytes(model: Model, cached: float, kv_bytes: float, tensor: int) -> float:
+    """Cache that a GPU reads for a sequence's next token at least (bytes): windows no further than they reach, of a sparse indexer's layers
+    its own keys alone."""
+    if model.latent is not None and model.latent.index_size:
+        return model.index_bytes_per_token * cached
+    far, every = (model.kv_bytes_per_token(kv_bytes, tensor, windows) for windows in (False, True))
+    return far * cached + (every - far) * min(cached, model.window)
 
 
 def cache_tokens(case: Case, plan: Plan, share: float, kv_bytes: float) -> float:

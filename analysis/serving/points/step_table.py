@@ -23,6 +23,7 @@ from analysis.serving.points.operators import (
     PROMPT,
     SEQUENCES,
     TOKENS,
+    USUAL,
     Call,
     Configuration,
     Floats,
@@ -196,13 +197,17 @@ def _table(rows: list[Any]) -> StepTable:
         value = call.count * s * (1.0 if call.scale is None else call.scale)
         seconds[call.grid][PARTS.index(call.part)] += value
         if np.isfinite(value).any():
-            doubt[call.part].append((float(np.nanmedian(value)), float(np.nanmedian(sd))))
+            usual = USUAL.get(call.grid, np.ones(value.size, bool))
+            doubt[call.part].append((float(np.nanmedian(value[usual])), float(np.nanmedian(np.broadcast_to(sd, value.shape)[usual]))))
         if status:
             reasons.add(status)
         if note:
             notes.add(note)
         if call.method != "memory_bound":  # one fit over all GPUs, which says nothing of this one
             sources.add(source)
+    # Beyond the usual lengths the kernels' models are extrapolated: noise must not make a longer cache faster to read.
+    decode, last = seconds["decode"].reshape(len(PARTS), BATCH.size, CACHED.size), int(USUAL["decode"][: CACHED.size].sum()) - 1
+    np.maximum.accumulate(decode[..., last:], axis=-1, out=decode[..., last:])
     log_sd = {part: sum(w * d for w, d in pairs) / max(1e-30, sum(w for w, _ in pairs)) for part, pairs in doubt.items()}
     return StepTable(seconds, log_sd, max(sources, default=""), "; ".join(sorted(reasons)), tuple(sorted(notes)))
 

@@ -14,7 +14,7 @@ from analysis.serving.points import settings
 from analysis.serving.points.answers import RATES, TIMES, answer, plan_in_words
 from analysis.serving.points.cases import Case, in_words
 from analysis.serving.points.cases import case as read_case
-from analysis.serving.points.closed_loop import RESULT
+from analysis.serving.points.closed_loop import RESULT, drawn
 from analysis.serving.points.constants import Parameters, factor, load, outside, parts
 from analysis.serving.points.operators import PARTS
 from analysis.serving.points.points import HOST, Points, device_of
@@ -47,11 +47,14 @@ class One:
     parts: pd.DataFrame
 
 
-def breakdown(index: int, case: Case, raw: Points, features: pd.DataFrame, parameters: Parameters) -> pd.DataFrame:
+def breakdown(
+    index: int, case: Case, raw: Points, features: pd.DataFrame, parameters: Parameters, answered: Mapping[str, float]
+) -> pd.DataFrame:
     """Parts of one case's two answers; they add up exactly.
 
     TPOT: kernels of the mean decode step, host time of a step, then what scheduling adds (prompts that share or stop steps, batches larger
     and smaller than the mean), then the fitted correction. TTFT: queue, the prompt's own steps, and the fitted terms.
+    What is left is what an answer was raised by to the data sheet's least.
     """
     row = dict(zip(RESULT, raw.result[index], strict=True))
     table = raw.tables[raw.table_of[index]]
@@ -62,13 +65,15 @@ def breakdown(index: int, case: Case, raw: Points, features: pd.DataFrame, param
     lines.append(("tpot", "scheduling: prompts between tokens", 1e3 * (row["tpot_mean"] - kernels.sum() - host), 0.2))
     fitted = parts(features.iloc[[index]], parameters.tpot)[0]
     lines.append(("tpot", "engine, as fitted", 1e3 * (fitted.sum() - row["tpot_mean"]), 0.1))
-    queue = min(row["queue_mean"], row["ttft_mean"])
+    front = _front_end_s(raw.engines[index])
+    queue = min(row["queue_mean"], row["ttft_mean"]) - front
+    queue = queue if queue > 1e-9 else 0.0
     terms = parts(features.iloc[[index]], parameters.ttft)[0]
     scale = terms[0] / row["ttft_mean"] if row["ttft_mean"] > 0 else 0.0
     lines += [
         ("ttft", "queue", 1e3 * queue * scale, 0.3),
-        ("ttft", "the prompt's own steps", 1e3 * (row["ttft_mean"] - queue) * scale, 0.2),
-        ("ttft", "front end, as fitted", 1e3 * terms[1], 0.3),
+        ("ttft", "the prompt's own steps", 1e3 * (row["ttft_mean"] - front - queue) * scale, 0.2),
+        ("ttft", "front end, as fitted", 1e3 * (terms[1] + front * scale), 0.3),
         ("ttft", "tokens delivered together, as fitted", 1e3 * terms[2], 0.3),
         ("ttft", "steps under way, as fitted", 1e3 * terms[3], 0.3),
     ]
@@ -77,8 +82,18 @@ def breakdown(index: int, case: Case, raw: Points, features: pd.DataFrame, param
         for target, whole in (("tpot", fitted.sum()), ("ttft", terms.sum())):
             longer = float(factor(own, parameters.elsewhere[target])[0]) - 1
             lines.append((target, "defaults and device, as on other sources", 1e3 * longer * whole, 0.3))
+    for target in ("tpot", "ttft"):
+        whole = answered[f"{target}_ms"]
+        rest = whole - sum(ms for name, _, ms, _ in lines if name == target)
+        lines.append((target, "raised to the data sheet's least", rest if rest > 1e-9 * whole else 0.0, 0.1))
     frame = pd.DataFrame(lines, columns=["target", "part", "ms", "doubt"])
     return frame[frame["ms"] != 0].reset_index(drop=True)
+
+
+def _front_end_s(engine: Any) -> float:
+    """What the front end does to a request, in the mean, before the scheduler sees it (s)."""
+    inputs, _ = drawn(int(engine["requests"]), int(engine["input"]), int(engine["output"]), float(engine["low"]))
+    return float(engine["send_s"] + engine["send_token_s"] * inputs.mean())
 
 
 ASKED_AS = {
@@ -157,7 +172,7 @@ def one(
     values = {name: float(row[name]) for name in (*TIMES, *RATES, "kv_cache_tokens", "most_requests")}
     values["throughput_tokens_per_s_per_gpu"] = values["output_tokens_per_s"] / gpus
     said = (*str(row["assumed"]).split("; "), held_elsewhere(bool(outside(result.features, parameters)[0])))
-    return One(case, said, values, breakdown(0, case, result.raw, result.features, parameters))
+    return One(case, said, values, breakdown(0, case, result.raw, result.features, parameters, values))
 
 
 def held_elsewhere(widened: bool) -> str:
@@ -199,7 +214,7 @@ def grid(questions: Sequence[Mapping[str, Any]], library: Any = None) -> pd.Data
         answered = {name: found[name] for name in TIMES}
         row: dict[str, Any] = {**asked, **answered, "status": reason or found["status"]}
         if case is not None and not row["status"]:
-            made = breakdown(index, case, result.raw, result.features, parameters)
+            made = breakdown(index, case, result.raw, result.features, parameters, answered)
             row |= {part: size for target, part, size in zip(made["target"], made["part"], made["ms"], strict=True) if target == "tpot"}
         rows.append(row)
     return pd.DataFrame(rows)
@@ -224,7 +239,7 @@ def report(found: One) -> str:
     ]
     for target, name in (("tpot", "time per output token"), ("ttft", "time to first token")):
         lines.append(f"{name}, made of (ms):")
-        for row in found.parts[found.parts["target"] == target].itertuples():
+        for row in found.parts[(found.parts["target"] == target) & (found.parts["ms"].abs() >= 5e-4)].itertuples():
             lines.append(f"  {row.ms:10.3f}  {row.part}")
     return "\n".join([*lines, "assumed:", *(f"  {text}" for text in found.assumed)])
 
