@@ -111,12 +111,14 @@ def test_an_unknown_collective_is_refused() -> None:
 @given(
     st.sampled_from(form.KINDS),
     st.floats(1.0, 2.0**36),
-    st.sampled_from(["A100-SXM4-80GB", "H100-SXM5-80GB", "B200-SXM-180GB", "GB200-186GB", "MI300X", "L40S", "H20-SXM5-96GB", "V100-SXM2-32GB"]),
+    st.sampled_from(["A100-SXM4-80GB", "H100-SXM5-80GB", "B200-SXM-180GB", "GB200-186GB", "MI300X", "L40S", "H20-SXM5-96GB"]),
     st.sampled_from([2, 4, 8]),
     st.integers(1, 6),
     st.booleans(),
 )
-def test_more_nodes_over_a_slower_network_are_never_faster(kind: str, size: float, name: str, each: int, doublings: int, graph: bool) -> None:
+def test_more_nodes_over_a_slower_network_are_never_faster(
+    kind: str, size: float, name: str, each: int, doublings: int, graph: bool
+) -> None:
     """All GPUs of N nodes against those of 2 N, and of one; 1 GiB of all-to-all over 16 H100 took less than over 8, and over 2 GB200
     domains less than inside one."""
     system = systems.cluster(devices.load(name), each, 12.5e9)
