@@ -146,7 +146,7 @@ def test_an_all_to_all_over_a_network_goes_through_each_gpu_s_adapter() -> None:
 
 
 def test_an_all_to_all_on_a_torus_is_bound_by_its_middle() -> None:
-    """TPU v5e: 16 x 16 closed, 4 links of 50 GB/s a direction: a message's 16 / 8 cross the cut on each link (the scaling book, sharding.md:
+    """TPU v5e: 16 x 16 closed, four links of 50 GB/s: a message's 16 / 8 cross each link of the cut (the scaling book, sharding.md:
     an all-to-all takes a quarter of an all-gather of the same whole array round the same ring)."""
     v5e = machine("TPU-v5e")
     link = v5e.levels[0].bandwidth_bytes_per_s / 4
