@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -108,3 +109,22 @@ def test_answers_go_to_standard_output_as_csv_or_json(command: str, tmp_path: Pa
     for name in table.columns:
         cells = [record[name] for record in records]
         assert all(a == b or (a is None and b != b) for a, b in zip(cells, table[name].tolist(), strict=True)), name
+
+
+@pytest.mark.parametrize("command", subcommands())
+def test_no_help_shows_a_zero_that_stands_for_nothing(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    """`predict recommend --help` said [default: 0] of prompt lengths and targets; a seed of 0, and 0 that the help explains, are values."""
+    main([*command.split(), "--help"])
+    for option in re.split(r"\n│\s+-?-", capsys.readouterr().out)[1:]:
+        words = " ".join(option.replace("│", " ").split())
+        assert not re.search(r"\[default: 0(\.0)?\]", words) or "0:" in words or words.startswith("seed"), words
+
+
+@pytest.mark.parametrize("asked", [["models", "deepseek-v3"], ["models", "bert-large"], ["models"], ["devices", "H100"], ["devices"]])
+def test_models_and_devices_are_listed_in_words(capsys: pytest.CaptureFixture[str], asked: list[str]) -> None:
+    """Not as Python writes its dictionaries, tuples and floats; an encoder has no key-value cache."""
+    assert main(asked) == 0
+    said = capsys.readouterr().out
+    assert len(asked) == 1 or not re.search(r"[{}\[\]]|\('|',|None|True|False|\d{3}\.0\b|e\+\d\d", said)
+    if "bert-large" in said:
+        assert re.search(r"kv_bytes_per_token +0\n", said) if len(asked) == 2 else re.search(r"bert-large.* none \(encoder\)", said)

@@ -696,15 +696,15 @@ def load(name: str) -> Model:
 
 
 def facts(model: Model) -> dict[str, Any]:
-    """What `models NAME --json` prints: sizes, and the cache of a token in 16 bits."""
+    """What `models NAME --json` prints: sizes, and the cache of a token in 16 bits (an encoder has none)."""
     described = model.model_dump(exclude_defaults=True, exclude={"published_parameters", "network", "family", "fp8", "pipeline_blocks"})
     return {
         "name": model.name,
         "parameters": model.parameters,
         "active_parameters": model.active_parameters,
         "weight_bytes": round(model.weight_bytes),
-        "kv_bytes_per_token": model.kv_bytes_per_token(2),
-        "kv_bytes_per_token_beyond_window": model.kv_bytes_per_token(2, windows=False),
+        "kv_bytes_per_token": model.kv_bytes_per_token(2) if model.causal else 0.0,
+        "kv_bytes_per_token_beyond_window": model.kv_bytes_per_token(2, windows=False) if model.causal else 0.0,
         "indexer_bytes_per_token": model.index_bytes_per_token,
         "state_bytes_per_sequence": 4 * model.linear_layers * model.linear.state_values if model.linear else 0,
         "weight_types": model.types.model_dump(),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from analysis.artifact.publishing import pages
 from analysis.artifact.survey.bibliography import load_bibliography
 from analysis.artifact.survey.references import differences, disagreements, load_printed
 from analysis.paths import DATA, ROOT
@@ -64,3 +67,30 @@ def test_documents_disagree_on_neusight_and_echo(printed):
     assert ("lee2025neusight", "s000", "s003") in found
     assert ("feng2024echo", "s000", "s003") in found
     assert ("yang2025pytorchsim", "s000", "s003") in found
+
+
+REST = r"[^\s,\"'>)]*"
+DYING = re.compile(rf"https?://{REST}(deploy-preview|netlify\.app|scholar\?|/search\?|lanfanshu){REST}", re.IGNORECASE)
+
+
+def test_no_address_is_a_preview_or_a_search():
+    """Such pages vanish: BLIS was cited by a deploy preview, Simba by a mirror's page of search results."""
+    files = [path for folder in ("data", "book", "bib") for path in (ROOT / folder).rglob("*.*")]
+    skipped = {"results", "datasets"}
+    found = {
+        f"{path.relative_to(ROOT)}: {match.group()}"
+        for path in files
+        if path.suffix in (".csv", ".yaml", ".md", ".bib") and not skipped & set(path.relative_to(ROOT).parts) and path.stat().st_size < 3e6
+        for match in DYING.finditer(path.read_text(encoding="utf-8", errors="replace"))
+    }
+    assert not found
+
+
+def test_links_of_pages_are_http_or_within_the_book():
+    """A link of another kind could run code: written in a page, or in a cell of a table."""
+    schemes = re.compile(r"\]\(\s*<?([a-z][a-z0-9+.-]*):", re.IGNORECASE)
+    for path in sorted((ROOT / "book").glob("*.md")):
+        assert {scheme.lower() for scheme in schemes.findall(path.read_text())} <= {"http", "https", "doi"}, path.name
+    for text in ("javascript:alert(1)", "JavaScript://x", "data:text/html,x", "vbscript:x", " https://a.b/c", "file:///etc/passwd"):
+        assert "href" not in pages._html_cell(text, False)
+    assert 'href="https://a.b/c?d=&quot;&gt;"' in pages._html_cell('https://a.b/c?d=">', False)

@@ -49,3 +49,18 @@ def print_json(answer: dict[str, Any]) -> None:
     import json
 
     typer.echo(json.dumps(answer, allow_nan=False))
+
+
+def in_words(value: Any) -> str:
+    """A value as people write it: thousands apart, lists with commas, keys before their values, yes and no."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.6g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {in_words(one)}" for key, one in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(in_words, value))
+    return "not known" if value is None else str(value)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.commands.common.options import Json, print_json
+from analysis.commands.common.options import Json, in_words, print_json
 
 app = typer.Typer(help=__doc__, add_completion=False)
 
@@ -25,7 +25,7 @@ def main(
         return
     if device:
         for key, value in every[0].items():
-            typer.echo(f"{key:30s} {value}")
+            typer.echo(f"{key:30s} {in_words(value)}")
         return
     typer.echo(f"{'name':24s} {'TFLOP/s (dense)':44s} {'GB':>7s} {'TB/s':>6s}  also called; source")
     for one in every:

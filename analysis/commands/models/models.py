@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.commands.common.options import Json, print_json
+from analysis.commands.common.options import Json, in_words, print_json
 
 app = typer.Typer(help=__doc__, add_completion=False)
 
@@ -27,7 +27,7 @@ def main(
             print_json(found)
             return
         for key, value in found.items():
-            typer.echo(f"{key:34s} {value:,}" if isinstance(value, (int, float)) and not isinstance(value, bool) else f"{key:34s} {value}")
+            typer.echo(f"{key:34s} {in_words(value)}")
         return
     every = [models.facts(one) for one in models.all_models().values()]
     if json:
@@ -37,7 +37,6 @@ def main(
         f"{'name':22s} {'parameters':>18s} {'active':>16s} {'weights (GB)':>13s} {'KV (bytes/token)':>17s} {'context':>10s}  also called"
     )
     for one in every:
-        sizes = (
-            f"{one['parameters']:18,} {one['active_parameters']:16,} {one['weight_bytes'] / 1e9:13,.1f} {one['kv_bytes_per_token']:17,.0f}"
-        )
+        cache = f"{one['kv_bytes_per_token']:17,.0f}" if one.get("causal", True) else f"{'none (encoder)':>17s}"
+        sizes = f"{one['parameters']:18,} {one['active_parameters']:16,} {one['weight_bytes'] / 1e9:13,.1f} {cache}"
         typer.echo(f"{one['name']:22s} {sizes} {one.get('context') or '':>10}  {', '.join(one.get('aliases', ()))}")
