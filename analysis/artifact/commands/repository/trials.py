@@ -33,14 +33,14 @@ def main(
     import pandas as pd
 
     from analysis.artifact.mtap.trials import bisecting, exercises, records
-    from analysis.artifact.mtap.trials.catalogue import CATALOGUE, Trial, find
+    from analysis.artifact.mtap.trials.catalogue import Trial, catalogue, find
     from analysis.artifact.mtap.trials.running import attempt, machine_class
     from analysis.errors import InputError
     from analysis.studies.accelerators.peers import scalesim, zigzag
     from analysis.studies.freezing import Freeze
     from analysis.tables import write_csv
 
-    chosen = [find(name) for name in only] if only else list(CATALOGUE)
+    chosen = [find(name) for name in only] if only else list(catalogue())
     out.mkdir(parents=True, exist_ok=True)
     pieces = Freeze(out)
     if again:

@@ -116,7 +116,7 @@ def arrays(folder: Path, versions: tuple[Version, ...] = ARRAYS) -> pd.DataFrame
     python, rows = home / "bin" / "python", []
     run([*_pip(python), *trial.arguments()], "", "", folder)
     layout = trial.cures[0]
-    for name, text in {"first.py": layout.first, **trial.files, **layout.files}.items():
+    for name, text in {"first.py": trial.first(layout.program), **trial.files, **layout.files}.items():
         (home / name).write_text(text, encoding="utf-8")
     for version in versions:
         installed = run([*_pip(python), f"numpy=={version.number}"], "", "", folder)
