@@ -22,6 +22,8 @@ import pandas as pd
 from analysis.errors import InputError
 from analysis.paths import DATA, EXAMPLES, ROOT
 
+TARGETS = DATA / "evaluation" / "speed_targets.csv"
+
 
 @dataclass(frozen=True)
 class Benchmark:
@@ -291,11 +293,11 @@ def recorded_run_s() -> float:
         return cpu_s(lambda: write_run(replay(REQUESTS, BATCHES, "vllm")[0], folder), 3, warm=True)
 
 
-def replay_first_answer(warm: bool) -> float:
-    """CPU-seconds of `serve replay` in a fresh process, with an empty folder for compiled code or with the one it left."""
+def replay_first_answer(compiled: str) -> float:
+    """CPU-seconds of `serve replay` in a fresh process, with an empty folder for compiled code (cold) or the one it left (warm)."""
     with tempfile.TemporaryDirectory() as folder:
         arguments = ["serve", "replay", str(REQUESTS), "--scheduler", "vllm", "--steps", str(BATCHES), "--out", folder]
-        return [command_cpu_s(arguments, Path(folder) / "compiled") for _ in range(2 if warm else 1)][-1]
+        return [command_cpu_s(arguments, Path(folder) / "compiled") for _ in range(2 if compiled == "warm" else 1)][-1]
 
 
 # Accelerators --------------------------------------------------------------------------------------------------------------------------
@@ -622,118 +624,27 @@ def _mutations() -> list[Benchmark]:
     ]
 
 
-SCHEDULERS = ("vllm", "sarathi", "orca", "faster_transformer", "lightllm", "vllm_v1")
-DESIGNS = ("8w", "4w+mem", "lsq", "rob", "6w+ls")
-UNROLLED = "Llama-2-7B training step, 32 blocks written out"
-VIDUR_RATE = "CSV and compilation apart; VIDUR: 830-1,240"
-SCALE_SIM = "SCALE-Sim 3.0.0: 0.1 to 0.2 layers a second"
-ON_INTEGERS = "an exact model of the machine in NumPy, not an implementation for speed"
+def _table() -> list[Benchmark]:
+    """The rows of `data/evaluation/speed_targets.csv`, each measured by a function of this file."""
+    from analysis.tables import read_csv
 
-TABLE = (
-    Benchmark(
-        "accelerators",
-        "valid mappings counted",
-        mappings_counted_per_s,
-        "1/CPU-s",
-        200_000,
-        "min",
-        "Timeloop: 286 valid, about 2,000 considered",
-    ),
-    Benchmark("accelerators", "10,000 random valid mappings that differ from the reference path", mappings_differing, "mappings", 0, "max"),
-    Benchmark(
-        "accelerators",
-        "proven search against Timeloop's random search",
-        slowest_search,
-        "of its CPU-s",
-        0.1,
-        "max",
-        "worst of six layers, compiled",
-    ),
-    Benchmark(
-        "accelerators", "tilings settled with pruning", tilings_settled_per_s, "1/CPU-s", 1e6, "min", "orders not counted; reported apart"
-    ),
-    Benchmark(
-        "accelerators",
-        "systolic layers, SCALE-Sim's numbers",
-        partial(systolic_layers_per_s, "SCALE_SIM_3"),
-        "layers/CPU-s",
-        1e6,
-        "min",
-        SCALE_SIM,
-    ),
-    Benchmark(
-        "accelerators", "systolic layers, no quirks", partial(systolic_layers_per_s, "NO_QUIRKS"), "layers/CPU-s", 1e6, "min", SCALE_SIM
-    ),
-    Benchmark("cores", "tracing in memory", emulated_mips, "MIPS", 100, "min", "18 programs, compilation apart"),
-    Benchmark("cores", "peak memory, streamed by epoch", stream_peak_gib, "GiB", 1, "max", "the whole process"),
-    Benchmark("cores", "tracing onto disk", traced_to_disk_mips, "MIPS", 1, "min", "24 bytes an instruction"),
-    *(
-        Benchmark("cores", f"timing, {name}", partial(timing_mips, name), "MIPS", 5, "min", "compilation apart; gem5: 0.43 on one program")
-        for name in DESIGNS
-    ),
-    Benchmark(
-        "cores", "our features", features_mips, "million instructions/CPU-s", 1, "min", "with the first-order models of five designs"
-    ),
-    Benchmark(
-        "cores",
-        "first-order model of a design",
-        first_order_mips,
-        "million instructions/CPU-s",
-        10,
-        "min",
-        "a pass over the trace, no cycles",
-    ),
-    Benchmark("cores", "our network, five designs", our_network_kips, "thousand instructions/CPU-s", 80, "min", "features at hand"),
-    Benchmark("cores", "paper's network, one core", partial(paper_network, "share"), "% of SGEMM", 50, "min", "both measured in one run"),
-    Benchmark(
-        "cores",
-        "paper's network in fp32, one core",
-        partial(paper_network, "instructions"),
-        "instructions/CPU-s",
-        20_000,
-        "min",
-        "2.14 MFLOP each",
-    ),
-    Benchmark("cores", "Neutrino compiled", neutrino_compile_ms, "CPU-ms", 10, "max", "one time step, four sequences"),
-    Benchmark("cores", "Neutrino simulated", neutrino_cycles_per_s, "million cycles/CPU-s", 10, "min", "compilation apart"),
-    Benchmark("cores", "Neutrino's integers", neutrino_integers_per_s, "instructions/CPU-s", 500, "min", ON_INTEGERS),
-    Benchmark("hlo", "lowering", lowering_s, "CPU-s", 5, "max", UNROLLED),
-    Benchmark("hlo", "text read and costed", partial(operations_read_per_s, "text"), "operations/CPU-s", 100_000, "min", UNROLLED),
-    Benchmark("hlo", "bytecode read and costed", partial(operations_read_per_s, "bytecode"), "operations/CPU-s", 100_000, "min", UNROLLED),
-    Benchmark("hlo", "operators fused", operators_fused_per_s, "operators/CPU-s", 20_000, "min", UNROLLED),
-    Benchmark(
-        "kernels", "kernels predict, a million cases", million_kernels, "CPU-s", 5, "max", "file to file, all operators, five devices"
-    ),
-    Benchmark("mtap", "one evidence file to grades", evidence_file_s, "CPU-s", 0.1, "max", "mean of all files"),
-    Benchmark("mtap", "exact order shares of six tools", simplex_s, "CPU-s", 5, "max", "all weightings, in fractions"),
-    Benchmark(
-        "networks", "closed-form collectives", collectives_per_s, "collectives/CPU-s", 1e6, "min", "parsing apart; ASTRA-sim: 36 ms each"
-    ),
-    Benchmark("networks", "congestion-aware GPT trace", trace_ms, "CPU-ms", 100, "max", "parsing apart; ASTRA-sim: 0.32 s"),
-    Benchmark("networks", "calibrated all-reduces", all_reduces_per_s, "1/CPU-s", 1e6, "min", "a million sizes in one call"),
-    *(
-        Benchmark("serving", f"Table 7 workload, {name}", partial(requests_per_s, name), "requests/CPU-s", 200_000, "min", VIDUR_RATE)
-        for name in SCHEDULERS
-    ),
-    Benchmark("serving", "recorded run: CSVs read, scheduled, written", recorded_run_s, "CPU-s", 0.5, "max", "200 requests, 2,637 batches"),
-    Benchmark(
-        "serving", "first answer, compiled before", partial(replay_first_answer, True), "CPU-s", 3, "max", "fresh process; VIDUR: 234 s"
-    ),
-    Benchmark(
-        "serving", "first answer, compiling", partial(replay_first_answer, False), "CPU-s", 30, "max", "fresh process, compilation included"
-    ),
-    *(
-        Benchmark("serving", f"a million requests on 64 replicas, {name}", partial(million_on_64, name), "CPU-s", 15, "max")
-        for name in ("round_robin", "least_work")
-    ),
-    Benchmark("serving", "cost of a request at 10^6 over the least at 10^2 ... 10^6", growth, "", 1.5, "max", "1 is linear"),
-    Benchmark("training", "plan search, 1,024 GPUs", plan_search_s, "CPU-s", 10, "max", "every plan of Llama 3 70B on 1,024 H100"),
-)
+    return [
+        Benchmark(
+            row["group"],
+            row["name"],
+            partial(globals()[row["function"]], *filter(None, [row["argument"]])),
+            row["unit"],
+            float(row["target"]),
+            row["direction"],
+            row["note"],
+        )
+        for row in read_csv(TARGETS, dtype=str, keep_default_na=False).to_dict("records")
+    ]
 
 
 def benchmarks() -> list[Benchmark]:
     """Every row: the table, the lines of the examples, the measured mutation rates."""
-    return [*TABLE, *_examples(), *_mutations()]
+    return [*_table(), *_examples(), *_mutations()]
 
 
 def report(only: str | None = None) -> int:
