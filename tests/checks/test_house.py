@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from analysis.artifact.publishing import house_map
 from analysis.paths import DATA, NOTEBOOKS, ROOT
+from tests.checks import house_map
 
 PACKAGE = ROOT / "analysis"
 FOLDERS = sorted(path.parent for path in PACKAGE.rglob("__init__.py"))
@@ -108,7 +108,7 @@ def test_a_model_states_its_formula_units_and_source(name: str) -> None:
 
 def test_the_map_in_contributing_is_the_one_that_the_imports_give() -> None:
     page = house_map.PAGE.read_text(encoding="utf-8")
-    assert page == house_map.with_map(page), "python -m analysis.artifact.publishing.house_map writes it again"
+    assert page == house_map.with_map(page), "python -m tests.checks.house_map writes it again"
 
 
 def test_rooms_do_not_import_each_other_in_a_circle() -> None:

@@ -2,12 +2,12 @@
 
 import re
 
-from analysis.artifact.publishing import readme
+from tests.checks import readme
 
 
 def test_the_sample_and_the_accuracies_are_todays() -> None:
     page = readme.PAGE.read_text(encoding="utf-8")
-    assert page == readme.with_parts(page), "python -m analysis.artifact.publishing.readme writes them again"
+    assert page == readme.with_parts(page), "python -m tests.checks.readme writes them again"
 
 
 def test_no_sentence_has_more_than_25_words() -> None:

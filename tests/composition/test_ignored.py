@@ -8,10 +8,10 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from analysis.artifact.publishing import ignored
-from analysis.artifact.publishing.ignored import ALIKE, ANSWERS, KINDS, QUESTIONS, Question, asked, counts
 from analysis.case_columns import COMMANDS, reads
 from analysis.errors import InputError
+from tests.composition import questions
+from tests.composition.questions import ALIKE, ANSWERS, KINDS, QUESTIONS, Question, asked, counts
 
 
 def test_every_command_is_asked_about_every_column() -> None:
@@ -37,13 +37,13 @@ def test_nothing_is_ignored(question: Question) -> None:
 @pytest.mark.parametrize("deaf", ["kind", "precision", "zero", "micro_batch"])
 def test_a_command_that_ignores_a_column_is_found(monkeypatch: pytest.MonkeyPatch, deaf: str) -> None:
     """The same walk over a command that drops one column before it answers."""
-    whole = ignored._answer("predict training")
+    whole = questions._answer("predict training")
 
     def drops(frame: pd.DataFrame) -> pd.DataFrame:
         return whole(frame.drop(columns=deaf, errors="ignore"))
 
     answers: Callable[[str], Callable[[pd.DataFrame], pd.DataFrame]] = lambda command: drops  # noqa: E731
-    monkeypatch.setattr(ignored, "_answer", answers)
+    monkeypatch.setattr(questions, "_answer", answers)
     base = replace(QUESTIONS[0], row={key: cell for key, cell in QUESTIONS[0].row.items() if key != deaf})
     found = [each.change for each in asked((base,)) if each.kind == "ignored"]
     assert found and all(change.startswith(f"{deaf}=") for change in found) and len(found) >= 3

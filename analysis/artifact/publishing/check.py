@@ -78,15 +78,6 @@ def prose() -> list[str]:
     return [str(line) for line in typed_numbers(BOOK, RESULTS)]
 
 
-def ignored() -> list[str]:
-    """What questions say and no command models, refuses or names, a line each; prints how many of each kind there are."""
-    from analysis.artifact.publishing import ignored as questions
-
-    found = questions.asked()
-    print(f"         questions: {', '.join(f'{count} {kind}' for kind, count in questions.counts(found).items())}")
-    return [f"{each.command}: {each.change}" for each in found if each.kind == "ignored"]
-
-
 CHECKS: dict[str, Callable[[], list[str]]] = {
     "notebooks have run": missing_results,
     "results are as written": altered_results,
@@ -96,7 +87,6 @@ CHECKS: dict[str, Callable[[], list[str]]] = {
     "numbers": numbers,
     "prose": prose,
     "claims": claims,
-    "nothing a question says is ignored": ignored,
 }
 
 

@@ -1,4 +1,4 @@
-"""What models print in README.md, a sample answer and accuracies; `python -m analysis.artifact.publishing.readme` writes it again."""
+"""What models print in README.md, a sample answer and accuracies; `python -m tests.checks.readme` writes it again."""
 
 from __future__ import annotations
 

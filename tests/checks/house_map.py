@@ -1,4 +1,4 @@
-"""Which folder imports which? The picture in CONTRIBUTING.md: `python -m analysis.artifact.publishing.house_map` writes it again."""
+"""Which folder imports which? The picture in CONTRIBUTING.md: `python -m tests.checks.house_map` writes it again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from analysis.paths import ROOT
 
 PACKAGE = ROOT / "analysis"
 PAGE = ROOT / "CONTRIBUTING.md"
-BEGIN, END = "<!-- map: written by python -m analysis.artifact.publishing.house_map -->\n```text\n", "```\n<!-- end of map -->\n"
+BEGIN, END = "<!-- map: written by python -m tests.checks.house_map -->\n```text\n", "```\n<!-- end of map -->\n"
 WINGS = {
     "studies": "what only notebooks and freezing need: splits, scores, trials, baselines, peers; imports models",
     "artifact": "the book's machinery and the evidence, with their commands; imports models and studies",
