@@ -1,28 +1,23 @@
-"""The paper's network: its parameters one by one, what it can see, and the fast NumPy form beside JAX."""
+"""The paper's network: its parameters one by one, and what it can see."""
 
 import math
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from analysis.artifact.claims.arithmetic_neuroscalar import lstm_parameters
 from analysis.paths import DATA
-from analysis.studies.cores.learning.backbones import KINDS, encode_any, shapes_of
 from analysis.studies.cores.learning.lstm import (
     LstmShape,
     count,
     draw,
     encode,
-    heads,
     joint_loss,
     lstm_layer,
     parameter_shapes,
     predicted_target,
 )
-from analysis.studies.cores.neutrino.batched_inference import flop_per_instruction, run_network
 from analysis.tables import read_csv
 
 PRINTED = DATA / "claims" / "printed" / "neuroscalar_parameters.csv"
@@ -72,16 +67,6 @@ def test_only_both_directions_see_the_right_context(bidirectional: bool, sees_ri
     assert same != sees_right
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_backbone_ends_in_the_papers_heads(kind: str) -> None:
-    parameters = draw(shapes_of(kind, 16, 2, length=24), 1)
-    encoded = encode_any(parameters, jnp.ones((3, 24, 13)))
-    assert encoded.shape == (3, 24, 32 if kind == "bilstm" else 16)
-    short, long, logits = heads(parameters, encoded)
-    assert short.shape == long.shape == (3, 24) and logits.shape == (3, 24, 2)
-    assert np.isfinite(np.asarray(short)).all()
-
-
 def test_dropout_silences_between_layers_and_only_in_training() -> None:
     import jax
 
@@ -97,21 +82,3 @@ def test_the_classifier_chooses_the_regressor() -> None:
     assert predicted_target(short, long, logits).tolist() == [[1.0, 4.0]]
     loss = joint_loss(short, long, logits, jnp.array([[1.5, 4.0]]), jnp.array([[0, 1]]))
     assert float(loss) == pytest.approx(0.125 + math.log(1 + math.exp(-2)), rel=1e-6)
-
-
-@settings(max_examples=5, deadline=None)
-@given(st.integers(0, 1000), st.sampled_from([(16, 1), (32, 2), (24, 3)]))
-def test_the_fast_form_is_the_network(seed: int, size: tuple[int, int]) -> None:
-    parameters = draw(parameter_shapes(LstmShape(hidden=size[0], layers=size[1])), seed)
-    windows = np.random.default_rng(seed).normal(size=(4, 30, 13)).astype(np.float32)
-    slow = heads(parameters, encode(parameters, windows))
-    fast = run_network({name: np.asarray(value) for name, value in parameters.items()}, np.swapaxes(windows, 0, 1))
-    for one, other in zip(slow, fast, strict=True):
-        assert np.allclose(np.asarray(one), np.swapaxes(other, 0, 1), atol=2e-6)
-
-
-def test_operations_of_an_instruction() -> None:
-    """Two for each weight: 2.14 million, with which the paper's 5.92 MIPS are 12.65 TFLOP/s, its 'about 4 %' of 330."""
-    shapes = {name: np.zeros(shape, np.float32) for name, shape in parameter_shapes(LstmShape()).items()}
-    assert flop_per_instruction(shapes) == 2 * (3328 + 8 * 65536 * 2 + 64 * 256 + 128 + 512)
-    assert 100 * flop_per_instruction(shapes) * 5.916285e6 / 330e12 == pytest.approx(3.8, abs=0.05)

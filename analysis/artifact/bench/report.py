@@ -532,20 +532,6 @@ def our_network_kips() -> float:
     return 32 * BLOCK / cpu_s(lambda: predict(trunk, features, np.arange(32, 64))) / 1e3
 
 
-def paper_network(figure: Literal["share", "instructions"]) -> float:
-    """NeuroScalar's network (1,073,348 parameters, batched, one thread): % of this core's SGEMM rate, or instructions a CPU-second."""
-    from threadpoolctl import threadpool_limits
-
-    from analysis.studies.cores.learning.lstm import paper_parameters
-    from analysis.studies.cores.neutrino.batched_inference import flop_per_instruction, network_flop_per_cpu_second, share_of_sgemm
-
-    parameters = paper_parameters()
-    with threadpool_limits(1):  # a second BLAS thread would spin and count as CPU time
-        if figure == "share":
-            return 100 * share_of_sgemm(parameters)
-        return network_flop_per_cpu_second(parameters) / flop_per_instruction(parameters)
-
-
 def neutrino_compile_ms() -> float:
     """CPU-milliseconds to compile a time step of the paper's network for four sequences."""
     from analysis.studies.cores.neutrino.compiler import Network, compile_network

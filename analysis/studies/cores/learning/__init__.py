@@ -1,7 +1,6 @@
-"""Networks that learn a core's cycles: training, backbones, accuracy, ranking.
+"""Networks that learn a core's cycles: training, accuracy, ranking.
 
 - `accuracy`: How accurate are predicted retire latencies, and how accurate is a trivial baseline?
-- `backbones`: Other backbones in the place of the LSTM, behind the same input projection and in front of the same heads:
 - `corpus`: Which instructions does a model learn from, which choose it, and which test it?
 - `freeze`: The long part of the comparison, piece by piece, for the full tier:
 - `instruction_features`: What does NeuroScalar's network see of an instruction, and in which windows?
@@ -10,7 +9,6 @@
 - `paper_training`: How is NeuroScalar's network trained for one design, and what does it predict?
 - `ranking`: Does a model order designs as the simulator does:
 - `shared_trunk`: Our network:
-- `sizes`: What do depth and kind of the paper's network change, and what does a network of one program know of another?
 - `study`: The comparison:
 - `trunk_training`: How is our network trained, and what does it predict for a trace?
 """

@@ -15,7 +15,6 @@ from analysis.studies.cores.learning import study
 from analysis.studies.cores.learning.corpus import Program
 from analysis.studies.cores.learning.paper_training import PaperSetting
 from analysis.studies.cores.learning.ranking import whole_program_order
-from analysis.studies.cores.learning.sizes import CROSS, SIZES, across, size
 from analysis.studies.cores.learning.trunk_training import Schedule
 from analysis.studies.freezing import Freeze
 from analysis.tables import write_csv
@@ -40,7 +39,7 @@ OWNERS = {
     "network_mean": "our network: the mean of its distribution",
 }
 GUESSES = ("all designs equal", "majority", "table by program counter")
-TABLES = ("accuracy", "cycles", "pairs", "five_way", "blocks", "across", "sizes", "own")
+TABLES = ("accuracy", "cycles", "pairs", "five_way", "blocks", "own")
 
 
 def plan(programs: Sequence[Program], models: Path = FOLDER) -> dict[str, Callable[[], dict[str, pd.DataFrame]]]:
@@ -67,10 +66,6 @@ def plan(programs: Sequence[Program], models: Path = FOLDER) -> dict[str, Callab
             pieces[f"{setting.kind}_{seed}"] = lambda name=name, setting=setting, seed=seed: study.paper(  # type: ignore[misc]
                 programs, setting, seed, name
             )
-    for k, one in enumerate(programs):
-        pieces[f"cross_{one.name}"] = lambda k=k: across(programs, k, CROSS)  # type: ignore[misc]
-    for name, setting in SIZES.items():
-        pieces[f"size_{name}"] = lambda name=name, setting=setting: size(programs, name, setting)  # type: ignore[misc]
     return pieces
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -13,13 +14,10 @@ import optax
 from numpy.typing import NDArray
 
 from analysis.cores.learning.program_features import BLOCK
-from analysis.studies.cores.learning.backbones import encode_any, shapes_of
 from analysis.studies.cores.learning.corpus import TRAIN, VALIDATION, Program, instructions_of
 from analysis.studies.cores.learning.instruction_features import Floats, Scaling, Window, fit_scaling
 from analysis.studies.cores.learning.latency_target import from_log_target, is_long, log_target
-from analysis.studies.cores.learning.lstm import Parameters, draw, heads, joint_loss, predicted_target
-
-ATTENTION_SPREAD = 0.02
+from analysis.studies.cores.learning.lstm import LstmShape, Parameters, draw, encode, heads, joint_loss, parameter_shapes, predicted_target
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,7 @@ class PaperSetting:
     """What is trained and for how long. The paper gives 256 wide and two layers; window, rate and batch are our choice.
 
     Attributes:
-        kind: backbone, one of `backbones.KINDS`.
+        kind: lstm, or bilstm (both directions).
         width: hidden size.
         layers: stacked layers.
         steps: parameter updates.
@@ -39,7 +37,7 @@ class PaperSetting:
         window: length and target.
     """
 
-    kind: str = "lstm"
+    kind: Literal["lstm", "bilstm"] = "lstm"
     width: int = 256
     layers: int = 2
     steps: int = 400
@@ -77,7 +75,7 @@ def block_windows(blocks: NDArray[np.int64], instructions: int, window: Window) 
 
 @partial(jax.jit, static_argnames=("left", "target"))
 def _heads(parameters: Parameters, windows: jax.Array, left: int, target: int) -> tuple[jax.Array, jax.Array, jax.Array]:
-    return heads(parameters, encode_any(parameters, windows)[:, left : left + target])
+    return heads(parameters, encode(parameters, windows)[:, left : left + target])
 
 
 @cache
@@ -88,7 +86,7 @@ def _step(setting: PaperSetting) -> tuple[optax.GradientTransformation, Callable
     optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.flatten(optax.adam(rates)))  # one vector: half as much to compile
 
     def loss_of(p: Parameters, windows: jax.Array, target: jax.Array, long: jax.Array, key: jax.Array) -> jax.Array:
-        encoded = encode_any(p, windows, setting.dropout, key)[:, window.left : window.left + window.target]
+        encoded = encode(p, windows, setting.dropout, key)[:, window.left : window.left + window.target]
         return joint_loss(*heads(p, encoded), target, long)
 
     def update(
@@ -129,9 +127,8 @@ def train_paper(
         latencies = [truth[k][start + window.left : start + window.left + window.target] for k, start in places]
         return np.stack(windows), np.stack(latencies)
 
-    parameters = draw(shapes_of(setting.kind, setting.width, setting.layers, window.length), seed)
-    if "position" in parameters:
-        parameters["position"] = parameters["position"] * ATTENTION_SPREAD
+    shape = LstmShape(hidden=setting.width, layers=setting.layers, bidirectional=setting.kind == "bilstm")
+    parameters = draw(parameter_shapes(shape), seed)
     optimiser, update = _step(setting)
     generator = np.random.default_rng(seed)
     looked_at = [where[VALIDATION][i] for i in np.random.default_rng(0).permutation(len(where[VALIDATION]))[:256]]

@@ -1,7 +1,6 @@
 """What does Neutrino, the paper's accelerator for its network, cost, and what does its integer arithmetic lose?
 
 - `accuracy`: How much of the network's accuracy does Neutrino's integer arithmetic cost, and which of its narrow numbers costs it?
-- `batched_inference`: How fast can the paper's network run on one core, next to that core's own matrix products?
 - `compiler`: Which instructions does a tile execute for one time step of the network, on several sequences at once?
 - `costs`: What do Neutrino's printed rate, power and area imply:
 - `cycles`: How many cycles does a tile's static program take, and how busy are its lanes?

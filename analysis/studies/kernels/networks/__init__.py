@@ -2,7 +2,6 @@
 
 - `few_shot`: Latency of architectures on a new device from a few samples, with other devices as the prior
 - `few_shot_freeze`: The few-shot study in full:
-- `few_shot_meta`: A network that knows a device by its latencies of ten architectures, after HELP:
 - `few_shot_spaces`: HELP's search spaces:
 - `few_shot_trial`: The few-shot trial:
 - `fusion_detection`: nn-Meter's two ideas:
