@@ -422,14 +422,15 @@ def test_engine_settings_beyond_reason(tmp_path: Path, given: dict[str, object],
 
 @pytest.mark.parametrize("figure", ["clock: {value: 2505 MHz, source: rtx6000ada}", "tdp: 300 W", "memory_bandwidth: 960 GB/s"])
 def test_a_figure_of_a_device_that_is_zero(tmp_path: Path, figure: str) -> None:
-    from analysis.kernels.fp32.devices import read_spec
+    from analysis.configs import read_yaml
+    from analysis.hardware.own import MachineFile
 
     path = tmp_path / "d.yaml"
     text = (DATA / "hardware" / "devices" / "nvidia_ada.yaml").read_text()
     path.write_text(text)
-    assert read_spec(path)
+    assert read_yaml(path, MachineFile).devices
     path.write_text(text.replace(figure, re.sub(r"\d+", "0", figure, count=1)))
-    assert refused(lambda: read_spec(path), f"{figure.partition(':')[0]}: expected more than 0")
+    assert refused(lambda: read_yaml(path, MachineFile), f"{figure.partition(':')[0]}: expected more than 0")
 
 
 def test_a_source_with_a_name_that_no_file_can_have(tmp_path: Path) -> None:

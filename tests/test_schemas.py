@@ -22,7 +22,7 @@ FILES = {
     "layer": [EXAMPLES / "map" / "layer.yaml", EXAMPLES / "loopnest" / "layer.yaml"],
     "mapping": [EXAMPLES / "loopnest" / "mapping.yaml"],
     "core_design": [EXAMPLES / "core" / "design.yaml"],
-    "devices": sorted((DATA / "hardware" / "devices").glob("*.yaml")),
+    "devices": [EXAMPLES / "devices" / "my_gpu.yaml", *sorted((DATA / "hardware" / "devices").glob("*.yaml"))],
     "evidence": [EXAMPLES / "mtap" / "nn_meter.yaml", *sorted((DATA / "mtap" / "evidence").glob("*.yaml"))],
 }
 

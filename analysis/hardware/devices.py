@@ -46,10 +46,11 @@ class Links(Strict):
     ici: Link | None = None
 
 
-def _as_in_a_file(schema: dict[str, Any]) -> None:
-    """A file's key is the device's name, and its `source` is that of all numbers that name none."""
+def as_in_a_file(schema: dict[str, Any]) -> None:
+    """A file's key is the name of a device or system, and its `source` is that of all numbers that name none."""
     schema["properties"]["source"] = {"type": "string", "description": "of all numbers that name none"}
     schema["required"].remove("name")
+    schema["properties"].pop("own", None)
 
 
 INLINE_ECC = ("A10", "A40", "L4", "L20", "L40", "L40S", "T4")
@@ -72,7 +73,7 @@ class Device(Strict):
         links: see `Links`.
     """
 
-    model_config = ConfigDict(json_schema_extra=_as_in_a_file)
+    model_config = ConfigDict(json_schema_extra=as_in_a_file)
 
     name: str
     aliases: tuple[str, ...] = ()
@@ -256,9 +257,18 @@ def _plain(name: str) -> str:
     return name.lower().replace("nvidia", "").replace("tesla", "").replace("-", "").replace("_", "").replace(" ", "")
 
 
+def is_known(name: str) -> bool:
+    """Is it the name or an alias of a device of `data/hardware`?"""
+    return _plain(name) in _by_any_name()
+
+
 def load(name: str) -> Device:
-    """One device by name or alias; case, spaces, hyphens and the vendor's name do not matter."""
-    device = _by_any_name().get(_plain(name))
+    """One device by name or alias (case, spaces, hyphens and the vendor's name do not matter), or the path of a file of one's own."""
+    from analysis.hardware import own
+
+    if own.is_path(name):
+        return own.device(name)
+    device = _by_any_name().get(_plain(name)) or own.named(name)
     if device is None:
         raise InputError(f"no device {name!r}; expected one of {', '.join(all_devices())}", key="device")
     return device
@@ -266,7 +276,7 @@ def load(name: str) -> Device:
 
 def facts(device: Device) -> dict[str, Any]:
     """What `devices NAME --json` prints."""
-    source = sources()[device.memory.source]
+    source = sources().get(device.memory.source)
     return {
         "name": device.name,
         "aliases": list(device.aliases),
@@ -279,5 +289,5 @@ def facts(device: Device) -> dict[str, Any]:
         "nvlink_bytes_per_s": device.nvlink_bytes_per_s,
         "pcie_bytes_per_s": device.pcie_bytes_per_s,
         "tdp_w": device.tdp_w,
-        "source": f"{source.title} ({source.address})",
+        "source": f"{source.title} ({source.address})" if source else device.memory.source,
     }

@@ -11,14 +11,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
 from analysis.hardware import devices
-from analysis.hardware.devices import Device, Link
+from analysis.hardware.devices import Device, Link, as_in_a_file
 from analysis.hardware.quantity import ByteRate, Quantity, expanded
 from analysis.paths import DATA
 
@@ -109,10 +109,12 @@ class System(Strict):
         host: time of a kernel's launch over that on an x86 host (1).
     """
 
+    model_config = ConfigDict(json_schema_extra=as_in_a_file)
+
     name: str
-    title: str
+    title: str = ""
     device: str
-    levels: tuple[Level, ...]
+    levels: Annotated[tuple[Level, ...], Field(min_length=1)]
     host: float = 1.0
     own: Device | None = None
 
@@ -202,6 +204,10 @@ def of_device(device: Device) -> System:
     NVLink joins the node through a switch, where the data sheet speaks of a bridge two cards; Infinity Fabric and Gaudi's links join each
     device to each other (three links: four cards); without either, and beyond these, cards reach each other over PCIe.
     """
+    from analysis.hardware import own as own_machines
+
+    if (mine := own_machines.system(device.name)) is not None:
+        return mine
     listed = devices.all_devices().get(device.name)
     if listed is device or listed == device:
         usual = next((system for system in all_systems().values() if system.device == device.name), None)

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from analysis.case_columns import Columns, nearest
 from analysis.errors import InputError
-from analysis.hardware import devices
-from analysis.hardware.devices import Device, DeviceFile
+from analysis.hardware import devices, own
 from analysis.kernels import gpus, work
 from analysis.kernels.fp32.cases import DIMENSIONS
 from analysis.kernels.latency import Latency
@@ -167,13 +166,12 @@ def _floor_s(kernels: Kernels, group: dict[str, str], z: dict[str, Floats]) -> F
     return np.maximum(least.flop / peak, np.maximum(0.0, least.bytes - gpu.l2_bytes) / gpu.bandwidth_bytes_per_s)
 
 
-def answer(frame: pd.DataFrame, own: dict[str, Device] | None = None, library: KernelLibrary | None = None) -> Answers:
+def answer(frame: pd.DataFrame, library: KernelLibrary | None = None) -> Answers:
     """Answer a table of cases; a row that is not covered has no latency and says why.
 
     Args:
         frame: columns op, device, dtype and those of `SIZES`; optional kv_dtype, framework, version, distribution, implementation,
             window, tensor_parallel, expert_parallel.
-        own: devices of the user's own by name, before those of `data/hardware`.
     """
     library = library or KernelLibrary.load()
     n = len(frame)
@@ -197,8 +195,7 @@ def answer(frame: pd.DataFrame, own: dict[str, Device] | None = None, library: K
             out.status[at] = f"{op} needs a dtype: an empty one is not answered as if it were another"
             continue
         try:
-            device: str | Device = (own or {}).get(group["device"], group["device"])
-            kernels = library.on(device, group["framework"] or None, group["version"] or None)
+            kernels = library.on(group["device"], group["framework"] or None, group["version"] or None)
             if "fp16" in (gpus.number_type(group["dtype"]), gpus.number_type(group["kv_dtype"])):
                 kernels = replace(kernels, gpu=gpus.sixteen_bits(kernels.gpu))
         except InputError as error:
@@ -216,7 +213,7 @@ def answer(frame: pd.DataFrame, own: dict[str, Device] | None = None, library: K
             out.status[at[~whole & ~bad]] = f"{name} of {op} must be a whole number, at least {0 if name == 'bytes' else 1}"
             bad |= ~whole
             z[name] = np.where(whole, z[name], 1.0)
-        large = _too_large(group, z, (device if isinstance(device, Device) else devices.load(kernels.gpu.name)).memory_bytes)
+        large = _too_large(group, z, devices.load(kernels.gpu.name).memory_bytes)
         out.status[at[(large != "") & ~bad]] = large[(large != "") & ~bad]
         bad |= large != ""
         got = _call(kernels, group, z)
@@ -248,14 +245,6 @@ def check_columns(frame: pd.DataFrame, path: Path | None = None) -> None:
         raise InputError("the cases have a column of the answer already", path=path, line=1, key=", ".join(clash))
 
 
-def read_devices(path: Path) -> dict[str, Device]:
-    """Devices of the user's own, in the form of `data/hardware/devices/*.yaml`."""
-    from analysis.configs import read_yaml
-
-    found = read_yaml(path, DeviceFile).devices
-    return {name: device for key, device in found.items() for name in (key, *device.aliases)}
-
-
 def for_today(path: Path) -> bool:
     """Whether a file of cases names an operator or a number type of these models, or is no CSV of cases at all."""
     try:
@@ -267,27 +256,26 @@ def for_today(path: Path) -> bool:
     return "op" in frame and ("dtype" in frame or bool(is_new(frame).any()))
 
 
-def _answer_fp32(frame: pd.DataFrame, device_spec: Path | None) -> Answers:
+def _answer_fp32(frame: pd.DataFrame) -> Answers:
     """The rows of the older operators, by the fp32 models."""
-    from analysis.kernels.fp32 import answers, devices, model
+    from analysis.kernels.fp32 import answers, model
 
-    own = devices.read_spec(device_spec) if device_spec else None
-    got = answers.answer(frame, model.load(), own)
+    got = answers.answer(frame, model.load())
     source = np.where(np.isfinite(got.latency_s), "fp32 kernels", "").astype(object)
     return Answers(got.latency_s, got.lower_s, got.upper_s, source, got.reason)
 
 
-def answers(
-    frame: pd.DataFrame, own: dict[str, Device] | None = None, device_spec: Path | None = None, path: Path | None = None
-) -> pd.DataFrame:
+def answers(frame: pd.DataFrame, path: Path | None = None, machines: Path | None = None) -> pd.DataFrame:
     """The cases with latency_ms, lower_ms, upper_ms, source and status added; a latency_ms of theirs becomes measured_latency_ms.
 
     Rows of the older fp32 operators that name no other number type go to the fp32 models; one that names another is refused.
 
     Args:
-        own: devices of the user's own by name; device_spec: their file, for the fp32 models; path: the file of the cases, for messages.
+        path: the file of the cases, for messages; machines: a file of devices of the user's own.
     """
     check_columns(frame, path)
+    if machines:
+        own.read(machines)
     new = is_new(frame)
     kind = frame["dtype"].str.strip().str.lower() if "dtype" in frame else pd.Series("", index=frame.index)
     old = ~new & kind.isin(["", "fp32", "float32"]).to_numpy()
@@ -297,7 +285,7 @@ def answers(
     strays = unread(frame) if old.any() else words["status"]
     read = old & (strays == "")
     words["status"][old] = strays[old]
-    for rows, got in ((~old, answer(frame[~old], own)), (read, _answer_fp32(frame[read], device_spec) if read.any() else None)):
+    for rows, got in ((~old, answer(frame[~old])), (read, _answer_fp32(frame[read]) if read.any() else None)):
         if got is None:
             continue
         for name, values in zip(ADDED[:3], (got.latency_s, got.lower_s, got.upper_s), strict=True):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from analysis.errors import InputError
-from analysis.hardware import devices, systems
+from analysis.hardware import devices, own, systems
 from analysis.hardware.devices import Device
 from analysis.hardware.systems import System
 
@@ -114,7 +114,7 @@ def from_device(device: Device) -> Gpu:
     architecture = device.architecture
     if architecture == "blackwell" and device.memory_type.startswith("GDDR"):
         architecture = "blackwell workstation"
-    system = next((key for key, name in SYSTEMS.items() if devices.load(name).name == device.name), "")
+    system = next((key for key, name in SYSTEMS.items() if devices.load(name).name == own.measured_as(device.name)), "")
     rates = {dtype: device.peak[rate].value for dtype, rate in PEAK_OF.items() if rate in device.peak}  # type: ignore[index]
     if "fp4" not in device.peak:
         rates.pop("nvfp4", None)
@@ -155,7 +155,7 @@ def name(text: str) -> str:
         InputError: no such device.
     """
     gpu = load(text)
-    return gpu.system or gpu.name
+    return gpu.name if own.system(gpu.name) else gpu.system or gpu.name
 
 
 def siblings(gpu: Gpu) -> list[tuple[float, str]]:

@@ -14,7 +14,7 @@ import pandas as pd
 from analysis.case_columns import Columns
 from analysis.case_files import count, number, read_rows
 from analysis.errors import InputError
-from analysis.hardware import devices, systems
+from analysis.hardware import devices, own, systems
 from analysis.hardware.systems import System
 from analysis.training import recipes
 from analysis.training.programs import PROGRAMS, Program
@@ -318,6 +318,10 @@ def machine_of(text: str) -> Machine:
     Raises:
         InputError: no such device.
     """
+    if own.is_path(text) and (mine := own.system(devices.load(text).name)) is not None and mine.load_device().kind != "tpu":
+        usual = next((machine for machine in machines().values() if machine.device == own.measured_as(mine.device)), None)
+        network = mine.network.bandwidth_bytes_per_s if mine.network else usual.network_bytes_per_s if usual else 25e9
+        return Machine(mine.device, mine.devices_per_node, network, usual.host if usual else mine.host)
     plain = text.lower().replace(" ", "_").replace("-", "_")
     for prefix in ("dgx_", "hgx_", "nvidia_", "8x_", "8x"):
         plain = plain.removeprefix(prefix)

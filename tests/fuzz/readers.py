@@ -246,10 +246,9 @@ def readers() -> dict[str, Reader]:
     from analysis.cores.riscv.trace import read_trace
     from analysis.cores.system.sealed import read_key, seal, unseal
     from analysis.cores.timing.designs import load_design
-    from analysis.hardware.devices import DeviceFile
+    from analysis.hardware import own
+    from analysis.hardware.devices import DeviceFile, load
     from analysis.hardware.systems import SystemFile
-    from analysis.kernels.cases import read_devices
-    from analysis.kernels.fp32.devices import read_spec
     from analysis.networks.case_table import parse_case
     from analysis.networks.native import read_native
     from analysis.networks.network_file import read_network
@@ -284,6 +283,9 @@ def readers() -> dict[str, Reader]:
     network_yaml.write_bytes(NATIVE_NETWORK)
     (place / "trace.npz").write_bytes(_trace())
     seal(place / "trace.npz", place / "sealed", bytes(32))
+
+    def machine(path: Path) -> Any:
+        own.read(path)
 
     def blocks(path: Path) -> Any:
         frame = read_csv(path, required=blocks_of.REQUIRED)
@@ -357,8 +359,7 @@ def readers() -> dict[str, Reader]:
         "requirements": ([_head(DATA / "claims" / "requirements.csv", 12)], read_requirements),
         "cluster of plans": ([CLUSTER], lambda path: read_yaml(path, Cluster)),
         "engine settings": ([META], read_meta),
-        "kernel devices": ([path.read_bytes() for path in devices if path.stem in ("nvidia_ada", "nvidia_pascal_to_turing")], read_spec),
-        "devices of today": ([path.read_bytes() for path in devices[:3]], read_devices),
+        "own machine": ([own.as_file(load(name)).encode() for name in ("H100-SXM5-80GB", "TPU-v5e", "MI300X")], machine),
         "recorded steps": ([STEPS], read_recorded),
         "network weights": ([(DATA / "models" / "neuroscalar" / "ours.safetensors").read_bytes()], read_trunk),
         "machine facts": ([FACTS], facts),

@@ -311,9 +311,9 @@ def test_command_takes_a_device_of_ones_own(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     found = read_csv(out)
     assert found["latency_ms"][0] == found["latency_ms"][1]  # the same figures as the A100's data sheet
-    broken = write(tmp_path / "broken.yaml", spec.read_text().replace("    sms: 108\n", ""))
+    broken = write(tmp_path / "broken.yaml", spec.read_text().replace("    sms: 108\n", "").replace("Mine", "Broken"))
     with pytest.raises(InputError, match="lacks sms"):
-        kernel_devices.read_spec(broken)
+        kernel_devices.load(str(broken))
 
 
 @pytest.mark.parametrize(

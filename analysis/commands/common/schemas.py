@@ -19,7 +19,7 @@ MODELS = {
     "layer": ("analysis.accelerators.loopnest.layer", "Layer", "map --layer LAYER.yaml, loopnest --layer LAYER.yaml"),
     "mapping": ("analysis.accelerators.loopnest.mapping", "_Mapping", "loopnest --mapping MAPPING.yaml"),
     "core_design": ("analysis.cores.timing.designs", "Design", "core simulate --design DESIGN.yaml"),
-    "devices": ("analysis.hardware.devices", "DeviceFile", "kernels predict --device-spec DEVICES.yaml, data/hardware/devices"),
+    "devices": ("analysis.hardware.own", "MachineFile", "MACHINE.yaml wherever a device is asked for, data/hardware/devices"),
     "evidence": ("analysis.artifact.mtap.evidence", "Evidence", "mtap score EVIDENCE.yaml"),
 }
 """By name: module and class of the model, and where such a file is read."""

@@ -13,11 +13,21 @@ app = typer.Typer(help=__doc__, add_completion=False)
 
 @app.command()
 def main(
-    device: Annotated[str, typer.Argument(help="name or alias; without it all are listed")] = "",
+    device: Annotated[str, typer.Argument(help="name, alias or the path of a file of your own; without it all are listed")] = "",
     json: Json = False,
+    as_yaml: Annotated[
+        bool, typer.Option("--yaml", help="the device as a file to edit; its path stands wherever a device is asked for")
+    ] = False,
 ) -> None:
     """List the devices, or show one: dense peak by type (FLOP/s), memory (bytes), bandwidth (bytes/s) and sources."""
-    from analysis.hardware import devices
+    from analysis.errors import InputError
+    from analysis.hardware import devices, own
+
+    if as_yaml:
+        if not device:
+            raise InputError("which device? name one that is near to yours", key="--yaml")
+        typer.echo(own.as_file(devices.load(device)), nl=False)
+        return
 
     every = [devices.facts(one) for one in ([devices.load(device)] if device else devices.all_devices().values())]
     if json:

@@ -16,7 +16,7 @@ CASES = (
     "CSV: op, device, dtype and the sizes of the operator (gemm: M,N,K; attention_prefill, attention_decode, moe, all_reduce, ...; see the "
     "chapter), or op,B,M,N,K,H,device as NeuSight's tables have them for fp32 kernels"
 )
-SPEC = "YAML in the form of data/hardware/devices/*.yaml, for devices of your own; `data schema devices` prints its keys"
+SPEC = "YAML with devices of your own, which the cases then name; the path itself may stand in the column device"
 
 
 @app.command()
@@ -32,15 +32,12 @@ def predict(
 
     from analysis.kernels import cases as today
     from analysis.kernels.fp32 import answers as fp32
-    from analysis.kernels.fp32 import devices as kernel_devices
     from analysis.kernels.fp32 import model as kernel_model
 
     if today.for_today(cases):
-        own_today = today.read_devices(device_spec) if device_spec else None
-        model = partial(today.answers, own=own_today, device_spec=device_spec, path=cases)
+        model = partial(today.answers, path=cases, machines=device_spec)
     else:
-        own = kernel_devices.read_spec(device_spec) if device_spec else None
-        model = partial(fp32.answers, predictor=kernel_model.load(), own_devices=own, path=cases)
+        model = partial(fp32.answers, predictor=kernel_model.load(), path=cases, machines=device_spec)
     answer_cases("kernels predict", cases, out, model, scheduler, as_json, beside=False)
 
 

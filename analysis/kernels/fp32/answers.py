@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from analysis.case_columns import nearest
 from analysis.errors import InputError
+from analysis.hardware import own
 from analysis.kernels.fp32 import devices as kernel_devices
 from analysis.kernels.fp32.cases import BOUNDS, CODE, DIMENSIONS, OPS, Floats, KernelPredictor, Operators
 from analysis.kernels.fp32.devices import Gpu
@@ -40,12 +41,11 @@ def _dimensions(frame: pd.DataFrame) -> dict[str, Floats]:
     return found
 
 
-def answer(frame: pd.DataFrame, predictor: KernelPredictor, own_devices: dict[str, Gpu] | None = None) -> Answers:
+def answer(frame: pd.DataFrame, predictor: KernelPredictor) -> Answers:
     """Predict each row of a table of cases.
 
     Args:
         frame: columns op, device, and those of B, M, N, K, H that the operators need.
-        own_devices: GPUs by name that come before those of `data/hardware/devices`.
     """
     n = len(frame)
     reason: NDArray[np.object_] = np.full(n, "", dtype=object)
@@ -70,7 +70,7 @@ def answer(frame: pd.DataFrame, predictor: KernelPredictor, own_devices: dict[st
     gpus: dict[int, Gpu] = {}
     for code, name in enumerate(device_names):
         try:
-            gpus[code] = (own_devices or {}).get(name) or kernel_devices.load(name)
+            gpus[code] = kernel_devices.load(name)
         except InputError as error:
             rows = usable & (device_code == code)
             reason[rows] = f"device {name!r} is not known" if error.key == "device" else str(error)
@@ -89,20 +89,20 @@ def answer(frame: pd.DataFrame, predictor: KernelPredictor, own_devices: dict[st
     return Answers(latency, lower, upper, bound, reason)
 
 
-def answers(
-    frame: pd.DataFrame, predictor: KernelPredictor, own_devices: dict[str, Gpu] | None = None, path: Path | None = None
-) -> pd.DataFrame:
+def answers(frame: pd.DataFrame, predictor: KernelPredictor, path: Path | None = None, machines: Path | None = None) -> pd.DataFrame:
     """The cases with latency_ms, lower_ms, upper_ms, bound and reason added; a latency_ms of theirs becomes `KEPT_AS`.
 
     Latencies have nine significant digits.
 
     Args:
-        frame, predictor, own_devices: as for `answer`; path: the file of the cases, for messages.
+        frame, predictor: as for `answer`; path: the file of the cases, for messages; machines: a file of devices of the user's own.
     Raises:
         InputError: a column missing, or one of the answer there already.
     """
     from analysis.kernels.cases import _nine_digits, unread
 
+    if machines:
+        own.read(machines)
     missing = [name for name in NEEDED if name not in frame]
     if missing:
         expected = "missing column; expected op, device and those of B, M, N, K, H that the operators use"
@@ -110,7 +110,7 @@ def answers(
     clash = [name for name in ADDED[1:] if name in frame]
     if clash:
         raise InputError("the cases have a column of the answer already", path=path, line=1, key=", ".join(clash))
-    found = answer(frame, predictor, own_devices)
+    found = answer(frame, predictor)
     strays = unread(frame)
     read = (found.reason != "") | (strays == "")
     bound = np.where(np.isfinite(found.latency_s) & read, np.array(BOUNDS, dtype=object)[found.bound], "")

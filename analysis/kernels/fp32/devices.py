@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 
 from analysis.configs import Source, Strict, read_yaml
 from analysis.errors import InputError
@@ -178,14 +177,3 @@ def from_device(device: devices.Device, name: str | None = None) -> Gpu:
 def load(name: str) -> Gpu:
     """A GPU by any name of `data/hardware/devices` (the names of NeuSight's tables are among them)."""
     return from_device(devices.load(name), name)
-
-
-def read_spec(path: Path) -> dict[str, Gpu]:
-    """GPUs of a file in the form of `data/hardware/devices/*.yaml`, by name and alias."""
-    found = {}
-    for device in read_yaml(path, devices.DeviceFile).devices.values():
-        for name in (device.name, *device.aliases):
-            found[name] = from_device(device, name)
-    if not found:
-        raise InputError("names no device; expected `devices:` with at least one entry", path=path, key="devices")
-    return found

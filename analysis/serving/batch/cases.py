@@ -10,7 +10,7 @@ import pandas as pd
 from analysis.case_columns import Columns
 from analysis.case_files import count, read_rows
 from analysis.errors import InputError
-from analysis.hardware import devices, systems
+from analysis.hardware import devices, own, systems
 from analysis.hardware.devices import Device
 from analysis.serving.points.cases import check_engine, scale_up_gpus
 from analysis.workloads import models
@@ -112,7 +112,7 @@ def hardware(text: str) -> Hardware:
     for word in ("nvidia", "amd", "habana", "sambanova", "gpu"):
         plain = plain.replace(word, "") if plain not in BENCHMARK_DEVICES else plain
     plain = plain.removeprefix("intel") if plain.startswith("intelgaudi") else plain
-    device = devices.load(BENCHMARK_DEVICES.get(plain, plain if plain else text))
+    device = devices.load(text if own.is_path(text) or not plain else BENCHMARK_DEVICES.get(plain, plain))
     if "fp16" not in device.peak and "bf16" not in device.peak:
         raise InputError(f"{device.name} has no 16-bit rate")
     platform = "Gaudi" if device.name.startswith("Gaudi") else device.vendor

@@ -51,9 +51,9 @@ def test_status_two_where_nothing_is_answered(tmp_path):
 
 def test_a_card_of_ones_own(tmp_path):
     path, out, spec = tmp_path / "cases.csv", tmp_path / "out.csv", tmp_path / "own.yaml"
-    path.write_text("op,device,dtype,M,N,K\ngemm,Mine,bf16,4096,4096,4096\n")
+    path.write_text("op,device,dtype,M,N,K\ngemm,OwnCard,bf16,4096,4096,4096\n")
     spec.write_text(
-        "devices:\n  Mine:\n    vendor: NVIDIA\n    kind: gpu\n    architecture: hopper\n    memory_type: HBM3\n    source: h100\n"
+        "devices:\n  OwnCard:\n    vendor: NVIDIA\n    kind: gpu\n    architecture: hopper\n    memory_type: HBM3\n    source: h100\n"
         "    peak: {bf16: 500 TFLOP/s, fp32: 30 TFLOP/s}\n    memory: 80 GB\n    memory_bandwidth: 2 TB/s\n    sms: 100\n"
         "    clock: 1500 MHz\n    tdp: 400 W\n"
     )
