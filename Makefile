@@ -9,7 +9,7 @@ MINUTES ?= 60
 SEED ?= 19
 
 .DEFAULT_GOAL := help
-.PHONY: help book quick full data measure trials test fuzz faults check bench pdf paper clean lock
+.PHONY: help book quick full data measure trials test fuzz faults check bench pdf paper archive clean lock
 .DELETE_ON_ERROR:
 
 # Seconds that a target took on a fresh clone; the numbers stand in notebooks/make_costs.csv and nowhere else.
@@ -29,6 +29,7 @@ help:
 	@echo "make measure  time operators and whole models on this machine, into _build/measured   $(call took,measure)"
 	@echo "make paper    the article and the artifact appendix as PDF, set by Typst                $(call took,paper)"
 	@echo "make pdf      one PDF of the book (needs Chromium)                                    $(call took,pdf)"
+	@echo "make archive  sources, results, book, PDFs, lock files and provenance in one file for a deposit"
 	@echo "make lock     resolve requirements.in again (needs uv; for maintainers)"
 	@echo "make clean    remove what builds wrote; the environment and data/datasets stay"
 
@@ -90,6 +91,9 @@ pdf: book
 
 paper: book
 	@$(RUN) paper
+
+archive: paper
+	@$(RUN) archive
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url requirements.in -o requirements.txt

@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -170,17 +171,20 @@ def finish(job: Job, tier: str) -> dict[str, Any]:
     return stamp["cost"]  # type: ignore[no-any-return]
 
 
-def run(tier: str, only: list[str] | None = None, jobs: int | None = None) -> list[str]:
+def run(
+    tier: str, only: list[str] | None = None, jobs: int | None = None, settings: Mapping[str, Mapping[str, Any]] | None = None
+) -> list[str]:
     """Bring the results of a tier up to date; returns the names of the notebooks that ran.
 
     Args:
         tier: quick, book or full.
         only: these notebooks and what they need, instead of all.
         jobs: how many at once; default: as many as cores.
+        settings: parameters that replace the tier's, by notebook; the next build without them restores the tier's results.
     Raises:
         BuildFailed: a notebook failed; others that were running are allowed to end.
     """
-    books = plan.notebooks(tier)
+    books = plan.notebooks(tier, settings or {})
     wanted = _closure(books, only) if only else set(books)
     _forget_removed(books, tier)
     costs = known_costs(tier)

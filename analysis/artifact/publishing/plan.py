@@ -9,13 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
 
 from analysis.artifact.publishing.trace import listing
+from analysis.case_columns import nearest
 from analysis.errors import InputError
 from analysis.paths import BUILD, DATA, NOTEBOOKS, RESULTS, ROOT
 
@@ -59,11 +62,41 @@ def digest(path: Path) -> str:
         return ""
 
 
-def notebooks(tier: str) -> dict[str, Notebook]:
+def given(settings: list[str]) -> dict[str, dict[str, Any]]:
+    """Parameters that a reader sets, `NOTEBOOK.key=value` each, by notebook; values are written as in YAML.
+
+    Raises:
+        InputError: another form, no such notebook or parameter, or a value of another type than the notebook's own.
+    """
+    import papermill
+
+    found: dict[str, dict[str, Any]] = {}
+    names = [path.stem for path in NOTEBOOKS.glob("*.ipynb")]
+    for setting in settings:
+        place, equals, text = setting.partition("=")
+        name, dot, key = place.partition(".")
+        if not equals or not dot:
+            raise InputError(f"expected NOTEBOOK.key=value, got {setting!r}", key="--set")
+        if name not in names:
+            near = nearest(name, names)
+            raise InputError(f"no such notebook{f'; the nearest name is {near}' if near else ''}", key=place)
+        known = papermill.inspect_notebook(str(NOTEBOOKS / f"{name}.ipynb"))
+        own = [parameter for parameter in known if parameter not in ("tier", "out")]
+        if key not in own:
+            raise InputError(f"no such parameter; {name} has: {', '.join(own) or 'none'}", key=place)
+        default, value = yaml.safe_load(known[key]["default"].replace("_", "")), yaml.safe_load(text)
+        if type(value) is not type(default) and not (isinstance(default, float) and isinstance(value, int)):
+            raise InputError(f"expected a value like {known[key]['default']}, got {text!r}", key=place)
+        found.setdefault(name, {})[key] = value
+    return found
+
+
+def notebooks(tier: str, settings: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> dict[str, Notebook]:
     """All notebooks, by name, in an order that respects what each needs.
 
     Args:
         tier: quick, book or full.
+        settings: parameters that replace the tier's, by notebook.
     Raises:
         InputError: a notebook that needs one that does not exist, needs in a circle, parameters for a notebook that is not there.
     """
@@ -82,7 +115,7 @@ def notebooks(tier: str) -> dict[str, Notebook]:
         for need in needs:
             if need not in paths:
                 raise InputError(f"reads the results of a notebook that does not exist: {need}", path=path)
-        own = (parameters.get(name) or {}).get(tier) or {}
+        own = {**((parameters.get(name) or {}).get(tier) or {}), **settings.get(name, {})}
         found[name] = Notebook(name, path, own, tuple(sorted(needs)))
     return _ordered(found)
 
