@@ -5,5 +5,4 @@
   them, read by `columns`) -> `collectives` (cycles), by `closed_forms` (formulas, many at once) or `event_simulation` (event by event);
   `codes` are names inside compiled functions.
 - `network_file` (a network from YAML) and `trace` (what each rank does) -> `replay` (how long, how much exposed) -> `timeline`.
-- `measured_fabrics`: the earlier all-reduce of nine machine types, a baseline of the study that scores it.
 """

@@ -15,48 +15,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
-from analysis.hardware import devices, systems
+from analysis.hardware import devices
 from analysis.hardware.roofline import Rates, time_on_device
-from analysis.hardware.systems import System
-from analysis.networks.measured_fabrics import model as measured
+from analysis.paths import DATA
 from analysis.predict.program import efficiencies
 from analysis.predict.program.study_fusion import Kernel
 from analysis.studies.workloads.zoo.published_steps import Step
+from analysis.tables import read_csv
 from analysis.workloads.graph import Module
-from analysis.workloads.zoo import resnet as zoo_resnet
-from analysis.workloads.zoo.programs import shape_of
 
 Fidelity = Literal["roofline", "fused", "shares"]
-SYSTEMS = {
-    "V100-SXM2-16GB": "DGX-V100",
-    "V100-SXM2-32GB": "DGX-V100",
-    "A100-SXM4-40GB": "DGX-A100",
-    "A100-SXM4-80GB": "DGX-A100",
-    "H100-SXM5-80GB": "HGX-H100",
-    "H200-SXM5-141GB": "HGX-H200",
-    "B200-SXM-180GB": "HGX-B200",
-    "TPU-v3": "TPU-v3-pod",
-    "TPU-v5p": "TPU-v5p-pod",
-    "TPU-v6e": "TPU-v6e-pod",
-}
-
-
-MEASURED_AS = {
-    "A100-SXM4-80GB": "A100",
-    "A100-SXM4-40GB": "A100",
-    "H100-SXM5-80GB": "H200",
-    "H200-SXM5-141GB": "H200",
-    "B200-SXM-180GB": "B200",
-}
-"""Device -> machine whose measured departures its NVLink collectives take; an H100 on NVSwitch has the H200's links."""
-
-SWITCH_REDUCTION = {"hopper", "blackwell"}
-NETWORK_EFFICIENCY = 0.9
-"""Share of an adapter's bandwidth between nodes; assumed."""
-HOP_LATENCY_S = 5e-6
-"""Latency of a hop between nodes or chips: a few microseconds (NCCL's tuning assumes 2.7 to 14 for InfiniBand)."""
 
 
 @dataclass(frozen=True)
@@ -96,37 +67,15 @@ def rates(device: str, arithmetic: str, with_shares: bool) -> tuple[Rates[float]
     return Rates(part * found.peak_flop_per_s(dtype) * share.of(arithmetic), bandwidth), Rates(part * vector, bandwidth)
 
 
-def all_reduce_s(system: System, gpus: int, size_bytes: float) -> float:
-    """All-reduce of `size_bytes` held by each GPU (s), as fixed before the study was scored; users get `networks.collective_time`.
-
-    In a node of GPUs the measured NCCL model; elsewhere a ring, which crosses each node's border once over all its adapters.
-    """
-    inner, outer, device = system.levels[0], system.levels[min(1, len(system.levels) - 1)], system.load_device()
-    inside = gpus <= inner.size
-    reachable = math.inf if inside else inner.size * outer.bandwidth_bytes_per_s * NETWORK_EFFICIENCY
-    bandwidth = min(inner.bandwidth_bytes_per_s, reachable)
-    if inside and device.kind == "gpu":
-        algorithm: Literal["nvls", "ring"] = "nvls" if device.architecture in SWITCH_REDUCTION and gpus > 4 else "ring"
-        link = measured.Link(bandwidth, algorithm, gpus)
-        return float(measured.all_reduce(size_bytes, link, machine=MEASURED_AS.get(device.name)).time_s[0])
-    hops = 2 * (gpus - 1)
-    return hops / gpus * size_bytes / bandwidth + min(hops, 64) * HOP_LATENCY_S
+@cache
+def _communication() -> dict[int, float]:
+    frame = read_csv(DATA / "frozen" / "hlo_published" / "communication.csv")
+    return dict(zip(frame["line"].tolist(), frame["communication_s"].tolist(), strict=True))
 
 
 def communication_s(step: Step) -> float:
-    """Time of a step's collectives alone (s), by the rule above; within a node of GPUs from the measured NCCL model."""
-    if step.devices < 2:
-        return 0.0
-    name, _ = chip(step.device)
-    system = systems.load(SYSTEMS[name])
-    chips = max(1, step.devices // 2) if step.device.endswith("core") else step.devices
-    width = 4 if step.arithmetic in ("f32", "tf32") else 2
-    if step.workload == "transformer":
-        size = float(shape_of(step.options["model"]).parameters * width)
-        return 1.5 * all_reduce_s(system, chips, size)  # a gather or a scatter is half an all-reduce: two and one of them
-    depth = int(step.workload.removeprefix("resnet").split("_")[0])
-    size = float(sum(math.prod(shape) for shape in zoo_resnet.parameter_shapes(depth).values()) * width)
-    return all_reduce_s(system, chips, size)
+    """Time of a step's collectives alone (s), by the rule above: in a node of GPUs by the retired model of all-reduces."""
+    return _communication()[step.line]
 
 
 def estimate(step: Step, module: Module, parts: list[Kernel], fidelity: Fidelity) -> Estimate:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 
 from analysis import datasets
+from analysis.configs import read_yaml_text
 from analysis.paths import DATA
 from analysis.studies.freezing import digests
 from analysis.tables import read_csv
@@ -19,6 +22,13 @@ PIPEWEAVE = {
     "RTX_PRO_6000_S_all_reduce": "RTX-PRO-6000",
 }
 PUBLISHED = {"8xA100 node": "A100", "8xH200 node (NVLink4)": "H200", "8xB200 node (NVLink5)": "B200", "4x8 B200 nodes EFAv4": "B200-EFA"}
+
+
+@cache
+def device_of(machine: str) -> str:
+    """Device of a machine type."""
+    content, _ = read_yaml_text(DATA / "models" / "nccl_machines.yaml")
+    return str(content["machines"][machine]["device"])
 
 
 def published_table() -> pd.DataFrame:

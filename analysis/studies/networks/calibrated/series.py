@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from analysis import datasets
-from analysis.networks.measured_fabrics.model import machines
 from analysis.paths import DATA
 from analysis.studies.freezing import digests
 from analysis.studies.networks import tables
@@ -27,7 +26,7 @@ def nine_types() -> pd.DataFrame:
     rows = tables.half_octaves(tables.measured())
     nodes = np.where(rows["machine"] == "B200-EFA", 4, 1)
     return pd.DataFrame({
-        "source": rows["machine"] + " " + rows["origin"], "device": rows["machine"].map(lambda name: machines()[name].device),
+        "source": rows["machine"] + " " + rows["origin"], "device": rows["machine"].map(tables.device_of),
         "kind": "all_reduce", "gpus": rows["gpus"], "nodes": nodes, "network_bytes_per_s": np.where(nodes > 1, 400 * GBIT, np.nan),
         "graph": False, "size_bytes": rows["size_bytes"], "time_s": rows["time_s"],
     })  # fmt: skip
