@@ -83,8 +83,8 @@ def _announced() -> dict[tuple[str, str, str], float]:
         ): elsewhere["median_percent"],
         ("a100_step_time", "Korthikanti 2022, Table 5 (8)", "mean |error|"): a100,
         ("training_on_tpus", "Llama 3.1 70B on v6e (4)", "mean |error|"): float(np.abs(np.exp(tpu) - 1).mean()),
-        ("nccl_all_reduce", "one machine type left out", "median |error| over all measured rows"): nccl["machine", "protocols"],
-        ("nccl_all_reduce", "one GPU count left out", "median |error| over all measured rows"): nccl["gpu_count", "protocols"],
+        ("nccl_all_reduce", "one machine type left out", "median |error| over all measured rows"): nccl["machine", "formula"],
+        ("nccl_all_reduce", "one GPU count left out", "median |error| over all measured rows"): nccl["gpu_count", "formula"],
         ("collectives", "nccl-tests, one NVLink domain (60 rows)", "median |error|"): collectives["node"],
         ("collectives", "nccl-tests, over a network (46 rows)", "median |error|"): collectives["network"],
         ("published_steps", "79 published training steps", "median absolute error (%)"): float(

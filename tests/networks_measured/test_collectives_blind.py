@@ -10,7 +10,7 @@ from analysis import datasets
 from analysis.configs import read_yaml
 from analysis.networks.calibrated import form
 from analysis.paths import DATA
-from analysis.studies.networks.calibrated import fit, freeze, series
+from analysis.studies.networks import fit, freeze, series
 
 NEEDED = ("pipeweave/collective/A100_all_reduce", series.NCCL_TESTS)
 here = pytest.mark.skipif(

@@ -8,26 +8,39 @@ fused: sum over kernels (`study_fusion`) of the same, products at the matrix pea
 shares: as fused, with each peak times what the device reaches on single operators (`efficiencies`), and the communication apart.
 
 Communication: transformers that share weights gather them in the type of the arithmetic, forward and backward, and sum the gradients;
-others all-reduce the gradients. It overlaps with the arithmetic: a step takes the longer of the two.
+others all-reduce the gradients. It overlaps with the arithmetic: a step takes the longer of the two. Each collective takes what
+`networks.collective_time` says (until 2026-11-25 an earlier model; no step's time changed, all being longer than their collectives).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
 from typing import Literal
 
-from analysis.hardware import devices
+from analysis.hardware import devices, systems
 from analysis.hardware.roofline import Rates, time_on_device
-from analysis.paths import DATA
+from analysis.networks.collective_time import collective_s
 from analysis.predict.program import efficiencies
 from analysis.predict.program.study_fusion import Kernel
 from analysis.studies.workloads.zoo.published_steps import Step
-from analysis.tables import read_csv
 from analysis.workloads.graph import Module
+from analysis.workloads.zoo import resnet as zoo_resnet
+from analysis.workloads.zoo.programs import shape_of
 
 Fidelity = Literal["roofline", "fused", "shares"]
+SYSTEMS = {
+    "V100-SXM2-16GB": "DGX-V100",
+    "V100-SXM2-32GB": "DGX-V100",
+    "A100-SXM4-40GB": "DGX-A100",
+    "A100-SXM4-80GB": "DGX-A100",
+    "H100-SXM5-80GB": "HGX-H100",
+    "H200-SXM5-141GB": "HGX-H200",
+    "B200-SXM-180GB": "HGX-B200",
+    "TPU-v3": "TPU-v3-pod",
+    "TPU-v5p": "TPU-v5p-pod",
+    "TPU-v6e": "TPU-v6e-pod",
+}
 
 
 @dataclass(frozen=True)
@@ -67,15 +80,20 @@ def rates(device: str, arithmetic: str, with_shares: bool) -> tuple[Rates[float]
     return Rates(part * found.peak_flop_per_s(dtype) * share.of(arithmetic), bandwidth), Rates(part * vector, bandwidth)
 
 
-@cache
-def _communication() -> dict[int, float]:
-    frame = read_csv(DATA / "frozen" / "hlo_published" / "communication.csv")
-    return dict(zip(frame["line"].tolist(), frame["communication_s"].tolist(), strict=True))
-
-
 def communication_s(step: Step) -> float:
-    """Time of a step's collectives alone (s), by the rule above: in a node of GPUs by the retired model of all-reduces."""
-    return _communication()[step.line]
+    """Time of a step's collectives alone (s), by the rule above."""
+    if step.devices < 2:
+        return 0.0
+    name, _ = chip(step.device)
+    system = systems.load(SYSTEMS[name])
+    chips = max(1, step.devices // 2) if step.device.endswith("core") else step.devices
+    width = 4 if step.arithmetic in ("f32", "tf32") else 2
+    if step.workload == "transformer":
+        size = float(shape_of(step.options["model"]).parameters * width)
+        return 1.5 * collective_s("all_reduce", size, chips, system)  # a gather or a scatter is half an all-reduce: two and one of them
+    depth = int(step.workload.removeprefix("resnet").split("_")[0])
+    size = float(sum(math.prod(shape) for shape in zoo_resnet.parameter_shapes(depth).values()) * width)
+    return collective_s("all_reduce", size, chips, system)
 
 
 def estimate(step: Step, module: Module, parts: list[Kernel], fidelity: Fidelity) -> Estimate:

@@ -1,5 +1,8 @@
-"""Fits and scores of the calibrated collectives.
+"""Fit and scores of the one time of a collective.
 
+- `fit`: Fits the formula of `form` to measured collectives, and answers for a machine that was left out
+- `freeze`: Fits the collectives' formula on all that was measured, and scores it by the split of data/evaluation/collectives_split.yaml
+- `nine_types`: All-reduce of nine machine types, a type or a GPU count left out of the formula's fit in turn
+- `series`: What was measured:
 - `tables`: Measured NCCL all-reduce times of nine machine types as one tidy table
-- `calibrated/`: Fit and scores of the one time of a collective
 """

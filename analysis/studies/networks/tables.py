@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pandas as pd
 
 from analysis import datasets
-from analysis.configs import read_yaml_text
 from analysis.paths import DATA
 from analysis.studies.freezing import digests
 from analysis.tables import read_csv
@@ -21,14 +18,19 @@ PIPEWEAVE = {
     "RTX_6000_Ada_all_reduce": "RTX-6000-Ada",
     "RTX_PRO_6000_S_all_reduce": "RTX-PRO-6000",
 }
+DEVICES = {
+    "A100": "A100-SXM4-80GB",
+    "H100": "H100-SXM5-80GB",
+    "H20": "H20-SXM5-96GB",
+    "H200": "H200-SXM5-141GB",
+    "H800": "H800-SXM5-80GB",
+    "B200": "B200-SXM-180GB",
+    "B200-EFA": "B200-SXM-180GB",
+    "RTX-6000-Ada": "RTX-6000-Ada",
+    "RTX-PRO-6000": "RTX-PRO-6000-Server",
+}
+"""Machine type: its device in `data/hardware`."""
 PUBLISHED = {"8xA100 node": "A100", "8xH200 node (NVLink4)": "H200", "8xB200 node (NVLink5)": "B200", "4x8 B200 nodes EFAv4": "B200-EFA"}
-
-
-@cache
-def device_of(machine: str) -> str:
-    """Device of a machine type."""
-    content, _ = read_yaml_text(DATA / "models" / "nccl_machines.yaml")
-    return str(content["machines"][machine]["device"])
 
 
 def published_table() -> pd.DataFrame:

@@ -9,8 +9,8 @@ import yaml
 from analysis.hardware import devices, systems
 from analysis.networks import collective_time
 from analysis.networks.calibrated.form import Calibrated, Doubt
-from analysis.studies.networks.calibrated import fit, series
-from analysis.studies.networks.calibrated.fit import NINETY, SPREAD
+from analysis.studies.networks import fit, series
+from analysis.studies.networks.fit import NINETY, SPREAD
 from analysis.tables import read_csv
 
 SPLIT = "all machines of data/evaluation/collectives_split.yaml; accuracy is stated on a machine left out, never on these rows"
@@ -83,7 +83,7 @@ def summary(scored: pd.DataFrame) -> pd.DataFrame:
 
 def text(found: Calibrated) -> str:
     """The text of `data/models/nccl_collectives.yaml`."""
-    head = "# Fitted by analysis.studies.networks.calibrated.freeze; the full tier of the notebook nccl_calibrated writes this file.\n"
+    head = "# Fitted by analysis.studies.networks.freeze; the full tier of the notebook nccl_calibrated writes this file.\n"
 
     def short(value: object) -> object:
         if isinstance(value, dict):

@@ -128,9 +128,13 @@ def predict(solution: Solution, x: Features) -> tuple[Floats, Floats, Floats, Fl
     return _times(x, solution.common, own[0], own[1], own[2])
 
 
-def solve(rows: pd.DataFrame) -> Solution:
-    """Robust least squares on log time, every series (source, kind, GPUs) of equal weight, with the priors above."""
-    x = features(rows)
+def solve(rows: pd.DataFrame, blind: bool = False) -> Solution:
+    """Robust least squares on log time, every series (source, kind, GPUs) of equal weight, with the priors above.
+
+    Args:
+        blind: see `machine_of`.
+    """
+    x = features(rows, blind)
     names, sources = sorted(set(x.device)), sorted(set(x.source))
     device_at, source_at = (np.array([order.index(name) for name in held]) for order, held in ((names, x.device), (sources, x.source)))
     target = np.log(rows["time_s"].to_numpy())

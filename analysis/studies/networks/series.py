@@ -21,15 +21,19 @@ LEAST_BYTES = 1024
 GBIT = 1e9 / 8
 
 
-def nine_types() -> pd.DataFrame:
-    """PipeWeave's and the quoted all-reduces, medians by half octave."""
-    rows = tables.half_octaves(tables.measured())
+def all_reduces(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `tables` as rows of this table."""
     nodes = np.where(rows["machine"] == "B200-EFA", 4, 1)
     return pd.DataFrame({
-        "source": rows["machine"] + " " + rows["origin"], "device": rows["machine"].map(tables.device_of),
-        "kind": "all_reduce", "gpus": rows["gpus"], "nodes": nodes, "network_bytes_per_s": np.where(nodes > 1, 400 * GBIT, np.nan),
-        "graph": False, "size_bytes": rows["size_bytes"], "time_s": rows["time_s"],
+        "source": rows["machine"] + " " + rows["origin"], "device": rows["machine"].map(tables.DEVICES), "kind": "all_reduce",
+        "gpus": rows["gpus"], "nodes": nodes, "network_bytes_per_s": np.where(nodes > 1, 400 * GBIT, np.nan), "graph": False,
+        "size_bytes": rows["size_bytes"], "time_s": rows["time_s"],
     })  # fmt: skip
+
+
+def nine_types() -> pd.DataFrame:
+    """PipeWeave's and the quoted all-reduces, medians by half octave."""
+    return all_reduces(tables.half_octaves(tables.measured()))
 
 
 def graphs(devices: dict[str, str]) -> pd.DataFrame:
