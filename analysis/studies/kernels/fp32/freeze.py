@@ -14,12 +14,13 @@ from analysis.kernels.fp32 import devices as kernel_devices
 from analysis.kernels.fp32.cases import GROUP, GROUPS, Measurements, Operators
 from analysis.kernels.fp32.conformal import Band, calibrate
 from analysis.kernels.fp32.devices import Gpu
-from analysis.kernels.fp32.evaluation import TABLES, measured_frame
+from analysis.kernels.fp32.evaluation import TABLES, evaluate_frame, measured_frame
 from analysis.kernels.fp32.model import FOLDER, KernelModel, save
 from analysis.kernels.fp32.residual import Hybrid
 from analysis.kernels.fp32.selection import Ensemble, Selection, error_of
 from analysis.studies.freezing import Freeze, commit, digests
 from analysis.studies.kernels.networks.kernel_lists import NETWORKS, operators
+from analysis.tables import read_csv, write_csv
 
 E2E = "neusight/model_e2e_measured_vs_pred"
 Say = Callable[[str], None]
@@ -184,3 +185,37 @@ def collect_model(work: Path, seed: int) -> None:
         "commit": commit(),
     }
     save(KernelModel(seed, parts), FOLDER, about)
+
+
+def run_splits(work: Path, seed: int, say: Say) -> None:
+    """The hybrid on every split but leave-one-device-out, into `splits.csv` of a folder, if it is not there."""
+    if (work / "splits.csv").exists():
+        return
+    parts = []
+    frame = measured_frame()
+    for split in ("old-to-new", "unseen-shapes", "new-operators", "random"):
+        parts.append(evaluate_frame(frame, split, seed).assign(split=split))
+        say(split)
+    write_csv(pd.concat(parts, ignore_index=True), work / "splits.csv")
+
+
+def attempts_rows(work: Path) -> pd.DataFrame:
+    """Every candidate that selection saw, as rows of the log of attempts."""
+    found = pd.concat([read_csv(Freeze(work).path(group, "attempts")) for group in GROUPS], ignore_index=True)
+    return pd.DataFrame(
+        {
+            "room": "operators",
+            "experiment": "kernels_" + found["group"],
+            "attempt": found.groupby("group").cumcount() + 1,
+            "configuration": found["candidate"],
+            "fitted_on": "NeuSight's " + found["group"] + " kernels without " + found["device"],
+            "selection_metric": "mean absolute percentage error (%), mean over the other devices, each left out in turn",
+            "selection_value": found["inner_mape"],
+            "tested_on": found["device"],
+            "test_metric": "mean absolute percentage error of a single fit on at most 600 kernels (%)",
+            "test_value": found["left_out_mape"],
+            "test_max": float("nan"),
+            "chosen": found["chosen"],
+            "note": "",
+        }
+    )
