@@ -197,27 +197,3 @@ def _joined(model: Any) -> Forest:
         np.cumsum([0, *map(len, nodes[:-1])]).astype(np.int32),
         float(np.ravel(model._baseline_prediction)[0]),
     )
-
-
-def fit_forest(features: Floats, target: Floats, weight: Floats, trees: int = 40, least_in_leaf: int = 5, seed: int = 0) -> Forest:
-    """Random forest (scikit-learn) in floats; leaf values are divided by the number of trees, so that they add up to the mean.
-
-    Args:
-        features: shape (n, d); target, weight: shape (n,).
-    """
-    from sklearn.ensemble import RandomForestRegressor
-
-    model = RandomForestRegressor(trees, min_samples_leaf=least_in_leaf, max_features=0.5, max_samples=0.5, random_state=seed, n_jobs=1)
-    model.fit(features.astype(np.float32), target, sample_weight=weight)
-    parts = [estimator.tree_ for estimator in model.estimators_]
-    names = ("children_left", "children_right", "feature", "threshold", "value")
-    left, right, feature, threshold, value = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
-    at, leaf = np.concatenate([np.arange(part.node_count) for part in parts]), left < 0
-    assert (left == at + 1)[~leaf].all(), "the trees are not in depth-first order"
-    return Forest(
-        np.where(leaf, LEAF, feature).astype(np.uint8),
-        np.where(leaf, value[:, 0, 0] / trees, threshold).astype(np.float64),
-        np.where(leaf, 0, right - at).astype(np.int32),
-        np.cumsum([0, *(part.node_count for part in parts[:-1])]).astype(np.int32),
-        0.0,
-    )

@@ -22,7 +22,6 @@ CALLED_BY_TOOLS = {"setup", *BY_NUMBA}
 
 ENTRY_POINTS = (
     "hardware.roofline.time_on_device",
-    "kernels.fp32.physics.physical_latency_s",
     "studies.cores.blocks.ports.predict",
     "accelerators.loopnest.evaluation.evaluate",
     "accelerators.systolic.array.count",

@@ -13,7 +13,6 @@ from analysis.kernels.fp32 import devices as kernel_devices
 from analysis.kernels.fp32.cases import KernelPredictor, Measurements
 from analysis.kernels.fp32.devices import TileList
 from analysis.kernels.fp32.evaluation import measured_frame
-from analysis.kernels.fp32.physics import Physics
 from analysis.kernels.fp32.residual import Hybrid, HybridSettings
 from analysis.kernels.fp32.selection import SMALL
 
@@ -50,7 +49,7 @@ def other_tiles(monkeypatch: pytest.MonkeyPatch, device: str) -> Iterator[None]:
     kernel_devices.load.cache_clear()
 
 
-HYBRID = Hybrid(HybridSettings(Physics(), "tiles", "physical", boosting=SMALL))
+HYBRID = Hybrid(HybridSettings(boosting=SMALL))
 
 
 def left_out_answers(predictor: KernelPredictor) -> np.ndarray:

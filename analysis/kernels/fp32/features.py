@@ -6,14 +6,12 @@ import numpy as np
 
 from analysis.kernels.fp32.cases import CODE, ELEMENTWISE_3, Floats, Operators
 from analysis.kernels.fp32.devices import Gpu
-from analysis.kernels.fp32.physics import BYTES, Decomposition, Physics, choose_tiles, roofline, work
+from analysis.kernels.fp32.physics import BYTES, Physics, choose_tiles, roofline, work
 
-GEMM_COMMON = ("log_physical", "compute_over_memory", "log_intensity", "traffic_over_l2", "operands_over_l2", "shared_issue")
-GEMM_OWN: dict[Decomposition, tuple[str, ...]] = {
-    "tiles": ("log_waves", "wave_quantisation", "tile_padding", "log_tile_area", "tile_traffic_over_compute", "waves_over_roofline"),
-    "waves": ("log_waves", "wave_quantisation", "log_m", "log_n", "log_k", "log_b"),
-    "kernel": ("log_m", "log_n", "log_k", "log_b", "log_flop", "log_bytes"),
-}
+GEMM = (
+    *("log_physical", "compute_over_memory", "log_intensity", "traffic_over_l2", "operands_over_l2", "shared_issue"),
+    *("log_waves", "wave_quantisation", "tile_padding", "log_tile_area", "tile_traffic_over_compute", "waves_over_roofline"),
+)
 VECTOR = (
     "log_physical",
     "log_columns",
@@ -26,23 +24,6 @@ VECTOR = (
     "op_cost",
     "delivered_class",
 )
-PLAIN = (
-    "log_b",
-    "log_m",
-    "log_n",
-    "log_k",
-    "log_h",
-    "log_flop",
-    "log_bytes",
-    "log_physical",
-    "op_code",
-    "sms",
-    "lanes",
-    "clock",
-    "peak",
-    "bandwidth",
-    "l2",
-)
 OP_COST = {"pow": 1.0, "powu": 2.0, "gelu": 1.0, "tanh": 1.0, "div": 0.5, "divu": 0.5}
 
 
@@ -51,42 +32,34 @@ def log2(x: Floats | float) -> Floats:
     return np.log2(np.asarray(x, dtype=float))
 
 
-def gemm_features(operators: Operators, gpu: Gpu, physics: Physics, decomposition: Decomposition) -> Floats:
-    """Twelve features of a matrix product, six common to all decompositions and six of its own.
+def gemm_features(operators: Operators, gpu: Gpu, physics: Physics) -> Floats:
+    """Twelve features of a matrix product.
 
     Returns:
-        shape (n, 12), columns `GEMM_COMMON` + `GEMM_OWN[decomposition]`; logarithms are natural for times and to base 2 elsewhere.
+        shape (n, 12), columns `GEMM`; logarithms are natural for times and to base 2 elsewhere.
     """
-    o, todo, bound = operators, work(operators), roofline(operators, gpu, physics)
+    o, todo, bound, t = operators, work(operators), roofline(operators, gpu, physics), choose_tiles(operators, gpu)
     operands = BYTES * (o.m * o.n + o.n * o.k)
-    shared = np.full(len(o), 0.0 if gpu.architecture.separate_integer_pipe else 1.0)
-    common = [
-        np.log(bound.latency_s),
-        np.log(bound.compute_s / bound.memory_s),
-        np.log(todo.flop / todo.bytes_moved),
-        log2(todo.bytes_moved / gpu.l2_bytes),
-        log2(operands / gpu.l2_bytes),
-        shared,
-    ]
-    if decomposition == "kernel":
-        own = [log2(o.m), log2(o.n), log2(o.k), log2(o.b), log2(todo.flop), log2(todo.bytes_moved)]
-        return np.column_stack(common + own)
-    t = choose_tiles(o, gpu)
     quantisation = np.ceil(t.waves) / t.waves
-    if decomposition == "waves":
-        return np.column_stack([*common, log2(t.waves), quantisation, log2(o.m), log2(o.n), log2(o.k), log2(o.b)])
     padding = t.tiles * t.columns * t.rows / (o.b * o.m * o.k)
     traffic_s = t.tiles * (t.columns + t.rows) * o.n * BYTES / gpu.bandwidth_bytes_per_s
     waves_s = bound.compute_s * quantisation * padding
-    own = [
-        log2(t.waves),
-        quantisation,
-        padding,
-        log2(t.columns * t.rows),
-        np.log(traffic_s / bound.compute_s),
-        np.log(waves_s / bound.latency_s),
-    ]
-    return np.column_stack(common + own)
+    return np.column_stack(
+        [
+            np.log(bound.latency_s),
+            np.log(bound.compute_s / bound.memory_s),
+            np.log(todo.flop / todo.bytes_moved),
+            log2(todo.bytes_moved / gpu.l2_bytes),
+            log2(operands / gpu.l2_bytes),
+            np.full(len(o), 0.0 if gpu.architecture.separate_integer_pipe else 1.0),
+            log2(t.waves),
+            quantisation,
+            padding,
+            log2(t.columns * t.rows),
+            np.log(traffic_s / bound.compute_s),
+            np.log(waves_s / bound.latency_s),
+        ]
+    )
 
 
 def vector_features(operators: Operators, gpu: Gpu, physics: Physics) -> Floats:
@@ -120,33 +93,3 @@ def vector_features(operators: Operators, gpu: Gpu, physics: Physics) -> Floats:
             np.full(len(o), 1.0 if gpu.memory_type.startswith("HBM") and gpu.architecture.separate_integer_pipe else 0.0),
         ]
     )
-
-
-def plain_features(operators: Operators, gpu: Gpu) -> Floats:
-    """Shapes, work and the data sheet as they are: the features of the baseline.
-
-    Returns:
-        shape (n, 15), columns `PLAIN`.
-    """
-    o, todo, bound = operators, work(operators), roofline(operators, gpu)
-    ones = np.ones(len(o))
-    sheet = [
-        float(gpu.sms),
-        float(gpu.architecture.lanes_per_sm),
-        gpu.clock_hz,
-        gpu.matrix_flop_per_s,
-        gpu.bandwidth_bytes_per_s,
-        gpu.l2_bytes,
-    ]
-    shape = [
-        log2(o.b),
-        log2(o.m),
-        log2(o.n),
-        log2(o.k),
-        log2(o.h),
-        log2(todo.flop),
-        log2(todo.bytes_moved),
-        np.log(bound.latency_s),
-        o.op.astype(float),
-    ]
-    return np.column_stack(shape + [ones * value for value in sheet])

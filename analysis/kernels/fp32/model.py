@@ -133,8 +133,6 @@ def _load(folder: Path) -> KernelModel:
             for number, raw in enumerate(entry["members"]):
                 settings = HybridSettings(
                     Physics(**raw["physics"]),
-                    raw["decomposition"],
-                    raw["base"],
                     tuple(raw["features"]) if raw["features"] else None,
                     Boosting(**raw["boosting"]),
                     raw["most_per_device"],

@@ -1,9 +1,8 @@
-"""What must a kernel do, and how long does that take on a GPU by its data sheet? Three decompositions of the same work."""
+"""What must a kernel do, and how long does that take on a GPU by its data sheet?"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,6 @@ from analysis.kernels.fp32.devices import Gpu
 
 BYTES = 4.0  # fp32
 LAUNCH_S = 5e-6  # a launch on a CUDA stream; the learned correction scales it
-Decomposition = Literal["tiles", "waves", "kernel"]
 
 
 @dataclass(frozen=True)
@@ -118,36 +116,6 @@ def choose_tiles(operators: Operators, gpu: Gpu) -> Tiling:
             best = np.where(better, cost, best)
             columns, rows, tiles = np.where(better, c, columns), np.where(better, r, rows), np.where(better, count, tiles)
     return Tiling(columns, rows, tiles, tiles / gpu.sms)
-
-
-def tile_time_s(tiling: Tiling, operators: Operators, gpu: Gpu, physics: Physics) -> Floats:
-    """Time of one tile on one multiprocessor at the sustained rate: 2 columns rows n / (rate / multiprocessors)."""
-    return 2 * tiling.columns * tiling.rows * operators.n * gpu.sms / physics.sustained_flop_per_s(gpu)
-
-
-def physical_latency_s(operators: Operators, gpu: Gpu, physics: Physics, decomposition: Decomposition) -> Floats:
-    """The physical model that a learned one corrects: latency_s = max(compute_s, memory_s) + launch, with compute_s by decomposition.
-
-    kernel: averages over the whole kernel, max(compute, memory) + launch.
-    waves: the compute part in whole waves of unpadded work: compute x ceil(waves) / waves.
-    tiles: ceil(waves) x time of one padded tile (the sum over waves of the longest tile, all tiles being equal).
-
-    Args:
-        operators: n kernels; gpu: its data sheet; physics: shares of the peaks; decomposition: kernel, waves or tiles.
-    Returns:
-        latency (s), shape (n,).
-    Source: the sums over tiles and waves are those of `analysis.studies.kernels.tiles`, with its sources.
-    """
-    bound = roofline(operators, gpu, physics)
-    if decomposition == "kernel":
-        return bound.latency_s + LAUNCH_S
-    tiling = choose_tiles(operators, gpu)
-    gemm = operators.is_gemm
-    if decomposition == "waves":
-        compute = bound.compute_s * np.where(gemm, np.ceil(tiling.waves) / tiling.waves, 1.0)
-    else:
-        compute = np.where(gemm, np.ceil(tiling.waves) * tile_time_s(tiling, operators, gpu, physics), bound.compute_s)
-    return np.maximum(compute, bound.memory_s) + LAUNCH_S
 
 
 def bound_by(operators: Operators, gpu: Gpu, physics: Physics) -> Codes:

@@ -13,7 +13,7 @@ from analysis.kernels.fp32 import devices as kernel_devices
 from analysis.kernels.fp32.cases import GROUP, OPS, Codes, Floats, KernelPrediction, Measurements, Operators
 from analysis.kernels.fp32.devices import Gpu
 from analysis.kernels.fp32.features import gemm_features, vector_features
-from analysis.kernels.fp32.physics import Decomposition, Physics, bound_by, physical_latency_s, roofline
+from analysis.kernels.fp32.physics import Physics, bound_by, roofline
 from analysis.kernels.trees import Boosting, Forest, fit_boosting, predict
 
 LARGEST_CORRECTION = 4.0  # of the logarithm: a factor of 55 either way
@@ -25,15 +25,11 @@ class HybridSettings:
 
     Args:
         physics: see `Physics`.
-        decomposition: how the physical model cuts the kernel.
-        base: what the correction multiplies: the physical latency or the roofline at the sustained rate.
         features: indices of the feature columns used; None for all.
         most_per_device: measurements of each device that the trees see, drawn at random.
     """
 
     physics: Physics = field(default_factory=Physics)
-    decomposition: Decomposition = "tiles"
-    base: str = "roofline"
     features: tuple[int, ...] | None = None
     boosting: Boosting = field(default_factory=Boosting)
     most_per_device: int = 2500
@@ -72,7 +68,7 @@ def per_device(operators: Operators, device: NDArray[np.object_], compute: Calla
 
 @dataclass(frozen=True)
 class Hybrid:
-    """log latency = log physical latency + trees(features), for one operator group."""
+    """log latency = log roofline at the sustained rate + trees(features), for one operator group."""
 
     settings: HybridSettings = field(default_factory=HybridSettings)
     seed: int = 0
@@ -84,15 +80,12 @@ class Hybrid:
         """Feature matrix of one group on one GPU, shape (n, d); of the GPU's relatives only what was seen in the fit is known."""
         s, gpu = self.settings, kernel_devices.with_seen(gpu, self.seen)
         gemm = bool(len(operators)) and bool(operators.is_gemm[0])
-        found = gemm_features(operators, gpu, s.physics, s.decomposition) if gemm else vector_features(operators, gpu, s.physics)
+        found = gemm_features(operators, gpu, s.physics) if gemm else vector_features(operators, gpu, s.physics)
         return found if s.features is None else found[:, list(s.features)]
 
     def base_s(self, operators: Operators, gpu: Gpu) -> Floats:
         """What the correction multiplies (s)."""
-        s, gpu = self.settings, kernel_devices.with_seen(gpu, self.seen)
-        if s.base == "roofline":
-            return roofline(operators, gpu, s.physics).latency_s
-        return physical_latency_s(operators, gpu, s.physics, s.decomposition)
+        return roofline(operators, kernel_devices.with_seen(gpu, self.seen), self.settings.physics).latency_s
 
     def fit(self, measurements: Measurements) -> Self:
         """Learn the correction from the measurements of one operator group."""
