@@ -149,6 +149,13 @@ class Rows:
         return Rows(found) if isinstance(found, np.ndarray) else Row(found)
 
 
+def record(value: Any) -> Any:
+    """A record or a structured array as compiled code has it; anything else as it is."""
+    if isinstance(value, np.void):
+        return Row(value)
+    return Rows(value) if isinstance(value, np.ndarray) and value.dtype.names else value
+
+
 def plain_functions() -> ModuleType:
     """Stands for `analysis.compiled`: functions stay plain Python."""
 
@@ -160,7 +167,7 @@ def plain_functions() -> ModuleType:
             return outer
 
         def called(*arguments: Any) -> Any:
-            return function(*(Rows(one) if isinstance(one, np.ndarray) and one.dtype.names else one for one in arguments))
+            return function(*(record(one) for one in arguments))
 
         called.plain = called  # type: ignore[attr-defined]
         called.chosen = lambda *_, **__: called  # type: ignore[attr-defined]

@@ -221,7 +221,8 @@ def of_device(device: Device) -> System:
         levels.append(_level("nvlink", links.nvlink, links.nvlink.topology or "switch", 2 if bridged else NODE))
     elif links.infinity_fabric is not None:
         count = int(links.infinity_fabric.links.value) if links.infinity_fabric.links else NODE - 1
-        levels.append(_level("infinity_fabric", links.infinity_fabric, "mesh", min(NODE, 1 << count.bit_length())))
+        name = "infinity_fabric" if device.vendor == "AMD" else "ethernet"  # Gaudi's
+        levels.append(_level(name, links.infinity_fabric, "mesh", min(NODE, 1 << count.bit_length())))
     if math.prod(level.size for level in levels) < NODE:
         pcie = links.pcie or Link(generation=4, per_direction=Quantity(value=31.5e9, low=15.75e9, high=63e9, source="pcie", note="assumed"))
         levels.append(_level("pcie", pcie, "host", NODE // math.prod(level.size for level in levels)))

@@ -140,6 +140,28 @@ def _least(group: dict[str, str], z: dict[str, Floats]) -> Work | None:
     return None
 
 
+AT_MOST = {  # size of an operator, and the one that it cannot be above
+    "attention_prefill": (("query_tokens", "kv_tokens"),),
+    "latent_attention_prefill": (("query_tokens", "kv_tokens"),),
+    "moe": (("top_k", "experts"),),
+}
+DIVIDES = {  # size of an operator, and the one that it must divide
+    "attention_prefill": (("kv_heads", "query_heads"),),
+    "attention_decode": (("kv_heads", "query_heads"),),
+    "moe": (("expert_parallel", "experts"), ("tensor_parallel", "intermediate")),
+}
+
+
+def _contradicting(op: str, z: dict[str, Floats]) -> NDArray[np.object_]:
+    """Why sizes cannot go together; empty where they can."""
+    said: NDArray[np.object_] = np.full(len(z["M"]), "", dtype=object)
+    for small, large in AT_MOST.get(op, ()):
+        said[z[small] > z[large]] = f"{small} above {large}: cannot be"
+    for part, whole in DIVIDES.get(op, ()):
+        said[(z[whole] % z[part] != 0) & (said == "")] = f"{whole} of {op} must be a multiple of {part}"
+    return said
+
+
 def _too_large(group: dict[str, str], z: dict[str, Floats], memory_bytes: float) -> NDArray[np.object_]:
     """Why the operands do not fit into the device's memory; empty where they do."""
     op, n = group["op"], len(z["M"])
@@ -213,9 +235,9 @@ def answer(frame: pd.DataFrame, library: KernelLibrary | None = None) -> Answers
             out.status[at[~whole & ~bad]] = f"{name} of {op} must be a whole number, at least {0 if name == 'bytes' else 1}"
             bad |= ~whole
             z[name] = np.where(whole, z[name], 1.0)
-        large = _too_large(group, z, devices.load(kernels.gpu.name).memory_bytes)
-        out.status[at[(large != "") & ~bad]] = large[(large != "") & ~bad]
-        bad |= large != ""
+        for reasons in (_contradicting(op, z), _too_large(group, z, devices.load(kernels.gpu.name).memory_bytes)):
+            out.status[at[(reasons != "") & ~bad]] = reasons[(reasons != "") & ~bad]
+            bad |= reasons != ""
         got = _call(kernels, group, z)
         good = ~bad & np.isfinite(got.s)
         half = np.exp(1.6449 * got.log_sd)

@@ -98,7 +98,8 @@ def case(row: dict[str, str]) -> tuple[str, int, System, list[str]]:
         words.append(WAYS[way].format(link=link, inner=inner))
         if way == "network" and kind == "all_reduce" and nodes > 2:
             words.append("no switch of the network adds (SHARP)")
-    words.append(f"{device.name}, launched by the host; in a CUDA graph, as engines launch it, see `kernels predict`")
+    graph = "; in a CUDA graph, as engines launch it, see `kernels predict`" if device.vendor in ("NVIDIA", "AMD") else ""
+    words.append(f"{device.name}, launched by the host{graph}")
     return kind, gpus, system, words
 
 

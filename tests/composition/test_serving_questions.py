@@ -12,11 +12,13 @@ from typer.testing import CliRunner
 from analysis.commands.models.predict import app
 from analysis.errors import InputError
 from analysis.hardware import devices
+from analysis.paths import DATA
 from analysis.predict.recommend import choice
 from analysis.serving.batch.answers import answers as batch_answers
 from analysis.serving.points import cases, settings, waterfall
 from analysis.serving.points.answers import answers
-from analysis.serving.points.points import memory_bytes
+from analysis.serving.points.points import LONGEST, memory_bytes
+from analysis.tables import read_csv
 
 ROW = {"backend": "vllm", "model_path": "llama-3.1-70b", "system": "h100_sxm", "mode": "agg", "isl": "1024", "osl": "1024", "tp_size": "8"}
 ROW |= {"batch_size": "16", "gemm_quant_mode": "fp8"}
@@ -355,3 +357,33 @@ def test_sixteen_bits_are_fp16_where_there_is_no_bf16():
             waterfall.one("llama-3.1-8b", "V100", 2, clients=1, **given)
     plan = choice.one(model="llama-3.1-8b", devices="V100", engines="vllm", max_gpus=2, tpot_target_ms=1000)
     assert (plan["precision"], plan["kv_precision"]) == ("fp16", "fp16")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"isl": 100_000, "tp_size": 8}, "prompts of 100,000 tokens"),
+        ({"osl": 16_000}, "answers of 16,000 tokens"),
+        ({"tp_size": 2, "pp_size": 4}, "4 pipeline stages"),
+    ],
+)
+def test_lengths_and_stages_that_nobody_served_have_the_wider_interval(change, why):
+    """No row of data/measured_suite/serving_points.csv.gz has a longer prompt than 15,000 tokens, answer than 8,192, or two stages: their
+    interval was the benchmark's own (1.41)."""
+    usual, other = (answers(row(**one, batch_size=8)).iloc[0] for one in ({}, change))
+    assert why in other["assumed"] and "no calibrated run has" in other["assumed"] and why not in usual["assumed"]
+    width = [one["tpot_upper_ms"] / one["tpot_lower_ms"] for one in (usual, other)]
+    assert width[1] > 1.2 * width[0]
+
+
+def test_the_longest_lengths_are_those_of_the_rows():
+    table = read_csv(DATA / "measured_suite" / "serving_points.csv.gz", low_memory=False)
+    assert table["isl"].max() == LONGEST["prompts"] and table["osl"].max() == LONGEST["answers"]
+    assert table["pp_size"].max() == 1
+
+
+def test_clients_are_counted_over_all_stages():
+    """Sixteen clients over four stages were said to be four at most; six were answered as eight without a word."""
+    sixteen, six = (answers(row(tp_size=2, pp_size=4, batch_size=clients)).iloc[0] for clients in (16, 6))
+    assert "16 requests at most" in sixteen["assumed"] and "clients as" not in sixteen["assumed"]
+    assert "6 clients as 8: 2 on each of 4 ranks and stages" in six["assumed"]

@@ -137,3 +137,10 @@ def test_a_collective_over_nodes_is_not_called_measured() -> None:
     rows = kernel_answers(pd.DataFrame({"op": "all_reduce", "device": "H100", "bytes": "1048576", "devices": ["8", "16"]}))
     assert rows["source"][0].startswith("measured gpu") and "nodes" not in rows["source"][0]
     assert rows["source"][1].startswith("unmeasured gpu; 16 GPUs over nodes of 8, 400 Gbit/s of network a GPU")
+
+
+def test_links_have_their_own_names() -> None:
+    """Gaudi's ports were called Infinity Fabric, and a TPU was offered a CUDA graph."""
+    one = {"gpus": "8", "nodes": "1", "network_gbit_per_s_per_gpu": ""}
+    gaudi, tpu = ask(**one, device="Gaudi2")["assumed"], ask(**one, device="TPU-v5p")["assumed"]
+    assert "over ethernet" in gaudi and "CUDA" not in gaudi + tpu and "over ici" in tpu

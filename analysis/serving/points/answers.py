@@ -136,6 +136,7 @@ def _described(index: int, case: Case, raw: Points, why: tuple[str, ...]) -> dic
 def settings_in_words(case: Case) -> list[str]:
     """What the engine was started with, and how requests come, in sentences."""
     s = settings.of(case)
+    most = s.max_running * (case.plan.ranks if s.max_running == case.clients else 1)  # a script may allow as many as a rank has clients
     by = "as asked" if case.kv else "the engine's own for this checkpoint" if s.script == "default" else "as started"
     sent = f"{case.requests} requests of a rank" if case.requests else f"{s.per_client} requests a client"
     loop = {
@@ -146,7 +147,7 @@ def settings_in_words(case: Case) -> list[str]:
     }[case.arrival]
     lengths = "lengths as given" if case.shortest == 1 else f"lengths drawn from {case.shortest:g} of the label"
     return [
-        f"{case.engine} started as in {s.script}: {s.batched_tokens} tokens a step, {s.max_running} requests at most",
+        f"{case.engine} started as in {s.script}: {s.batched_tokens} tokens a step, {most} requests at most",
         f"KV cache in {in_words(s.kv, case.device)} ({by})",
         f"{loop}, {lengths}; {plan_in_words(case)}",
     ]

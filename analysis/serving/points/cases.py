@@ -320,8 +320,8 @@ def _widths_of_none(row: Mapping[str, object], prefix: str, plan: Plan, model: M
     return [f"{' and '.join(stray)} not used: the model has no experts"] if stray else []
 
 
-def _clients(row: Mapping[str, object], prefix: str, plan: Plan, tokens: int) -> int:
-    """Requests in flight on a rank, for requests of so many tokens."""
+def _clients(row: Mapping[str, object], prefix: str, plan: Plan, tokens: int) -> tuple[int, list[str]]:
+    """Requests in flight on a rank, for requests of so many tokens, and what to say where they do not divide by the ranks."""
     shipped = _count(row.get(prefix + "attention_dp_size"), prefix + "attention_dp_size", plan.attention_data)
     asked = _count(row.get(prefix + "batch_size"), prefix + "batch_size", 1 if row.get("arrival") == "poisson" else None) * shipped
     if asked > MOST_CLIENTS:
@@ -329,7 +329,8 @@ def _clients(row: Mapping[str, object], prefix: str, plan: Plan, tokens: int) ->
     clients = max(1, round(asked / plan.ranks))
     if clients * tokens > MOST_TOKENS:
         raise InputError(f"{clients:,} requests of {tokens:,} tokens at a time; at most {MOST_TOKENS:,} tokens", key=prefix + "batch_size")
-    return clients
+    uneven = f"{asked} clients as {clients * plan.ranks}: {clients} on each of {plan.ranks} ranks and stages"
+    return clients, [uneven] if asked != clients * plan.ranks and row.get("arrival") != "poisson" else []
 
 
 def origin(text: str) -> str:
@@ -533,8 +534,8 @@ def case(row: Mapping[str, object]) -> Case:
             raise InputError(f"{plan.pipeline} stages of {model.layers} layers", key="pp_size")
         _check_plan(plan, device, model, "tp_size", when == ASKED_NOW)
         assumed += _widths_of_none(row, "", plan, model)
-        clients = _clients(row, "", plan, input_tokens + output_tokens)
-        assumed += [squares.format(plan.gpus, plan.gpus**2)] * squared
+        clients, uneven = _clients(row, "", plan, input_tokens + output_tokens)
+        assumed += uneven + [squares.format(plan.gpus, plan.gpus**2)] * squared
         return Case(**common, **_arrival(text, plan), clients=clients, plan=plan, assumed=tuple(assumed))
     missing = [key for key in ("prefill_num_workers", "decode_num_workers") if not text(key)]
     if missing:
@@ -545,7 +546,8 @@ def case(row: Mapping[str, object]) -> Case:
         _check_plan(one, device, model, key, when == ASKED_NOW)
         assumed += _widths_of_none(row, key.removesuffix("tp_size"), one, model)
         assumed += [squares.format(one.gpus, one.gpus**2)] * squared
-    clients = _clients(row, "decode_", plan, input_tokens + output_tokens)
+    clients, uneven = _clients(row, "decode_", plan, input_tokens + output_tokens)
+    assumed += uneven
     comes = _arrival(text, plan)
     if comes["arrival"] != "closed":
         raise InputError(f"arrival {comes['arrival']} at prefill and decode workers is not covered", key="arrival")

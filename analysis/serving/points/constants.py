@@ -121,7 +121,7 @@ def outside(frame: pd.DataFrame, parameters: Parameters) -> list[tuple[str, ...]
     for row in frame.to_dict("records"):
         missing = [f"{name} {row[key]}" for key, name in KNOWN.items() if row[key] and row[key] not in parameters.known[key]]
         settings = ["settings (the engine's defaults)"] if row["script"] == "default" else []
-        found.append(tuple(missing + settings) if row["asked"] else ())
+        found.append((*missing, *row["beyond"], *settings) if row["asked"] else ())
     return found
 
 

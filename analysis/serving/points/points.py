@@ -247,6 +247,17 @@ def release(engine: str, version: str) -> str:
     return f"{engine} {found[1]}.{found[2]}" if found else ""
 
 
+LONGEST = {"prompts": 15_000, "answers": 8192}
+"""Longest lengths of the served points that calibrated (tokens): data/measured_suite/serving_points.csv.gz; all of one stage."""
+
+
+def beyond(case: Case) -> tuple[str, ...]:
+    """What no calibrated row has of a question's lengths and plan."""
+    sizes = {"prompts": case.input_tokens, "answers": case.output_tokens}
+    said = [f"{name} of {size:,} tokens" for name, size in sizes.items() if size > LONGEST[name]]
+    return tuple(said + ([f"{case.plan.pipeline} pipeline stages"] if case.plan.pipeline > 1 else []))
+
+
 def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
     """What the constants may depend on, one row a case."""
     rows: list[dict[str, Any]] = []
@@ -275,6 +286,7 @@ def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
                 "ranks": case.plan.ranks,
                 "types": case.types,
                 "release": release(case.engine, case.version),
+                "beyond": beyond(case),
                 "asked": case.measured == ASKED_NOW,
                 "vendor": device_of(case.device).vendor,
                 "script": settings.of(case).script,

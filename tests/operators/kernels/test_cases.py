@@ -1,9 +1,11 @@
 """`kernels predict` on kernels of today's GPUs: rows are kept, types not covered refused, own cards answered from their data sheet."""
 
 import pandas as pd
+import pytest
 from typer.testing import CliRunner
 
 from analysis.commands.models.kernels import app
+from analysis.kernels.cases import answers
 
 RUN = CliRunner()
 HEADER = (
@@ -111,3 +113,30 @@ def test_fp16_is_answered_where_the_card_has_no_bf16(tmp_path):
     row = {"op": "gemm", "device": "V100", "dtype": "fp16", "M": 4096, "N": 4096, "K": 4096}
     got = predicted(tmp_path, [row, {**row, "dtype": "bf16"}])
     assert got["lower_ms"][0] >= 0.999e3 * 2 * 4096**3 / 125e12 and "no bf16 rate" in got["status"][1]
+
+
+@pytest.mark.parametrize(
+    ("cells", "reason"),
+    [
+        ({"op": "attention_prefill", "query_tokens": "4096", "kv_tokens": "1024"}, "query_tokens above kv_tokens: cannot be"),
+        ({"op": "latent_attention_prefill", "query_tokens": "4096", "kv_tokens": "1024"}, "query_tokens above kv_tokens: cannot be"),
+        ({"op": "attention_decode", "query_heads": "30"}, "query_heads of attention_decode must be a multiple of kv_heads"),
+        ({"op": "moe", "top_k": "16"}, "top_k above experts: cannot be"),
+        ({"op": "moe", "expert_parallel": "3"}, "experts of moe must be a multiple of expert_parallel"),
+        ({"op": "moe", "tensor_parallel": "3"}, "intermediate of moe must be a multiple of tensor_parallel"),
+    ],
+)
+def test_sizes_that_contradict_each_other_are_refused(cells, reason):
+    """A prompt of 4,096 queries on 1,024 keys, and sixteen of eight experts, were answered as measured."""
+    attention = {"batch": "1", "query_heads": "32", "kv_heads": "8", "head_size": "128", "query_tokens": "512", "kv_tokens": "1024"}
+    if cells["op"].startswith("latent"):
+        attention = {"batch": "1", "query_heads": "128"}
+    elif cells["op"] == "attention_decode":
+        del attention["query_tokens"]
+    experts = {"tokens": "128", "experts": "8", "top_k": "2", "hidden": "4096", "intermediate": "14336"}
+    base = {"device": "h100_sxm", "dtype": "bf16", **(experts if cells["op"] == "moe" else attention)}
+    good = cells if cells["op"].startswith("latent") else {"op": cells["op"]}
+    right = answers(pd.DataFrame([{**base, **good, **({"query_tokens": "512"} if "latent" in cells["op"] else {})}]))
+    assert right["status"][0] == "" and right["latency_ms"][0] > 0
+    found = answers(pd.DataFrame([{**base, **cells}]))
+    assert found["status"][0] == reason and found["latency_ms"].isna().all()
