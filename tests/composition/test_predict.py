@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analysis import face
 from analysis.__main__ import main
 from analysis.errors import InputError
 from analysis.hardware import devices, systems
@@ -22,6 +23,7 @@ from analysis.predict.program.collective_time import collective_s, layout
 from analysis.predict.program.device_rates import family, matrix_rate
 from analysis.predict.program.loopnest_device import padded
 from analysis.predict.program.loopnest_device import product_s as loopnest_product_s
+from analysis.predict.program.measured_kernels import has_tables, product_times
 from analysis.predict.program.predict import FIDELITIES, operator_times, predict, predictions
 from analysis.predict.program.predict_trace import nodes, steps
 from analysis.predict.program.systolic_device import ARRAYS, product_cycles, product_s
@@ -81,7 +83,8 @@ def test_laws(device: str, programs: dict[str, Module]) -> None:
     )
     for name, module in programs.items():
         by_fidelity = {each.fidelity: each for each in predictions(module, device, "all")}
-        assert set(by_fidelity) == {each for each in FIDELITIES if each != "loopnest" and (each != "systolic" or device in ARRAYS)}
+        apart = {"loopnest": False, "systolic": device in ARRAYS, "kernels": chip.kind == "gpu" and has_tables(device)}
+        assert set(by_fidelity) == {each for each in FIDELITIES if apart.get(each, True)}
         for each in by_fidelity.values():
             assert math.isfinite(each.seconds) and (each.seconds > 0 or each.unsupported), (name, each)
             if not each.unsupported:
@@ -238,3 +241,21 @@ def test_an_interval_does_not_begin_below_the_products_at_the_peak(device: str, 
     for found in predictions(programs["gemm"], device, "all"):
         least = 2 * 4096**3 / devices.load(device).peak["bf16"].value
         assert least * (1 - 1e-9) <= found.lower_s <= found.seconds, found.fidelity
+
+
+def test_products_by_the_kernel_tables_are_those_that_kernels_predict_answers(programs: dict[str, Module]) -> None:
+    """A program that is one product takes what the table says, on a GPU that was timed; a device of no measured kin is refused."""
+    row = face.predict_kernels({"op": "gemm", "dtype": "bf16", "M": 4096, "N": 4096, "K": 4096, "device": "H100-SXM5-80GB"}).iloc[0]
+    found = predict(programs["gemm"], devices.load("H100-SXM5-80GB"), "kernels")
+    assert found.seconds == row["latency_ms"] / 1e3
+    assert found.lower_s <= row["lower_ms"] / 1e3 * 1.001 and found.upper_s is not None and found.upper_s > row["upper_ms"] / 1e3
+    assert any("1 of 1 products by the device's kernel tables" in note for note in found.notes)
+    with pytest.raises(InputError, match="no kernel was measured on TPU-v3"):
+        predict(programs["gemm"], devices.load("TPU-v3"), "kernels")
+
+
+def test_batched_products_read_all_their_matrices() -> None:
+    """A product of 32 x 8 rows is no product of 8 rows: its time is that of 256 rows; types without a table have none."""
+    asked = [(Matmul(32, 8, 4096, 4096), "bf16"), (Matmul(1, 256, 4096, 4096), "bf16"), (Matmul(1, 8, 8, 8), "f32"), (None, "bf16")]
+    times = product_times(asked, "H100-SXM5-80GB")
+    assert times[0] == times[1] > 0 and math.isnan(times[2]) and math.isnan(times[3])

@@ -5,6 +5,7 @@
 | roofline | every operator alone: max(operations / peak of its type, unfused bytes / bandwidth) |
 | fused | the same over kernels, by the rule that `study_fusion` states |
 | efficiency | as fused, each peak times what the device reaches on single operators (`efficiencies`: no training step in them) |
+| kernels | as efficiency, matrix products by the kernel tables of the GPU (`measured_kernels`) |
 | systolic | as fused on a TPU, products and convolutions by the cycles of its arrays |
 | loopnest | as fused on a TPU, products and convolutions by the best loop nest the mapper finds; seconds of search for each shape |
 
@@ -28,11 +29,12 @@ from analysis.predict.program import efficiencies, loopnest_device
 from analysis.predict.program.collective_time import collective_s
 from analysis.predict.program.device_rates import Rate, matrix_rate, vector_rate
 from analysis.predict.program.device_work import as_run
+from analysis.predict.program.measured_kernels import has_tables, product_times
 from analysis.predict.program.study_fusion import kernels
 from analysis.predict.program.systolic_device import ARRAYS, arrays_of, product_s
 from analysis.workloads.graph import Matmul, Module, Operator, Tensor, element_bits
 
-Fidelity = Literal["roofline", "fused", "efficiency", "systolic", "loopnest"]
+Fidelity = Literal["roofline", "fused", "efficiency", "kernels", "systolic", "loopnest"]
 FIDELITIES: tuple[str, ...] = get_args(Fidelity)
 PRODUCTS = ("matmul", "convolution")
 UNTIMED = ("scan", "fft", "sort", "linear algebra", "custom call", "unknown")
@@ -42,12 +44,14 @@ MEASURED: dict[str, tuple[float, float]] = {
     "roofline": (0.083, 1.0),
     "fused": (0.961, 2.113),
     "efficiency": (0.732, 1.716),
+    "kernels": (0.915, 1.815),
     "systolic": (0.961, 2.113),
     "loopnest": (0.961, 2.113),
 }
 """5th and 95th percentile of measured over predicted time of 79 published training steps of 17 machines (data/frozen/hlo_published);
-roofline: at least what was predicted, since a program of few operators fuses nothing; the cycles of arrays as fused. Programs unlike a
-training step were not timed."""
+roofline: at least what was predicted, since a program of few operators fuses nothing; the cycles of arrays as fused. kernels: above, of 56
+steps on GPUs, every source weighing the same (`by_kernel_tables.csv` there); below, the tables' own 90 % interval, since a program may be
+one kernel. Programs unlike a training step were not timed."""
 
 
 @dataclass
@@ -160,7 +164,7 @@ def predict(
         arrays_of(device)
     measured = device.kind == "cpu"  # its peaks are what programs reached
     share = efficiencies.Share(matrix=1, fp32_matrix=1, memory=1)
-    if fidelity == "efficiency" and not measured:
+    if fidelity in ("efficiency", "kernels") and not measured:
         share = efficiencies.load(device.name)
     bandwidth = device.memory_bandwidth_bytes_per_s * share.memory
     units = _units(module, None if fidelity == "roofline" else on_chip, fused=fidelity != "roofline")
@@ -168,7 +172,13 @@ def predict(
     unsupported: dict[str, int] = {}
     notes = dict.fromkeys(module.notes)
     peak_s = 0.0
-    for unit in units:
+    tables = [math.nan] * len(units)
+    if fidelity == "kernels":
+        tables = product_times([(unit.product if unit.kind == "matmul" else None, unit.dtype) for unit in units], device.name)
+        timed = sum(unit.runs for unit, time in zip(units, tables, strict=True) if not math.isnan(time))
+        every = sum(unit.runs for unit in units if unit.kind in PRODUCTS)
+        notes.setdefault(f"{timed} of {every} products by the device's kernel tables, the rest by shares of its peaks")
+    for unit, table in zip(units, tables, strict=True):
         product = unit.kind in PRODUCTS
         rate = matrix_rate(device, unit.dtype, f32_in) if product else vector_rate(device, unit.dtype)
         if rate is None and unit.flop:
@@ -182,13 +192,16 @@ def predict(
             peak_s += unit.flop / rate.flop_per_s
         found = by_class.setdefault(unit.kind, ClassTime())
         time = DeviceTime(compute, unit.bytes / bandwidth)
+        if not math.isnan(table):
+            whole = unit.runs * table
+            time = DeviceTime(whole, 0.0) if time.is_compute_bound else DeviceTime(0.0, whole)
         found.seconds += time.latency_s
         found.compute_s += time.latency_s if time.is_compute_bound else 0.0
         found.memory_s += 0.0 if time.is_compute_bound else time.latency_s
         found.flop, found.bytes, found.runs = found.flop + unit.flop, found.bytes + unit.bytes, found.runs + unit.runs
-    if fidelity == "efficiency" and share.carried:
+    if fidelity in ("efficiency", "kernels") and share.carried:
         notes.setdefault(f"carried over from other devices: share of {', '.join(share.carried)}")
-    if fidelity == "efficiency" and measured:
+    if fidelity in ("efficiency", "kernels") and measured:
         notes.setdefault("the peaks of this device are measured ones: no share is taken of them")
     communication = _communication(module, system, unsupported)
     launches = sum(unit.runs for unit in units if unit.kind not in ("constant", "control"))
@@ -232,13 +245,16 @@ def predictions(
     )
     found: list[ProgramPrediction] = []
     for each in chosen:
-        wanted = (
-            [name for name in FIDELITIES if name not in ON_ARRAYS or (name == "systolic" and each.name in ARRAYS)]
-            if fidelity == "all"
-            else [fidelity]
-        )
+        wanted = [name for name in FIDELITIES if _covers(each, name)] if fidelity == "all" else [fidelity]
         found.extend(predict(module, each, name, system=machine, f32_in=f32_in, launch_s=launch_s) for name in wanted)
     return found
+
+
+def _covers(device: Device, fidelity: str) -> bool:
+    """Whether `all` asks a fidelity for a device: arrays on TPUs, kernel tables on GPUs whose like was timed, not the slow search."""
+    if fidelity == "kernels":
+        return device.kind == "gpu" and has_tables(device.name)
+    return fidelity not in ON_ARRAYS or (fidelity == "systolic" and device.name in ARRAYS)
 
 
 def _compute_s(unit: _Unit, rate: Rate, share: efficiencies.Share, device: Device, fidelity: str) -> float:

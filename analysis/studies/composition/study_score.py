@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from analysis.hardware import devices
 from analysis.intervals import Interval, cluster_bootstrap
 from analysis.predict.program import study_fusion
+from analysis.predict.program.predict import predict
 from analysis.statistics import kendall_tau_b
 from analysis.studies.composition import study_step
 from analysis.studies.workloads.zoo.published_steps import Step
+from analysis.workloads.graph import Module, Tensor
 from analysis.workloads.hlo import reader as hlo
 
 FIDELITIES: tuple[study_step.Fidelity, ...] = ("roofline", "fused", "shares")
@@ -30,24 +33,40 @@ def estimates(steps: Sequence[Step]) -> pd.DataFrame:
         step), kernels.
     """
     rows: list[dict[str, object]] = []
-    read: dict[tuple[str, ...], study_fusion.Module] = {}
+    for step, module, on_chip in _modules(steps):
+        for rematerialize in (True, False):
+            parts = study_fusion.kernels(module, on_chip, rematerialize)
+            for fidelity in FIDELITIES:
+                if not rematerialize and fidelity != "shares":
+                    continue
+                found = study_step.estimate(step, module, parts, fidelity)
+                common = {"line": step.line, "fidelity": fidelity, "rematerialize": rematerialize}
+                whole = {"communication_s": found.communication_s, "time_s": found.time_s, "flop": module.flops, "kernels": len(parts)}
+                rows.extend({**common, "kind": kind, "compute_s": time, **whole} for kind, time in sorted(found.by_kind_s.items()))
+    return pd.DataFrame(rows)
+
+
+def _modules(steps: Sequence[Step]) -> Iterator[tuple[Step, Module, Callable[[Tensor], bool] | None]]:
+    """Each step with its program, read once for all that share it, and what its attention kernel keeps on the chip."""
+    read: dict[tuple[str, ...], Module] = {}
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "step.mlir"
         for step in steps:
             if step.module_key not in read:
                 path.write_text(step.text())
                 read[step.module_key] = hlo.read(path)
-            module = read[step.module_key]
-            on_chip = study_fusion.scores_on_chip(int(step.options["sequence"])) if step.attention == "fused" else None
-            for rematerialize in (True, False):
-                parts = study_fusion.kernels(module, on_chip, rematerialize)
-                for fidelity in FIDELITIES:
-                    if not rematerialize and fidelity != "shares":
-                        continue
-                    found = study_step.estimate(step, module, parts, fidelity)
-                    common = {"line": step.line, "fidelity": fidelity, "rematerialize": rematerialize}
-                    whole = {"communication_s": found.communication_s, "time_s": found.time_s, "flop": module.flops, "kernels": len(parts)}
-                    rows.extend({**common, "kind": kind, "compute_s": time, **whole} for kind, time in sorted(found.by_kind_s.items()))
+            fused = step.attention == "fused"
+            yield step, read[step.module_key], study_fusion.scores_on_chip(int(step.options["sequence"])) if fused else None
+
+
+def by_kernel_tables(steps: Sequence[Step]) -> pd.DataFrame:
+    """Arithmetic of one device in steps on GPUs, by shares and with products by the kernel tables: columns line, fidelity, compute_s."""
+    rows = []
+    for step, module, on_chip in _modules([each for each in steps if not each.device.startswith("TPU")]):
+        for fidelity in ("efficiency", "kernels"):
+            f32_in = "tf32" if step.arithmetic == "tf32" else "fp32"
+            found = predict(module, devices.load(step.device), fidelity, on_chip=on_chip, f32_in=f32_in)
+            rows.append({"line": step.line, "fidelity": fidelity, "compute_s": found.compute_s})
     return pd.DataFrame(rows)
 
 
