@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
@@ -257,18 +257,19 @@ def _plain(name: str) -> str:
     return name.lower().replace("nvidia", "").replace("tesla", "").replace("-", "").replace("_", "").replace(" ", "")
 
 
-def is_known(name: str) -> bool:
-    """Is it the name or an alias of a device of `data/hardware`?"""
-    return _plain(name) in _by_any_name()
+@lru_cache(maxsize=4096)
+def known(name: str) -> Device | None:
+    """A device of `data/hardware` by name or alias; None: there is none."""
+    return _by_any_name().get(_plain(name))
 
 
 def load(name: str) -> Device:
     """One device by name or alias (case, spaces, hyphens and the vendor's name do not matter), or the path of a file of one's own."""
-    from analysis.hardware import own
+    device = known(name)
+    if device is None:
+        from analysis.hardware import own
 
-    if own.is_path(name):
-        return own.device(name)
-    device = _by_any_name().get(_plain(name)) or own.named(name)
+        device = own.device(name) if own.is_path(name) else own.named(name)
     if device is None:
         raise InputError(f"no device {name!r}; expected one of {', '.join(all_devices())}", key="device")
     return device

@@ -154,7 +154,7 @@ def _registered(file: str, name: str, body: Device, own: System | None) -> Devic
     same_links = twin is not None and _linked(twin) == _linked(body)
     if twin is not None and (same_links if own is None else _links(own) == _links(systems.of_device(twin))):
         return twin
-    if devices.is_known(name):
+    if devices.known(name):
         raise InputError(f"{name} is a device known here, with other figures: give it another name", path=file, key=name)
     if _file_of.get(name, file) != file:
         raise InputError(f"{name} is another machine in {_file_of[name]}: give one of them another name", path=file, key=name)

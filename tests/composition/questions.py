@@ -115,6 +115,7 @@ QUESTIONS = (
         "predict recommend",
         _words("model=llama-3.1-70b devices=h100_sxm max_gpus=4 engines=vllm tpot_target_ms=40"),
         _words("model=llama-3.1-8b devices=h200_sxm max_gpus=8 engines=trtllm precision=bf16 input_tokens=4096 output_tokens=256 "
+               "modes=disagg grid_g_per_kwh=300 "
                "requests_per_s=20 ttft_target_ms=500 tpot_target_ms=20 prices=h100_sxm=2.5 tokens=1e12 vocabulary=32000 hidden_size=4096 "
                "attention_heads=32 layers=40"),
         _words("model=llama-3.1-405b max_gpus=1 precision=bf16"),

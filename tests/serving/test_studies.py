@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from analysis.errors import InputError
 from analysis.hardware import devices
+from analysis.serving.points.power import load
 from analysis.serving.requests import make_requests
 from analysis.serving.simulate import simulate
 from analysis.serving.steps import linear
@@ -17,7 +18,6 @@ from analysis.studies.serving.cache import block_waste, slot_seconds, with_cache
 from analysis.studies.serving.energy import energy
 from analysis.studies.serving.load import MIXES, Point, draw, gains, measure, shared_time
 from analysis.studies.serving.measured import transfer
-from analysis.studies.serving.power import load
 from analysis.studies.serving.table7 import advantage
 
 A100 = devices.load("A100-SXM4-80GB")

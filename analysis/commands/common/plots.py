@@ -74,6 +74,27 @@ def one_answer(parts: pd.DataFrame, answer: Mapping[str, float]) -> Figure:
     return fig
 
 
+def pareto(curves: Sequence[tuple[str, pd.DataFrame]], chosen: Mapping[str, Any]) -> Figure:
+    """Output tokens a second of a GPU over those of a user, a front for each device and mode, between the ends of their 90 % intervals.
+
+    Args:
+        curves: name and plans, with `tokens_per_s_per_gpu` and `tokens_per_s_per_user` and their ends; chosen: the plan recommended.
+    """
+    fig, axis = _figure(3.6)
+    for k, (name, part) in enumerate(curves):
+        color = theme.COLORS[k % len(theme.COLORS)]
+        x, low, high = (part[f"tokens_per_s_per_user{end}"] for end in ("", "_lower", "_upper"))
+        y, below, above = (part[f"tokens_per_s_per_gpu{end}"] for end in ("", "_lower", "_upper"))
+        axis.fill([*low, *high[::-1]], [*below, *above[::-1]], color=color, alpha=0.15, linewidth=0)
+        axis.plot(x, y, marker=theme.MARKERS[k % len(theme.MARKERS)], color=color, label=name)
+    at = chosen["tokens_per_s_per_user"], chosen["tokens_per_s_per_gpu"]
+    axis.plot(*at, marker="o", markersize=11, markerfacecolor="none", color="black", linestyle="none", label="recommended")
+    axis.set(xscale="log", yscale="log", xlabel="output tokens/s of a user", ylabel="output tokens/s of a GPU")
+    axis.set_title(f"{chosen['model']}: fronts of the plans tried, shaded to the ends of their 90 % intervals", fontsize=8, loc="left")
+    axis.legend()
+    return fig
+
+
 def training_step(
     title: str,
     time_s: Mapping[str, float],

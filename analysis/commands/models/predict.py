@@ -148,7 +148,8 @@ def recommend(
     devices: Annotated[str, typer.Option(help="GPUs to choose from, such as 'h100_sxm b200_sxm'")] = "",
     max_gpus: Annotated[int, typer.Option(help="most GPUs: of a replica, or of the training run", show_default="8 of a replica")] = 0,
     engines: Annotated[str, typer.Option(help="serving frameworks to choose from; empty: vllm sglang trtllm")] = "",
-    precision: Annotated[str, typer.Option(help=WEIGHTS)] = "",
+    modes: Annotated[str, typer.Option(help="serving: 'agg disagg' compares with prompts on GPUs of their own; empty: agg")] = "",
+    precision: Annotated[str, typer.Option(help=f"one or several of {WEIGHTS}")] = "",
     kv_precision: Annotated[str, typer.Option(help="serving: type of the KV cache, bf16 or fp8; empty: the engine's own")] = "",
     input_tokens: Annotated[int, typer.Option(help="serving: prompt length", show_default="1024")] = 0,
     output_tokens: Annotated[int, typer.Option(help="serving: answer length", show_default="1024")] = 0,
@@ -161,22 +162,38 @@ def recommend(
     tokens: Annotated[float, typer.Option(help="training: tokens of the run", show_default=False)] = 0.0,
     days_target: Annotated[float, typer.Option(help="training: most days of the run", show_default=False)] = 0.0,
     prices: Annotated[str, typer.Option(help="price of a GPU hour, such as 'h100_sxm=2.5 b200_sxm=5'; empty: costs in GPU hours")] = "",
+    grid_g_per_kwh: Annotated[float, typer.Option(help="serving: grams of carbon dioxide of a kWh of the grid; 0: not said")] = 0.0,
     sure: Annotated[bool, typer.Option("--sure", help="the upper end of the 90 % interval has to meet the target")] = False,
+    emit: Annotated[str, typer.Option(help="vllm, sglang or trtllm: choose a plan of that engine, and print how it is started")] = "",
+    plot: Plot = None,
 ) -> None:
     """The plan (GPU, count, framework, parallelism, clients) that meets a target at least cost; says whether its interval meets it too."""
-    from analysis.predict.recommend.choice import ROWS_A_TASK, answers, one, report
+    from analysis.errors import InputError
+    from analysis.predict.recommend import choice, front
+    from analysis.predict.recommend.emit import arguments
 
+    check_plot(plot, questions, out)
     if questions is not None:
-        answer_cases("predict recommend", questions, out, answers, scheduler, as_json, rows_a_task=ROWS_A_TASK)
+        if emit or plot:
+            raise InputError("of one question alone, not of a table", key="--emit" if emit else "--plot")
+        answer_cases("predict recommend", questions, out, choice.answers, scheduler, as_json, rows_a_task=choice.ROWS_A_TASK)
         return
-    found = one(
-        model=model, devices=devices, max_gpus=max_gpus, engines=engines, precision=precision, input_tokens=input_tokens,
-        output_tokens=output_tokens, requests_per_s=requests_per_s, ttft_target_ms=ttft_target_ms, tpot_target_ms=tpot_target_ms,
-        sequence_length=sequence_length, global_batch=global_batch, step_target_s=step_target_s, tokens=tokens,
-        days_target=days_target, prices=prices, sure=sure, kv_precision=kv_precision,
+    answered = choice.recommended(
+        model=model, devices=devices, max_gpus=max_gpus, engines=emit or engines, modes=modes, precision=precision,
+        kv_precision=kv_precision, input_tokens=input_tokens, output_tokens=output_tokens, requests_per_s=requests_per_s,
+        ttft_target_ms=ttft_target_ms, tpot_target_ms=tpot_target_ms, sequence_length=sequence_length, global_batch=global_batch,
+        step_target_s=step_target_s, tokens=tokens, days_target=days_target, prices=prices, grid_g_per_kwh=grid_g_per_kwh, sure=sure,
     )  # fmt: skip
+    started = arguments(answered.plan, model) if emit else ""
     if as_json:
-        said = {name: None if value != value else value for name, value in found.items() if value != ""}
-        typer.echo(json.dumps(said, indent=1, default=float))
+        typer.echo(json.dumps(choice.as_json(answered) | ({"start": started} if emit else {}), indent=1, default=float))
     else:
-        typer.echo(report(found))
+        typer.echo("\n".join([choice.report(answered), *(["", started] if emit else [])]))
+    if out is not None and str(out) != "-":
+        from analysis.tables import write_csv
+
+        write_csv(answered.tried.drop(columns=["excess", "sure"]), out)
+        typer.echo(f"{len(answered.tried)} plans in {out}", err=as_json)
+    if plot is not None and front.USER not in answered.tried:
+        raise InputError("only plans of serving have a front to draw", key="--plot")
+    save_plot(plot, lambda plots: plots.pareto(front.curves(front.pareto(answered.tried)), answered.plan))

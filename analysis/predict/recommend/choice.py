@@ -6,6 +6,7 @@ chosen. The plans tried do not depend on the target, so a looser target never co
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
@@ -14,12 +15,16 @@ import pandas as pd
 from analysis.case_columns import Columns
 from analysis.errors import InputError
 from analysis.kernels import gpus
+from analysis.predict.recommend import front
 
 COLUMNS = (
-    "device", "gpus", "engine", "tensor_parallel", "pipeline_parallel", "data_parallel", "context_parallel", "attention_data_parallel",
-    "expert_parallel", "virtual_pipeline", "micro_batch", "zero", "recompute", "program", "precision", "kv_precision",
-    "clients", "replicas", "kv_cache_tokens", "most_requests",
+    "device", "gpus", "engine", "mode", "tensor_parallel", "pipeline_parallel", "data_parallel", "context_parallel",
+    "attention_data_parallel", "expert_parallel", "prefill_workers", "prefill_tensor_parallel", "decode_workers", "virtual_pipeline",
+    "micro_batch", "zero", "recompute", "program", "precision", "kv_precision", "clients", "replicas", "kv_cache_tokens", "most_requests",
+    "max_batched_tokens", "max_num_seqs", "memory_utilization",
     "ttft_ms", "ttft_lower_ms", "ttft_upper_ms", "tpot_ms", "tpot_lower_ms", "tpot_upper_ms",
+    *(f"{name}{end}" for name in ("tokens_per_s_per_gpu", "tokens_per_s_per_user", "watts_per_gpu", "joules_per_token",
+      "carbon_g_per_million_tokens") for end in ("", "_lower", "_upper")),
     "step_time_s", "step_lower_s", "step_upper_s", "days", "memory_gib", "fits",
     "cost", "cost_lower", "cost_upper", "cost_of", "meets", "sure_cost", "tried", "meeting", "assumed", "status",
 )  # fmt: skip
@@ -30,12 +35,23 @@ OF_A_MODEL = ("hidden_size", "attention_heads", "layers", "vocabulary", "ffn", "
 """Columns of `predict training` that a question about training may have besides."""
 ONLY = {
     "training": ("step_target_s", "days_target", "tokens", *OF_A_MODEL),
-    "serving": ("engines", "kv_precision", "input_tokens", "output_tokens", "requests_per_s", "ttft_target_ms", "tpot_target_ms"),
+    "serving": (
+        "engines",
+        "modes",
+        "kv_precision",
+        "input_tokens",
+        "output_tokens",
+        "requests_per_s",
+        "ttft_target_ms",
+        "tpot_target_ms",
+        "grid_g_per_kwh",
+    ),
 }
 """Columns that only one kind of question has."""
 READS = Columns(
     names=(
-        "model", "devices", "max_gpus", "engines", "precision", "kv_precision", "input_tokens", "output_tokens", "requests_per_s",
+        "model", "devices", "max_gpus", "engines", "modes", "grid_g_per_kwh",
+        "precision", "kv_precision", "input_tokens", "output_tokens", "requests_per_s",
         "ttft_target_ms", "tpot_target_ms", "sequence_length", "global_batch", "step_target_s", "days_target", "tokens", "prices", "sure",
         *OF_A_MODEL,
     ),
@@ -94,6 +110,15 @@ def _candidates(**row: str) -> pd.DataFrame:
     return candidates(row)
 
 
+@dataclass(frozen=True)
+class Recommended:
+    """An answered question: the plan chosen (a row of `answers` with its model), all plans tried, whether upper ends had to meet."""
+
+    plan: dict[str, Any]
+    tried: pd.DataFrame
+    sure: bool
+
+
 def choose(found: pd.DataFrame, sure: bool = False) -> dict[str, Any]:
     """The cheapest plan that meets every target, or why there is none.
 
@@ -116,7 +141,12 @@ def choose(found: pd.DataFrame, sure: bool = False) -> dict[str, Any]:
 
 
 def one(**asked: object) -> dict[str, Any]:
-    """The plan for one question, as a row of `answers`.
+    """The plan for one question, as a row of `answers`; arguments and errors as of `recommended`."""
+    return recommended(**asked).plan
+
+
+def recommended(**asked: object) -> Recommended:
+    """The plan for one question, and the plans that it was chosen from.
 
     Args:
         asked: columns of a question, as text or numbers; 0, False and empty are left out.
@@ -125,10 +155,11 @@ def one(**asked: object) -> dict[str, Any]:
     """
     row = {name: str(value) for name, value in asked.items() if value}
     _refuse_other_kind(row)
-    found = choose(candidates(row), "sure" in row)
+    tried, sure = candidates(row), "sure" in row
+    found = choose(tried, sure)
     if found["status"]:
         raise InputError(found["status"])
-    return {"model": row.get("model", ""), **found}
+    return Recommended({"model": row.get("model", ""), **found}, tried, sure)
 
 
 def _refuse_other_kind(row: dict[str, str]) -> None:
@@ -154,14 +185,15 @@ def answers(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"status": object})
 
 
-def report(found: dict[str, Any]) -> str:
-    """A recommendation as text.
+NO_LINE = (1, "", "agg")
+"""Cells of a plan that go without saying."""
 
-    Args:
-        found: a row of `answers` with an empty status.
-    """
+
+def report(answered: Recommended) -> str:
+    """A recommendation as text: the plan, the ten best and, of a served model, the front."""
+    found = answered.plan
     last = COLUMNS.index("most_requests")
-    names = [name for name in COLUMNS[2 : last + 1] if pd.notna(found.get(name)) and (found[name] not in (1, "") or name == "zero")]
+    names = [name for name in COLUMNS[2 : last + 1] if pd.notna(found.get(name)) and (found[name] not in NO_LINE or name == "zero")]
     device = gpus.load(str(found["device"])).name
     lines = [f"{found['model']} on {found['gpus']:.0f} x {device}" if found.get("model") else f"{found['gpus']:.0f} x {device}"]
     for name in names:
@@ -171,11 +203,16 @@ def report(found: dict[str, Any]) -> str:
         ("time to first token", "ttft", "ms"),
         ("time per output token", "tpot", "ms"),
         ("step", "step", "s"),
+        ("output tokens/s of a GPU", "tokens_per_s_per_gpu", ""),
         ("cost of " + str(found["cost_of"]), "cost", ""),
+        ("power of a GPU", "watts_per_gpu", "W"),
+        ("energy of an output token", "joules_per_token", "J"),
+        ("carbon of a million output tokens", "carbon_g_per_million_tokens", "g"),
     ):
-        centre, low, high = (f"{name}{end}{'_' + unit if unit else ''}" for end in ("", "_lower", "_upper"))
+        suffix = f"_{unit}" if unit in ("ms", "s") else ""
+        centre, low, high = (f"{name}{end}{suffix}" for end in ("", "_lower", "_upper"))
         centre = "step_time_s" if name == "step" else centre
-        if pd.notna(found.get(centre)):
+        if pd.notna(found.get(centre)) and low in found:
             lines.append(f"{title}: {found[centre]:.4g} {unit}".rstrip() + f"   90 %: {found[low]:.4g} to {found[high]:.4g}")
     if pd.notna(found.get("days")):
         lines.append(f"days: {found['days']:.4g}")
@@ -184,4 +221,17 @@ def report(found: dict[str, Any]) -> str:
         sure = f"{found['sure_cost']:.4g}" if pd.notna(found["sure_cost"]) else "none is"
         lines.append(f"the cheapest that meets it to the upper end: {sure}")
     lines.append(f"{found['meeting']:.0f} of {found['tried']:.0f} plans meet it; this one is the cheapest")
-    return "\n".join([*lines, f"assumed: {found['assumed']}"])
+    lines.append(f"assumed: {found['assumed']}")
+    if "joules_per_token" in found:
+        lines.append("power: of the boards alone, without hosts and cooling; three constants fitted on H100 and B200")
+    lines += ["", "the best plans, each with the clients at which it is cheapest:", front.table(front.best(answered.tried, answered.sure))]
+    if front.USER in answered.tried:
+        lines += ["", front.terminal(front.pareto(answered.tried))]
+    return "\n".join(lines)
+
+
+def as_json(answered: Recommended) -> dict[str, Any]:
+    """A recommendation for a program: the plan, `best` (ten plans) and, of a served model, `front`."""
+    plan = front.records(pd.DataFrame([answered.plan]))[0]
+    best = front.records(front.best(answered.tried, answered.sure))
+    return {**plan, "best": best} | ({"front": front.records(front.pareto(answered.tried))} if front.USER in answered.tried else {})

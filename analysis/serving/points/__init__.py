@@ -7,6 +7,7 @@
 - `constants`: What is fitted:
 - `operators`: A model under a plan, as calls of the kernel library:
 - `points`: Serving points with nothing fitted:
+- `power`: How much power does a GPU draw in a step of a served model?
 - `request_answers`: Requests as vLLM would serve them, from profiles of the GPU's kernels:
 - `request_profile`: How long does a step of a profiled model take?
 - `settings`: What was the engine started with?

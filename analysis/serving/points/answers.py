@@ -70,9 +70,9 @@ def answer(cases: list[Case | None], parameters: Parameters, library: Any) -> An
         case = cases[index]
         assert case is not None
         raised = _raise_to_floor(found[index], floors_s(case, *(raw.result[index, RESULT.index(name)] for name in ("batch", "cached"))))
-        table.loc[index, list(TIMES)] = [found[index][name] for name in TIMES]
         rows[index] = {**_rates(case, found[index], described[index]), **_described(index, case, raw, why)}
         rows[index]["assumed"] = "; ".join([rows[index]["assumed"], *raised])
+    table = pd.DataFrame(found, columns=list(TIMES))
     added = pd.DataFrame(rows, columns=[name for name in COLUMNS if name not in (*TIMES, "status")])
     return Answers(pd.concat([table, added], axis=1).assign(status=raw.status), raw, frame)
 

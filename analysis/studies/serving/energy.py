@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from analysis.errors import InputError
 from analysis.hardware.devices import Device
+from analysis.serving.points.power import load
 from analysis.serving.simulate import Result
-from analysis.studies.serving.power import load
 
 MILLION = 1e6
 SECONDS_AN_HOUR = 3600.0

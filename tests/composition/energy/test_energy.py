@@ -6,9 +6,9 @@ import pytest
 
 from analysis.kernels import gpus
 from analysis.serving.points import constants
+from analysis.serving.points.power import BoardPower, load, work
 from analysis.studies.serving.energy_per_token import published, study
-from analysis.studies.serving.energy_per_token.work import work
-from analysis.studies.serving.power import BoardPower, fit, load
+from analysis.studies.serving.power import fit
 
 REQUESTS = 1024
 """Of the chat task, or a multiple (https://github.com/ml-energy/benchmark configs/vllm/lm-arena-chat/benchmark.yaml)."""

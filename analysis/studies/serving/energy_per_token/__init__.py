@@ -2,5 +2,4 @@
 
 - `published`: Rows of the ML.ENERGY Benchmark as serving cases:
 - `study`: How right are predicted time and joules of a token on rows that nothing was fitted on?
-- `work`: What does a step of a served model ask of a GPU?
 """

@@ -13,9 +13,9 @@ from analysis.kernels import gpus
 from analysis.serving.points.answers import times
 from analysis.serving.points.constants import load
 from analysis.serving.points.points import points
+from analysis.serving.points.power import BoardPower, multiplied, work
 from analysis.studies.serving.energy_per_token.published import PROMPT_TOKENS, as_benchmark, case
-from analysis.studies.serving.energy_per_token.work import multiplied, work
-from analysis.studies.serving.power import BoardPower, fit
+from analysis.studies.serving.power import fit
 
 Floats = NDArray[np.float64]
 
@@ -88,6 +88,13 @@ def held_out(rows: pd.DataFrame, split: str) -> pd.DataFrame:
             )
         )
     return pd.concat(out).sort_index()
+
+
+def ends(rows: pd.DataFrame) -> dict[str, float]:
+    """`lower` and `upper` of the power model: percentiles of measured over answered joules with the GPU left out."""
+    held = held_out(rows, "gpu")
+    low, high = np.quantile(held["output_token_j"] / held["power_j"], (0.05, 0.95))
+    return {"lower": float(low), "upper": float(high)}
 
 
 def score(rows: pd.DataFrame, answered: str, measured: str) -> dict[str, float]:

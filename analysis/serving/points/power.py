@@ -1,16 +1,59 @@
-"""What does a step of a served model ask of a GPU? The least time that the data sheet allows."""
+"""How much power does a GPU draw in a step of a served model? The step's work by the data sheet, and three constants of measured boards.
+
+    power = limit x min(1, base + memory x (bytes / bandwidth) / time + compute x (operations / peak) / time)
+
+`base` is drawn whenever kernels run, busy or waiting for each other.
+"""
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from analysis.configs import Strict, read_yaml
 from analysis.hardware.roofline import DeviceTime
 from analysis.kernels import gpus
+from analysis.paths import DATA
 from analysis.serving.points import settings
 from analysis.serving.points.cases import Case
 from analysis.serving.points.points import KV_BYTES, WEIGHT_BYTES
 from analysis.workloads.models import Model
 
+PATH = DATA / "models" / "board_power.yaml"
 FLOP_TYPE = {"int4": "bf16", "mxfp4": "bf16"}
 """Types of weights that are widened before the product (MXFP4 on a GPU with FP4 tensor cores is not: an upper bound there)."""
+
+
+class BoardPower(Strict):
+    """Constants of the power model, as shares of the board limit, and the rows that they were fitted on.
+
+    Args:
+        lower, upper: 5th and 95th percentile of measured over answered joules, each GPU answered by the others.
+    """
+
+    fitted_on: str
+    rows: int
+    base: float
+    memory: float
+    compute: float
+    lower: float = 1.0
+    upper: float = 1.0
+
+    def share(self, memory_share: Any, compute_share: Any) -> Any:
+        """Power over the board limit.
+
+        Args:
+            memory_share: achieved over peak bandwidth; compute_share: achieved over peak operations per second; numbers or arrays.
+        """
+        return np.minimum(1.0, self.base + self.memory * memory_share + self.compute * compute_share)
+
+
+@cache
+def load() -> BoardPower:
+    """The committed constants."""
+    return read_yaml(PATH, BoardPower)
 
 
 def work(case: Case, batch: float, prompt_tokens: float, output_tokens: float) -> DeviceTime[float]:
@@ -19,7 +62,7 @@ def work(case: Case, batch: float, prompt_tokens: float, output_tokens: float) -
     Args:
         batch: requests in flight on an attention rank; prompt_tokens, output_tokens: mean lengths.
     """
-    model, plan, gpu = case.model, case.plan, gpus.load(case.device)
+    model, plan, gpu = case.model, case.plan, gpus.sixteen_bits(gpus.load(case.device))
     kinds = {"attention": case.attention, "dense": case.gemm, "experts": case.experts, "vocabulary": "bf16"}
     tokens, cached = batch * (1 + prompt_tokens / output_tokens), prompt_tokens + output_tokens / 2
     routed = plan.expert_tensor * plan.expert
@@ -48,3 +91,18 @@ def multiplied(model: Model) -> float:
     found = model.matrices
     chosen = model.experts_per_token / model.expert_count
     return found["attention"] + found["dense"] + chosen * found["experts"] + model.hidden * model.vocabulary
+
+
+def drawn_w(case: Case, tpot_s: float) -> tuple[float, float, float] | None:
+    """Power of one GPU while it serves a point, and its 90 % interval (W); None: no board limit is known, or prompts have their own GPUs.
+
+    Args:
+        tpot_s: time of a step (s).
+    """
+    limit = gpus.tdp_w(case.device)
+    if limit is None or case.prefill is not None:
+        return None
+    power, lengths = load(), case.mean_length
+    done = work(case, case.clients, lengths * case.input_tokens, lengths * case.output_tokens)
+    central = limit * float(power.share(done.memory_s / tpot_s, done.compute_s / tpot_s))
+    return central, power.lower * central, min(limit, power.upper * central)
