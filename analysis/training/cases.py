@@ -287,8 +287,9 @@ class Case:
 
     @property
     def captured(self) -> bool:
-        """Whether blocks of a dense model are captured in CUDA graphs: by recipes for Grace, whose host is slow."""
-        return self.machine.host > 1 and self.defaults.kernels == "fused" and not self.shape.experts
+        """Whether blocks of a dense model are captured in CUDA graphs, as NVIDIA's recipes do where the host would be slower than the GPU."""
+        slow = self.machine.host > 1 or devices.load(self.machine.device).architecture == "blackwell"
+        return slow and self.defaults.kernels == "fused" and not self.shape.experts
 
     @property
     def shards(self) -> float:

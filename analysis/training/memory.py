@@ -48,7 +48,7 @@ def _state(item: Case, dense: float, routed: float) -> float:
         dense, routed: weights of the stage, all but routed experts and these (count).
     """
     program = item.defaults
-    weight, gradient, update = 2.0, program.held_bytes, 4.0 + item.moments_bytes
+    weight, gradient, update = 2.0, program.held_bytes, 4.0 + item.moments_bytes + program.step_bytes
     if item.zero >= 2:  # what is reduced replaces what is accumulated; sharded weights are the fp32 copy itself
         gradient, weight = max(2.0, program.reduced_bytes), 0.0 if item.zero == 3 else 2.0
     if not item.trained:

@@ -30,6 +30,7 @@ class Program:
         output_layer: on the last stage, or dealt to the stages with the blocks by its cost.
         loss_bytes: traffic of a logit in output layer and loss;
             logit_bytes: its memory at the peak.
+        step_bytes: of a weight in copies and temporaries of the optimizer's step, sharded as its states are.
         split_copies: whether queries and gates, made by one product, are cut apart and copied.
         gated: whether all its models have gated feed-forward layers.
     """
@@ -52,6 +53,7 @@ class Program:
     output_layer: Literal["last", "dealt"] = "last"
     loss_bytes: float = 26.0
     logit_bytes: float = 10.0
+    step_bytes: float = 0.0
     split_copies: bool = False
     gated: bool = False
 
@@ -85,7 +87,12 @@ PROGRAMS = {
         loss_bytes=36.0,
     ),
     "megatron": Program("Megatron-LM: sequence parallelism, fused attention", bucket_bytes_per_replica=4e6),
-    "nemo": Program("NeMo: Megatron's core", bucket_bytes_per_replica=4e6),
+    "nemo": Program(
+        "NeMo and Megatron-Bridge: Megatron's core, gradients in 16 bits as in NVIDIA's performance recipes",
+        reduced_bytes=2.0,
+        held_bytes=2.0,
+        bucket_bytes_per_replica=4e6,
+    ),
     "llm_foundry": Program(
         "llm-foundry of 2023: PyTorch FSDP, FlashAttention 1",
         3,
@@ -150,6 +157,7 @@ PROGRAMS = {
         bucket_bytes=512e6,
         loss_bytes=34.0,
         logit_bytes=16.0,
+        step_bytes=14.0,
         gated=True,
     ),
     "colossalai": Program(
@@ -184,7 +192,9 @@ PROGRAMS = {
 docs.nvidia.com/megatron-core: use_distributed_optimizer, accumulate_allreduce_grads_in_fp32, buckets of 40 million weights or a million for
 each replica. docs.pytorch.org/docs/stable/fsdp.html: FULL_SHARD. github.com/pytorch/torchtitan: mixed_precision_reduce float32,
 selective_ac_option op. deepspeed.ai/docs/config-json: stage 0, reduce_bucket_size 5e8. github.com/AI-Hypercomputer/maxtext, base.yml:
-remat_policy full. github.com/InternLM/InternEvo, configs: zero1, reduce_bucket_size 512 MiB. github.com/huggingface/nanotron: zero_stage 0,
+remat_policy full. github.com/NVIDIA-NeMo/Megatron-Bridge, scripts/performance/configs: grad_reduce_in_fp32 False.
+github.com/InternLM/InternEvo, configs: zero1, reduce_bucket_size 512 MiB; hybrid_zero_optim.py, _step: gradients flattened in 16 bits (2),
+copied in 32 (4), and the root and quotient of AdamW's denominator of the one flat tensor (8). github.com/huggingface/nanotron: zero_stage 0,
 accumulate_grad_in_fp32, bucket_cap_mb 25, recompute_layer false, get_block_compute_costs. github.com/hpcaitech/ColossalAI:
 LowLevelZeroPlugin, reduce_bucket_size_in_m 12. tensor_overlap: tp_comm_overlap in NeMo's and Megatron-Bridge's recipes; an option elsewhere
 (async_tensor_parallel). loss_bytes of an eager loss: cast 6, log_softmax 12, its gradient 12, cast back 6
@@ -194,7 +204,7 @@ SPELLINGS = {
     "megatronlm": "megatron",
     "megatroncore": "megatron",
     "mcore": "megatron",
-    "megatronbridge": "megatron",
+    "megatronbridge": "nemo",
     "nvidianemo": "nemo",
     "llmfoundry": "llm_foundry",
     "composer": "llm_foundry",

@@ -45,7 +45,9 @@ SHARES = {
     "routing": Share(3.0, 0.5, "host work of routing, dispatch and combination in a layer of experts, in passes over a dense block"),
     "expert_host": Share(0.06, 0.7, "host work of each expert that a GPU holds, in the same passes"),
     "graphed": Share(0.4, 0.5, "host work left where attention, router and preprocessing are captured in CUDA graphs"),
-    "graphed_dense": Share(0.4, 0.5, "the same of a dense model on Grace, whose recipes capture blocks (Megatron-Bridge)"),
+    "graphed_dense": Share(0.2, 0.5, "the same where all of a dense block is captured (Blackwell and Grace: recipes of Megatron-Bridge)"),
+    "grace": Share(0.5, 0.6, "part of a Grace host's slowness at a lone operator that a block's host work has, graphs apart"),
+    "pipelined_host": Share(1.0, 0.7, "host work of an eager program's stages over a network, times the root of the tensor-parallel group"),
     "host_spread": Share(0.1, 0.6, "growth of host work with every doubling of the tensor-parallel group, which waits for its slowest"),
     "tensor_serial": Share(1.1, 0.3, "exposed share of tensor-parallel collectives, without overlap"),
     "tensor": Share(0.6, 0.4, "exposed share of tensor-parallel collectives, with overlap"),
@@ -63,7 +65,7 @@ POWER = 1 / 3
 voltage falls with it."""
 
 NAMES = tuple(SHARES)
-OF_MIXTURES = ("grouped", "routing", "expert_host", "graphed", "expert", "expert_overlap")
+OF_MIXTURES = ("grouped", "routing", "expert_host", "graphed", "grace", "expert", "expert_overlap")
 """Shares of which no dense model's step is made."""
 PRIOR = np.array([share.prior for share in SHARES.values()])
 SPREAD = np.array([share.spread for share in SHARES.values()])
@@ -180,7 +182,9 @@ def step(parts: Parts, plans: Plans, shares: Floats) -> dict[str, Floats]:
     eager, compiled = plans.kernels == "eager", plans.kernels == "compiled"
     stream = np.select([plans.old, eager, compiled], [s["stream_old"], s["stream_eager"], s["stream_compiled"]], s["stream"])
     of_pass = np.select([plans.old, eager, compiled], [s["host_old_s"], s["host_eager_s"], s["host_compiled_s"]], s["host_s"])
-    host = of_pass * plans.host * np.where(plans.captured, s["graphed_dense"], 1.0) * (1 + s["host_spread"] * np.log2(plans.tensor))
+    slower_host = np.where(plans.host > 1, 1 + s["grace"] * (plans.host - 1), plans.host)  # a graph's launch is the driver's work alone
+    host = of_pass * np.where(plans.captured, s["graphed_dense"], slower_host) * (1 + s["host_spread"] * np.log2(plans.tensor))
+    host *= np.where(eager & (plans.pipeline > 1) & (plans.nodes > 1), s["pipelined_host"] * plans.tensor**0.5, 1.0)
     tensor = np.where(plans.tensor_overlap, s["tensor"], s["tensor_serial"])
     slower = plans.power * np.where(plans.ampere, s["product_ampere"], 1.0) * np.where(plans.vendor == "AMD", s["product_amd"], 1.0)
     eight = s["product_8"] * np.where(plans.rowwise, s["rowwise"], 1.0) * np.where(plans.vendor == "AMD", s["product_amd_8"], 1.0)

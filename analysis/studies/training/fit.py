@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from analysis.kernels.library import Hide
-from analysis.studies.training.sources import Runs
+from analysis.studies.training.sources import PLAN_ASSUMED, Runs
 from analysis.training.interval import group
 from analysis.training.shares import soft
 from analysis.training.step import NAMES, OF_MIXTURES, PRIOR, SPREAD, Plans, step
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 NOISE = 0.08
 """Scale of the error of a run (1): beyond it the loss grows linearly, so that no odd run pulls the fit."""
 WEIGHT = 12.0
-"""Runs that a source counts for, however many it has: its runs are no independent draws."""
+"""Most runs that a source counts for, however many it has: its runs are no independent draws."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,9 @@ def fit(sources: Sequence[Prepared]) -> Floats:
     that only they have, and move nothing that a dense model's step is made of.
 
     Args:
-        sources: what may be seen; none: the priors.
+        sources: what may be seen, of which those whose plans are assumed teach nothing; none: the priors.
     """
+    sources = [item for item in sources if item.runs.source not in PLAN_ASSUMED]
     logs = np.zeros(len(PRIOR))
     for mixtures, free in ((False, np.ones(len(PRIOR), dtype=bool)), (True, np.isin(NAMES, OF_MIXTURES))):
         chosen = [(item, np.array([(group(case) == "mixture") == mixtures for case in item.runs.cases])) for item in sources]
@@ -89,7 +90,7 @@ def fit(sources: Sequence[Prepared]) -> Floats:
 
 def _least(items: Sequence[Prepared], logs: Floats, free: NDArray[np.bool_]) -> Floats:
     """log(share / prior) of the shares that are free, the others as in `logs`."""
-    scales = np.concatenate([np.full(len(item.runs.cases), np.sqrt(WEIGHT / len(item.runs.cases))) for item in items])
+    scales = np.concatenate([np.full(len(item.runs.cases), np.sqrt(min(1.0, WEIGHT / len(item.runs.cases)))) for item in items])
     measured = np.concatenate([item.runs.step_s for item in items])
     parts = Parts(**{name: np.concatenate([getattr(item.parts, name) for item in items]) for name in vars(items[0].parts)})
     plans = Plans(**{name: np.concatenate([getattr(item.plans, name) for item in items]) for name in vars(items[0].plans)})

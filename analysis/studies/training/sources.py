@@ -40,6 +40,10 @@ LEFT_OUT_TOGETHER = (
 """Sources that are one when they are left out (data/measured_suite/splits.yaml)."""
 
 
+PLAN_ASSUMED = ("primus_mi300x", "colossalai")
+"""Sources that print no batch or microbatch: they judge, and teach no share."""
+
+
 @dataclass(frozen=True)
 class Runs:
     """Measured runs of one source.
@@ -98,7 +102,7 @@ def megatron_bridge(llama3: bool) -> Runs:
     frame = read_csv(find("megatron_bridge/pretraining"), dtype=str, keep_default_na=False)
     chosen = frame["model"].str.upper().str.startswith(("LLAMA3_", "LLAMA3.1_")) & (frame["kind"] == "Pre-Training")
     frame = frame[chosen if llama3 else ~chosen].copy()
-    frame["fsdp"] = frame["fsdp"].replace({"": "0"})
+    frame = frame.assign(fsdp=frame["fsdp"].replace({"": "0"}), program="nemo")
     keys = [name for name in frame.columns if name not in ("release", "tokens_per_s_per_gpu", "model_tflops_per_gpu")]
     tokens = frame["global_batch"].astype(float) * frame["sequence_length"].astype(float)
     step = tokens / (frame["tokens_per_s_per_gpu"].astype(float) * frame["gpus"].astype(float))
