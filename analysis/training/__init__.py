@@ -5,6 +5,7 @@
 - `config`: What do the YAML files of `train` and `train search` say?
 - `interval`: How sure is a predicted step?
 - `kernels`: How long does a kernel of a training step take on a device?
+- `machines`: On what does a training run take place?
 - `memory`: What must one GPU hold in a training step, and does it fit?
 - `programs`: What does a training program do by default?
 - `recipes`: How is a published run of a mixture of experts made, where its row does not say?

@@ -14,8 +14,9 @@ from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.paths import DATA
 from analysis.training import interval
-from analysis.training.cases import Case, machine_of, read
+from analysis.training.cases import Case, read
 from analysis.training.kernels import tpus
+from analysis.training.machines import machine_of
 from analysis.training.memory import GIB, Memory, capacity_bytes, fits, memory
 from analysis.training.shares import ShareFile
 from analysis.training.step import NAMES, Plans, step

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -14,9 +13,9 @@ import pandas as pd
 from analysis.case_columns import Columns
 from analysis.case_files import count, number, read_rows
 from analysis.errors import InputError
-from analysis.hardware import devices, own, systems
-from analysis.hardware.systems import System
+from analysis.hardware import devices
 from analysis.training import recipes
+from analysis.training.machines import Machine, of_row
 from analysis.training.programs import PROGRAMS, Program
 from analysis.training.programs import known as known_program
 from analysis.training.recipes import Recipe
@@ -93,6 +92,7 @@ COLUMNS = {
     "gpus_per_node": "GPUs that reach each other without the network; empty: the device's usual machine",
     "network_gbit_per_s_per_gpu": "network of one GPU; empty: the device's usual machine",
     "program": "a name of `PROGRAMS`, such as megatron, nemo, fsdp, fsdp_compiled, nanotron; any other text is 'other'",
+    "framework_version": "of the program; not used, and named in `assumed`",
     "kind": "pretrain, sft, lora or qlora; empty: pretrain",
     "sequence_length": "tokens",
     "global_batch": "sequences of a step",
@@ -166,72 +166,11 @@ PRECISIONS = {
 }
 
 
-@cache
-def _kind(device: str) -> str:
-    return devices.load(device).kind
-
-
-@dataclass(frozen=True)
-class Machine:
-    """Where it runs: device, GPUs that NVLink joins, network of one GPU out of that domain (bytes/s, one way), host work over x86's (1),
-    power limit over the data sheet's (1), memory where it is not the data sheet's (GB as vendors print it; 0)."""
-
-    device: str
-    domain: int
-    network_bytes_per_s: float
-    host: float = 1.0
-    power: float = 1.0
-    memory_gb: float = 0.0
-
-    @property
-    def tpu(self) -> bool:
-        """Whether it is a pod of TPUs, which MaxText alone trains on here."""
-        return _kind(self.device) == "tpu"
-
-
-def of_system(system: System) -> Machine:
-    """What training needs of a system."""
-    assert system.network is not None
-    return Machine(system.device, system.devices_per_node, system.network.bandwidth_bytes_per_s, system.host)
-
-
-SYSTEMS = {
-    "a100": "DGX-A100",
-    "a100_40gb": "DGX-A100-40GB",
-    "h100": "HGX-H100",
-    "h200": "HGX-H200",
-    "b200": "HGX-B200",
-    "b300": "HGX-B300",
-    "gb200": "GB200-NVL72",
-    "gb300": "GB300-NVL72",
-    "gh200": "GH200-quad",
-    "v100": "DGX-V100",
-    "v100_sxm3": "DGX-2",
-}
-"""Names that tables use, and the system of `data/hardware/systems.yaml` that each means."""
-
-
-@cache
-def machines() -> dict[str, Machine]:
-    """The machines by the names of `SYSTEMS`."""
-    return {name: of_system(systems.load(system)) for name, system in SYSTEMS.items()}
-
-
 LONGEST_WRITTEN_OUT = 8192
 """Tokens of a sequence up to which an A100's program is taken to be the Megatron of 2021 to 2023: twice those of its longest published."""
 
-LARGEST_POD = 9216
-"""Chips of the largest pod of TPUs (docs.cloud.google.com/tpu/docs/tpu7x), where a device's own is not in data/hardware/systems.yaml."""
-
 MOST_LOCAL_EXPERTS = 64
 """Experts of a layer on one GPU in the measured runs (nemotron-3-super)."""
-
-NVL72 = 72
-"""GPUs that NVLink joins in a GB200 or GB300 NVL72."""
-
-UNNAMED = Machine("A100-SXM4-80GB", 8, 12.5e9)
-"""A table that names no device: eight A100 of 80 GB a node and 800 Gbit/s between nodes (vTrain's own configuration files, node_size and
-inter_node_bandwidth: github.com/VIA-Research/vTrain, config/validation)."""
 
 
 @dataclass(frozen=True)
@@ -287,7 +226,7 @@ class Case:
 
     @property
     def captured(self) -> bool:
-        """Whether blocks of a dense model are captured in CUDA graphs, as NVIDIA's recipes do where the host would be slower than the GPU."""
+        """Whether blocks of a dense model are captured in CUDA graphs, as NVIDIA's recipes do where the host would be too slow."""
         slow = self.machine.host > 1 or devices.load(self.machine.device).architecture == "blackwell"
         return slow and self.defaults.kernels == "fused" and not self.shape.experts
 
@@ -311,45 +250,6 @@ class Case:
         """Vocabulary as the programs pad it: a multiple of 128 times the tensor-parallel ways."""
         unit = 128 * self.tensor
         return math.ceil(self.shape.vocabulary / unit) * unit
-
-
-def machine_of(text: str) -> Machine:
-    """The machine that a cell names: DGX-GB200, h100_80gb, A100-SXM4-80GB, or a system of `data/hardware/systems.yaml`.
-
-    Raises:
-        InputError: no such device.
-    """
-    if own.is_path(text) and (mine := own.system(devices.load(text).name)) is not None and mine.load_device().kind != "tpu":
-        usual = next((machine for machine in machines().values() if machine.device == own.measured_as(mine.device)), None)
-        network = mine.network.bandwidth_bytes_per_s if mine.network else usual.network_bytes_per_s if usual else 25e9
-        return Machine(mine.device, mine.devices_per_node, network, usual.host if usual else mine.host)
-    plain = text.lower().replace(" ", "_").replace("-", "_")
-    for prefix in ("dgx_", "hgx_", "nvidia_", "8x_", "8x"):
-        plain = plain.removeprefix(prefix)
-    base = plain
-    for suffix in ("_gpu", "_nvl72", "_sxm", "_80gb", "_sxm5", "_sxm4"):
-        base = base.removesuffix(suffix)
-    if base in machines():
-        return machines()[base]
-    if plain in machines():
-        return machines()[plain]
-    system = systems.all_systems().get(text)
-    device = devices.load(system.device if system else text)
-    if device.kind == "tpu":  # a compiled program launches whole steps
-        pod = system or systems.of_device(device)
-        listed = any(each.device == device.name for each in systems.all_systems().values())
-        return Machine(device.name, pod.device_count if listed else LARGEST_POD, pod.levels[-1].bandwidth_bytes_per_s, host=0.0)
-    machine = next((machine for machine in machines().values() if machine.device == device.name), None)
-    if machine is None:
-        if device.vendor == "AMD" and "bf16" in device.peak:
-            machine = Machine(device.name, 8, 50e9)
-        elif device.kind == "gpu" and device.vendor == "NVIDIA":
-            machine = Machine(device.name, 8, 50e9 if device.architecture in ("hopper", "blackwell") else 25e9)
-        else:
-            raise InputError(f"no training model for {device.name}: NVIDIA GPUs from Volta on, AMD's from MI100 on and TPUs are covered")
-    if system:
-        machine = replace(machine, domain=system.levels[0].size, network_bytes_per_s=system.levels[-1].bandwidth_bytes_per_s)
-    return machine
 
 
 def plain(text: str) -> str:
@@ -395,7 +295,7 @@ def case(raw: dict[str, str]) -> Case:
     gpus = count(row, "gpus")
     if gpus is None:
         raise InputError("gpus is missing")
-    machine = _machine(row, assumed)
+    machine = of_row(row, assumed)
     if machine.tpu and gpus > machine.domain:
         raise InputError(f"{gpus} chips: a pod of {machine.device} has {machine.domain}", key="gpus")
     sequence = count(row, "sequence_length")
@@ -409,6 +309,8 @@ def case(raw: dict[str, str]) -> Case:
     context = count(row, "context_parallel") or 1
     program = _program(text, raw, zero, context, sequence, machine, shape, assumed)
     defaults = _settings(PROGRAMS[program], row)
+    if version := row.get("framework_version", "").strip():
+        assumed.append(f"framework_version {version} not used: releases of one program differ by 5 to 40 %")
     if zero is None:
         zero = defaults.zero
         assumed.append(f"ZeRO {zero}")
@@ -461,52 +363,6 @@ def _settings(program: Program, row: dict[str, str]) -> Program:
         "bucket_bytes": None if (size := number(row, "bucket_mb")) is None else size * 1e6,
     }
     return replace(program, **{name: value for name, value in found.items() if value is not None})
-
-
-LINKS = {"nvlink": "NVLink", "pcie": "PCIe", "infinity_fabric": "Infinity Fabric"}
-"""Level of a system -> what a reader calls it."""
-
-
-def _joined(machine: Machine) -> str:
-    """GPUs of a node, and what joins them: `analysis.hardware.systems` knows."""
-    system = systems.cluster(devices.load(machine.device), machine.domain, machine.network_bytes_per_s)
-    inner, *outer = [level for level in system.levels if level is not system.network]
-    link = LINKS.get(inner.name, inner.name)
-    return (
-        f"GPUs joined by {LINKS.get(outer[-1].name, outer[-1].name)}, {inner.size} of them by {link}" if outer else f"GPUs joined by {link}"
-    )
-
-
-def _machine(row: dict[str, str], assumed: list[str]) -> Machine:
-    system, device = (row.get(key, "").strip() for key in ("system", "device"))
-    where = system or device
-    machine = machine_of(where) if where else UNNAMED
-    if system and device and (other := machine_of(device).device) != machine.device:
-        raise InputError(f"system {system!r} has {machine.device}, device {device!r} is {other}: give one of them", key="device")
-    per_node, network = count(row, "gpus_per_node"), number(row, "network_gbit_per_s_per_gpu")
-    if network == 0:
-        raise InputError("network_gbit_per_s_per_gpu must be above 0", key="network_gbit_per_s_per_gpu")
-    near = "chips joined by ICI" if machine.tpu else _joined(machine)
-    if not where:
-        assumed.append("eight A100 of 80 GB a node, 800 Gbit/s between nodes")
-    else:
-        if not per_node:
-            assumed.append(f"{machine.domain} {near}")
-        if not network and not machine.tpu:
-            assumed.append(f"{8e-9 * machine.network_bytes_per_s:.0f} Gbit/s of network a GPU")
-    gpus = count(row, "gpus") or 1
-    if per_node and gpus > per_node and gpus % per_node:
-        raise InputError(f"{gpus} GPUs are no whole nodes of gpus_per_node {per_node}", key="gpus_per_node")
-    if per_node and (machine.tpu or machine.domain >= NVL72):  # a tray of an NVL72 is no domain
-        assumed.append(f"gpus_per_node {per_node} not used: {machine.domain} {near}")
-    elif per_node:
-        machine = replace(machine, domain=per_node)
-    if network:
-        machine = replace(machine, network_bytes_per_s=network * 1e9 / 8)
-    power, memory = number(row, "power_limit_w"), number(row, "memory_gb")
-    if power and (usual := devices.load(machine.device).tdp_w):
-        machine = replace(machine, power=min(1.0, power / usual))
-    return replace(machine, memory_gb=memory) if memory else machine
 
 
 def _program(

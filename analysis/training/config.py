@@ -8,7 +8,8 @@ from pydantic import Field, model_validator
 
 from analysis import units
 from analysis.configs import Strict
-from analysis.training.cases import Case, machine_of
+from analysis.training.cases import Case
+from analysis.training.machines import machine_of
 from analysis.training.search import Choices
 from analysis.training.step import ends_as_layers
 from analysis.workloads import models

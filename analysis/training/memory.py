@@ -14,10 +14,10 @@ RESERVE_BYTES = 0.7e9
 """Communication buffers, work spaces of products and what the allocator keeps besides (bytes)."""
 MEASURED, COUNTED, ELSE = (0.865, 1.165), (0.8, 1.25), (0.55, 1.8)
 """Lower and upper end of a measured peak over the estimate (1): of programs whose peaks are measured (the central four fifths of the
-panel's), of programs whose counts are documented, and of the rest (InternEvo's and Primus's printed peaks are 0.5 to 2 of it)."""
+panel's), of programs whose counts are documented, and of the rest (Primus's and ColossalAI's printed peaks are 0.5 to 4 of it)."""
 ENDS = {
     **dict.fromkeys(("nanotron", "fsdp", "fsdp_compiled"), MEASURED),
-    **dict.fromkeys(("megatron_2021", "megatron", "nemo", "maxtext", "llm_foundry"), COUNTED),
+    **dict.fromkeys(("megatron_2021", "megatron", "nemo", "maxtext", "llm_foundry", "internevo"), COUNTED),
 }
 
 
@@ -108,7 +108,8 @@ def memory(item: Case) -> Memory:
 
     total = state + activations in flight + working space + reserve (bytes), of the stage that needs most.
 
-    Source: Rajbhandari et al. 2020 (state), Korthikanti et al. 2022, section 4 (activations), Narayanan et al. 2021 (in flight).
+    Source: Rajbhandari et al. 2020 (state), Korthikanti et al. 2022, section 4 (activations), Narayanan et al. 2021 (in flight), PyTorch's
+    torch/distributed/pipelining/stage.py, backward_maybe_with_nosync (sharded stages reduce no gradient before the last microbatch).
     """
     kept, working = _block_bytes(item)
     shape, p, v, m = item.shape, item.pipeline, item.virtual, item.microbatches
@@ -129,8 +130,9 @@ def memory(item: Case) -> Memory:
         routed = shape.matrices["experts"] * part / item.expert
         loss = tokens * item.padded_vocabulary / item.tensor * item.defaults.logit_bytes * head
         gathered = 2 * tokens * shape.hidden * (item.tensor > 1)
-        if item.zero == 3:  # two blocks of weights (all of a pipeline's), and the output layer with its gradient
-            gathered += (4 / max(blocks, 1.0) if p == 1 else 2.0) * (dense + routed) + 4 * ends * head
+        if item.zero == 3:  # two blocks of weights and the output layer with its gradient; of a pipeline all weights and summed gradients
+            whole = 2.0 + item.defaults.reduced_bytes * item.trained
+            gathered += (4 / max(blocks, 1.0) if p == 1 else whole) * (dense + routed) + 4 * ends * head
         held = kept * own * part * flight
         found = Memory(_state(item, dense, routed), held, (working if blocks else 0.0) + loss + gathered, ENDS.get(item.program, ELSE))
         if most is None or found.total > most.total:

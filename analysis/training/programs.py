@@ -194,7 +194,7 @@ each replica. docs.pytorch.org/docs/stable/fsdp.html: FULL_SHARD. github.com/pyt
 selective_ac_option op. deepspeed.ai/docs/config-json: stage 0, reduce_bucket_size 5e8. github.com/AI-Hypercomputer/maxtext, base.yml:
 remat_policy full. github.com/NVIDIA-NeMo/Megatron-Bridge, scripts/performance/configs: grad_reduce_in_fp32 False.
 github.com/InternLM/InternEvo, configs: zero1, reduce_bucket_size 512 MiB; hybrid_zero_optim.py, _step: gradients flattened in 16 bits (2),
-copied in 32 (4), and the root and quotient of AdamW's denominator of the one flat tensor (8). github.com/huggingface/nanotron: zero_stage 0,
+copied in 32 (4), root and quotient of AdamW's denominator of the one flat tensor (8). github.com/huggingface/nanotron: zero_stage 0,
 accumulate_grad_in_fp32, bucket_cap_mb 25, recompute_layer false, get_block_compute_costs. github.com/hpcaitech/ColossalAI:
 LowLevelZeroPlugin, reduce_bucket_size_in_m 12. tensor_overlap: tp_comm_overlap in NeMo's and Megatron-Bridge's recipes; an option elsewhere
 (async_tensor_parallel). loss_bytes of an eager loss: cast 6, log_softmax 12, its gradient 12, cast back 6

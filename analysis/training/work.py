@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from analysis.hardware import devices, systems
 from analysis.kernels.library import Hide
 from analysis.networks.collective_time import collective_s
-from analysis.training.cases import Case, Machine
+from analysis.training.cases import Case
 from analysis.training.kernels import Kernels, kernels_of
+from analysis.training.machines import Machine
 
 Floats = NDArray[np.float64]
 

@@ -59,17 +59,16 @@ def training(folder: Path, write_model: bool) -> None:
     Args:
         folder: to write to; write_model: also write the shipped shares.
     """
-    from analysis.studies.training import gap, study
+    from analysis.studies.training import gap, plan_choice, study
 
     prepared = study.prepare()
-    shares = study.shares_left_out(prepared)
-    spread = study.scores_left_out(prepared, shares)
+    fits = study.fits_left_out(prepared)
     if write_model:
-        study.freeze(prepared, spread)
-    found = gap.gaps(prepared, shares)
+        study.freeze(prepared, study.scores_left_out(prepared, fits))
+    found = gap.gaps(prepared, study.without(fits))
     rounded = {name: 5 for name in found.columns if found[name].dtype == float and name != "kernels_s"}
     write_csv(found.round(rounded), GAP / "training_gap.csv")
-    found = study.left_out(prepared, shares, spread)
+    found = study.left_out(prepared, fits)
     kept = ["row_id", "predicted_s", "lower_s", "upper_s", "baseline_s", *PARTS_S]
     write_csv(found[kept], folder / "training_predictions.csv")
     write_csv(scores(found, ["source"], "measured_s", "model"), folder / "training_scores.csv")
@@ -77,6 +76,7 @@ def training(folder: Path, write_model: bool) -> None:
     half["error"] = (half["predicted_s"] / half["measured_s"] - 1).abs()
     table = half.groupby(["source", "given"])["error"].agg(["size", "median", "mean"]).reset_index()
     write_csv(table.rename(columns={"size": "rows", "median": "median_error", "mean": "mean_error"}), folder / "training_half.csv")
+    write_csv(plan_choice.choices(fits[frozenset(("ultrascale",))]), folder / "training_plan_choice.csv")
     each = study.mixtures_left_out(prepared)
     write_csv(_of_models(each), folder / "training_mixtures.csv")
 

@@ -47,40 +47,46 @@ def scores_of(item: Prepared, shares: Floats) -> dict[str, Floats]:
     return {name: z[groups == name] for name in interval.GROUPS if (groups == name).any()}
 
 
-def shares_left_out(prepared: Mapping[str, Prepared]) -> dict[str, Floats]:
-    """Shares fitted without each source, and without those that count as one with it."""
-    found: dict[str, Floats] = {}
-    for together in sources.LEFT_OUT_TOGETHER:
-        shares = fit.fit([item for name, item in prepared.items() if name not in together])
-        found |= {name: shares for name in together if name in prepared}
+def fits_left_out(prepared: Mapping[str, Prepared]) -> dict[frozenset[str], Floats]:
+    """Shares fitted without each of `sources.LEFT_OUT_TOGETHER`, and without each two of them."""
+    groups = [frozenset(together) for together in sources.LEFT_OUT_TOGETHER]
+    taught: dict[frozenset[str], Floats] = {}
+    found = {}
+    for hidden in {one | other for one in groups for other in groups}:
+        teachers = hidden.difference(sources.PLAN_ASSUMED)
+        if teachers not in taught:
+            taught[teachers] = fit.fit([item for name, item in prepared.items() if name not in teachers])
+        found[hidden] = taught[teachers]
     return found
 
 
-def scores_left_out(prepared: Mapping[str, Prepared], shares: Mapping[str, Floats]) -> dict[str, dict[str, list[Floats]]]:
-    """log(measured / predicted) over doubt with the source left out: group -> source -> arrays; mixtures a model at a time, since they lie
-    in one source."""
-    found: dict[str, dict[str, list[Floats]]] = {name: {} for name in interval.GROUPS}
+def without(fits: Mapping[frozenset[str], Floats], *judged: str) -> dict[str, Floats]:
+    """Shares of every source, fitted without it, without those that count as one with it, and without those that are judged."""
+    return {name: fits[frozenset((*together, *judged))] for together in sources.LEFT_OUT_TOGETHER for name in together}
+
+
+def scores_of_dense(prepared: Mapping[str, Prepared], shares: Mapping[str, Floats]) -> dict[str, list[Floats]]:
+    """log(measured / predicted) over doubt of every source under its own shares, by group; mixtures, which lie in one source, left out."""
+    found: dict[str, list[Floats]] = {name: [] for name in interval.GROUPS}
     for name, item in prepared.items():
         for group, values in scores_of(item, shares[name]).items():
             if group != "mixture":
-                found[group][name] = [values]
-    name = "megatron_bridge_other"
-    if name in prepared:
-        found["mixture"] = {f"{name} {index}": [values] for index, values in enumerate(_models_left_out(prepared, name))}
+                found[group].append(values)
     return found
 
 
-def stretches(scores: Mapping[str, Mapping[str, list[Floats]]], hidden: tuple[str, ...] = ()) -> dict[str, tuple[float, float]]:
-    """Stretch of each group from the sources that are not hidden; a group of fewer than three takes the wider of its own and all.
+def scores_left_out(prepared: Mapping[str, Prepared], fits: Mapping[frozenset[str], Floats]) -> dict[str, list[Floats]]:
+    """log(measured / predicted) over doubt with the source left out, by group; mixtures a model at a time."""
+    return scores_of_dense(prepared, without(fits)) | {"mixture": _models_left_out(prepared, "megatron_bridge_other")}
+
+
+def stretches(scores: Mapping[str, list[Floats]]) -> dict[str, tuple[float, float]]:
+    """Stretch of each group; a group of fewer than three sources takes the wider of its own and all.
 
     Args:
-        scores: see `scores_left_out`; hidden: sources that may not be seen.
+        scores: one array a source (of mixtures: a model) of each group.
     """
-    seen = {
-        group: [values for name, arrays in by_source.items() if name.split()[0] not in hidden for values in arrays]
-        for group, by_source in scores.items()
-    }
-    seen = {group: arrays if group == "mixture" else _pooled(arrays) for group, arrays in seen.items()}
+    seen = {group: arrays if group == "mixture" else _pooled(arrays) for group, arrays in scores.items()}
     every = [values for group, arrays in seen.items() if group != "mixture" for values in arrays]
     overall = interval.stretch(every, len(every))
     found = {}
@@ -175,23 +181,21 @@ def roofline_s(case: Any) -> float:
     return (4 / 3 if case.recompute == "full" else 1.0) * arithmetic_s(case)
 
 
-def left_out(
-    prepared: Mapping[str, Prepared], shares: Mapping[str, Floats], scores: Mapping[str, Mapping[str, list[Floats]]]
-) -> pd.DataFrame:
+def left_out(prepared: Mapping[str, Prepared], fits: Mapping[frozenset[str], Floats]) -> pd.DataFrame:
     """Every run predicted with its source left out, and the roofline times the other sources' constant.
 
-    The stretch of its interval is that of the other sources' scores, whose own fits had seen the judged source.
+    The stretch of its interval comes from the other sources' errors, each under shares that were fitted without it and the judged source.
 
     Args:
-        shares: `shares_left_out`; scores: `scores_left_out`.
+        fits: `fits_left_out`.
     """
     tables = []
     for together in sources.LEFT_OUT_TOGETHER:
-        others = [item for name, item in prepared.items() if name not in together]
-        stretched = stretches(scores, together)
-        constants = [np.median(np.log(item.runs.step_s / [roofline_s(case) for case in item.runs.cases])) for item in others]
+        others = {name: item for name, item in prepared.items() if name not in together}
+        stretched = stretches(scores_of_dense(others, without(fits, *together)))
+        constants = [np.median(np.log(item.runs.step_s / [roofline_s(case) for case in item.runs.cases])) for item in others.values()]
         for name in together:
-            frame = predictions(prepared[name], shares[name], stretched)
+            frame = predictions(prepared[name], fits[frozenset(together)], stretched)
             frame["baseline_s"] = frame["flop_s"] * np.exp(np.mean(constants))
             tables.append(frame)
     constant = np.mean([np.median(frame["measured_s"] / frame["flop_s"]) for frame in tables])
@@ -235,7 +239,7 @@ def hashes() -> dict[str, str]:
     return digests({name: find(name) for name in HASHED} | own)
 
 
-def freeze(prepared: Mapping[str, Prepared], scores: Mapping[str, Mapping[str, list[Floats]]]) -> None:
+def freeze(prepared: Mapping[str, Prepared], scores: Mapping[str, list[Floats]]) -> None:
     """Write the shipped shares: fitted on every source, intervals stretched on each with itself left out; then those of TPUs."""
     shares, stretched = fit.fit(list(prepared.values())), stretches(scores)
     split = "shares: every source of data/measured_suite/splits.yaml (shipped); stretch: each source predicted with itself left out"
