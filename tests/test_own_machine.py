@@ -124,7 +124,7 @@ def test_another_machine_is_answered_from_its_data_sheet_and_says_so(capsys, tmp
 def test_links_of_ones_own_keep_the_measured_kernels(tmp_path: Path) -> None:
     from analysis.kernels import gpus
     from analysis.networks.collective_time import collective_time
-    from analysis.training.cases import machine_of
+    from analysis.training.machines import machine_of
 
     path = tmp_path / "slow.yaml"
     path.write_text(

@@ -1,9 +1,8 @@
-"""How sure is a predicted step? What the shares' doubt does to it, stretched until runs of other sources are covered (conformal)."""
+"""How sure is a predicted step? What the shares' doubt does to it, stretched by how far runs of other sources lay from theirs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from analysis.hardware import devices
 from analysis.intervals import next_group
 from analysis.training.cases import Case
-from analysis.training.shares import LEVEL, quantiles
+from analysis.training.shares import LEVEL
 from analysis.training.step import PRIOR, SPREAD, Plans, step
 from analysis.training.work import Parts
 
@@ -63,26 +62,19 @@ def doubt(parts: Parts, plans: Plans, shares: Floats) -> Floats:
     return doubt_of(lambda at: np.asarray(np.log(step(parts, plans, at)["total"])), shares)
 
 
-def few(count: int, level: float = LEVEL) -> float:
-    """How much wider an interval gets because only `count` sources taught it: t quantile x sqrt(1 + 1 / count) over the normal one.
-
-    Runs of a source share its error, so that the sources, not the runs, are the draws; the next source is one more.
-    """
-    if count < 2:
-        return UNSEEN
-    return next_group(count, level) / NormalDist().inv_cdf((1 + level) / 2)
-
-
 def stretch(scores: Sequence[Floats], groups: int, level: float = LEVEL) -> tuple[float, float]:
-    """Lower and upper quantile of log(measured / predicted) / doubt, every source of equal weight, widened by `few`.
+    """Ends between which log(measured / predicted) / doubt of a run of the next source lies: random effects, a draw a source.
+
+    mean of means -+ t sqrt(1 + 1 / groups) sqrt(variance of the sources' means, less their own noise, + mean variance within)
 
     Args:
         scores: one array a source; groups: sources that are independent of each other (count); level: share to cover (1).
     """
     if not scores:
         return -2.0, 2.0
-    values = np.concatenate(scores)
-    weights = np.concatenate([np.full(len(item), 1.0 / len(item)) for item in scores])
-    lower, upper = quantiles(values, weights, level)
-    wider = few(groups, level)
-    return wider * min(lower, -0.3), wider * max(upper, 0.3)
+    means = np.array([values.mean() for values in scores])
+    within = np.array([values.var() for values in scores])
+    noise = float(np.mean([values.var() / len(values) for values in scores]))
+    between = max(0.0, float(means.var(ddof=1)) - noise) if len(scores) > 1 else 0.0
+    half = next_group(max(groups, 2), level) * float(np.sqrt(between + within.mean()))
+    return min(float(means.mean()) - half, -0.3), max(float(means.mean()) + half, 0.3)

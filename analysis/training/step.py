@@ -46,7 +46,7 @@ SHARES = {
     "expert_host": Share(0.06, 0.7, "host work of each expert that a GPU holds, in the same passes"),
     "graphed": Share(0.4, 0.5, "host work left where attention, router and preprocessing are captured in CUDA graphs"),
     "graphed_dense": Share(0.2, 0.5, "the same where all of a dense block is captured (Blackwell and Grace: recipes of Megatron-Bridge)"),
-    "grace": Share(0.5, 0.6, "part of a Grace host's slowness at a lone operator that a block's host work has, graphs apart"),
+    "grace": Share(0.8, 0.6, "part of a Grace host's slowness at a lone operator that a block's host work has, graphs apart"),
     "pipelined_host": Share(1.0, 0.7, "host work of an eager program's stages over a network, times the root of the tensor-parallel group"),
     "host_spread": Share(0.1, 0.6, "growth of host work with every doubling of the tensor-parallel group, which waits for its slowest"),
     "tensor_serial": Share(1.1, 0.3, "exposed share of tensor-parallel collectives, without overlap"),

@@ -216,10 +216,15 @@ def test_products_and_attention_on_hopper_are_the_measured_kernels() -> None:
     assert eight > 2 * 8192**3 / 1978.9e12
 
 
-def test_intervals_are_wider_the_fewer_sources_taught_them() -> None:
-    """Student's t: 2.132 at 95 % and 4 degrees of freedom, times sqrt(1 + 1/5), over 1.645."""
-    assert interval.few(5) == pytest.approx(2.1318 * np.sqrt(1.2) / 1.6449, rel=1e-3)
-    assert interval.few(2) > interval.few(3) > interval.few(30) > 1
+def test_intervals_are_wider_the_fewer_sources_taught_them_and_the_more_these_differ() -> None:
+    """Five sources, means -2 to 2 (variance 2.5, of which runs of variance 1 scatter 0.5), variance 1 within: t of 4 degrees of freedom at
+    95 % is 2.132."""
+    runs = np.array([-1.0, 1.0])
+    lower, upper = interval.stretch([runs + mean for mean in (-2.0, -1.0, 0.0, 1.0, 2.0)], 5)
+    assert upper == pytest.approx(2.1318 * np.sqrt(1.2) * np.sqrt(2.5 - 0.5 + 1), rel=1e-3) and lower == pytest.approx(-upper)
+    alike = [runs] * 4
+    widths = [interval.stretch(alike[:count], count)[1] for count in (2, 3, 4)]
+    assert widths[0] > widths[1] > widths[2] and interval.stretch([runs, runs + 3.0], 2)[1] > widths[0]
 
 
 @pytest.mark.parametrize("device", ["V100", "A100", "H100", "GH200", "L40S", "B200", "GB300"])
