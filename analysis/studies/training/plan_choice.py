@@ -13,7 +13,6 @@ from analysis.training.memory import fits, memory
 from analysis.training.step import step
 
 CELL = ["model", "gpus"]
-REACHED = 0.9
 
 
 def swept() -> tuple[Prepared, NDArray[np.float64]]:
@@ -56,8 +55,8 @@ def choices(shares: NDArray[np.float64]) -> pd.DataFrame:
         sure = cell[cell["surely"]]
         if sure.empty or not np.isfinite(best):
             continue
-        chosen = sure.loc[sure["predicted_s"].idxmin()]
-        blind = cell.loc[cell["predicted_s"].idxmin()]
+        chosen = sure.sort_values("predicted_s").iloc[0]
+        blind = cell.sort_values("predicted_s").iloc[0]
         widest = sure.sort_values(["data", "predicted_s"], ascending=[False, True]).iloc[0]
         found.append(
             {"model": model, "gpus": gpus, "plans": len(cell), "ran": int(np.isfinite(cell["measured_s"]).sum()), "best_s": best}
