@@ -249,6 +249,7 @@ def readers() -> dict[str, Reader]:
     from analysis.hardware import own
     from analysis.hardware.devices import DeviceFile, load
     from analysis.hardware.systems import SystemFile
+    from analysis.kernels import profiler_trace
     from analysis.networks.case_table import parse_case
     from analysis.networks.native import read_native
     from analysis.networks.network_file import read_network
@@ -290,6 +291,9 @@ def readers() -> dict[str, Reader]:
     def blocks(path: Path) -> Any:
         frame = read_csv(path, required=blocks_of.REQUIRED)
         return [blocks_of.from_table(frame, core, path) for core in dict.fromkeys(frame["arch"])]
+
+    def profile(path: Path) -> Any:
+        return profiler_trace.kernels(profiler_trace.read(path), "H100-SXM5-80GB", path)
 
     def facts(path: Path) -> Any:
         return read_facts(path.parent)
@@ -348,6 +352,7 @@ def readers() -> dict[str, Reader]:
         "bibliography": ([b"\n}\n".join((ROOT / "bib" / "references.bib").read_bytes().split(b"\n}\n")[:4]) + b"\n}\n"], load_bibliography),
         "PyTorch file": ([_torch()], read_torch),
         "core trace": ([_trace()], read_trace),
+        "profiler trace": ([(ROOT / "examples" / "kernels" / "profile.json").read_bytes()], profile),
         "RISC-V executable": ([(DATA / "cores" / "programs" / "chase.elf").read_bytes()[:200_000]], read_elf),
         "table": (
             [_head(RECORDED / "astra-sim" / "collectives.csv", 5)],
