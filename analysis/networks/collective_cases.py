@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 
@@ -12,6 +14,7 @@ from analysis.hardware.devices import Device
 from analysis.hardware.systems import System
 from analysis.networks.calibrated.form import KINDS
 from analysis.networks.collective_time import collective_time, way_of
+from analysis.site import Site
 from analysis.tables import numeric
 
 READS = Columns(
@@ -33,13 +36,27 @@ WAYS = {
 }
 
 
-def answers(frame: pd.DataFrame) -> pd.DataFrame:
+def site_terms(system: System, shares: Mapping[str, float]) -> dict[str, float]:
+    """What a site's constants of a collective multiply (`analysis.site`): the shares of its time's parts."""
+    return {f"on={system.device}": 0.0, **shares}
+
+
+def parts_of(row: Mapping[str, str]) -> tuple[dict[str, tuple[float, float]], dict[str, float]]:
+    """Parts of the time of a row that is answered (share, standard deviation of its logarithm), and its `site_terms`."""
+    kind, members, system, _ = case({name: str(row.get(name, "")).strip() for name in READS.names})
+    found = collective_time(kind, np.array([float(row["size_bytes"])]), members, system, graph=False).parts
+    parts = {name: (float(share[0]), sd) for name, (share, sd) in found.items()}
+    return parts, site_terms(system, {name: share for name, (share, _) in parts.items()})
+
+
+def answers(frame: pd.DataFrame, site: Site | None = None) -> pd.DataFrame:
     """One row a case, with `COLUMNS`; a case that cannot be answered has its reason in `status`.
 
     Args:
         frame: cells as text, columns of `READS`. size_bytes: as nccl-tests prints it (all_gather, reduce_scatter, broadcast: the whole
             buffer; all_to_all: a GPU's). nodes above 1 with an empty network: one NVLink domain where the device has one so large, else its
             usual network.
+        site: whose constants hold; None: nobody's.
     """
     text = {name: frame[name].astype(str).str.strip() if name in frame else pd.Series("", frame.index) for name in READS.names}
     size = numeric(text["size_bytes"]).to_numpy(np.float64)
@@ -57,8 +74,13 @@ def answers(frame: pd.DataFrame) -> pd.DataFrame:
         at = places[~wrong[places]]
         got = collective_time(kind, size[at], members, system, graph=False)
         half, seconds = np.exp(NINETY * got.log_sd), got.seconds
-        time[at], lower[at], upper[at] = 1e6 * seconds, 1e6 * seconds / half, 1e6 * seconds * half
+        ends = [np.ones(len(at)), 1 / half, half]
         assumed[at] = "; ".join((*words, *got.assumed))
+        if site is not None:
+            shares = [{name: float(share[index]) for name, (share, _) in got.parts.items()} for index in range(len(at))]
+            *ends, said = site.adjust("time_us", [site_terms(system, one) for one in shares], *ends[1:])
+            assumed[at] = [f"{assumed[row_at]}; {one}" for row_at, one in zip(at, said, strict=True)]
+        time[at], lower[at], upper[at] = (1e6 * seconds * end for end in ends)
     status[wrong & (status == "")] = f"size_bytes must be a number from 0 to {MOST_BYTES:.0e}"
     table = pd.DataFrame({"time_us": time, "lower_us": lower, "upper_us": upper, "assumed": assumed, "status": status})
     return table[list(COLUMNS)]

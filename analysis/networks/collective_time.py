@@ -18,7 +18,7 @@ True
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any
 
@@ -58,12 +58,14 @@ class CollectiveTime:
     Attributes:
         seconds: shape of the sizes; log_sd: standard deviation of its logarithm: a 90 % interval is ``seconds exp(-+1.645 log_sd)``.
         basis: measured, fabric or closed form; assumed: what the question does not say, and what was not believed.
+        parts: latency, bandwidth and filling of the pipeline -> share of the time, and the standard deviation of its logarithm.
     """
 
     seconds: Floats
     log_sd: Floats
     basis: str
     assumed: tuple[str, ...] = ()
+    parts: dict[str, tuple[Floats, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -241,15 +243,20 @@ def collective_time(
         return CollectiveTime(_interpolate(curve, size), np.full(size.shape, MEASURED_SD), "measured")
     t = terms(kind, members, system, stride, graph, hide)
     if t.basis == "closed form":
-        return CollectiveTime(t.floor_s + t.byte_s * size, np.full(size.shape, CLOSED_FORM_SD), t.basis, t.assumed)
+        seconds, log_sd = t.floor_s + t.byte_s * size, np.full(size.shape, CLOSED_FORM_SD)
+        parts = {"latency": (t.floor_s / seconds, CLOSED_FORM_SD), "bandwidth": (t.byte_s * size / seconds, CLOSED_FORM_SD)}
+        return CollectiveTime(seconds, log_sd, t.basis, t.assumed, parts)
     seconds, moved, fill = form.protocols(t.floor_s, t.byte_s * size, t.chunk_s, t.line)
-    share = (t.floor_s * t.floor_sd) ** 2 + (moved * t.efficiency_sd) ** 2 + (fill * t.chunk_sd) ** 2
-    log_sd = np.sqrt(share / seconds**2 + t.rest_sd**2)
+    doubts = {"latency": (t.floor_s, t.floor_sd), "bandwidth": (moved, t.efficiency_sd), "filling": (fill, t.chunk_sd)}
+    parts = {name: (part / seconds, sd) for name, (part, sd) in doubts.items()}
+    log_sd = np.sqrt(sum(part**2 * sd**2 for part, sd in parts.values()) + t.rest_sd**2)
     if inside := _inside(members, system, stride):
         node = collective_time(kind, size, inside, system, stride, graph, implementations, hide)
-        log_sd = np.where(node.seconds > seconds, np.maximum(node.log_sd, log_sd), log_sd)
+        slower = node.seconds > seconds
+        log_sd = np.where(slower, np.maximum(node.log_sd, log_sd), log_sd)
+        parts = {name: (np.where(slower, node.parts.get(name, (share,))[0], share), sd) for name, (share, sd) in parts.items()}
         seconds = np.maximum(node.seconds, seconds)
-    return CollectiveTime(seconds, log_sd, t.basis, t.assumed + ((note,) if note else ()))
+    return CollectiveTime(seconds, log_sd, t.basis, t.assumed + ((note,) if note else ()), parts)
 
 
 def collective_s(kind: str, size_bytes: float, members: int, system: System, stride: int = 1, graph: bool = True) -> float:

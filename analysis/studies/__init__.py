@@ -9,6 +9,7 @@
 - `kernels/`: Studies of kernel predictors: the survey's formulas, learned models, evaluation of today's kernels
 - `networks/`: Fits and scores of the calibrated collectives
 - `serving/`: Studies of serving: agreement with VIDUR, lengths, load, capacity, energy, other sources
+- `sites`: How much closer do ten measured points of a site bring the predictor to its others?
 - `suite/`: Other people's end-to-end measurements, and who is right about them
 - `training/`: Fit and scores of the training predictor, and the baselines that it is compared with
 - `workloads/`: Workload studies: layers, shipped programs

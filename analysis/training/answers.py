@@ -13,6 +13,7 @@ from analysis.configs import read_yaml
 from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.paths import DATA
+from analysis.site import Site
 from analysis.training import interval
 from analysis.training.cases import Case, read
 from analysis.training.kernels import tpus
@@ -78,8 +79,8 @@ def fitted() -> Fitted:
     )
 
 
-def predict(cases: list[Case]) -> pd.DataFrame:
-    """Predicted steps: step, interval and every part (s)."""
+def predict(cases: list[Case], site: Site | None = None) -> pd.DataFrame:
+    """Predicted steps: step, interval and every part (s), as a site's constants have them; `site` is what is assumed of it."""
     model = fitted()
     work, plans = parts(cases), Plans.of(cases)
     seconds = step(work, plans, model.shares)
@@ -95,6 +96,12 @@ def predict(cases: list[Case]) -> pd.DataFrame:
     frame["upper_s"] = frame["step_time_s"] * np.exp(bounds[:, 1] * doubt)
     for name, values in seconds.items():
         frame[f"{name}_s"] = values
+    if site is not None:
+        own = [(frame[end] / frame["step_time_s"]).to_numpy() for end in ("lower_s", "upper_s")]
+        factor, *ends, said = site.adjust("step_s", interval.site_terms(cases, work, plans, model.shares), *own)
+        frame["lower_s"], frame["upper_s"] = (frame["step_time_s"] * end for end in ends)
+        frame[["step_time_s", *(f"{name}_s" for name in seconds)]] *= factor[:, None]
+        frame["site"] = said
     return frame
 
 
@@ -114,9 +121,9 @@ def mfu(item: Case, step_s: float) -> float:
     return arithmetic_s(item) / step_s
 
 
-def answered(cases: list[Case]) -> pd.DataFrame:
-    """`COLUMNS` of each case, and every part of its step (s)."""
-    out = predict(cases)
+def answered(cases: list[Case], site: Site | None = None) -> pd.DataFrame:
+    """`COLUMNS` of each case, and every part of its step (s), at a site if one is given."""
+    out = predict(cases, site)
     tokens = np.array([item.global_batch * item.sequence / item.gpus for item in cases])
     held = [memory(item) for item in cases]
     out["tokens_per_s_per_gpu"] = tokens / out["step_time_s"].to_numpy()
@@ -125,8 +132,9 @@ def answered(cases: list[Case]) -> pd.DataFrame:
         out[name] = [each.ends[end] / GIB for each in held]
     out["capacity_gib"] = [capacity_bytes(item) / GIB for item in cases]
     out["fits"] = [fits(item, each) for item, each in zip(cases, held, strict=True)]
-    doubts = [_doubts(item) for item in cases]
-    notes = zip(cases, doubts, _recomputed(cases, held), strict=True)
+    at = out.pop("site") if site is not None else [""] * len(cases)
+    doubts = [[words] if " x " in words else [*_doubts(item), *filter(None, [words])] for item, words in zip(cases, at, strict=True)]
+    notes = zip(cases, doubts, _recomputed(cases, held, site), strict=True)
     out["assumed"] = ["; ".join((*item.assumed, *doubt, *more)) for item, doubt, more in notes]
     lost = ~np.isfinite(out["step_time_s"].to_numpy())
     out["status"] = np.where(lost, "the kernel models have no answer for this device and number type", "")
@@ -139,33 +147,34 @@ def _doubts(item: Case) -> list[str]:
     return [f"{what} is in no measured run: interval {interval.UNSEEN:g} times as wide"] if what else []
 
 
-def answers(frame: pd.DataFrame) -> pd.DataFrame:
+def answers(frame: pd.DataFrame, site: Site | None = None) -> pd.DataFrame:
     """One row a case, with `COLUMNS`; a case that cannot be answered has its reason in `status`.
 
     Args:
         frame: cells as text; columns of any table that `cases` knows.
+        site: whose constants hold; None: nobody's.
     """
     found, reasons = read(frame)
     out = pd.DataFrame({name: np.full(len(frame), np.nan) for name in NUMBERS})
     out = out.assign(fits="", assumed="", status=reasons)
     rows = [index for index, item in enumerate(found) if item is not None]
     if rows:
-        out.loc[rows, list(COLUMNS)] = _each([item for item in found if item is not None])[list(COLUMNS)].to_numpy()
+        out.loc[rows, list(COLUMNS)] = _each([item for item in found if item is not None], site)[list(COLUMNS)].to_numpy()
     return out.astype(dict.fromkeys(NUMBERS, float))
 
 
-def _each(cases: list[Case]) -> pd.DataFrame:
+def _each(cases: list[Case], site: Site | None) -> pd.DataFrame:
     """`answered`, with the reason in `status` of each case that raises."""
     try:
-        return answered(cases)
+        return answered(cases, site)
     except InputError as error:
         if len(cases) == 1:
             return pd.DataFrame([dict.fromkeys(NUMBERS, np.nan) | {"fits": "", "assumed": "", "status": error.message}])
     half = len(cases) // 2
-    return pd.concat([_each(cases[:half]), _each(cases[half:])], ignore_index=True)
+    return pd.concat([_each(cases[:half], site), _each(cases[half:], site)], ignore_index=True)
 
 
-def _recomputed(cases: list[Case], held: list[Memory]) -> list[list[str]]:
+def _recomputed(cases: list[Case], held: list[Memory], site: Site | None) -> list[list[str]]:
     """For each plan that does not fit what recomputing whole blocks would give, where that fits."""
     notes: list[list[str]] = [[] for _ in cases]
     others = {
@@ -176,7 +185,7 @@ def _recomputed(cases: list[Case], held: list[Memory]) -> list[list[str]]:
     found = {index: (item, memory(item)) for index, item in others.items()}
     found = {index: pair for index, pair in found.items() if fits(*pair) != "no"}
     if found:
-        steps = predict([item for item, _ in found.values()])["step_time_s"]
+        steps = predict([item for item, _ in found.values()], site)["step_time_s"]
         for (index, (item, each)), step_s in zip(found.items(), steps, strict=True):
             notes[index] = [f"with recompute full {step_s:.4g} s and {each.total / GIB:.1f} GiB, fits {fits(item, each)}"]
     return notes

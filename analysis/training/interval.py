@@ -11,7 +11,7 @@ from analysis.hardware import devices
 from analysis.intervals import next_group
 from analysis.training.cases import Case
 from analysis.training.shares import LEVEL
-from analysis.training.step import PRIOR, SPREAD, Plans, step
+from analysis.training.step import NAMES, PRIOR, SPREAD, Plans, step
 from analysis.training.work import Parts
 
 Floats = NDArray[np.float64]
@@ -37,20 +37,39 @@ def group(item: Case) -> str:
     return "core" if item.defaults.kernels in ("old", "fused") and item.program != "llm_foundry" else "torch"
 
 
-def doubt_of(quantity: Callable[[Floats], Floats], shares: Floats) -> Floats:
-    """Standard deviation of any quantity of the shares: sqrt(sum (d quantity / d log share x spread)^2 + floor^2).
+def moves(quantity: Callable[[Floats], Floats], shares: Floats) -> Floats:
+    """How any quantity of the shares moves with each share's prior spread: d quantity / d log share x spread, shape (cases, shares).
 
     Args:
         quantity: from shares to one value a case, such as the logarithm of a time or of a ratio of two times, whose common doubt cancels.
         shares: at which the derivative is taken.
     """
     base = quantity(shares)
-    total = np.full(len(base), FLOOR**2)
+    found = np.empty((len(base), len(PRIOR)))
     for index in range(len(PRIOR)):
         moved = shares.copy()
         moved[index] *= 1.05
-        total += ((quantity(moved) - base) / np.log(1.05) * SPREAD[index]) ** 2
-    return np.asarray(np.sqrt(total))
+        found[:, index] = (quantity(moved) - base) / np.log(1.05) * SPREAD[index]
+    return found
+
+
+def doubt_of(quantity: Callable[[Floats], Floats], shares: Floats) -> Floats:
+    """Standard deviation of any quantity of the shares: sqrt(sum of `moves` squared + floor^2); arguments as of `moves`."""
+    return np.asarray(np.sqrt(FLOOR**2 + (moves(quantity, shares) ** 2).sum(axis=1)))
+
+
+def log_step(parts: Parts, plans: Plans) -> Callable[[Floats], Floats]:
+    """Logarithm of each step's time as a function of the shares."""
+    return lambda at: np.asarray(np.log(step(parts, plans, at)["total"]))
+
+
+def site_terms(cases: Sequence[Case], parts: Parts, plans: Plans, shares: Floats) -> list[dict[str, float]]:
+    """What a site's constants of a step multiply (`analysis.site`): the site itself, and every share that moves the step."""
+    found = []
+    for item, row in zip(cases, moves(log_step(parts, plans), shares), strict=True):
+        moved = {f"share:{name}": float(x) for name, x in zip(NAMES, row, strict=True) if x}
+        found.append({"site": 1.0, f"on={item.machine.device}": 0.0} | moved)
+    return found
 
 
 def doubt(parts: Parts, plans: Plans, shares: Floats) -> Floats:
@@ -59,7 +78,7 @@ def doubt(parts: Parts, plans: Plans, shares: Floats) -> Floats:
     Args:
         parts, plans: of the cases; shares: at which the derivative is taken.
     """
-    return doubt_of(lambda at: np.asarray(np.log(step(parts, plans, at)["total"])), shares)
+    return doubt_of(log_step(parts, plans), shares)
 
 
 def stretch(scores: Sequence[Floats], groups: int, level: float = LEVEL) -> tuple[float, float]:

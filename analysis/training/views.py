@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.errors import InputError
+from analysis.site import Site
 from analysis.training import schedule
 from analysis.training.answers import COLUMNS, answered, fitted, mfu
 from analysis.training.cases import COLUMNS as CASE_COLUMNS
@@ -39,23 +40,23 @@ class Answer:
         return {name: float(self.row[f"{name}_s"]) for name in BREAKDOWN}
 
 
-def ask(training: Training) -> Answer:
-    """The answer of `predict training` to a configuration.
+def ask(training: Training, site: Site | None = None) -> Answer:
+    """The answer of `predict training` to a configuration, at a site if one is given.
 
     Raises:
         InputError: a run that cannot be, or that the predictor does not cover.
     """
     item = case(row_of(training))
-    return answer_of(replace(item, assumed=(*item.assumed, *unused(training, item))))
+    return answer_of(replace(item, assumed=(*item.assumed, *unused(training, item))), site)
 
 
-def answer_of(item: Case) -> Answer:
+def answer_of(item: Case, site: Site | None = None) -> Answer:
     """The answer to a run that was read from a row.
 
     Raises:
         InputError: the predictor does not cover it.
     """
-    row = {str(name): value for name, value in answered([item]).iloc[0].items()}
+    row = {str(name): value for name, value in answered([item], site).iloc[0].items()}
     if row["status"]:
         raise InputError(row["status"], key="system")
     return Answer(item, memory(item), row)

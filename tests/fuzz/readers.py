@@ -82,6 +82,17 @@ META = b"""{"model": "meta-llama/Llama-3.1-8B-Instruct", "engine_kwargs": {"tens
 "max_num_seqs": 128, "max_num_batched_tokens": 4096, "gpu_memory_utilization": 0.9, "block_size": 16}, "kv_cache": {"num_blocks": 2000}}"""
 FACTS = b"""{"kit_version": 2, "machine": {"cpu": "x"}, "devices": {"jax-1t-fp32": {"cores": [0]}}, "budget_s": 60,
 "noise": {"jax-1t-fp32": {"control_arithmetic_s": 0.001}}}"""
+SITE = b"""name: ours
+measured:
+  time_us:
+    factors: {on=A100-SXM4-80GB: 1.0, latency: 1.2, bandwidth: 0.95}
+    spread: {latency: 0.37, bandwidth: 0.05}
+    scale: 0.06
+    learned: {on=A100-SXM4-80GB: [0.0], latency: [-0.3], bandwidth: [0.01]}
+    points: 3
+    model: DIGEST
+    error_percent: [8.0, 4.5]
+"""
 STEPS = b"total_time_s,x\n0.01,1\n0.02,2\n0.0125,3\n"
 NATIVE_NETWORK = b"topology: [Ring]\nnpus_count: [4]\nbandwidth: [50.0]\nlatency: [500.0]\n"
 
@@ -254,11 +265,13 @@ def readers() -> dict[str, Reader]:
     from analysis.networks.native import read_native
     from analysis.networks.network_file import read_network
     from analysis.networks.trace import read_groups, read_nodes
+    from analysis.predict.logs.read import read as read_log
     from analysis.serving.points.request_answers import read_meta
     from analysis.serving.points.simulation import read_configuration
     from analysis.serving.requests import read_requests
     from analysis.serving.steps import read_recorded
     from analysis.serving.vidur.config import VidurConfig
+    from analysis.site import digest, read_site
     from analysis.studies.cores.blocks import data as blocks_of
     from analysis.tables import read_csv
     from analysis.training.config import Cluster, Training
@@ -310,6 +323,7 @@ def readers() -> dict[str, Reader]:
         found = read_configuration(path)
         return found.limits()
 
+    logs = ROOT / "tests" / "predict" / "logs"
     first_checks = sorted((DATA / "claims" / "checks").glob("*.yaml"))[0]
     devices = sorted((DATA / "hardware" / "devices").glob("*.yaml")) or sorted((DATA / "hardware").glob("*device*.yaml"))
     gpt = RECORDED / "astra-sim" / "gpt_tp4dp2"
@@ -370,10 +384,13 @@ def readers() -> dict[str, Reader]:
         "machine facts": ([FACTS], facts),
         "key": ([b"0" * 64 + b"\n", bytes(range(32))], read_key),
         "sealed trace": ([(place / "sealed").read_bytes()], lambda path: unseal(path, bytes(32))),
+        "logs": ([path.read_bytes() for path in sorted(logs.glob("*.[ltj]*"))], read_log),
+        "site": ([SITE.replace(b"DIGEST", digest("time_us").encode())], read_site),
         "measured blocks": ([(ROOT / "examples" / "blocks" / "blocks.csv").read_bytes()], blocks),
     }
     files = {
         "machine facts": "machine.json",
+        "logs": "input.log",
         "config.json": "config.json",
         "core trace": "input.npz",
         "sealed trace": "input.sealed",

@@ -17,7 +17,49 @@ Out = Annotated[
 Records = Annotated[bool, typer.Option("--json", help="print the answers as JSON, a list with a record for each case")]
 Json = Annotated[bool, typer.Option("--json", help="print the answer as one JSON object")]
 
+SiteFile = Annotated[
+    Path | None,
+    typer.Option("--site", help="YAML that `calibrate` wrote from your own log: its constants and intervals hold for the answer"),
+]
+LOGS = (
+    "logs of one kind; then what they do not say, each as --COLUMN VALUE: --model, --device, --gpus, --tensor-parallel, --engine, "
+    "--input-tokens, --network-gbit-per-s-per-gpu and every other column of the case command"
+)
+
 FORMATS = (".png", ".svg", ".pdf")
+
+
+def at_site(answers: Callable[..., Any], site: Path | None) -> Callable[..., Any]:
+    """A case command's answers with the constants of a site's file, if one is named."""
+    if site is None:
+        return answers
+    from functools import partial
+
+    from analysis.site import read_site
+
+    return partial(answers, site=read_site(site))
+
+
+def logs_and_question(words: list[str]) -> tuple[list[Path], dict[str, str]]:
+    """Paths and `--COLUMN VALUE` pairs of a command line, told apart; a name's dashes are underscores."""
+    from analysis.errors import InputError
+
+    paths: list[Path] = []
+    asked: dict[str, str] = {}
+    rest = iter(words)
+    for word in rest:
+        if not word.startswith("--"):
+            paths.append(Path(word))
+            continue
+        name, equals, value = word[2:].partition("=")
+        value = value if equals else next(rest, "")
+        if not value or value.startswith("--"):
+            raise InputError("expected a value behind it", key=word)
+        if asked.setdefault(name.replace("-", "_"), value) != value:
+            raise InputError("given twice", key=word)
+    if not paths:
+        raise InputError("no log is named", key="LOGS")
+    return paths, asked
 
 
 def check_plot(plot: Path | None, *others: str | Path | None) -> None:

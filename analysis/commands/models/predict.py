@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from analysis.commands.common.answers import answer_cases, check_header
-from analysis.commands.common.options import Out, Plot, Records, Scheduler, check_plot, save_plot
+from analysis.commands.common.options import Out, Plot, Records, Scheduler, SiteFile, at_site, check_plot, save_plot
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 
@@ -27,11 +27,12 @@ def training(
     out: Out = None,
     scheduler: Scheduler = "",
     as_json: Records = False,
+    site: SiteFile = None,
 ) -> None:
     """Time and memory of a training step, with a 90 % interval; a row that cannot be answered says why in `status`."""
     from analysis.training.answers import answers
 
-    answer_cases("predict training", cases, out, answers, scheduler, as_json)
+    answer_cases("predict training", cases, out, at_site(answers, site), scheduler, as_json)
 
 
 @app.command()
@@ -63,11 +64,12 @@ def serving(
     out: Out = None,
     scheduler: Scheduler = "",
     as_json: Records = False,
+    site: SiteFile = None,
 ) -> None:
     """Times to first and per output token, rates of the run, KV cache of serving points, with 90 % intervals; `status` says why not."""
     from analysis.serving.points.answers import answers
 
-    answer_cases("predict serving", cases, out, answers, scheduler, as_json)
+    answer_cases("predict serving", cases, out, at_site(answers, site), scheduler, as_json)
 
 
 @app.command()
@@ -79,11 +81,12 @@ def collective(
     out: Out = None,
     scheduler: Scheduler = "",
     as_json: Records = False,
+    site: SiteFile = None,
 ) -> None:
     """Time of a collective as nccl-tests prints it, with a 90 % interval; a row that cannot be answered says why in `status`."""
     from analysis.networks.collective_cases import answers
 
-    answer_cases("predict collective", cases, out, answers, scheduler, as_json)
+    answer_cases("predict collective", cases, out, at_site(answers, site), scheduler, as_json)
 
 
 @app.command()
@@ -122,14 +125,18 @@ def one(
     kv_precision: Annotated[str, typer.Option(help="type of the KV cache, bf16 or fp8; empty: the engine's own for the checkpoint")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="the answer as JSON")] = False,
     plot: Plot = None,
+    site: SiteFile = None,
 ) -> None:
     """One question: answer, 90 % interval, what it is made of, what was assumed."""
     import json
 
     from analysis.serving.points import waterfall
+    from analysis.site import read_site
 
     check_plot(plot)
-    found = waterfall.one(model, device, gpus, clients, input_tokens, output_tokens, engine, precision, expert_parallel, kv_precision)
+    found = waterfall.one(
+        model, device, gpus, clients, input_tokens, output_tokens, engine, precision, expert_parallel, kv_precision, site=read_site(site)
+    )
     typer.echo(json.dumps(waterfall.as_json(found), indent=1) if as_json else waterfall.report(found))
     save_plot(plot, lambda plots: plots.one_answer(found.parts, found.answer))
     if plot is not None and not as_json:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from analysis.commands.common.options import Json, Plot, Scheduler, check_plot, print_json, save_plot
+from analysis.commands.common.options import Json, Plot, Scheduler, SiteFile, check_plot, print_json, save_plot
 
 if TYPE_CHECKING:
     from analysis.serving.points.waterfall import One
@@ -54,6 +54,7 @@ def simulate(
     fit: Annotated[bool, typer.Option(help="fit a linear step time to --steps; --no-fit uses the recorded times in order")] = True,
     as_json: Json = False,
     plot: Plot = None,
+    site: SiteFile = None,
 ) -> None:
     """Simulate what the configuration describes; prints a summary, and writes it with requests and batches where a folder is named."""
     from analysis.configs import read_yaml
@@ -65,17 +66,20 @@ def simulate(
     from analysis.serving.tables import batches_table, requests_table
     from analysis.serving.vidur.config import VidurConfig, setup_of, simulate_vidur
     from analysis.serving.vidur.replay import write_run
+    from analysis.site import read_site
     from analysis.tables import write_csv
 
     check_plot(plot, config, steps)
     if (config.suffix == ".json") != (steps is not None):
         raise InputError("expected with VIDUR's .json, which has no step times, and with nothing else", key="--steps")
     ends: Ends = {}
+    if steps is not None and site is not None:
+        raise InputError("a site has constants of calibrated steps, not of recorded ones", key="--site")
     if steps is not None:
         vidur, slo = read_yaml(config, VidurConfig), {}
         result, setup = simulate_vidur(vidur, read_fit(steps) if fit else read_recorded(steps), config.parent), setup_of(vidur, fit)
     else:
-        configuration = read_configuration(config)
+        configuration = read_configuration(config, read_site(site))
         if (one := configuration.one()) is not None:
             tell_one(one, out, as_json, plot)
             return
@@ -122,6 +126,7 @@ def capacity(
     out: Annotated[Path | None, typer.Option(help="folder for capacity.csv, every rate tried")] = None,
     as_json: Json = False,
     plot: Plot = None,
+    site: SiteFile = None,
 ) -> None:
     """Largest rate of requests that meets all bounds, by bisection on the same requests."""
     import pandas as pd
@@ -129,11 +134,12 @@ def capacity(
     from analysis.serving.capacity import at_rate, read_bound
     from analysis.serving.capacity import capacity as search
     from analysis.serving.points.simulation import read_configuration
+    from analysis.site import read_site
     from analysis.tables import write_csv
 
     check_plot(plot, config)
     bounds = [read_bound(text) for text in slo]
-    configuration = read_configuration(config)
+    configuration = read_configuration(config, read_site(site))
     requests, setup = configuration.requests, configuration.setup()
     found = search(lambda rate: configuration.run(at_rate(requests, rate), record_batches=False), bounds, tolerance)
     tries = pd.DataFrame([{"rate_per_s": t.rate_per_s, "met": t.met, **{f"{n}_s": v for n, v in t.values_s.items()}} for t in found.tries])
@@ -159,6 +165,7 @@ def sweep(
     rate: Annotated[list[float], typer.Option(min=0.000001, help="requests per second; give one for each run")],
     out: Annotated[Path, typer.Option(help="CSV to write: a row a rate, with the columns of simulate's summary")],
     scheduler: Scheduler = "",
+    site: SiteFile = None,
 ) -> None:
     """Simulate the same requests at several rates, here or on the workers of a cluster."""
     from functools import partial
@@ -167,11 +174,12 @@ def sweep(
 
     from analysis.progress import Progress
     from analysis.serving.points.simulation import read_configuration, summary_at
+    from analysis.site import read_site
     from analysis.sweeps import sweep as run
     from analysis.tables import check_output, write_csv
 
     check_output(out, config)
-    configuration = read_configuration(config)
+    configuration = read_configuration(config, read_site(site))
     requests, setup = configuration.requests, configuration.setup()
     answer = partial(summary_at, configuration=configuration, requests=requests)
     configuration.steps  # noqa: B018  read here, so that a worker needs none of its files

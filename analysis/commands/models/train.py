@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 import typer.core
 
-from analysis.commands.common.options import Plot, Scheduler, check_plot, save_plot
+from analysis.commands.common.options import Plot, Scheduler, SiteFile, check_plot, save_plot
 
 
 class _ConfigFirst(typer.core.TyperGroup):
@@ -30,18 +30,20 @@ def step(
     trace: Annotated[Path | None, typer.Option(help="write the pipeline schedule for Perfetto (JSON)")] = None,
     plot: Plot = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the prediction as JSON")] = False,
+    site: SiteFile = None,
 ) -> None:
     """Predict one training step, as `predict training` does (the word `step` may be left out)."""
     from analysis.configs import read_yaml
     from analysis.errors import InputError
+    from analysis.site import read_site
     from analysis.tables import write_atomic
     from analysis.training import schedule, views
     from analysis.training.config import Training
 
     check_plot(plot, config, out, trace)
-    training = read_yaml(config, Training)
+    training, own = read_yaml(config, Training), read_site(site)
     try:
-        answer = views.ask(training)
+        answer = views.ask(training, own)
     except InputError as error:
         raise InputError(error.message, path=config, key=error.key) from None
     typer.echo(views.as_json(answer) if as_json else views.text(answer), nl=not as_json)

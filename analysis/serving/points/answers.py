@@ -14,6 +14,7 @@ from analysis.serving.points.cases import Case, in_words, without_bf16
 from analysis.serving.points.closed_loop import RESULT
 from analysis.serving.points.constants import Parameters, apply, bounds, elsewhere, load, outside
 from analysis.serving.points.points import Points, features, floors_s, points
+from analysis.site import Site
 
 ENDS = ("", "_lower", "_upper")
 TIMES = tuple(f"{target}{end}_ms" for target in ("ttft", "tpot") for end in ENDS)
@@ -32,8 +33,24 @@ class Answers:
     features: pd.DataFrame
 
 
-def times(cases: list[Case | None], parameters: Parameters, raw: Points) -> tuple[pd.DataFrame, pd.DataFrame, list[tuple[str, ...]]]:
-    """`TIMES` of cases, their features, and why the intervals of each that has an answer are those of other sources (`outside`)."""
+def site_terms(asked: pd.DataFrame) -> list[dict[str, float]]:
+    """What a site's constants of served times multiply (`analysis.site`): the site itself, the model's family, the device, the types.
+
+    Args:
+        asked: features, one row a case.
+    """
+    named = {"model": "family", "device": "device", "types": "types"}
+    return [{"site": 1.0} | {f"{name}={row[key]}": 1.0 for name, key in named.items()} for row in asked.to_dict("records")]
+
+
+def times(
+    cases: list[Case | None], parameters: Parameters, raw: Points, site: Site | None = None
+) -> tuple[pd.DataFrame, pd.DataFrame, list[tuple[str, ...]]]:
+    """`TIMES` of cases, their features, and why the intervals of each that has an answer are those of other sources (`outside`).
+
+    A site's constants multiply the times, and give their intervals; the features keep the factors as `site_ttft` and `site_tpot`, and what
+    is said of them as `said_ttft` and `said_tpot`.
+    """
     frame = features(cases, raw)
     table = pd.DataFrame({name: np.full(len(cases), np.nan) for name in TIMES})
     live = np.isfinite(raw.result[:, 0])
@@ -50,19 +67,23 @@ def times(cases: list[Case | None], parameters: Parameters, raw: Points) -> tupl
         ends = np.array([central, *bounds(asked, central, found)])
         if other.any() and parameters.elsewhere:
             ends[:, other] = elsewhere(asked[other], central[other], found, parameters.elsewhere[target])
+        if site is not None:
+            factor, low, high, said = site.adjust(f"{target}_ms", site_terms(asked), ends[1] / ends[0], ends[2] / ends[0])
+            ends = ends[0] * np.array([factor, low, high])
+            frame.loc[live, f"site_{target}"], frame.loc[live, f"said_{target}"] = factor, said
         for end, values in zip(ENDS, ends, strict=True):
             table.loc[live, f"{target}{end}_ms"] = 1e3 * values
     return table, frame, missing
 
 
-def answer(cases: list[Case | None], parameters: Parameters, library: Any) -> Answers:
+def answer(cases: list[Case | None], parameters: Parameters, library: Any, site: Site | None = None) -> Answers:
     """Answers of cases (None: no case; its status stays empty).
 
     Args:
-        parameters: fitted constants and intervals; library: kernels.
+        parameters: fitted constants and intervals; library: kernels; site: whose constants hold, None: nobody's.
     """
     raw = points(cases, library)
-    table, frame, missing = times(cases, parameters, raw)
+    table, frame, missing = times(cases, parameters, raw, site)
     live = np.flatnonzero(np.isfinite(raw.result[:, 0]))
     rows: list[dict[str, Any]] = [{"basis": "", "assumed": ""} for _ in cases]
     found, described = table.to_dict("records"), frame.to_dict("records")
@@ -71,7 +92,8 @@ def answer(cases: list[Case | None], parameters: Parameters, library: Any) -> An
         assert case is not None
         raised = _raise_to_floor(found[index], floors_s(case, *(raw.result[index, RESULT.index(name)] for name in ("batch", "cached"))))
         rows[index] = {**_rates(case, found[index], described[index]), **_described(index, case, raw, why)}
-        rows[index]["assumed"] = "; ".join([rows[index]["assumed"], *raised])
+        said = [] if site is None else [str(described[index][f"said_{target}"]) for target in ("ttft", "tpot")]
+        rows[index]["assumed"] = "; ".join([rows[index]["assumed"], *said, *raised])
     table = pd.DataFrame(found, columns=list(TIMES))
     added = pd.DataFrame(rows, columns=[name for name in COLUMNS if name not in (*TIMES, "status")])
     return Answers(pd.concat([table, added], axis=1).assign(status=raw.status), raw, frame)
@@ -162,11 +184,11 @@ def plan_in_words(case: Case) -> str:
     return f"{fabric}, {', '.join(words)}" if plan.gpus > 1 else fabric
 
 
-def answers(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row a row of the table, in its order, with `COLUMNS`; a row that cannot be answered has its reason in `status`."""
+def answers(frame: pd.DataFrame, site: Site | None = None) -> pd.DataFrame:
+    """One row a row of the table, in its order, with `COLUMNS`, at a site if one is given; `status` says why a row is not answered."""
     from analysis.kernels.library import KernelLibrary
 
     cases, reasons = case_rows.read(frame)
-    table = answer(cases, load(), KernelLibrary.load()).table
+    table = answer(cases, load(), KernelLibrary.load(), site).table
     status = [reason or mine for reason, mine in zip(reasons, table["status"], strict=True)]
     return table.assign(status=status)[list(COLUMNS)]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from analysis.errors import InputError
 from analysis.serving.metrics import summary, use
 from analysis.serving.points import settings
-from analysis.serving.points.answers import BASIS, answer, plan_in_words, settings_in_words
+from analysis.serving.points.answers import BASIS, answer, plan_in_words, settings_in_words, site_terms
 from analysis.serving.points.cases import MEAN_LENGTH, Case, in_words
 from analysis.serving.points.constants import Constants, Parameters, factor, load, outside, parts
 from analysis.serving.points.operators import BATCH, BEFORE, CACHED, PROMPT, SEQUENCES, TOKENS
@@ -31,6 +31,7 @@ from analysis.serving.points.waterfall import question
 from analysis.serving.requests import Requests
 from analysis.serving.simulate import Result
 from analysis.serving.steps import Grid, StepTime
+from analysis.site import Site
 
 Floats = NDArray[np.float64]
 SEQUENCE_S = 1e-6
@@ -80,13 +81,14 @@ class Served:
 
     Attributes:
         case: one request after another, of mean length.
-        raw, parameters, library: its step times, fitted constants, kernels.
+        raw, parameters, library: its step times, fitted constants, kernels; site: whose constants hold, None: nobody's.
     """
 
     case: Case
     raw: Points
     parameters: Parameters
     library: Any
+    site: Site | None = None
 
     @property
     def engine(self) -> Any:
@@ -98,8 +100,15 @@ class Served:
         """Coefficients of a time per output token and of a time to first token."""
         frame, p = features([self.case], self.raw), self.parameters
         other = p.elsewhere if outside(frame, p)[0] else {}
-        longer = {target: factor(frame, other[target]) if other else 1.0 for target in ("tpot", "ttft")}
+        longer = {target: self._at_site(target)[0] * (factor(frame, other[target]) if other else 1.0) for target in ("tpot", "ttft")}
         return longer["tpot"] * coefficients(frame, p.tpot), longer["ttft"] * coefficients(frame, p.ttft)
+
+    def _at_site(self, target: str) -> tuple[float, str]:
+        """What the site's constants multiply a time by, and what is said of it."""
+        if self.site is None:
+            return 1.0, ""
+        factor, _, _, said = self.site.adjust(f"{target}_ms", site_terms(features([self.case], self.raw)), np.ones(1), np.ones(1))
+        return float(factor[0]), said[0]
 
     @cached_property
     def steps(self) -> StepTime:
@@ -118,13 +127,14 @@ class Served:
         """What was not given, in sentences; `intervals`: whether the answer has any."""
         case, source = self.case, self.raw.tables[self.raw.table_of[0]].source
         started, cache, _ = settings_in_words(case)
+        at = tuple(filter(None, (self._at_site(name)[1] for name in ("ttft", "tpot"))))
         kernels = f"kernel times: {BASIS.get(source, 'data sheet')}; norms and element-wise kernels: one fit over all GPUs"
         if not intervals:
-            return (*case.assumed, started, cache, kernels, "no interval: none was scored where prompts have replicas of their own")
+            return (*case.assumed, started, cache, kernels, *at, "no interval: none was scored where prompts have replicas of their own")
         why = outside(features([case], self.raw), self.parameters)[0]
         wide = (f"answer and interval as on other sources: no calibrated run has {', '.join(why)}",) if why else ()
         ends = "intervals: of mean times, those of `predict one` with as many clients as requests were in the system"
-        return (*case.assumed, started, cache, kernels, ends, *wide)
+        return (*case.assumed, started, cache, kernels, *at, ends, *wide)
 
     def run(self, requests: Requests, simulate: Callable[[Requests], Result], replicas: int) -> Result:
         """Simulate requests behind the front end, which takes them one after another, and deliver their tokens.
@@ -155,7 +165,7 @@ class Served:
         if not len(result.requests):
             return {}
         clients = max(1, round(use(result).requests_in_flight / len(result.replicas)))
-        found = answer([dataclasses.replace(self.case, clients=clients)], self.parameters, self.library).table.iloc[0]
+        found = answer([dataclasses.replace(self.case, clients=clients)], self.parameters, self.library, self.site).table.iloc[0]
         means = summary(result)
         return {
             f"{name}_s_{end}": means[f"{name}_s_mean"] * float(found[f"{name}_{end}_ms"] / found[f"{name}_ms"])
@@ -165,11 +175,11 @@ class Served:
         }
 
 
-def served(requests: Requests, library: Any = None, **asked: Any) -> Served:
+def served(requests: Requests, library: Any = None, site: Site | None = None, **asked: Any) -> Served:
     """A model on a device for some requests.
 
     Args:
-        requests: of which the mean lengths count; library: kernels.
+        requests: of which the mean lengths count; library: kernels; site: whose constants hold.
         asked: model, device, gpus, engine, precision, kv_precision, expert_parallel, as of `waterfall.one`.
     Raises:
         InputError: as of `waterfall.one`.
@@ -186,4 +196,4 @@ def served(requests: Requests, library: Any = None, **asked: Any) -> Served:
     raw = points([case], library)
     if raw.status[0]:
         raise InputError(raw.status[0], key="steps")
-    return Served(case, raw, load(), library)
+    return Served(case, raw, load(), library, site)

@@ -18,7 +18,7 @@ from analysis.serving.points import settings
 from analysis.serving.points.cases import ASKED_NOW, Case, Plan
 from analysis.serving.points.closed_loop import ENGINE, RESULT, simulate
 from analysis.serving.points.operators import GRIDS, PARTS, Configuration
-from analysis.serving.points.step_table import Key, StepTable, stack, step_tables
+from analysis.serving.points.step_table import Key, StepTable, on_grid, stack, step_tables
 from analysis.workloads.models import Model
 
 Floats = NDArray[np.float64]
@@ -268,6 +268,7 @@ def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
             rows.append({})
             continue
         r, e = raw.result[i], raw.engines[i]
+        kernels = dict(zip(PARTS, on_grid(raw.tables[raw.table_of[i]], r[4], r[5]), strict=True)) if np.isfinite(r[0]) else {}
         rows.append(
             {
                 "engine": case.engine,
@@ -296,6 +297,8 @@ def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
                 "one": 1.0,
                 "stream_s": (settings.of(case).stream_interval - 1) * r[2],
                 "flow": r[RESULT.index("throughput")],
+                "collectives": kernels.get("communication", np.nan) / r[2],
+                "host": e["host_s"] / r[2],
                 "requests": float(e["requests"]),
             }
         )

@@ -58,6 +58,7 @@ from analysis.serving.step_time.linear import read_fit
 from analysis.serving.step_time.roofline import Roofline, kv_blocks, roofline
 from analysis.serving.steps import StepTime, linear, read_recorded
 from analysis.serving.traffic import Arrivals, Lengths, draw_arrivals, generate, vidur_requests
+from analysis.site import Site
 from analysis.workloads import models
 
 # What a file may ask for: beyond it lies no deployment, and the answer would not come.
@@ -293,10 +294,11 @@ class SimulationConfig(Strict):
 
 @dataclasses.dataclass(frozen=True)
 class Configuration:
-    """A simulation read from a file."""
+    """A simulation read from a file, at a site if one is given."""
 
     config: SimulationConfig
     path: Path
+    site: Site | None = None
 
     @cached_property
     def requests(self) -> Requests:
@@ -311,7 +313,7 @@ class Configuration:
             return None
         if len(self.requests):
             models.check_length(steps.model, int((self.requests.prefill_tokens + self.requests.decode_tokens).max()), "requests")
-        return served(self.requests, **steps.model_dump(exclude={"kind"}))
+        return served(self.requests, site=self.site, **steps.model_dump(exclude={"kind"}))
 
     @cached_property
     def steps(self) -> StepTime:
@@ -418,7 +420,7 @@ class Configuration:
         if plain != SimulationConfig.model_construct(requests=None, steps=None, slo=None):
             message = "is answered as `predict one` does: leave out scheduler, limits, replicas, routing and disaggregation"
             raise InputError(f"a closed loop with calibrated steps {message}", path=self.path, key="requests.closed_loop")
-        return waterfall.one(**steps.model_dump(exclude={"kind"}), **loop.model_dump())
+        return waterfall.one(**steps.model_dump(exclude={"kind"}), **loop.model_dump(), site=self.site)
 
     def ends(self, result: Result) -> Ends:
         """Ends of the intervals of a run's mean times, where steps are calibrated and prompts and answers share replicas."""
@@ -436,6 +438,13 @@ def summary_at(rate_per_s: float, configuration: Configuration, requests: Reques
     return {"rate_per_s": rate_per_s, **dict(zip(table["name"], table["value"].astype(float), strict=True))}
 
 
-def read_configuration(path: str | Path) -> Configuration:
-    """Read a simulation's YAML."""
-    return Configuration(read_yaml(path, SimulationConfig), Path(path))
+def read_configuration(path: str | Path, site: Site | None = None) -> Configuration:
+    """Read a simulation's YAML.
+
+    Raises:
+        InputError: also a site for step times that are not calibrated.
+    """
+    found = Configuration(read_yaml(path, SimulationConfig), Path(path), site)
+    if site is not None and not isinstance(found.config.steps, CalibratedSteps):
+        raise InputError(f"a site has constants of calibrated steps, not of {found.config.steps.kind} ones", path=path, key="steps.kind")
+    return found

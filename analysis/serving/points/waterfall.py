@@ -19,6 +19,7 @@ from analysis.serving.points.constants import Parameters, factor, load, outside,
 from analysis.serving.points.operators import PARTS
 from analysis.serving.points.points import HOST, Points, device_of
 from analysis.serving.points.step_table import on_grid
+from analysis.site import Site
 from analysis.tables import read_csv
 
 LABELS = {
@@ -83,6 +84,8 @@ def breakdown(
             longer = float(factor(own, parameters.elsewhere[target])[0]) - 1
             lines.append((target, "defaults and device, as on other sources", 1e3 * longer * whole, 0.3))
     for target in ("tpot", "ttft"):
+        by_site = own.iloc[0].get(f"site_{target}", 1.0) - 1
+        lines.append((target, "site, as calibrated", by_site * sum(ms for name, _, ms, _ in lines if name == target), 0.1))
         whole = answered[f"{target}_ms"]
         rest = whole - sum(ms for name, _, ms, _ in lines if name == target)
         lines.append((target, "raised to the data sheet's least", rest if rest > 1e-9 * whole else 0.0, 0.1))
@@ -146,6 +149,7 @@ def one(
     expert_parallel: int = 1,
     kv_precision: str = "",
     library: Any = None,
+    site: Site | None = None,
 ) -> One:
     """How fast does a served model answer?
 
@@ -158,6 +162,7 @@ def one(
         clients: requests in flight; input_tokens, output_tokens: of a request, drawn from 0.8 of them.
         engine: vllm, sglang or trtllm; precision: a key of `cases.PRECISIONS` (empty: `cases.own_type`).
         expert_parallel: GPUs over which whole experts are spread; kv_precision: bf16 or fp8 (empty: the engine's own).
+        site: whose constants hold (`analysis.site.read_site`), None: nobody's.
     Raises:
         InputError: an unknown name, an impossible plan, or weights and one request that do not fit.
     """
@@ -165,13 +170,15 @@ def one(
 
     case = question(model, device, gpus, clients, input_tokens, output_tokens, engine, precision, expert_parallel, kv_precision)
     parameters = load()
-    result = answer([case], parameters, library or KernelLibrary.load())
+    result = answer([case], parameters, library or KernelLibrary.load(), site)
     if result.raw.status[0]:
         raise InputError(result.raw.status[0], key="model")
     row = result.table.iloc[0]
     values = {name: float(row[name]) for name in (*TIMES, *RATES, "kv_cache_tokens", "most_requests")}
     values["throughput_tokens_per_s_per_gpu"] = values["output_tokens_per_s"] / gpus
-    said = (*str(row["assumed"]).split("; "), held_elsewhere(bool(outside(result.features, parameters)[0])))
+    at_site = site is not None and "tpot_ms" in site.measured
+    held = () if at_site else (held_elsewhere(bool(outside(result.features, parameters)[0])),)
+    said = (*str(row["assumed"]).split("; "), *held)
     return One(case, said, values, breakdown(0, case, result.raw, result.features, parameters, values))
 
 

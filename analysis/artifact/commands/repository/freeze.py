@@ -28,3 +28,11 @@ def serving(
 
     typer.echo(freeze(sample, recorded).to_string())
     typer.echo(freeze_sources(sample, recorded).to_string())
+
+
+@app.command()
+def sites() -> None:
+    """Freeze the points by which `calibrate` is judged, and the spread that its constants are shrunk by."""
+    from analysis.studies.sites import freeze
+
+    typer.echo(freeze().to_string())

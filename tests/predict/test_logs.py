@@ -1,0 +1,132 @@
+"""Logs of other people's tools become rows of our case commands; what is measured is read as it is printed."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from analysis.errors import InputError
+from analysis.predict.compare import question
+from analysis.predict.logs.read import read
+
+LOGS = Path(__file__).parent / "logs"
+
+
+def only(name: str) -> dict[str, str]:
+    (row,) = read(LOGS / name).rows
+    return row
+
+
+def test_vllm() -> None:
+    row = only("vllm.json")
+    # 163,840 tokens of 160 requests; request_rate inf with max_concurrency 16 is a closed loop
+    assert (row["input_tokens"], row["output_tokens"], row["clients"], row["arrival"]) == ("1024", "1024", "16", "closed")
+    assert (row["measured_ttft_ms"], row["measured_tpot_ms"], row["measured_output_tokens_per_s"]) == ("78.4", "8.15", "1945.8")
+    assert row["engine"] == "vllm" and row["model"] == "meta-llama/Llama-3.1-8B-Instruct"
+
+
+def test_sglang_lines_with_an_infinite_and_a_finite_rate() -> None:
+    closed, poisson = read(LOGS / "sglang.jsonl").rows
+    assert (closed["arrival"], closed["clients"], closed["length_low"]) == ("closed", "16", "1")
+    assert (poisson["arrival"], poisson["request_rate"], poisson["length_low"], poisson["input_tokens"]) == ("poisson", "2", "0.5", "1024")
+
+
+@pytest.mark.parametrize("name", ["profile_export_aiperf.json", "profile_export_genai_perf.json"])
+def test_aiperf_and_genai_perf(name: str) -> None:
+    row = only(name)
+    assert (row["input_tokens"], row["output_tokens"], row["clients"], row["requests"]) == ("1024", "1000", "16", "160")
+    assert (row["measured_ttft_ms"], row["measured_tpot_ms"], row["measured_requests_per_s"]) == ("81.2", "8.05", "1.95")
+
+
+def test_aiperf_in_seconds_is_a_thousand_times_as_many_milliseconds(tmp_path: Path) -> None:
+    content = json.loads((LOGS / "profile_export_aiperf.json").read_text())
+    content["time_to_first_token"] = {"unit": "s", "avg": 0.0812}
+    (tmp_path / "a.json").write_text(json.dumps(content))
+    assert float(read(tmp_path / "a.json").rows[0]["measured_ttft_ms"]) == pytest.approx(81.2)
+
+
+def test_inferencex_is_in_seconds_and_a_gpu() -> None:
+    plain, drafted = read(LOGS / "inferencex.json").rows
+    # utils/process_result.py: *_ms / 1000, output_throughput / tp
+    assert float(plain["measured_ttft_ms"]) == pytest.approx(410) and float(plain["measured_tpot_ms"]) == pytest.approx(26.2)
+    assert float(plain["measured_output_tokens_per_s"]) == pytest.approx(8 * 259.8)
+    assert "nextn" not in plain and drafted["nextn"] == "1"
+
+
+def test_nccl_tests_in_place() -> None:
+    log = read(LOGS / "nccl_tests.txt")
+    assert log.kind == "collective" and len(log.rows) == 18
+    first = log.rows[0]
+    # Azure_Results/ND_A100_v4_results.md: 64 KiB in 42.477 us; nccl-tests prints two digits
+    assert (first["size_bytes"], first["measured_time_us"]) == ("65536", "42.48")
+    assert (first["device"], first["gpus"], first["nodes"], first["collective"]) == ("A100-SXM4-40GB", "8", "1", "all_reduce")
+
+
+def test_megatron_reads_the_plan_from_its_arguments_and_leaves_out_the_warm_up() -> None:
+    row = only("megatron.log")
+    assert {key: row[key] for key in ("gpus", "tensor_parallel", "kv_heads", "zero", "gated", "tied", "vocabulary", "sequence_length")} == {
+        "gpus": "8", "tensor_parallel": "2", "kv_heads": "8", "zero": "1", "gated": "yes", "tied": "no", "vocabulary": "128256",
+        "sequence_length": "8192",
+    }  # fmt: skip
+    assert "virtual_pipeline" not in row and row["precision"] == "bf16"
+    assert 12.010 <= float(row["measured_step_s"]) <= 12.050  # without 19.1 s and 12.9 s
+
+
+def test_nemo_torchtitan_and_mlperf() -> None:
+    assert (only("nemo.log")["measured_step_s"], only("nemo.log")["global_batch"]) == ("3.62", "128")
+    titan = only("torchtitan.log")
+    # torchtitan's table of December 2024: 5,762 tokens/s/GPU and 82.4 GiB, local batch 2, global batch 16
+    assert (titan["measured_tokens_per_s_per_gpu"], titan["measured_memory_gib"]) == ("5762", "82.4")
+    assert (titan["gpus"], titan["zero"], titan["micro_batch"], titan["recompute"]) == ("8", "3", "2", "selective")
+    lora = only("mlperf.log")
+    assert (lora["model"], lora["kind"], lora["sequence_length"]) == ("llama-2-70b", "lora", "8192")
+    assert float(lora["measured_step_s"]) == pytest.approx(8 / 3.06)  # 8 sequences at 3.05 or 3.06 a second
+
+
+def test_what_a_log_does_not_say_is_refused_by_name() -> None:
+    log = read(LOGS / "vllm.json")
+    with pytest.raises(InputError, match="does not say device, tensor_parallel: give --device, --tensor-parallel"):
+        question(log, {})
+    with pytest.raises(InputError, match="is no part of a question of serving"):
+        question(log, {"device": "h100", "gpus": 1, "zero": 1})
+    frame, notes = question(log, {"device": "h100", "gpus": 2, "clients": 8})
+    assert frame["tp_size"].tolist() == ["2"] and notes == ["clients 8, as the option says, not 16"]
+    assert frame["precision"].tolist() == ["bf16"]  # a checkpoint is loaded as it is
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", b"nothing of the kind\n", "is no log that is known here"),
+        ("a.json", b'{"a": 1}', "results of no known client"),
+        ("a.json", b'{"mean_ttft_ms": "soon", "completed": 3}', "mean_ttft_ms: expected a number above 0, got 'soon'"),
+        ("a.json", b'{"mean_ttft_ms": 3}', "completed: says no number of completed requests"),
+        ("a.log", b"iteration 1/ 2 | elapsed time per iteration (ms): nan |\n", "a.log:1: step: expected a number above 0, got 'nan'"),
+        ("a.log", b':::MLLOG {"key": \n', "a.log:1: :::MLLOG: is not JSON"),
+        (
+            "a.csv",
+            b"device,gpus,collective,size_bytes\nh100,8,all_reduce,1024\n",
+            "has no measured column; expected one of measured_time_us",
+        ),
+        ("a.csv", b"device,gpus,collective,size_bytes,measured_time_ms\nh100,8,all_reduce,1,2\n", "did you mean measured_time_us"),
+        ("a.json", b'{"conc": 4, "mean_ttft": 1, "disagg": true}', "prompts and answers have workers of their own"),
+    ],
+)
+def test_damage_is_one_line(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read(tmp_path / name)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_long_log_and_a_long_line_take_bounded_memory(tmp_path: Path) -> None:
+    line = b" iteration 1/ 2 | elapsed time per iteration (ms): 12.5 | global batch size: 8 |\n"
+    (tmp_path / "long.log").write_bytes(b"x" * (20 << 20) + b"\n" + line * 50_000)
+    tracemalloc.start()
+    row = read(tmp_path / "long.log").rows[0]
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert row["measured_step_s"] == "0.0125" and most < 8 << 20
