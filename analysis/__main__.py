@@ -34,7 +34,7 @@ def _folder(group: str) -> Path:
 def command_names(*groups: str) -> list[str]:
     """Names of the commands there are in some groups (in all that work here), sorted."""
     asked = groups or [group for group in GROUPS if CHECKOUT or group != "repository"]
-    return sorted(path.stem for group in asked for path in _folder(group).glob("[!_]*.py"))
+    return sorted({path.stem for group in asked for path in _folder(group).glob("[!_]*.py")})
 
 
 def summary(group: str, name: str) -> str:
@@ -160,12 +160,14 @@ def _run(arguments: list[str]) -> int:
     from analysis.errors import DatasetMissing, InputError
 
     try:
-        group = next(group for group in GROUPS if name in command_names(group))
         if "--example" in rest[:2]:
             at = rest.index("--example")
             if len(rest) <= at + 2:
                 return example(name, next(iter(rest[at + 1 :]), None), "".join(rest[:at]))
-        app = importlib.import_module(f"analysis.{PACKAGES[group]}.{name}").app
+        groups = [group for group in GROUPS if name in command_names(group)]
+        app, *others = [importlib.import_module(f"analysis.{PACKAGES[group]}.{name}").app for group in groups]
+        for other in others:  # `kernels` predicts your input, and is scored
+            app.registered_commands += [one for one in other.registered_commands if one not in app.registered_commands]
         result = app(args=rest, prog_name=f"{PROGRAM} {name}", standalone_mode=True)
         return int(result or 0)
     except SystemExit as stop:

@@ -12,9 +12,9 @@ from analysis import datasets
 from analysis.kernels.fp32 import devices as kernel_devices
 from analysis.kernels.fp32.cases import KernelPredictor, Measurements
 from analysis.kernels.fp32.devices import TileList
-from analysis.kernels.fp32.evaluation import measured_frame
 from analysis.kernels.fp32.residual import Hybrid, HybridSettings
-from analysis.kernels.fp32.selection import SMALL
+from analysis.studies.kernels.fp32.evaluation import measured_frame
+from analysis.studies.kernels.fp32.selection import SMALL
 
 DEVICES = ("Tesla V100-PCIE-32GB", "NVIDIA A100-PCIE-40GB", "NVIDIA H100 80GB HBM3")
 H100 = "NVIDIA H100 80GB HBM3"

@@ -1,4 +1,4 @@
-"""Latency of GPU kernels: predict shapes on any device, evaluate on measured tables, score anyone's predictions."""
+"""Latency of GPU kernels, shapes on any device."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ from typing import Annotated
 
 import typer
 
-from analysis.commands.common.answers import answer_cases, check_header, tell_table
+from analysis.commands.common.answers import answer_cases
 from analysis.commands.common.options import Out, Plot, Records, Scheduler, check_plot, save_plot
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
+
+
+@app.callback()
+def _group() -> None:
+    """Keep the commands subcommands: the others stand with the evaluation's."""
+
 
 CASES = (
     "CSV: op, device, dtype and the sizes of the operator (gemm: M,N,K; attention_prefill, attention_decode, moe, all_reduce, ...; see the "
@@ -67,36 +73,3 @@ def profile(
     by_class = profiler_trace.by_class(table)
     save_plot(plot, lambda plots: plots.roofline(by_class, peaks, found.memory_bandwidth_bytes_per_s, gpu))
     typer.echo(table.to_json(orient="records") if as_json else profiler_trace.summary(table, gpu))
-
-
-@app.command()
-def evaluate(
-    data: Annotated[Path, typer.Argument(help="measured table: the columns of the cases and latency_ms; NeuSight's tables as they are")],
-    split: Annotated[
-        str, typer.Option(help="leave-one-device-out, old-to-new, unseen-shapes, new-operators or random")
-    ] = "leave-one-device-out",
-    out: Annotated[Path | None, typer.Option(help="CSV to write the accuracy to; without it, it is printed")] = None,
-    seed: Annotated[int, typer.Option(help="of the draws")] = 0,
-) -> None:
-    """Fit on one part of a measured table, predict the rest, and report the error by operator group and device."""
-    from analysis.kernels.fp32.evaluation import evaluate_file
-
-    check_header("kernels evaluate", data)
-    tell_table(evaluate_file(data, split, seed), out)
-
-
-@app.command()
-def score(
-    predictions: Annotated[
-        Path, typer.Argument(help="CSV with the columns of the cases and latency_ms as predicted; lower_ms and upper_ms if you have them")
-    ],
-    split: Annotated[
-        str, typer.Option(help="which blind rows: leave-one-device-out, old-to-new or unseen-shapes")
-    ] = "leave-one-device-out",
-    out: Annotated[Path | None, typer.Option(help="CSV to write the accuracy to; without it, it is printed")] = None,
-) -> None:
-    """Score anyone's predictions against the measured kernels of the datasets (make data), on the rows that a split leaves blind."""
-    from analysis.kernels.fp32.evaluation import score_file
-
-    check_header("kernels score", predictions)
-    tell_table(score_file(predictions, split), out)

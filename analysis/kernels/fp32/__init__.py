@@ -2,12 +2,9 @@
 
 - `answers`: A table of kernel cases answered:
 - `cases`: What is a GPU kernel case, and what does a predictor answer?
-- `conformal`: How sure is a prediction for a GPU nobody measured?
 - `devices`: What does a kernel predictor know of a GPU?
-- `evaluation`: How far off is a predictor on kernels it has not seen?
 - `features`: Which numbers about a kernel on a GPU carry over to another GPU?
 - `model`: The kernel predictor that is shipped:
 - `physics`: What must a kernel do, and how long does that take on a GPU by its data sheet?
 - `residual`: A physical model of a kernel times a learned correction:
-- `selection`: Which settings of the hybrid predictor carry over to a GPU that was left out?
 """

@@ -4,35 +4,52 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from analysis.errors import InputError
 from analysis.kernels import trees
-from analysis.kernels.fp32 import devices as kernel_devices
-from analysis.kernels.fp32.cases import GROUPS, KernelPrediction, Measurements, Operators
-from analysis.kernels.fp32.conformal import Band
+from analysis.kernels.fp32.cases import Floats, KernelPrediction, Operators
 from analysis.kernels.fp32.devices import Gpu
-from analysis.kernels.fp32.physics import Physics
+from analysis.kernels.fp32.physics import Physics, bound_by
 from analysis.kernels.fp32.residual import Hybrid, HybridSettings, group_of
-from analysis.kernels.fp32.selection import Ensemble, Selection
 from analysis.kernels.trees import Boosting
 from analysis.paths import DATA
-from analysis.tables import write_atomic
 
 FOLDER = DATA / "models" / "kernels"
 Key = tuple[str, str]
 
 
-def vendors(measurements: Measurements) -> NDArray[np.str_]:
-    """Vendor of the device of each measurement."""
-    names = {name: kernel_devices.load(str(name)).vendor for name in set(measurements.device)}
-    return np.array([names[name] for name in measurements.device])
+@dataclass(frozen=True)
+class Band:
+    """Interval of log(measured / predicted): the latency lies between predicted x exp(lower) and predicted x exp(upper)."""
+
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Geometric mean of hybrids, with a shift towards the least mean absolute percentage error and an interval."""
+
+    members: tuple[Hybrid, ...]
+    shift: float
+    band: Band
+    floor_s: float = 0.0
+
+    def log_latency(self, operators: Operators, gpu: Gpu) -> Floats:
+        """Natural logarithm of the predicted latency (s), not below that of the shortest kernel measured: a launch takes time, too."""
+        log = np.mean([member.log_latency(operators, gpu) for member in self.members], axis=0) + self.shift
+        return np.asarray(np.maximum(log, np.log(self.floor_s)) if self.floor_s > 0 else log)
+
+    def predict(self, operators: Operators, device: Gpu) -> KernelPrediction:
+        """Predict cases of one operator group on one device."""
+        log = self.log_latency(operators, device)
+        bound = bound_by(operators, device, self.members[0].settings.physics)
+        return KernelPrediction(np.exp(log), np.exp(log + self.band.lower), np.exp(log + self.band.upper), bound)
 
 
 @dataclass(frozen=True)
@@ -41,26 +58,6 @@ class KernelModel:
 
     seed: int = 0
     parts: Mapping[Key, Ensemble] = field(default_factory=dict)
-
-    def fit(self, measurements: Measurements) -> Self:
-        """Select and fit each vendor's and group's ensemble; a vendor with one device takes the intervals of NVIDIA's group."""
-        groups, vendor = group_of(measurements.operators), vendors(measurements)
-        found: dict[Key, Ensemble] = {}
-        for group in GROUPS:
-            for name in sorted(set(vendor), reverse=True):
-                part = measurements.take((groups == group) & (vendor == name))
-                if not len(part):
-                    continue
-                devices = set(part.device)
-                if len(devices) > 1:
-                    found[name, group] = Selection(part, group, self.seed).fit()
-                elif ("NVIDIA", group) in found:
-                    other = found["NVIDIA", group]
-                    members = tuple(Hybrid(member.settings, self.seed).fit(part) for member in other.members)
-                    found[name, group] = Ensemble(members, 0.0, other.band, float(part.latency_s.min()))
-                else:
-                    raise ValueError(f"{group}: one device is too few to learn from")
-        return replace(self, parts=found)
 
     def predict(self, operators: Operators, device: Gpu) -> KernelPrediction:
         """Predict each case on one device.
@@ -81,37 +78,6 @@ class KernelModel:
                 one = ensemble.predict(operators.take(rows), device)
                 latency[rows], lower[rows], upper[rows], bound[rows] = one.latency_s, one.lower_s, one.upper_s, one.bound
         return KernelPrediction(latency, lower, upper, bound)
-
-
-def save(model: KernelModel, folder: Path, about: dict[str, Any]) -> None:
-    """Write `arrays.npz` (trees) and `model.json` (settings, intervals, and what the fit was made on)."""
-    arrays: dict[str, NDArray[np.generic]] = {}
-    ensembles = []
-    for (vendor, group), ensemble in model.parts.items():
-        settings = []
-        for number, member in enumerate(ensemble.members):
-            assert member.trees is not None
-            arrays |= trees.arrays(member.trees, f"{vendor}.{group}.{number}")
-            settings.append(asdict(member.settings))
-        ensembles.append(
-            {
-                "vendor": vendor,
-                "group": group,
-                "shift": ensemble.shift,
-                "floor_s": ensemble.floor_s,
-                "seen": sorted(ensemble.members[0].seen),
-                **asdict(ensemble.band),
-                "members": settings,
-            }
-        )
-    from io import BytesIO
-
-    stream = BytesIO()
-    np.savez(stream, allow_pickle=False, **arrays)  # type: ignore[arg-type]
-    write_atomic(folder / "arrays.npz", stream.getvalue())
-    write_atomic(
-        folder / "model.json", (json.dumps({"about": about, "seed": model.seed, "ensembles": ensembles}, indent=1) + "\n").encode()
-    )
 
 
 def load(folder: Path = FOLDER) -> KernelModel:

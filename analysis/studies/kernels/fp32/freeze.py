@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from analysis import datasets
+from analysis.kernels import trees
 from analysis.kernels.fp32 import devices as kernel_devices
 from analysis.kernels.fp32.cases import GROUP, GROUPS, Measurements, Operators
-from analysis.kernels.fp32.conformal import Band, calibrate
 from analysis.kernels.fp32.devices import Gpu
-from analysis.kernels.fp32.evaluation import TABLES, evaluate_frame, measured_frame
-from analysis.kernels.fp32.model import FOLDER, KernelModel, save
+from analysis.kernels.fp32.model import FOLDER, Band, Ensemble, KernelModel
 from analysis.kernels.fp32.residual import Hybrid
-from analysis.kernels.fp32.selection import Ensemble, Selection, error_of
 from analysis.studies.freezing import Freeze, commit, digests
+from analysis.studies.kernels.fp32.conformal import calibrate
+from analysis.studies.kernels.fp32.evaluation import TABLES, evaluate_frame, measured_frame
+from analysis.studies.kernels.fp32.selection import Selection, error_of
 from analysis.studies.kernels.networks.kernel_lists import NETWORKS, operators
-from analysis.tables import read_csv, write_csv
+from analysis.tables import read_csv, write_atomic, write_csv
 
 E2E = "neusight/model_e2e_measured_vs_pred"
 Say = Callable[[str], None]
@@ -142,6 +148,35 @@ def hashes() -> dict[str, str]:
     """SHA-256 of each measured table that the fit reads."""
     names = [f"neusight/{table}_{vendor}" for table in TABLES for vendor in ("nvidia", "amd")]
     return digests({name: datasets.find(name) for name in names if datasets.available(name)})
+
+
+def save(model: KernelModel, folder: Path, about: dict[str, Any]) -> None:
+    """Write `arrays.npz` (trees) and `model.json` (settings, intervals, and what the fit was made on)."""
+    arrays: dict[str, NDArray[np.generic]] = {}
+    ensembles = []
+    for (vendor, group), ensemble in model.parts.items():
+        settings = []
+        for number, member in enumerate(ensemble.members):
+            assert member.trees is not None
+            arrays |= trees.arrays(member.trees, f"{vendor}.{group}.{number}")
+            settings.append(asdict(member.settings))
+        ensembles.append(
+            {
+                "vendor": vendor,
+                "group": group,
+                "shift": ensemble.shift,
+                "floor_s": ensemble.floor_s,
+                "seen": sorted(ensemble.members[0].seen),
+                **asdict(ensemble.band),
+                "members": settings,
+            }
+        )
+    stream = BytesIO()
+    np.savez(stream, allow_pickle=False, **arrays)  # type: ignore[arg-type]
+    write_atomic(folder / "arrays.npz", stream.getvalue())
+    write_atomic(
+        folder / "model.json", (json.dumps({"about": about, "seed": model.seed, "ensembles": ensembles}, indent=1) + "\n").encode()
+    )
 
 
 KEPT = ["op", "B", "M", "N", "K", "H", "device", "split", "latency_ms", "predicted_s", "lower_s", "upper_s", "bound"]

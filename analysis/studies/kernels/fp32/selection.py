@@ -8,13 +8,13 @@ from itertools import product
 import numpy as np
 
 from analysis.kernels.fp32 import devices as kernel_devices
-from analysis.kernels.fp32.cases import GEMMS, Floats, KernelPrediction, Measurements, Operators
-from analysis.kernels.fp32.conformal import Band, calibrate
-from analysis.kernels.fp32.devices import Gpu
+from analysis.kernels.fp32.cases import GEMMS, Floats, Measurements
 from analysis.kernels.fp32.features import VECTOR
-from analysis.kernels.fp32.physics import Physics, bound_by
+from analysis.kernels.fp32.model import Ensemble
+from analysis.kernels.fp32.physics import Physics
 from analysis.kernels.fp32.residual import Hybrid, HybridSettings, draw
 from analysis.kernels.trees import Boosting
+from analysis.studies.kernels.fp32.conformal import calibrate
 
 SMALL = Boosting(trees=40, leaves=8, learning_rate=0.2, least_in_leaf=20)  # a matrix product: seven devices bear no more detail
 FINE = Boosting(trees=60, leaves=15, learning_rate=0.15, least_in_leaf=15)  # a vector kernel: smooth in few features
@@ -37,27 +37,6 @@ def candidates(group: str) -> dict[str, HybridSettings]:
         name = f"{'with' if issue else 'without'} bytes over issue, {'with' if delivered else 'without'} delivered-bandwidth class"
         found[name] = HybridSettings(features=columns, boosting=FINE, most_per_device=CASES)
     return found
-
-
-@dataclass(frozen=True)
-class Ensemble:
-    """Geometric mean of hybrids, with a shift towards the least mean absolute percentage error and an interval."""
-
-    members: tuple[Hybrid, ...]
-    shift: float
-    band: Band
-    floor_s: float = 0.0
-
-    def log_latency(self, operators: Operators, gpu: Gpu) -> Floats:
-        """Natural logarithm of the predicted latency (s), not below that of the shortest kernel measured: a launch takes time, too."""
-        log = np.mean([member.log_latency(operators, gpu) for member in self.members], axis=0) + self.shift
-        return np.asarray(np.maximum(log, np.log(self.floor_s)) if self.floor_s > 0 else log)
-
-    def predict(self, operators: Operators, device: Gpu) -> KernelPrediction:
-        """Predict cases of one operator group on one device."""
-        log = self.log_latency(operators, device)
-        bound = bound_by(operators, device, self.members[0].settings.physics)
-        return KernelPrediction(np.exp(log), np.exp(log + self.band.lower), np.exp(log + self.band.upper), bound)
 
 
 @dataclass(frozen=True)

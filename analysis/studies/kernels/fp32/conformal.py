@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.intervals import next_group, weighted_quantile
+from analysis.kernels.fp32.model import Band
 
 Floats = NDArray[np.float64]
 COVERAGE = 0.9
-
-
-@dataclass(frozen=True)
-class Band:
-    """Interval of log(measured / predicted): the latency lies between predicted x exp(lower) and predicted x exp(upper)."""
-
-    lower: float
-    upper: float
 
 
 def calibrate(residuals: dict[str, Floats], coverage: float = COVERAGE) -> Band:
