@@ -11,8 +11,8 @@ from scipy import stats
 
 from analysis import intervals
 from analysis.paths import DATA, ROOT
-from analysis.statistics import spearman
 from analysis.studies.kernels.evaluate import gains
+from analysis.studies.statistics import spearman
 from analysis.tables import read_csv
 
 

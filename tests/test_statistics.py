@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
-from analysis import statistics as s
+from analysis.studies import statistics as s
 
 TRUTH, PREDICTED = [10.0, 20.0, 40.0], [11.0, 18.0, 40.0]
 

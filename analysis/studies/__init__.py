@@ -3,6 +3,7 @@
 - `attempts`: The log of every configuration that was tried:
 - `checkable`: Which functions may a check of the claims call, and with which arguments?
 - `freezing`: How is long work frozen?
+- `statistics`: Errors, rank correlations and exact tests of small samples
 - `accelerators/`: Studies of spatial accelerators: fusion, processing in memory, sparsity, peers
 - `composition/`: How do errors compose from kernels to models?
 - `cores/`: Studies of CPU cores: learned cycles, the Neutrino accelerator, the NeuroScalar system

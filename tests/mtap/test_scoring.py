@@ -13,7 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import datasets, statistics
+from analysis import datasets
 from analysis.artifact.mtap import random_weights, scoring
 from analysis.artifact.mtap.evidence import DIMENSIONS, Evidence, evidence_files, facts, items
 from analysis.artifact.mtap.grading import grade_component, grade_tool
@@ -26,6 +26,7 @@ from analysis.artifact.mtap.tables import Scored, assess_all, read_folder
 from analysis.configs import read_yaml
 from analysis.errors import InputError
 from analysis.paths import DATA, ROOT
+from analysis.studies import statistics
 
 MTAP = DATA / "mtap"
 RUBRIC: Rubric = read_yaml(MTAP / "rubric.yaml", Rubric)

@@ -8,11 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import statistics
 from analysis.artifact.claims.results import one_cell
 from analysis.documents import is_file
 from analysis.errors import InputError
 from analysis.paths import DATA, ROOT
+from analysis.studies import statistics
 from analysis.studies.checkable import TableName, Where, checkable
 from analysis.tables import read_csv
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from analysis.artifact.claims.arithmetic import cell, printed_table
-from analysis.statistics import PermutationTest, exact_permutation_test, fisher_exact, spearman
 from analysis.studies.checkable import SmallCount, checkable
+from analysis.studies.statistics import PermutationTest, exact_permutation_test, fisher_exact, spearman
 
 TABLE5 = "claims/printed/survey_table5"
 SCHEMES = "claims/printed/survey_schemes"

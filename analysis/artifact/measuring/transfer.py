@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.errors import InputError
-from analysis.statistics import mape, spearman
+from analysis.studies.statistics import mape, spearman
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.signedinteger]

@@ -15,7 +15,7 @@ import pandas as pd
 
 from analysis.artifact.mtap.evidence import Evidence, unknown_again
 from analysis.paths import DATA
-from analysis.statistics import spearman
+from analysis.studies.statistics import spearman
 from analysis.tables import read_csv
 
 FILES: dict[str, str] = {

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis import intervals, statistics
+from analysis import intervals
 from analysis.artifact.mtap import scoring
 from analysis.artifact.mtap.evidence import DIMENSIONS, Evidence
 from analysis.artifact.mtap.grading import grade_tool
@@ -17,6 +17,7 @@ from analysis.artifact.mtap.readings import Readings, vector_under
 from analysis.artifact.mtap.rubric import GRADES, Rubric, Weights
 from analysis.artifact.mtap.simplex import order_shares, place_shares, share_ahead
 from analysis.artifact.mtap.tables import Scored
+from analysis.studies import statistics
 
 
 def orders_share_table(scored: list[Scored]) -> pd.DataFrame:

@@ -18,9 +18,9 @@ from analysis.kernels.gpus import ARCHITECTURES
 from analysis.kernels.physics import FRAMEWORKS
 from analysis.kernels.work import Floats, Work
 from analysis.paths import DATA
-from analysis.statistics import sign_flip_test
 from analysis.studies.kernels import fit, splits, wheel
 from analysis.studies.kernels.splits import Cell
+from analysis.studies.statistics import sign_flip_test
 from analysis.tables import read_csv, write_csv
 
 TEST_ROWS = 1500  # of a cell at most, drawn

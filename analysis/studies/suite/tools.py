@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from analysis.hardware import devices
 from analysis.paths import DATA
-from analysis.statistics import kendall_tau_b
+from analysis.studies.statistics import kendall_tau_b
 from analysis.studies.training import sources
 from analysis.tables import read_csv
 from analysis.training.cases import COLUMNS

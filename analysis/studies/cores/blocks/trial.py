@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 from threadpoolctl import threadpool_limits
 
-from analysis.statistics import absolute_percentage_errors, spearman
 from analysis.studies.cores.blocks import ports as basic_block_ports
 from analysis.studies.cores.blocks.data import Blocks, alone, trait_matrix
+from analysis.studies.statistics import absolute_percentage_errors, spearman
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.statistics import mae, rae, rmse
+from analysis.studies.statistics import mae, rae, rmse
 
 
 @dataclass(frozen=True)

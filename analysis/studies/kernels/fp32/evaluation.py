@@ -18,8 +18,8 @@ from analysis.kernels.fp32 import devices as kernel_devices
 from analysis.kernels.fp32.cases import CODE, GEMMS, GROUP, GROUPS, Floats, Measurements
 from analysis.kernels.fp32.model import Ensemble
 from analysis.kernels.fp32.residual import Hybrid, group_of
-from analysis.statistics import absolute_percentage_errors, spearman
 from analysis.studies.kernels.fp32.selection import Selection, candidates
+from analysis.studies.statistics import absolute_percentage_errors, spearman
 from analysis.tables import numeric, read_csv
 
 OLDER = ("Tesla P4", "Tesla P100-PCIE-16GB", "Tesla V100-PCIE-32GB", "Tesla T4", "NVIDIA A100-PCIE-40GB")

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from analysis import datasets
 from analysis.hardware.roofline import Rates, time_on_device
-from analysis.statistics import absolute_percentage_errors, spearman
+from analysis.studies.statistics import absolute_percentage_errors, spearman
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.intervals import student_interval
-from analysis.statistics import spearman
 from analysis.studies.kernels.networks.few_shot import (
     ArchitecturePrediction,
     FewShotSettings,
@@ -24,6 +23,7 @@ from analysis.studies.kernels.networks.few_shot import (
     source_surfaces,
 )
 from analysis.studies.kernels.networks.few_shot_spaces import Space
+from analysis.studies.statistics import spearman
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.statistics import spearman
 from analysis.studies import attempts
 from analysis.studies.freezing import origin
 from analysis.studies.kernels.fp32 import transfer
 from analysis.studies.kernels.networks.few_shot import ridge
 from analysis.studies.kernels.networks.few_shot_spaces import Space, load
+from analysis.studies.statistics import spearman
 from analysis.tables import write_csv
 
 MEASURED = 900
