@@ -7,18 +7,18 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from analysis.accelerators.loopnest.architecture import Architecture
 from analysis.accelerators.loopnest.evaluation import Evaluation, evaluate
-from analysis.accelerators.loopnest.fast import measure, new_work
+from analysis.accelerators.loopnest.fast import TilingWork, measure, new_work
 from analysis.accelerators.loopnest.mapping import Mapping
 from analysis.accelerators.loopnest.problem import Problem, Tensor
 from analysis.accelerators.loopnest.tables import Array, Layout, Tables, tables, to_mapping
 from analysis.accelerators.mapper.random_search import Sampler, annealing
-from analysis.accelerators.mapper.search import EDP, ENERGY, LATENCY, bound_configurations, new_search_work, open_configurations
+from analysis.accelerators.mapper.search import EDP, ENERGY, LATENCY, SearchWork, bound_configurations, new_search_work, open_configurations
 from analysis.accelerators.mapper.space import Space, build_space
 from analysis.errors import InputError
 
@@ -114,6 +114,38 @@ def _searched(
     return Found(mapping, evaluate(problem, architecture, mapping), value, False, space.tilings, statistics, time.process_time() - started)
 
 
+class _Worker(NamedTuple):
+    """What one thread of the search has found and works with: the best value, and the bounds, orders and lanes that have it."""
+
+    best: Array
+    temporal: Array
+    order: Array
+    spatial: Array
+    counted: Array
+    work: TilingWork
+    scratch: SearchWork
+
+
+def _worker(tab: Tables, levels: int, dimensions: int) -> _Worker:
+    loops = (np.ones((levels, dimensions), dtype=np.int64), np.zeros((levels, dimensions), dtype=np.int64))
+    lanes, counted = np.ones((tab.axis_size.size, dimensions), dtype=np.int64), np.zeros(6, dtype=np.int64)
+    return _Worker(np.array([np.inf, 0.0, 0.0]), *loops, lanes, counted, new_work(tab), new_search_work(tab))
+
+
+def _bounded(
+    common: tuple[Any, ...], problem: Problem, space: Space, lane_order: Array, worker: _Worker, small: bool
+) -> tuple[Array, Array]:
+    """The inner configurations that fit: what each costs at least, rising, and which it is."""
+    touched = np.array([_touched(problem, tensor) for tensor in problem.tensors])
+    bounds = np.empty(space.inner_configurations)
+    chosen = np.empty((space.inner_configurations, 1 + len(problem.bounds)), dtype=np.int64)
+    options = (space.lane_choices, space.spatial, space.temporal, space.inner_first, space.groups_first)
+    bound = bound_configurations.chosen(small)
+    filled = bound(*common, touched, *options, lane_order, worker.work, worker.scratch, bounds, chosen, worker.counted)
+    rising = np.argsort(bounds[:filled], kind="stable")
+    return bounds[rising], chosen[rising]
+
+
 def best_mapping(
     problem: Problem,
     architecture: Architecture,
@@ -144,75 +176,25 @@ def best_mapping(
             raise InputError(f"no valid mapping: the smallest tiles need {kept} words, there are {level.capacity_words}", key=level.name)
     tab = tables(problem, architecture)
     space = build_space(problem, architecture)
-    levels, dimensions = len(architecture.levels), len(problem.bounds)
     if space.inner_configurations > most_configurations:
         return _searched(problem, architecture, objective, space, seed, progress)
     lane_order = _lane_order(problem, architecture)
-    touched = np.array([_touched(problem, tensor) for tensor in problem.tensors])
-    options = (space.spatial, space.temporal, space.inner_first)
-    shared = np.full(1, np.inf)
-    state = []
-    for _ in range(workers):
-        best = np.array([np.inf, 0.0, 0.0])
-        loops = (np.ones((levels, dimensions), dtype=np.int64), np.zeros((levels, dimensions), dtype=np.int64))
-        lanes, stats = np.ones((tab.axis_size.size, dimensions), dtype=np.int64), np.zeros(6, dtype=np.int64)
-        state.append((best, *loops, lanes, stats, new_work(tab), new_search_work(tab)))
-    started = time.process_time()
-    bounds = np.empty(space.inner_configurations)
-    chosen = np.empty((space.inner_configurations, 1 + dimensions), dtype=np.int64)
+    state = [_worker(tab, len(architecture.levels), len(problem.bounds)) for _ in range(workers)]
+    common = (tab, problem.macs, architecture.cycle_s, CODES[objective], space.split_level)
     small = space.inner_configurations <= PLAIN_CONFIGURATIONS
-    filled = bound_configurations.chosen(small)(
-        tab,
-        problem.macs,
-        architecture.cycle_s,
-        CODES[objective],
-        space.split_level,
-        touched,
-        space.lane_choices,
-        space.spatial,
-        space.temporal,
-        space.inner_first,
-        space.groups_first,
-        lane_order,
-        state[0][5],
-        state[0][6],
-        bounds,
-        chosen,
-        state[0][4],
-    )
-    rising = np.argsort(bounds[:filled], kind="stable")
-    bounds, chosen = bounds[rising], chosen[rising]
-
+    shared = np.full(1, np.inf)
+    started = time.process_time()
+    bounds, chosen = _bounded(common, problem, space, lane_order, state[0], small)
+    filled = len(bounds)
     sizes = np.diff(space.inner_first)[chosen[:, 1:]].prod(axis=1) if small and workers == 1 else np.full(filled, PLAIN_SPLITS + 1)
 
-    def work_on(worker: int, first: int, last: int, search: Callable[..., None] = open_configurations) -> None:
-        best, temporal, order, spatial, stats, work, scratch = state[worker]
-        mine = slice(first + worker, last, workers)
-        search(
-            tab,
-            problem.macs,
-            architecture.cycle_s,
-            CODES[objective],
-            space.split_level,
-            np.ascontiguousarray(bounds[mine]),  # a view with gaps is another type: all would be compiled again for two workers
-            np.ascontiguousarray(chosen[mine]),
-            space.lane_choices,
-            *options,
-            space.forced_inside,
-            lane_order,
-            work,
-            scratch,
-            shared,
-            best,
-            temporal,
-            order,
-            spatial,
-            stats,
-            most_splits // workers,
-            most_orders,
-        )
+    def work_on(number: int, first: int, last: int, search: Callable[..., None] = open_configurations) -> None:
+        own, mine = state[number], slice(first + number, last, workers)
+        some = (np.ascontiguousarray(bounds[mine]), np.ascontiguousarray(chosen[mine]))  # a view with gaps is another type: compiled again
+        options = (space.lane_choices, space.spatial, space.temporal, space.inner_first, space.forced_inside)
+        found = (own.best, own.temporal, own.order, own.spatial, own.counted)
+        search(*common, *some, *options, lane_order, own.work, own.scratch, shared, *found, most_splits // workers, most_orders)
 
-    batch = workers * 64
     opened = 0
     while opened < filled and sizes[opened] <= PLAIN_SPLITS and bounds[opened] <= shared[0]:
         search = open_configurations.chosen(small)
@@ -221,27 +203,27 @@ def best_mapping(
         work_on(0, opened, opened + 1, search)
         opened += 1
     with ThreadPoolExecutor(workers) as pool:
-        for first in range(opened, filled, batch):
+        for first in range(opened, filled, workers * 64):
             if bounds[first] > shared[0]:
                 break
-            list(pool.map(lambda worker, first=first: work_on(worker, first, min(first + batch, filled)), range(workers)))
+            last = min(first + workers * 64, filled)
+            list(pool.map(lambda number, first=first, last=last: work_on(number, first, last), range(workers)))
             if progress:
-                progress(min(first + batch, filled), filled)
+                progress(last, filled)
     cpu_s = time.process_time() - started
-    winner = min(range(workers), key=lambda worker: (state[worker][0][0], worker))
-    best, temporal, order, spatial, *_ = state[winner]
-    if not np.isfinite(best[0]):
+    winner = min(state, key=lambda own: own.best[0])
+    if not np.isfinite(winner.best[0]):
         raise _why_nothing_fits(problem, architecture, tab, space)
-    mapping = to_mapping(problem, architecture, Layout(temporal, order, spatial, lane_order))
+    mapping = to_mapping(problem, architecture, Layout(winner.temporal, winner.order, winner.spatial, lane_order))
     evaluation = evaluate(problem, architecture, mapping)
-    stats = np.sum([s[4] for s in state], axis=0)
+    counted = np.sum([own.counted for own in state], axis=0)
     return Found(
         mapping=mapping,
         evaluation=evaluation,
         value=value_of(evaluation, objective, architecture.cycle_s),
-        proven=bool(stats[5] == 0),
+        proven=bool(counted[5] == 0),
         tilings=space.tilings,
-        statistics=dict(zip(COUNTERS, (filled, *map(int, stats)), strict=True)),
+        statistics=dict(zip(COUNTERS, (filled, *map(int, counted)), strict=True)),
         cpu_s=cpu_s,
     )
 

@@ -330,6 +330,7 @@ def open_configurations(
         most_splits: splits to look at before the proof is given up.
         most_orders: orders of one tiling to price before the proof is given up.
     """
+    # More than 100 lines: 23 arrays by name, as compiled code takes them, and one nest of loops that gives up at three depths.
     levels, tensors = tab.keeps.shape
     temporal, spatial, order, counts, ports = scratch.temporal, scratch.spatial, scratch.order, scratch.counts, scratch.ports
     pointer, inner_stride, found, coefficient = scratch.pointer, scratch.inner_stride, scratch.found, scratch.coefficient

@@ -220,6 +220,7 @@ def walk(
     level: NDArray,
 ) -> NDArray:
     """The pass over the trace; see `first_order_times`. Arguments as in `FirstOrderInputs`, levels by instruction."""
+    # More than 100 lines: one loop whose two dozen counters every step reads and writes; passed about, they would hide what limits what.
     n = len(opclass)
     start, done, retire, dispatch = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
     load_at, store_done = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)

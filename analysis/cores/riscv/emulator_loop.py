@@ -170,6 +170,7 @@ def execute(
     Returns:
         the position in `index` behind the last instruction executed.
     """
+    # More than 100 lines: one branch an operation, in one loop over the state, which numba turns into a jump table.
     base = state[op.STATE_BASE]
     image_base, image_size = state[op.STATE_IMAGE_BASE], state[op.STATE_IMAGE_SIZE]
     stack_base, stack_size, stack_offset = state[op.STATE_STACK_BASE], state[op.STATE_STACK_SIZE], state[op.STATE_STACK_OFFSET]

@@ -125,6 +125,7 @@ def read_pickle(stream: BytesIO, archive: zipfile.ZipFile | None = None, folder:
     Raises:
         Refused: an instruction that is not on the list, or a broken pickle.
     """
+    # More than 100 lines: the list of the instructions that are carried out, each with what it does; what is not here is refused.
     stack: list[Any] = []
     marks: list[int] = []  # where in the stack brackets are open
     tensor_bytes = 0
