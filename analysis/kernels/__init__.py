@@ -2,7 +2,6 @@
 
 - `attention_backends`: Which family of attention kernels does a framework call on a GPU that was not timed?
 - `cases`: A file of kernels of today's GPUs answered:
-- `collectives`: Collectives of the GPUs of one node:
 - `gpus`: What the kernel models know of a GPU:
 - `latency`: The answer that every kernel model gives
 - `laws`: The law of a kernel's time, and its parameters on a GPU that was never timed

@@ -1,9 +1,9 @@
-"""A file of kernels of today's GPUs answered: each row names its operator, sizes, number type and GPU; rows, order and columns are kept."""
+"""A file of GPU kernels answered: each row names its operator, sizes, number type and GPU; rows, order and columns are kept."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +15,11 @@ from analysis.errors import InputError
 from analysis.hardware import devices, own
 from analysis.kernels import gpus, work
 from analysis.kernels.fp32.cases import DIMENSIONS
-from analysis.kernels.latency import Latency
+from analysis.kernels.latency import Answers, Latency
 from analysis.kernels.library import KernelLibrary, Kernels
 from analysis.kernels.work import Floats, Work
 from analysis.networks.calibrated.form import KINDS as COLLECTIVES
-from analysis.tables import numeric, read_csv
+from analysis.tables import numeric
 
 SIZES = {
     "gemm": ("M", "N", "K"),
@@ -52,17 +52,6 @@ READS = Columns(
     required=("op", "device"),
 )  # fmt: skip
 """Columns of a table of kernels; B and H are those of NeuSight's fp32 kernels, latency_ms what was measured."""
-
-
-@dataclass(frozen=True)
-class Answers:
-    """Seconds and 90 % interval of each case, shapes (n,); NaN and a status where there is no answer."""
-
-    latency_s: Floats
-    lower_s: Floats
-    upper_s: Floats
-    source: NDArray[np.object_]
-    status: NDArray[np.object_]
 
 
 def is_new(frame: pd.DataFrame) -> NDArray[np.bool_]:
@@ -267,26 +256,6 @@ def check_columns(frame: pd.DataFrame, path: Path | None = None) -> None:
         raise InputError("the cases have a column of the answer already", path=path, line=1, key=", ".join(clash))
 
 
-def for_today(path: Path) -> bool:
-    """Whether a file of cases names an operator or a number type of these models, or is no CSV of cases at all."""
-    try:
-        if path.suffix in (".parquet", ".pq"):
-            return True
-        frame = read_csv(path, dtype=str, keep_default_na=False, usecols=lambda name: name in ("op", "dtype"))
-    except InputError:
-        return False
-    return "op" in frame and ("dtype" in frame or bool(is_new(frame).any()))
-
-
-def _answer_fp32(frame: pd.DataFrame) -> Answers:
-    """The rows of the older operators, by the fp32 models."""
-    from analysis.kernels.fp32 import answers, model
-
-    got = answers.answer(frame, model.load())
-    source = np.where(np.isfinite(got.latency_s), "fp32 kernels", "").astype(object)
-    return Answers(got.latency_s, got.lower_s, got.upper_s, source, got.reason)
-
-
 def answers(frame: pd.DataFrame, path: Path | None = None, machines: Path | None = None) -> pd.DataFrame:
     """The cases with latency_ms, lower_ms, upper_ms, source and status added; a latency_ms of theirs becomes measured_latency_ms.
 
@@ -295,6 +264,9 @@ def answers(frame: pd.DataFrame, path: Path | None = None, machines: Path | None
     Args:
         path: the file of the cases, for messages; machines: a file of devices of the user's own.
     """
+    from analysis.kernels.fp32 import answers as fp32
+    from analysis.kernels.fp32 import model
+
     check_columns(frame, path)
     if machines:
         own.read(machines)
@@ -307,9 +279,10 @@ def answers(frame: pd.DataFrame, path: Path | None = None, machines: Path | None
     strays = unread(frame) if old.any() else words["status"]
     read = old & (strays == "")
     words["status"][old] = strays[old]
-    for rows, got in ((~old, answer(frame[~old])), (read, _answer_fp32(frame[read]) if read.any() else None)):
-        if got is None:
+    for rows in (~old, read):
+        if not rows.any():
             continue
+        got = fp32.answer(frame[rows], model.load()) if rows is read else answer(frame[rows])
         for name, values in zip(ADDED[:3], (got.latency_s, got.lower_s, got.upper_s), strict=True):
             numbers[name][rows] = _nine_digits(1e3 * values)
         words["source"][rows], words["status"][rows] = got.source, got.status

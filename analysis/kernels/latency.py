@@ -1,4 +1,4 @@
-"""The answer that every kernel model gives."""
+"""The answer that every kernel model gives, and those of a table of cases."""
 
 from __future__ import annotations
 
@@ -27,3 +27,14 @@ class Latency:
     source: str
     status: NDArray[np.object_]
     note: str = ""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Seconds and 90 % interval of each case, shapes (n,); NaN and a status where there is no answer."""
+
+    latency_s: Floats
+    lower_s: Floats
+    upper_s: Floats
+    source: NDArray[np.object_]
+    status: NDArray[np.object_]

@@ -20,16 +20,23 @@ from numpy.typing import ArrayLike
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
 from analysis.hardware.devices import Device
-from analysis.kernels import attention_backends, collectives, gpus, laws, physics, store, work
+from analysis.kernels import attention_backends, gpus, laws, physics, store, work
 from analysis.kernels.gpus import Gpu
 from analysis.kernels.latency import Latency
 from analysis.kernels.physics import Features, Sustained
 from analysis.kernels.work import Floats
 from analysis.networks.calibrated.form import KINDS as COLLECTIVES
+from analysis.networks.collective_time import collective_time
 from analysis.paths import DATA
 
 PARAMETERS = DATA / "models" / "gpu_kernels"
 Hide = Literal["none", "device", "architecture"]
+
+
+ALL_REDUCE_OF = {("blackwell", "vllm"): "trtllm"}
+"""Architecture, framework: the framework whose all-reduce it runs. There vLLM calls FlashInfer's all-reduce with residual and norm,
+TensorRT-LLM's kernel, by default (https://docs.vllm.ai/en/v0.18.2/design/fusions/) and in the scripts of before
+(https://github.com/SemiAnalysisAI/InferenceX, benchmarks/70b_fp4_b200_docker.sh, enable_fi_allreduce_fusion)."""
 
 
 class Share(Strict):
@@ -344,16 +351,34 @@ class Kernels:
         )
 
     def collective(self, kind: str, bytes: ArrayLike, devices: ArrayLike, implementation: str = "nccl") -> Latency:
-        """A collective of GPUs of one node, NCCL's or the framework's own all-reduce (`custom`); beyond 8 GPUs by the bandwidth model.
+        """A collective of GPUs of one node, NCCL's or the framework's own all-reduce (`custom`), as `networks.collective_time` has it.
 
         Args:
             bytes: of the message as NCCL's tests count it: a GPU's vector for all_reduce, the whole of all GPUs otherwise.
             devices: GPUs; one takes no time.
         """
-        size, count = np.broadcast_arrays(np.asarray(bytes, dtype=np.float64), np.asarray(devices, dtype=np.float64))
+        size, counts = np.broadcast_arrays(np.asarray(bytes, dtype=np.float64), np.asarray(devices, dtype=np.float64))
         if kind not in COLLECTIVES or implementation not in ("nccl", "custom"):
             return self._refuse(size.shape, f"collective {kind} ({implementation}) is not covered; covered: {', '.join(COLLECTIVES)}")
-        return collectives.answer(self.gpu, kind, size, count, implementation, self.hide, self.framework)
+        gpu = self.gpu
+        seconds, log_sd = np.full(size.shape, np.nan), np.full(size.shape, np.nan)
+        valid = (size >= 0) & np.isfinite(size) & (counts >= 1) & (counts <= 1e6)
+        own = ALL_REDUCE_OF.get((gpu.architecture, self.framework or ""), self.framework)
+        names = (own or "", "custom", "nccl") if implementation == "custom" else ("nccl",)
+        hidden = gpu.node.load_device().architecture if self.hide != "none" and gpu.system else ""
+        source, notes = "unmeasured gpu" if gpu.vendor == "NVIDIA" else "data sheet", list[str]()
+        for count in np.unique(counts[valid]):
+            at = valid & (counts == count)
+            got = collective_time(kind, size[at], int(count), gpu.node, implementations=names, hide=hidden)
+            seconds[at], log_sd[at] = got.seconds, got.log_sd
+            notes += got.assumed
+            held, network = gpu.node.devices_per_node, gpu.node.network
+            if count > held and network is not None:
+                notes.append(f"{count:.0f} GPUs over nodes of {held}, {8e-9 * network.bandwidth_bytes_per_s:.0f} Gbit/s of network a GPU")
+            if got.basis == "measured" and count > 1:
+                source = "measured gpu"
+        status = np.where(valid, "", "bytes must be at least 0 and devices at least 1").astype(object)
+        return Latency(seconds, log_sd, source, status, "; ".join(dict.fromkeys(notes)))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@
 - `recipes`: How is a published run of a mixture of experts made, where its row does not say?
 - `schedule`: The pipeline schedule, task by task:
 - `search`: All parallel plans of a model on some GPUs, each a row of `predict training`:
-- `sensitivity`: How much does a predicted step move with each fitted share, and with each rate of the hardware?
 - `shares`: Fitted shares:
 - `step`: How do the parts make a step?
 - `views`: One training run as `train` shows it:

@@ -10,7 +10,7 @@ import pytest
 
 from analysis import datasets
 from analysis.kernels.fp32 import devices as kernel_devices
-from analysis.kernels.fp32.cases import KernelPredictor, Measurements
+from analysis.kernels.fp32.cases import Measurements
 from analysis.kernels.fp32.devices import TileList
 from analysis.kernels.fp32.residual import Hybrid, HybridSettings
 from analysis.studies.kernels.fp32.evaluation import measured_frame
@@ -52,7 +52,7 @@ def other_tiles(monkeypatch: pytest.MonkeyPatch, device: str) -> Iterator[None]:
 HYBRID = Hybrid(HybridSettings(boosting=SMALL))
 
 
-def left_out_answers(predictor: KernelPredictor) -> np.ndarray:
+def left_out_answers(predictor: Hybrid) -> np.ndarray:
     """Fitted without the H100 and asked about it."""
     measured = products()
     test = measured.take(np.flatnonzero(measured.device == H100))

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 from analysis.case_files import answer_file
 from analysis.commands.models.kernels import app
 from analysis.errors import InputError
+from analysis.kernels.cases import answers
 from analysis.kernels.fp32 import devices as kernel_devices
 from analysis.kernels.fp32 import model as kernel_model
-from analysis.kernels.fp32.answers import answers
 from analysis.kernels.fp32.cases import BOUNDS, CODE, OPS, Measurements, Operators
 from analysis.kernels.fp32.features import GEMM, VECTOR, gemm_features, vector_features
 from analysis.kernels.fp32.model import Band
@@ -240,12 +240,12 @@ def test_command_keeps_rows_order_and_columns(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["predict", str(cases_csv), "--out", str(out)])
     assert result.exit_code == 0, result.output
     given_, found = read_csv(cases_csv, dtype=str, keep_default_na=False), read_csv(out, dtype=str, keep_default_na=False)
-    assert found.columns.tolist() == [*given_.columns, "latency_ms", "lower_ms", "upper_ms", "bound", "reason"]
+    assert found.columns.tolist() == [*given_.columns, "latency_ms", "lower_ms", "upper_ms", "source", "status"]
     assert found["note"].tolist() == given_["note"].tolist()
     assert (found["latency_ms"] != "").tolist() == [True, True, False, False, False, True]
-    assert found["reason"].tolist()[0] == ""
+    assert found["status"].tolist()[0] == ""
     for row, word in ((2, "conv"), (3, "M of linear"), (4, "Quadro 9")):
-        assert word in found["reason"][row]
+        assert word in found["status"][row]
     latency = found["latency_ms"][found["latency_ms"] != ""].astype(float)
     assert (latency > 0).all()
 
@@ -275,14 +275,14 @@ def test_command_takes_a_device_of_ones_own(tmp_path: Path) -> None:
     [
         ("", "is empty"),
         ("op,B\nbmm,1\n", "device"),
-        ("op,device,bound\nbmm,NVIDIA L4,x\n", "bound"),
+        ("op,device,source\nbmm,NVIDIA L4,x\n", "source"),
         ("op,device\nbmm,NVIDIA L4,1,2\n", "more fields|CSV"),
     ],
 )
 def test_bad_cases_are_told_in_one_line(tmp_path: Path, text: str, message: str) -> None:
     path = write(tmp_path / "cases.csv", text)
     with pytest.raises(InputError, match=message):
-        answer_file(path, tmp_path / "out.csv", partial(answers, predictor=kernel_model.load(), path=path), beside=False)
+        answer_file(path, tmp_path / "out.csv", partial(answers, path=path), beside=False)
     assert not (tmp_path / "out.csv").exists()
 
 

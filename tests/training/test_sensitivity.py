@@ -1,7 +1,7 @@
 """The tornado and the gradient: faster never slower, and a time is homogeneous of degree one in all times."""
 
+from analysis.studies.training.sensitivity import RATES, elasticities, tornado
 from analysis.training.cases import case
-from analysis.training.sensitivity import RATES, elasticities, tornado
 from analysis.training.views import PART_NAMES
 
 RUN = {"model": "llama-2-70b", "system": "HGX-H100", "gpus": "128", "tensor_parallel": "8", "pipeline_parallel": "4"}

@@ -116,16 +116,14 @@ def many_kernels(n: int, seed: int = 0) -> pd.DataFrame:
 def million_kernels() -> float:
     """CPU-seconds from a CSV of a million cases to the CSV of answers, compiled functions loaded before by a thousand others."""
     from analysis.case_files import answer_file
-    from analysis.kernels.fp32 import model
-    from analysis.kernels.fp32.answers import answers
+    from analysis.kernels.cases import answers
 
-    answer = partial(answers, predictor=model.load())
     with tempfile.TemporaryDirectory() as folder:
         few, many, out = (Path(folder) / name for name in ("few.csv", "many.csv", "out.csv"))
         many_kernels(1000).to_csv(few, index=False)
         many_kernels(1_000_000).to_csv(many, index=False)
-        answer_file(few, out, answer, beside=False)
-        return cpu_s(lambda: answer_file(many, out, answer, beside=False))
+        answer_file(few, out, answers, beside=False)
+        return cpu_s(lambda: answer_file(many, out, answers, beside=False))
 
 
 # StableHLO -----------------------------------------------------------------------------------------------------------------------------

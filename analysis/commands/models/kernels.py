@@ -36,14 +36,9 @@ def predict(
     """Predict each case with a 90 % interval; one not covered has an empty result and a reason; status 2 where none is covered."""
     from functools import partial
 
-    from analysis.kernels import cases as today
-    from analysis.kernels.fp32 import answers as fp32
-    from analysis.kernels.fp32 import model as kernel_model
+    from analysis.kernels.cases import answers
 
-    if today.for_today(cases):
-        model = partial(today.answers, path=cases, machines=device_spec)
-    else:
-        model = partial(fp32.answers, predictor=kernel_model.load(), path=cases, machines=device_spec)
+    model = partial(answers, path=cases, machines=device_spec)
     answer_cases("kernels predict", cases, out, model, scheduler, as_json, beside=False)
 
 

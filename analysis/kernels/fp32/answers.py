@@ -1,9 +1,6 @@
-"""A table of kernel cases answered: rows, order and columns are kept, the prediction and its interval are added."""
+"""The fp32 kernels of a table of cases, answered."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,26 +8,12 @@ from numpy.typing import NDArray
 
 from analysis.case_columns import nearest
 from analysis.errors import InputError
-from analysis.hardware import own
 from analysis.kernels.fp32 import devices as kernel_devices
-from analysis.kernels.fp32.cases import BOUNDS, CODE, DIMENSIONS, OPS, Floats, KernelPredictor, Operators
+from analysis.kernels.fp32.cases import BOUNDS, CODE, DIMENSIONS, OPS, Floats, Operators
 from analysis.kernels.fp32.devices import Gpu
+from analysis.kernels.fp32.model import KernelModel
+from analysis.kernels.latency import Answers
 from analysis.tables import numeric
-
-NEEDED = ("op", "device")
-ADDED = ("latency_ms", "lower_ms", "upper_ms", "bound", "reason")
-KEPT_AS = "measured_latency_ms"  # name under which a latency_ms of the input stays
-
-
-@dataclass(frozen=True)
-class Answers:
-    """Predictions of a table of cases, shapes (n,); NaN and a reason where a case is not covered."""
-
-    latency_s: Floats
-    lower_s: Floats
-    upper_s: Floats
-    bound: NDArray[np.int64]
-    reason: NDArray[np.object_]
 
 
 def _dimensions(frame: pd.DataFrame) -> dict[str, Floats]:
@@ -41,7 +24,7 @@ def _dimensions(frame: pd.DataFrame) -> dict[str, Floats]:
     return found
 
 
-def answer(frame: pd.DataFrame, predictor: KernelPredictor) -> Answers:
+def answer(frame: pd.DataFrame, predictor: KernelModel) -> Answers:
     """Predict each row of a table of cases.
 
     Args:
@@ -86,34 +69,5 @@ def answer(frame: pd.DataFrame, predictor: KernelPredictor) -> Answers:
         if len(rows):
             one = predictor.predict(operators.take(rows), gpu)
             latency[rows], lower[rows], upper[rows], bound[rows] = one.latency_s, one.lower_s, one.upper_s, one.bound
-    return Answers(latency, lower, upper, bound, reason)
-
-
-def answers(frame: pd.DataFrame, predictor: KernelPredictor, path: Path | None = None, machines: Path | None = None) -> pd.DataFrame:
-    """The cases with latency_ms, lower_ms, upper_ms, bound and reason added; a latency_ms of theirs becomes `KEPT_AS`.
-
-    Latencies have nine significant digits.
-
-    Args:
-        frame, predictor: as for `answer`; path: the file of the cases, for messages; machines: a file of devices of the user's own.
-    Raises:
-        InputError: a column missing, or one of the answer there already.
-    """
-    from analysis.kernels.cases import _nine_digits, unread
-
-    if machines:
-        own.read(machines)
-    missing = [name for name in NEEDED if name not in frame]
-    if missing:
-        expected = "missing column; expected op, device and those of B, M, N, K, H that the operators use"
-        raise InputError(expected, path=path, line=1, key=", ".join(missing))
-    clash = [name for name in ADDED[1:] if name in frame]
-    if clash:
-        raise InputError("the cases have a column of the answer already", path=path, line=1, key=", ".join(clash))
-    found = answer(frame, predictor)
-    strays = unread(frame)
-    read = (found.reason != "") | (strays == "")
-    bound = np.where(np.isfinite(found.latency_s) & read, np.array(BOUNDS, dtype=object)[found.bound], "")
-    numbers = (np.where(read, 1e3 * values, np.nan) for values in (found.latency_s, found.lower_s, found.upper_s))
-    added = [*map(_nine_digits, numbers), bound, np.where(read, found.reason, strays)]
-    return frame.rename(columns={"latency_ms": KEPT_AS}).assign(**dict(zip(ADDED, added, strict=True)))
+    limits = np.array([f"fp32 kernels, bound by {name}" for name in BOUNDS], dtype=object)
+    return Answers(latency, lower, upper, np.where(np.isfinite(latency), limits[bound], ""), reason)

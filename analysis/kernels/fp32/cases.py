@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-
-from analysis.kernels.fp32.devices import Gpu
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -117,15 +115,3 @@ class KernelPrediction:
     def point(cls, latency_s: Floats, bound: Codes) -> KernelPrediction:
         """A prediction without an interval."""
         return cls(latency_s, latency_s, latency_s, bound)
-
-
-class KernelPredictor(Protocol):
-    """The one interface: learn from measured kernels, then predict shapes on a device that need not be among them."""
-
-    def fit(self, measurements: Measurements) -> Self:
-        """Learn from measurements; returns the fitted predictor."""
-        ...
-
-    def predict(self, operators: Operators, device: Gpu) -> KernelPrediction:
-        """Predict each case on one device."""
-        ...
