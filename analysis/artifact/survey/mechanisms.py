@@ -202,7 +202,52 @@ def error_levels() -> Figure:
     return fig
 
 
+def stablehlo_paths() -> Figure:
+    """One program, many compilers: frameworks write StableHLO, and XLA, IREE and this project's reader take it from there."""
+    fig, ax = _canvas(100, 47)
+    for x, words in ((1, "JAX"), (26, "PyTorch\n(torch.export)"), (51, "TensorFlow"), (76, "a model's code\nand its shapes")):
+        _box(ax, x, 1, 22, 7, words, GREEN)
+        _arrow(ax, x + 11, 8, 38 + x / 4, 14)
+    _box(ax, 25, 14, 50, 7, "StableHLO: operators, shapes, types, split", GOLD, 10)
+    for x, words in ((1, "XLA"), (36, "IREE"), (71, "this project's reader")):
+        _box(ax, x, 27, 28, 6, words, BLUE)
+        _arrow(ax, 42 + x / 6, 21, x + 14, 27)
+    for x, words in (
+        (1, "runs on GPU and TPU:\nthe measured time"),
+        (36, "kernels for a GPU simulator\n(Accel-Sim): not run here"),
+        (71, "roofline, shares, kernel tables,\narrays, loop nests, Chakra"),
+    ):
+        _box(ax, x, 39, 28, 7, words, RED, 8)
+        _arrow(ax, x + 14, 33, x + 14, 39)
+    return fig
+
+
+def tpu_v3_8() -> Figure:
+    """A TPU v3-8: four chips in a ring of links, two cores a chip, each with two systolic arrays; numbers are those of the data sheet."""
+    from analysis.hardware import devices, systems
+    from analysis.predict.program.systolic_device import ARRAYS
+
+    chip, arrays = devices.load("TPU-v3"), ARRAYS["TPU-v3"]
+    link = systems.load("TPU-v3-8").group(4).bandwidth_bytes_per_s
+    memory = f"{chip.memory_bytes / 2**30:.0f} GiB, {chip.memory_bandwidth_bytes_per_s / 1e9:.0f} GB/s"
+    fig, ax = _canvas(100, 46)
+    for k, (x, y) in enumerate(((4, 2), (56, 2), (56, 26), (4, 26))):
+        ax.add_patch(Rectangle((x, y), 40, 17, facecolor="#eeeeee", edgecolor=INK))
+        ax.text(x + 20, y + 1.2, f"chip {k + 1}", ha="center", va="top", fontsize=9)
+        for core in range(2):
+            _box(ax, x + 1.5 + 19 * core, y + 5, 18, 6, f"core: 2 arrays of\n{arrays.rows} x {arrays.columns}", BLUE, 8)
+        _box(ax, x + 1.5, y + 12, 37, 4, memory, GREEN, 8)
+    for x1, y1, x2, y2 in ((44, 10, 56, 10), (76, 19, 76, 26), (56, 34, 44, 34), (24, 26, 24, 19)):
+        _arrow(ax, x1, y1, x2, y2)
+    peak = chip.peak["bf16"].value / 1e12
+    words = f"{peak:.0f} TFLOP/s a chip in bf16\n{link / 1e9:.0f} GB/s a chip into the links"
+    ax.text(50, 22.5, words, ha="center", va="center", fontsize=9)
+    return fig
+
+
 PICTURES = {
+    "stablehlo_paths": stablehlo_paths,
+    "tpu_v3_8": tpu_v3_8,
     "one_tool": one_tool,
     "loop_nest": loop_nest,
     "waves": waves,
