@@ -78,8 +78,8 @@ def _say(seen: dict[str, Seen], what: str) -> None:
 
 def _open(page: Page, path: Path, seen: Seen) -> None:
     page.goto(path.as_uri(), wait_until="load")
+    page.evaluate("document.querySelectorAll('article details').forEach(one => one.setAttribute('open', ''))")
     if page.locator(".math").count():
-        page.evaluate("document.querySelectorAll('.math').forEach(one => one.closest('details')?.setAttribute('open', ''))")
         page.wait_for_selector("mjx-container", timeout=60_000)
         seen.maths = True
         if page.locator("mjx-merror, [data-mjx-error]").count():

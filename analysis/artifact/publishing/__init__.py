@@ -10,6 +10,7 @@
 - `paper`: The article and the artifact appendix as PDF:
 - `pdf`: One PDF of the whole book:
 - `plan`: What a build has to do:
+- `reading`: How hard are the pages to read?
 - `run`: One run of a notebook:
 - `trace`: What a notebook really used:
 - `words`: Words for readers in place of the data's keys

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from analysis.artifact.publishing import package, plan
 from analysis.errors import InputError
-from analysis.paths import BOOK, DATA, NOTEBOOKS, RESULTS, ROOT
+from analysis.paths import BOOK, BUILD, DATA, NOTEBOOKS, RESULTS, ROOT
 
 
 def altered_results() -> list[str]:
@@ -78,6 +78,18 @@ def prose() -> list[str]:
     return [str(line) for line in typed_numbers(BOOK, RESULTS)]
 
 
+def plain_english() -> list[str]:
+    """Limits on words, sentences, numbers and raw keys that the built pages do not keep, a line each; prints the figures."""
+    from analysis.artifact.publishing import reading
+
+    pages = BUILD / "html"
+    if not (pages / "index.html").exists():
+        return ["there are no pages to read; make book builds them"]
+    counted = reading.book(pages)
+    print("         " + ", ".join(f"{name} {value:,.1f}" for name, value in counted.figures().items()))
+    return counted.beyond()
+
+
 CHECKS: dict[str, Callable[[], list[str]]] = {
     "notebooks have run": missing_results,
     "results are as written": altered_results,
@@ -86,6 +98,7 @@ CHECKS: dict[str, Callable[[], list[str]]] = {
     "requirements": requirements,
     "numbers": numbers,
     "prose": prose,
+    "plain English": plain_english,
     "claims": claims,
 }
 

@@ -303,7 +303,7 @@ def wide(svg: Path) -> bool:
 
 
 class ResultTable(SphinxDirective):
-    """A result CSV as a table; with `:filter:` a reader can search and sort it."""
+    """A result CSV as a table; with `:filter:` it stands folded behind its caption, to be opened, searched and sorted."""
 
     required_arguments = 1
     option_spec = {  # noqa: RUF012 - docutils' own way
@@ -352,7 +352,9 @@ class ResultTable(SphinxDirective):
                 "scrollX": False,
             }
             call = f"window.filterable({json.dumps(identifier)}, {json.dumps(options)})"
-            script = f'<script src="{{{{assets}}}}/datatables.js" charset="utf-8"></script>{text}<script>{call};</script>'
+            rows = f"{len(shown):,} row{'s' if len(shown) != 1 else ''}"
+            folded = f'<details class="data"><summary>Data: {html.escape(caption)} ({rows})</summary>{text}</details>'
+            script = f'<script src="{{{{assets}}}}/datatables.js" charset="utf-8"></script>{folded}<script>{call};</script>'
             return [screen_only(html=script, table=True)]
         return [nodes.raw("", text, format="html")]
 
