@@ -18,7 +18,8 @@ HARD = (
     + "The error (12 %) is small. The H100 with 70B in FP8 has no number.</p>"
     + "<ul><li>An item is text too.</li></ul>"
     + "<table><tr><td>some_key</td><td>Words in a cell 1 2 3 4.</td></tr></table>"
-    + "<details><p>What is folded (1, 2, 3, 4) is not counted here.</p></details><pre>1 2 3 4 (5)</pre></article><p>Outside it is not counted.</p>"
+    + "<details><p>What is folded (1, 2, 3, 4) is not counted here.</p></details>"
+    + "<pre>1 2 3 4 (5)</pre></article><p>Outside it is not counted.</p>"
 )
 
 
