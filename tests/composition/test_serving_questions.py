@@ -362,8 +362,8 @@ def test_sixteen_bits_are_fp16_where_there_is_no_bf16():
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"isl": 100_000, "tp_size": 8}, "prompts of 100,000 tokens"),
-        ({"osl": 16_000}, "answers of 16,000 tokens"),
+        ({"isl": 100_000, "tp_size": 8}, "prompts above 15,000 tokens"),
+        ({"osl": 16_000}, "answers above 8,192 tokens"),
         ({"tp_size": 2, "pp_size": 4}, "4 pipeline stages"),
     ],
 )

@@ -254,7 +254,7 @@ LONGEST = {"prompts": 15_000, "answers": 8192}
 def beyond(case: Case) -> tuple[str, ...]:
     """What no calibrated row has of a question's lengths and plan."""
     sizes = {"prompts": case.input_tokens, "answers": case.output_tokens}
-    said = [f"{name} of {size:,} tokens" for name, size in sizes.items() if size > LONGEST[name]]
+    said = [f"{name} above {LONGEST[name]:,} tokens" for name, size in sizes.items() if size > LONGEST[name]]
     return tuple(said + ([f"{case.plan.pipeline} pipeline stages"] if case.plan.pipeline > 1 else []))
 
 
