@@ -7,6 +7,7 @@ from analysis import datasets
 from analysis.errors import InputError
 from analysis.serving.batch.answers import COLUMNS, answers
 from analysis.serving.batch.cases import case
+from analysis.serving.batch.model import NAMES, PRIOR, Table, latency
 
 ROW = {
     "hardware": "Nvidia H100 GPU", "devices": "1", "framework": "vLLM", "model": "meta-llama/Meta-Llama-3-8B",
@@ -113,3 +114,68 @@ def test_a_request_longer_than_the_model_takes_says_so():
     table = answers(pd.DataFrame([row | {"model": model, "input_output_tokens": n} for model, n in asked]))
     assert "takes" not in table["assumed"][0] and "takes 4,096" in table["assumed"][1] and "takes 2,048" in table["status"][2]
     assert list(table["latency_s"].notna()) == [True, True, False]  # learned positions end, rotary ones go on
+
+
+def in_seconds(**change: str) -> dict[str, float]:
+    """The parts of a batch by the shares' priors."""
+    found = latency(Table.of([case({**ROW, **change})]), PRIOR)
+    return {name: float(value[0]) for name, value in found.items()}
+
+
+def smooth(device: float, host: float) -> float:
+    return (device**4 + host**4) ** 0.25
+
+
+def test_a_batch_by_hand() -> None:
+    """Llama 2 7B (32 layers of 32 heads of 128, 6.738 thousand million weights) on one A100 of 40 GB (1,555 GB/s, 312 TFLOP/s), vLLM, two
+    prompts of 1,000 tokens and 100 more: weights at 0.75 and cache at 0.5 of the bandwidth, products at half of the peak."""
+    found = in_seconds(hardware="A100", devices="1", framework="vLLM", model="llama-2-7b", batch_size="2", input_output_tokens="",
+                       input_tokens="1000", output_tokens="100")  # fmt: skip
+    embedding, token = 32_000 * 4096, 2 * 2 * 32 * 32 * 128
+    read = 2 * (6.7384e9 - embedding)
+    width, body = 32 * 4096, 6.7384e9 - embedding
+
+    def step(tokens: float, context: float) -> float:
+        device = read / (0.75 * 1555e9) + 2 * context * token / (0.5 * 1555e9) + 2 * body * tokens / (0.5 * 312e12) + 32 * 40e-6
+        return smooth(device, 32 * 90e-6 + 2 * 15e-6)
+
+    attention = 2 * width * 1000**2 * 2 / (0.5 * 0.5 * 312e12)
+    assert found["prefill"] == pytest.approx(step(2000, 0) + attention, rel=2e-3)
+    assert found["decode"] == pytest.approx(100 * step(2, 1050), rel=2e-3)
+    assert found["fixed"] == pytest.approx(0.02) and found["total"] == pytest.approx(sum(found[k] for k in ("prefill", "decode", "fixed")))
+
+
+def test_a_mixture_on_four_devices_by_hand() -> None:
+    """Mixtral 8x7B, sixteen sequences on four A100 of 80 GB: of 8 experts 8 (1 - (3 / 4)^16) are read; two exchanges a layer of 15 us
+    (1 + 0.5 x 2), and their bytes twice at 0.6 of NVLink's 300 GB/s."""
+    found = in_seconds(hardware="A100-SXM4-80GB", devices="4", framework="vLLM", model="mixtral-8x7b", batch_size="16",
+                       input_output_tokens="", input_tokens="100", output_tokens="10")  # fmt: skip
+    expert = 3 * 4096 * 14336
+    attention = 2 * 4096 * (4096 + 1024) + 4096 * 8 + 2 * 4096
+    touched = 8 * (1 - (1 - 2 / 8) ** 16)
+    read = 2 * (32 * attention + 4096 * 32_000 + 32 * touched * expert)
+    active = 32 * (attention + 2 * expert) + 4096 * 32_000
+    cache = 16 * 105 * 2 * 2 * 32 * 8 * 128
+    device = read / (0.75 * 4 * 2039e9) + cache / (0.5 * 4 * 2039e9) + 2 * active * 16 / (0.5 * 4 * 312e12)
+    device += 2 * 32 * 2 * 16 * 2 * 4096 / 2 / (0.6 * 300e9) + 32 * (2 * 15e-6 * (1 + 0.5 * 2) + 40e-6)
+    assert found["decode"] == pytest.approx(10 * smooth(device, 32 * 90e-6 + 16 * 15e-6), rel=5e-3)
+
+
+def test_sequences_beyond_the_cache_follow_in_waves() -> None:
+    """Llama 2 7B, 40 GB: 0.92 of them without weights and a GB hold 22.3 GB of cache; 2,048 tokens of which a fifth of the answer is not
+    yet there are 0.97 GB each."""
+    few, many = (in_seconds(hardware="A100", devices="1", framework="vLLM", model="llama-2-7b", batch_size=size, input_output_tokens="1024")
+                 for size in ("16", "160"))  # fmt: skip
+    held = (0.92 * 40e9 - 2 * 6.738e9 - 1e9) / (2 * 2 * 32 * 32 * 128) / (1024 + 0.8 * 1024)
+    assert 22 < held < 24
+    assert many["decode"] > 160 / held * few["decode"] and many["decode"] < 160 / 16 * few["decode"]
+
+
+def test_frameworks_and_platforms_have_their_own_rates() -> None:
+    """Priors: llama.cpp takes 1.3 times the device's time, HIP's port of it 1.26 times that, platforms other than NVIDIA 1.2."""
+    shares = dict(zip(NAMES, PRIOR.tolist(), strict=True))
+    assert shares["busy.llama.cpp"] == 1.3 and shares["host.tensorrt-llm"] == 0.5 and shares["busy.AMD"] == 1.2
+    assert all(shares[f"busy.{name}"] == 1.0 for name in ("vllm", "tensorrt-llm", "deepspeed-mii", "deepspeed", "sambaflow"))
+    base = {"model": "llama-2-7b", "devices": "1", "batch_size": "1", "input_output_tokens": "1024"}
+    slow, fast = (in_seconds(framework=framework, hardware="A100", **base) for framework in ("vLLM", "TensorRT-LLM"))
+    assert slow["fixed"] == pytest.approx(0.02) and fast["fixed"] == pytest.approx(0.01) and fast["decode"] < slow["decode"]

@@ -108,3 +108,20 @@ def test_systems() -> None:
         assert system.load_device().name == system.device and system.device_count % 2 == 0
     with pytest.raises(InputError, match="Selene"):
         systems.load("Juno")
+
+
+@pytest.mark.parametrize(
+    ("name", "mebibytes"),
+    # what nvidia-smi shows as memory of a card: L4 23,034 and L40S 46,068 MiB with codes in the memory itself, H100 81,559, H200 143,771,
+    # RTX PRO 6000 97,249 (94.97 GiB: LLMServingSim, profiler/perf/RTXPRO6000/hardware.yaml), A100 81,920 less a driver's part
+    [("L4", 23_034), ("L40S", 46_068), ("H100", 81_559), ("H200", 143_771), ("RTX-PRO-6000", 97_249), ("A100-SXM4-80GB", 81_000)],
+)
+def test_usable_memory_is_what_the_driver_shows(name: str, mebibytes: int) -> None:
+    assert devices.load(name).usable_bytes / 2**20 == pytest.approx(mebibytes, rel=0.02)
+
+
+def test_memory_that_is_said_in_gib_stays_so() -> None:
+    """A TPU v5e has 16 GiB (cloud.google.com/tpu/docs/v5e): of it a 0.985th, not of 17.2 as if these were a maker's GB."""
+    tpu = devices.load("TPU-v5e")
+    assert tpu.memory_bytes == 16 * 2**30 and tpu.usable_bytes == pytest.approx(0.985 * 16 * 2**30)
+    assert devices.load("H100").usable_bytes == pytest.approx(0.985 * 80 * 2**30)

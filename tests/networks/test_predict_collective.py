@@ -144,3 +144,11 @@ def test_links_have_their_own_names() -> None:
     one = {"gpus": "8", "nodes": "1", "network_gbit_per_s_per_gpu": ""}
     gaudi, tpu = ask(**one, device="Gaudi2")["assumed"], ask(**one, device="TPU-v5p")["assumed"]
     assert "over ethernet" in gaudi and "CUDA" not in gaudi + tpu and "over ici" in tpu
+
+
+def test_cards_on_pcie_share_a_host_up_to_sixteen() -> None:
+    one = {"device": "L40S", "nodes": "1", "network_gbit_per_s_per_gpu": ""}
+    eight, twelve, more = (ask(**one, gpus=str(gpus)) for gpus in (8, 12, 17))
+    assert "17 L40S in one node; at most 16" in more["status"] and not twelve["status"]
+    # a ring over PCIe sends 2 (n - 1) / n of the message through each card's link
+    assert eight["time_us"] < twelve["time_us"] < 1.3 * eight["time_us"]

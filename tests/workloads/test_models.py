@@ -321,3 +321,52 @@ def test_no_family_breaks_on_an_empty_configuration(tmp_path: Path, name: str) -
     """One line for whatever is missing."""
     with pytest.raises(InputError):
         models.load(str(_written(tmp_path, {"model_type": name})))
+
+
+def test_weights_of_layers_without_softmax_by_hand() -> None:
+    """The layers' own modules in transformers: Mamba (130M: 768 wide, inner 1,536, state 16, rank 48), Mamba 2 (130M: 24 heads of 64, one
+    group of 128), Qwen3-Next's gated delta rule (2,048 wide, 16 key and 32 value heads of 128). A convolution has four taps."""
+    mamba = models.LinearAttention(kind="mamba", layers=1, key_heads=1, key_size=16, value_heads=1, value_size=1536, rank=48)
+    assert mamba.matrices(768) == 768 * 3072 + 1536 * (48 + 2 * 16) + 48 * 1536 + 1536 * 768
+    assert mamba.vectors(768) == 1536 * 4 + 1536 + 1536 + 1536 * 16 + 1536  # taps, their bias, step's bias, A, D
+    both = mamba.model_copy(update={"biases": True, "norms": True})
+    assert both.vectors(768) - mamba.vectors(768) == (48 + 2 * 16) + (2 * 1536 + 768)
+    second = models.LinearAttention(kind="mamba2", layers=1, key_heads=1, key_size=128, value_heads=24, value_size=64)
+    assert second.matrices(768) == 768 * (2 * 1536 + 2 * 128 + 24) + 1536 * 768
+    assert second.vectors(768) == (1536 + 256) * 5 + 3 * 24 + 1536  # taps and bias; step's bias, A, D; norm
+    assert second.model_copy(update={"biases": True}).vectors(768) - second.vectors(768) == 2 * 1536 + 2 * 128 + 24 + 768
+    delta = models.LinearAttention(kind="gated_delta", layers=1, key_heads=16, key_size=128, value_heads=32, value_size=128)
+    assert delta.matrices(2048) == 2048 * (2 * 2048 + 2 * 4096) + 4096 * 2048
+    assert delta.vectors(2048) == 2048 * 2 * 32 + (2 * 2048 + 4096) * 4 + 2 * 32 + 128  # gates, taps, A and step's bias, norm
+    assert (mamba.state_values, second.state_values, delta.state_values) == (1536 * 16, 1536 * 128, 4096 * 128)
+
+
+def test_weights_and_cache_are_those_of_published_checkpoints() -> None:
+    """Bytes of the safetensors files (their index's total_size): Llama 3.1 8B and 70B, Qwen3-32B, Mixtral 8x7B, DeepSeek-V3 in FP8 blocks
+    with 671 of its 685 thousand million parameters outside of the block for multi-token prediction; gpt-oss-120b in MXFP4."""
+    sizes = {"llama-3.1-8b": 16_060_522_496, "llama-3.1-70b": 141_107_412_992, "qwen3-32b": 65_524_246_528, "mixtral-8x7b": 93_405_585_408}
+    for name, size in sizes.items():
+        assert models.load(name).weight_bytes == pytest.approx(size, rel=1e-6), name
+    assert models.load("deepseek-v3").weight_bytes == pytest.approx(671.03e9 * 1.003, rel=0.003)
+    assert models.load("gpt-oss-120b").weight_bytes == pytest.approx(65.2e9, rel=0.02)
+    # 2 x layers x KV heads x head size x 2 bytes; DeepSeek's 61 x 576 x 2
+    cache = {"llama-3.1-8b": 2 * 32 * 8 * 128 * 2, "qwen3-32b": 2 * 64 * 8 * 128 * 2, "deepseek-v3": 61 * 576 * 2}
+    for name, size in cache.items():
+        assert models.load(name).kv_bytes_per_token(2) == size, name
+
+
+def test_a_quantisation_beside_the_configuration_is_read(tmp_path: Path) -> None:
+    """NVIDIA's checkpoints say their types in hf_quant_config.json (nvidia/Llama-3.1-8B-Instruct-FP8), not in config.json."""
+    config = {
+        "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 4096, "num_hidden_layers": 32, "vocab_size": 128256,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336, "torch_dtype": "bfloat16", "rms_norm_eps": 1e-5,
+        "hidden_act": "silu",
+    }  # fmt: skip
+    for name in ("plain", "quantised"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(json.dumps(config))
+    quantised = {"quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]}}
+    (tmp_path / "quantised" / "hf_quant_config.json").write_text(json.dumps(quantised))
+    plain, beside = (models.load(str(tmp_path / name / "config.json")) for name in ("plain", "quantised"))
+    assert (plain.types.dense, beside.types.dense, beside.types.attention) == ("bf16", "fp8", "fp8")
+    assert plain.weight_bytes == pytest.approx(16.06e9, rel=1e-3) and beside.weight_bytes == pytest.approx(9.08e9, rel=2e-3)

@@ -6,9 +6,11 @@ import pytest
 
 from analysis.kernels import gpus
 from analysis.serving.points import constants
-from analysis.serving.points.power import BoardPower, load, work
+from analysis.serving.points.power import BoardPower, load, multiplied, work
+from analysis.serving.points.waterfall import question as cases_question
 from analysis.studies.serving.energy_per_token import published, study
 from analysis.studies.serving.power import fit
+from analysis.workloads import models
 
 REQUESTS = 1024
 """Of the chat task, or a multiple (https://github.com/ml-energy/benchmark configs/vllm/lm-arena-chat/benchmark.yaml)."""
@@ -115,3 +117,38 @@ def test_a_step_reads_the_experts_that_its_tokens_choose() -> None:
     assert most.memory_s - cache_s - least.memory_s == pytest.approx(experts / 4 / 3.35e12, rel=1e-2)
     one = work(case, 1.0, 1e-9, 1.0).memory_s - 0.5 * case.model.kv_bytes_per_token(2.0, 4) / 3.35e12
     assert one - least.memory_s == pytest.approx(experts * 8 / 128 / 4 / 3.35e12, rel=1e-2)
+
+
+def test_work_of_latent_attention_by_hand() -> None:
+    """DeepSeek's: a query meets 512 + 64 values of a cached token and weighs 512 of them, each of 128 heads, over 61 layers (config.json);
+    the cache is one row of 576 values a layer on each GPU, whatever the tensor parallelism."""
+    case = cases_question("deepseek-v3", "h200_sxm", 8, precision="fp8", kv_precision="bf16")
+    short, long = (work(case, 10.0, cached, 1e-6) for cached in (0.0, 1000.0))
+    prompts = work(case, 10.0, 1000.0, 1e9)  # prompts shared out over so many tokens that none is left, half of which are cached
+    assert prompts.compute_s > short.compute_s
+    one, two = (work(case, 10.0, 1e-9, 2.0 * cached) for cached in (1000.0, 3000.0))
+    assert two.compute_s - one.compute_s == pytest.approx(2 * (576 + 512) * 128 / 8 * 61 * 10 * 2000 / 989.4e12, rel=1e-3)
+    assert two.memory_s - one.memory_s == pytest.approx(576 * 2 * 61 * 10 * 2000 / 4.8e12, rel=1e-3)
+    assert long.memory_s > short.memory_s
+
+
+def test_baselines_of_joules_by_hand() -> None:
+    """Two families: at the limit, at the other family's share of it, and at the other's joules a parameter."""
+    rows = pd.DataFrame(
+        {
+            "family": ["a", "b"], "gpus": [1, 2], "limit_w": [700.0, 500.0], "mean_gap_ms": [10.0, 20.0], "batch": [2.0, 5.0],
+            "power_w": [350.0, 800.0], "memory_ms": [5.0, 5.0], "compute_ms": [1.0, 1.0], "tpot_ms": [11.0, 19.0],
+            "active_parameters": [1e9, 4e9], "output_token_j": [1.75, 3.2],
+        }
+    )  # fmt: skip
+    found = study.held_out(rows, "family")
+    assert found["limit_j"].tolist() == pytest.approx([700 * 0.010 / 2, 2 * 500 * 0.020 / 5])
+    assert found["share_j"].tolist() == pytest.approx([3.5 * 0.8, 4.0 * 0.5])
+    assert found["parameters_j"].tolist() == pytest.approx([1e9 * 3.2 / 4e9, 4e9 * 1.75 / 1e9])
+
+
+def test_a_token_multiplies_the_experts_that_it_chooses() -> None:
+    """Mixtral 8x7B (config.json): 32 layers of attention 2 x 4096 x (4096 + 1024), a router and 2 of 8 experts of 3 x 4096 x 14336, and the
+    output layer of 32,000: 12.75 thousand million (without the embedding)."""
+    each = 2 * 4096 * (4096 + 1024) + 4096 * 8 + 2 * 3 * 4096 * 14336
+    assert multiplied(models.load("mixtral-8x7b")) == pytest.approx(32 * each + 4096 * 32000, rel=1e-6)
