@@ -245,7 +245,56 @@ def tpu_v3_8() -> Figure:
     return fig
 
 
+def neuroscalar_network() -> Figure:
+    """The paper's network and ours: what each reads of an instruction, and what it answers."""
+    fig, ax = _canvas(100, 40)
+    for y, name, reads, middle, answers in (
+        (
+            3,
+            "the paper's",
+            "13 numbers an instruction:\naddresses, class, registers",
+            "two LSTM layers of 256,\nwindow of 256 instructions",
+            "class of latency,\ntwo regressions",
+        ),
+        (
+            23,
+            "ours",
+            "history: reuse, strides, producers\n+ cycles of a first-order model",
+            "a GRU of 64 along the trace,\none head a design",
+            "distribution of the\nretire latency",
+        ),
+    ):
+        ax.text(1, y - 0.6, name, fontsize=9, va="bottom")
+        _box(ax, 1, y, 32, 9, reads, GREEN)
+        _box(ax, 40, y, 28, 9, middle, BLUE)
+        _box(ax, 75, y, 24, 9, answers, RED)
+        _arrow(ax, 33, y + 4.5, 40, y + 4.5)
+        _arrow(ax, 68, y + 4.5, 75, y + 4.5)
+    return fig
+
+
+def neuroscalar_soc() -> Figure:
+    """How traces leave a chip: a collector behind retirement, sampling, a seal, and whoever forecasts."""
+    fig, ax = _canvas(100, 36)
+    for x, words, color in (
+        (1, "core:\ninstructions retire", GREEN),
+        (27, "collector: a FIFO,\nfull means wait", BLUE),
+        (53, "sampling: some\nepochs of a program", BLUE),
+        (79, "seal: encrypted\nwith a key", GOLD),
+    ):
+        _box(ax, x, 4, 20, 9, words, color)
+    for x in (21, 47, 73):
+        _arrow(ax, x, 8.5, x + 6, 8.5)
+    _box(ax, 53, 23, 20, 9, "forecaster: cycles\non a design to come", RED)
+    _box(ax, 79, 23, 20, 9, "partner: ranks\ndesigns for programs", RED)
+    _arrow(ax, 89, 13, 89, 23)
+    _arrow(ax, 87, 13, 65, 23)
+    return fig
+
+
 PICTURES = {
+    "neuroscalar_network": neuroscalar_network,
+    "neuroscalar_soc": neuroscalar_soc,
     "stablehlo_paths": stablehlo_paths,
     "tpu_v3_8": tpu_v3_8,
     "one_tool": one_tool,
