@@ -140,7 +140,7 @@ def ports() -> Figure:
     ax.text(
         50,
         30,
-        "cycles of a block >= for any set of ports: the work that can run nowhere else / the size of the set",
+        "a block takes at least as long as its busiest port, here 5 cycles",
         ha="center",
         fontsize=9,
     )
