@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import shutil
 import subprocess
@@ -32,6 +34,20 @@ def run_analysis(*arguments: str, cwd: Path = ROOT, **options: object) -> subpro
     return subprocess.run(
         [sys.executable, "-m", "analysis", *arguments], cwd=cwd, env=environment, capture_output=True, text=True, **options
     )  # type: ignore[call-overload, no-any-return]
+
+
+def run_here(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The same in this process, which has imported what it needs: for tests of what a command says, not of how it starts."""
+    from analysis.__main__ import main
+
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2))
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main(list(arguments))
+    said = []
+    for stream in (out, err):
+        stream.flush()
+        said.append(stream.buffer.getvalue().decode("utf-8"))  # type: ignore[attr-defined]
+    return subprocess.CompletedProcess(list(arguments), status, *said)
 
 
 @pytest.fixture(scope="session")

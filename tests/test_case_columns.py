@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from conftest import ROOT, run_analysis
+from conftest import ROOT, run_here
 
 from analysis import datasets
 from analysis.case_columns import COMMANDS, TABLES, USERS_OWN, carried, distance, nearest, reads
@@ -145,16 +145,16 @@ def test_the_command_refuses_carries_and_exits_2_where_nothing_was_answered(tmp_
     text = (EXAMPLES / "predict" / "batch.csv").read_text().splitlines()
     cases, out = tmp_path / "cases.csv", tmp_path / "out.csv"
     cases.write_text("\n".join([text[0] + ",ticket", *(f"{line},7" for line in text[1:])]) + "\n")
-    done = run_analysis("predict", "batch", str(cases), "--out", str(out))
+    done = run_here("predict", "batch", str(cases), "--out", str(out))
     assert done.returncode == 0 and done.stderr == "carried through, not read: ticket\n"
     assert header(out)[: len(text[0].split(","))] == text[0].split(",") and (pd.read_csv(out)["ticket"] == 7).all()
     cases.write_text("\n".join([text[0].replace("framework", "framewrk"), *text[1:]]))
     out.unlink()
-    done = run_analysis("predict", "batch", str(cases), "--out", str(out))
+    done = run_here("predict", "batch", str(cases), "--out", str(out))
     assert done.returncode == 2 and done.stderr.startswith(f"error: {cases}:1: framewrk: no such column; did you mean framework?")
     assert not out.exists() and len(list(tmp_path.iterdir())) == 1
     cases.write_text("\n".join([text[0], *(line.replace("vLLM", "nothing") for line in text[1:])]))
-    done = run_analysis("predict", "batch", str(cases), "--out", str(out))
+    done = run_here("predict", "batch", str(cases), "--out", str(out))
     assert done.returncode == 2 and "0 cases answered, 2 not" in done.stdout and pd.read_csv(out)["status"].notna().all()
 
 
@@ -162,7 +162,7 @@ def test_an_answered_collective_counts_whatever_status_its_file_has(tmp_path: Pa
     """Recorded tables have a `status` (ok); the commands that add `reason` counted it as their own."""
     path = tmp_path / "cases.csv"
     pd.read_csv(DATA / "recorded" / "astra-sim" / "collectives.csv", nrows=2, dtype=str).to_csv(path, index=False)
-    done = run_analysis("collectives", str(path), "--out", str(tmp_path / "out.csv"))
+    done = run_here("collectives", str(path), "--out", str(tmp_path / "out.csv"))
     assert done.returncode == 0 and "2 cases answered, 0 not" in done.stdout
 
 

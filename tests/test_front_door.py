@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from conftest import run_analysis
+from conftest import run_here
 from typer.main import get_command
 
 from analysis.__main__ import PACKAGES, RUN, command_names, main
@@ -99,12 +99,12 @@ def test_the_help_lists_every_column(capsys: pytest.CaptureFixture[str], command
 @pytest.mark.parametrize("command", EXAMPLE)
 def test_answers_go_to_standard_output_as_csv_or_json(command: str, tmp_path: Path) -> None:
     path = str(EXAMPLES / EXAMPLE[command])
-    written = run_analysis(*command.split(), path, "--out", str(tmp_path / "out.csv"))
+    written = run_here(*command.split(), path, "--out", str(tmp_path / "out.csv"))
     assert written.returncode == 0 and "cases answered" in written.stdout
-    shown = run_analysis(*command.split(), path, "--out", "-")
+    shown = run_here(*command.split(), path, "--out", "-")
     assert shown.stdout == (tmp_path / "out.csv").read_text() and "cases answered" in shown.stderr
     table = pd.read_csv(io.StringIO(shown.stdout))
-    records = json.loads(run_analysis(*command.split(), path, "--json").stdout)
+    records = json.loads(run_here(*command.split(), path, "--json").stdout)
     assert [list(record) for record in records] == [list(table.columns)] * len(table)
     for name in table.columns:
         cells = [record[name] for record in records]

@@ -21,7 +21,7 @@ from analysis.serving.points.simulation import read_configuration
 from analysis.serving.requests import make_requests
 from analysis.serving.simulate import simulate
 from analysis.tables import read_csv
-from tests.conftest import run_analysis
+from tests.conftest import run_here
 
 LIBRARY = KernelLibrary.load()
 LOOP = """\
@@ -75,9 +75,9 @@ def test_the_fast_path_is_near_the_engine_where_the_cache_is_full() -> None:
 @pytest.mark.parametrize("clients", [1, 16])
 def test_serve_and_predict_one_agree_to_the_digit(tmp_path: Path, clients: int) -> None:
     (tmp_path / "loop.yaml").write_text(LOOP.replace("CLIENTS", str(clients)))
-    done = run_analysis("serve", "simulate", str(tmp_path / "loop.yaml"), "--json", "--out", str(tmp_path / "out"))
+    done = run_here("serve", "simulate", str(tmp_path / "loop.yaml"), "--json", "--out", str(tmp_path / "out"))
     question = ("--model", "llama-3.1-8b", "--device", "h100", "--precision", "bf16", "--clients", str(clients), "--output-tokens", "512")
-    one = run_analysis("predict", "one", *question, "--json")
+    one = run_here("predict", "one", *question, "--json")
     assert done.returncode == 0 and json.loads(done.stdout) == json.loads(one.stdout)
     written = read_csv(tmp_path / "out" / "summary.csv").set_index("name")["value"]
     assert written["ttft_ms"] == json.loads(one.stdout)["ttft_ms"]
@@ -92,7 +92,7 @@ def test_a_closed_loop_that_predict_one_does_not_answer_is_refused(tmp_path: Pat
 def test_calibrated_steps_are_the_default_and_carry_the_interval(tmp_path: Path) -> None:
     """One request a long time after another is `predict one` with one client: same kernels, host and constants."""
     (tmp_path / "run.yaml").write_text(OPEN.replace("4.0", "0.1").replace("poisson", "uniform"))
-    done = run_analysis("serve", "simulate", str(tmp_path / "run.yaml"), "--json")
+    done = run_here("serve", "simulate", str(tmp_path / "run.yaml"), "--json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     one = waterfall.one("llama-3.1-8b", "h100", clients=1, input_tokens=1000, output_tokens=222, precision="bf16").answer
@@ -179,8 +179,8 @@ def test_a_script_that_allows_as_many_requests_as_clients_sets_no_limit(tmp_path
 
 def test_answers_of_one_token_and_prompts_apart_have_no_interval_of_a_token(tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text(OPEN.replace("output: {low: 200}", "output: {low: 1}"))
-    told = json.loads(run_analysis("serve", "simulate", str(tmp_path / "run.yaml"), "--json").stdout)
+    told = json.loads(run_here("serve", "simulate", str(tmp_path / "run.yaml"), "--json").stdout)
     assert told["tpot_ms"] is told["tpot_lower_ms"] is None and told["ttft_lower_ms"] < told["ttft_ms"] < told["ttft_upper_ms"]
     (tmp_path / "run.yaml").write_text(OPEN + "disaggregation: {prefill_replicas: 1, latency_s: 0.01}\n")
-    told = json.loads(run_analysis("serve", "simulate", str(tmp_path / "run.yaml"), "--json").stdout)
+    told = json.loads(run_here("serve", "simulate", str(tmp_path / "run.yaml"), "--json").stdout)
     assert told["ttft_ms"] > 0 and told["ttft_lower_ms"] is None and any("no interval" in text for text in told["assumed"])

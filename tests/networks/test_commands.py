@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import run_analysis
+from conftest import run_here
 
 from analysis.errors import InputError
 from analysis.networks.case_table import answer_cases
@@ -37,9 +37,7 @@ def network_file(folder: Path, **changes: object) -> Path:
 
 def test_replay_command(tmp_path: Path) -> None:
     out, trace = tmp_path / "out.csv", tmp_path / "trace.json"
-    done = run_analysis(
-        "replay", str(GPT / "nodes.csv"), "--network", str(network_file(tmp_path)), "--out", str(out), "--perfetto", str(trace)
-    )
+    done = run_here("replay", str(GPT / "nodes.csv"), "--network", str(network_file(tmp_path)), "--out", str(out), "--perfetto", str(trace))
     assert done.returncode == 0, done.stderr
     answers = read_csv(out)
     assert list(answers.columns) == ["rank", "cycles", "exposed_comm_cycles", "gpu_cycles", "comm_cycles"]
@@ -52,7 +50,7 @@ def test_collectives_command_refuses_what_cannot_be(tmp_path: Path) -> None:
     cases = cases[[RECORDED_AS.get(column, column) for column in COLUMNS]].iloc[:3].copy()
     cases.loc[1, "bandwidth_GBps"] = "0"
     cases.to_csv(tmp_path / "cases.csv", index=False)
-    done = run_analysis("collectives", str(tmp_path / "cases.csv"), "--out", str(tmp_path / "out.csv"))
+    done = run_here("collectives", str(tmp_path / "cases.csv"), "--out", str(tmp_path / "out.csv"))
     assert done.returncode == 2
     assert done.stderr == f"error: {tmp_path / 'cases.csv'}:3: bandwidth_GBps: expected bandwidths above 0, got 0.0\n"
     assert not (tmp_path / "out.csv").exists()

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import run_analysis
+from conftest import run_here
 
 from analysis.errors import InputError
 from analysis.networks.cases import AWARE, CollectiveCase
@@ -65,7 +65,7 @@ def test_a_trace_from_the_tools_own_files(tmp_path: Path) -> None:
     network, system = files(tmp_path, **{"roofline-enabled": 1, "peak-perf": 989})
     out = tmp_path / "out.csv"
     options = ["--network", str(network), "--system", str(system), "--groups", str(GPT / "comm_groups.json"), "--out", str(out)]
-    done = run_analysis("replay", str(GPT / "gpt.0.et"), *options)
+    done = run_here("replay", str(GPT / "gpt.0.et"), *options)
     assert done.returncode == 0, done.stderr
     # gpt_tp4dp2_results.csv: congestion-unaware, two active chunks, 989 TFLOPS
     assert read_csv(out).iloc[3].tolist() == [3, 10411370, 2227008, 8184362, 3630068]

@@ -22,7 +22,7 @@ from analysis.serving.steps import read_recorded
 from analysis.serving.traffic import Arrivals, Lengths, generate
 from analysis.serving.vidur.config import VidurConfig, kv_blocks, limits_of, requests_of, simulate_vidur
 from analysis.tables import read_csv
-from tests.conftest import run_analysis
+from tests.conftest import run_here
 
 USABLE = 80 * 2**30 * 0.985
 """Bytes that a driver offers of 80 GB."""
@@ -45,7 +45,7 @@ slo: {ttft_s: 0.2}
 def test_command_simulates_and_writes_three_tables(tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text(GOOD)
     for out in ("a", "b"):
-        done = run_analysis("serve", "simulate", str(tmp_path / "run.yaml"), "--out", str(tmp_path / out))
+        done = run_here("serve", "simulate", str(tmp_path / "run.yaml"), "--out", str(tmp_path / out))
         assert done.returncode == 0, done.stderr
     names = {path.name for path in (tmp_path / "a").iterdir()}
     assert names == {"requests.csv", "batches.csv", "summary.csv"}
@@ -193,10 +193,10 @@ def test_vidurs_json_with_what_we_cannot_draw_is_refused(tmp_path: Path, part: s
 
 def test_vidurs_json_needs_steps(tmp_path: Path) -> None:
     config = RECORDED / "configs" / "cli_vllm_200.json"
-    done = run_analysis("serve", "simulate", str(config), "--out", str(tmp_path / "out"))
+    done = run_here("serve", "simulate", str(config), "--out", str(tmp_path / "out"))
     assert done.returncode == 2 and "--steps: expected with VIDUR's .json" in done.stderr and not (tmp_path / "out").exists()
     steps = RECORDED / "batches_vllm_200_qps2.csv.gz"
-    done = run_analysis("serve", "simulate", str(config), "--steps", str(steps), "--out", str(tmp_path / "out"))
+    done = run_here("serve", "simulate", str(config), "--steps", str(steps), "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
     ours = read_csv(tmp_path / "out" / "summary.csv").set_index("name")["value"]
     assert ours["e2e_s_mean"] == pytest.approx(0.1765, rel=0.01)  # README.md of the published runs: .1765 s
@@ -256,7 +256,7 @@ def test_a_replica_without_room_for_one_request_is_refused(tmp_path: Path, comma
         ROOFLINE.replace("TP", "8").replace("PROMPT", "100000").replace("fp8", "fp8, memory_utilization: 0.7").replace("burst", "uniform")
     )
     name, *options = (text.replace("OUT", str(tmp_path / "out.csv")) for text in command)
-    done = run_analysis("serve", name, str(path), *options)
+    done = run_here("serve", name, str(path), *options)
     assert done.returncode == 2 and "can never finish: needs 6257 KV blocks, watermark included, the limit is " in done.stderr
     assert not (tmp_path / "out.csv").exists()
 
@@ -264,7 +264,7 @@ def test_a_replica_without_room_for_one_request_is_refused(tmp_path: Path, comma
 def test_json_names_the_question_and_what_a_replica_holds(tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
     path.write_text(ROOFLINE.replace("TP", "8").replace("PROMPT", "1000"))
-    done = run_analysis("serve", "simulate", str(path), "--json")
+    done = run_here("serve", "simulate", str(path), "--json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     named = {"model": "llama-3-405b", "device": "H100-SXM5-80GB", "plan": "tensor parallel 8", "step_time": "roofline", "status": ""}
@@ -273,7 +273,7 @@ def test_json_names_the_question_and_what_a_replica_holds(tmp_path: Path) -> Non
     assert told["ttft_lower_ms"] is told["ttft_upper_ms"] is told["tpot_lower_ms"] is told["tpot_upper_ms"] is None
     assert any("a bound" in text for text in told["assumed"])
     (tmp_path / "even.yaml").write_text(path.read_text().replace("burst", "uniform"))
-    told = json.loads(run_analysis("serve", "capacity", str(tmp_path / "even.yaml"), "--slo", "e2e_p99=100", "--json").stdout)
+    told = json.loads(run_here("serve", "capacity", str(tmp_path / "even.yaml"), "--slo", "e2e_p99=100", "--json").stdout)
     assert told["rate_per_s"] > 0 and told["kv_cache_tokens"] > 250_000 and told["assumed"]
 
 

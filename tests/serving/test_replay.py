@@ -15,7 +15,7 @@ from analysis.serving.tables import batches_table, requests_table
 from analysis.serving.traffic import vidur_requests
 from analysis.serving.vidur.replay import replay
 from analysis.tables import read_csv
-from tests.conftest import run_analysis
+from tests.conftest import run_here
 
 RECORDED = DATA / "recorded" / "vidur"
 RUNS = {
@@ -70,7 +70,7 @@ def test_command_writes_the_recorded_columns(tmp_path: Path) -> None:
     only = tmp_path / "steps.csv"  # nothing but the step times is needed
     read_csv(steps)[["total_time_s"]].to_csv(only, index=False)
     for source, out in ((steps, tmp_path / "a"), (only, tmp_path / "b")):
-        done = run_analysis("serve", "replay", str(requests), "--scheduler", "sarathi", "--steps", str(source), "--out", str(out))
+        done = run_here("serve", "replay", str(requests), "--scheduler", "sarathi", "--steps", str(source), "--out", str(out))
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "a" / "batches.csv").read_bytes() == (tmp_path / "b" / "batches.csv").read_bytes()
     table, recorded = read_csv(tmp_path / "a" / "requests.csv"), read_csv(requests)
@@ -124,7 +124,7 @@ def test_command_exits_2_with_one_line_and_writes_nothing(tmp_path: Path) -> Non
     (tmp_path / "bad.csv").write_text(HEADER + "0,0.0,10,0\n")
     (tmp_path / "steps.csv").write_text("total_time_s\n0.1\n")
     arguments = ["serve", "replay", "bad.csv", "--scheduler", "vllm", "--steps", "steps.csv", "--out", "out"]
-    done = run_analysis(*[str(tmp_path / a) if a.endswith((".csv", "out")) and not a.startswith("--") else a for a in arguments])
+    done = run_here(*[str(tmp_path / a) if a.endswith((".csv", "out")) and not a.startswith("--") else a for a in arguments])
     assert done.returncode == 2 and len(done.stderr.strip().splitlines()) == 1 and "bad.csv:2: num_decode_tokens" in done.stderr
     assert not (tmp_path / "out").exists()
 
