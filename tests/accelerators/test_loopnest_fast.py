@@ -25,7 +25,7 @@ def fast(problem: Problem, architecture: Architecture, mapping: Mapping):
     return energy[0], cycles[0], counts[0]
 
 
-@settings(max_examples=1500, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=500, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(case=cases(points=4000))
 def test_compiled_equals_reference(case: tuple[Problem, Architecture, Mapping]) -> None:
     problem, architecture, mapping = case

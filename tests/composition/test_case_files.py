@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import run_here
 
 from analysis import case_files
 from analysis.case_files import answer_file
@@ -88,6 +89,11 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_bytes(tmp_path: Path) -> N
     assert (tmp_path / "there.csv").read_bytes() == (tmp_path / "here.csv").read_bytes()
 
 
+def without_pyarrow(*arguments: str) -> subprocess.CompletedProcess[str]:
+    code = f"import sys; sys.modules['pyarrow'] = None; from analysis.__main__ import main; sys.exit(main({list(arguments)!r}))"
+    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [("predict", "batch", "predict/batch.csv"), ("systolic", "systolic/cases.csv"), ("collectives", "collectives/cases.csv"),
@@ -96,14 +102,12 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_bytes(tmp_path: Path) -> N
 def test_without_pyarrow_the_same_bytes_are_written(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     """pyarrow is an extra of the wheel: a table of cases as CSV needs none of it."""
     *command, example = arguments
-    for name, without in (("with.csv", ""), ("without.csv", "sys.modules['pyarrow'] = None; ")):
-        given = [*command, str(EXAMPLES / example), "--out", str(tmp_path / name)]
-        code = f"import sys; {without}from analysis.__main__ import main; sys.exit(main({given!r}))"
-        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+    assert run_here(*command, str(EXAMPLES / example), "--out", str(tmp_path / "with.csv")).returncode == 0
+    assert without_pyarrow(*command, str(EXAMPLES / example), "--out", str(tmp_path / "without.csv")).returncode == 0
     assert (tmp_path / "without.csv").read_bytes() == (tmp_path / "with.csv").read_bytes()
+
+
+def test_a_parquet_file_without_pyarrow_names_the_extra(tmp_path: Path) -> None:
     (tmp_path / "cases.parquet").write_bytes(b"PAR1")
-    given = [*command, str(tmp_path / "cases.parquet"), "--out", str(tmp_path / "none.csv")]
-    code = f"import sys; sys.modules['pyarrow'] = None; from analysis.__main__ import main; sys.exit(main({given!r}))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    done = without_pyarrow("systolic", str(tmp_path / "cases.parquet"), "--out", str(tmp_path / "none.csv"))
     assert done.returncode == 2 and "pyarrow" in done.stderr and "[parquet]" in done.stderr

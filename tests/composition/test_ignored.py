@@ -45,9 +45,10 @@ def test_a_command_that_ignores_a_column_is_found(monkeypatch: pytest.MonkeyPatc
     answers: Callable[[str], Callable[[pd.DataFrame], pd.DataFrame]] = lambda command: drops  # noqa: E731
     monkeypatch.setattr(questions, "_answer", answers)
     base = replace(QUESTIONS[0], row={key: cell for key, cell in QUESTIONS[0].row.items() if key != deaf})
-    found = [each.change for each in asked((base,)) if each.kind == "ignored"]
+    every = asked((base,))
+    found = [each.change for each in every if each.kind == "ignored"]
     assert found and all(change.startswith(f"{deaf}=") for change in found) and len(found) >= 3
-    assert set(KINDS) == set(counts(asked((base,))))
+    assert set(KINDS) == set(counts(every))
 
 
 def test_a_base_that_is_not_answered_is_told() -> None:
