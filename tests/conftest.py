@@ -16,6 +16,10 @@ import pytest
 
 from tests import browsers
 
+THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+os.environ.update({name: os.environ.get(name, count) for name, count in THREADS.items()})  # before anything imports numpy
+"""Two workers on two cores: threads beyond one a process wait for each other, spinning, and take ten times the processor."""
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -30,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def run_analysis(*arguments: str, cwd: Path = ROOT, **options: object) -> subprocess.CompletedProcess[str]:
     """Run `python -m analysis ...` as a user would."""
-    environment = {**os.environ, "PYTHONPATH": str(cwd), "NO_COLOR": "1"}
+    environment = {name: value for name, value in os.environ.items() if name not in THREADS} | {"PYTHONPATH": str(cwd), "NO_COLOR": "1"}
     return subprocess.run(
         [sys.executable, "-m", "analysis", *arguments], cwd=cwd, env=environment, capture_output=True, text=True, **options
     )  # type: ignore[call-overload, no-any-return]
