@@ -25,7 +25,7 @@ setup(
     packages=[*find_packages(include=["analysis", "analysis.*"], exclude=["analysis.howfast"]), *WHERE],
     package_dir=WHERE,
     package_data={
-        "analysis": ["**/*.html", "**/*.js", "**/*.css"],
+        "analysis": ["**/*.html", "**/*.js", "**/*.css", "**/*.typ", "**/*.yaml"],
         "analysis.repository.data": [f"{folder}/**/*" for folder in READ],
         "analysis.repository.examples": ["**/*"],
     },

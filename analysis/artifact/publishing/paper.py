@@ -81,8 +81,12 @@ def write(name: str) -> Path:
     return target
 
 
+def _beside(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
 def _head(title: str) -> str:
-    return TEMPLATE.replace("TITLE", _text(title))
+    return _beside("paper.typ").replace("TITLE", _text(title))
 
 
 def _tail(document: Document) -> str:
@@ -93,7 +97,7 @@ def _tail(document: Document) -> str:
         f'[#box[{_text(_known(key, document)["text"][:24])}] #label("{_string(key)}")], [`{key}` {_known(key, document)["kind"]}],\n'
         for key in document.numbers
     )
-    return tail + NUMBERS.replace("ROWS", rows)
+    return tail + _beside("paper_numbers.typ").replace("ROWS", rows)
 
 
 def _known(name: str, document: Document) -> dict[str, str]:
@@ -230,48 +234,3 @@ def _text(text: str) -> str:
 
 def _string(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-TEMPLATE = """#set document(title: [TITLE])
-#set page(paper: "us-letter", columns: 2, margin: (x: 0.75in, y: 0.9in), numbering: "1")
-#set columns(gutter: 0.25in)
-#set text(font: "Libertinus Serif", size: 10pt, lang: "en")
-#set par(justify: true, leading: 0.55em, spacing: 0.8em)
-#set heading(numbering: "1.1")
-#show heading: set text(11pt)
-#show heading.where(level: 1): it => block(above: 1.2em, below: 0.6em, it)
-#show heading.where(body: [Abstract]): set heading(numbering: none)
-#show heading.where(body: [Keywords]): set heading(numbering: none)
-#show raw: set text(font: "DejaVu Sans Mono", size: 7.5pt)
-#show link: set text(fill: rgb("#003a63"))
-#show figure.caption: set text(8.5pt)
-#show figure.where(kind: table): set figure.caption(position: top)
-#let result-table(columns, head, ..cells) = {
-  set text(8pt)
-  set par(justify: false)
-  table(columns: columns, stroke: none, inset: (x: 3pt, y: 2.2pt), align: left,
-    table.hline(), table.header(..head.map(strong)), table.hline(stroke: 0.5pt), ..cells, table.hline())
-}
-#place(top + center, scope: "parent", float: true, clearance: 1.2em)[
-  #set par(justify: false)
-  #text(17pt, weight: "bold")[TITLE] \\
-  #v(0.3em)
-  #text(10pt)[Authors and affiliations: placeholder, filled in at submission (`CITATION.cff`)]
-]
-"""
-
-NUMBERS = """#pagebreak()
-#set page(columns: 3)
-#set columns(gutter: 0.15in)
-#set text(6.5pt)
-#set par(justify: false, leading: 0.35em)
-#show raw: set text(5pt)
-#place(top, scope: "parent", float: true)[
-  #text(11pt, weight: "bold")[Where each number comes from] \\
-  #text(8pt)[Every number above leads here. `NAME.key` is written by `notebooks/NAME.ipynb`,
-  `NAME/table[row].column` is a cell of its table;
-  `python -m analysis build --only NAME` computes it again.
-  `costs` stands for `notebooks/costs.csv` and `notebooks/make_costs.csv`, measured on a quiet machine.]
-]
-#table(columns: (0.7fr, 2.4fr), stroke: none, inset: 1.2pt, ROWS)
-"""
