@@ -118,9 +118,9 @@ def _training(frame: pd.DataFrame, site: Site | None) -> Answered:
     if not live:
         return out
     items = [item for index, item in enumerate(found) if index in set(live) and item is not None]
-    work, plans, shares = parts(items), Plans.of(items), answers.fitted().shares
-    seconds, moves = step(work, plans, shares), interval.moves(interval.log_step(work, plans), shares)
-    terms = interval.site_terms(items, work, plans, shares)
+    work, plans, shares, spread = parts(items), Plans.of(items), answers.fitted().shares, answers.fitted().spread
+    seconds, moves = step(work, plans, shares), interval.moves(interval.log_step(work, plans), shares, spread)
+    terms = interval.site_terms(items, work, plans, shares, spread)
     for place, index in enumerate(live):
         whole = float(seconds["total"][place])
         time = {part: sum(float(seconds[name][place]) for name in BREAKDOWN if PART_OF_STEP[name] == part) for part in SHARES_OF}

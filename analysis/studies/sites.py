@@ -45,7 +45,7 @@ def training() -> pd.DataFrame:
     tables = []
     for runs in sources.all_runs():
         own = frozen.loc[[f"{runs.source}:{index}" for index in range(len(runs.cases))]]
-        terms = site_terms(runs.cases, parts(runs.cases), Plans.of(runs.cases), fitted().shares)
+        terms = site_terms(runs.cases, parts(runs.cases), Plans.of(runs.cases), fitted().shares, fitted().spread)
         tables.append(
             _table("step_s", runs.source, own.index, (runs.step_s, *(own[name] for name in ("predicted_s", "lower_s", "upper_s"))), terms)
         )

@@ -38,9 +38,10 @@ COLUMNS = (*NUMBERS, "fits", "assumed", "status")
 
 @dataclass(frozen=True)
 class Fitted:
-    """Shares in the order of `NAMES`, and the stretch of each group."""
+    """Shares in the order of `NAMES`, the spread of each after the fit, and the stretch of each group."""
 
     shares: NDArray[np.float64]
+    spread: NDArray[np.float64]
     stretch: dict[str, tuple[float, float]]
     programs: frozenset[str] = frozenset()
     devices: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -73,6 +74,7 @@ def fitted() -> Fitted:
     content = read_yaml(DATA / "models" / "training_step.yaml", ShareFile)
     return Fitted(
         np.array([content.shares[name].value for name in NAMES]),
+        np.array([content.shares[name].after for name in NAMES], dtype=float),
         {**content.stretch, "tpu": tpus().stretch},
         frozenset(content.measured["programs"]),
         {group: frozenset(content.measured.get(group, ())) for group in interval.GROUPS},
@@ -84,11 +86,11 @@ def predict(cases: list[Case], site: Site | None = None) -> pd.DataFrame:
     model = fitted()
     work, plans = parts(cases), Plans.of(cases)
     seconds = step(work, plans, model.shares)
-    doubt = interval.doubt(work, plans, model.shares)
+    doubt = interval.doubt(work, plans, model.shares, model.spread)
     twins = {index: twin for index, twin in enumerate(map(model.twin, cases)) if twin is not None}
     if twins:
         others = list(twins.values())
-        least = interval.doubt(parts(others), Plans.of(others), model.shares)
+        least = interval.doubt(parts(others), Plans.of(others), model.shares, model.spread)
         doubt[list(twins)] = np.fmax(doubt[list(twins)], least)
     bounds = np.array([model.ends(item) for item in cases])
     frame = pd.DataFrame({"step_time_s": seconds.pop("total")})
@@ -98,7 +100,7 @@ def predict(cases: list[Case], site: Site | None = None) -> pd.DataFrame:
         frame[f"{name}_s"] = values
     if site is not None:
         own = [(frame[end] / frame["step_time_s"]).to_numpy() for end in ("lower_s", "upper_s")]
-        factor, *ends, said = site.adjust("step_s", interval.site_terms(cases, work, plans, model.shares), *own)
+        factor, *ends, said = site.adjust("step_s", interval.site_terms(cases, work, plans, model.shares, model.spread), *own)
         frame["lower_s"], frame["upper_s"] = (frame["step_time_s"] * end for end in ends)
         frame[["step_time_s", *(f"{name}_s" for name in seconds)]] *= factor[:, None]
         frame["site"] = said

@@ -11,7 +11,7 @@ from analysis.hardware import devices
 from analysis.intervals import next_group
 from analysis.training.cases import Case
 from analysis.training.shares import LEVEL
-from analysis.training.step import NAMES, PRIOR, SPREAD, Plans, step
+from analysis.training.step import NAMES, Plans, step
 from analysis.training.work import Parts
 
 Floats = NDArray[np.float64]
@@ -37,25 +37,25 @@ def group(item: Case) -> str:
     return "core" if item.defaults.kernels in ("old", "fused") and item.program != "llm_foundry" else "torch"
 
 
-def moves(quantity: Callable[[Floats], Floats], shares: Floats) -> Floats:
-    """How any quantity of the shares moves with each share's prior spread: d quantity / d log share x spread, shape (cases, shares).
+def moves(quantity: Callable[[Floats], Floats], shares: Floats, spread: Floats) -> Floats:
+    """How any quantity of the shares moves with each share: d quantity / d log share x spread, shape (cases, shares).
 
     Args:
         quantity: from shares to one value a case, such as the logarithm of a time or of a ratio of two times, whose common doubt cancels.
-        shares: at which the derivative is taken.
+        shares: at which the derivative is taken; spread: standard deviation of the logarithm of each, after the fit.
     """
     base = quantity(shares)
-    found = np.empty((len(base), len(PRIOR)))
-    for index in range(len(PRIOR)):
+    found = np.empty((len(base), len(spread)))
+    for index in range(len(spread)):
         moved = shares.copy()
         moved[index] *= 1.05
-        found[:, index] = (quantity(moved) - base) / np.log(1.05) * SPREAD[index]
+        found[:, index] = (quantity(moved) - base) / np.log(1.05) * spread[index]
     return found
 
 
-def doubt_of(quantity: Callable[[Floats], Floats], shares: Floats) -> Floats:
+def doubt_of(quantity: Callable[[Floats], Floats], shares: Floats, spread: Floats) -> Floats:
     """Standard deviation of any quantity of the shares: sqrt(sum of `moves` squared + floor^2); arguments as of `moves`."""
-    return np.asarray(np.sqrt(FLOOR**2 + (moves(quantity, shares) ** 2).sum(axis=1)))
+    return np.asarray(np.sqrt(FLOOR**2 + (moves(quantity, shares, spread) ** 2).sum(axis=1)))
 
 
 def log_step(parts: Parts, plans: Plans) -> Callable[[Floats], Floats]:
@@ -63,22 +63,22 @@ def log_step(parts: Parts, plans: Plans) -> Callable[[Floats], Floats]:
     return lambda at: np.asarray(np.log(step(parts, plans, at)["total"]))
 
 
-def site_terms(cases: Sequence[Case], parts: Parts, plans: Plans, shares: Floats) -> list[dict[str, float]]:
+def site_terms(cases: Sequence[Case], parts: Parts, plans: Plans, shares: Floats, spread: Floats) -> list[dict[str, float]]:
     """What a site's constants of a step multiply (`analysis.site`): the site itself, and every share that moves the step."""
     found = []
-    for item, row in zip(cases, moves(log_step(parts, plans), shares), strict=True):
+    for item, row in zip(cases, moves(log_step(parts, plans), shares, spread), strict=True):
         moved = {f"share:{name}": float(x) for name, x in zip(NAMES, row, strict=True) if x}
         found.append({"site": 1.0, f"on={item.machine.device}": 0.0} | moved)
     return found
 
 
-def doubt(parts: Parts, plans: Plans, shares: Floats) -> Floats:
-    """Standard deviation of log time from the shares' prior spreads: `doubt_of` the logarithm of the step.
+def doubt(parts: Parts, plans: Plans, shares: Floats, spread: Floats) -> Floats:
+    """Standard deviation of log time from what is not known of the shares: `doubt_of` the logarithm of the step.
 
     Args:
-        parts, plans: of the cases; shares: at which the derivative is taken.
+        parts, plans: of the cases; shares, spread: as of `moves`.
     """
-    return doubt_of(log_step(parts, plans), shares)
+    return doubt_of(log_step(parts, plans), shares, spread)
 
 
 def stretch(scores: Sequence[Floats], groups: int, level: float = LEVEL) -> tuple[float, float]:

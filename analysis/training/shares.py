@@ -35,12 +35,13 @@ class Share:
 
 
 class FittedShare(Strict):
-    """One share as the file has it."""
+    """One share as the file has it; after: `Share.spread` once the runs are seen, where it is used."""
 
     value: float
     prior: float
     spread: float
     meaning: str
+    after: float | None = None
 
 
 class ShareFile(Strict):
@@ -73,11 +74,15 @@ def write(
     hashes: Mapping[str, str],
     writer: str,
     measured: Mapping[str, Sequence[str]] | None = None,
+    after: Floats | None = None,
 ) -> None:
     """Write a `ShareFile`, to six digits."""
+    table = {name: {"value": float(f"{value:.6g}"), **vars(shares[name])} for name, value in zip(shares, values, strict=True)}
+    for name, left in zip(shares, [] if after is None else after, strict=False):
+        table[name]["after"] = float(f"{left:.6g}")
     content = {
         "split": split,
-        "shares": {name: {"value": float(f"{value:.6g}"), **vars(shares[name])} for name, value in zip(shares, values, strict=True)},
+        "shares": table,
         "stretch": {name: [float(f"{bound:.6g}") for bound in bounds] for name, bounds in stretch.items()},
         "hashes": dict(hashes),
         **({"measured": {name: list(values) for name, values in measured.items()}} if measured else {}),

@@ -72,7 +72,7 @@ def test_common_doubt_cancels_in_a_ratio() -> None:
     def log(shares: np.ndarray) -> np.ndarray:
         return np.log(step(work, plans, shares)["total"])
 
-    assert doubt_of(lambda shares: log(shares) - log(shares), PRIOR) == pytest.approx([FLOOR])
-    assert doubt_of(log, PRIOR) == pytest.approx(doubt(work, plans, PRIOR)) and doubt_of(log, PRIOR)[0] > FLOOR
+    assert doubt_of(lambda shares: log(shares) - log(shares), PRIOR, SPREAD) == pytest.approx([FLOOR])
+    assert doubt_of(log, PRIOR, SPREAD) == pytest.approx(doubt(work, plans, PRIOR, SPREAD)) and doubt_of(log, PRIOR, SPREAD)[0] > FLOOR
     one = NAMES.index("attention")
-    assert doubt_of(lambda shares: np.log(shares[[one]]), PRIOR) == pytest.approx([np.hypot(FLOOR, SPREAD[one])])
+    assert doubt_of(lambda shares: np.log(shares[[one]]), PRIOR, SPREAD) == pytest.approx([np.hypot(FLOOR, SPREAD[one])])

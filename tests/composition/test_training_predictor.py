@@ -29,7 +29,7 @@ from analysis.training.kernels import Kernels, kernels_of
 from analysis.training.machines import machines
 from analysis.training.memory import RESERVE_BYTES, Memory, capacity_bytes, fits, memory
 from analysis.training.programs import PROGRAMS
-from analysis.training.step import BREAKDOWN, NAMES, OF_MIXTURES, PRIOR, Plans, step
+from analysis.training.step import BREAKDOWN, NAMES, OF_MIXTURES, PRIOR, SPREAD, Plans, step
 from analysis.training.work import parameters_of_gpu, parts, stages
 from analysis.workloads import models
 
@@ -309,11 +309,13 @@ def test_mixtures_move_no_share_of_a_dense_model() -> None:
         seconds = step(parts(cases), Plans.of(cases), PRIOR)["total"] * factor
         return fit.Prepared.of(sources.Runs("made", cases, seconds, np.ones(1), np.ones(1), ["one"]), "none")
 
-    alone = fit.fit([prepared(LLAMA_H100, 1.1)])
-    both = fit.fit([prepared(LLAMA_H100, 1.1), prepared(MIXTURE, 3.0)])
+    alone, before = fit.fit([prepared(LLAMA_H100, 1.1)])
+    both, after = fit.fit([prepared(LLAMA_H100, 1.1), prepared(MIXTURE, 3.0)])
     own = np.isin(NAMES, OF_MIXTURES)
     assert both[~own] == pytest.approx(alone[~own]) and alone[own] == pytest.approx(PRIOR[own])
     assert both[NAMES.index("routing")] > PRIOR[NAMES.index("routing")]
+    assert before[own] == pytest.approx(SPREAD[own]) and before[NAMES.index("product_8")] < SPREAD[NAMES.index("product_8")]
+    assert (after <= SPREAD + 1e-9).all() and after[NAMES.index("routing")] < SPREAD[NAMES.index("routing")]
 
 
 OWN = {
@@ -580,7 +582,6 @@ def test_a_grace_host_costs_what_eager_programs_launch_alone() -> None:
 
 def test_no_fit_that_scores_a_source_has_seen_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor has a fit whose errors stretch that source's interval; a source that prints no plan teaches no fit."""
-    monkeypatch.setattr(fit, "_least", lambda items, logs, free: logs)
     taught: list[frozenset[str]] = []
 
     def record(items: Sequence[Any]) -> frozenset[str]:

@@ -65,7 +65,7 @@ def training(folder: Path, write_model: bool) -> None:
     fits = study.fits_left_out(prepared)
     if write_model:
         study.freeze(prepared, study.scores_left_out(prepared, fits))
-    found = gap.gaps(prepared, study.without(fits))
+    found = gap.gaps(prepared, {name: learned.shares for name, learned in study.without(fits).items()})
     rounded = {name: 5 for name in found.columns if found[name].dtype == float and name != "kernels_s"}
     write_csv(found.round(rounded), GAP / "training_gap.csv")
     found = study.left_out(prepared, fits)
@@ -76,7 +76,7 @@ def training(folder: Path, write_model: bool) -> None:
     half["error"] = (half["predicted_s"] / half["measured_s"] - 1).abs()
     table = half.groupby(["source", "given"])["error"].agg(["size", "median", "mean"]).reset_index()
     write_csv(table.rename(columns={"size": "rows", "median": "median_error", "mean": "mean_error"}), folder / "training_half.csv")
-    write_csv(plan_choice.choices(fits[frozenset(("ultrascale",))]), folder / "training_plan_choice.csv")
+    write_csv(plan_choice.choices(fits[frozenset(("ultrascale",))].shares), folder / "training_plan_choice.csv")
     each = study.mixtures_left_out(prepared)
     write_csv(_of_models(each), folder / "training_mixtures.csv")
 

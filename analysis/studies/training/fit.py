@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +60,13 @@ class Prepared:
         )
 
 
+class Learned(NamedTuple):
+    """Shares as a fit found them, and what is left of the spread of each: all of it where no run told of the share."""
+
+    shares: Floats
+    spread: Floats
+
+
 MOST = 120
 """Runs of a source that a fit looks at; of more, every second, third, ... run says the same, for a source has one weight."""
 
@@ -69,7 +77,7 @@ def thinned(item: Prepared) -> Prepared:
     return item if step_by < 2 else item.take(np.arange(len(item.runs.cases)) % step_by == 0)
 
 
-def fit(sources: Sequence[Prepared]) -> Floats:
+def fit(sources: Sequence[Prepared]) -> Learned:
     """Shares that fit the sources best: sum over sources of WEIGHT x mean soft-L1 error / NOISE, and the squared distance from the priors.
 
     Dense models teach first, all shares; mixtures of experts and hybrids, which are noisier and lie in one source, then teach the shares
@@ -79,17 +87,17 @@ def fit(sources: Sequence[Prepared]) -> Floats:
         sources: what may be seen, of which those whose plans are assumed teach nothing; none: the priors.
     """
     sources = [item for item in sources if item.runs.source not in PLAN_ASSUMED]
-    logs = np.zeros(len(PRIOR))
+    logs, spread = np.zeros(len(PRIOR)), SPREAD.copy()
     for mixtures, free in ((False, np.ones(len(PRIOR), dtype=bool)), (True, np.isin(NAMES, OF_MIXTURES))):
         chosen = [(item, np.array([(group(case) == "mixture") == mixtures for case in item.runs.cases])) for item in sources]
         items = [thinned(item.take(of_kind)) for item, of_kind in chosen if of_kind.any()]
         if items:
-            logs[free] = _least(items, logs, free)
-    return np.asarray(PRIOR * np.exp(logs))
+            logs[free], spread[free] = _least(items, logs, free)
+    return Learned(np.asarray(PRIOR * np.exp(logs)), spread)
 
 
-def _least(items: Sequence[Prepared], logs: Floats, free: NDArray[np.bool_]) -> Floats:
-    """log(share / prior) of the shares that are free, the others as in `logs`."""
+def _least(items: Sequence[Prepared], logs: Floats, free: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """log(share / prior) of the shares that are free and what is left of their spreads (Laplace), the others as in `logs`."""
     scales = np.concatenate([np.full(len(item.runs.cases), np.sqrt(min(1.0, WEIGHT / len(item.runs.cases)))) for item in items])
     measured = np.concatenate([item.runs.step_s for item in items])
     parts = Parts(**{name: np.concatenate([getattr(item.parts, name) for item in items]) for name in vars(items[0].parts)})
@@ -101,4 +109,5 @@ def _least(items: Sequence[Prepared], logs: Floats, free: NDArray[np.bool_]) -> 
         error = np.log(step(parts, plans, PRIOR * np.exp(shares))["total"] / measured)
         return np.concatenate([scales * soft(error / NOISE), moved / SPREAD[free]])
 
-    return np.asarray(least_squares(residuals, np.zeros(int(free.sum())), method="trf", max_nfev=100).x)
+    found = least_squares(residuals, np.zeros(int(free.sum())), method="trf", max_nfev=100)
+    return np.asarray(found.x), np.sqrt(np.diag(np.linalg.inv(found.jac.T @ found.jac)))

@@ -14,7 +14,7 @@ from analysis.kernels.library import Hide
 from analysis.paths import DATA
 from analysis.studies.freezing import digests
 from analysis.studies.training import fit, sources, tpus
-from analysis.studies.training.fit import Prepared
+from analysis.studies.training.fit import Learned, Prepared
 from analysis.training import interval
 from analysis.training.answers import arithmetic_s, fitted
 from analysis.training.cases import COLUMNS, Case, case
@@ -40,17 +40,17 @@ def prepare(hide: Hide = "none") -> dict[str, Prepared]:
     return {runs.source: Prepared.of(runs, hide) for runs in sources.all_runs()}
 
 
-def scores_of(item: Prepared, shares: Floats) -> dict[str, Floats]:
+def scores_of(item: Prepared, learned: Learned) -> dict[str, Floats]:
     """log(measured / predicted) over doubt, by group."""
-    z = -item.log_error(shares) / interval.doubt(item.parts, item.plans, shares)
+    z = -item.log_error(learned.shares) / interval.doubt(item.parts, item.plans, *learned)
     groups = np.array([interval.group(case) for case in item.runs.cases])
     return {name: z[groups == name] for name in interval.GROUPS if (groups == name).any()}
 
 
-def fits_left_out(prepared: Mapping[str, Prepared]) -> dict[frozenset[str], Floats]:
+def fits_left_out(prepared: Mapping[str, Prepared]) -> dict[frozenset[str], Learned]:
     """Shares fitted without each of `sources.LEFT_OUT_TOGETHER`, and without each two of them."""
     groups = [frozenset(together) for together in sources.LEFT_OUT_TOGETHER]
-    taught: dict[frozenset[str], Floats] = {}
+    taught: dict[frozenset[str], Learned] = {}
     found = {}
     for hidden in {one | other for one in groups for other in groups}:
         teachers = hidden.difference(sources.PLAN_ASSUMED)
@@ -60,22 +60,22 @@ def fits_left_out(prepared: Mapping[str, Prepared]) -> dict[frozenset[str], Floa
     return found
 
 
-def without(fits: Mapping[frozenset[str], Floats], *judged: str) -> dict[str, Floats]:
+def without(fits: Mapping[frozenset[str], Learned], *judged: str) -> dict[str, Learned]:
     """Shares of every source, fitted without it, without those that count as one with it, and without those that are judged."""
     return {name: fits[frozenset((*together, *judged))] for together in sources.LEFT_OUT_TOGETHER for name in together}
 
 
-def scores_of_dense(prepared: Mapping[str, Prepared], shares: Mapping[str, Floats]) -> dict[str, list[Floats]]:
+def scores_of_dense(prepared: Mapping[str, Prepared], learned: Mapping[str, Learned]) -> dict[str, list[Floats]]:
     """log(measured / predicted) over doubt of every source under its own shares, by group; mixtures, which lie in one source, left out."""
     found: dict[str, list[Floats]] = {name: [] for name in interval.GROUPS}
     for name, item in prepared.items():
-        for group, values in scores_of(item, shares[name]).items():
+        for group, values in scores_of(item, learned[name]).items():
             if group != "mixture":
                 found[group].append(values)
     return found
 
 
-def scores_left_out(prepared: Mapping[str, Prepared], fits: Mapping[frozenset[str], Floats]) -> dict[str, list[Floats]]:
+def scores_left_out(prepared: Mapping[str, Prepared], fits: Mapping[frozenset[str], Learned]) -> dict[str, list[Floats]]:
     """log(measured / predicted) over doubt with the source left out, by group; mixtures a model at a time."""
     return scores_of_dense(prepared, without(fits)) | {"mixture": _models_left_out(prepared, "megatron_bridge_other")}
 
@@ -134,15 +134,15 @@ def mixtures_left_out(prepared: Mapping[str, Prepared]) -> pd.DataFrame:
     tables = []
     for model in np.unique(models[mixture]):
         judged = item.take(models == model)
-        error = np.exp(judged.log_error(fit.fit([*others, item.take(models != model)]))) - 1
+        error = np.exp(judged.log_error(fit.fit([*others, item.take(models != model)]).shares)) - 1
         tables.append(pd.DataFrame({"model": model, "error": error}))
     return pd.concat(tables, ignore_index=True)
 
 
-def predictions(item: Prepared, shares: Floats, stretched: Mapping[str, tuple[float, float]]) -> pd.DataFrame:
+def predictions(item: Prepared, learned: Learned, stretched: Mapping[str, tuple[float, float]]) -> pd.DataFrame:
     """Predicted step, interval and parts of every run of a source."""
-    parts = step(item.parts, item.plans, shares)
-    doubt = interval.doubt(item.parts, item.plans, shares)
+    parts = step(item.parts, item.plans, learned.shares)
+    doubt = interval.doubt(item.parts, item.plans, *learned)
     bounds = np.array([stretched[interval.group(case)] for case in item.runs.cases])
     frame = pd.DataFrame(
         {
@@ -181,7 +181,7 @@ def roofline_s(case: Any) -> float:
     return (4 / 3 if case.recompute == "full" else 1.0) * arithmetic_s(case)
 
 
-def left_out(prepared: Mapping[str, Prepared], fits: Mapping[frozenset[str], Floats]) -> pd.DataFrame:
+def left_out(prepared: Mapping[str, Prepared], fits: Mapping[frozenset[str], Learned]) -> pd.DataFrame:
     """Every run predicted with its source left out, and the roofline times the other sources' constant.
 
     The stretch of its interval comes from the other sources' errors, each under shares that were fitted without it and the judged source.
@@ -207,7 +207,7 @@ def tpu_left_out() -> list[pd.DataFrame]:
     """Runs on TPUs, each with the mean share of the other devices."""
     found = []
     for item in tpus.others_shares():
-        found.append(predictions(item, fitted().shares, {"tpu": tpus.tpus().stretch}))
+        found.append(predictions(item, Learned(fitted().shares, fitted().spread), {"tpu": tpus.tpus().stretch}))
     return found
 
 
@@ -225,9 +225,9 @@ def half_given(prepared: Mapping[str, Prepared]) -> pd.DataFrame:
     hidden = np.array([case.shape.hidden for case in multi.runs.cases])
     halves += [("vtrain_multi_node", multi, hidden == size, f"given: hidden size {size}") for size in (3072, 8192)]
     for name, item, chosen, words in halves:
-        shares = fit.fit([*rest, item.take(chosen)])
+        learned = fit.fit([*rest, item.take(chosen)])
         judged = item.take(~chosen)
-        frame = predictions(judged, shares, dict.fromkeys(interval.GROUPS, (-2.0, 2.0)))
+        frame = predictions(judged, learned, dict.fromkeys(interval.GROUPS, (-2.0, 2.0)))
         tables.append(frame.assign(source=name, given=words))
     return pd.concat(tables, ignore_index=True)
 
@@ -241,13 +241,13 @@ def hashes() -> dict[str, str]:
 
 def freeze(prepared: Mapping[str, Prepared], scores: Mapping[str, list[Floats]]) -> None:
     """Write the shipped shares: fitted on every source, intervals stretched on each with itself left out; then those of TPUs."""
-    shares, stretched = fit.fit(list(prepared.values())), stretches(scores)
+    learned, stretched = fit.fit(list(prepared.values())), stretches(scores)
     split = "shares: every source of data/measured_suite/splits.yaml (shipped); stretch: each source predicted with itself left out"
     write(
         MODEL,
         split,
         SHARES,
-        shares,
+        learned.shares,
         stretched,
         hashes(),
         "analysis.studies.training.study.freeze (full tier of the notebook measured_suite)",
@@ -255,6 +255,7 @@ def freeze(prepared: Mapping[str, Prepared], scores: Mapping[str, list[Floats]])
             "programs": sorted({case.program for item in prepared.values() for case in item.runs.cases} | {"maxtext"}),
             **measured_devices([case for item in prepared.values() for case in item.runs.cases]),
         },
+        learned.spread,
     )
     fitted.cache_clear()
     tpus.freeze()

@@ -92,7 +92,7 @@ def _fitted() -> TpuFile:
     for name, item in items.items():
         if " " not in name:
             others = float(np.exp(np.mean([np.log(share) for other, share in shares.items() if other != name])))
-            scores.append(-errors(item, others) / doubt(item.parts, item.plans, fitted().shares))
+            scores.append(-errors(item, others) / doubt(item.parts, item.plans, fitted().shares, fitted().spread))
     low, high = stretch(scores, len(scores))
     tables = {"published/gpu_tpu_workloads.csv": DATA / "published" / "gpu_tpu_workloads.csv"}
     tables["measured_suite/panel_training.csv"] = DATA / "measured_suite" / "panel_training.csv"
