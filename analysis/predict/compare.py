@@ -136,7 +136,7 @@ def _training(frame: pd.DataFrame, site: Site | None) -> Answered:
 SHARES_OF = {
     "kernels": ("product", "rowwise", "grouped", "attention", "flash", "stream", "loss"),
     "collectives": ("tensor", "expert", "context", "send", "gather", "reduce"),
-    "host": ("host", "between", "routing", "expert_host", "graphed"),
+    "host": ("host", "between", "routing", "expert_host", "graphed", "grace", "pipelined_host"),
 }
 """Part -> how the fitted shares begin that its time goes with."""
 PART_OF_STEP = {"communication": "collectives", "reduce": "collectives", "host": "host", "bubble": "bubble"} | dict.fromkeys(
