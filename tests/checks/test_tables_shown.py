@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
@@ -58,6 +59,20 @@ def test_columns_have_titles_in_words(column: str, about: str, title: str) -> No
 )
 def test_keys_in_cells_are_words(key: str, shown: str) -> None:
     assert pages.cells(pd.DataFrame({"source": [key]})) == [[shown]]
+
+
+def test_keys_in_figures_are_words() -> None:
+    """Ticks that were set, ticks of categories and legends: what a reader sees when the figure is drawn."""
+    fig, (one, two) = plt.subplots(1, 2)
+    one.set_yticks([0, 1], ["megatron_sc21", "vLLM"])
+    two.bar(["all_reduce", "ring"], [1, 2], label="mlperf_gpt3")
+    two.legend()
+    words.spell(fig)
+    fig.canvas.draw()
+    seen = [text.get_text() for axis in (one.yaxis, two.xaxis) for text in axis.get_ticklabels()]
+    assert {"Megatron SC21", "vLLM", "all-reduce", "ring"} <= set(seen)
+    assert [text.get_text() for text in two.get_legend().get_texts()] == ["MLPerf: GPT-3"]
+    plt.close(fig)
 
 
 def test_costs_are_numbers_of_the_prose() -> None:

@@ -173,7 +173,7 @@ def _fence(node: SyntaxTreeNode, document: Document) -> str:
     if word == "typst":
         return node.content + "\n"
     if word == "{result-figure}":
-        return _figure(rest.strip(), document)
+        return _figure(rest.strip(), node.content.strip(), document)
     if word == "{result-table}":
         options = dict(re.findall(r"^:(\w+):\s*(.*)$", node.content, re.MULTILINE))
         return _result_table(rest.strip(), options, document)
@@ -182,7 +182,7 @@ def _fence(node: SyntaxTreeNode, document: Document) -> str:
     return f'#block(raw("{_string(node.content.rstrip())}", block: true))\n\n'
 
 
-def _figure(name: str, document: Document) -> str:
+def _figure(name: str, title: str, document: Document) -> str:
     notebook, _, figure = name.partition("/")
     about = (pages.manifest(notebook) or {}).get("figures", {}).get(figure)
     if about is None:
@@ -191,6 +191,8 @@ def _figure(name: str, document: Document) -> str:
     shutil.copyfile(drawn, document.folder / f"{notebook}-{figure}.svg")
     place = 'placement: auto, scope: "parent"' if pages.wide(drawn) else "placement: auto"
     caption = _markdown(about["caption"], document).strip()
+    if title:
+        caption = f"#strong[{_markdown(title, document).strip()}.] {caption}"
     return f'#figure({place}, caption: [{caption}], image("{notebook}-{figure}.svg", width: 100%))\n\n'
 
 

@@ -23,6 +23,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis.artifact.publishing.package import glossary
+from analysis.artifact.publishing.words import spell
 from analysis.errors import InputError
 from analysis.paths import DATA, RESULTS
 from analysis.tables import read_csv, to_csv_bytes, write_atomic
@@ -170,6 +171,7 @@ class Run:
             made: how it was made.
         """
         _check_name(name)
+        spell(fig)
         legible(fig)
         self._manifest["figures"][name] = {"caption": caption, "made": made, "interactive": False}
         metadata: dict[str, dict[str, Any]] = {

@@ -1,10 +1,15 @@
-"""Words for readers in place of the data's keys: heads of columns with their units, and cells that hold a key."""
+"""Words for readers in place of the data's keys: heads of columns with their units, cells that hold a key, and labels of figures."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 from typing import Any
+
+from matplotlib.category import StrCategoryFormatter
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.ticker import FixedFormatter, FuncFormatter
 
 from analysis.configs import read_yaml_text
 
@@ -38,3 +43,16 @@ def in_words(text: str) -> str:
     if not KEY.fullmatch(text):
         return text
     return _KEYS.get(text) or " ".join(_SPELLINGS.get(word) or _ACRONYMS.get(word, word) for word in text.split("_"))
+
+
+def spell(fig: Figure) -> None:
+    """Put words for keys in the labels, legends and ticks of a figure about to be written."""
+    for axis in (axis for axes in fig.axes for axis in (axes.xaxis, axes.yaxis)):
+        formatter: Any = axis.get_major_formatter()
+        if isinstance(formatter, FixedFormatter):
+            formatter.seq = [in_words(str(label)) for label in formatter.seq]
+        elif isinstance(formatter, (FuncFormatter, StrCategoryFormatter)):
+            axis.set_major_formatter(FuncFormatter(lambda x, place, of=formatter: in_words(of(x, place))))
+    for text in fig.findobj(Text):
+        if isinstance(text, Text) and KEY.fullmatch(text.get_text()):
+            text.set_text(in_words(text.get_text()))

@@ -39,6 +39,35 @@ def _row(ax: Axes, x: float, y: float, cells: Sequence[str], colors: Sequence[st
         ax.text(x + (k + 0.5) * width, y + height / 2, words, ha="center", va="center", fontsize=8, color="white")
 
 
+def system() -> Figure:
+    """The two paths of this project: from a printed claim to a verdict, and from a kernel to a service; both end at measured systems."""
+    fig, ax = _canvas(100, 46)
+    claims = (
+        "claim\nas printed",
+        "check\na model, a run,\narithmetic",
+        "value\nwith tolerance",
+        "verdict\nrecomputed ... differs",
+    )
+    levels = (
+        "kernel\ncount, estimate,\ncorrect",
+        "step\nkernels, host",
+        "system\ncollectives, plans,\nschedulers",
+        "answer\nwith 90 % interval",
+    )
+    for row, (words, color) in enumerate(((claims, GOLD), (levels, BLUE))):
+        y = 3 + 29 * row
+        for place, text in enumerate(words):
+            _box(ax, 1 + 26 * place, y, 20, 11, text, color)
+            if place:
+                _arrow(ax, 26 * place - 5, y + 5.5, 1 + 26 * place, y + 5.5)
+    _box(ax, 20, 19, 60, 8, "measured systems, tools re-run, the noise of repeats", GREEN)
+    _arrow(ax, 40, 19, 37, 14)
+    _arrow(ax, 60, 19, 63, 14)
+    _arrow(ax, 40, 27, 37, 32)
+    _arrow(ax, 60, 27, 89, 32)
+    return fig
+
+
 def one_tool() -> Figure:
     """From a program to an answer: what each level hands to the next."""
     fig, ax = _canvas(100, 44)
@@ -297,6 +326,7 @@ PICTURES = {
     "neuroscalar_soc": neuroscalar_soc,
     "stablehlo_paths": stablehlo_paths,
     "tpu_v3_8": tpu_v3_8,
+    "system": system,
     "one_tool": one_tool,
     "loop_nest": loop_nest,
     "waves": waves,
