@@ -116,6 +116,7 @@ LINKS = {"nvlink": "NVLink", "pcie": "PCIe", "infinity_fabric": "Infinity Fabric
 """Level of a system -> what a reader calls it."""
 
 
+@cache
 def _joined(machine: Machine) -> str:
     """GPUs of a node, and what joins them: `analysis.hardware.systems` knows."""
     system = systems.cluster(devices.load(machine.device), machine.domain, machine.network_bytes_per_s)

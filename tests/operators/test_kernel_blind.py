@@ -10,10 +10,10 @@ import pytest
 
 from analysis import datasets
 from analysis.kernels.fp32 import devices as kernel_devices
-from analysis.kernels.fp32.cases import Measurements
 from analysis.kernels.fp32.devices import TileList
 from analysis.kernels.fp32.residual import Hybrid, HybridSettings
 from analysis.studies.kernels.fp32.evaluation import measured_frame
+from analysis.studies.kernels.fp32.fitting import Measurements, fit
 from analysis.studies.kernels.fp32.selection import SMALL
 
 DEVICES = ("Tesla V100-PCIE-32GB", "NVIDIA A100-PCIE-40GB", "NVIDIA H100 80GB HBM3")
@@ -56,7 +56,7 @@ def left_out_answers(predictor: Hybrid) -> np.ndarray:
     """Fitted without the H100 and asked about it."""
     measured = products()
     test = measured.take(np.flatnonzero(measured.device == H100))
-    return predictor.fit(measured.take(measured.device != H100)).predict(test.operators, kernel_devices.load(H100)).latency_s
+    return fit(predictor, measured.take(measured.device != H100)).predict(test.operators, kernel_devices.load(H100)).latency_s
 
 
 def test_tiles_of_the_gpu_left_out_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,14 +19,16 @@ from analysis.errors import InputError
 from analysis.kernels.cases import answers
 from analysis.kernels.fp32 import devices as kernel_devices
 from analysis.kernels.fp32 import model as kernel_model
-from analysis.kernels.fp32.cases import BOUNDS, CODE, OPS, Measurements, Operators
+from analysis.kernels.fp32.cases import BOUNDS, CODE, OPS, Operators
 from analysis.kernels.fp32.features import GEMM, VECTOR, gemm_features, vector_features
 from analysis.kernels.fp32.model import Band
 from analysis.kernels.fp32.physics import Physics, bound_by, choose_tiles, roofline, work
-from analysis.kernels.trees import Boosting, arrays, fit_boosting, from_arrays, predict
+from analysis.kernels.trees import Boosting, from_arrays, predict
 from analysis.paths import DATA
+from analysis.studies.kernels.forests import arrays, fit_boosting
 from analysis.studies.kernels.fp32.conformal import calibrate
 from analysis.studies.kernels.fp32.evaluation import evaluate_frame, folds
+from analysis.studies.kernels.fp32.fitting import Measurements
 from analysis.studies.kernels.fp32.selection import error_of
 from analysis.studies.kernels.networks.kernel_lists import NETWORKS, operators
 from analysis.tables import read_csv

@@ -70,33 +70,6 @@ class Operators:
 
 
 @dataclass(frozen=True)
-class Measurements:
-    """Measured kernels.
-
-    Args:
-        operators: the shapes.
-        device: name of the device of each, shape (n,).
-        latency_s: measured mean latency (s).
-    """
-
-    operators: Operators
-    device: NDArray[np.object_]
-    latency_s: Floats
-
-    def __len__(self) -> int:
-        return len(self.device)
-
-    def take(self, index: NDArray[np.bool_] | Codes) -> Measurements:
-        """The measurements at an index."""
-        return Measurements(self.operators.take(index), self.device[index], self.latency_s[index])
-
-    @classmethod
-    def from_frame(cls, frame: pd.DataFrame) -> Measurements:
-        """From a table with NeuSight's columns, latency in `latency_ms`."""
-        return cls(Operators.from_frame(frame), frame["device"].to_numpy(dtype=object), frame["latency_ms"].to_numpy(dtype=float) / 1e3)
-
-
-@dataclass(frozen=True)
 class KernelPrediction:
     """Predicted latency of each case.
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Self
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.kernels.fp32 import devices as kernel_devices
-from analysis.kernels.fp32.cases import GROUP, OPS, Codes, Floats, KernelPrediction, Measurements, Operators
+from analysis.kernels.fp32.cases import GROUP, OPS, Floats, KernelPrediction, Operators
 from analysis.kernels.fp32.devices import Gpu
 from analysis.kernels.fp32.features import gemm_features, vector_features
 from analysis.kernels.fp32.physics import Physics, bound_by, roofline
-from analysis.kernels.trees import Boosting, Forest, fit_boosting, predict
+from analysis.kernels.trees import Boosting, Forest, predict
 
 LARGEST_CORRECTION = 4.0  # of the logarithm: a factor of 55 either way
 
@@ -40,32 +38,6 @@ def group_of(operators: Operators) -> NDArray[np.object_]:
     return np.array([GROUP[op] for op in OPS], dtype=object)[operators.op]
 
 
-def draw(device: NDArray[np.object_], most: int, seed: int) -> Codes:
-    """Indices of at most `most` cases of each device, in order."""
-    rng = np.random.default_rng(seed)
-    chosen = [rng.permutation(np.flatnonzero(device == name))[:most] for name in sorted(set(device))]
-    return np.sort(np.concatenate(chosen))
-
-
-def balance(device: NDArray[np.object_]) -> Floats:
-    """Weights that let a device count with the square root of its cases, mean 1."""
-    _, inverse, count = np.unique(device.astype(str), return_inverse=True, return_counts=True)
-    weight = 1 / np.sqrt(count[inverse])
-    return np.asarray(weight / weight.mean())
-
-
-def per_device(operators: Operators, device: NDArray[np.object_], compute: Callable[[Operators, Gpu], Floats]) -> Floats:
-    """Apply a function of (operators, gpu) device by device and put the rows back in order."""
-    parts: list[tuple[Codes, Floats]] = []
-    for name in sorted(set(device)):
-        index = np.flatnonzero(device == name)
-        parts.append((index, compute(operators.take(index), kernel_devices.load(str(name)))))
-    out = np.empty((len(device), *parts[0][1].shape[1:]))
-    for index, values in parts:
-        out[index] = values
-    return out
-
-
 @dataclass(frozen=True)
 class Hybrid:
     """log latency = log roofline at the sustained rate + trees(features), for one operator group."""
@@ -86,16 +58,6 @@ class Hybrid:
     def base_s(self, operators: Operators, gpu: Gpu) -> Floats:
         """What the correction multiplies (s)."""
         return roofline(operators, kernel_devices.with_seen(gpu, self.seen), self.settings.physics).latency_s
-
-    def fit(self, measurements: Measurements) -> Self:
-        """Learn the correction from the measurements of one operator group."""
-        part = measurements.take(draw(measurements.device, self.settings.most_per_device, self.seed))
-        own = replace(self, seen=frozenset(str(name) for name in part.device))
-        features = per_device(part.operators, part.device, own.features)
-        base = per_device(part.operators, part.device, own.base_s)
-        return replace(
-            own, trees=fit_boosting(features, np.log(part.latency_s / base), balance(part.device), self.settings.boosting, self.seed)
-        )
 
     def log_latency(self, operators: Operators, gpu: Gpu) -> Floats:
         """Natural logarithm of the predicted latency (s)."""

@@ -3,6 +3,7 @@
 - `active_learning`: Which operators should be measured next?
 - `evaluate`: Scores on what was held out, beside the baselines:
 - `fit`: Fits the committed parameters:
+- `forests`: Sums of regression trees (`kernels.trees`) fitted, scaled and written down
 - `law_fits`: The parameters of a kernel's law
 - `learned`: The formulas of learned predictors as the surveys print them, from the linear model to attention
 - `samples`: A small committed sample of the held-out rows (Apache-2.0, attributed), and the same rows answered with the committed ...

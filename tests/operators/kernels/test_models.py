@@ -7,7 +7,7 @@ import pytest
 from analysis.kernels import attention_backends, gpus, laws, physics, trees, work
 from analysis.kernels.library import KernelLibrary
 from analysis.paths import DATA
-from analysis.studies.kernels import evaluate, law_fits, splits, wheel
+from analysis.studies.kernels import evaluate, forests, law_fits, splits, wheel
 from analysis.studies.kernels.samples import recompute
 from analysis.tables import read_csv
 
@@ -121,7 +121,7 @@ def test_forest_as_arrays_equals_scikit_learn():
         max_iter=20, max_leaf_nodes=8, learning_rate=0.2, l2_regularization=1.0, early_stopping=False, random_state=0
     )
     expected = model.fit(values.astype(np.float32), target).predict(values.astype(np.float32))
-    forest = trees.fit(values, target, 20, 8, 0.2)
+    forest = forests.fit(values, target, 20, 8, 0.2)
     assert np.allclose(trees.predict(forest, values), expected, atol=20 / 8192)
     sums = [np.zeros(500, dtype=np.int64), np.zeros(500, dtype=np.int64)]
     for sum_up, out in zip((trees._sum, trees._sum_in_numpy), sums, strict=True):

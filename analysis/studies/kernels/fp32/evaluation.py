@@ -15,9 +15,10 @@ from analysis.case_columns import Columns
 from analysis.errors import InputError
 from analysis.intervals import cluster_bootstrap
 from analysis.kernels.fp32 import devices as kernel_devices
-from analysis.kernels.fp32.cases import CODE, GEMMS, GROUP, GROUPS, Floats, Measurements
+from analysis.kernels.fp32.cases import CODE, GEMMS, GROUP, GROUPS, Floats
 from analysis.kernels.fp32.model import Ensemble
 from analysis.kernels.fp32.residual import Hybrid, group_of
+from analysis.studies.kernels.fp32.fitting import Measurements, fit
 from analysis.studies.kernels.fp32.selection import Selection, candidates
 from analysis.studies.statistics import absolute_percentage_errors, spearman
 from analysis.tables import numeric, read_csv
@@ -199,7 +200,7 @@ def _fitted(train: Measurements, group: str, split: str, seed: int) -> Ensemble 
     if split == "old-to-new":
         return Selection(train, group, seed).fit()
     settings = next(iter(candidates(group).values()))
-    return Hybrid(settings, seed).fit(train)
+    return fit(Hybrid(settings, seed), train)
 
 
 def evaluate_file(path: Path, split: str, seed: int = 0) -> pd.DataFrame:

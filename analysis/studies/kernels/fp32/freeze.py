@@ -15,15 +15,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis import datasets
-from analysis.kernels import trees
 from analysis.kernels.fp32 import devices as kernel_devices
-from analysis.kernels.fp32.cases import GROUP, GROUPS, Measurements, Operators
+from analysis.kernels.fp32.cases import GROUP, GROUPS, Operators
 from analysis.kernels.fp32.devices import Gpu
 from analysis.kernels.fp32.model import FOLDER, Band, Ensemble, KernelModel
 from analysis.kernels.fp32.residual import Hybrid
 from analysis.studies.freezing import Freeze, commit, digests
+from analysis.studies.kernels import forests
 from analysis.studies.kernels.fp32.conformal import calibrate
 from analysis.studies.kernels.fp32.evaluation import TABLES, evaluate_frame, measured_frame
+from analysis.studies.kernels.fp32.fitting import Measurements, fit
 from analysis.studies.kernels.fp32.selection import Selection, error_of
 from analysis.studies.kernels.networks.kernel_lists import NETWORKS, operators
 from analysis.tables import read_csv, write_atomic, write_csv
@@ -141,7 +142,7 @@ def _amd(group: str, ensemble: Ensemble) -> pd.DataFrame:
 def amd_members(group: str, ensemble: Ensemble, seed: int) -> Ensemble:
     """The same settings fitted on AMD's measured kernels, for AMD devices; the interval stays the one between NVIDIA devices."""
     measured = Measurements.from_frame(datasets.load(f"neusight/{group}_amd"))
-    return Ensemble(tuple(Hybrid(m.settings, seed + bag).fit(measured) for bag, m in enumerate(ensemble.members)), 0.0, ensemble.band)
+    return Ensemble(tuple(fit(Hybrid(m.settings, seed + bag), measured) for bag, m in enumerate(ensemble.members)), 0.0, ensemble.band)
 
 
 def hashes() -> dict[str, str]:
@@ -158,7 +159,7 @@ def save(model: KernelModel, folder: Path, about: dict[str, Any]) -> None:
         settings = []
         for number, member in enumerate(ensemble.members):
             assert member.trees is not None
-            arrays |= trees.arrays(member.trees, f"{vendor}.{group}.{number}")
+            arrays |= forests.arrays(member.trees, f"{vendor}.{group}.{number}")
             settings.append(asdict(member.settings))
         ensembles.append(
             {

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
 
 from analysis.kernels.fp32 import devices as kernel_devices
-from analysis.kernels.fp32.cases import GEMMS, Floats, Measurements
+from analysis.kernels.fp32.cases import GEMMS, Floats
 from analysis.kernels.fp32.features import VECTOR
 from analysis.kernels.fp32.model import Ensemble
 from analysis.kernels.fp32.physics import Physics
-from analysis.kernels.fp32.residual import Hybrid, HybridSettings, draw
+from analysis.kernels.fp32.residual import Hybrid, HybridSettings
 from analysis.kernels.trees import Boosting
 from analysis.studies.kernels.fp32.conformal import calibrate
+from analysis.studies.kernels.fp32.fitting import Measurements, draw, fit
 
 SMALL = Boosting(trees=40, leaves=8, learning_rate=0.2, least_in_leaf=20)  # a matrix product: seven devices bear no more detail
 FINE = Boosting(trees=60, leaves=15, learning_rate=0.15, least_in_leaf=15)  # a vector kernel: smooth in few features
@@ -73,7 +74,7 @@ class Selection:
         key = (name, without)
         if key not in self.fits:
             device = self.measurements.device
-            hybrid = replace(Hybrid(candidates(self.group)[name], self.seed)).fit(self.measurements.take(~np.isin(device, list(without))))
+            hybrid = fit(Hybrid(candidates(self.group)[name], self.seed), self.measurements.take(~np.isin(device, list(without))))
             found = {}
             for left_out in sorted(without):
                 test = self.measurements.take(np.flatnonzero(device == left_out))
@@ -104,7 +105,7 @@ class Selection:
         choice = self.choose(unseen)
         part = self.measurements.take(~np.isin(self.measurements.device, list(unseen)))
         settings = candidates(self.group)[choice.name]
-        members = tuple(Hybrid(settings, self.seed + bag).fit(part) for bag in range(BAGS))
+        members = tuple(fit(Hybrid(settings, self.seed + bag), part) for bag in range(BAGS))
         return Ensemble(members, choice.shift, calibrate(choice.residuals), float(part.latency_s.min()))
 
 

@@ -10,9 +10,9 @@ import pandas as pd
 from analysis.kernels.fp32 import devices as kernel_devices
 from analysis.kernels.fp32.cases import BOUNDS, GROUPS, Operators
 from analysis.kernels.fp32.physics import choose_tiles, roofline
-from analysis.kernels.fp32.residual import per_device
 from analysis.studies.freezing import Freeze
 from analysis.studies.kernels.fp32.evaluation import summarise
+from analysis.studies.kernels.fp32.fitting import per_device
 from analysis.studies.kernels.fp32.freeze import band_without, network_cases, one_die, table_device
 from analysis.studies.kernels.networks.kernel_lists import NETWORKS, operators
 from analysis.tables import read_csv
