@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -20,7 +20,6 @@ from analysis.artifact.commands.evaluation.blocks import app
 from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.studies.cores.blocks import data as basic_block_data
-from analysis.studies.cores.blocks import graph_net
 from analysis.studies.cores.blocks import ports as basic_block_ports
 from analysis.studies.cores.blocks import trial as basic_block_trial
 from analysis.tables import read_csv
@@ -150,18 +149,6 @@ def test_an_unseen_instruction_leaves_no_trace_in_the_answer() -> None:
 )
 def test_traits_say_what_instructions_share(name: str, expected: set[str]) -> None:
     assert expected <= basic_block_data.traits(name)
-
-
-@given(st.permutations(range(4)), st.integers(0, 50))
-@settings(max_examples=20, deadline=None)
-def test_the_order_of_instructions_does_not_matter_to_the_graph_net(order: list[int], seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    wanted = graph_net.GraphNetSettings(width=8)
-    weights = graph_net.initial(6, 3, wanted, seed)
-    members, present, traits = rng.integers(0, 6, (2, 4)), rng.integers(0, 3, (2, 4)).astype(float), rng.normal(size=(6, 3))
-    first = graph_net.apply(weights, jnp.asarray(members), jnp.asarray(present), jnp.asarray(traits), wanted.rounds)
-    second = graph_net.apply(weights, jnp.asarray(members[:, order]), jnp.asarray(present[:, order]), jnp.asarray(traits), wanted.rounds)
-    np.testing.assert_allclose(first, second, rtol=1e-4)
 
 
 def test_the_command_takes_any_core_and_names_what_is_wrong(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 - `data`: PMEvo's measured basic blocks:
 - `freeze`: The basic-block study in full:
-- `graph_net`: A graph network on basic blocks:
 - `ports`: Throughput of a basic block as the load of its busiest resource, with the loads inferred from measured blocks
 - `trial`: Predictors of basic blocks on held-out blocks and on blocks with instructions never seen;
 """

@@ -8,16 +8,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from analysis.paths import DATA
 from analysis.studies import attempts as log
 from analysis.studies.cores.blocks import ports as basic_block_ports
 from analysis.studies.cores.blocks import trial as basic_block_trial
 from analysis.studies.cores.blocks.data import Blocks, alone, cores, load, trait_matrix, traits
 from analysis.studies.freezing import origin
-from analysis.tables import write_csv
+from analysis.tables import read_csv, write_csv
 
 SEEDS = (0, 1, 2)
 SELECTED_ON = ("SKL", "ZEN")
 """Settings are chosen on these cores; any other core of the table is only ever predicted."""
+GRAPH = "graph net"
+"""A network over the instructions of a block, compared with and retired: its scores stay as frozen."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,7 @@ def attempts(selection: pd.DataFrame, chosen: basic_block_ports.PortSettings, sc
         for number, settings in enumerate(basic_block_trial.grid())
     ]
     tries[best] |= {**tested["ports"], "chosen": True, "note": f"tested with {chosen.members} members; test_max is the worse core"}
-    others = [method for method in basic_block_trial.METHODS if method != "ports"]
+    others = [*(method for method in basic_block_trial.METHODS if method != "ports"), GRAPH]
     tries += [{"configuration": method, **tested[method], "note": "test_max is the worse core"} for method in others]
     return log.rows(tries, room="operators", experiment="basic_blocks", fitted_on="four fifths of the blocks of SKL and ZEN")
 
@@ -140,7 +143,9 @@ def study(seeds: tuple[int, ...] = SEEDS) -> Study:
     """
     every = {arch: load(arch) for arch in cores()}
     settings, selection = basic_block_trial.select([every[arch] for arch in SELECTED_ON if arch in every])
-    scores = pd.concat([basic_block_trial.compare(blocks, settings, seeds) for blocks in every.values()], ignore_index=True)
+    frozen = read_csv(DATA / "frozen" / "basic_blocks" / "scores.csv")
+    compared = [basic_block_trial.compare(blocks, settings, seeds) for blocks in every.values()]
+    scores = pd.concat([*compared, frozen[frozen["method"] == GRAPH]], ignore_index=True)
     drawn = pd.concat([points(blocks, settings) for blocks in every.values()], ignore_index=True)
     loads = pd.concat([learned(blocks, settings) for blocks in every.values()], ignore_index=True)
     writes = pd.concat([by_memory_writes(blocks) for blocks in every.values()], ignore_index=True)

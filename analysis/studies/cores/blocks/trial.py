@@ -20,7 +20,7 @@ Integers = NDArray[np.int64]
 
 HELD_OUT = 0.2
 UNSEEN_INSTRUCTIONS = 0.1
-METHODS = ("sum alone", "max alone", "additive", "boosting", "graph net", "ports")
+METHODS = ("sum alone", "max alone", "additive", "boosting", "ports")
 WITHOUT_FIT = ("sum alone", "max alone")
 
 
@@ -98,10 +98,6 @@ def predict(blocks: Blocks, split: Split, method: str, ports: basic_block_ports.
         with threadpool_limits(1):
             model.fit(table[split.fitted], np.log(cycles))
             return np.asarray(np.exp(model.predict(table[split.held_out])))
-    if method == "graph net":
-        from analysis.studies.cores.blocks import graph_net  # imports JAX, which nothing else here needs
-
-        return graph_net.fit_predict(counts, cycles, traits, wanted, graph_net.GraphNetSettings(), seed)
     if method == "ports":
         return basic_block_ports.predict(basic_block_ports.fit(counts, cycles, single, traits, ports, seed), wanted)
     raise ValueError(f"no such method: {method}")
