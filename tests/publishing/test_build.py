@@ -77,9 +77,15 @@ def test_only_what_uses_a_change_runs_again(copy: Path) -> None:
     assert build(copy) == ["gamma"]
 
 
-def test_a_failing_notebook_stops_the_build_and_spoils_nothing(copy: Path) -> None:
+def test_papermill_writes_the_same_table_and_a_failing_notebook_spoils_nothing(copy: Path) -> None:
     three(copy)
     build(copy)
+    built = (copy / "data" / "results" / "gamma" / "t.csv").read_bytes()
+    arguments = [sys.executable, "-m", "papermill", "notebooks/gamma.ipynb", "out.ipynb", "-p", "out", "elsewhere"]
+    done = subprocess.run(arguments, cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (copy / "elsewhere" / "t.csv").read_bytes() == built
+    assert json.loads((copy / "elsewhere" / "manifest.json").read_text())["tables"]["t"]["title"] == "T"
     before = digests(copy / "data" / "results" / "alpha")
     module = copy / "analysis" / "probe_one.py"
     module.write_text(module.read_text().replace("return 1.5", "return 1 / 0"))
@@ -111,7 +117,7 @@ def test_wrong_setups_are_one_clear_line(copy: Path) -> None:
     assert done.returncode == 2 and "parameters for a notebook that does not exist" in done.stderr
 
 
-def test_pages_and_unknown_numbers(copy: Path) -> None:
+def test_pages_unknown_numbers_and_killed_builds(copy: Path) -> None:
     three(copy)
     done = run_analysis("book", cwd=copy)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -121,11 +127,9 @@ def test_pages_and_unknown_numbers(copy: Path) -> None:
     first = digests(pages)
     intro = copy / "book" / "intro.md"
     text = intro.read_text()
-    intro.write_text(text.replace("beta.value", "beta.typo"))
+    intro.write_text(text.replace("beta.value", "beta.typo").replace("[x: 3]", "[x: 4]"))
     done = run_analysis("book", cwd=copy)
     assert done.returncode == 1 and "unknown number beta.typo" in done.stderr
-    intro.write_text(text.replace("[x: 3]", "[x: 4]"))
-    done = run_analysis("book", cwd=copy)
     (line,) = [line for line in done.stderr.splitlines() if "x: 4" in line]
     assert done.returncode == 1 and "intro.md:3:" in line and line.endswith("t.csv: expected one row where x=4, found 0")
     assert digests(pages) == first, "the pages of before stay"
@@ -134,16 +138,13 @@ def test_pages_and_unknown_numbers(copy: Path) -> None:
     assert digests(pages) == first
     again = run_analysis("book", cwd=copy)
     assert "up to date" in again.stdout
+    stop_builds(copy, first)
 
 
-def test_killed_builds_end_with_the_same_bytes(copy: Path) -> None:
-    """`kill -9` at five different moments, the whole process group and the leader alone, then a build that is left in peace."""
-    three(copy)
-    done = run_analysis("book", cwd=copy)
-    assert done.returncode == 0, done.stdout + done.stderr
-    expected = digests(copy / "data" / "results", copy / "_build" / "html")
-    for name in ("results",):
-        _remove(copy / "data" / name)
+def stop_builds(copy: Path, pages: dict[str, str]) -> None:
+    """`kill -9` at five moments, the whole process group and the leader alone, then a build that is left in peace: the same bytes."""
+    expected = digests(copy / "data" / "results") | pages
+    _remove(copy / "data" / "results")
     _remove(copy / "_build")
     environment = {**os.environ, "PYTHONPATH": str(copy)}
     for number, moment in enumerate((0.3, 1.2, 2.5, 4.0, 6.5)):
@@ -169,14 +170,3 @@ def _remove(folder: Path) -> None:
     for path in sorted(folder.rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
     folder.rmdir()
-
-
-def test_a_plain_papermill_run_writes_the_same_table(copy: Path) -> None:
-    three(copy)
-    build(copy)
-    built = (copy / "data" / "results" / "gamma" / "t.csv").read_bytes()
-    arguments = [sys.executable, "-m", "papermill", "notebooks/gamma.ipynb", "out.ipynb", "-p", "out", "elsewhere"]
-    done = subprocess.run(arguments, cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)}, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert (copy / "elsewhere" / "t.csv").read_bytes() == built
-    assert json.loads((copy / "elsewhere" / "manifest.json").read_text())["tables"]["t"]["title"] == "T"
