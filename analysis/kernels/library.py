@@ -350,12 +350,12 @@ class Kernels:
             np.where(valid, "", "bytes must be at least 0").astype(object),
         )
 
-    def collective(self, kind: str, bytes: ArrayLike, devices: ArrayLike, implementation: str = "nccl") -> Latency:
-        """A collective of GPUs of one node, NCCL's or the framework's own all-reduce (`custom`), as `networks.collective_time` has it.
+    def collective(self, kind: str, bytes: ArrayLike, devices: ArrayLike, implementation: str = "nccl", stride: int = 1) -> Latency:
+        """A collective, NCCL's or the framework's own all-reduce (`custom`), as `networks.collective_time` has it.
 
         Args:
             bytes: of the message as NCCL's tests count it: a GPU's vector for all_reduce, the whole of all GPUs otherwise.
-            devices: GPUs; one takes no time.
+            devices: GPUs; one takes no time. stride: how far apart they lie (1: neighbours).
         """
         size, counts = np.broadcast_arrays(np.asarray(bytes, dtype=np.float64), np.asarray(devices, dtype=np.float64))
         if kind not in COLLECTIVES or implementation not in ("nccl", "custom"):
@@ -369,7 +369,7 @@ class Kernels:
         source, notes = "unmeasured gpu" if gpu.vendor == "NVIDIA" else "data sheet", list[str]()
         for count in np.unique(counts[valid]):
             at = valid & (counts == count)
-            got = collective_time(kind, size[at], int(count), gpu.node, implementations=names, hide=hidden)
+            got = collective_time(kind, size[at], int(count), gpu.node, stride, implementations=names, hide=hidden)
             seconds[at], log_sd[at] = got.seconds, got.log_sd
             notes += got.assumed
             held, network = gpu.node.devices_per_node, gpu.node.network

@@ -2,7 +2,7 @@
 
 - measured: NCCL's own times on that device, timed in a CUDA graph (or a serving engine's all-reduce), interpolated;
 - fabric: time = floor + bytes / (share x link) + cost of filling the pipeline, the formula of `calibrated.form`, calibrated on GPUs of many
-  machines, for any group, link and network;
+  machines, for any group, link and network; a serving engine's own all-reduce (`engines_all_reduce_s`) where it is asked for and faster;
 - closed form: bytes over bandwidth and hops, where no collective of the like was measured (TPUs, Gaudi).
 
 Over a network none is faster than the same collective of the members that one node holds.
@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.errors import InputError
-from analysis.hardware import devices
+from analysis.hardware import devices, systems
 from analysis.hardware.systems import Group, System
 from analysis.networks.calibrated import form
 from analysis.networks.calibrated.form import KINDS, Way
@@ -46,6 +46,8 @@ LEAST_SHARE = 0.25
 6000)."""
 HOP_S = 5e-6
 """Of a hop between chips that no table times: a few microseconds."""
+CUSTOM_BYTES = 8 * 2**20
+"""Largest message that engines reduce by their own kernels (max_size of vLLM's device_communicators/custom_all_reduce.py)."""
 NETWORK_HOP_S = 14e-6
 """Of a hop between nodes in the Simple protocol, as NCCL's own tuning assumes (github.com/NVIDIA/nccl, src/graph/tuning.cc, hwLatencies):
 for collectives in a CUDA graph, of which none over a network was timed."""
@@ -212,6 +214,30 @@ def _inside(members: int, system: System, stride: int) -> int:
     return group.inside if group.level is system.network and group.inside > 1 else 0
 
 
+@cache
+def custom_kernels(hide: str) -> tuple[float, float]:
+    """Engines' own all-reduces over switches: floor (s), mean logarithm over the architectures that may be known, and the best rate at
+    which one of them moves `CUSTOM_BYTES` beyond its two floors (bytes/s)."""
+    floors: dict[str, list[float]] = {}
+    rates: dict[str, list[float]] = {}
+    for (name, implementation, _, members), curve in curves().items():
+        device = devices.load(name)
+        if implementation == "custom" and device.architecture != hide and systems.of_device(device).group(2).level.topology == "switch":
+            floor, whole = float(np.exp(curve[1][0])), float(_interpolate(curve, CUSTOM_BYTES))
+            floors.setdefault(device.architecture, []).append(math.log(floor))
+            rates.setdefault(device.architecture, []).append(2 * (members - 1) / members * CUSTOM_BYTES / max(whole - 2 * floor, floor))
+    return math.exp(float(np.mean([np.mean(found) for found in floors.values()]))), max(float(np.median(found)) for found in rates.values())
+
+
+def engines_all_reduce_s(size: Floats, members: int, group: Group, share: float, hide: str) -> Floats:
+    """An all-reduce by peers that read each other's memory: in one stage floor + (n - 1) s / B, or in two, of which each starts anew,
+    2 floor + 2 (n - 1) / n s / B; B is `share` of the link, at most what such kernels reach; infinite beyond `CUSTOM_BYTES`."""
+    floor, rate = custom_kernels(hide)
+    byte_s = 1 / min(share * group.bandwidth_bytes_per_s, rate)
+    stages = np.minimum(floor + (members - 1) * byte_s * size, 2 * floor + 2 * (members - 1) / members * byte_s * size)
+    return np.where(size <= CUSTOM_BYTES, stages, np.inf)
+
+
 def collective_time(
     kind: str,
     size_bytes: Floats,
@@ -247,7 +273,14 @@ def collective_time(
         parts = {"latency": (t.floor_s / seconds, CLOSED_FORM_SD), "bandwidth": (t.byte_s * size / seconds, CLOSED_FORM_SD)}
         return CollectiveTime(seconds, log_sd, t.basis, t.assumed, parts)
     seconds, moved, fill = form.protocols(t.floor_s, t.byte_s * size, t.chunk_s, t.line)
-    doubts = {"latency": (t.floor_s, t.floor_sd), "bandwidth": (moved, t.efficiency_sd), "filling": (fill, t.chunk_sd)}
+    floor, group = np.full(size.shape, t.floor_s), system.group(members, stride)
+    if graph and kind == "all_reduce" and "custom" in implementations and group.level.topology in ("switch", "mesh"):
+        fitted = form.calibrated()
+        own = engines_all_reduce_s(size, members, group, fitted.without.get(hide, fitted.shipped).efficiency["ring"], hide)
+        faster = own < seconds
+        floor = np.where(faster, np.minimum(own, custom_kernels(hide)[0]), floor)
+        moved, fill, seconds = np.where(faster, own - floor, moved), np.where(faster, 0.0, fill), np.minimum(own, seconds)
+    doubts = {"latency": (floor, t.floor_sd), "bandwidth": (moved, t.efficiency_sd), "filling": (fill, t.chunk_sd)}
     parts = {name: (part / seconds, sd) for name, (part, sd) in doubts.items()}
     log_sd = np.sqrt(sum(part**2 * sd**2 for part, sd in parts.values()) + t.rest_sd**2)
     if inside := _inside(members, system, stride):

@@ -62,7 +62,8 @@ class Attention(Strict):
         heads, kv_heads: heads of queries, and of keys and values (counts): equal is multi-head, fewer grouped, 1 multi-query.
         head_size: width of a head (elements).
         layers: that have it (count); 0: all that have no linear attention.
-        window, window_layers: sliding window (tokens) and how many of the layers have it.
+        window, window_layers: sliding window (tokens) and how many of the layers have it; window_heads, window_kv_heads, window_head_size:
+            of these layers (0: as of the others). shared_kv: the others project keys and values at once.
         biases: of the projections.
         norm: queries and keys are normalised: each head by itself, or all heads of a token together, whichever GPUs hold them.
         output_gate: the output is multiplied by a gate, projected with the queries; sinks: a learned logit for each head.
@@ -74,6 +75,10 @@ class Attention(Strict):
     layers: int = 0
     window: int = 0
     window_layers: int = 0
+    window_heads: int = 0
+    window_kv_heads: int = 0
+    window_head_size: int = 0
+    shared_kv: bool = False
     biases: Literal["none", "qkv", "output", "all"] = "none"
     norm: Literal["none", "head", "all"] = "none"
     output_gate: bool = False
@@ -104,7 +109,8 @@ class LinearAttention(Strict):
         layers: that have it (count).
         key_heads, key_size: of keys and queries; for Mamba 2 its groups and its state (count, elements).
         value_heads, value_size: of values; for Mamba 2 its heads and their width. Mamba has one value head of its inner width.
-        convolution: taps of the short convolution (count); rank: of Mamba's step size (elements).
+        convolution: taps of the short convolution (count); rank: of Mamba's step size; of the gated delta rule's decay of each key element
+            and of its output gate, as Kimi's has them (elements; 0: a decay for each head, a gate projected at once).
         biases: on the in- and output projections; norms: Mamba's step size, keys and queries are normalised (Jamba).
     """
 
@@ -133,6 +139,8 @@ class LinearAttention(Strict):
         """Weights of a layer's large products (count); of the gated delta rule without the two columns a head of its gates."""
         if self.kind == "mamba":
             return hidden * 3 * self.values + self.values * (2 * self.rank + 2 * self.key_size)
+        if self.kind == "gated_delta" and self.rank:
+            return hidden * (2 * self.values + 2 * self.keys) + self.rank * (2 * hidden + self.keys + self.values)
         steps = self.value_heads if self.kind == "mamba2" else 0
         return hidden * (2 * self.values + 2 * self.keys + steps) + self.values * hidden
 
@@ -146,7 +154,7 @@ class LinearAttention(Strict):
             width = self.values + 2 * self.keys
             biases = self.values + width + self.value_heads + hidden if self.biases else 0
             return width * (self.convolution + 1) + 3 * self.value_heads + self.values + biases
-        gates = 2 * self.value_heads * hidden
+        gates = self.value_heads * hidden * (1 if self.rank else 2) + (self.keys if self.rank else 0)
         return gates + (2 * self.keys + self.values) * self.convolution + 2 * self.value_heads + self.value_size
 
     @property
@@ -406,13 +414,25 @@ class Model(Strict):
     # --- parameters ---
 
     @property
-    def attention_parameters(self) -> int:
-        """Weights of the large products of one layer's softmax attention (count)."""
-        a, h = self.attention, self.hidden
+    def attention_kinds(self) -> tuple[tuple[int, Attention], ...]:
+        """Softmax attention by kind: how many layers (count), and their sizes; those with a sliding window apart."""
+        a, n = self.attention, self.attention_layers
         if a is None:
-            return 0
+            return ()
+        own = {"heads": a.window_heads, "kv_heads": a.window_kv_heads, "head_size": a.window_head_size}
+        near = a.model_copy(update={**{key: size for key, size in own.items() if size}, "shared_kv": False}) if any(own.values()) else a
+        kinds = ((n - a.window_layers, a.model_copy(update={"window": 0}) if a.window else a), (a.window_layers, near))
+        return tuple((count, kind) for count, kind in kinds if count)
+
+    @property
+    def attention_parameters(self) -> int:
+        """Weights of the large products of one layer's softmax attention (count), without a window where those with one have others."""
+        return self._attention_weights(self.attention) if self.attention else 0
+
+    def _attention_weights(self, a: Attention) -> int:
+        h = self.hidden
         if a.latent is None:
-            return h * a.head_size * (a.heads * (3 if a.output_gate else 2) + 2 * a.kv_heads)
+            return h * a.head_size * (a.heads * (3 if a.output_gate else 2) + (1 if a.shared_kv else 2) * a.kv_heads)
         m = a.latent
         queries = a.heads * (m.nope_size + m.rope_size)
         down = h * (m.query_rank + m.kv_rank + m.rope_size) + (m.query_rank or h) * queries
@@ -434,7 +454,7 @@ class Model(Strict):
         """Weights of the large products by part (counts): attention, experts (routed), dense (other feed-forwards), vocabulary."""
         linear = self.linear.layers * self.linear.matrices(self.hidden) if self.linear else 0
         return {
-            "attention": self.attention_layers * self.attention_parameters + linear,
+            "attention": sum(count * self._attention_weights(kind) for count, kind in self.attention_kinds) + linear,
             "experts": self.expert_layers * self.expert_count * self.expert_parameters,
             "dense": self.dense_layers * self.ffn_matrices * self.hidden * self.dense_width + self.expert_layers * self.shared_parameters,
             "vocabulary": self.hidden * self.vocabulary * (1 if self.tied else 2),
@@ -533,9 +553,9 @@ class Model(Strict):
         """
         if self.latent is not None:
             return self.attention_layers * (self.latent.kv_rank + self.latent.rope_size) * bytes_per_value
-        heads = max(1, self.kv_heads / tensor_parallel) if tensor_parallel > 1 else self.kv_heads
-        layers = self.attention_layers - (0 if windows else self.window_layers)
-        return layers * 2 * heads * self.head_size * bytes_per_value
+        kinds = [(count, kind) for count, kind in self.attention_kinds if windows or not kind.window]
+        heads = [max(1, kind.kv_heads / tensor_parallel) if tensor_parallel > 1 else kind.kv_heads for _, kind in kinds]
+        return sum(count * 2 * n * kind.head_size * bytes_per_value for (count, kind), n in zip(kinds, heads, strict=True))
 
     def growing_bytes_per_token(self, bytes_per_value: float, tensor_parallel: int = 1) -> float:
         """Cache on one GPU that each further token of a long request takes (bytes): layers with a window left out, for they hold a fixed
@@ -755,6 +775,7 @@ def alike(model: Model, what: str) -> Model:
     e = model.experts
     kinds = {
         "latent attention": model.latent is not None,
+        "sliding windows of other widths": len({(kind.heads, kind.kv_heads, kind.head_size) for _, kind in model.attention_kinds}) > 1,
         "linear attention": model.linear is not None,
         "blocks without attention": model.attention_layers != model.layers,
         "dense blocks beside experts": e is not None and model.expert_layers != model.layers,

@@ -370,3 +370,15 @@ def test_a_quantisation_beside_the_configuration_is_read(tmp_path: Path) -> None
     plain, beside = (models.load(str(tmp_path / name / "config.json")) for name in ("plain", "quantised"))
     assert (plain.types.dense, beside.types.dense, beside.types.attention) == ("bf16", "fp8", "fp8")
     assert plain.weight_bytes == pytest.approx(16.06e9, rel=1e-3) and beside.weight_bytes == pytest.approx(9.08e9, rel=2e-3)
+
+
+def test_windowed_layers_of_other_widths_have_their_own_weights_and_cache() -> None:
+    """Gemma 4 31B: 50 layers of 16 KV heads of 256, 10 of 4 of 512; a token's cache in 16 bits is 50 x 16 KiB + 10 x 8 KiB."""
+    gemma = models.load("google/gemma-4-31B-it")
+    assert gemma.kv_bytes_per_token(2) == 50 * 2 * 16 * 256 * 2 + 10 * 2 * 4 * 512 * 2 == 901_120
+    assert gemma.kv_bytes_per_token(2, 8) == 50 * 2 * 2 * 256 * 2 + 10 * 2 * 1 * 512 * 2
+    assert gemma.kv_bytes_per_token(2, windows=False) == 10 * 2 * 4 * 512 * 2
+    step = models.load("step-3.5-flash")
+    assert [(count, kind.heads, kind.window) for count, kind in step.attention_kinds] == [(12, 64, 0), (33, 96, 512)]
+    with pytest.raises(InputError, match="sliding windows of other widths"):
+        models.alike(gemma, "x")

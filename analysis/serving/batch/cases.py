@@ -12,7 +12,7 @@ from analysis.case_files import count, read_rows
 from analysis.errors import InputError
 from analysis.hardware import devices, own, systems
 from analysis.hardware.devices import Device
-from analysis.serving.points.cases import check_engine, scale_up_gpus
+from analysis.serving.points.cases import check_engine, machine
 from analysis.workloads import models
 from analysis.workloads.models import Model
 
@@ -174,7 +174,7 @@ def case(raw: dict[str, str]) -> Case:
     if shape.learned_positions:
         models.check_length(name, found.input_tokens + found.output_tokens, "input_tokens")
     check_engine({"tensorrt-llm": "trtllm"}.get(framework, framework), found.hardware.device.name)
-    most = scale_up_gpus(found.hardware.device.name) * found.hardware.dies
+    most = machine(found.hardware.device.name).devices_per_node * found.hardware.dies
     if found.devices > most:
         raise InputError(f"{found.devices} devices: links without a network join {most} {found.hardware.device.name}; one node is covered")
     if framework in ("vllm", "tensorrt-llm") and shape.heads % found.devices:

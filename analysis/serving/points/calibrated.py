@@ -23,7 +23,7 @@ from analysis.serving.metrics import summary, use
 from analysis.serving.points import settings
 from analysis.serving.points.answers import BASIS, answer, plan_in_words, settings_in_words, site_terms
 from analysis.serving.points.cases import MEAN_LENGTH, Case, in_words
-from analysis.serving.points.constants import Constants, Parameters, factor, load, outside, parts
+from analysis.serving.points.constants import Constants, Parameters, load, on_others, outside, parts
 from analysis.serving.points.operators import BATCH, BEFORE, CACHED, PROMPT, SEQUENCES, TOKENS
 from analysis.serving.points.points import Points, device_of, features, points
 from analysis.serving.points.step_table import StepTable
@@ -48,19 +48,19 @@ def from_zero(axis: Floats, seconds: Floats, dimension: int) -> tuple[Floats, Fl
     return np.concatenate([[0.0], axis]), np.concatenate([np.take(seconds, [0], axis=dimension), seconds], axis=dimension)
 
 
-def step_time(table: StepTable, engine: Any, step: float = 1.0, sequence: float = 0.0) -> StepTime:
+def step_time(table: StepTable, engine: Any, step: float = 1.0, sequence: float = 0.0, more: float = 0.0) -> StepTime:
     """A step table as the simulator's step time.
 
     Args:
         engine: a `closed_loop.ENGINE` record, for the host's times.
-        step, sequence: what a step's time is multiplied by, and seconds more for each request in it.
+        step, sequence, more: what a step's time is multiplied by, seconds more for each request in it, and for the step.
     """
     cached, decode = from_zero(CACHED, step * table.total("decode"), 1)
     chunk, prefill = from_zero(PROMPT, step * table.total("prefill"), 0)
     each = step * along(SEQUENCES, table.total("sequences"))
     return StepTime(
         token_s=step * along(TOKENS, table.total("tokens")),
-        fixed_s=step * float(engine["host_s"]),
+        fixed_s=step * float(engine["host_s"]) + more,
         sequence_s=each + sequence * np.arange(each.size),
         decode=Grid(BATCH, cached, decode),
         prefill=Grid(BEFORE, chunk, prefill.T.copy()),
@@ -96,12 +96,16 @@ class Served:
         return self.raw.engines[0]
 
     @cached_property
-    def fitted(self) -> tuple[Floats, Floats]:
-        """Coefficients of a time per output token and of a time to first token."""
+    def fitted(self) -> tuple[Floats, Floats, float]:
+        """Coefficients of a time per output token and of a time to first token, and what each step takes beyond (s)."""
         frame, p = features([self.case], self.raw), self.parameters
-        other = p.elsewhere if outside(frame, p)[0] else {}
-        longer = {target: self._at_site(target)[0] * (factor(frame, other[target]) if other else 1.0) for target in ("tpot", "ttft")}
-        return longer["tpot"] * coefficients(frame, p.tpot), longer["ttft"] * coefficients(frame, p.ttft)
+        found = {target: self._at_site(target)[0] * coefficients(frame, getattr(p, target)) for target in ("tpot", "ttft")}
+        more = 0.0
+        if p.elsewhere and outside(frame, p)[0]:
+            for target, other in p.elsewhere.items():
+                found[target] = found[target] * on_others(frame, np.ones(1), other.slower, {})
+            more = self._at_site("tpot")[0] * float(on_others(frame, np.zeros(1), {}, p.elsewhere["tpot"].each_s)[0])
+        return found["tpot"], found["ttft"], more
 
     def _at_site(self, target: str) -> tuple[float, str]:
         """What the site's constants multiply a time by, and what is said of it."""
@@ -113,8 +117,8 @@ class Served:
     @cached_property
     def steps(self) -> StepTime:
         """The step time, fitted constants included."""
-        step, sequence = self.fitted[0]
-        return step_time(self.raw.tables[self.raw.table_of[0]], self.engine, step, SEQUENCE_S * sequence)
+        (step, sequence), _, more = self.fitted
+        return step_time(self.raw.tables[self.raw.table_of[0]], self.engine, step, SEQUENCE_S * sequence, more)
 
     @property
     def named(self) -> dict[str, str]:
@@ -150,12 +154,12 @@ class Served:
         result = dataclasses.replace(simulate(dataclasses.replace(requests, arrived_at_s=sent)), requests=requests)
         if not len(requests):
             return result
-        (step, sequence), first = self.fitted
+        (step, sequence), first, more = self.fitted
         gap = summary(result)["tpot_s_mean"]
-        token_s = 0.0 if np.isnan(gap) else max(0.0, gap - SEQUENCE_S * sequence * use(result).mean_batch) / step
+        token_s = 0.0 if np.isnan(gap) else max(0.0, gap - more - SEQUENCE_S * sequence * use(result).mean_batch) / step
         later = first[1] + (first[2] * (settings.of(self.case).stream_interval - 1) + first[3]) * token_s
         records = result.records.copy()
-        delivered = requests.arrived_at_s + first[0] / step * result.ttft_s + later
+        delivered = requests.arrived_at_s + first[0] / step * np.maximum(0.0, result.ttft_s - more) + later
         records["completed_at"] += delivered - records["prefill_completed_at"]
         records["prefill_completed_at"] = delivered
         return dataclasses.replace(result, records=records)

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from typing import Any, Literal
 
 import numpy as np
@@ -21,16 +20,11 @@ from analysis.workloads import models
 from analysis.workloads.models import Experts, Model
 
 COLUMNS = ("backend", "model_path", "system", "mode", "isl", "osl")
-NOT_COVERED = {
-    "nextn": "speculative decoding (nextn, {} tokens ahead) is not covered",
-    "prefix": "a prefix of {} tokens that requests share is not covered",
-}
-"""Columns that change an answer and that no model here uses: 0 or empty is none."""
 _OF_A_WORKER = ("batch_size", "tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size")
 READS = Columns(
     names=(
         *COLUMNS, "backend_version", "precision", "gemm_quant_mode", "moe_quant_mode", "kvcache_quant_mode", *_OF_A_WORKER,
-        "silicon_data_source", "max_num_seqs", "engine_version", "arrival", "requests", "request_rate", "length_low", *NOT_COVERED,
+        "silicon_data_source", "max_num_seqs", "engine_version", "arrival", "requests", "request_rate", "length_low", "nextn", "prefix",
         *(f"{worker}_{name}" for worker in ("prefill", "decode") for name in (*_OF_A_WORKER, "num_workers")),
     ),
     required=COLUMNS,
@@ -43,7 +37,6 @@ PRECISIONS |= dict.fromkeys(("int4", "int4_wo", "w4a16", "awq", "gptq"), "int4")
 KV_TYPES = dict.fromkeys(("bf16", "fp16", "bfloat16", "float16"), "bf16") | dict.fromkeys(("fp8", "fp8_e4m3", "fp8_e5m2"), "fp8")
 LABELS = {"fp32": "bf16", "int8": "int8_wo"}
 """Type of a checkpoint's weights -> as which they are served."""
-NETWORKS = ("infiniband", "roce", "network")
 ASKED_NOW = "9999"
 """`Case.measured` of a question: later than every measurement."""
 
@@ -109,6 +102,7 @@ class Case:
         prefill, prefill_workers, decode_workers, prefill_batch: disaggregated serving.
         kv: type of the KV cache, empty: as the engine decides for the checkpoint (`settings.kv_type`).
         max_running: most requests that run at a time (max_num_seqs), 0: as the engine was started.
+        prefix: tokens at the start of each prompt that the KV cache holds already.
         assumed: sentences on what the row did not say, or said otherwise.
     """
 
@@ -138,12 +132,13 @@ class Case:
     requests: int = 0
     rate: float = 0.0
     length_low: float = -1.0
+    prefix: int = 0
     assumed: tuple[str, ...] = ()
 
     @property
     def benchmark_client(self) -> bool:
         """Is the question of the public benchmark's client, whose launch scripts then hold?"""
-        return self.arrival == "closed" and not self.requests and self.length_low in (-1.0, SHORTEST)
+        return self.arrival == "closed" and not self.requests and not self.prefix and self.length_low in (-1.0, SHORTEST)
 
     @property
     def types(self) -> str:
@@ -186,10 +181,6 @@ def served(name: str) -> Model:
     kinds = {
         "an encoder": not model.causal,
         "no softmax attention": model.attention is None,
-        "Mamba layers": model.linear is not None and model.linear.kind != "gated_delta",
-        "experts of another width than the model's": model.experts is not None and bool(model.experts.latent),
-        "blocks without attention or feed-forward": model.attention_layers + model.linear_layers != model.layers
-        or model.expert_layers + model.dense_layers != model.layers,
         "weights in MXFP8": "mxfp8" in model.types.model_dump().values(),
     }
     if other := [kind for kind, has in kinds.items() if has]:
@@ -291,7 +282,7 @@ def _plan(row: Mapping[str, object], prefix: str, experts: Experts | None) -> tu
 
 
 def _widths(row: Mapping[str, object], prefix: str, experts: bool) -> tuple[Plan, bool]:
-    tensor = _count(row.get(prefix + "tp_size"), prefix + "tp_size")
+    tensor = _count(row.get(prefix + "tp_size"), prefix + "tp_size", 1)
     data = _count(row.get(prefix + "attention_dp_size"), prefix + "attention_dp_size", 1)
     expert_tensor = _count(row.get(prefix + "moe_tp_size"), prefix + "moe_tp_size", 1)
     expert = _count(row.get(prefix + "moe_ep_size"), prefix + "moe_ep_size", 1)
@@ -350,10 +341,9 @@ def image(text: str) -> str:
     return found[1] if found else ""
 
 
-def scale_up_gpus(device: str) -> int:
-    """GPUs that a node's or a rack's own links join: the levels of its usual machine below the first network."""
-    levels = systems.of_device(devices.load(gpus.SYSTEMS.get(device, device))).levels
-    return math.prod(level.size for level in takewhile(lambda level: level.name not in NETWORKS, levels))
+def machine(device: str) -> systems.System:
+    """The usual machine of a device, by its name in the sample or in `data/hardware`."""
+    return systems.of_device(devices.load(gpus.SYSTEMS.get(device, device)))
 
 
 RUNS_ON: dict[str, tuple[str, str, frozenset[str]]] = {
@@ -419,19 +409,29 @@ def in_words(kind: str, device: str) -> str:
     return kind.replace("bf16", "fp16") if without_bf16(device) else kind
 
 
-def _check_plan(plan: Plan, device: str, model: Model, key: str, asked_now: bool) -> None:
-    if plan.gpus > (most := scale_up_gpus(device)):
-        reason = f"{plan.gpus} GPUs of one replica: links without a network join {most} {device}; parallelism over a network is not covered"
-        raise InputError(reason, key=key)
+def _check_plan(plan: Plan, device: str, model: Model, key: str, asked_now: bool) -> list[str]:
+    """Refuse a plan that cannot be; what is assumed of its stages."""
+    system = machine(device)
+    if plan.gpus > system.devices_per_node and system.network is None:
+        raise InputError(f"{plan.gpus} GPUs of one replica: no machine of more than {system.devices_per_node} {device} is known", key=key)
     # Of measured mixtures, tables give widths that count the worker's GPUs.
     if (model.experts is None or asked_now) and model.heads % plan.tensor:
         raise InputError(f"{model.heads} heads do not divide by {plan.tensor}", key=key)
+    far = plan.stage_gpus <= system.devices_per_node < plan.gpus  # collectives over a network say so themselves
+    return [f"stages lie in nodes of {system.devices_per_node} and send over the network"] if far else []
+
+
+def _prefix(text: Callable[[str], str], input_tokens: int) -> int:
+    """Tokens of each prompt that the KV cache holds already."""
+    prefix = 0 if text("prefix") in ("", "0", "0.0") else _count(text("prefix"), "prefix")
+    if prefix >= input_tokens:
+        raise InputError(f"a prefix of {prefix:,} tokens is not shorter than the prompt of {input_tokens:,}", key="prefix")
+    return prefix
 
 
 def _refuse_not_covered(text: Callable[[str], str]) -> None:
-    for key, reason in NOT_COVERED.items():
-        if text(key) not in ("", "0", "0.0"):
-            raise InputError(reason.format(text(key)), key=key)
+    if text("nextn") not in ("", "0", "0.0"):
+        raise InputError(f"speculative decoding (nextn, {text('nextn')} tokens ahead) is not covered", key="nextn")
     for key in ("prefill_pp_size", "decode_pp_size"):
         if _count(text(key), key, 1) > 1:
             raise InputError("pipeline parallelism of prefill and decode workers is not covered", key=key)
@@ -519,7 +519,10 @@ def case(row: Mapping[str, object]) -> Case:
         measured=when, image=image(text("silicon_data_source")), kv=KV_TYPES.get(kv, ""),
         max_running=_count(row.get("max_num_seqs"), "max_num_seqs") if text("max_num_seqs") else 0,
         precision=label, gemm=gemm, attention=attention, experts=experts, input_tokens=input_tokens, output_tokens=output_tokens,
+        prefix=_prefix(text, input_tokens),
     )  # fmt: skip
+    if common["prefix"]:
+        assumed.append(f"the KV cache holds the first {common['prefix']:,} tokens of each prompt, each request its own copy")
     mode = text("mode").lower() or "agg"
     if mode not in ("agg", "disagg"):
         raise InputError(f"unknown mode {mode!r}; known: agg, disagg", key="mode")
@@ -532,7 +535,9 @@ def case(row: Mapping[str, object]) -> Case:
         plan = replace(plan, pipeline=_count(row.get("pp_size"), "pp_size", 1))
         if plan.pipeline > model.layers:
             raise InputError(f"{plan.pipeline} stages of {model.layers} layers", key="pp_size")
-        _check_plan(plan, device, model, "tp_size", when == ASKED_NOW)
+        assumed += _check_plan(plan, device, model, "tp_size", when == ASKED_NOW)
+        if not text("tp_size"):
+            assumed.append("tensor parallel 1 (not given): the engine's default")
         assumed += _widths_of_none(row, "", plan, model)
         clients, uneven = _clients(row, "", plan, input_tokens + output_tokens)
         assumed += uneven + [squares.format(plan.gpus, plan.gpus**2)] * squared
@@ -543,7 +548,7 @@ def case(row: Mapping[str, object]) -> Case:
     prefill, first = _plan(row, "prefill_", model.experts)
     plan, second = _plan(row, "decode_", model.experts)
     for one, key, squared in ((prefill, "prefill_tp_size", first), (plan, "decode_tp_size", second)):
-        _check_plan(one, device, model, key, when == ASKED_NOW)
+        assumed += _check_plan(one, device, model, key, when == ASKED_NOW)
         assumed += _widths_of_none(row, key.removesuffix("tp_size"), one, model)
         assumed += [squares.format(one.gpus, one.gpus**2)] * squared
     clients, uneven = _clients(row, "decode_", plan, input_tokens + output_tokens)

@@ -48,6 +48,7 @@ ENGINE = np.dtype(
             "f8",
         ),  # requests a second of clients that do not wait for answers (Poisson); 0: a burst, then each answer releases the next
         ("exponential", "i8"),  # 1: lengths of answers are drawn exponentially, with the mean of the even ones
+        ("prefix", "i8"),  # tokens at the start of every prompt that the KV cache holds already
     ],
     align=True,
 )
@@ -86,7 +87,8 @@ class Requests(NamedTuple):
     first: Any
     ttft: Any
     tpot: Any
-    need: Any  # tokens to process before the next one is made
+    need: Any  # tokens that the KV cache must hold before the next one is made
+    held: Any  # of these, tokens of the prompt that it holds already
     left: Any  # tokens still to make
     ends: Any  # decode step of the last (-1: not running)
     order: Any  # running ones, as they were admitted
@@ -158,8 +160,9 @@ def _send(engine: Any, tables: Tables, r: Requests, s: Any) -> None:
     s.arrivals += 1
     if engine.servers > 0:
         j = engine.prefill_table
-        base = line(tables.token_axis, tables.tokens[j], r.inputs[i]) + tables.sequences[j][0]
-        base += surface(tables.prompt_axis, tables.before_axis, tables.prefill[j], r.inputs[i], 0.0)
+        fresh = r.inputs[i] - r.held[i]
+        base = line(tables.token_axis, tables.tokens[j], fresh) + tables.sequences[j][0]
+        base += surface(tables.prompt_axis, tables.before_axis, tables.prefill[j], fresh, r.held[i])
         base = max(base, engine.prompt_host_s)
         begin = max(s.front, s.server)
         s.server = begin + base / engine.servers
@@ -190,7 +193,7 @@ def _take_back(engine: Any, r: Requests, heap: Any, s: Any) -> None:
         if r.ends[i] >= 0:
             r.need[i] = r.inputs[i] + r.outputs[i] - (r.ends[i] - s.steps)
             s.cached -= r.need[i] - 1
-            r.left[i], r.ends[i] = r.ends[i] - s.steps - 1, -1
+            r.left[i], r.ends[i], r.held[i] = r.ends[i] - s.steps - 1, -1, 0
             s.running -= 1
             r.pushed_out[s.out_of] = i
             s.out_of += 1
@@ -251,10 +254,11 @@ def _admit(engine: Any, tables: Tables, r: Requests, s: Any) -> None:
         held = s.reserved + r.outputs[i] if engine.reserve == 1 else s.cached + s.carried + s.prompt_tokens
         if s.running + s.prompts > 0 and held + r.need[i] > engine.cache_tokens:
             break
-        if engine.chunked == 0 and r.need[i] > room and s.prompts > 0:
+        fresh = r.need[i] - r.held[i]
+        if engine.chunked == 0 and fresh > room and s.prompts > 0:
             break
-        chunk = r.need[i] if engine.chunked == 0 else min(r.need[i], room)
-        s.attention += surface(tables.prompt_axis, tables.before_axis, prefill_s, chunk, 0.0)
+        chunk = fresh if engine.chunked == 0 else min(fresh, room)
+        s.attention += surface(tables.prompt_axis, tables.before_axis, prefill_s, chunk, r.held[i])
         s.prompt_tokens += chunk
         room -= chunk
         s.prompts += 1
@@ -264,8 +268,8 @@ def _admit(engine: Any, tables: Tables, r: Requests, s: Any) -> None:
             s.admitted += 1
             s.reserved += r.inputs[i] + r.outputs[i]
             s.queue += s.clock - r.arrived[i]
-        if chunk < r.need[i]:
-            s.partial, s.partial_done, s.carried = i, chunk, s.carried + chunk
+        if chunk < fresh:
+            s.partial, s.partial_done, s.carried = i, r.held[i] + chunk, s.carried + r.held[i] + chunk
         else:
             r.ready[s.ready] = i
             s.ready += 1
@@ -364,6 +368,7 @@ def one(engine: Any, tables: Tables, r: Requests, heap: Any, s: Any, out: Any) -
     n = engine.requests
     for i in range(n):
         r.need[i], r.left[i], r.ends[i] = r.inputs[i], r.outputs[i] - 1, -1
+        r.held[i] = min(r.inputs[i] - 1, engine.prefix)
     s.partial = -1
     while s.arrivals < min(engine.clients, n):
         s.clock = r.arrived[s.arrivals]
@@ -425,7 +430,7 @@ def _requests(engine: Any) -> Requests:
     if engine["rate"] > 0:
         gaps = -np.log1p(-(np.arange(n) + 0.5) / n) / engine["rate"]
         arrived = gaps[_shuffled(n, 3)].cumsum()
-    return Requests(*lengths, arrived, *(np.zeros(n) for _ in range(4)), *(np.zeros(n, np.int64) for _ in range(6)))
+    return Requests(*lengths, arrived, *(np.zeros(n) for _ in range(4)), *(np.zeros(n, np.int64) for _ in range(7)))
 
 
 def simulate(engines: Any, tables: Tables) -> Any:

@@ -11,7 +11,7 @@ rows is moved half way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -79,16 +79,17 @@ class Interval(Strict):
 
 
 class Elsewhere(Strict):
-    """What times are on sources that calibrated nothing: answer x exp(slower), and an interval that held other sources.
+    """What times are on sources that calibrated nothing: answer x exp(slower) + operators x each, and an interval that held other sources.
 
     Attributes:
-        slower: term of `slower_terms` -> logarithm of its factor.
+        slower: term of `default_terms` -> logarithm of its factor; each_s: term -> seconds more for each operator of the layer list.
         devices: GPUs of which these sources have enough rows.
         ends: of each of `engine_groups`, 5th and 95th percentile of log(measured / answer) with the factor, divided by `UNSEEN` on other
             GPUs; every source weighs the same.
     """
 
     slower: dict[str, float]
+    each_s: dict[str, float]
     devices: tuple[str, ...]
     ends: dict[str, tuple[float, float]]
 
@@ -183,12 +184,16 @@ def apply(frame: pd.DataFrame, constants: Constants) -> Floats:
 def parts(frame: pd.DataFrame, constants: Constants) -> Floats:
     """Coefficient x term, shape (rows, terms)."""
     chosen = np.zeros((len(frame), len(constants.terms)))
-    for columns in LEVELS["ttft"]:
+    # A first token depends on settings and client, which an engine's own coefficients have from recipes: its defaults have everybody's.
+    pooled = np.zeros(len(frame), dtype=bool)
+    if "stream_s" in constants.terms:
+        pooled = (frame["asked"] & (frame["script"] == "default")).to_numpy(dtype=bool)
+    for level, columns in enumerate(LEVELS["ttft"]):
         own = {n: c for n, c in constants.coefficients.items() if n.count("|") == max(0, len(columns) - 1) and bool(n) == bool(columns)}
         if own:
             names = group(frame, columns)
             for name, values in own.items():
-                chosen[(names == name).to_numpy()] = values
+                chosen[(names == name).to_numpy() & (~pooled | (level == 0))] = values
     return np.asarray(chosen * frame[list(constants.terms)].to_numpy(dtype=np.float64))
 
 
@@ -307,26 +312,24 @@ def _beyond(frame: pd.DataFrame, found: Interval) -> Floats:
     return np.asarray(NORMAL_90 * np.sqrt(np.maximum(0.0, frame[found.doubt_of].to_numpy(dtype=np.float64) ** 2 - found.doubt_seen**2)))
 
 
-def slower_terms(frame: pd.DataFrame) -> pd.DataFrame:
-    """What an engine that was started with its defaults depends on, where published recipes do not.
+def default_terms(frame: pd.DataFrame) -> pd.DataFrame:
+    """What runs on other sources depend on, where published recipes do not.
 
-    `engine`: Python drives it; `mixture`: of experts there; `amd`: weights of fewer than 16 bits on AMD's GPUs, whose kernels reach less
-    of the data sheet.
+    `engine`: Python drives it, started with its defaults: kernels that are not tuned to the device and start one after another; `amd`:
+    weights of fewer than 16 bits on AMD's GPUs, whose block-scaled products have least times of their own.
     """
-    default = frame["script"] == "default"
-    python = default & frame["engine"].isin(("vllm", "sglang"))
     terms = {
-        "engine": python,
-        "mixture": python & (frame["experts"] == "moe"),
+        "engine": (frame["script"] == "default") & frame["engine"].isin(("vllm", "sglang")),
         "amd": (frame["vendor"] == "AMD") & (frame["types"] != "bf16"),
     }
     return pd.DataFrame({name: value.astype(float) for name, value in terms.items()})
 
 
-def factor(frame: pd.DataFrame, other: Elsewhere) -> Floats:
-    """How many times longer each takes than with a published recipe."""
-    terms = slower_terms(frame)
-    return np.exp(sum((other.slower.get(str(name), 0.0) * terms[name].to_numpy() for name in terms), np.zeros(len(frame))))
+def on_others(frame: pd.DataFrame, answer_s: Floats, slower: Mapping[str, float], each_s: Mapping[str, float]) -> Floats:
+    """Answers as on other sources; arguments as of `Elsewhere`."""
+    terms, none = default_terms(frame), np.zeros(len(frame))
+    factor, each = (sum((found.get(str(name), 0.0) * terms[name].to_numpy() for name in terms), none) for found in (slower, each_s))
+    return np.asarray(answer_s * np.exp(factor) + frame["operators"].to_numpy(dtype=np.float64) * each)
 
 
 def elsewhere(frame: pd.DataFrame, answer_s: Floats, found: Interval, other: Elsewhere) -> tuple[Floats, Floats, Floats]:
@@ -334,7 +337,7 @@ def elsewhere(frame: pd.DataFrame, answer_s: Floats, found: Interval, other: Els
 
     A GPU without calibrated rows, and kernels more doubtful than theirs, widen it as in `bounds`.
     """
-    centre = answer_s * factor(frame, other)
+    centre = on_others(frame, answer_s, other.slower, other.each_s)
     ends = np.array([other.ends[name] for name in engine_groups(frame)]).reshape(-1, 2) * unfamiliar(frame, found, other.devices)[:, None]
     low, high = np.hypot(ends, _beyond(frame, found)[:, None]).T
     return centre, centre * np.exp(-low), centre * np.exp(high)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.serving.points.cases import Plan
-from analysis.workloads.models import Model
+from analysis.workloads.models import Attention, Model
 
 Floats = NDArray[np.float64]
 
@@ -122,17 +122,26 @@ def calls(c: Configuration) -> Iterator[Call]:
     yield from _attention(c)
     if c.model.linear is not None:
         yield from _linear_attention(c)
-    yield _memory("tokens", 2 * c.model.layers, 8 * t * h)
-    yield from _collective("all_reduce", c.model.layers, 2 * t * h, tp)
+    yield _memory("tokens", c.model.norms * c.model.layers, 8 * t * h)
+    yield from _collective("all_reduce", c.model.attention_layers + c.model.linear_layers, 2 * t * h, tp)
     if c.model.dense_layers:
         yield from _feed_forward(c, c.model.dense_layers, c.model.dense_width)
     if c.model.experts is not None:
         yield from _experts(c)
     if c.plan.pipeline > 1:  # a token's vector to the next stage
-        moved = (("kind", "send_recv"), ("devices", 2), ("implementation", "nccl"))
+        moved = (("kind", "send_recv"), ("devices", 2), ("implementation", "nccl"), ("stride", c.plan.stage_gpus))
         yield Call("communication", "tokens", "collective", c.plan.pipeline - 1, {"bytes": 2 * t * h / tp}, moved)
     yield _gemm("vocabulary", "sequences", 1, SEQUENCES, c.model.vocabulary / tp, h, "bf16")
     yield Call("vocabulary", "sequences", "memory_bound", 1, {"bytes": 6 * SEQUENCES * c.model.vocabulary})
+
+
+KERNELS = {"moe": 6}
+"""Kernels of one call where it is more than one: tokens sorted and padded by expert, two products, activation and sum of fused experts."""
+
+
+def operators(c: Configuration) -> float:
+    """Operators that a host launches one after another for a step with a prompt (count)."""
+    return sum(call.count * KERNELS.get(call.method, 1) for call in calls(c) if call.grid != "decode")
 
 
 def _feed_forward(c: Configuration, layers: int, width: float, reduce: bool = True) -> Iterator[Call]:
@@ -147,24 +156,27 @@ def _feed_forward(c: Configuration, layers: int, width: float, reduce: bool = Tr
 def _experts(c: Configuration) -> Iterator[Call]:
     e, t, h = c.model.experts, TOKENS, float(c.model.hidden)
     assert e is not None
-    layers = c.model.expert_layers
+    layers, width = c.model.expert_layers, float(e.latent or h)
     everywhere = t * c.plan.attention_data
     router = _gemm("experts", "tokens", layers, t, e.count, h, c.router)
     yield router if c.router == "bf16" else replace(router, method="router")
     options = (
         ("experts", e.count),
         ("top_k", e.per_token),
-        ("hidden", c.model.hidden),
+        ("hidden", round(width)),
         ("intermediate", e.width),
         ("dtype", c.experts),
         ("tensor_parallel", c.plan.expert_tensor),
         ("expert_parallel", c.plan.expert),
     )
+    if e.latent:
+        yield _gemm("experts", "tokens", layers, t, width, h, c.gemm)
+        yield _gemm("experts", "tokens", layers, t, h, width, c.gemm)
     # The tables' experts have three matrices.
     yield Call("experts", "tokens", "moe", layers * (c.model.ffn_matrices / 3), {"tokens": everywhere}, options)
     if c.plan.attention_data > 1:
-        yield from _collective("all_gather", layers, 2 * everywhere * h, c.plan.stage_gpus)
-        yield from _collective("reduce_scatter", layers, 2 * everywhere * h, c.plan.stage_gpus)
+        yield from _collective("all_gather", layers, 2 * everywhere * width, c.plan.stage_gpus)
+        yield from _collective("reduce_scatter", layers, 2 * everywhere * width, c.plan.stage_gpus)
     else:
         yield from _collective("all_reduce", layers, 2 * t * h, c.plan.stage_gpus)
     if e.shared:
@@ -175,10 +187,14 @@ def _attention(c: Configuration) -> Iterator[Call]:
     if c.model.latent is not None:
         yield from _latent(c)
         return
-    a, layers, t, tp, h = c.model.attention, c.model.attention_layers, TOKENS, c.plan.tensor, float(c.model.hidden)
-    assert a is not None
+    for layers, kind in c.model.attention_kinds:
+        yield from _attention_of_a_kind(c, layers, kind)
+
+
+def _attention_of_a_kind(c: Configuration, layers: int, a: Attention) -> Iterator[Call]:
+    t, tp, h = TOKENS, c.plan.tensor, float(c.model.hidden)
     heads, kv_heads = max(1, a.heads // tp), max(1, a.kv_heads // tp)
-    width = (heads * (2 if a.output_gate else 1) + 2 * kv_heads) * a.head_size
+    width = (heads * (2 if a.output_gate else 1) + (1 if a.shared_kv else 2) * kv_heads) * a.head_size
     yield _gemm("projections", "tokens", layers, t, width, h, c.attention)
     yield _memory("tokens", layers, 4 * t * width)
     if c.engine != "trtllm":  # keys and values into the cache, which TensorRT-LLM does beside the rotary embedding
@@ -191,17 +207,11 @@ def _attention(c: Configuration) -> Iterator[Call]:
     batch, cached = _mesh(BATCH, CACHED)
     prompt, before = _mesh(PROMPT, BEFORE)
     together = np.maximum(1.0, np.floor(GROUP_TOKENS / prompt))
-    shape = (("query_heads", heads), ("kv_heads", kv_heads), ("head_size", a.head_size), ("dtype", "bf16"), ("kv_dtype", c.kv))
-    full = layers - a.window_layers
-    if full:
-        yield Call("attention", "decode", "attention_decode", full, {"batch": batch, "kv_tokens": cached}, shape)
-        grown = {"batch": together, "query_tokens": prompt, "kv_tokens": prompt + before}
-        yield Call("attention", "prefill", "attention_prefill", full, grown, shape, 1 / together)
-    if a.window_layers:
-        near = (*shape, ("window", a.window))
-        yield Call("attention", "decode", "attention_decode", a.window_layers, {"batch": batch, "kv_tokens": cached}, near)
-        grown = {"batch": together, "query_tokens": prompt, "kv_tokens": prompt + before}
-        yield Call("attention", "prefill", "attention_prefill", a.window_layers, grown, near, 1 / together)
+    shape: tuple[tuple[str, Any], ...] = (("query_heads", heads), ("kv_heads", kv_heads), ("head_size", a.head_size), ("dtype", "bf16"))
+    shape += (("kv_dtype", c.kv), *((("window", a.window),) if a.window else ()))
+    yield Call("attention", "decode", "attention_decode", layers, {"batch": batch, "kv_tokens": cached}, shape)
+    grown = {"batch": together, "query_tokens": prompt, "kv_tokens": prompt + before}
+    yield Call("attention", "prefill", "attention_prefill", layers, grown, shape, 1 / together)
 
 
 def _latent(c: Configuration) -> Iterator[Call]:
@@ -238,20 +248,35 @@ def _latent(c: Configuration) -> Iterator[Call]:
     yield Call("attention", "prefill", "latent_attention_prefill", layers, arrays, shape, scale / together)
 
 
+CHUNK = {"mamba2": 128, "gated_delta": 64}
+"""Tokens within which prompts of linear attention are multiplied: chunk_size of Nemotron 3, the gated delta rule's kernels."""
+
+
 def _linear_attention(c: Configuration) -> Iterator[Call]:
     x, t, tp, h = c.model.linear, TOKENS, c.plan.tensor, float(c.model.hidden)
     assert x is not None
-    keys, values = x.key_heads * x.key_size / tp, x.value_heads * x.value_size / tp
-    yield _gemm("projections", "tokens", x.layers, t, 2 * keys + 2 * values, h, c.attention)
-    yield _gemm("projections", "tokens", x.layers, t, 2 * x.value_heads / tp, h, "bf16")
+    keys, values, heads = x.keys / tp, x.values / tp, max(1.0, x.value_heads / tp)
+    ranked = x.kind == "gated_delta" and x.rank
+    width = 2 * values if x.kind == "mamba" else 2 * keys + (1 if ranked else 2) * values + (heads if x.kind == "mamba2" else 0)
+    yield _gemm("projections", "tokens", x.layers, t, width, h, c.attention)
+    if x.kind == "gated_delta":
+        yield _gemm("projections", "tokens", x.layers, t, heads if ranked else 2 * heads, h, "bf16")
+    for wide in (keys, values) if ranked else ():
+        yield _gemm("projections", "tokens", x.layers, t, x.rank, h, "bf16")
+        yield _gemm("projections", "tokens", x.layers, t, wide, x.rank, "bf16")
+    if x.kind == "mamba":
+        yield _gemm("projections", "tokens", x.layers, t, x.rank + 2 * x.key_size, values, c.attention)
+        yield _gemm("projections", "tokens", x.layers, t, values, x.rank, c.attention)
     yield _memory("tokens", x.layers, 4 * t * (2 * keys + values) + 8 * t * values)
     yield _gemm("projections", "tokens", x.layers, t, h, values, c.attention)
     # The state of each sequence is read and written once a step, in fp32 (the configuration's mamba_ssm_dtype).
-    state = x.value_heads / tp * x.key_size * x.value_size * 4
+    state = x.state_values / tp * 4
     yield Call("attention", "decode", "memory_bound", x.layers, {"bytes": 2 * _mesh(BATCH, CACHED)[0] * state})
-    # Chunks of 64 tokens: products within the chunk and with the state (gated delta rule, arXiv 2412.06464).
+    # Products within a chunk and with the state (state-space duality, arXiv 2405.21060; gated delta rule, arXiv 2412.06464).
     prompt = _mesh(PROMPT, BEFORE)[0]
-    heads = x.value_heads / tp
-    shape = {"m": prompt * heads, "n": np.full_like(prompt, 2.0 * x.value_size), "k": np.full_like(prompt, 2.0 * x.key_size + 64)}
-    yield Call("attention", "prefill", "gemm", x.layers, shape, (("dtype", "bf16"),))
+    if x.kind in CHUNK:
+        twice = 2.0 if x.kind == "gated_delta" else 1.0  # the delta rule also solves for what each token changes
+        n, k = twice * x.value_size, 2.0 * x.key_size + CHUNK[x.kind]
+        shape = {"m": prompt * heads, "n": np.full_like(prompt, n), "k": np.full_like(prompt, k)}
+        yield Call("attention", "prefill", "gemm", x.layers, shape, (("dtype", "bf16"),))
     yield Call("attention", "prefill", "memory_bound", 3 * x.layers, {"bytes": 4 * prompt * (2 * keys + 2 * values)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,17 +14,19 @@ from numpy.typing import NDArray
 
 from analysis.hardware import devices
 from analysis.kernels import gpus
-from analysis.serving.kv_cache import kv_cache
+from analysis.serving.kv_cache import RESERVED_BYTES, kv_cache
 from analysis.serving.points import settings
 from analysis.serving.points.cases import ASKED_NOW, Case, Plan
 from analysis.serving.points.closed_loop import ENGINE, RESULT, simulate
-from analysis.serving.points.operators import GRIDS, PARTS, Configuration
+from analysis.serving.points.operators import GRIDS, PARTS, Configuration, operators
 from analysis.serving.points.step_table import Key, StepTable, on_grid, stack, step_tables
 from analysis.workloads.models import Model
 
 Floats = NDArray[np.float64]
 WEIGHT_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5625, "mxfp4": 0.53125, "int4": 0.53125, "int8": 1.0, "int8_wo": 1.0}
 KV_BYTES = {"bf16": 2.0, "fp8": 1.0}
+TPU_RESERVED = 0.02
+"""Of the weights, that vLLM keeps free beside them on a TPU (vllm/v1/worker/tpu_worker.py, determine_available_memory)."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,9 @@ class Host:
 
 # Launch of a layer in vLLM: of 0.15, 0.3, 0.45 and 0.6 ms the best on the selection families, steps within graphs apart.
 HOST = {"vllm": Host(4e-4, 4.5e-4, 1.5e-3, 1e-6), "sglang": Host(4e-4, 1.5e-4, 1.5e-3, 1e-6), "trtllm": Host(4e-4, 1.5e-4, 1.5e-3, 1e-6)}
+OPERATOR_S = {"sglang": 8e-5}
+"""Launch of an operator by the host of an engine at its defaults, where no graph is replayed: of 10, 40, 60 and 80 us the one with which
+SGLang's strangers (data/published/served_panel.csv) are as slow on one client as on a hundred, each model family left out."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,7 @@ def floors_s(case: Case, batch: float, cached: float) -> tuple[float, float]:
     peaks = gpu.peak_flop_per_s
     rates = [peaks.get(kind, peaks.get("bf16", peaks.get("fp16", math.inf))) for kind in kinds]
     flop_s = sum(2 * n / rate for n, rate in zip((w["attention"], w["dense"], chosen), rates, strict=True))
-    ttft = case.shortest * case.input_tokens * flop_s / prefill.gpus
+    ttft = max(0.0, case.shortest * case.input_tokens - case.prefix) * flop_s / prefill.gpus
     moved = sum(n * WEIGHT_BYTES[kind] for n, kind in zip((w["attention"], w["dense"], chosen), kinds, strict=True))
     moved += 2.0 * model.hidden * model.vocabulary
     moved /= plan.tensor if model.experts is None else plan.stage_gpus
@@ -129,8 +135,9 @@ def cache_tokens(case: Case, plan: Plan, share: float, kv_bytes: float) -> float
     A stage of a pipeline keeps its layers of all ranks' tokens, so a rank has as many as if its GPUs kept all layers of its own.
     `share` is of all memory (vLLM, SGLang) or of what is free beside the weights (TensorRT-LLM's free_gpu_memory_fraction).
     """
-    token = max(1.0, case.model.kv_bytes_per_token(kv_bytes, plan.tensor))
-    cache = kv_cache(memory_bytes(case.device), weight_bytes(case, plan), token, share, of_free=case.engine == "trtllm")
+    token, weights = max(1.0, case.model.kv_bytes_per_token(kv_bytes, plan.tensor)), weight_bytes(case, plan)
+    reserved = TPU_RESERVED * weights if device_of(case.device).kind == "tpu" else RESERVED_BYTES
+    cache = kv_cache(memory_bytes(case.device), weights, token, share, reserved, of_free=case.engine == "trtllm")
     return cache.size_bytes / cache.token_bytes
 
 
@@ -175,18 +182,34 @@ def _engine(case: Case, room_tokens: float, host: Host) -> dict[str, Any]:
         "reserve": case.engine == "trtllm",
         "cache_tokens": room_tokens,
         "host_s": host.step_s,
-        "prompt_host_s": host.step_s + case.model.layers * host.layer_s,
+        "prompt_host_s": host.step_s + launch_s(case, host),
         "graph_tokens": s.graph_tokens,
         "send_s": host.request_s * ranks * online,
         "send_token_s": host.token_s * ranks * online,
         "rate": case.rate,
         "low": case.shortest,
         "exponential": case.answers == "exponential",
+        "prefix": case.prefix,
     }
     if case.prefill is not None:
         found["servers"] = case.prefill_workers * case.prefill.attention_data / (case.decode_workers * ranks)
         found["max_running"] = max(found["max_running"], case.clients)
     return found
+
+
+@lru_cache(maxsize=1024)
+def operator_count(c: Configuration) -> float:
+    """`operators.operators` of a configuration."""
+    return operators(c)
+
+
+def launch_s(case: Case, host: Host) -> float:
+    """What the host takes to launch a step with a prompt (s): layers by their launch, or at an engine's defaults operators by theirs."""
+    model = case.model
+    if case.engine in OPERATOR_S and settings.of(case).script == "default":
+        return OPERATOR_S[case.engine] * operator_count(configuration(case))
+    # Where a block has attention or a feed-forward alone, two make a layer.
+    return host.layer_s * (model.attention_layers + model.linear_layers + model.expert_layers + model.dense_layers) / 2
 
 
 def configuration(case: Case) -> Configuration:
@@ -294,6 +317,7 @@ def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
                 # Tokens of all clients' requests, of mean length, over those that the KV cache holds.
                 "load": 0.9 * case.clients * (case.input_tokens + case.output_tokens) / max(1.0, e["cache_tokens"]),
                 "host_s": 1e-6 * r[RESULT.index("batch")],
+                "operators": operator_count(configuration(case)),
                 "one": 1.0,
                 "stream_s": (settings.of(case).stream_interval - 1) * r[2],
                 "flow": r[RESULT.index("throughput")],

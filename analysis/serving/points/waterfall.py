@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from analysis.errors import InputError
@@ -15,7 +16,7 @@ from analysis.serving.points.answers import RATES, TIMES, answer, plan_in_words
 from analysis.serving.points.cases import Case, in_words
 from analysis.serving.points.cases import case as read_case
 from analysis.serving.points.closed_loop import RESULT, drawn
-from analysis.serving.points.constants import Parameters, factor, load, outside, parts
+from analysis.serving.points.constants import Parameters, load, on_others, outside, parts
 from analysis.serving.points.operators import PARTS
 from analysis.serving.points.points import HOST, Points, device_of
 from analysis.serving.points.step_table import on_grid
@@ -81,8 +82,9 @@ def breakdown(
     own = features.iloc[[index]]
     if parameters.elsewhere and outside(own, parameters)[0]:
         for target, whole in (("tpot", fitted.sum()), ("ttft", terms.sum())):
-            longer = float(factor(own, parameters.elsewhere[target])[0]) - 1
-            lines.append((target, "defaults and device, as on other sources", 1e3 * longer * whole, 0.3))
+            other = parameters.elsewhere[target]
+            longer = float(on_others(own, np.array([whole]), other.slower, other.each_s)[0]) - whole
+            lines.append((target, "defaults and device, as on other sources", 1e3 * longer, 0.3))
     for target in ("tpot", "ttft"):
         by_site = own.iloc[0].get(f"site_{target}", 1.0) - 1
         lines.append((target, "site, as calibrated", by_site * sum(ms for name, _, ms, _ in lines if name == target), 0.1))

@@ -28,18 +28,19 @@ def rows(source: str, ratio: list[float], **change: object) -> pd.DataFrame:
         "script": "default",
         "doubt": 0.1,
         "types": "bf16",
+        "asked": True,
+        "operators": 1e5,
     }
     return pd.DataFrame({"source": source, "measured": ratio, "answer": 1.0, "lower": 0.9, "upper": 1.1, "doubt": 0.1, **plain, **change})
 
 
-def test_factors_are_what_sources_agree_on() -> None:
-    """Two sources whose dense runs take 1.2 times and whose mixtures take 1.8 times as long as answered; recipes are as answered."""
-    parts = [rows(f"{name}", [1.2] * 20, **change) for name in "ab" for change in ({}, {"family": "g"})]
-    parts += [rows(name, [1.8] * 20, experts="moe", family=f"m{k}") for name in "ab" for k in range(2)]
+def test_what_defaults_cost_is_what_sources_agree_on() -> None:
+    """Two sources whose runs take 2 us longer for each operator, of which mixtures have twice as many; recipes are as answered."""
+    parts = [rows(name, [1.2] * 20, **change) for name in "ab" for change in ({}, {"family": "g"})]
+    parts += [rows(name, [1.4] * 20, operators=2e5, family=f"m{k}") for name in "ab" for k in range(2)]
     parts += [rows("c", [1.0] * 20, script="recipe")]
-    found = slower(pd.concat(parts, ignore_index=True))
-    assert np.exp(found["engine"]) == pytest.approx(1.2, rel=0.06) and np.exp(found["mixture"]) == pytest.approx(1.5, rel=0.08)
-    assert found["amd"] == 0.0
+    factors, each = slower(pd.concat(parts, ignore_index=True))
+    assert each["engine"] == pytest.approx(2e-6, rel=0.03) and each["amd"] == pytest.approx(0.0, abs=1e-7) and not factors
 
 
 def test_an_end_is_what_other_sources_tell_and_a_source_is_scored_without_itself() -> None:

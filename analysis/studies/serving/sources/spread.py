@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 
@@ -16,16 +14,18 @@ from analysis.serving.points.constants import (
     bounds,
     elsewhere,
     engine_groups,
-    slower_terms,
+    on_others,
     unfamiliar,
 )
 
-TERMS = {"tpot": ("engine", "mixture", "amd"), "ttft": ("amd",)}
-"""Terms of `slower_terms` whose factors are fitted: of first tokens one source tells, too little for the engine's and the mixture's."""
-RIDGE = 0.3
-"""Strength with which factors are held at none, in sources and the mean square of what they have to explain."""
-FLOOR = 0.05
-"""Errors (logarithm) smaller than this are as good as none."""
+SLOWER = {"tpot": (), "ttft": ("amd",)}
+EACH = {"tpot": ("engine", "amd"), "ttft": ()}
+"""Terms of `default_terms` of which a factor, or seconds for each operator, is fitted: decode steps lack time between their many kernels;
+prompts multiply for longer than kernels take to start."""
+RIDGE, UNIT_S = 0.0003, 5e-6
+"""Strength with which factors and seconds are held at none, and of what size a time of an operator would surprise."""
+TAIL = 0.3
+"""Errors (logarithm) beyond which a row's weight falls."""
 LIGHT = 8
 """Sources of fewer rows do not set an end of an interval by themselves."""
 
@@ -42,38 +42,33 @@ def answered(rows: pd.DataFrame, parameters: Parameters, target: str = "tpot") -
     return rows.assign(measured=rows["measured_s"], answer=answer, lower=low, upper=high)
 
 
-def _clusters(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row a (source, model family, GPU, engine): median logarithm of measured over answer, its terms and its weight."""
-    frame = slower_terms(rows).assign(
-        error=np.log(rows["measured"] / rows["answer"]), source=rows["source"],
-        cluster=rows["source"] + "|" + rows["family"] + "|" + rows["device"] + "|" + rows["engine"],
-    )  # fmt: skip
-    found = frame.groupby("cluster").agg({"error": "median", "source": "first", **dict.fromkeys(slower_terms(rows).columns, "mean")})
-    light = np.minimum(1.0, found["source"].map(rows["source"].value_counts()) / LIGHT)
-    return found.assign(weight=light / found["source"].map(found["source"].value_counts()))
+def slower(rows: pd.DataFrame, target: str = "tpot") -> tuple[dict[str, float], dict[str, float]]:
+    """`slower` and `each_s` of `Elsewhere` by least errors (Huber's) of the rows' logarithms; sources weigh the same."""
+    from scipy.optimize import least_squares
+
+    factors, each = SLOWER[target], EACH[target]
+    size, answer = np.sqrt(weights(rows) / weights(rows).sum()), rows["answer"].to_numpy()
+
+    def split(x: np.ndarray) -> tuple[dict[str, float], dict[str, float]]:
+        values = [float(value) for value in x]
+        return dict(zip(factors, values, strict=False)), dict(zip(each, (UNIT_S * v for v in values[len(factors) :]), strict=True))
+
+    def residual(x: np.ndarray) -> np.ndarray:
+        error = np.log(rows["measured"] / on_others(rows, answer, *split(x))).to_numpy()
+        huber = np.sign(error) * np.sqrt(2 * TAIL * (np.hypot(TAIL, error) - TAIL))
+        return np.concatenate([size * huber, np.sqrt(RIDGE) * x])
+
+    return split(least_squares(residual, np.full(len(factors) + len(each), 0.1), bounds=(0.0, 12.0)).x)
 
 
-def slower(rows: pd.DataFrame, terms: Sequence[str] = TERMS["tpot"]) -> dict[str, float]:
-    """Logarithms of the factors of some terms, by least absolute error of the clusters' medians; sources weigh the same."""
-    found = _clusters(rows)
-    x, y, even = found[list(terms)].to_numpy(), found["error"].to_numpy(), found["weight"].to_numpy()
-    solved, weight = np.zeros(len(terms)), even
-    for _ in range(30):
-        pull = RIDGE * float(np.average(y**2, weights=weight)) * np.eye(len(terms))
-        solved = np.linalg.solve((x * weight[:, None]).T @ x + pull, (x * weight[:, None]).T @ y)
-        error = np.maximum(np.abs(y - x @ solved), FLOOR)
-        weight = even * np.median(error) / error
-    return {name: float(value) for name, value in zip(terms, solved, strict=True)}
-
-
-def residuals(rows: pd.DataFrame, terms: Sequence[str] = TERMS["tpot"]) -> pd.Series:
-    """log(measured / answer), each source corrected by what the others tell."""
+def residuals(rows: pd.DataFrame, target: str = "tpot") -> pd.Series:
+    """log(measured / answer), each source corrected by what the others tell; other makers' devices, which one source has, by family."""
     out = pd.Series(np.nan, index=rows.index)
-    for name in rows["source"].unique():
-        own = rows["source"] == name
-        told = slower(rows[~own], terms) if (~own).any() else {}
-        shift = sum((told.get(str(term), 0.0) * value for term, value in slower_terms(rows[own]).items()), np.zeros(int(own.sum())))
-        out[own] = np.log(rows.loc[own, "measured"] / rows.loc[own, "answer"]) - shift
+    alone = rows["source"].where(engine_groups(rows) != "other maker", rows["source"] + "|" + rows["family"])
+    for name in alone.unique():
+        own = alone == name
+        told = slower(rows[~own], target) if (~own).any() else ({}, {})
+        out[own] = np.log(rows.loc[own, "measured"] / on_others(rows[own], rows.loc[own, "answer"].to_numpy(), *told))
     return out
 
 
@@ -93,7 +88,7 @@ def fit(rows: pd.DataFrame, interval: Interval, target: str = "tpot") -> Elsewhe
     """
     count = rows["device"].value_counts()
     devices = tuple(sorted(count.index[count >= LIGHT]))
-    left = residuals(rows, TERMS[target]).to_numpy() / unfamiliar(rows, interval, devices)
+    left = residuals(rows, target).to_numpy() / unfamiliar(rows, interval, devices)
     ends: dict[str, tuple[float, float]] = {}
     for name in ("python", "trtllm", "other maker"):
         own = (engine_groups(rows) == name).to_numpy()
@@ -103,7 +98,8 @@ def fit(rows: pd.DataFrame, interval: Interval, target: str = "tpot") -> Elsewhe
         own = own if own.any() else np.ones(len(rows), dtype=bool)
         low, high = (interpolated_quantile(left[own], weights(rows[own]), share) for share in (0.05, 0.95))
         ends[name] = (min(low, -0.05), max(high, 0.05))
-    return Elsewhere(slower=slower(rows, TERMS[target]), devices=devices, ends=ends)
+    factors, each = slower(rows, target)
+    return Elsewhere(slower=factors, each_s=each, devices=devices, ends=ends)
 
 
 def scores(rows: pd.DataFrame, interval: Interval, target: str = "tpot") -> pd.DataFrame:
