@@ -194,6 +194,7 @@ def terms(kind: str, members: int, system: System, stride: int = 1, graph: bool 
     )
 
 
+@lru_cache(maxsize=65536)
 def _measured(kind: str, members: int, system: System, stride: int, implementations: tuple[str, ...]) -> tuple[Curve | None, str]:
     """The first curve that is believed, and a note on one that is not."""
     if members * stride > system.devices_per_node:
