@@ -15,6 +15,7 @@ from analysis import theme
 from analysis.configs import Row
 from analysis.errors import InputError
 from analysis.paths import DATA
+from analysis.studies.suite.clean import at_its_best
 from analysis.tables import read_csv
 
 MeasuredBy = Literal["us", "a competitor", "its own data"]
@@ -91,13 +92,6 @@ def serving_error(answers: pd.DataFrame) -> float:
     both = chosen.merge(points[["id", "tpot_s"]], on="id")
     both = both[both["id"].isin(flags.loc[flags["clean_no_deepseek"] == 1, "id"])]
     return float(100 * ((1e-3 * both["tpot_ms"] - both["tpot_s"]).abs() / both["tpot_s"]).mean())
-
-
-def at_its_best(answers: pd.DataFrame) -> pd.DataFrame:
-    """aiconfigurator's answer for each row: by measured kernels, corrected widths and the row's own quantisation first."""
-    chosen = answers[(answers["status"] == "ok") & (answers["database_mode"] == "SILICON")]
-    order = 2 * (chosen["widths"] != "corrected") + (chosen["quantisation"] != "csv_quant")
-    return chosen.assign(order=order).sort_values("order", kind="stable").drop_duplicates("id").drop(columns="order")
 
 
 def with_fp8_cache() -> pd.DataFrame:

@@ -42,3 +42,10 @@ def serving_flags(points: pd.DataFrame) -> pd.Series:
     for name, found in rules.items():
         words = words.where(~found, words + " " + name)
     return words.str.strip()
+
+
+def at_its_best(answers: pd.DataFrame, mode: str = "SILICON") -> pd.DataFrame:
+    """aiconfigurator's answer to each row: corrected widths first, then the row's own quantisation; `mode`: measured kernels, or SOL."""
+    chosen = answers[(answers["status"] == "ok") & (answers["database_mode"] == mode)]
+    order = 2 * (chosen["widths"] != "corrected") + (chosen["quantisation"] != "csv_quant")
+    return chosen.assign(order=order).sort_values("order", kind="stable").drop_duplicates("id").drop(columns="order")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from analysis.hardware import devices
 from analysis.paths import DATA
 from analysis.studies.statistics import kendall_tau_b
+from analysis.studies.suite.clean import at_its_best
 from analysis.studies.training import sources
 from analysis.tables import read_csv
 from analysis.training.cases import COLUMNS
@@ -84,11 +85,7 @@ def served_rows() -> dict[str, pd.DataFrame]:
     ours = read_csv(DATA / "frozen" / "predictor_serving" / "points.csv")
     ours = ours[ours["split"] == "family"].set_index("id")
     answers = read_csv(recorded / "predictions.csv.gz")
-    answers = answers[answers["status"] == "ok"]
-    # as the study of served points takes them: corrected widths first, then the row's own quantisation
-    order = 2 * (answers["widths"] != "corrected") + (answers["quantisation"] != "csv_quant")
-    answers = answers.assign(order=order).sort_values("order", kind="stable")
-    peer, roofs = (answers[answers["database_mode"] == mode].drop_duplicates("id").set_index("id") for mode in ("SILICON", "SOL"))
+    peer, roofs = (at_its_best(answers, mode).set_index("id") for mode in ("SILICON", "SOL"))
     genz = read_csv(recorded / "genz_predictions.csv").set_index("id")
     mlsysim = read_csv(recorded / "mlsysim_0.3.0.csv").set_index("id")
     out = {}

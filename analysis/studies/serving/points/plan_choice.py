@@ -14,6 +14,7 @@ from analysis.serving.points import cases as case_rows
 from analysis.serving.points.answers import answer
 from analysis.serving.points.cases import Case
 from analysis.serving.points.constants import load
+from analysis.studies.suite.clean import at_its_best
 from analysis.tables import read_csv
 
 TARGETS = (10.0, 20.0, 30.0, 50.0, 100.0, np.inf)
@@ -55,9 +56,7 @@ def suite() -> pd.DataFrame:
     held = read_csv(DATA / "frozen" / "predictor_serving" / "points.csv").query("split == 'family'").set_index("id")
     frame = read_csv(DATA / "measured_suite" / "serving_points.csv.gz", dtype=str, keep_default_na=False)
     frame = frame[frame["id"].isin(held.index)].reset_index(drop=True)
-    peer = read_csv(DATA / "recorded" / "aiconfigurator" / "predictions.csv.gz").query("status == 'ok' and database_mode == 'SILICON'")
-    order = 2 * (peer["widths"] != "corrected") + (peer["quantisation"] != "csv_quant")
-    peer = peer.assign(order=order).sort_values("order", kind="stable").drop_duplicates("id").set_index("id")
+    peer = at_its_best(read_csv(DATA / "recorded" / "aiconfigurator" / "predictions.csv.gz")).set_index("id")
     found = _described(case_rows.read(frame)[0]).assign(source=SUITE)
     ids = frame["id"]
     for end in ("", "_upper"):

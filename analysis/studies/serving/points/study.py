@@ -18,7 +18,7 @@ from analysis.serving.points.answers import times
 from analysis.serving.points.cases import Case
 from analysis.serving.points.constants import Parameters, fit_all, group
 from analysis.serving.points.points import Points, features, points
-from analysis.studies.suite.clean import CONFIGURATION, TIMES
+from analysis.studies.suite.clean import CONFIGURATION, TIMES, at_its_best
 from analysis.tables import read_csv
 
 Floats = NDArray[np.float64]
@@ -51,15 +51,10 @@ def read_sample(sample: str | Path, recorded: str | Path) -> Sample:
     for target in TARGETS:
         rows[f"{target}_s"] = rows[f"silicon_{target}_ms"].astype(float) * 1e-3
     rows.loc[listed_twice(rows), ["clean", "clean_no_deepseek"]] = 0
-    found = peer[(peer["status"] == "ok") & (peer["database_mode"] == "SILICON")].copy()
-    # The peer at its best: corrected widths first, then the row's own quantisation.
-    found["order"] = 2 * (found["widths"] != "corrected") + (found["quantisation"] != "csv_quant")
-    best = found.sort_values(["order"], kind="stable").drop_duplicates("id").set_index("id")
-    for target in TARGETS:
-        rows[f"peer_{target}_s"] = rows["id"].map(best[f"{target}_ms"]) * 1e-3
-    sol = peer[(peer["status"] == "ok") & (peer["database_mode"] == "SOL")].drop_duplicates("id").set_index("id")
-    for target in TARGETS:
-        rows[f"roofline_{target}_s"] = rows["id"].map(sol[f"{target}_ms"]) * 1e-3
+    for name, mode in (("peer", "SILICON"), ("roofline", "SOL")):
+        best = at_its_best(peer, mode).set_index("id")
+        for target in TARGETS:
+            rows[f"{name}_{target}_s"] = rows["id"].map(best[f"{target}_ms"]) * 1e-3
     return Sample(rows, cases)
 
 
