@@ -12,7 +12,7 @@ from analysis.errors import InputError
 from analysis.hardware import devices, systems
 from analysis.hardware.devices import Device
 from analysis.hardware.systems import System
-from analysis.networks.calibrated.form import KINDS
+from analysis.networks.calibrated.form import KINDS, calibrated
 from analysis.networks.collective_time import collective_time, way_of
 from analysis.site import Site
 from analysis.tables import numeric
@@ -118,6 +118,8 @@ def case(row: dict[str, str]) -> tuple[str, int, System, list[str]]:
     else:
         inner = "the switch, which adds" if way_of(system, system.group(group.inside), kind) == "nvls" else "a ring"
         words.append(WAYS[way].format(link=link, inner=inner))
+        if device.name not in calibrated().shipped.devices:
+            words.append(f"no collective of {device.name} was measured")
         if way == "network" and kind == "all_reduce" and nodes > 2:
             words.append("no switch of the network adds (SHARP)")
     graph = "; in a CUDA graph, as engines launch it, see `kernels predict`" if device.vendor in ("NVIDIA", "AMD") else ""

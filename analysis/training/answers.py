@@ -54,6 +54,13 @@ class Fitted:
         device = item.machine.device
         return "" if item.machine.tpu or any(device in known for known in self.devices.values()) else f"device {device}"
 
+    def of_other_kinds(self, item: Case) -> str:
+        """Kinds of runs in which a device was measured, where it was in none of the run's own kind; else empty."""
+        device, kinds = item.machine.device, interval.KINDS
+        if item.machine.tpu or device in self.devices.get(interval.group(item), ()):
+            return ""
+        return " and ".join(kinds[name] for name, known in self.devices.items() if device in known)
+
     def twin(self, item: Case) -> Case | None:
         """The same run on a measured device, where its own was not measured in its group: its shares are not doubted less than there."""
         if item.machine.tpu or item.machine.device in self.devices.get(interval.group(item), ()):
@@ -146,7 +153,10 @@ def answered(cases: list[Case], site: Site | None = None) -> pd.DataFrame:
 def _doubts(item: Case) -> list[str]:
     """What the interval says of a run that no calibrating source resembles."""
     what = fitted().unmeasured(item)
-    return [f"{what} is in no measured run: interval {interval.UNSEEN:g} times as wide"] if what else []
+    if what:
+        return [f"{what} is in no measured run: interval {interval.UNSEEN:g} times as wide"]
+    of = fitted().of_other_kinds(item)
+    return [f"device {item.machine.device} is in measured runs of {of} alone"] if of else []
 
 
 def answers(frame: pd.DataFrame, site: Site | None = None) -> pd.DataFrame:

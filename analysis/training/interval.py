@@ -20,7 +20,15 @@ FLOOR = 0.1
 """Doubt of any run (1): clocks, software version, what the row does not say; releases of one program alone differ by 5 to 40 %."""
 UNSEEN = 1.5
 """An interval is this much wider where its program or its device is in no calibrating source, and where a group has no source."""
-GROUPS = ("core", "torch", "adapters", "amd", "mixture", "tpu")
+KINDS = {
+    "core": "Megatron's core",
+    "torch": "PyTorch's own programs",
+    "adapters": "adapters",
+    "amd": "dense models",
+    "mixture": "mixtures",
+    "tpu": "MaxText",
+}
+GROUPS = tuple(KINDS)
 
 
 def group(item: Case) -> str:

@@ -40,6 +40,51 @@ ANSWERS = {
     "kernels predict": "analysis.kernels.cases:answers",
 }
 
+DEVICE_WORDS = {
+    "predict training": ("device", "assumed", "in no measured run|is in measured runs of .* alone"),
+    "predict batch": ("hardware", "assumed", "is in no measured batch"),
+    "predict serving": ("system", "assumed", "no calibrated run has device"),
+    "predict collective": ("device", "assumed", "was measured"),
+    "kernels predict": ("device", "source", "unmeasured gpu|data sheet"),
+}
+"""Of a command: the column of the device, the one with words, and what it says of a device that nobody measured."""
+SMALL = {
+    "predict training": "model=llama3-8b gpus=8 sequence_length=4096 global_batch=64 micro_batch=1 program=fsdp zero=3 recompute=full",
+    "predict batch": "devices=1 framework=vllm model=llama-2-7b input_tokens=512 output_tokens=128 batch_size=4",
+    "predict serving": "backend=vllm model_path=llama-3.1-8b mode=agg tp_size=1 isl=512 osl=128 batch_size=4",
+    "predict collective": "gpus=2 collective=all_reduce size_bytes=1048576",
+    "kernels predict": "op=gemm dtype=fp16 M=512 N=4096 K=4096",
+}
+"""A small question of each, to ask of every device."""
+CANNOT_FIT = {
+    "predict training": (
+        "model=llama3-70b device=h100 gpus=1 sequence_length=4096 global_batch=8",
+        "model=llama3-8b device=L4 gpus=1 sequence_length=2048 global_batch=8 micro_batch=1",
+        "model=deepseek-v3 device=h200 gpus=64 sequence_length=4096 global_batch=512 micro_batch=1",
+        "model=llama3.1-405b device=b200 gpus=64 sequence_length=8192 global_batch=128 tensor_parallel=8 pipeline_parallel=1",
+        "model=llama3-8b device=h100 gpus=8 sequence_length=131072 global_batch=8 micro_batch=1 program=fsdp zero=3 recompute=none",
+        "model=llama3-70b device=a100 gpus=1 sequence_length=8192 global_batch=8 kind=lora",
+    ),
+    "predict batch": (
+        "hardware=h100 devices=1 framework=vllm model=llama-2-70b input_tokens=128 output_tokens=128 batch_size=1",
+        "hardware=a100 devices=2 framework=vllm model=mixtral-8x7b input_tokens=128 output_tokens=128 batch_size=1",
+        "hardware=L4 devices=1 framework=vllm model=llama-2-13b input_tokens=128 output_tokens=128 batch_size=1",
+    ),
+    "predict serving": (
+        "backend=vllm model_path=llama-3.1-405b system=h200_sxm mode=agg tp_size=2 isl=512 osl=128 batch_size=4 gemm_quant_mode=fp8",
+        "backend=vllm model_path=llama-3.1-8b system=L4 mode=agg tp_size=1 isl=120000 osl=128 batch_size=1 gemm_quant_mode=bf16",
+        "backend=sglang model_path=deepseek-v3 system=h100_sxm mode=agg tp_size=8 moe_tp_size=8 isl=512 osl=128 batch_size=1",
+        "backend=vllm model_path=gemma-3-27b-it system=rtx4090 mode=agg tp_size=1 isl=512 osl=128 batch_size=1 gemm_quant_mode=bf16",
+        "backend=trtllm model_path=llama-3.1-70b system=L40S mode=agg tp_size=1 isl=512 osl=128 batch_size=1 gemm_quant_mode=fp8",
+    ),
+    "kernels predict": (
+        "op=gemm device=h100 dtype=bf16 M=400000 N=400000 K=400000",
+        "op=attention_decode device=L4 dtype=bf16 batch=64 query_heads=64 kv_heads=64 head_size=128 kv_tokens=131072",
+        "op=moe device=L4 dtype=bf16 tokens=16 experts=512 top_k=8 hidden=7168 intermediate=2048",
+    ),
+}
+"""Plans and operands that no card of theirs holds."""
+
 
 @dataclass(frozen=True)
 class Question:

@@ -23,6 +23,8 @@ def fitted() -> ShareFile:
     return read_yaml(DATA / "models" / "batch_step.yaml", ShareFile)
 
 
+MEASURED = ("A100-SXM4-40GB", "H100-SXM5-80GB", "MI250", "Max-1550", "Gaudi2", "SN40L")
+"""Devices of LLM-Inference-Bench's rows; each was predicted with itself left out, and so are intervals of devices without rows."""
 ONE_SIBLING = 2.0
 """A platform with one device in the fit (AMD): its interval is this much wider than NVIDIA's, which has two; nothing calibrates it."""
 
@@ -69,6 +71,8 @@ def _assumed(item: Case) -> str:
         words.append(f"{item.devices} x {item.hardware.device.name} in one node, {ways}")
     else:
         words.append(f"one {item.hardware.device.name}")
+    if item.hardware.device.name not in MEASURED:
+        words.append(f"{item.hardware.device.name} is in no measured batch: answered as one left out")
     # Rotary positions go on beyond what a model was made for: the time is right where an engine lets it run, the text is not.
     if beyond := models.beyond(item.name, item.input_tokens + item.output_tokens):
         words.append(f"the engine lets it run: {beyond}")
