@@ -382,3 +382,74 @@ def test_windowed_layers_of_other_widths_have_their_own_weights_and_cache() -> N
     assert [(count, kind.heads, kind.window) for count, kind in step.attention_kinds] == [(12, 64, 0), (33, 96, 512)]
     with pytest.raises(InputError, match="sliding windows of other widths"):
         models.alike(gemma, "x")
+
+
+def test_small_checkpoints_to_the_last_weight(tmp_path: Path) -> None:
+    """state-spaces/mamba2-130m has 128,989,632 weights, baidu/ERNIE-4.5-0.3B 360,748,032; their modules add up to them."""
+    mamba = {"model_type": "mamba2", "hidden_size": 768, "num_hidden_layers": 24, "vocab_size": 50288, "state_size": 128, "num_heads": 24}
+    mamba |= {"head_dim": 64, "expand": 2, "n_groups": 1, "conv_kernel": 4, "use_bias": False, "tie_word_embeddings": True}
+    layer = 768 * (2 * 1536 + 2 * 128 + 24) + (1536 + 256) * 5 + 3 * 24 + 1536 + 1536 * 768 + 768
+    assert 50288 * 768 + 24 * layer + 768 == 128_989_632
+    ernie = {"model_type": "ernie4_5", "hidden_size": 1024, "num_hidden_layers": 18, "num_attention_heads": 16, "num_key_value_heads": 2}
+    ernie |= {"head_dim": 128, "intermediate_size": 3072, "vocab_size": 103424, "use_bias": False}
+    block = 2 * 1024 * 2048 + 2 * 1024 * 256 + 3 * 1024 * 3072 + 2 * 1024
+    assert 103424 * 1024 + 18 * block + 1024 == 360_748_032
+    biases = {"mamba": 24 * (2 * 1536 + 2 * 128 + 24 + 768), "ernie": 18 * (2048 + 2 * 256 + 1024 + 2 * 3072 + 1024)}
+    for name, config, count in (("mamba", mamba, 128_989_632), ("ernie", ernie, 360_748_032)):
+        for bias in (False, True):
+            folder = tmp_path / f"{name}-{bias}"
+            folder.mkdir()
+            assert models.load(str(_written(folder, {**config, "use_bias": bias}))).parameters == count + bias * biases[name]
+
+
+def test_layers_of_two_kinds_are_counted(tmp_path: Path) -> None:
+    """Qwen3-Next: every fourth layer has softmax attention (gated, 256 a head), the others the gated delta rule; 512 experts."""
+    config = {"model_type": "qwen3_next", "hidden_size": 2048, "num_hidden_layers": 48, "num_attention_heads": 16, "num_key_value_heads": 2}
+    config |= {"vocab_size": 151936, "intermediate_size": 5120, "num_experts": 512, "num_experts_per_tok": 10, "moe_intermediate_size": 512}
+    config |= {"shared_expert_intermediate_size": 512, "linear_num_key_heads": 16, "linear_num_value_heads": 32, "decoder_sparse_step": 1}
+    config |= {"linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4, "full_attention_interval": 4}
+    found = models.load(str(_written(tmp_path, config)))
+    assert (found.attention_layers, found.linear_layers, found.expert_layers) == (12, 36, 48)
+    attention = 2048 * 2 * 4096 + 2 * 2048 * 512 + 4096 * 2048 + 2 * 256
+    delta = 2048 * 12288 + 4096 * 2048 + 2048 * 64 + 8192 * 4 + 64 + 128
+    experts = 2048 * 512 + 513 * 3 * 2048 * 512 + 2048
+    whole = 2 * 151936 * 2048 + 2048 + 12 * attention + 36 * delta + 48 * (experts + 2 * 2048)
+    assert found.parameters == whole
+    assert whole == pytest.approx(79.7e9, rel=2e-3)  # its card: 80 thousand million, the block for multi-token prediction apart
+    assert found.kv_bytes_per_token(2) == 12 * 2 * 2 * 256 * 2
+
+
+def test_a_sparse_indexer_by_hand() -> None:
+    """DeepSeek-V3.2 (inference/model.py, Indexer): 64 heads of 128 from the compressed queries of 1,536, keys and weights from the 7,168
+    wide input, and a layer norm; besides them the norms of the compressed queries and keys."""
+    latent = models.Latent(query_rank=1536, kv_rank=512, nope_size=128, rope_size=64, value_size=128)
+    known = models.load("deepseek-v3")
+    assert known.attention is not None
+    plain = known.model_copy(update={"attention": known.attention.model_copy(update={"latent": latent})})
+    sparse = latent.model_copy(update={"index_top_k": 2048, "index_heads": 64, "index_size": 128})
+    indexed = known.model_copy(update={"attention": known.attention.model_copy(update={"latent": sparse})})
+    assert plain.attention_vectors == 1536 + 512
+    assert indexed.attention_vectors - plain.attention_vectors == 1536 * 64 * 128 + 7168 * (128 + 64) + 2 * 128
+    assert (plain.index_bytes_per_token, indexed.index_bytes_per_token) == (0, 61 * 128)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "attention"),
+    [
+        ("model.layers.*.self_attn.*", "bf16"),
+        ("*self_attn*", "bf16"),
+        ("re:.*self_attn.*", "bf16"),
+        ("self_attn", "bf16"),
+        ("layers.*.self_attn.q_proj", "bf16"),
+        ("lm_head", "fp8"),
+        ("re:.*lm_head", "fp8"),
+        ("model.layers.*.mlp.gate", "fp8"),
+    ],
+)
+def test_modules_that_are_not_quantised(tmp_path: Path, pattern: str, attention: str) -> None:
+    """Names, wildcards and `re:` as quantization_config of public FP8 checkpoints has them."""
+    config = {"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "vocab_size": 128256, "num_attention_heads": 32}
+    config |= {"num_key_value_heads": 8, "intermediate_size": 14336, "torch_dtype": "bfloat16"}
+    kept = {"quant_method": "fp8", "modules_to_not_convert": [pattern]}
+    found = models.load(str(_written(tmp_path, {**config, "quantization_config": kept})))
+    assert (found.types.attention, found.types.dense) == (attention, "fp8")
