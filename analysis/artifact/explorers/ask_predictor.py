@@ -67,16 +67,28 @@ def answer(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _bar(got: list[float], y: float, scale: drawing.Scale, name: str, color: str, top: float) -> list[str]:
+LEAST_MS, MOST_MS = 1.0, 100_000.0
+"""Ends of the one scale of both times, which stays while a control moves."""
+
+
+def _span(got: list[float], y: float, scale: drawing.Scale, name: str, color: str) -> list[str]:
     middle, low, high = got
     return [
-        drawing.text(8, y - 8, f"{name}: {_ms(middle)}", bold=True),
-        drawing.text(8, y + 33, f"90 % interval: {_ms(low)} to {_ms(high)}"),
-        drawing.rect(8, y, scale(min(middle, top)) - 8, 18, color),
-        drawing.line(scale(min(low, top)), y + 9, scale(min(high, top)), y + 9, drawing.INK, 2),
-        drawing.line(scale(min(low, top)), y + 3, scale(min(low, top)), y + 15, drawing.INK, 2),
-        drawing.line(scale(min(high, top)), y + 3, scale(min(high, top)), y + 15, drawing.INK, 2),
+        drawing.text(8, y - 12, f"{name}: {_ms(middle)}, 90 % interval {_ms(low)} to {_ms(high)}", bold=True),
+        drawing.line(scale(low), y, scale(high), y, color, 4),
+        drawing.dot(scale(middle), y, color, 7, _ms(middle)),
     ]
+
+
+def _axis(scale: drawing.Scale, y: float) -> list[str]:
+    """Names of the scale's ticks, a line up from each."""
+    drawn = []
+    for tick in scale.ticks():
+        drawn += [
+            drawing.line(scale(tick), 18, scale(tick), y),
+            drawing.text(scale(tick), y + 15, _ms(tick).replace(".0", ""), "middle", size=12),
+        ]
+    return drawn
 
 
 def _ms(value: float) -> str:
@@ -84,17 +96,17 @@ def _ms(value: float) -> str:
 
 
 def draw(values: Mapping[str, Any], width: float) -> str:
-    """Two bars with their intervals, and what a token's time is made of, part by part."""
+    """Both times with their intervals on one scale that stays, and what a token's time is made of, part by part."""
     got = answer(values)
     if "refused" in got:
         return drawing.svg(width, 60, [drawing.text(8, 34, "No answer: the sentence below says why.", bold=True)], tell(values))
-    parts_drawn = []
+    both = drawing.Scale(LEAST_MS, MOST_MS, 24, width - 24, log=True)
+    parts_drawn = _axis(both, 104)
     for y, name, color, times in (
-        (26.0, "time per output token", drawing.BLUE, got["tpot"]),
-        (92.0, "time to first token", drawing.GREEN, got["ttft"]),
+        (36.0, "time per output token", drawing.BLUE, got["tpot"]),
+        (84.0, "time to first token", drawing.GREEN, got["ttft"]),
     ):
-        top = 1.05 * times[2]
-        parts_drawn += _bar(times, y, drawing.Scale(0, top, 8, width - 16), name, color, top)
+        parts_drawn += _span(times, y, both, name, color)
     shown = [(name, size, COLORS[k % len(COLORS)]) for k, (name, size) in enumerate(zip(parts(), got["parts"], strict=True)) if size]
     y = 164.0
     parts_drawn.append(drawing.text(8, y - 8, "what a token's time is made of", bold=True))
@@ -125,5 +137,6 @@ def tell(values: Mapping[str, Any]) -> str:
     blind = " This GPU's kernels were never measured: its times follow from its data sheet." if values["device"] == "H20" else ""
     return (
         f"{values['clients']:g} clients wait {_ms(got['ttft'][0])} for the first token and {_ms(got['tpot'][0])} for each further one, "
-        f"{got['rate']:.0f} output tokens a second from each GPU; vLLM, weights in FP8 where the GPU has it.{blind}"
+        f"{got['rate']:.0f} output tokens a second from each GPU, {1e6 / got['rate'] / 3600:.2f} GPU hours a million; "
+        f"vLLM, weights in FP8 where the GPU has it.{blind}"
     )

@@ -38,7 +38,16 @@ def place(names: list[str]) -> None:
             (BOOK / "tables" / name).mkdir(parents=True, exist_ok=True)
             shutil.copy(table, BOOK / "tables" / name / table.name)
         (BOOK / "notebooks").mkdir(exist_ok=True)
-        shutil.copy(results / f"{name}.ipynb", BOOK / "notebooks" / f"{name}.ipynb")
+        (BOOK / "notebooks" / f"{name}.ipynb").write_text(folded((results / f"{name}.ipynb").read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def folded(notebook: str) -> str:
+    """A notebook's JSON with every cell of code tagged, so that its page shows words and figures first and code when asked."""
+    read = json.loads(notebook)
+    for cell in read["cells"]:
+        if cell["cell_type"] == "code":
+            cell["metadata"]["tags"] = [*cell["metadata"].get("tags", []), "hide-input"]
+    return json.dumps(read)
 
 
 def fingerprint(names: list[str], explored: list[Path]) -> str:
