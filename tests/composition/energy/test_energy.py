@@ -1,12 +1,14 @@
 """Published joules: the transcription against its own identities, and the power model by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from analysis.kernels import gpus
 from analysis.serving.points import constants
-from analysis.serving.points.power import BoardPower, load, multiplied, work
+from analysis.serving.points.power import BoardPower, drawn_w, load, multiplied, work
 from analysis.serving.points.waterfall import question as cases_question
 from analysis.studies.serving.energy_per_token import published, study
 from analysis.studies.serving.power import fit
@@ -152,3 +154,18 @@ def test_a_token_multiplies_the_experts_that_it_chooses() -> None:
     output layer of 32,000: 12.75 thousand million (without the embedding)."""
     each = 2 * 4096 * (4096 + 1024) + 4096 * 8 + 2 * 3 * 4096 * 14336
     assert multiplied(models.load("mixtral-8x7b")) == pytest.approx(32 * each + 4096 * 32000, rel=1e-6)
+
+
+def test_power_of_a_served_point_by_hand() -> None:
+    """One H100 (700 W) at the committed constants, a step of 10 ms; none where prompts have GPUs of their own or no limit is known."""
+    power, case = load(), cases_question("llama-3.1-8b", "h100_sxm", 1, clients=16, precision="fp8")
+    done = work(case, 16, 0.9 * 1024, 0.9 * 1024)
+    central, lower, upper = drawn_w(case, 0.010) or (0.0, 0.0, 0.0)
+    assert central == pytest.approx(
+        700 * min(1, power.base + power.memory * done.memory_s / 0.01 + power.compute * done.compute_s / 0.01)
+    )
+    assert (lower, upper) == pytest.approx((power.lower * central, min(700, power.upper * central)))
+    assert lower <= central <= upper <= 700 and 700 * power.base < central
+    assert (drawn_w(case, 0.020) or (0.0,))[0] < central  # the same work in twice the time
+    assert drawn_w(replace(case, prefill=case.plan), 0.010) is None
+    assert drawn_w(cases_question("llama-3.1-8b", "TPU-v6e", 1, clients=1), 0.010) is None

@@ -5,6 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from analysis.commands.models.kernels import app
+from analysis.kernels import gpus
 from analysis.kernels.cases import answers
 
 RUN = CliRunner()
@@ -140,3 +141,10 @@ def test_sizes_that_contradict_each_other_are_refused(cells, reason):
     assert right["status"][0] == "" and right["latency_ms"][0] > 0
     found = answers(pd.DataFrame([{**base, **cells}]))
     assert found["status"][0] == reason and found["latency_ms"].isna().all()
+
+
+def test_a_card_keeps_its_bf16_where_it_has_one():
+    """H100 has both 16-bit types at one rate, V100 (Volta white paper: 125 TFLOP/s of FP16 tensor cores) FP16 alone."""
+    hopper, volta = (gpus.load(name) for name in ("h100_sxm", "V100-SXM2-32GB"))
+    assert gpus.sixteen_bits(hopper) is hopper and "bf16" not in volta.peak_flop_per_s
+    assert gpus.sixteen_bits(volta).peak_flop_per_s["bf16"] == volta.peak_flop_per_s["fp16"] == pytest.approx(125e12, rel=0.01)
