@@ -61,8 +61,8 @@ def write() -> tuple[Path, int]:
     target = BUILD / "archive.tar.gz"
     partial = target.with_suffix(".partial")
     with partial.open("wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed, tarfile.open(fileobj=packed, mode="w") as archive:
-        for name, content in (("PROVENANCE.json", json.dumps(provenance, indent=1).encode()), *found.items()):
-            content = content.read_bytes() if isinstance(content, Path) else content
+        for name, path in (("PROVENANCE.json", None), *found.items()):
+            content = path.read_bytes() if path else json.dumps(provenance, indent=1).encode()
             entry = tarfile.TarInfo(name)
             entry.size, entry.mtime = len(content), int(seconds)
             archive.addfile(entry, io.BytesIO(content))
