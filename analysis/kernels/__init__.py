@@ -7,6 +7,7 @@
 - `laws`: The law of a kernel's time, and its parameters on a GPU that was never timed
 - `library`: Latency of one kernel on one GPU:
 - `physics`: A first time and what bounds it:
+- `profiler_trace`: A trace of PyTorch's profiler, each measured time beside the predicted one
 - `store`: The fitted parameters on disk:
 - `trees`: Sums of regression trees as plain arrays:
 - `work`: FLOP and bytes of one kernel:

@@ -1,5 +1,6 @@
 """Notebook runner, figures and tables with provenance, numbers for prose, the book.
 
+- `archive`: One file for a deposit: sources, results, book, PDFs and their provenance
 - `book`: Builds the pages of the book from the chapters and the results, and puts them in place in one step
 - `build`: Runs the notebooks that are out of date, as many at once as there are cores, and keeps what was good when one fails
 - `check`: Everything `make check` compares:

@@ -5,6 +5,7 @@
 - `device_work`: What does a device do for an operator that XLA's cost analysis counts otherwise?
 - `efficiencies`: What share of its peaks does a device reach on single operators?
 - `loopnest_device`: How long does a matrix product take on a TPU by the best loop nest?
+- `measured_kernels`: Time of a program's matrix products by the kernel tables of the device
 - `predict`: How long does a program take on a device?
 - `predict_report`: The answer of a predictor as plain rows and numbers
 - `predict_trace`: A predicted program as Chakra traces, one a device, so that ASTRA-sim (or `analysis.networks`) times the collectives ...
