@@ -1,0 +1,84 @@
+"""What a GPU holds, against the papers' own formulas."""
+
+from __future__ import annotations
+
+import pytest
+
+from analysis.errors import InputError
+from analysis.training.cases import Case, case
+from analysis.training.memory import _block_bytes, _state, memory
+
+GPT3 = {"model": "gpt3-175b", "device": "a100", "gpus": "64", "sequence_length": "2048", "global_batch": "64", "micro_batch": "1"}
+GPT3 |= {"tensor_parallel": "8", "pipeline_parallel": "8", "program": "megatron_2021", "precision": "bf16"}
+
+
+def of(**change: str) -> Case:
+    return case({**GPT3, **change})
+
+
+def test_activations_of_a_block_are_korthikanti_s() -> None:
+    """Korthikanti et al. 2022, section 4, a block of GPT-3 (s 2,048, h 12,288, 96 heads) over t = 8 ways: sbh (10 + 24 / t + 5 a s / (h t))
+    kept by tensor parallelism alone (equation 2), 34 s b h / t with sequence parallelism and selective recomputation (equation 6), which
+    needs 5 a s^2 b / t again, and 2 s b h by whole recomputation."""
+    unit, t, core = 2048 * 12288, 8, 5 * 96 * 2048 / 12288
+    assert _block_bytes(of(recompute="none")) == pytest.approx((unit * (10 + 24 / t + core / t), 0))
+    assert _block_bytes(of(recompute="selective")) == pytest.approx((unit * 34 / t, unit * core / t))
+    assert _block_bytes(of(recompute="full")) == pytest.approx((unit * 2, unit * (10 + 24 / t + core / t)))
+    two = _block_bytes(of(recompute="none", micro_batch="2"))[0]
+    assert two == pytest.approx(2 * unit * (10 + 24 / t + core / t))
+
+
+def test_activations_of_a_mixture_by_hand() -> None:
+    """Mixtral 8x7B (h 4,096, 32 + 8 heads of 128, two experts of 14,336) over t = 2 with fused attention, sequence parallelism: four bytes of
+    queries, keys, values and output, eight of both norms' inputs over t, and of each choice three inner values and twice the token."""
+    item = of(model="mixtral-8x7b", tensor_parallel="2", pipeline_parallel="1", gpus="16", expert_parallel="8", program="megatron",
+              recompute="none")  # fmt: skip
+    attention, norms, experts = 40 * 128 * 4 / 2, 8 * 4096 / 2, (2 / 2) * (3 * 14336 * 2 + 4 * 4096)
+    assert _block_bytes(item)[0] == pytest.approx(2048 * (attention + norms + experts))
+
+
+@pytest.mark.parametrize(
+    ("program", "zero", "each"),
+    # bytes of a weight on 8 GPUs. Megatron-LM, docs on the distributed optimizer: 18, sharded 6 + 12 / d (gradients in fp32), 16 and
+    # 4 + 12 / d (in bf16, NeMo); PyTorch's full sharding of fp32 weights: 16 / d; nanotron accumulates in fp32 beside 16-bit gradients
+    [("megatron", "0", 18), ("megatron", "1", 7.5), ("nemo", "0", 16), ("nemo", "1", 5.5), ("fsdp", "3", 2), ("nanotron", "0", 20)],
+)  # fmt: skip
+def test_states_of_a_weight_are_as_documented(program: str, zero: str, each: float) -> None:
+    item = case({"model": "llama-2-7b", "device": "a100", "gpus": "8", "sequence_length": "2048", "global_batch": "8", "micro_batch": "1",
+                 "program": program, "zero": zero, "precision": "bf16"})  # fmt: skip
+    assert _state(item, 1e9, 0.0) == pytest.approx(each * 1e9) == pytest.approx(_state(item, 0.0, 1e9))
+
+
+def test_adapters_keep_frozen_weights_alone() -> None:
+    """LoRA holds weights in 16 bits, QLoRA in 4 with their scales (Dettmers et al. 2023: 0.5 bytes and 0.127 bits, quantised twice)."""
+    rows = {"model": "llama-2-7b", "device": "a100", "gpus": "8", "sequence_length": "2048", "global_batch": "8", "micro_batch": "1"}
+    assert _state(case({**rows, "kind": "lora"}), 1e9, 0) == 2e9
+    assert 0.5e9 + 0.127 / 8 * 1e9 <= _state(case({**rows, "kind": "qlora"}), 1e9, 0) <= 0.6e9
+
+
+def test_a_pipeline_s_first_stage_holds_every_stage_s_microbatches() -> None:
+    """Narayanan et al. 2021, section 2.2: one forward, one backward keeps p microbatches on the first stage; interleaved, 1 +
+    (p - 1) / (p v) times as many."""
+    one, chunks = memory(of(recompute="full")), memory(of(recompute="full", virtual_pipeline="3"))
+    per_layer = 2 * 2048 * 12288
+    assert one.activations == pytest.approx(8 * 12 * per_layer)
+    assert chunks.activations == pytest.approx(8 * 12 * per_layer * (1 + 7 / (8 * 3)))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "words"),
+    [
+        ({"top_k": "2"}, "top_k without experts"),
+        ({"experts": "8", "ffn": "1024"}, "experts need top_k"),
+        ({"experts": "8", "top_k": "2"}, "experts need top_k"),
+        ({"experts": "8", "top_k": "9", "ffn": "1024"}, "at most their number"),
+        ({"kv_heads": "5"}, "does not divide by kv_heads 5"),
+        ({"attention_heads": "30"}, "does not divide by attention_heads 30"),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused(sizes: dict[str, str], words: str) -> None:
+    row = {"hidden_size": "4096", "attention_heads": "32", "layers": "16", "vocabulary": "32000", "device": "h100", "gpus": "8"}
+    row |= {"sequence_length": "2048", "global_batch": "8"}
+    assert case({**row, "experts": "8", "top_k": "8", "ffn": "1024"}).shape.experts_per_token == 8
+    with pytest.raises(InputError, match=words):
+        case({**row, **sizes})
