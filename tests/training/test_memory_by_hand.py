@@ -29,8 +29,8 @@ def test_activations_of_a_block_are_korthikanti_s() -> None:
 
 
 def test_activations_of_a_mixture_by_hand() -> None:
-    """Mixtral 8x7B (h 4,096, 32 + 8 heads of 128, two experts of 14,336) over t = 2 with fused attention, sequence parallelism: four bytes of
-    queries, keys, values and output, eight of both norms' inputs over t, and of each choice three inner values and twice the token."""
+    """Mixtral 8x7B (h 4,096, 32 + 8 heads of 128, two experts of 14,336) over t = 2 with fused attention, sequence parallelism: four bytes
+    of queries, keys, values and output, eight of both norms' inputs over t, and of each choice three inner values and twice the token."""
     item = of(model="mixtral-8x7b", tensor_parallel="2", pipeline_parallel="1", gpus="16", expert_parallel="8", program="megatron",
               recompute="none")  # fmt: skip
     attention, norms, experts = 40 * 128 * 4 / 2, 8 * 4096 / 2, (2 / 2) * (3 * 14336 * 2 + 4 * 4096)
