@@ -282,7 +282,10 @@ def number(row: dict[str, str], key: str) -> float | None:
     Raises:
         InputError: it is no finite number of at least 0.
     """
-    text = str(row.get(key, "") or "").strip().replace(",", "")
+    cell = row.get(key)
+    if not cell:  # most cells of most rows
+        return None
+    text = str(cell).strip().replace(",", "")
     if text.lower() in ("", "n/a", "na", "nan", "none", "-"):
         return None
     try:

@@ -8,9 +8,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cache, lru_cache
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping
+from functools import cache, cached_property, lru_cache
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -315,6 +315,13 @@ class Model(Strict):
             raise ValueError("context is missing: the position embedding has so many rows")
         return self
 
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """The same with some facts changed; what was counted from the old ones is forgotten."""
+        copied = super().model_copy(update=update, **({"deep": True} if deep else {}))
+        for name in ("matrices", "small_parameters"):
+            copied.__dict__.pop(name, None)
+        return copied
+
     # --- layers by kind ---
 
     @property
@@ -449,7 +456,7 @@ class Model(Strict):
         e = self.experts
         return self.hidden * (self.ffn_matrices * e.shared + e.count + 2 * e.latent) if e else 0
 
-    @property
+    @cached_property
     def matrices(self) -> dict[str, int]:
         """Weights of the large products by part (counts): attention, experts (routed), dense (other feed-forwards), vocabulary."""
         linear = self.linear.layers * self.linear.matrices(self.hidden) if self.linear else 0
@@ -493,7 +500,7 @@ class Model(Strict):
                 found += self.hidden * (m.index_size + m.index_heads) + 2 * m.index_size
         return found
 
-    @property
+    @cached_property
     def small_parameters(self) -> int:
         """All that is not in `matrices` nor a position embedding: norms, biases, convolutions, gates, sparse indexer (count)."""
         e = self.experts

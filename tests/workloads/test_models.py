@@ -453,3 +453,13 @@ def test_modules_that_are_not_quantised(tmp_path: Path, pattern: str, attention:
     kept = {"quant_method": "fp8", "modules_to_not_convert": [pattern]}
     found = models.load(str(_written(tmp_path, {**config, "quantization_config": kept})))
     assert (found.types.attention, found.types.dense) == (attention, "fp8")
+
+
+def test_a_copy_counts_anew_what_it_changes() -> None:
+    """Counts are kept once worked out; a copy with other sizes has its own, and equality, hash and description do not see them."""
+    first = models.load("llama-3.1-8b")
+    plain = first.model_copy()
+    assert first.parameters == 8_030_261_248 and plain == first and hash(plain) == hash(first)
+    doubled = first.model_copy(update={"layers": 64})
+    assert doubled.matrices["dense"] == 2 * first.matrices["dense"] and doubled.parameters > 1.8 * first.parameters
+    assert set(first.model_dump()) == set(type(first).model_fields)
