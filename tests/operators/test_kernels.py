@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from analysis.artifact.commands.evaluation.kernels import app as scoring
 from analysis.case_files import answer_file
 from analysis.commands.models.kernels import app
 from analysis.errors import InputError
@@ -312,7 +313,7 @@ def test_leave_one_device_out_recovers_a_known_law(tmp_path: Path) -> None:
     assert mean["spearman"] > 0.99
     path = tmp_path / "measured.csv"
     frame.to_csv(path, index=False)
-    result = CliRunner().invoke(app, ["evaluate", str(path), "--split", "random", "--out", str(tmp_path / "accuracy.csv")])
+    result = CliRunner().invoke(scoring, ["evaluate", str(path), "--split", "random", "--out", str(tmp_path / "accuracy.csv")])
     assert result.exit_code == 0, result.output
     assert {"mape", "median_ape", "max_ape", "spearman"} <= set(read_csv(tmp_path / "accuracy.csv"))
 

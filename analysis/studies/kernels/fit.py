@@ -18,8 +18,10 @@ from analysis.kernels import attention_backends, gpus, laws, physics, store, tre
 from analysis.kernels.gpus import ARCHITECTURES
 from analysis.kernels.physics import Features, Sustained
 from analysis.kernels.work import Floats
-from analysis.studies.kernels import forests, law_fits, splits
+from analysis.studies.kernels import law_fits, splits
 from analysis.studies.kernels import wheel as wheel_reader
+from analysis.studies.kernels.forests import fit as fit_forest
+from analysis.studies.kernels.forests import scaled
 from analysis.studies.kernels.splits import Cell
 from analysis.tables import write_atomic, write_csv
 
@@ -110,7 +112,7 @@ def fit_measured(cell: Cell, sustained: Sustained, seed: int = 0) -> store.Fitte
     rows = np.random.default_rng(seed).permutation(rows)[:ROWS_OF_A_CELL]
     got = features(cell, rows, sustained)
     settings = MEASURED_GEMM if cell.operator == "gemm" else MEASURED
-    forest = forests.fit(got.values, np.log(cell.seconds[rows] / got.base_s), **settings)
+    forest = fit_forest(got.values, np.log(cell.seconds[rows] / got.base_s), **settings)
     rest = np.flatnonzero(place == 1)
     held = features(cell, rest, sustained)
     edges = np.quantile(held.base_s, np.arange(1, BINS) / BINS)
@@ -235,8 +237,8 @@ def fit_pooled(
             plain = POOLED_LATENT if operator.startswith("latent") else POOLED_PLAIN
             settings: dict[str, Any] = POOLED if time_of is not first else plain
             loss: trees.Loss = "absolute_error" if operator in ABSOLUTE else "squared_error"
-            forest = forests.fit(np.concatenate(x), np.concatenate(y), weight=np.concatenate(weight), loss=loss, **settings)
-            forest = forest if time_of is first else forests.scaled(forest, laws.TOGETHER.get(operator, 1.0))
+            forest = fit_forest(np.concatenate(x), np.concatenate(y), weight=np.concatenate(weight), loss=loss, **settings)
+            forest = forest if time_of is first else scaled(forest, laws.TOGETHER.get(operator, 1.0))
             forests[f"{hidden}/{dtype}"] = forest
             if test:
                 base = np.concatenate([time_of[cell.key].base_s for cell in test])
