@@ -187,9 +187,11 @@ def columns(command: str) -> str:
         return ""
     found = reads(command)
     said = found.meanings
-    lines = [f"  {name:<28} {said.get(name, '')}{' (required)' * (name in found.required)}".rstrip() for name in found.names]
-    spelt = [f"{theirs} for {ours}" for theirs, ours in found.aliases.items()]
-    more = f"Also read: {', '.join(spelt)}.\n" if spelt else ""
+    lines = [f"  {found.ours(name):<28} {said.get(name, '')}{' (required)' * (name in found.required)}".rstrip() for name in found.names]
+    spelt = [f"{name} for {found.ours(name)}" for name in found.names if found.ours(name) != name]
+    spelt += [f"{theirs} for {found.ours(ours)}" for theirs, ours in found.aliases.items() if theirs != found.ours(ours)]
+    spelt += ["the names of other tools, such as tp_size, isl and model_path"]
+    more = f"Also read: {', '.join(spelt)}.\n" if command in COMMANDS else ""
     return "\n".join(["Columns of the table:", *lines, ""]) + f"{more}Other columns are carried through, and named on standard error.\n"
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 
+from analysis import vocabulary
 from analysis.errors import InputError
 
 COMMANDS = {
@@ -36,32 +37,14 @@ TABLES = {
 }
 """Commands that read other tables, likewise; a column of theirs is no question to another command."""
 
-SAME = (
-    ("model", "model_path", "model_name"),
-    ("device", "hardware", "system", "gpu", "gpu_type", "accelerator"),
-    ("gpus", "max_gpus", "devices", "num_gpus", "world_size", "n_gpus"),
+SIMILAR = (
+    ("gpus", "max_gpus", "devices"),
     ("framework", "backend", "engine", "engines", "program"),
-    ("precision", "dtype", "gemm_quant_mode", "quantization"),
-    ("kvcache_quant_mode", "kv_precision", "kv_dtype", "kv_cache_dtype"),
-    ("input_tokens", "isl", "prompt_tokens", "input_length"),
-    ("output_tokens", "osl", "output_length"),
-    ("sequence_length", "seq_len", "seqlen", "context_length"),
     ("batch_size", "batch", "clients", "concurrency", "global_batch"),
-    ("micro_batch", "micro_batch_size", "mbs"),
-    ("tensor_parallel", "tp", "tp_size", "tensor_parallel_size"),
-    ("pipeline_parallel", "pp", "pp_size", "pipeline_parallel_size"),
     ("data_parallel", "dp", "dp_size", "data_parallel_size", "attention_dp_size"),
-    ("context_parallel", "cp", "cp_size", "context_parallel_size"),
-    ("expert_parallel", "ep", "ep_size", "expert_parallel_size", "moe_ep_size"),
-    ("sharding", "zero", "zero_stage", "fsdp", "Sharding Strategy"),
-    ("recompute", "checkpointing", "activation_checkpointing"),
-    ("ffn_hidden", "ffn", "ffn_hidden_size", "intermediate_size"),
-    ("kv_heads", "num_key_value_heads", "num_query_groups"),
-    ("vocabulary", "vocab", "vocab_size"),
-    ("layers", "num_layers", "num_hidden_layers"),
-    ("attention_heads", "heads", "num_attention_heads"),
+    ("zero", "sharding", "Sharding Strategy"),
 )
-"""Names of one quantity, in different commands and in other people's files: what a refused column is called here."""
+"""Names that may mean one quantity and need not: a column that is refused is told which of them the command reads."""
 
 USERS_OWN = ("id", "row_id", "name", "note", "notes", "comment", "label", "tag", "source", "date", "version", "layer", "scenario")
 """Carried through whatever a command's own columns are called."""
@@ -74,6 +57,7 @@ class Columns:
     Args:
         names: as the command calls them; required: those that the header has to name; aliases: what else a column may be called -> name.
         meanings: what a column says, where its name does not.
+        kept: of names, those that do not mean what `vocabulary.NAMES` says.
         carried: of tables that the command reads, columns that say nothing more, though another command reads them.
     """
 
@@ -82,6 +66,15 @@ class Columns:
     aliases: Mapping[str, str] = field(default_factory=dict)
     carried: tuple[str, ...] = ()
     meanings: Mapping[str, str] = field(default_factory=dict)
+    kept: tuple[str, ...] = ()
+
+    def read_as(self, name: str) -> str:
+        """The column of `names` that is meant by any name of it; empty where none is."""
+        return vocabulary.read_as(name, self.names, self.aliases, self.kept)
+
+    def ours(self, name: str) -> str:
+        """The name of the one vocabulary for a column of `names`."""
+        return vocabulary.ours(name, self.names, self.aliases, self.kept)
 
     def known(self) -> tuple[str, ...]:
         """Every spelling that is read."""
@@ -93,6 +86,16 @@ def reads(command: str) -> Columns:
     found = import_module({**COMMANDS, **TABLES}[command]).READS
     assert isinstance(found, Columns)
     return found
+
+
+def read_as(header: Iterable[object], command: str) -> dict[str, str]:
+    """Columns of a header that the command calls otherwise -> what it calls them."""
+    if command not in COMMANDS:
+        return {}
+    columns = reads(command)
+    own = {*USERS_OWN, *columns.carried} - {*columns.known()}
+    named = {str(name): columns.read_as(str(name)) for name in header if str(name) not in own}
+    return {name: called for name, called in named.items() if called and called != name and name not in columns.known()}
 
 
 def carried(header: Iterable[object], command: str, path: str | Path | None = None) -> list[str]:
@@ -109,6 +112,8 @@ def carried(header: Iterable[object], command: str, path: str | Path | None = No
                 raise InputError(f"the columns are separated by {name}; expected commas", path=path, line=1)
     known = set(columns.known())
     own = {*USERS_OWN, *columns.carried}
+    meant = read_as(given, command)
+    known |= set(meant)
     unknown = [name for name in given if name not in known and name not in own and not name.startswith("measured_")]
     for name in unknown:
         said = _refusal(name, command, columns)
@@ -116,49 +121,51 @@ def carried(header: Iterable[object], command: str, path: str | Path | None = No
             raise InputError(said, path=path, line=1, key=name)
     here: dict[str, str] = {}
     for name in given:
-        called = columns.aliases.get(name, name)
+        called = meant.get(name) or columns.aliases.get(name, name)
         if called in here and name in known:
             raise InputError(f"says the same as the column {here[called]}: give one of them", path=path, line=1, key=name)
         here[called] = name
     missing = [name for name in columns.required if name not in here]
     if missing:
-        expected = ", ".join(columns.required)
-        raise InputError(f"missing column; expected {expected}", path=path, line=1, key=", ".join(missing))
+        expected = ", ".join(map(columns.ours, columns.required))
+        raise InputError(f"missing column; expected {expected}", path=path, line=1, key=", ".join(map(columns.ours, missing)))
     if not known.intersection(given):
-        raise InputError(f"has none of the columns that `{command}` reads: {', '.join(columns.names)}", path=path, line=1)
+        raise InputError(f"has none of the columns that `{command}` reads: {_listed(columns)}", path=path, line=1)
     return [name for name in given if name not in known]
 
 
 def _refusal(name: str, command: str, columns: Columns) -> str:
     """Why a column that is not read cannot be carried through either; empty where it can."""
-    near = nearest(name, columns.known())
+    near = nearest(name, (*map(columns.ours, columns.names), *columns.known()))
     if near:
         return f"no such column; did you mean {near}?"
-    plain = _plain(name)
-    here = [own for same in SAME if plain in map(_plain, same) for own in same if own in columns.names]
+    plain = vocabulary.plain(name)
+    if called := columns.read_as(name):
+        return f"no such column; `{command}` calls it {called}"
+    here = [own for same in SIMILAR if plain in map(vocabulary.plain, same) for own in same if own in columns.names]
     if here:
-        return f"no such column; `{command}` calls it {here[0]}"
-    owners = [other for other in COMMANDS if other != command and plain in map(_plain, reads(other).known())]
-    if owners or any(plain in map(_plain, same) for same in SAME):
+        return f"no such column; `{command}` calls it {columns.ours(here[0])}"
+    owners = [other for other in COMMANDS if other != command and reads(other).read_as(name)]
+    if owners or any(plain in map(vocabulary.plain, same) for same in (*SIMILAR, *vocabulary.NAMES)):
         whose = f"a column of `{owners[0]}`, " if owners else ""
-        return f"{whose}not read by `{command}`, which reads {', '.join(columns.names)}"
+        return f"{whose}not read by `{command}`, which reads {_listed(columns)}"
     return ""
+
+
+def _listed(columns: Columns) -> str:
+    return ", ".join(dict.fromkeys(map(columns.ours, columns.names)))
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """The known name that is misspelt: at most two letters off (one in names of up to five, none in one or two); empty if there is none."""
-    plain, best = _plain(name), ("", 3)
+    plain, best = vocabulary.plain(name), ("", 3)
     for other in known:
-        longest = max(len(plain), len(_plain(other)))
+        longest = max(len(plain), len(vocabulary.plain(other)))
         most = 2 if longest > 5 else int(longest > 2)
-        steps = distance(plain, _plain(other))
+        steps = distance(plain, vocabulary.plain(other))
         if steps <= most and steps < best[1]:
             best = (other, steps)
     return best[0]
-
-
-def _plain(name: str) -> str:
-    return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
 def distance(one: str, other: str) -> int:

@@ -6,13 +6,14 @@ Rows are read, answered and written a part at a time (CSV or Parquet, by the nam
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
 import pandas as pd
 
-from analysis.case_columns import carried
+from analysis.case_columns import carried, read_as
 from analysis.errors import InputError
 from analysis.sweeps import sweep
 from analysis.tables import FORMULA, arrow, atomic, check_output, read_csv, to_csv_bytes
@@ -62,21 +63,23 @@ def answer_file(
     """
     cases, out = Path(cases), Path(out)
     check_output(out, cases)
+    named: dict[str, str] = {}
 
     def checked(frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         for number, frame in enumerate(frames):
             if command and not number:
                 tell_carried(carried(frame.columns, command, cases))
+                named.update(read_as(frame.columns, command))
             yield frame
 
     try:
-        return _answer(checked(parts(cases)), cases, out, answer, scheduler, beside, rows_a_task, progress)
+        return _answer(checked(parts(cases)), cases, out, answer, scheduler, beside, rows_a_task, progress, named)
     except Unread as error:
         if cases.suffix in PARQUET:
             raise InputError(f"is not a Parquet table: {(str(error).splitlines() or ['it is damaged'])[0]}", path=cases) from None
         whole = read_csv(cases, dtype=str, keep_default_na=False)  # reads short rows, and says what is wrong with a line
         whole.columns = [str(name).strip() for name in whole.columns]
-        return _answer(checked([whole]), cases, out, answer, scheduler, beside, rows_a_task, progress)
+        return _answer(checked([whole]), cases, out, answer, scheduler, beside, rows_a_task, progress, named)
     except InputError as error:
         if error.path is not None:
             raise
@@ -92,16 +95,20 @@ def _answer(
     beside: bool,
     rows_a_task: int,
     progress: Callable[[int], None],
+    named: dict[str, str],
 ) -> tuple[int, int]:
+    """As `answer_file`; named: columns of the file that the command calls otherwise, known once the first part was read."""
     if scheduler:
         tasks = [frame.iloc[start : start + rows_a_task] for frame in frames for start in range(0, len(frame), rows_a_task)]
-        pairs: Iterable[tuple[pd.DataFrame, pd.DataFrame]] = zip(tasks, sweep(answer, tasks, scheduler=scheduler), strict=True)
+        asked = [frame.rename(columns=named) for frame in tasks]
+        pairs: Iterable[tuple[pd.DataFrame, pd.DataFrame]] = zip(tasks, sweep(answer, asked, scheduler=scheduler), strict=True)
     else:
-        pairs = ((frame, answer(frame)) for frame in frames)
+        pairs = ((frame, answer(frame.rename(columns=named) if named else frame)) for frame in frames)
     done = rows = 0
     with atomic(out) as stream:
         write = _parquet_writer(stream) if out.suffix in PARQUET else _csv_writer(stream)
-        for frame, answers in pairs:
+        for frame, found in pairs:
+            answers = _in_their_words(found, named, beside)
             rows += len(frame)
             progress(rows)
             done += int((answers[_verdict(frame, answers, beside)] == "").sum())
@@ -110,6 +117,18 @@ def _answer(
             raise InputError("has no rows", path=cases, line=2)
         write(None)
     return done, rows - done
+
+
+def _in_their_words(answers: pd.DataFrame, named: dict[str, str], beside: bool) -> pd.DataFrame:
+    """Answers that call a column as the file does: the column itself where they have it, and its name in a sentence that refuses."""
+    if not named:
+        return answers
+    theirs = {called: name for name, called in named.items()}
+    told = {called: name for called, name in theirs.items() if "_" in called or called in ("isl", "osl")}  # others are words as well
+    verdicts = [name for name in ("status", "reason") if name in answers and told]
+    pattern = "|".join(rf"\b{re.escape(called)}\b" for called in told)
+    said = {name: answers[name].astype(object).str.replace(pattern, lambda found: told[found[0]], regex=True) for name in verdicts}
+    return (answers if beside else answers.rename(columns=theirs)).assign(**said)
 
 
 def _verdict(frame: pd.DataFrame, answers: pd.DataFrame, beside: bool) -> str:

@@ -44,7 +44,7 @@ def _table(cases: Any, command: str) -> pd.DataFrame:
     """The cases with every cell as text, their columns checked as the command does."""
     import pandas as pd
 
-    from analysis.case_columns import carried
+    from analysis.case_columns import carried, read_as
     from analysis.errors import InputError
 
     path = Path(cases) if isinstance(cases, str | Path) else None
@@ -67,7 +67,7 @@ def _table(cases: Any, command: str) -> pd.DataFrame:
     if not len(frame):
         raise InputError("there are no cases", path=path)
     carried(frame.columns, command, path)
-    return frame.map(_text)
+    return frame.map(_text).rename(columns=read_as(frame.columns, command))
 
 
 def device(name: str) -> Any:
@@ -122,8 +122,10 @@ def predict_one(model: str, device: str, **setting: Any) -> Any:
 
     from analysis.errors import InputError
     from analysis.serving.points.waterfall import one
+    from analysis.vocabulary import read_as
 
     known = inspect.signature(one).parameters
+    setting = {read_as(name, known) or name: value for name, value in setting.items()}
     for name, value in setting.items():
         if name not in known:
             raise InputError(f"no such setting; there are: {', '.join(known)}", key=name)
@@ -139,11 +141,12 @@ def recommend(**question: Any) -> dict[str, Any]:
     Args:
         question: model, devices (names in one text, or a list) and a target such as tpot_target_ms.
     """
-    from analysis.case_columns import carried
+    from analysis.case_columns import carried, read_as
     from analysis.predict.recommend.choice import one
 
     carried(question, "predict recommend")
-    return one(**{key: " ".join(value) if isinstance(value, list | tuple) else value for key, value in question.items()})
+    named = read_as(question, "predict recommend") | {"device": "devices", "engine": "engines"}
+    return one(**{named.get(key, key): " ".join(value) if isinstance(value, list | tuple) else value for key, value in question.items()})
 
 
 def predict_kernels(cases: Any) -> pd.DataFrame:

@@ -27,6 +27,7 @@ READS = Columns(
     names=(*COLUMNS, "npus"),
     required=tuple(name for name in COLUMNS if name not in DEFAULTS),
     aliases={theirs: ours for ours, theirs in RECORDED_AS.items()},
+    kept=("backend",),
 )
 """Columns of a table of collectives."""
 INTEGERS = ("preferred_dataset_splits", "active_chunks_per_dim", "queues_per_dim", "endpoint_delay")

@@ -56,6 +56,7 @@ READS = Columns(
         *OF_A_MODEL,
     ),
     required=("devices",),
+    aliases={"device": "devices", "engine": "engines"},
 )  # fmt: skip
 """Columns of a table of questions."""
 TRAINING = ("global_batch", "sequence_length", "step_target_s", "days_target")

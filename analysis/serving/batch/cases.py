@@ -71,7 +71,8 @@ READS = Columns(
         "hardware", "devices", "framework", "model", "input_tokens", "output_tokens", "input_output_tokens", "batch_size", "precision",
         "kind",
     ),
-    aliases={"device": "hardware", "batch": "batch_size"},
+    aliases={"gpus": "devices", "batch": "batch_size"},
+    kept=("batch_size",),
     carried=("engine_version",),
 )  # fmt: skip
 """Columns of a table of batches: LLM-Inference-Bench's, and ours."""

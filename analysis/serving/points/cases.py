@@ -24,7 +24,8 @@ _OF_A_WORKER = ("batch_size", "tp_size", "pp_size", "attention_dp_size", "moe_tp
 READS = Columns(
     names=(
         *COLUMNS, "backend_version", "precision", "gemm_quant_mode", "moe_quant_mode", "kvcache_quant_mode", *_OF_A_WORKER,
-        "silicon_data_source", "max_num_seqs", "engine_version", "arrival", "requests", "request_rate", "length_low", "nextn", "prefix",
+        "silicon_data_source", "max_num_seqs", "max_batched_tokens", "memory_utilization", "engine_version", "arrival", "requests",
+        "request_rate", "length_low", "nextn", "prefix",
         *(f"{worker}_{name}" for worker in ("prefill", "decode") for name in (*_OF_A_WORKER, "num_workers")),
     ),
     required=COLUMNS,
@@ -101,7 +102,8 @@ class Case:
         plan: of the replica; with `prefill`, of a decode worker.
         prefill, prefill_workers, decode_workers, prefill_batch: disaggregated serving.
         kv: type of the KV cache, empty: as the engine decides for the checkpoint (`settings.kv_type`).
-        max_running: most requests that run at a time (max_num_seqs), 0: as the engine was started.
+        max_running: most requests that run at a time (max_num_seqs), 0: as the engine was started; likewise batched_tokens (of a step) and
+            memory_share (of the memory that weights and cache, or with TensorRT-LLM the cache beside them, may take).
         prefix: tokens at the start of each prompt that the KV cache holds already.
         assumed: sentences on what the row did not say, or said otherwise.
     """
@@ -128,6 +130,8 @@ class Case:
     image: str = ""
     kv: str = ""
     max_running: int = 0
+    batched_tokens: int = 0
+    memory_share: float = 0.0
     arrival: str = "closed"
     requests: int = 0
     rate: float = 0.0
@@ -437,6 +441,17 @@ def _refuse_not_covered(text: Callable[[str], str]) -> None:
             raise InputError("pipeline parallelism of prefill and decode workers is not covered", key=key)
 
 
+def _share(text: str) -> float:
+    """`memory_utilization`; 0 where it is empty."""
+    try:
+        value = float(text or "0")
+    except ValueError:
+        value = math.nan
+    if not (0 < value <= 1 or not text):
+        raise InputError(f"memory_utilization is {text!r}, no share above 0 and at most 1", key="memory_utilization")
+    return value
+
+
 ARRIVALS = ("closed", "poisson", "offline", "static")
 
 
@@ -518,6 +533,8 @@ def case(row: Mapping[str, object]) -> Case:
         origin=origin(text("silicon_data_source")),
         measured=when, image=image(text("silicon_data_source")), kv=KV_TYPES.get(kv, ""),
         max_running=_count(row.get("max_num_seqs"), "max_num_seqs") if text("max_num_seqs") else 0,
+        batched_tokens=_count(row.get("max_batched_tokens"), "max_batched_tokens") if text("max_batched_tokens") else 0,
+        memory_share=_share(text("memory_utilization")),
         precision=label, gemm=gemm, attention=attention, experts=experts, input_tokens=input_tokens, output_tokens=output_tokens,
         prefix=_prefix(text, input_tokens),
     )  # fmt: skip

@@ -85,12 +85,14 @@ def rule(case: Case) -> Settings:
 def of(case: Case) -> Settings:
     """The first rule that fits; numbers that stand for the case's own are filled in."""
     found = rule(case)
-    tokens = found.batched_tokens or case.input_tokens + case.output_tokens + 200
-    if found.batched_tokens < 0:
+    tokens = case.batched_tokens or found.batched_tokens or case.input_tokens + case.output_tokens + 200
+    if found.batched_tokens < 0 and not case.batched_tokens:
         tokens = -found.batched_tokens * case.input_tokens
     interval = 10 if found.receive_interval == 30 and case.clients < 16 else found.receive_interval
     most = case.max_running or found.max_running or (case.clients if case.arrival != "poisson" else UNBOUNDED)
     update = {"batched_tokens": tokens, "max_running": most, "receive_interval": interval, "kv": kv_type(case, found)}
+    if case.memory_share:
+        update["memory_share"] = case.memory_share
     if not found.chunked:
         update["batched_tokens"] = max(tokens, case.input_tokens)
     return found.model_copy(update=update)
