@@ -12,6 +12,7 @@ import shlex
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 from analysis.paths import CHECKOUT, EXAMPLES, HOME
 
@@ -168,7 +169,7 @@ def _run(arguments: list[str]) -> int:
         app, *others = [importlib.import_module(f"analysis.{PACKAGES[group]}.{name}").app for group in groups]
         for other in others:  # `kernels` predicts your input, and is scored
             app.registered_commands += [one for one in other.registered_commands if one not in app.registered_commands]
-        result = app(args=rest, prog_name=f"{PROGRAM} {name}", standalone_mode=True)
+        result = app(args=_by_our_names(app, rest), prog_name=f"{PROGRAM} {name}", standalone_mode=True)
         return int(result or 0)
     except SystemExit as stop:
         if "--help" in rest and not stop.code:
@@ -177,6 +178,25 @@ def _run(arguments: list[str]) -> int:
     except (InputError, DatasetMissing) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+
+
+def _by_our_names(app: object, arguments: list[str]) -> list[str]:
+    """Arguments, with options by any name of `vocabulary.NAMES` called as the command calls them."""
+    from typer.main import get_command
+
+    from analysis.vocabulary import ALSO, read_as
+
+    found: Any = get_command(app)  # type: ignore[arg-type]
+    command = getattr(found, "commands", {}).get(arguments[0], found) if arguments else found
+    known = {option[2:].replace("-", "_") for param in command.params for option in param.opts if option.startswith("--")}
+    called = []
+    for word in arguments:
+        option, equals, value = word.partition("=")
+        name = option[2:].replace("-", "_")
+        if option.startswith("--") and name not in known and (meant := read_as(name, known, ALSO)):
+            option = f"--{meant.replace('_', '-')}"
+        called.append(option + equals + value)
+    return called
 
 
 def columns(command: str) -> str:

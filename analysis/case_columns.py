@@ -57,6 +57,7 @@ class Columns:
     Args:
         names: as the command calls them; required: those that the header has to name; aliases: what else a column may be called -> name.
         meanings: what a column says, where its name does not.
+        also: our names of columns that the command calls otherwise -> name; they are called so before the command sees them.
         kept: of names, those that do not mean what `vocabulary.NAMES` says.
         carried: of tables that the command reads, columns that say nothing more, though another command reads them.
     """
@@ -66,15 +67,16 @@ class Columns:
     aliases: Mapping[str, str] = field(default_factory=dict)
     carried: tuple[str, ...] = ()
     meanings: Mapping[str, str] = field(default_factory=dict)
+    also: Mapping[str, str] = field(default_factory=dict)
     kept: tuple[str, ...] = ()
 
     def read_as(self, name: str) -> str:
         """The column of `names` that is meant by any name of it; empty where none is."""
-        return vocabulary.read_as(name, self.names, self.aliases, self.kept)
+        return vocabulary.read_as(name, self.names, {**self.aliases, **self.also}, self.kept)
 
     def ours(self, name: str) -> str:
         """The name of the one vocabulary for a column of `names`."""
-        return vocabulary.ours(name, self.names, self.aliases, self.kept)
+        return vocabulary.ours(name, self.names, self.also, self.kept)
 
     def known(self) -> tuple[str, ...]:
         """Every spelling that is read."""

@@ -9,12 +9,13 @@ from typing import Annotated, Any, TypeVar, dataclass_transform
 
 import numpy as np
 import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 from pydantic_core import ArgsKwargs
 
 from analysis.documents import construct, parse_yaml, read_text
 from analysis.errors import LONGEST_VALUE, InputError, shown, together
+from analysis.vocabulary import read_as
 
 
 class AlsoWritten:
@@ -31,6 +32,18 @@ class Strict(BaseModel):
     """A model that refuses unknown keys and cannot be changed once read."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Asked(Strict):
+    """A question in a file: its keys may have any name of `vocabulary.NAMES`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_our_names(cls, raw: Any) -> Any:
+        if not isinstance(raw, dict):
+            return raw
+        meant = {key: read_as(key, cls.model_fields) for key in raw if isinstance(key, str) and key not in cls.model_fields}
+        return {key if not meant.get(key) or meant[key] in raw else meant[key]: value for key, value in raw.items()}
 
 
 class Row(Strict):

@@ -122,10 +122,10 @@ def predict_one(model: str, device: str, **setting: Any) -> Any:
 
     from analysis.errors import InputError
     from analysis.serving.points.waterfall import one
-    from analysis.vocabulary import read_as
+    from analysis.vocabulary import ALSO, read_as
 
     known = inspect.signature(one).parameters
-    setting = {read_as(name, known) or name: value for name, value in setting.items()}
+    setting = {read_as(name, known, ALSO) or name: value for name, value in setting.items()}
     for name, value in setting.items():
         if name not in known:
             raise InputError(f"no such setting; there are: {', '.join(known)}", key=name)

@@ -42,6 +42,8 @@ NAMES = (
     ("layers", "num_layers", "num_hidden_layers"),
     ("attention_heads", "heads", "num_attention_heads"),
 )  # fmt: skip
+ALSO = {"device": "devices", "engine": "engines", "tensor_parallel": "gpus"}
+"""Of options and arguments: what a name means where a command has the other alone: several devices; GPUs that are all tensor parallel."""
 PARTS = ("prefill_", "decode_")
 """Before a quantity of one kind of workers."""
 
@@ -67,11 +69,9 @@ def read_as(name: str, names: Collection[str], aliases: Mapping[str, str] | None
             than the table says, and are read by themselves alone.
     """
     more = aliases or {}
-    if name in names or name in more:
-        return more.get(name, name)
-    for same in _groups(name):
-        for other in same:
-            if (found := more.get(other, other)) in names and found not in kept:
+    for other in (name, *(other for same in _groups(name) for other in same)):
+        for found in (other, more.get(other, "")):
+            if found in names and (found not in kept or other == name):
                 return found
     return ""
 

@@ -91,7 +91,7 @@ def test_a_column_of_another_command_is_refused(command: str) -> None:
 
 @pytest.mark.parametrize(
     ("column", "called"),
-    [("tensor_paralel", "tensor_parallel"), ("batch_size", "global_batch"), ("clients", "global_batch"), ("isl", "not read by `predict tr")],
+    [("tensor_paralel", "tensor_parallel"), ("batch_size", "global_batch"), ("clients", "global_batch"), ("isl", "not read by")],
 )
 def test_what_a_refused_column_is_called_here(column: str, called: str) -> None:
     with pytest.raises(InputError, match=called):
@@ -148,10 +148,10 @@ def test_the_command_refuses_carries_and_exits_2_where_nothing_was_answered(tmp_
     done = run_here("predict", "batch", str(cases), "--out", str(out))
     assert done.returncode == 0 and done.stderr == "carried through, not read: ticket\n"
     assert header(out)[: len(text[0].split(","))] == text[0].split(",") and (pd.read_csv(out)["ticket"] == 7).all()
-    cases.write_text("\n".join([text[0].replace("framework", "framewrk"), *text[1:]]))
+    cases.write_text("\n".join([text[0].replace("engine", "engne"), *text[1:]]))
     out.unlink()
     done = run_here("predict", "batch", str(cases), "--out", str(out))
-    assert done.returncode == 2 and done.stderr.startswith(f"error: {cases}:1: framewrk: no such column; did you mean framework?")
+    assert done.returncode == 2 and done.stderr.startswith(f"error: {cases}:1: engne: no such column; did you mean engine?")
     assert not out.exists() and len(list(tmp_path.iterdir())) == 1
     cases.write_text("\n".join([text[0], *(line.replace("vLLM", "nothing") for line in text[1:])]))
     done = run_here("predict", "batch", str(cases), "--out", str(out))

@@ -50,7 +50,7 @@ READS = Columns(
     names=(*GROUP, *dict.fromkeys(name for sizes in SIZES.values() for name in sizes), "window", "tensor_parallel", "expert_parallel",
            "B", "H", "latency_ms"),
     required=("op", "device"),
-    aliases={"gpus": "devices", "engine_version": "version"},
+    also={"gpus": "devices", "engine_version": "version"},
 )  # fmt: skip
 """Columns of a table of kernels; B and H are those of NeuSight's fp32 kernels, latency_ms what was measured."""
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from analysis import units
-from analysis.configs import Strict
+from analysis.configs import Asked, Strict
 from analysis.training.cases import Case
 from analysis.training.machines import machine_of
 from analysis.training.search import Choices
@@ -19,7 +19,7 @@ OTHER_KEYS = {"micro_batch": "microbatch", "virtual_pipeline": "interleave"}
 """Columns of `predict training` that a plan takes too -> its own key."""
 
 
-class Plan(Strict):
+class Plan(Asked):
     """A parallel plan; what is left out is the program's default, or one.
 
     Args:
@@ -94,7 +94,7 @@ OLDER = {"attention": "unfused", "dropout": True, "overlap_tensor": False, "over
 """What tells a program of 2021 from today's (Narayanan et al., SC 2021)."""
 
 
-class Training(Strict):
+class Training(Asked):
     """A training run: `python -m analysis train CONFIG.yaml` reads this.
 
     Args:
@@ -125,7 +125,7 @@ def _check_names(model: str | models.Model, system: str, efficiencies: str) -> N
         raise ValueError("fitted efficiencies are no longer part of this predictor: leave the key out")
 
 
-class Cluster(Strict):
+class Cluster(Asked):
     """What to search: `python -m analysis train search CLUSTER.yaml` reads this.
 
     Args:

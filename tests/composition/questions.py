@@ -15,7 +15,7 @@ from typing import Literal
 
 import pandas as pd
 
-from analysis.case_columns import COMMANDS, carried, reads
+from analysis.case_columns import COMMANDS, carried, read_as, reads
 from analysis.errors import InputError
 
 Row = dict[str, str]
@@ -151,7 +151,8 @@ QUESTIONS = (
                "batch_size=16 gemm_quant_mode=fp8"),
         _words("backend=sglang model_path=Qwen/Qwen3-32B system=h200_sxm mode=disagg tp_size=8 isl=4096 osl=256 batch_size=64 "
                "gemm_quant_mode=bf16 moe_quant_mode=nvfp4 precision=bf16 kvcache_quant_mode=fp8 backend_version=0.6.1 pp_size=2 "
-               "attention_dp_size=2 moe_tp_size=2 moe_ep_size=2 max_num_seqs=4 request_rate=1 arrival=offline requests=500 length_low=0.2 "
+               "attention_dp_size=2 moe_tp_size=2 moe_ep_size=2 max_num_seqs=4 max_batched_tokens=512 memory_utilization=0.7 "
+               "request_rate=1 arrival=offline requests=500 length_low=0.2 "
                "engine_version=0.6.1 nextn=2 prefix=512"),
         _words("model_path=meta-llama/Llama-3.1-405B-Instruct tp_size=1 gemm_quant_mode=bf16"),
         _words("system=A30 model_path=meta-llama/Llama-3.1-8B-Instruct tp_size=1"),
@@ -215,6 +216,8 @@ def _asked(question: Question, answer: Callable[[pd.DataFrame], pd.DataFrame], r
     """Whether a row is refused, and the numbers and the words of its answer, without the row's own cells."""
     try:
         own_columns = carried(row, question.command)
+        named = read_as(row, question.command)
+        row = {named.get(key, key): value for key, value in row.items()}
         found = answer(pd.DataFrame([row], dtype=str)).iloc[0].to_dict()
     except InputError:
         return True, {}, {}

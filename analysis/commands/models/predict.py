@@ -37,9 +37,7 @@ def training(
 
 @app.command()
 def batch(
-    cases: Annotated[
-        Path, typer.Argument(help="CSV, a batch a row: hardware, devices, framework, model, input_tokens, output_tokens, batch_size")
-    ],
+    cases: Annotated[Path, typer.Argument(help="CSV, a batch a row: device, gpus, engine, model, input_tokens, output_tokens, batch_size")],
     out: Out = None,
     scheduler: Scheduler = "",
     as_json: Records = False,
@@ -55,10 +53,11 @@ def serving(
     cases: Annotated[
         Path,
         typer.Argument(
-            help="CSV, a serving point a row: backend, model_path, system, mode (agg or disagg), isl and osl (labels of lengths), "
-            "tp_size, batch_size (clients of a rank); optional pp_size, attention_dp_size, moe_tp_size, moe_ep_size, gemm_quant_mode, "
-            "kvcache_quant_mode, engine_version, max_num_seqs, length_low (1 fixed, 0.8 drawn from there to the label), arrival (closed, "
-            "poisson with request_rate, offline, static), requests; of disaggregated points prefill_ and decode_ columns"
+            help="CSV, a serving point a row: engine, model, device, mode (agg or disagg), input_tokens and output_tokens (labels), "
+            "tensor_parallel, clients (of a rank); optional pipeline_parallel, attention_data_parallel, expert_tensor_parallel, "
+            "expert_parallel, precision, kv_precision, engine_version, max_num_seqs, max_batched_tokens, memory_utilization, "
+            "length_low (1 fixed, 0.8 drawn from there to the label), arrival (closed, poisson with request_rate, offline, static), "
+            "requests; of disaggregated points prefill_ and decode_ columns"
         ),
     ],
     out: Out = None,
@@ -123,6 +122,9 @@ def one(
     precision: Annotated[str, typer.Option(help=WEIGHTS)] = "",
     expert_parallel: Annotated[int, typer.Option(help="GPUs over which whole experts are spread")] = 1,
     kv_precision: Annotated[str, typer.Option(help="type of the KV cache, bf16 or fp8; empty: the engine's own for the checkpoint")] = "",
+    memory_utilization: Annotated[float, typer.Option(help="share of the memory that the engine may use; 0: its own, mostly 0.9")] = 0.0,
+    max_batched_tokens: Annotated[int, typer.Option(help="most tokens of a step; 0: the engine's own")] = 0,
+    engine_version: Annotated[str, typer.Option(help="release of the engine, such as 0.19.0; empty: today's")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="the answer as JSON")] = False,
     plot: Plot = None,
     site: SiteFile = None,
@@ -135,8 +137,9 @@ def one(
 
     check_plot(plot)
     found = waterfall.one(
-        model, device, gpus, clients, input_tokens, output_tokens, engine, precision, expert_parallel, kv_precision, site=read_site(site)
-    )
+        model, device, gpus, clients, input_tokens, output_tokens, engine, precision, expert_parallel, kv_precision, memory_utilization,
+        max_batched_tokens, engine_version, site=read_site(site),
+    )  # fmt: skip
     typer.echo(json.dumps(waterfall.as_json(found), indent=1) if as_json else waterfall.report(found))
     save_plot(plot, lambda plots: plots.one_answer(found.parts, found.answer))
     if plot is not None and not as_json:

@@ -56,7 +56,8 @@ READS = Columns(
         *OF_A_MODEL,
     ),
     required=("devices",),
-    aliases={"device": "devices", "engine": "engines"},
+    also={"device": "devices", "engine": "engines"},
+    kept=("devices", "engines"),  # lists to choose from, beside which the answer has the device and engine chosen
 )  # fmt: skip
 """Columns of a table of questions."""
 TRAINING = ("global_batch", "sequence_length", "step_target_s", "days_target")

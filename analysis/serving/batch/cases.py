@@ -71,7 +71,8 @@ READS = Columns(
         "hardware", "devices", "framework", "model", "input_tokens", "output_tokens", "input_output_tokens", "batch_size", "precision",
         "kind",
     ),
-    aliases={"gpus": "devices", "batch": "batch_size"},
+    aliases={"batch": "batch_size"},
+    also={"gpus": "devices"},
     kept=("batch_size",),
     carried=("engine_version",),
 )  # fmt: skip

@@ -168,8 +168,9 @@ def settings_in_words(case: Case) -> list[str]:
         "static": "one batch",
     }[case.arrival]
     lengths = "lengths as given" if case.shortest == 1 else f"lengths drawn from {case.shortest:g} of the label"
+    memory = f", {s.memory_share:.0%} of the memory" if case.memory_share else ""
     return [
-        f"{case.engine} started as in {s.script}: {s.batched_tokens} tokens a step, {most} requests at most",
+        f"{case.engine} started as in {s.script}: {s.batched_tokens} tokens a step, {most} requests at most{memory}",
         f"KV cache in {in_words(s.kv, case.device)} ({by})",
         f"{loop}, {lengths}; {plan_in_words(case)}",
     ]

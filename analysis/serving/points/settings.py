@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 from analysis.configs import Strict, read_yaml
 from analysis.hardware import devices
@@ -90,7 +90,7 @@ def of(case: Case) -> Settings:
         tokens = -found.batched_tokens * case.input_tokens
     interval = 10 if found.receive_interval == 30 and case.clients < 16 else found.receive_interval
     most = case.max_running or found.max_running or (case.clients if case.arrival != "poisson" else UNBOUNDED)
-    update = {"batched_tokens": tokens, "max_running": most, "receive_interval": interval, "kv": kv_type(case, found)}
+    update: dict[str, Any] = {"batched_tokens": tokens, "max_running": most, "receive_interval": interval, "kv": kv_type(case, found)}
     if case.memory_share:
         update["memory_share"] = case.memory_share
     if not found.chunked:

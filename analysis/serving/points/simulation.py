@@ -38,7 +38,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import AfterValidator, AliasChoices, Field, model_validator
 
-from analysis.configs import MOST_COUNT, Count, Rate, Seconds, Strict, configuration, read_yaml
+from analysis.configs import MOST_COUNT, Asked, Count, Rate, Seconds, Strict, configuration, read_yaml
 from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.serving import coupled
@@ -152,7 +152,7 @@ class RequestsConfig(Strict):
         return generate(self.arrivals, self.prompt, self.output, self.count or 0, self.seed)
 
 
-class CalibratedSteps(Strict):
+class CalibratedSteps(Asked):
     """`calibrated.served`: model and device as `predict one` knows them."""
 
     kind: Literal["calibrated"] = "calibrated"
@@ -204,7 +204,7 @@ class ProfileSteps(Strict):
         return read_profile([folder / path for path in self.paths])
 
 
-class RooflineSteps(Strict):
+class RooflineSteps(Asked):
     """`step_roofline.Roofline`, model and device by name."""
 
     kind: Literal["roofline"]
@@ -267,7 +267,7 @@ class SloConfig(Strict):
     e2e_s: Seconds | None = None
 
 
-class SimulationConfig(Strict):
+class SimulationConfig(Asked):
     """A whole simulation."""
 
     requests: RequestsConfig

@@ -47,6 +47,7 @@ class One:
     assumed: tuple[str, ...]
     answer: dict[str, float]
     parts: pd.DataFrame
+    basis: str = ""
 
 
 def breakdown(
@@ -119,6 +120,9 @@ def question(
     precision: str = "",
     expert_parallel: int = 1,
     kv_precision: str = "",
+    memory_utilization: float = 0.0,
+    max_batched_tokens: int = 0,
+    engine_version: str = "",
 ) -> Case:
     """A question as a case, read as a row of `predict serving` is; arguments and errors as of `one`."""
     row: dict[str, object] = {
@@ -126,13 +130,14 @@ def question(
         "backend": engine, "precision": precision, "kvcache_quant_mode": kv_precision, "moe_ep_size": expert_parallel,
         "attention_dp_size": 1,
     }  # fmt: skip
+    said = {"memory_utilization": memory_utilization, "max_batched_tokens": max_batched_tokens, "engine_version": engine_version}
     for key, value in row.items():
         if isinstance(value, (int, float)) and (value != int(value) or value < 1):
             raise InputError(f"{ASKED_AS[key]} is {value:g}; expected a whole number, at least 1", key=ASKED_AS[key])
     if gpus % expert_parallel:
         raise InputError(f"{gpus} GPUs cannot be cut into {expert_parallel} expert groups", key="expert_parallel")
     try:
-        return read_case(row | {"moe_tp_size": gpus // expert_parallel})
+        return read_case(row | {"moe_tp_size": gpus // expert_parallel} | {key: value for key, value in said.items() if value})
     except InputError as error:
         key = error.key or ""
         name = ASKED_AS.get(key, key)
@@ -150,6 +155,9 @@ def one(
     precision: str = "",
     expert_parallel: int = 1,
     kv_precision: str = "",
+    memory_utilization: float = 0.0,
+    max_batched_tokens: int = 0,
+    engine_version: str = "",
     library: Any = None,
     site: Site | None = None,
 ) -> One:
@@ -164,13 +172,17 @@ def one(
         clients: requests in flight; input_tokens, output_tokens: of a request, drawn from 0.8 of them.
         engine: vllm, sglang or trtllm; precision: a key of `cases.PRECISIONS` (empty: `cases.own_type`).
         expert_parallel: GPUs over which whole experts are spread; kv_precision: bf16 or fp8 (empty: the engine's own).
+        memory_utilization, max_batched_tokens (of a step), engine_version: 0 or empty: as the engine is started for such a question.
         site: whose constants hold (`analysis.site.read_site`), None: nobody's.
     Raises:
         InputError: an unknown name, an impossible plan, or weights and one request that do not fit.
     """
     from analysis.kernels.library import KernelLibrary
 
-    case = question(model, device, gpus, clients, input_tokens, output_tokens, engine, precision, expert_parallel, kv_precision)
+    case = question(
+        model, device, gpus, clients, input_tokens, output_tokens, engine, precision, expert_parallel, kv_precision, memory_utilization,
+        max_batched_tokens, engine_version,
+    )  # fmt: skip
     parameters = load()
     result = answer([case], parameters, library or KernelLibrary.load(), site)
     if result.raw.status[0]:
@@ -181,7 +193,7 @@ def one(
     at_site = site is not None and "tpot_ms" in site.measured
     held = () if at_site else (held_elsewhere(bool(outside(result.features, parameters)[0])),)
     said = (*str(row["assumed"]).split("; "), *held)
-    return One(case, said, values, breakdown(0, case, result.raw, result.features, parameters, values))
+    return One(case, said, values, breakdown(0, case, result.raw, result.features, parameters, values), str(row["basis"]))
 
 
 def held_elsewhere(widened: bool) -> str:
@@ -257,9 +269,21 @@ def as_json(found: One) -> dict[str, Any]:
     """The answer for a program: times, rates, KV cache, what was assumed, an empty `status`."""
     return {
         "question": header(found.case),
+        "model": found.case.model.name,
+        "device": device_of(found.case.device).name,
+        "engine": found.case.engine,
+        "gpus": found.case.plan.gpus,
+        "tensor_parallel": found.case.plan.tensor,
+        "expert_parallel": found.case.plan.expert,
+        "clients": found.case.clients,
+        "input_tokens": found.case.input_tokens,
+        "output_tokens": found.case.output_tokens,
+        "precision": in_words(found.case.types, found.case.device),
+        "kv_precision": in_words(settings.of(found.case).kv, found.case.device),
         **{name: found.answer[name] for name in (*TIMES, *RATES)},
         "kv_cache_tokens": int(found.answer["kv_cache_tokens"]),
         "most_requests": int(found.answer["most_requests"]),
+        "basis": found.basis,
         "assumed": list(found.assumed),
         "status": "",
     }
