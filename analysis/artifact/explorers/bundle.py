@@ -258,7 +258,8 @@ def write(folder: Path) -> None:
 START = (
     "<script>(function(){if(window.startPython)return;var wanted=false;"
     "function add(name,then){var s=document.createElement('script');s.src='{{assets}}/'+name;s.onload=then;document.head.append(s);}"
-    "window.startPython=function(){if(wanted)return;wanted=true;add('brython.js',function(){add('explorers.js',function(){"
+    "window.startPython=function(){if(wanted)return;wanted=true;"
+    "document.documentElement.classList.add('python-starting');add('brython.js',function(){add('explorers.js',function(){"
     "var s=document.createElement('script');s.type='text/python';s.id='explorers_start';"
     "s.textContent='import analysis.artifact.explorers.stand_ins.page';"
     "document.body.append(s);window.brython({ids:['explorers_start'],debug:0,indexedDB:false});});});};})();</script>"
