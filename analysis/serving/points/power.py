@@ -18,7 +18,7 @@ from analysis.kernels import gpus
 from analysis.paths import DATA
 from analysis.serving.points import settings
 from analysis.serving.points.cases import Case
-from analysis.serving.points.points import KV_BYTES, WEIGHT_BYTES
+from analysis.serving.points.points import KV_BYTES, WEIGHT_BYTES, cache_tokens
 from analysis.workloads.models import Model
 
 PATH = DATA / "models" / "board_power.yaml"
@@ -102,7 +102,9 @@ def drawn_w(case: Case, tpot_s: float) -> tuple[float, float, float] | None:
     limit = gpus.tdp_w(case.device)
     if limit is None or case.prefill is not None:
         return None
-    power, lengths = load(), case.mean_length
-    done = work(case, case.clients, lengths * case.input_tokens, lengths * case.output_tokens)
+    power, lengths, s = load(), case.mean_length, settings.of(case)
+    room = cache_tokens(case, case.plan, s.memory_share, KV_BYTES[s.kv]) / (lengths * (case.input_tokens + case.output_tokens))
+    running = min(case.clients, s.max_running, room)  # the others wait
+    done = work(case, running, lengths * case.input_tokens, lengths * case.output_tokens)
     central = limit * float(power.share(done.memory_s / tpot_s, done.compute_s / tpot_s))
     return central, power.lower * central, min(limit, power.upper * central)

@@ -169,3 +169,11 @@ def test_power_of_a_served_point_by_hand() -> None:
     assert (drawn_w(case, 0.020) or (0.0,))[0] < central  # the same work in twice the time
     assert drawn_w(replace(case, prefill=case.plan), 0.010) is None
     assert drawn_w(cases_question("llama-3.1-8b", "TPU-v6e", 1, clients=1), 0.010) is None
+
+
+def test_clients_that_wait_draw_no_power() -> None:
+    """Of 2,000 and of 10,000 clients the same 1,024 run at a time (vLLM's limit on an H100); a step of theirs takes as long."""
+    many, more = (cases_question("llama-3.1-8b", "h100_sxm", 1, clients=n, input_tokens=64, output_tokens=64) for n in (2000, 10_000))
+    assert drawn_w(many, 1.0) == drawn_w(more, 1.0)
+    few = cases_question("llama-3.1-8b", "h100_sxm", 1, clients=500, input_tokens=64, output_tokens=64)
+    assert (drawn_w(few, 1.0) or (1e9,))[0] < (drawn_w(many, 1.0) or (0.0,))[0] < 700
