@@ -44,10 +44,15 @@ class Room:
 
 
 ROOMS = {
-    "statistics": Room("statistics", "test_statistics.py"),
-    "mtap": Room("mtap/grading mtap/scoring mtap/rubric mtap/evidence mtap/simplex mtap/gaps", "mtap"),
+    "statistics": Room("studies/statistics", "test_statistics.py"),
+    "mtap": Room(
+        "artifact/mtap/grading artifact/mtap/scoring artifact/mtap/rubric artifact/mtap/evidence artifact/mtap/simplex artifact/mtap/gaps",
+        "mtap",
+    ),
     "claims": Room(
-        "claims/verdicts claims/check claims/findings claims/results claims/check_files claims/prose claims/requirements", "claims"
+        "artifact/claims/verdicts artifact/claims/check artifact/claims/findings artifact/claims/results artifact/claims/check_files "
+        "artifact/claims/prose artifact/claims/requirements",
+        "claims",
     ),
     "networks/closed_forms": Room(
         "networks/closed_forms", "networks/test_closed_forms.py networks/test_recorded_collectives.py", interpreted=True, examples=60
@@ -63,11 +68,38 @@ ROOMS = {
         interpreted=True,
     ),
     "training": Room(
-        "composition/training/step composition/training/memory composition/training/work composition/training/schedule "
-        "composition/training/search",
+        "training/step training/memory training/work training/schedule training/search training/cases training/answers training/interval",
         "training composition/test_training_predictor.py composition/test_training_views.py",
     ),
-    "operators/fp32_kernels": Room("operators/fp32_kernels/physics", "operators/test_kernels.py"),
+    "operators/fp32_kernels": Room("kernels/fp32/physics", "operators/test_kernels.py"),
+    "predict": Room(
+        "predict/recommend/choice predict/recommend/serving predict/recommend/training predict/program/collective_time "
+        "predict/program/device_rates predict/program/device_work predict/program/efficiencies predict/program/predict",
+        "composition/test_recommend.py composition/test_predict.py composition/test_device_work.py composition/test_tools.py",
+    ),
+    "serving/points": Room(
+        "serving/points/points serving/points/cases serving/points/operators serving/points/step_table serving/points/constants "
+        "serving/points/answers serving/points/waterfall serving/points/settings serving/points/power",
+        "composition/test_serving_questions.py composition/test_service.py composition/test_calibrated_serving.py",
+    ),
+    "serving/batch": Room("serving/batch/model serving/batch/cases serving/batch/answers", "composition/test_batch_predictor.py"),
+    "kernels": Room(
+        "kernels/cases kernels/gpus kernels/laws kernels/library kernels/physics kernels/work kernels/trees", "operators/kernels"
+    ),
+    "networks/collective_time": Room(
+        "networks/collective_time networks/calibrated/form networks/collective_cases",
+        "networks/test_collective_time.py networks/test_predict_collective.py operators/kernels/test_collectives.py",
+    ),
+    "hardware": Room("hardware/devices hardware/systems hardware/roofline hardware/quantity", "hardware networks/test_collective_time.py"),
+    "workloads/models": Room("workloads/models workloads/checkpoints", "workloads/test_models.py"),
+    "energy": Room(
+        "serving/points/power studies/serving/energy_per_token/study studies/serving/energy_per_token/published", "composition/energy"
+    ),
+    "explorers": Room(
+        "artifact/explorers/all_reduce artifact/explorers/decode_knee artifact/explorers/error_composition artifact/explorers/mtap_weights "
+        "artifact/explorers/roofline_achieved artifact/explorers/serving_player artifact/explorers/systolic_array",
+        "explorers/test_against_simulators.py",
+    ),
 }
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult, ast.Pow: ast.Mult,

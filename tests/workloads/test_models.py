@@ -463,3 +463,23 @@ def test_a_copy_counts_anew_what_it_changes() -> None:
     doubled = first.model_copy(update={"layers": 64})
     assert doubled.matrices["dense"] == 2 * first.matrices["dense"] and doubled.parameters > 1.8 * first.parameters
     assert set(first.model_dump()) == set(type(first).model_fields)
+
+
+def test_arithmetic_of_a_token_by_hand() -> None:
+    """Forward and backward, 6 a weight and 12 a head, width and token seen, half of the sequence (PaLM, appendix B, causal): Llama 3 8B at
+    8,192; a window of half the layers sees no more than it reaches; latent attention has (192 + 128) / 2 a head (DeepSeek-V3)."""
+    llama, deepseek = models.load("llama-3-8b"), models.load("deepseek-v3")
+    weights = 32 * (2 * 4096 * (4096 + 1024) + 3 * 4096 * 14336) + 4096 * 128256
+    assert llama.flop_per_token(8192) == pytest.approx(6 * weights + 12 * 32 * 32 * 128 * 4096, rel=1e-4)  # norms apart
+    assert llama.attention is not None
+    near = llama.model_copy(update={"attention": llama.attention.model_copy(update={"window": 1024, "window_layers": 16})})
+    assert llama.flop_per_token(8192) - near.flop_per_token(8192) == pytest.approx(12 * 16 * 32 * 128 * (4096 - 1024), rel=1e-9)
+    assert near.flop_per_token(1024) == llama.flop_per_token(1024)
+    grown = deepseek.flop_per_token(8192) - deepseek.flop_per_token(4096)
+    assert grown == pytest.approx(12 * 61 * 128 * (128 + 64 + 128) / 2 * 2048, rel=1e-9)
+
+
+def test_bytes_of_a_weight_are_those_of_its_format() -> None:
+    """OCP Microscaling v1.0: a scale of 8 bits for 32 values; NVFP4: one for 16 (NVIDIA's documentation); INT4: 16 bits for 64."""
+    bits = {"fp32": 32, "bf16": 16, "fp8": 8, "fp8_block": 8, "int8": 8, "mxfp8": 8 + 8 / 32, "mxfp4": 4 + 8 / 32, "nvfp4": 4 + 8 / 16}
+    assert {**{kind: size / 8 for kind, size in bits.items()}, "int4": (4 + 16 / 64) / 8} == models.WEIGHT_BYTES
