@@ -203,3 +203,15 @@ def test_closed_forms_in_plain_python(recorded: pd.DataFrame) -> None:
     closed_form_cycles(case_arrays(cases), results[0])
     closed_form_cycles.plain(case_arrays(cases), results[1])
     assert len(cases) > 200 and (results[0] == results[1]).all()
+
+
+def test_the_cache_tells_fields_apart() -> None:
+    """Two fields are one bytecode: what was compiled before a field was renamed or exchanged must not answer."""
+
+    def first(record: Any) -> Any:
+        return record.older
+
+    def second(record: Any) -> Any:
+        return record.newer
+
+    assert first.__code__.co_code == second.__code__.co_code and compiled.content(first) != compiled.content(second)

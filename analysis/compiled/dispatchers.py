@@ -134,7 +134,8 @@ class _OuterCompiler(_InnerCompiler):
 def _said(value: Any) -> bytes:
     """A constant's content, the same in every process."""
     if isinstance(value, CodeType):
-        return value.co_code + b"".join(map(_said, value.co_consts))
+        # bytecode has fields and attributes as places in co_names: another name is the same bytecode
+        return value.co_code + repr(value.co_names).encode() + b"".join(map(_said, value.co_consts))
     if isinstance(value, np.ndarray):
         return str(value.dtype).encode() + value.tobytes()
     if isinstance(value, frozenset):

@@ -23,8 +23,8 @@ from analysis.serving.limits import Limits, check_feasible, record
 from analysis.serving.memory import leave_prefix, release
 from analysis.serving.requests import Requests
 from analysis.serving.schedulers.vllm_v1 import schedule
-from analysis.serving.simulate import Result, initial_requests, initial_states
-from analysis.serving.state import NONE, PREFIX, Replica, put_last
+from analysis.serving.simulate import Result, initial_prefixes, initial_requests, initial_states
+from analysis.serving.state import NONE, Replica, put_last
 from analysis.serving.step_time.gpu_profile import Profile, experts_s, profiled_s
 from analysis.serving.steps import Steps, StepTime, step_time
 
@@ -246,7 +246,7 @@ def simulate(requests: Requests, steps: StepTime, limits: Limits, coupling: Coup
     room = np.zeros((4, replicas, limits.max_batch + 1), np.int64)
     slots = np.zeros(replicas, STEP)
     slots["ends"] = np.inf
-    resident = np.zeros((replicas, prefixes), PREFIX)
+    resident = initial_prefixes(requests, replicas, prefixes, limits)
     fleet = Fleet(states, rows, room[0], resident, room[1], room[2], room[3], slots, requests.arrived_at_s[by_arrival].copy(), settings)
     if not run(fleet, steps.compiled, steps.profile, coupling):
         raise InputError(f"{int(np.isnan(rows['completed_at']).sum())} of {len(rows)} requests never finish under these limits")

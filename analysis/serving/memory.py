@@ -4,7 +4,9 @@ Paged KV cache: a block holds the keys and values of `block_size` tokens. Always
 `free + blocks of requests + blocks of resident prefixes = all blocks`.
 
 Prefix caching: requests that begin with the same prefix share its full blocks. The first one to finish its prompt leaves them in the
-cache; they go, least recently used first, when nobody uses them and blocks are short.
+cache; they go, least recently used first, when nobody uses them and blocks are short. A prefix may continue another (block hashes of a
+trace: a tree): who keeps a part keeps all above it, and of parts left together the deepest goes first, as vLLM frees a request's blocks
+from the last. Answers are not found again: a trace does not say their hashes.
 
 Block reuse: a freed block keeps its tokens until it is taken; a request's last blocks are freed first, and those free longest are taken
 first. A preempted request begins after those of its full blocks that nobody has taken. Source: vLLM's `KVCacheManager` (`free`,
@@ -33,26 +35,88 @@ def available(replica: Replica) -> int:
 def sharable(replica: Replica, i: int) -> int:
     """Blocks of the request's prompt that lie in the prefix cache; its last token is always computed.
 
-    The prefix as it lies there is shared but for at most one block, or not at all: whoever uses a part keeps all of it in the cache.
+    A prefix, or part of one, as it lies there is shared but for at most one block, or not at all: whoever uses it keeps it whole.
     """
+    node = resident(replica, i)
+    if node == NONE:
+        return 0
+    prefix, request = replica.prefixes[node], replica.requests[i]
+    return min(min(request.prefix_tokens, request.prefill - 1) // replica.limits.block_size, prefix.before + prefix.blocks)
+
+
+@inner(error_model="numpy", _nrt=False)
+def resident(replica: Replica, i: int) -> int:
+    """The deepest part of the request's prefix that lies in the cache and that it can share; NONE if there is none."""
     request = replica.requests[i]
     if request.prefix == NONE or replica.limits.prefix_caching == 0:
-        return 0
+        return NONE
     wanted = min(request.prefix_tokens, request.prefill - 1) // replica.limits.block_size
-    resident = replica.prefixes[request.prefix].blocks
-    return min(wanted, resident) if wanted >= resident - 1 else 0
+    node = request.prefix
+    while node != NONE:
+        prefix = replica.prefixes[node]
+        if prefix.blocks > 0 and wanted >= prefix.before + prefix.blocks - 1:
+            return node if wanted > 0 else NONE
+        node = prefix.above - 1
+    return NONE
+
+
+@inner(error_model="numpy", _nrt=False)
+def keep(replica: Replica, node: int) -> None:
+    """One more request uses a part of a prefix, and all above it."""
+    state = replica.state
+    while node != NONE:
+        prefix = replica.prefixes[node]
+        if prefix.users == 0:
+            state.evictable -= prefix.blocks
+            unlink(replica, node)
+        prefix.users += 1
+        node = prefix.above - 1
+
+
+@inner(error_model="numpy", _nrt=False)
+def leave(replica: Replica, node: int) -> None:
+    """One request fewer uses a part of a prefix, and all above it; what nobody uses now goes after all that was left before."""
+    state = replica.state
+    while node != NONE:
+        prefix = replica.prefixes[node]
+        prefix.users -= 1
+        if prefix.users == 0:
+            state.evictable += prefix.blocks
+            prefix.older, prefix.newer = state.lru_last, 0
+            if state.lru_last > 0:
+                replica.prefixes[state.lru_last - 1].newer = node + 1
+            else:
+                state.lru_first = node + 1
+            state.lru_last = node + 1
+        node = prefix.above - 1
+
+
+@inner(error_model="numpy", _nrt=False)
+def unlink(replica: Replica, node: int) -> None:
+    """Take a part of a prefix out of those that nobody uses."""
+    state, prefix = replica.state, replica.prefixes[node]
+    if prefix.older > 0:
+        replica.prefixes[prefix.older - 1].newer = prefix.newer
+    else:
+        state.lru_first = prefix.newer
+    if prefix.newer > 0:
+        replica.prefixes[prefix.newer - 1].older = prefix.older
+    else:
+        state.lru_last = prefix.older
+    prefix.older, prefix.newer = 0, 0
 
 
 @inner(error_model="numpy", _nrt=False)
 def fits(replica: Replica, i: int, blocks: int, spare: int) -> bool:
     """Can a new request take `blocks` blocks, those it shares included, and leave `spare` of them free?"""
-    shared = sharable(replica, i)
-    room = available(replica)
-    if shared > 0:
-        prefix = replica.prefixes[replica.requests[i].prefix]
-        if prefix.users == 0:
-            room -= prefix.blocks
-    return room - (blocks - shared) >= spare
+    room, node = available(replica), resident(replica, i)
+    while node != NONE:
+        prefix = replica.prefixes[node]
+        if prefix.users > 0:  # and so all above it
+            break
+        room -= prefix.blocks
+        node = prefix.above - 1
+    return room - (blocks - sharable(replica, i)) >= spare
 
 
 @inner(error_model="numpy", _nrt=False)
@@ -60,11 +124,8 @@ def take(replica: Replica, i: int, blocks: int) -> None:
     """Give the request more blocks; unused prefixes leave the cache if they must. There must be enough `available`."""
     state = replica.state
     while state.free < blocks:
-        oldest = NONE
-        for p in range(replica.prefixes.shape[0]):
-            prefix = replica.prefixes[p]
-            if prefix.blocks > 0 and prefix.users == 0 and (oldest == NONE or prefix.used_at < replica.prefixes[oldest].used_at):
-                oldest = p
+        oldest = state.lru_first - 1
+        unlink(replica, oldest)
         gone = replica.prefixes[oldest]
         state.free += gone.blocks
         state.evictable -= gone.blocks
@@ -137,10 +198,8 @@ def admit(replica: Replica, i: int, blocks: int) -> None:
     state, request = replica.state, replica.requests[i]
     shared = sharable(replica, i)
     if shared > 0:
-        prefix = replica.prefixes[request.prefix]
-        if prefix.users == 0:
-            state.evictable -= prefix.blocks
-        prefix.users += 1
+        request.node = resident(replica, i)
+        keep(replica, request.node)
         request.shared = shared
         request.processed = shared * replica.limits.block_size
         request.cached += request.processed
@@ -181,27 +240,35 @@ def release(replica: Replica, i: int) -> None:
         remember(replica, i)
     request.blocks = 0
     if request.shared > 0:
-        prefix = replica.prefixes[request.prefix]
-        prefix.users -= 1
-        prefix.used_at = state.clock
-        if prefix.users == 0:
-            state.evictable += prefix.blocks
+        leave(replica, request.node)
         request.shared = 0
     state.admitted -= 1
 
 
 @inner(error_model="numpy", _nrt=False)
 def leave_prefix(replica: Replica, i: int) -> None:
-    """The prompt is done: its prefix stays in the cache for others, unless it lies there already."""
+    """The prompt is done: its prefix stays in the cache for others, where nobody else has left more of it than the request found."""
     request = replica.requests[i]
-    if request.prefix == NONE or request.shared > 0 or replica.limits.prefix_caching == 0:
+    if request.prefix == NONE or replica.limits.prefix_caching == 0:
         return
-    prefix = replica.prefixes[request.prefix]
-    blocks = min(request.prefix_tokens // replica.limits.block_size, request.blocks)
-    if prefix.blocks == 0 and blocks > 0:
-        prefix.blocks, prefix.users = blocks, 1
-        request.blocks -= blocks
-        request.shared = blocks
+    held = request.node if request.shared > 0 else NONE
+    node, blocks = request.prefix, 0
+    while node != NONE and replica.prefixes[node].blocks == 0:
+        prefix = replica.prefixes[node]
+        blocks += prefix.size if prefix.size > 0 else request.prefix_tokens // replica.limits.block_size
+        node = prefix.above - 1
+    whole = replica.prefixes[request.prefix].size > 0
+    if node != held or blocks == 0 or request.blocks == 0 or (whole and blocks > request.blocks):
+        return
+    blocks = min(blocks, request.blocks)
+    node = request.prefix
+    while node != held:
+        prefix = replica.prefixes[node]
+        prefix.blocks, prefix.users = (prefix.size if whole else blocks), 1
+        node = prefix.above - 1
+    request.blocks -= blocks
+    request.shared += blocks
+    request.node = request.prefix
 
 
 @inner(error_model="numpy", _nrt=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from analysis.case_columns import Columns, carried
 from analysis.errors import InputError
-from analysis.serving.traces import read_trace
+from analysis.serving.traces import HASHED_TOKENS, HASHES, hash_tree, read_trace
 from analysis.tables import numeric
 
 Ints = NDArray[np.int64]
@@ -34,6 +34,9 @@ class Requests:
         decode_tokens: tokens generated, at least 1; the first comes with the prompt's end.
         prefix: which shared prefix the prompt begins with, -1: none.
         prefix_tokens: tokens of that prefix, at most the prompt's.
+        above: of prefixes that are hashed block by block, what each continues (-1: it is the beginning), shape (prefixes,); empty where
+            a prefix stands for itself.
+        hashed_tokens: tokens of each of these blocks.
     """
 
     request_id: Ints
@@ -42,13 +45,16 @@ class Requests:
     decode_tokens: Ints
     prefix: Ints
     prefix_tokens: Ints
+    above: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    hashed_tokens: int = 0
 
     def __len__(self) -> int:
         return len(self.request_id)
 
     def at(self, positions: Ints) -> Requests:
         """Those at some positions, in that order."""
-        return Requests(**{name: column[positions] for name, column in vars(self).items()})
+        of_all = ("above", "hashed_tokens")
+        return Requests(**{name: column if name in of_all else column[positions] for name, column in vars(self).items()})
 
 
 def make_requests(
@@ -130,4 +136,8 @@ def read_requests(path: str | Path, arrive: Callable[[int], Floats] | None = Non
             raise InputError(f"expected {expected}, got {frame[name].iloc[line]!r}", path=path, line=line + 2, key=name)
         columns[name] = numbers
     ids, arrived_at_s, prompts, outputs = (columns[name] for name in COLUMNS)
+    if HASHES in frame.columns:
+        which, tokens, above = hash_tree(frame[HASHES], prompts)
+        found = make_requests(arrived_at_s, prompts, outputs, ids, which, tokens, path)
+        return replace(found, above=above, hashed_tokens=HASHED_TOKENS)
     return make_requests(arrived_at_s, prompts, outputs, ids, columns.get("prefix_id"), columns.get("prefix_tokens"), path)

@@ -134,11 +134,11 @@ def simulate(
 
     def once(log: Records, members: Ints, member_tokens: Ints) -> tuple[Records, Records]:
         rows, prefixes = initial_requests(requests, by_arrival)
+        resident = initial_prefixes(requests, replicas, prefixes, limits)
         if prefilled:
             take_over(rows, limits.block_size)
         states = initial_states(replicas, int(settings["blocks"][0]))
         room = np.zeros((3, replicas, limits.max_batch + 1), np.int64)
-        resident = np.zeros((replicas, prefixes), PREFIX)
         run(states, rows, room[0], resident, room[1], room[2], settings, compiled, assigned, mode, log, members, member_tokens)
         return states, rows
 
@@ -202,9 +202,32 @@ def initial_requests(requests: Requests, by_arrival: Ints) -> tuple[Records, int
     rows["prefix"] = NONE
     has = (requests.prefix[by_arrival] >= 0) & (requests.prefix_tokens[by_arrival] > 0)
     names, which = np.unique(requests.prefix[by_arrival][has], return_inverse=True)
+    if len(requests.above):
+        names, which = requests.above, requests.prefix[by_arrival][has]
     rows["prefix"][has] = which
     rows["prefix_tokens"][has] = requests.prefix_tokens[by_arrival][has]
     return rows, len(names)
+
+
+def initial_prefixes(requests: Requests, replicas: int, prefixes: int, limits: Limits) -> Records:
+    """Prefixes of each replica, none in its cache; of a tree, what each continues.
+
+    Raises:
+        InputError: hashed blocks that the cache's blocks do not divide.
+    """
+    found: Any = np.zeros((replicas, prefixes), PREFIX)
+    if len(requests.above) and limits.prefix_caching:
+        if requests.hashed_tokens % limits.block_size:
+            message = (
+                f"hashes of {requests.hashed_tokens} tokens cannot be shared in blocks of {limits.block_size}, which do not divide them"
+            )
+            raise InputError(message, key="limits.block_size")
+        depth = np.zeros(prefixes, np.int64)
+        for node, parent in enumerate(requests.above.tolist()):  # a part stands behind what it continues
+            depth[node] = depth[parent] + 1 if parent >= 0 else 0
+        found["size"] = requests.hashed_tokens // limits.block_size
+        found["before"], found["above"] = depth * found["size"], requests.above + 1
+    return found
 
 
 def take_over(rows: Records, block_size: int) -> None:

@@ -34,7 +34,8 @@ REQUEST = np.dtype(
         ("freed", "i8"),  # free KV blocks that still hold its tokens (block reuse)
         ("full", "i8"),  # KV blocks that were full when it lost them
         ("newer", "i8"),  # the request whose blocks were freed next
-        ("prefix", "i8"),  # which shared prefix the prompt begins with, or NONE
+        ("prefix", "i8"),  # which shared prefix the prompt begins with (of a tree: its deepest part), or NONE
+        ("node", "i8"),  # deepest part of it that the request keeps in the cache, where `shared` is not 0
         ("prefix_tokens", "i8"),
         ("restarts", "i8"),  # preemptions
         ("order", "i8"),  # how many were admitted before
@@ -58,6 +59,8 @@ STATE = np.dtype(
         ("held", "i8"),  # completed requests whose blocks are still reserved (static batching)
         ("free", "i8"),  # free KV blocks
         ("evictable", "i8"),  # KV blocks of prefixes that nobody uses now
+        ("lru_first", "i8"),  # 1 + the prefix that nobody has used for longest; 0: none
+        ("lru_last", "i8"),  # 1 + the one that was left last
         ("fresh", "i8"),  # free KV blocks that hold nobody's tokens (block reuse)
         ("oldest", "i8"),  # the request whose blocks have been free longest
         ("newest", "i8"),  # and shortest
@@ -77,7 +80,18 @@ STATE = np.dtype(
     align=True,
 )
 
-PREFIX = np.dtype([("blocks", "i8"), ("users", "i8"), ("used_at", "f8")], align=True)
+PREFIX = np.dtype(
+    [
+        ("blocks", "i8"),  # KV blocks in the cache; 0: it is not there
+        ("users", "i8"),
+        ("size", "i8"),  # blocks of a part of a tree; 0: as many as the first who leaves it has
+        ("before", "i8"),  # blocks of the parts above
+        ("above", "i8"),  # 1 + the part that it continues; 0: it is the beginning
+        ("older", "i8"),  # neighbours among those that nobody uses, 1 + their place; 0: none
+        ("newer", "i8"),
+    ],
+    align=True,
+)
 
 LIMITS = np.dtype(
     [

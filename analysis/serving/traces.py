@@ -5,16 +5,17 @@
 | Azure LLM inference (CSV) | TIMESTAMP, from the first | ContextTokens, GeneratedTokens |
 | BurstGPT (CSV) | Timestamp (s) | Request tokens, Response tokens |
 | Mooncake (JSON lines) | timestamp (ms) | input_length, output_length; hash_ids: blocks of 512 tokens |
+| ServeGen (CSV or JSON lines) | timestamp (s) | input_tokens, output_tokens |
 | VIDUR, processed (CSV) | arrived_at (s), or none | num_prefill_tokens, num_decode_tokens |
 
-Requests whose first hash is the same share a prefix: the blocks with which all of them begin. What Mooncake's requests share beyond that is
-not counted. Sources: github.com/Azure/AzurePublicDataset, HPMLL/BurstGPT, kvcache-ai/Mooncake (FAST25-release), microsoft/vidur.
+Hashes become a tree of prefixes (`hash_tree`), which the engine shares block by block. ShareGPT has texts and no token counts, and is
+refused with what is needed. Sources: github.com/Azure/AzurePublicDataset, HPMLL/BurstGPT, kvcache-ai/Mooncake (FAST25-release),
+alibaba/ServeGen, microsoft/vidur.
 """
 
 from __future__ import annotations
 
 import json
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,9 @@ TRACES = (
     ("TIMESTAMP", "ContextTokens", "GeneratedTokens"),
     ("Timestamp", "Request tokens", "Response tokens"),
     ("timestamp", "input_length", "output_length"),
+    ("timestamp", "input_tokens", "output_tokens"),
 )
-MOONCAKE_BLOCK = 512
+HASHES, HASHED_TOKENS = "hash_ids", 512
 
 
 def read_trace(path: str | Path) -> pd.DataFrame:
@@ -40,6 +42,11 @@ def read_trace(path: str | Path) -> pd.DataFrame:
     Raises:
         InputError: a line that is no JSON object, or a time that is none.
     """
+    if Path(path).suffix == ".json":
+        raise InputError(
+            "a JSON of conversations (ShareGPT) has texts, no token counts: count them with the model's tokenizer, and give a CSV with "
+            f"{', '.join(LENGTHS)}", path=path,
+        )  # fmt: skip
     frame = _lines(path) if Path(path).suffix == ".jsonl" else read_csv(path)
     known = next((names for names in TRACES if set(names) <= set(frame.columns)), None)
     if known is None:
@@ -53,10 +60,10 @@ def read_trace(path: str | Path) -> pd.DataFrame:
             line = int(np.flatnonzero(times.isna())[0]) + 2
             raise InputError(f"expected a date and time, got {found['arrived_at'].iloc[line - 2]!r}", path=path, line=line, key=known[0])
         found["arrived_at"] = (times - times.min()).dt.total_seconds()
-    elif known[0] == "timestamp":
+    elif known[1] == "input_length":
         found["arrived_at"] = pd.to_numeric(found["arrived_at"], errors="coerce") / 1e3
     found.insert(0, "request_id", np.arange(len(found)))
-    return found if "hash_ids" not in frame.columns else found.assign(**_prefixes(frame["hash_ids"], found[LENGTHS[0]]))
+    return found.assign(**{HASHES: frame[HASHES]}) if HASHES in frame.columns else found
 
 
 def _lines(path: str | Path) -> pd.DataFrame:
@@ -72,16 +79,20 @@ def _lines(path: str | Path) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _prefixes(hashes: pd.Series, prompts: pd.Series) -> dict[str, Any]:
-    """Prefix and its tokens for each request: the blocks with which all that have the same first block begin."""
-    lists = [list(blocks) if isinstance(blocks, (list, tuple)) else [] for blocks in hashes]
-    shared: dict[Any, list[Any]] = {}
-    counts: dict[Any, int] = {}
-    for blocks in filter(None, lists):
-        before = shared.setdefault(blocks[0], blocks)
-        shared[blocks[0]] = [a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, blocks, strict=False))]
-        counts[blocks[0]] = counts.get(blocks[0], 0) + 1
-    names = {first: number for number, first in enumerate(first for first, count in counts.items() if count > 1)}
-    which = [names.get(blocks[0], -1) if blocks else -1 for blocks in lists]
-    tokens = [MOONCAKE_BLOCK * len(shared[blocks[0]]) if of >= 0 else 0 for blocks, of in zip(lists, which, strict=True)]
-    return {"prefix_id": which, "prefix_tokens": np.minimum(tokens, pd.to_numeric(prompts, errors="coerce").fillna(0))}
+def hash_tree(hashes: pd.Series, prompts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Block hashes as a tree of prefixes: of each request its deepest full block and the tokens up to there, and what each block continues.
+
+    Args:
+        hashes: a list for each request, of its prompt's blocks in order; prompts: tokens. A block that is not full is nobody else's.
+    """
+    places: dict[tuple[int, Any], int] = {}
+    above: list[int] = []
+    which, tokens = np.full(len(hashes), -1, np.int64), np.zeros(len(hashes), np.int64)
+    for row, (blocks, prompt) in enumerate(zip(hashes, prompts, strict=True)):
+        node, full = -1, list(blocks)[: int(prompt) // HASHED_TOKENS] if isinstance(blocks, (list, tuple)) else []
+        for block in full:
+            parent, node = node, places.setdefault((node, str(block)), len(above))
+            if node == len(above):
+                above.append(parent)
+        which[row], tokens[row] = node, HASHED_TOKENS * len(full)
+    return which, tokens, np.array(above, np.int64)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from analysis.errors import InputError
+from analysis.serving.limits import Limits
 from analysis.serving.points.simulation import read_configuration
-from analysis.serving.requests import read_requests
+from analysis.serving.requests import Requests, read_requests
+from analysis.serving.simulate import simulate
+from analysis.serving.steps import linear
 
 
 def written(path: Path, text: str) -> Path:
@@ -31,6 +38,7 @@ def written(path: Path, text: str) -> Path:
             [5, 45],
         ),
         ("vidur.csv", "arrived_at,num_prefill_tokens,num_decode_tokens\n0,4808,10\n0.5,3180,8\n", [0, 0.5]),
+        ("servegen.csv", "request_id,timestamp,input_tokens,output_tokens\n0,0.25,4808,10\n1,1.5,3180,8\n", [0.25, 1.5]),
         (
             "mooncake.jsonl",
             '{"timestamp": 0, "input_length": 4808, "output_length": 10, "hash_ids": [1, 2]}\n'
@@ -42,18 +50,87 @@ def written(path: Path, text: str) -> Path:
 def test_a_public_trace_is_read_by_its_own_columns(tmp_path: Path, name: str, text: str, times: list[float]) -> None:
     found = read_requests(written(tmp_path / name, text))
     assert found.arrived_at_s == pytest.approx(times) and list(found.request_id) == [0, 1]
-    assert list(found.prefill_tokens) == [4808, 3180] and list(found.decode_tokens) == [10, 8] and list(found.prefix) == [-1, -1]
+    assert list(found.prefill_tokens) == [4808, 3180] and list(found.decode_tokens) == [10, 8]
+    assert list(found.prefix) == ([1, 2] if name == "mooncake.jsonl" else [-1, -1])
 
 
-def test_requests_of_mooncake_share_what_all_with_their_first_block_begin_with(tmp_path: Path) -> None:
-    """Blocks of 512 tokens: 7 8 is common to the first three, of which the third has fewer tokens than both blocks."""
-    hashes = ([7, 8, 9], [7, 8], [7, 8, 1], [5], [])
+def mooncake(path: Path, hashes: Sequence[Sequence[int]], prompts: Sequence[int], seconds: float = 100.0) -> Requests:
+    """Requests one after another, far enough apart that each is alone."""
     lines = [
-        f'{{"timestamp": 0, "input_length": {n}, "output_length": 2, "hash_ids": {h}}}'
-        for h, n in zip(hashes, (1500, 1024, 1000, 9, 9), strict=True)
+        f'{{"timestamp": {1e3 * seconds * k}, "input_length": {n}, "output_length": 2, "hash_ids": {list(h)}}}'
+        for k, (h, n) in enumerate(zip(hashes, prompts, strict=True))
     ]
-    found = read_requests(written(tmp_path / "m.jsonl", "\n".join(lines) + "\n"))
-    assert list(found.prefix) == [0, 0, 0, -1, -1] and list(found.prefix_tokens) == [1024, 1024, 1000, 0, 0]
+    return read_requests(written(path / "m.jsonl", "\n".join(lines) + "\n"))
+
+
+def test_block_hashes_become_a_tree_of_full_blocks(tmp_path: Path) -> None:
+    """Blocks of 512 tokens; the last is left out where it is not full. 9 behind 7 8 is another block than 9 behind 5."""
+    found = mooncake(tmp_path, ([7, 8, 9], [7, 8], [7, 8, 1], [5, 9], [5]), (1536, 1024, 1000, 1024, 9))
+    assert list(found.prefix) == [2, 1, 0, 4, -1] and list(found.prefix_tokens) == [1536, 1024, 512, 1024, 0]
+    assert list(found.above) == [-1, 0, 1, -1, 3]
+
+
+def cached(requests: Requests, blocks: int) -> list[int]:
+    """Prompt tokens that each request finds in a cache of so many blocks of 16."""
+    limits = Limits(block_size=16, kv_blocks=blocks, max_batch_tokens=4096, watermark=0.0, prefix_caching=True)
+    return list(simulate(requests, "vllm_v1", linear(0.01, 0.0, 0.0), limits).records["cached"])
+
+
+def test_requests_find_every_block_that_was_computed_before_them(tmp_path: Path) -> None:
+    hashes = ([1, 2, 3], [1, 2, 3], [1, 2, 4, 5], [1, 2, 4, 6], [9], [1])
+    found = mooncake(tmp_path, hashes, (1600, 1536, 2048, 2100, 600, 700))
+    # the last token is always computed: of 1,536 tokens in the cache 1,520 are shared, one KV block fewer
+    assert cached(found, 10_000) == [0, 1520, 1024, 1536, 0, 512]
+    plain = Limits(block_size=16, kv_blocks=10_000, max_batch_tokens=4096)
+    assert not simulate(found, "vllm_v1", linear(0.01, 0.0, 0.0), plain).records["cached"].any()
+    with pytest.raises(InputError, match="hashes of 512 tokens cannot be shared in blocks of 48"):
+        simulate(found, "vllm_v1", linear(0.01, 0.0, 0.0), Limits(block_size=48, kv_blocks=100, prefix_caching=True))
+
+
+def expected(hashes: Sequence[Sequence[int]], prompts: Sequence[int], blocks: int) -> list[int]:
+    """The same by a plain list of blocks, least recently used first: what a request finds, takes, and leaves."""
+    size, lru, out = 32, [], []  # type: ignore[var-annotated]
+    for chain, prompt in zip(hashes, prompts, strict=True):
+        keys = [tuple(chain[: k + 1]) for k in range(min(len(chain), prompt // 512))]
+        hit = 0
+        while hit < len(keys) and keys[hit] in lru and (prompt - 1) // 16 >= size * (hit + 1) - 1:
+            hit += 1
+        shared = min(size * hit, (prompt - 1) // 16)
+        out.append(16 * shared)
+        lru = [key for key in lru if key not in keys[:hit]]
+        own = -(-(prompt + 1) // 16) - shared  # the whole prompt and its first token, what is shared apart
+        while blocks - size * (len(lru) + hit) < own:
+            lru.pop(0)
+        lru += reversed(keys) if all(key not in lru for key in keys[hit:]) else list(reversed(keys[:hit]))
+    return out
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.lists(st.integers(0, 2), min_size=1, max_size=4), st.integers(-511, 0)), min_size=2, max_size=25),
+    st.integers(140, 400),
+)
+def test_least_recently_used_blocks_go_first(drawn: list[tuple[list[int], int]], blocks: int) -> None:
+    hashes = [chain for chain, _ in drawn]
+    prompts = [512 * len(chain) + short for chain, short in drawn]
+    with TemporaryDirectory() as folder:
+        assert cached(mooncake(Path(folder), hashes, prompts), blocks) == expected(hashes, prompts, blocks)
+
+
+def test_prefixes_that_are_not_cached_are_said(tmp_path: Path) -> None:
+    mooncake(tmp_path, ([1, 2], [1, 2]), (1024, 1100))
+    text = "requests: {trace: m.jsonl}\nsteps: {kind: linear, fixed_s: 0.01, prompt_token_s: 0.001, decode_request_s: 0}\n"
+    plain = read_configuration(written(tmp_path / "a.yaml", text))
+    cached = read_configuration(written(tmp_path / "b.yaml", text + "limits: {prefix_caching: true, kv_blocks: 1000, block_size: 16}\n"))
+    words = "prefixes that the requests share are computed again: limits.prefix_caching is off"
+    assert words in plain.setup().assumed and words not in cached.setup().assumed
+    assert plain.run().ttft_s[1] == pytest.approx(plain.run().ttft_s[0] * 1.11 / 1.034, rel=0.05)
+    assert cached.run().ttft_s[1] == pytest.approx(0.01 + 0.001 * 76)  # 76 tokens beyond two blocks of 512
+
+
+def test_texts_without_token_counts_are_refused_with_what_is_needed(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"has texts, no token counts.*num_prefill_tokens, num_decode_tokens"):
+        read_requests(written(tmp_path / "ShareGPT.json", '[{"id": "a", "conversations": [{"from": "human", "value": "hello"}]}]'))
 
 
 def test_a_trace_of_lengths_takes_the_arrivals_of_the_configuration(tmp_path: Path) -> None:

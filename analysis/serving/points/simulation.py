@@ -21,7 +21,8 @@ told otherwise) must fit `memory_utilization` (0.9) of the devices;
 `{kind: recorded, path: ...}`, `{kind: fitted, path: ...}` and `{kind: profile, paths: [...]}`. `limits` that are not given are the engine's
 (calibrated), what the device has room for (calibrated, roofline), else VIDUR's.
 
-Requests may instead be `{trace: requests.csv}` (ours, VIDUR's, Azure's, BurstGPT's or Mooncake's; `arrivals` where it has no times),
+Requests may instead be `{trace: requests.csv}` (ours, VIDUR's, Azure's, BurstGPT's, ServeGen's or Mooncake's, whose block hashes
+`limits: {prefix_caching: true}` shares; `arrivals` where it has no times),
 `{vidur: {count: 200, rate_per_s: 2.0, seed: 42}}` or
 `{closed_loop: {clients: 16, input_tokens: 1024, output_tokens: 1024}}`: a burst of all clients, then each answer releases the next request.
 With `disaggregation: {prefill_replicas: 1, latency_s: 0.001, token_s: 1.0e-6}` those replicas compute prompts and `replicas` others decode.
@@ -368,6 +369,8 @@ class Configuration:
             assumed = (f"step times: {steps.kind}, as given; no device is checked",)
             if config.limits.kv_blocks is None:
                 assumed += (f"KV cache of {Limits().kv_blocks} blocks, VIDUR's for Llama-2-7B on an A100",)
+        if (self.requests.prefix >= 0).any() and not self.limits().prefix_caching:
+            assumed += ("prefixes that the requests share are computed again: limits.prefix_caching is off",)
         plan = ", ".join(filter(None, [f"{config.replicas} replicas" if config.replicas > 1 else "", named.pop("plan")])) or "1 replica"
         return Setup(**named, plan=plan, scheduler=config.scheduler, step_time=steps.kind, limits=self.limits(), assumed=assumed)
 
