@@ -139,10 +139,20 @@ def _run(arguments: list[str]) -> int:
     if arguments[:1] == ["--version"]:
         print(f"howfast {version()}")
         return 0
+    if arguments[:1] == ["--completion"]:
+        if arguments[1:] not in (["bash"], ["zsh"]):
+            print("error: --completion: expected bash or zsh", file=sys.stderr)
+            return 2
+        print("autoload -U +X bashcompinit && bashcompinit\n" * (arguments[1] == "zsh") + COMPLETION, end="")
+        return 0
+    if arguments[:1] == ["--complete"]:
+        print(*complete(arguments[1:]), sep="\n")
+        return 0
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(f"usage: {PROGRAM} [--debug] COMMAND [ARGUMENTS]\n")
         print("COMMAND --help says more; COMMAND --example shows an input and how to use it, COMMAND --example FOLDER puts it there;")
-        print("--debug shows where a fault of this program is; --version prints the version")
+        print("--debug shows where a fault of this program is; --version prints the version;")
+        print('eval "$(howfast --completion bash)" (or zsh) completes commands, options, devices and models')
         for group, title in GROUPS.items():
             if CHECKOUT or group != "repository":
                 print(f"\n{title}:", *(f"  {name:<12} {summary(group, name)}" for name in command_names(group)), sep="\n")
@@ -178,6 +188,40 @@ def _run(arguments: list[str]) -> int:
     except (InputError, DatasetMissing) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+
+
+COMPLETION = """_howfast() { COMPREPLY=($(howfast --complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)); }
+complete -o default -F _howfast howfast
+"""
+"""For bash, and for zsh with its emulation: the shell asks the program, and falls back to files."""
+
+
+def complete(words: list[str]) -> list[str]:
+    """What may stand for the last of the words that were typed after the program's name."""
+    *before, begun = words or [""]
+    names = command_names()
+    if not before:
+        return [name for name in names if name.startswith(begun)]
+    if before[0] not in names:
+        return []
+    if before[-1] in ("--device", "--devices"):
+        from analysis.hardware.devices import all_devices
+
+        return [name for name in all_devices() if name.lower().startswith(begun.lower())]
+    if before[-1] == "--model":
+        from analysis.workloads.models import all_models
+
+        return [name for name in all_models() if name.lower().startswith(begun.lower())]
+    from typer.main import get_command
+
+    group = next(group for group in GROUPS if before[0] in command_names(group))
+    found: Any = get_command(importlib.import_module(f"analysis.{PACKAGES[group]}.{before[0]}").app)
+    commands = getattr(found, "commands", {})
+    if commands and len(before) == 1 and not begun.startswith("-"):
+        return [name for name in commands if name.startswith(begun)]
+    command = commands.get(before[1], found) if len(before) > 1 else found
+    options = [option for param in command.params for option in param.opts if option.startswith("--")]
+    return [option for option in [*options, "--help", "--example"] if begun.startswith("-") and option.startswith(begun)]
 
 
 def _by_our_names(app: object, arguments: list[str]) -> list[str]:

@@ -162,3 +162,32 @@ def test_keys_of_yaml_by_other_names(capsys: pytest.CaptureFixture[str], tmp_pat
         path.write_text(yaml.safe_dump(text))
         said.append(_said(capsys, *command.split(), str(path), "--json"))
     assert said[0] == said[1] and other(content) != content
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["pre"], ["predict"]),
+        (["predict", "rec"], ["recommend"]),
+        (["predict", "one", "--kv"], ["--kv-precision"]),
+        (["predict", "one", "--device", "h100-sx"], ["H100-SXM5-80GB"]),
+        (["predict", "one", "--model", "qwen3-32"], ["qwen3-32b"]),
+        (["nothing", ""], []),
+        (["predict", "training", ""], []),  # a file: the shell's own
+    ],
+)
+def test_the_shell_is_told_what_may_follow(capsys: pytest.CaptureFixture[str], words: list[str], expected: list[str]) -> None:
+    assert _said(capsys, "--complete", *words).split() == expected
+
+
+def test_the_script_for_the_shell_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+    import subprocess
+
+    script = _said(capsys, "--completion", "bash")
+    asked = (
+        'howfast() { [ "$1" = --complete ] && echo "$@"; }\n'
+        + script
+        + 'COMP_WORDS=(howfast predict o); COMP_CWORD=2; _howfast; echo "${COMPREPLY[@]}"'
+    )
+    assert subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True).stdout.strip() == "--complete predict o"
+    assert "bashcompinit" in _said(capsys, "--completion", "zsh") and main(["--completion", "fish"]) == 2
