@@ -52,7 +52,7 @@ def spell(fig: Figure) -> None:
         if isinstance(formatter, FixedFormatter):
             formatter.seq = [in_words(str(label)) for label in formatter.seq]
         elif isinstance(formatter, (FuncFormatter, StrCategoryFormatter)):
-            axis.set_major_formatter(FuncFormatter(lambda x, place, of=formatter: in_words(of(x, place))))
+            axis.set_major_formatter(FuncFormatter(lambda x, place, of=formatter: in_words(str(of(x, place)))))
     for text in fig.findobj(Text):
         if isinstance(text, Text) and KEY.fullmatch(text.get_text()):
             text.set_text(in_words(text.get_text()))
