@@ -15,14 +15,13 @@ alibaba/ServeGen, microsoft/vidur.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from analysis.documents import read_text
+from analysis.documents import parse_json, read_text
 from analysis.errors import InputError
 from analysis.tables import read_csv
 
@@ -70,8 +69,8 @@ def _lines(path: str | Path) -> pd.DataFrame:
     rows = []
     for number, line in enumerate(read_text(path).splitlines(), 1):
         try:
-            row = json.loads(line) if line.strip() else None
-        except ValueError:
+            row = parse_json(line, path) if line.strip() else None
+        except InputError:
             row = line
         if row is not None and not isinstance(row, dict):
             raise InputError("expected a JSON object on each line", path=path, line=number)
