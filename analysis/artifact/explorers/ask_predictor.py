@@ -74,7 +74,7 @@ LEAST_MS, MOST_MS = 1.0, 100_000.0
 def _span(got: list[float], y: float, scale: drawing.Scale, name: str, color: str) -> list[str]:
     middle, low, high = got
     return [
-        drawing.text(8, y - 12, f"{name}: {_ms(middle)}, 90 % interval {_ms(low)} to {_ms(high)}", bold=True),
+        drawing.text(8, y - 12, f"{name} {_ms(middle)}, 90 %: {_ms(low)} to {_ms(high)}", bold=True),
         drawing.line(scale(low), y, scale(high), y, color, 4),
         drawing.dot(scale(middle), y, color, 7, _ms(middle)),
     ]
@@ -103,8 +103,8 @@ def draw(values: Mapping[str, Any], width: float) -> str:
     both = drawing.Scale(LEAST_MS, MOST_MS, 24, width - 24, log=True)
     parts_drawn = _axis(both, 104)
     for y, name, color, times in (
-        (36.0, "time per output token", drawing.BLUE, got["tpot"]),
-        (84.0, "time to first token", drawing.GREEN, got["ttft"]),
+        (36.0, "output token", drawing.BLUE, got["tpot"]),
+        (84.0, "first token", drawing.GREEN, got["ttft"]),
     ):
         parts_drawn += _span(times, y, both, name, color)
     shown = [(name, size, COLORS[k % len(COLORS)]) for k, (name, size) in enumerate(zip(parts(), got["parts"], strict=True)) if size]
