@@ -104,6 +104,7 @@ WITHIN = {  # chosen on the way: no page or result gives the value of the row
     "kernels_today": "exploration on the architectures that then were left out; announced are the frozen tables of all",
     "measured_panel": "mean of the frozen medians of its sources, which the page shows one by one",
     "served_requests": "chosen on the profiles' own measurements, each length left out; announced are the two runs' statistics",
+    "site_calibration": "chosen by sources that are not judged; announced are the judged ones, which the notebook scores anew",
     "systolic_with_dram": "which order of folds the model takes; compared with recorded runs of ZigZag once",
     "serving_panel": "steps on the way; announced is what other sources tell of each, data/frozen/predictor_serving/sources.csv",
     "serving_plans": "the rule by which a plan is chosen; its scores are built by predictor_serving (plan_choice.csv)",
