@@ -46,11 +46,15 @@ class Fitted:
     programs: frozenset[str] = frozenset()
     devices: dict[str, frozenset[str]] = field(default_factory=dict)
     """Of each group of `interval.GROUPS`."""
+    adapters_by: frozenset[str] = frozenset()
+    """Programs of which runs with adapters were measured."""
 
     def unmeasured(self, item: Case) -> str:
         """What of a run no calibrating source has; its interval is `interval.UNSEEN` times as wide."""
         if item.program not in self.programs:
             return f"program {item.program}"
+        if not item.trained and item.program not in self.adapters_by:
+            return f"{item.kind} by program {item.program}"
         device = item.machine.device
         return "" if item.machine.tpu or any(device in known for known in self.devices.values()) else f"device {device}"
 
@@ -85,6 +89,7 @@ def fitted() -> Fitted:
         {**content.stretch, "tpu": tpus().stretch},
         frozenset(content.measured["programs"]),
         {group: frozenset(content.measured.get(group, ())) for group in interval.GROUPS},
+        frozenset(content.measured["adapters_by"]),
     )
 
 

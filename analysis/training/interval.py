@@ -23,7 +23,6 @@ UNSEEN = 1.5
 KINDS = {
     "core": "Megatron's core",
     "torch": "PyTorch's own programs",
-    "adapters": "adapters",
     "amd": "dense models",
     "mixture": "mixtures",
     "tpu": "MaxText",
@@ -32,16 +31,14 @@ GROUPS = tuple(KINDS)
 
 
 def group(item: Case) -> str:
-    """Which runs share one stretch: on GPUs of NVIDIA dense models by Megatron's core or by programs of PyTorch's own, and adapters;
-    mixtures and hybrids; AMD; TPUs."""
+    """Which runs share one stretch: on GPUs of NVIDIA dense models by Megatron's core or by programs of PyTorch's own; mixtures and
+    hybrids; AMD; TPUs."""
     if item.machine.tpu:
         return "tpu"
     if item.shape.experts or item.shape.linear:
         return "mixture"
     if devices.load(item.machine.device).vendor == "AMD":
         return "amd"
-    if not item.trained:
-        return "adapters"
     return "core" if item.defaults.kernels in ("old", "fused") and item.program != "llm_foundry" else "torch"
 
 

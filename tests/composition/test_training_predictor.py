@@ -550,6 +550,7 @@ def test_an_interval_is_wider_where_nothing_was_measured() -> None:
         return float(np.log(answer["upper_s"] / answer["lower_s"]))
 
     assert width(program="fsdp", zero="1") > width() and width(program="a trainer of mine") > width(program="fsdp", zero="1")
+    assert width(program="fsdp", kind="lora") > 1.2 * width(program="fsdp", zero="3") and width(program="nemo", kind="lora") < width() * 1.2
     assert width(device="L20") > 1.4 * width(device="H100") and "device L20" in one({**LLAMA_8B, "device": "L20"})["assumed"]
 
 

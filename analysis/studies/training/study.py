@@ -253,6 +253,7 @@ def freeze(prepared: Mapping[str, Prepared], scores: Mapping[str, list[Floats]])
         "analysis.studies.training.study.freeze (full tier of the notebook measured_suite)",
         {
             "programs": sorted({case.program for item in prepared.values() for case in item.runs.cases} | {"maxtext"}),
+            "adapters_by": sorted({case.program for item in prepared.values() for case in item.runs.cases if not case.trained}),
             **measured_devices([case for item in prepared.values() for case in item.runs.cases]),
         },
         learned.spread,
