@@ -554,7 +554,7 @@ def test_an_interval_is_wider_where_nothing_was_measured() -> None:
     assert width(device="L20") > 1.4 * width(device="H100") and "device L20" in one({**LLAMA_8B, "device": "L20"})["assumed"]
 
 
-@pytest.mark.parametrize("change", [{"program": "fsdp", "zero": "3"}, {"program": "megatron"}, {"program": "fsdp", "kind": "lora"}])
+@pytest.mark.parametrize("change", [{"program": "fsdp", "zero": "3"}, {"program": "megatron"}, {"program": "nemo", "kind": "lora"}])
 def test_no_unmeasured_device_is_surer_than_a_measured_one(change: dict[str, str]) -> None:
     """The same question on every GPU of NVIDIA: an H100's interval is the narrowest there may be where no run of the group was measured."""
     gpus = [name for name, device in devices.all_devices().items() if device.kind == "gpu" and device.vendor == "NVIDIA"]
