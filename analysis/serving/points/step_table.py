@@ -232,10 +232,12 @@ def on_grid(table: StepTable, batch: float, cached: float) -> np.ndarray:
     """Seconds of each of `PARTS` in a decode step of so many sequences and cached tokens a sequence, shape (parts,)."""
     tokens, sequences = table.seconds["tokens"], table.seconds["sequences"]
     decode = table.seconds["decode"].reshape(len(PARTS), BATCH.size, CACHED.size)
+    at = min(max(int(np.searchsorted(BATCH, batch, side="right")) - 1, 0), BATCH.size - 2)  # the batches on both sides
     out = np.empty(len(PARTS))
     for k in range(len(PARTS)):
-        by_batch = [np.interp(cached, CACHED, decode[k, i]) for i in range(BATCH.size)]
-        out[k] = np.interp(batch, TOKENS, tokens[k]) + np.interp(batch, SEQUENCES, sequences[k]) + np.interp(batch, BATCH, by_batch)
+        by_batch = [np.interp(cached, CACHED, decode[k, i]) for i in (at, at + 1)]
+        kernels = np.interp(batch, BATCH[at : at + 2], by_batch)
+        out[k] = np.interp(batch, TOKENS, tokens[k]) + np.interp(batch, SEQUENCES, sequences[k]) + kernels
     return out
 
 
