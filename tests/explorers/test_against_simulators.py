@@ -145,3 +145,26 @@ def test_what_a_player_of_requests_tells_follows_from_its_tokens() -> None:
     assert got["mean_ttft_s"] == pytest.approx(sum(f - a for f, a in zip(got["first_s"], got["arrived_s"], strict=True)) / 8)
     # a lone prompt's step of an 8B model on an H100: at least its products at the peak
     assert min(got["ttft_s"]) >= 2 * 7e9 * min(got["prompts"]) / 989.4e12
+
+
+def test_claims_are_the_ledger_s_ten_at_a_time() -> None:
+    """Verdicts are those of data/claims/ledger.csv's last check; each claim is on one page, in order."""
+    from analysis.artifact.explorers.records.claim_verdicts import claims
+
+    wrong = [claim[0] for claim in claims() if claim[5] == "differs"]
+    pages = [ask("claim_browser", document="all", verdict="differs", page=page) for page in range(1, -(-len(wrong) // 10) + 1)]
+    assert [name for page in pages for name in page["shown"]] == wrong and all(page["chosen"] == len(wrong) for page in pages)
+    assert [len(page["shown"]) for page in pages[:-1]] == [10] * (len(pages) - 1) and pages[0]["pages"] == len(pages) > 2
+    every = ask("claim_browser", document="all", verdict="all", page=1)
+    assert every["chosen"] == len(claims()) == sum(map(sum, every["counts"].values()))
+
+
+@pytest.mark.parametrize(("mix", "low", "high"), [("chat", 150, 600), ("documents", 1500, 4000)])
+def test_requests_of_the_player_are_as_its_list_says(mix: str, low: int, high: int) -> None:
+    """Prompts between the bounds that the control names, spread over them; a higher rate brings the same requests sooner."""
+    slow, fast = (ask("serving_player", mix=mix, rate=rate) for rate in (2, 20))
+    assert all(low <= tokens <= high for tokens in slow["prompts"]) and slow["prompts"] == fast["prompts"]
+    assert len(set(slow["prompts"])) == 8 and max(slow["prompts"]) - min(slow["prompts"]) > 0.6 * (high - low)
+    assert [10 * at for at in fast["arrived_s"]] == pytest.approx(slow["arrived_s"])
+    # eight exponential gaps of mean 1 / rate
+    assert 0.3 < slow["arrived_s"][-1] / (7 / 2) < 2
