@@ -36,6 +36,15 @@ def test_single_server_with_equal_gaps_saturates_at_its_service_rate() -> None:
     assert waits.rate_per_s == pytest.approx(1 / 0.09, rel=0.001)
 
 
+def test_of_several_bounds_the_tightest_decides() -> None:
+    """Waits of 3.99 s allow 1 / 0.09 a second, none allows 10; a bound of an hour changes neither."""
+    tight, loose, free = Bound("ttft_max", 0.1001), Bound("queueing_max", 3.99), Bound("e2e_max", 3600.0)
+    for bounds in ([tight, loose, free], [free, loose, tight]):
+        found = capacity(serve, bounds, relative_tolerance=0.001)
+        assert found.rate_per_s == pytest.approx(10.0, rel=0.002) and found.bound_by == ("ttft_max",)
+    assert capacity(serve, [loose, free], relative_tolerance=0.001).rate_per_s == pytest.approx(1 / 0.09, rel=0.002)
+
+
 @settings(max_examples=15, deadline=None)
 @given(st.floats(0.05, 5.0), st.sampled_from(["ttft_p99", "e2e_mean", "tpot_p50"]), st.integers(0, 99))
 def test_answer_meets_the_bound_and_its_neighbour_does_not(most_s: float, name: str, seed: int) -> None:

@@ -202,3 +202,18 @@ def test_lengths_follow_their_distribution() -> None:
 def test_what_cannot_run_is_one_clear_error(scheduler: str, limits: Limits, message: str) -> None:
     with pytest.raises(InputError, match=message):
         simulate(make_requests(np.zeros(1), np.array([9]), np.array([3])), scheduler, SECOND, limits)
+
+
+def test_use_of_a_run_by_hand() -> None:
+    """The run of `test_vllm_preempts_the_latest_and_recomputes_it`: 4 + 3 tokens are needed and 4 + 5 computed, in five batches of one
+    request, one second each but for half a second of waiting."""
+    requests = make_requests(np.array([0.0, 0.5]), np.array([2, 2]), np.array([3, 2]))
+    result = simulate(requests, "vllm", SECOND, Limits(block_size=1, kv_blocks=5, watermark=0.0))
+    found = use(result)
+    assert (found.preemptions, found.batches, found.mean_batch) == (1, 5, 1.0)
+    assert found.recomputed_share == pytest.approx(2 / 7) and found.cached_share == 0
+    assert (found.busy_share, found.kv_peak_share) == (1.0, 0.8) and 0.3 < found.kv_share < 1.0
+    assert found.output_tokens_per_s == pytest.approx(5 / 5) and found.requests_in_flight == pytest.approx((4.0 + 4.5) / 5)
+    shared = make_requests(np.arange(2) * 10.0, np.full(2, 10), np.full(2, 2), prefix=np.zeros(2, int), prefix_tokens=np.full(2, 9))
+    cached = use(simulate(shared, "vllm", SECOND, Limits(block_size=4, kv_blocks=100, prefix_caching=True)))
+    assert (cached.cached_share, cached.recomputed_share) == (8 / 20, 0.0)
