@@ -46,6 +46,8 @@ LEAST_SHARE = 0.25
 6000)."""
 HOP_S = 5e-6
 """Of a hop between chips that no table times: a few microseconds."""
+ICI_HOP_S = 1e-6
+"""Of a hop between TPUs (the scaling book, sharding.md, question 3: a gather of two hops takes roughly 2 us)."""
 CUSTOM_BYTES = 8 * 2**20
 """Largest message that engines reduce by their own kernels (max_size of vLLM's device_communicators/custom_all_reduce.py)."""
 NETWORK_HOP_S = 14e-6
@@ -161,7 +163,8 @@ def terms(kind: str, members: int, system: System, stride: int = 1, graph: bool 
         byte_s = form.traffic(kind, "ring", members, 1) / link
         if kind == "all_to_all":
             byte_s = max(byte_s, group.level.bisection_s_per_byte(members))
-        return Terms(steps * HOP_S, byte_s, 0.0, False, *3 * (CLOSED_FORM_SD,), 0.0, "closed form", assumed)
+        hop_s = ICI_HOP_S if system.load_device().kind == "tpu" else HOP_S
+        return Terms(steps * hop_s, byte_s, 0.0, False, *3 * (CLOSED_FORM_SD,), 0.0, "closed form", assumed)
     fitted = form.calibrated()
     p, doubt = fitted.without.get(hide, fitted.shipped), fitted.doubt
     place = "network" if way == "network" else "node"

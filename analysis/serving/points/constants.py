@@ -315,11 +315,12 @@ def _beyond(frame: pd.DataFrame, found: Interval) -> Floats:
 def default_terms(frame: pd.DataFrame) -> pd.DataFrame:
     """What runs on other sources depend on, where published recipes do not.
 
-    `engine`: Python drives it, started with its defaults: kernels that are not tuned to the device and start one after another; `amd`:
-    weights of fewer than 16 bits on AMD's GPUs, whose block-scaled products have least times of their own.
+    `engine`: Python drives it, started with its defaults: kernels that are not tuned to the device and start one after another, where XLA
+    does not compile a step into one program; `amd`: weights of fewer than 16 bits on AMD's GPUs, whose block-scaled products have least
+    times of their own.
     """
     terms = {
-        "engine": (frame["script"] == "default") & frame["engine"].isin(("vllm", "sglang")),
+        "engine": (frame["script"] == "default") & frame["engine"].isin(("vllm", "sglang")) & (frame["vendor"] != "Google"),
         "amd": (frame["vendor"] == "AMD") & (frame["types"] != "bf16"),
     }
     return pd.DataFrame({name: value.astype(float) for name, value in terms.items()})

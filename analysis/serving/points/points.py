@@ -206,6 +206,8 @@ def operator_count(c: Configuration) -> float:
 def launch_s(case: Case, host: Host) -> float:
     """What the host takes to launch a step with a prompt (s): layers by their launch, or at an engine's defaults operators by theirs."""
     model = case.model
+    if device_of(case.device).kind == "tpu":  # XLA compiles a step for each padded number of tokens into one program
+        return 0.0
     if case.engine in OPERATOR_S and settings.of(case).script == "default":
         return OPERATOR_S[case.engine] * operator_count(configuration(case))
     # Where a block has attention or a feed-forward alone, two make a layer.
