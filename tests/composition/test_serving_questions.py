@@ -130,6 +130,27 @@ def test_a_prefix_in_the_cache_is_not_processed_again():
     assert "not shorter than the prompt" in answers(row(prefix=4096, isl=4096)).iloc[0]["status"]
 
 
+def test_workers_for_prompts_and_for_answers_are_named_and_more_of_the_first_answer_sooner():
+    pools = {"mode": "disagg", "tp_size": "", "batch_size": "", "decode_tp_size": 8, "decode_num_workers": 1, "decode_batch_size": 64}
+    few, many = (answers(row(**pools, prefill_tp_size=4, prefill_num_workers=count)).iloc[0] for count in (1, 4))
+    assert few["status"] == many["status"] == "" and many["ttft_ms"] < few["ttft_ms"]
+    assert "4 workers of 4 GPUs process prompts for 1 of 8, whose cache moves between them in no time" in many["assumed"]
+
+
+def test_drafted_tokens_share_a_step():
+    """One client, equal lengths: a step checks 2 tokens and makes 1 + acceptance; the block that drafts is one of 61."""
+    asked = {"model_path": "deepseek-v3", "system": "h200_sxm", "batch_size": 1, "isl": 1024, "osl": 512, "length_low": 1}
+    asked |= {"moe_tp_size": 8, "moe_ep_size": 1}
+    rows = [{**ROW, **asked}, *({**ROW, **asked, "nextn": 1, "acceptance": chance} for chance in (0, 0.8, 1))]
+    plain, *drafts = points([cases.case(one) for one in rows], KernelLibrary.load()).result[:, 2]
+    never, often, always = drafts
+    assert never == pytest.approx(1.8 * often, rel=1e-3) and never == pytest.approx(2 * always, rel=1e-3)
+    assert 1 < never / plain < 1.4 and always < plain  # two tokens go through the experts of both
+    given, guessed = (answers(row(**asked, nextn=1, **more)).iloc[0] for more in ({"acceptance": 0.75}, {}))
+    assert given["tpot_ms"] == guessed["tpot_ms"] and guessed["tpot_upper_ms"] > given["tpot_upper_ms"]
+    assert "a chance of 0.75 (not given" in guessed["assumed"] and "a chance of" not in given["assumed"]
+
+
 def test_a_step_takes_at_least_its_weights_and_its_cache():
     """Llama 3.1 70B in bf16 on 8 H100: its layers and head; of each cached token 2 x 80 layers x 1 KV head x 128 x 2 bytes a GPU."""
     case = waterfall.question("llama-3.1-70b", "h100_sxm", 8, precision="bf16")
@@ -205,7 +226,11 @@ def test_four_bit_weights_of_a_dense_model_are_not_answered_as_sixteen_bits(name
     [
         ({"gemm_quant_mode": "int3"}, "unknown type 'int3'"),
         ({"kvcache_quant_mode": "int8"}, "unknown type 'int8' of the KV cache"),
-        ({"nextn": "3"}, "speculative decoding"),
+        ({"nextn": "3"}, "no blocks for multi-token prediction"),
+        ({"nextn": "9", "model_path": "deepseek-v3"}, "at most 8"),
+        ({"nextn": "unknown", "model_path": "deepseek-v3"}, "nextn is 'unknown', no number"),
+        ({"nextn": "1", "acceptance": "1.1", "model_path": "deepseek-v3"}, "no number from 0 to 1"),
+        ({"acceptance": "0.8"}, "acceptance without nextn"),
         ({"pp_size": "200", "system": "gb200", "tp_size": "1"}, "200 stages of 80 layers"),
         ({"arrival": "steady"}, "unknown arrival 'steady'"),
         ({"request_rate": "2", "arrival": "closed"}, "a rate is of poisson alone"),

@@ -57,7 +57,8 @@ def serving(
             "tensor_parallel, clients (of a rank); optional pipeline_parallel, attention_data_parallel, expert_tensor_parallel, "
             "expert_parallel, precision, kv_precision, engine_version, max_num_seqs, max_batched_tokens, memory_utilization, "
             "length_low (1 fixed, 0.8 drawn from there to the label), arrival (closed, poisson with request_rate, offline, static), "
-            "requests; of disaggregated points prefill_ and decode_ columns"
+            "requests, prefix (tokens that the cache holds), nextn and acceptance (tokens drafted, chance that one is right); of "
+            "disaggregated points prefill_ and decode_ columns"
         ),
     ],
     out: Out = None,

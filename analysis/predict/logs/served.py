@@ -95,7 +95,7 @@ def _client(one: dict[str, Any], path: str | Path) -> tuple[dict[str, Any], list
     engine = str(one.get("backend") or one.get("endpoint_type") or "").removesuffix("-chat").removesuffix("-oai")
     row = {"model": one.get("model_id"), "engine": engine if engine in ENGINES else None, **lengths, **arrivals}
     if one.get("accept_length"):
-        row["nextn"] = 1
+        row["nextn"] = "unknown"
     for key in ("tensor_parallel_size", "tp"):  # of --metadata
         row["tensor_parallel"] = row.get("tensor_parallel") or one.get(key)
     means = {
@@ -122,7 +122,7 @@ def _inferencex(one: dict[str, Any], path: str | Path) -> tuple[dict[str, Any], 
         "clients": number(one.get("conc"), path, "conc"), "input_tokens": one.get("isl"), "output_tokens": one.get("osl"),
     }  # fmt: skip
     if str(one.get("spec_decoding") or one.get("mtp") or "none").lower() not in ("none", "off", "false", "0"):
-        row["nextn"] = 1
+        row["nextn"] = "unknown"
     found = _measured(one, path, {"ttft_ms": "mean_ttft", "tpot_ms": "mean_tpot"}, 1e3)
     rate = number(one.get("output_tput_per_gpu"), path, "output_tput_per_gpu")
     return row | found | {"measured_output_tokens_per_s": None if rate is None else rate * gpus}, []

@@ -67,6 +67,9 @@ def times(
         ends = np.array([central, *bounds(asked, central, found)])
         if other.any() and parameters.elsewhere:
             ends[:, other] = elsewhere(asked[other], central[other], found, parameters.elsewhere[target])
+        if target == "tpot":
+            ends[1] = ends[0] * np.exp(-np.hypot(np.log(ends[0] / ends[1]), asked["more"].to_numpy()))
+            ends[2] = ends[0] * np.exp(np.hypot(np.log(ends[2] / ends[0]), asked["fewer"].to_numpy()))
         if site is not None:
             factor, low, high, said = site.adjust(f"{target}_ms", site_terms(asked), ends[1] / ends[0], ends[2] / ends[0])
             ends = ends[0] * np.array([factor, low, high])
@@ -144,6 +147,9 @@ def _described(index: int, case: Case, raw: Points, why: tuple[str, ...]) -> dic
     ranks, fit = case.plan.ranks, int(room / need)
     source = BASIS.get(raw.tables[raw.table_of[index]].source, "data sheet")
     sentences = [*case.assumed, *settings_in_words(case)]
+    if case.prefill is not None:
+        first, then = f"{case.prefill_workers} workers of {case.prefill.gpus} GPUs", f"{case.decode_workers} of {case.plan.gpus}"
+        sentences.append(f"{first} process prompts for {then}, whose cache moves between them in no time; rates are of one that decodes")
     if without_bf16(case.device):
         sentences.append("16-bit types in fp16: the device has no bf16")
     if fit < case.clients:

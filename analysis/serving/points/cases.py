@@ -25,7 +25,7 @@ READS = Columns(
     names=(
         *COLUMNS, "backend_version", "precision", "gemm_quant_mode", "moe_quant_mode", "kvcache_quant_mode", *_OF_A_WORKER,
         "silicon_data_source", "max_num_seqs", "max_batched_tokens", "memory_utilization", "engine_version", "arrival", "requests",
-        "request_rate", "length_low", "nextn", "prefix",
+        "request_rate", "length_low", "nextn", "acceptance", "prefix",
         *(f"{worker}_{name}" for worker in ("prefill", "decode") for name in (*_OF_A_WORKER, "num_workers")),
     ),
     required=COLUMNS,
@@ -48,8 +48,13 @@ MEAN_LENGTH = 0.9
 """Mean length over the label with it."""
 LARGEST = 1 << 20
 """Of tokens and GPUs that a cell may name."""
+ACCEPTANCE = (0.5, 0.75, 0.9)
+"""Chance that a drafted token is right where none is given, and its range: 0.85 to 0.9 of DeepSeek-V3's second tokens (arXiv 2412.19437,
+section 5.4.3), fewer of later ones and of other texts."""
 MOST_CLIENTS = 10_000
 """Of a replica: each of their requests is simulated."""
+MOST_DRAFTED = 8
+"""Tokens drafted in a step."""
 MOST_TOKENS = 1 << 30
 """Of all clients' requests together: each step of each is simulated."""
 
@@ -105,6 +110,8 @@ class Case:
         max_running: most requests that run at a time (max_num_seqs), 0: as the engine was started; likewise batched_tokens (of a step) and
             memory_share (of the memory that weights and cache, or with TensorRT-LLM the cache beside them, may take).
         prefix: tokens at the start of each prompt that the KV cache holds already.
+        drafted, acceptance: tokens that blocks for multi-token prediction draft in a step, and the chance that the next of them is right
+            (negative: not given, `ACCEPTANCE`).
         assumed: sentences on what the row did not say, or said otherwise.
     """
 
@@ -137,12 +144,22 @@ class Case:
     rate: float = 0.0
     length_low: float = -1.0
     prefix: int = 0
+    drafted: int = 0
+    acceptance: float = -1.0
     assumed: tuple[str, ...] = ()
 
     @property
     def benchmark_client(self) -> bool:
         """Is the question of the public benchmark's client, whose launch scripts then hold?"""
         return self.arrival == "closed" and not self.requests and not self.prefix and self.length_low in (-1.0, SHORTEST)
+
+    @property
+    def step_tokens(self) -> tuple[float, float, float]:
+        """Tokens that a sequence gets from a decode step, its own and those drafted up to the first that is wrong: means that are least,
+        expected and most."""
+        chances = ACCEPTANCE if self.acceptance < 0 else (self.acceptance,) * 3
+        least, expected, most = (sum(chance**i for i in range(self.drafted + 1)) for chance in chances)
+        return least, expected, most
 
     @property
     def types(self) -> str:
@@ -433,9 +450,32 @@ def _prefix(text: Callable[[str], str], input_tokens: int) -> int:
     return prefix
 
 
+def _drafts(text: Callable[[str], str], model: Model, assumed: list[str]) -> dict[str, Any]:
+    """The fields `drafted` and `acceptance` of a case."""
+    if text("nextn") in ("", "0", "0.0"):
+        if text("acceptance"):
+            raise InputError("acceptance without nextn: nothing is drafted", key="acceptance")
+        return {}
+    drafted = _count(text("nextn"), "nextn")
+    if not model.mtp_modules:
+        raise InputError(f"{model.name} has no blocks for multi-token prediction; other draft models are not covered", key="nextn")
+    if drafted > MOST_DRAFTED:
+        raise InputError(f"nextn is {drafted}, at most {MOST_DRAFTED} is answered", key="nextn")
+    assumed.append("steps that also hold prompts bring one token of each sequence")
+    if not text("acceptance"):
+        least, chance, most = ACCEPTANCE
+        assumed.append(f"a drafted token is right with a chance of {chance} (not given; interval: {least} to {most})")
+        return {"drafted": drafted}
+    try:
+        given = float(text("acceptance"))
+    except ValueError:
+        given = math.nan
+    if not 0 <= given <= 1:
+        raise InputError(f"acceptance is {text('acceptance')!r}, no number from 0 to 1", key="acceptance")
+    return {"drafted": drafted, "acceptance": given}
+
+
 def _refuse_not_covered(text: Callable[[str], str]) -> None:
-    if text("nextn") not in ("", "0", "0.0"):
-        raise InputError(f"speculative decoding (nextn, {text('nextn')} tokens ahead) is not covered", key="nextn")
     for key in ("prefill_pp_size", "decode_pp_size"):
         if _count(text(key), key, 1) > 1:
             raise InputError("pipeline parallelism of prefill and decode workers is not covered", key=key)
@@ -528,7 +568,7 @@ def case(row: Mapping[str, object]) -> Case:
         assumed.append(f"the engine lets it run: {too_long}")
     _refuse_not_covered(text)
     check_engine(engine, device)
-    common: dict[str, Any] = dict(  # noqa: C408
+    common: dict[str, Any] = dict(
         model=model, device=device, engine=engine, version=version,
         origin=origin(text("silicon_data_source")),
         measured=when, image=image(text("silicon_data_source")), kv=KV_TYPES.get(kv, ""),
@@ -536,7 +576,7 @@ def case(row: Mapping[str, object]) -> Case:
         batched_tokens=_count(row.get("max_batched_tokens"), "max_batched_tokens") if text("max_batched_tokens") else 0,
         memory_share=_share(text("memory_utilization")),
         precision=label, gemm=gemm, attention=attention, experts=experts, input_tokens=input_tokens, output_tokens=output_tokens,
-        prefix=_prefix(text, input_tokens),
+        prefix=_prefix(text, input_tokens), **_drafts(text, model, assumed),
     )  # fmt: skip
     if common["prefix"]:
         assumed.append(f"the KV cache holds the first {common['prefix']:,} tokens of each prompt, each request its own copy")

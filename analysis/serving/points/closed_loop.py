@@ -49,6 +49,9 @@ ENGINE = np.dtype(
         ),  # requests a second of clients that do not wait for answers (Poisson); 0: a burst, then each answer releases the next
         ("exponential", "i8"),  # 1: lengths of answers are drawn exponentially, with the mean of the even ones
         ("prefix", "i8"),  # tokens at the start of every prompt that the KV cache holds already
+        ("drafted", "i8"),  # tokens that blocks for multi-token prediction draft in a decode step, which checks them all
+        ("step_tokens", "f8"),  # tokens that a sequence gets from such a step in the mean
+        ("draft_layers", "f8"),  # of one such block, over the layers of the model
     ],
     align=True,
 )
@@ -315,7 +318,7 @@ def _step_with_prompts(engine: Any, tables: Tables, r: Requests, heap: Any, s: A
 
 @inner(_nrt=False)
 def _decode_steps(engine: Any, tables: Tables, r: Requests, heap: Any, s: Any) -> None:
-    """All steps up to the next event, added up at once."""
+    """All steps up to the next event, added up at once; one counts a token of each, of which a step that checks drafts makes several."""
     decode_s, run = tables.decode[engine.table], heap[0, 0] - s.steps
     if engine.reserve == 0 and engine.servers == 0:
         run = min(run, max(1, int((engine.cache_tokens - s.cached - s.carried) / s.running)))
@@ -323,16 +326,22 @@ def _decode_steps(engine: Any, tables: Tables, r: Requests, heap: Any, s: Any) -
         run = min(run, max(1, engine.wait_steps - s.waited))
     if engine.receive > 1 and s.seen < s.arrivals:
         run = min(run, max(1, engine.receive - s.poll))
-    flat = line(tables.token_axis, tables.tokens[engine.table], s.running)
-    flat += line(tables.sequence_axis, tables.sequences[engine.table], s.running)
+    checked, drafts = s.running * (1 + engine.drafted), engine.drafted * engine.draft_layers
+    flat = line(tables.token_axis, tables.tokens[engine.table], checked)
+    flat += line(tables.sequence_axis, tables.sequences[engine.table], checked)
     flat += engine.host_s
+    if engine.drafted > 0:
+        flat += drafts * line(tables.token_axis, tables.tokens[engine.table], s.running)
+        flat += engine.drafted * line(tables.sequence_axis, tables.sequences[engine.table], s.running)
+    flat /= engine.step_tokens
+    attended = (1.0 + drafts) / engine.step_tokens
     if engine.receive <= 1 and s.seen < s.arrivals:
         # The next request is on its way: stop when it is there.
-        now = flat + surface(tables.batch_axis, tables.cached_axis, decode_s, s.running, s.cached / s.running)
+        now = flat + attended * surface(tables.batch_axis, tables.cached_axis, decode_s, s.running, s.cached / s.running)
         run = min(run, max(1, int((r.sent[s.seen] - s.clock) / now) + 1))
     run = max(run, 1)
     middle = s.cached / s.running + 0.5 * (run - 1)
-    attend = surface(tables.batch_axis, tables.cached_axis, decode_s, s.running, middle)
+    attend = attended * surface(tables.batch_axis, tables.cached_axis, decode_s, s.running, middle)
     s.clock += run * (flat + attend)
     s.decode_time += run * (flat + attend) * s.running
     s.decode_weight += run * s.running

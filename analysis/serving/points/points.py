@@ -90,7 +90,7 @@ def has_fp4(device: str) -> bool:
 
 def weight_bytes(case: Case, plan: Plan) -> float:
     """Weights of one GPU (bytes)."""
-    weights = case.model.matrices
+    weights = (case.model.with_mtp() if case.drafted else case.model).matrices
     dense, around, routed = (WEIGHT_BYTES[kind] for kind in (case.gemm, case.attention, case.experts))
     layers = (weights["attention"] * around + weights["dense"] * dense) / plan.tensor
     layers += weights["experts"] * routed / (plan.expert_tensor * plan.expert)
@@ -117,7 +117,8 @@ def floors_s(case: Case, batch: float, cached: float) -> tuple[float, float]:
     moved += 2.0 * model.hidden * model.vocabulary
     moved /= plan.tensor if model.experts is None else plan.stage_gpus
     moved += batch * cache_read_bytes(model, cached, KV_BYTES[settings.of(case).kv], plan.tensor) / plan.pipeline
-    return ttft, max(moved / gpu.bandwidth_bytes_per_s, batch * flop_s / plan.tensor / plan.pipeline)
+    least = max(moved / gpu.bandwidth_bytes_per_s, batch * (1 + case.drafted) * flop_s / plan.tensor / plan.pipeline)
+    return ttft, least / case.step_tokens[1]
 
 
 def cache_read_bytes(model: Model, cached: float, kv_bytes: float, tensor: int) -> float:
@@ -190,6 +191,9 @@ def _engine(case: Case, room_tokens: float, host: Host) -> dict[str, Any]:
         "low": case.shortest,
         "exponential": case.answers == "exponential",
         "prefix": case.prefix,
+        "drafted": case.drafted,
+        "step_tokens": case.step_tokens[1],
+        "draft_layers": 1 / case.model.layers,
     }
     if case.prefill is not None:
         found["servers"] = case.prefill_workers * case.prefill.attention_data / (case.decode_workers * ranks)
@@ -319,7 +323,10 @@ def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
                 # Tokens of all clients' requests, of mean length, over those that the KV cache holds.
                 "load": 0.9 * case.clients * (case.input_tokens + case.output_tokens) / max(1.0, e["cache_tokens"]),
                 "host_s": 1e-6 * r[RESULT.index("batch")],
-                "operators": operator_count(configuration(case)),
+                "operators": operator_count(configuration(case)) / case.step_tokens[1],
+                # Logarithms of how many fewer and more tokens a step may bring than expected.
+                "fewer": math.log(case.step_tokens[1] / case.step_tokens[0]),
+                "more": math.log(case.step_tokens[2] / case.step_tokens[1]),
                 "one": 1.0,
                 "stream_s": (settings.of(case).stream_interval - 1) * r[2],
                 "flow": r[RESULT.index("throughput")],
