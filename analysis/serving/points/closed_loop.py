@@ -50,7 +50,7 @@ ENGINE = np.dtype(
         ("exponential", "i8"),  # 1: lengths of answers are drawn exponentially, with the mean of the even ones
         ("prefix", "i8"),  # tokens at the start of every prompt that the KV cache holds already
         ("drafted", "i8"),  # tokens that blocks for multi-token prediction draft in a decode step, which checks them all
-        ("step_tokens", "f8"),  # tokens that a sequence gets from such a step in the mean
+        ("step_tokens", "f8"),  # tokens that a sequence gets from such a step in the mean (0: one)
         ("draft_layers", "f8"),  # of one such block, over the layers of the model
     ],
     align=True,
@@ -333,8 +333,9 @@ def _decode_steps(engine: Any, tables: Tables, r: Requests, heap: Any, s: Any) -
     if engine.drafted > 0:
         flat += drafts * line(tables.token_axis, tables.tokens[engine.table], s.running)
         flat += engine.drafted * line(tables.sequence_axis, tables.sequences[engine.table], s.running)
-    flat /= engine.step_tokens
-    attended = (1.0 + drafts) / engine.step_tokens
+    made = max(1.0, engine.step_tokens)
+    flat /= made
+    attended = (1.0 + drafts) / made
     if engine.receive <= 1 and s.seen < s.arrivals:
         # The next request is on its way: stop when it is there.
         now = flat + attended * surface(tables.batch_axis, tables.cached_axis, decode_s, s.running, s.cached / s.running)
