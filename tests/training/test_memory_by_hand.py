@@ -35,6 +35,10 @@ def test_activations_of_a_mixture_by_hand() -> None:
               recompute="none")  # fmt: skip
     attention, norms, experts = 40 * 128 * 4 / 2, 8 * 4096 / 2, (2 / 2) * (3 * 14336 * 2 + 4 * 4096)
     assert _block_bytes(item)[0] == pytest.approx(2048 * (attention + norms + experts))
+    # every other product again (PyTorch's selective checkpointing): the input, two products and the values, and all of the experts
+    row = {"model": "mixtral-8x7b", "device": "h100", "gpus": "64", "sequence_length": "2048", "global_batch": "64", "micro_batch": "1"}
+    kept = _block_bytes(case({**row, "program": "fsdp", "zero": "3", "precision": "bf16", "recompute": "selective"}))[0]
+    assert kept == pytest.approx(2048 * (2 * 4096 + 2 * (3 * 4096 + 1024) + 2 * (3 * 14336 * 2 + 4 * 4096)))
 
 
 @pytest.mark.parametrize(
