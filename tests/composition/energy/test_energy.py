@@ -9,6 +9,7 @@ import pytest
 from analysis.kernels import gpus
 from analysis.serving.points import constants
 from analysis.serving.points.power import BoardPower, drawn_w, load, multiplied, work
+from analysis.serving.points.waterfall import one
 from analysis.serving.points.waterfall import question as cases_question
 from analysis.studies.serving.energy_per_token import published, study
 from analysis.studies.serving.power import fit
@@ -177,3 +178,25 @@ def test_clients_that_wait_draw_no_power() -> None:
     assert drawn_w(many, 1.0) == drawn_w(more, 1.0)
     few = cases_question("llama-3.1-8b", "h100_sxm", 1, clients=500, input_tokens=64, output_tokens=64)
     assert (drawn_w(few, 1.0) or (1e9,))[0] < (drawn_w(many, 1.0) or (0.0,))[0] < 700
+
+
+def test_power_is_of_the_requests_that_the_cache_holds() -> None:
+    """Llama 3.1 8B in FP8 on an L4: of 64 clients with prompts of 4,096 tokens as many run as `predict one` says that the cache holds."""
+    power, case = load(), cases_question("llama-3.1-8b", "L4", 1, clients=64, input_tokens=4096, output_tokens=1024, precision="fp8")
+    room = one("llama-3.1-8b", "L4", 1, 64, 4096, 1024, precision="fp8").answer["kv_cache_tokens"] / (0.9 * (4096 + 1024))
+    assert 1 < room < 64
+    done = work(case, room, 0.9 * 4096, 0.9 * 1024)
+    share = power.base + power.memory * done.memory_s / 0.5 + power.compute * done.compute_s / 0.5
+    assert share < 1 and (drawn_w(case, 0.5) or (0.0,))[0] == pytest.approx(72 * share, rel=1e-3)
+
+
+def test_experts_see_the_tokens_of_every_rank() -> None:
+    """DeepSeek-V3, eight ranks of data parallelism in attention: 8 of 256 experts for each of eight ranks' tokens, an eighth of the weights
+    on each GPU; a step's products of experts are those of one rank's tokens."""
+    case = cases_question("deepseek-v3", "h200_sxm", 8, precision="fp8", expert_parallel=8)
+    wide = replace(case, plan=replace(case.plan, tensor=1, attention_data=8))
+    experts = case.model.matrices["experts"]
+    few, many = (work(wide, batch, 1e-9, 1.0) for batch in (1.0, 3.0))
+    cache = 2 * 0.5 * case.model.growing_bytes_per_token(2.0, 1)
+    grown = ((1 - 8 / 256) ** 8 - (1 - 8 / 256) ** 24) * experts / 8
+    assert (many.memory_s - few.memory_s) * 4.8e12 == pytest.approx(grown + cache, rel=2e-2)
