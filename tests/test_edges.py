@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import typer
 from conftest import run_analysis
 
 from analysis import datasets
@@ -117,10 +118,13 @@ def test_whatever_is_unforeseen_is_one_line(
     from analysis import __main__ as door
     from analysis.artifact.commands.evaluation import mtap
 
-    def fail(**_: object) -> None:
+    app = typer.Typer(add_completion=False)
+
+    @app.command()
+    def fail() -> None:
         raise fault
 
-    monkeypatch.setattr(mtap, "app", fail)
+    monkeypatch.setattr(mtap, "app", app)
     assert door.main(["mtap"]) == status
     printed = capsys.readouterr().err
     assert told in printed and len(printed.splitlines()) == 1

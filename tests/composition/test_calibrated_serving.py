@@ -140,7 +140,7 @@ def test_limits_follow_from_the_engine_unless_they_are_given(tmp_path: Path) -> 
         ("device: h100", "device: L4, gpus: 3", "gpus|heads"),
         ("low: 900", "low: 140000", "131,072"),
         ("llama-3.1-8b, device: h100, precision: bf16", "llama-3.1-70b, device: h100, precision: fp8", "does not fit"),
-        ("precision: bf16", "dtype: bf16", r"steps\.calibrated\.dtype: unknown key"),
+        ("precision: bf16", "speed: bf16", r"steps\.calibrated\.speed: unknown key"),
     ],
 )
 def test_what_predict_one_refuses_serve_refuses(tmp_path: Path, old: str, new: str, message: str) -> None:
