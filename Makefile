@@ -70,6 +70,7 @@ measure: $(READY)
 
 check: $(TEST_READY)
 	@$(RUN) check
+	@PYTHONPATH=. $(VENV)/bin/python -m tests.composition.questions
 	@$(VENV)/bin/python -m pytest tests/checks
 
 fuzz: $(TEST_READY)

@@ -7,6 +7,7 @@ sentence says so); a change after which the answer is word for word the same was
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -281,3 +282,9 @@ def counts(found: list[Asked]) -> Mapping[Kind, int]:
     """How many changes were refused, modelled, named and ignored."""
     of_kind = Counter(each.kind for each in found)
     return {kind: of_kind[kind] for kind in KINDS}
+
+
+if __name__ == "__main__":
+    every = asked()
+    print("questions changed one column at a time:", ", ".join(f"{count:,} {kind}" for kind, count in counts(every).items()))
+    sys.exit(any(each.kind == "ignored" for each in every))
