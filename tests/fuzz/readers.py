@@ -202,9 +202,14 @@ def commands() -> dict[str, Reader]:
     for listed in sorted((ROOT / "examples").glob("*/commands.txt")):
         beside = place / listed.parent.name
         shutil.copytree(listed.parent, beside)
-        for number, line in enumerate(listed.read_text(encoding="utf-8").splitlines()):
+        lines = listed.read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(lines):
             words = shlex.split(line)[1:]
             outs = {at + 1 for at, word in enumerate(words) if word in ("--out", "--perfetto")}
+            later = {word for other in lines[number + 1 :] for word in shlex.split(other)}
+            if any(words[at] in later and not (beside / words[at]).exists() for at in outs):  # a later line reads what this one writes
+                with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                    _run([str(beside / word) if at in outs or (beside / word).is_file() else word for at, word in enumerate(words)])
             for at, word in enumerate(words):
                 if at in outs or not (beside / word).is_file() or word in SLOW:
                     continue
