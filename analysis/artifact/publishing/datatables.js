@@ -8,7 +8,11 @@
   const ready = import(address);
   window.filterable = function (identifier, options) {
     ready.then(bundle => {
-      const table = document.getElementById(identifier), whole = table.cloneNode(true), rows = whole.tBodies[0].rows, most = 200;
+      // a table may stand twice where the book is one page
+      const table = Array.from(document.querySelectorAll('#' + identifier)).find(each => !each.dataset.filtered);
+      if (!table) return;
+      table.dataset.filtered = 'yes';
+      const whole = table.cloneNode(true), rows = whole.tBodies[0].rows, most = 200;
       whole.removeAttribute('id'); whole.classList.add('print-whole');
       const all = rows.length;
       while (rows.length > most) rows[most].remove();
@@ -20,7 +24,7 @@
       }
       if (innerWidth <= 600 && options.paging) { options.pageLength = 5; options.lengthMenu = [5, 10, 25, 100]; }
       new bundle.ITable(table, options);
-      const box = document.getElementById(identifier).closest('.result-table');
+      const box = table.closest('.result-table');
       const caption = box.querySelector('.table-caption').firstChild.textContent.trim();
       box.querySelectorAll('.dt-paging nav').forEach(pages => pages.setAttribute('aria-label', 'Pages of: ' + caption));
       if (window.reachable) window.reachable();

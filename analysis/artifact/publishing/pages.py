@@ -353,7 +353,12 @@ class ResultTable(SphinxDirective):
             }
             call = f"window.filterable({json.dumps(identifier)}, {json.dumps(options)})"
             rows = f"{len(shown):,} row{'s' if len(shown) != 1 else ''}"
+            if self.env.app.builder.name == "singlehtml":  # in print the data are in the CSV
+                line = f'<p class="table-caption">Data: {html.escape(caption)} ({rows}) <span class="made">{links}</span></p>'
+                return [nodes.raw("", line, format="html")]
             folded = f'<details class="data"><summary>Data: {html.escape(caption)} ({rows})</summary>{text}</details>'
+            if shown.empty:  # its one row says so over all columns, which DataTables takes for a fault and halts the page with a window
+                return [nodes.raw("", folded, format="html")]
             script = f'<script src="{{{{assets}}}}/datatables.js" charset="utf-8"></script>{folded}<script>{call};</script>'
             return [screen_only(html=script, table=True)]
         return [nodes.raw("", text, format="html")]
