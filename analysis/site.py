@@ -36,9 +36,12 @@ HALF = student_quantile(FREEDOM, 0.95)
 """Half a 90 % interval, in standard deviations."""
 PRIOR = DATA / "models" / "site_prior.yaml"
 MODELS = {
-    "step_s": "training_step.yaml", "tpot_ms": "serving_points.yaml", "ttft_ms": "serving_points.yaml", "time_us": "nccl_collectives.yaml",
-}  # fmt: skip
-"""What may be calibrated, and the fitted parameters (data/models) that constants are relative to."""
+    "step_s": ("training_step.yaml", "training_tpu.yaml", "nccl_collectives.yaml"),
+    "tpot_ms": ("serving_points.yaml", "nccl_collectives.yaml"),
+    "ttft_ms": ("serving_points.yaml", "nccl_collectives.yaml"),
+    "time_us": ("nccl_collectives.yaml",),
+}
+"""What may be calibrated, and the fitted parameters (data/models) that constants are relative to; kernel tables change with a release."""
 
 
 class Prior(Strict):
@@ -126,7 +129,7 @@ def component(term: str) -> str:
 @cache
 def digest(target: str) -> str:
     """Digest of the parameters behind a target."""
-    return hashlib.sha256((DATA / "models" / MODELS[target]).read_bytes()).hexdigest()[:12]
+    return hashlib.sha256(b"".join((DATA / "models" / name).read_bytes() for name in MODELS[target])).hexdigest()[:12]
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,6 +74,34 @@ def test_megatron_reads_the_plan_from_its_arguments_and_leaves_out_the_warm_up()
     }  # fmt: skip
     assert "virtual_pipeline" not in row and row["precision"] == "bf16"
     assert 12.010 <= float(row["measured_step_s"]) <= 12.050  # without 19.1 s and 12.9 s
+
+
+def megatron(tmp_path: Path, **changed: str) -> Any:
+    """The log with some arguments changed or added, as Megatron prints them."""
+    lines = (LOGS / "megatron.log").read_text().splitlines()
+    kept = [line for line in lines if not line.strip().startswith(tuple(f"{name} ." for name in changed))]
+    kept[2:2] = [f"  {name} {'.' * (48 - len(name))} {value}" for name, value in changed.items()]
+    (tmp_path / "m.log").write_text("\n".join(kept))
+    return read(tmp_path / "m.log")
+
+
+def test_megatron_says_its_type_and_its_experts_width(tmp_path: Path) -> None:
+    """A run without bf16 and fp16 is in fp32; with experts the layer's width is moe_ffn_hidden_size (Megatron's arguments.py)."""
+    assert megatron(tmp_path, bf16="False", fp16="True").rows[0]["precision"] == "fp16"
+    assert megatron(tmp_path, bf16="False").rows[0]["precision"] == "fp32"
+    assert megatron(tmp_path, fp8="hybrid").rows[0]["precision"] == "fp8"
+    mixture = megatron(tmp_path, num_experts="8", moe_ffn_hidden_size="1024", moe_router_topk="2").rows[0]
+    assert (mixture["experts"], mixture["top_k"], mixture["ffn"]) == ("8", "2", "1024")
+
+
+@pytest.mark.parametrize("argument", ["multi_latent_attention", "moe_shared_expert_intermediate_size"])
+def test_a_model_that_sizes_do_not_describe_has_to_be_named(tmp_path: Path, argument: str) -> None:
+    log = megatron(tmp_path, **{argument: "True" if "multi" in argument else "2048"})
+    assert argument in " ".join(log.notes)
+    with pytest.raises(InputError, match="does not say model, device: give --model, --device"):
+        question(log, {})
+    rows, _ = question(log, {"model": "deepseek-v3", "device": "h100_sxm"})
+    assert rows.loc[0, "model"] == "deepseek-v3" and "hidden_size" not in rows and rows.loc[0, "gpus"] == "8"
 
 
 def test_nemo_torchtitan_and_mlperf() -> None:

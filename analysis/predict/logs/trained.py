@@ -47,6 +47,15 @@ ARGUMENTS = {
     "kv_channels": "head_size",
 }  # fmt: skip
 """Megatron's argument -> our column."""
+SIZES = ("hidden_size", "attention_heads", "layers", "ffn", "kv_heads", "head_size", "experts", "top_k", "vocabulary", "gated", "tied")
+BEYOND = (
+    "moe_shared_expert_intermediate_size",
+    "multi_latent_attention",
+    "mtp_num_layers",
+    "hybrid_override_pattern",
+    "experimental_attention_variant",
+)
+"""Arguments of models that such sizes do not describe: the model has to be named."""
 BENCHMARKS = {
     "llama31_405b": {"model": "llama-3.1-405b"}, "llama31_8b": {"model": "llama-3.1-8b"}, "gpt3": {"model": "gpt3-175b"},
     "llama2_70b_lora": {"model": "llama-2-70b", "kind": "lora"},
@@ -90,9 +99,11 @@ def _trained(path: str | Path, tool: str, lines: Lines) -> Log:
     if not steps:
         raise InputError(f"has no step of {tool}", path=path)
     row |= {name: row.get(name) or value for name, value in _megatron(arguments).items()}
+    beyond = row.pop("beyond", "")
     kept = steps[max(1, len(steps) // 10) :] or steps
     measured = "measured_tokens_per_s_per_gpu" if tool == "torchtitan" else "measured_step_s"
     notes = [f"median of {len(kept)} of {len(steps)} steps: the first tenth is left out"]
+    notes += [f"{beyond}: the sizes that the log prints do not describe such a model"] if beyond else []
     return Log("training", tool, [text_of(row | {measured: median(kept), "measured_memory_gib": memory or None})], tuple(notes))
 
 
@@ -102,13 +113,18 @@ def _megatron(said: dict[str, str]) -> dict[str, Any]:
     row: dict[str, Any] = {ours: given[theirs] for theirs, ours in ARGUMENTS.items() if theirs in given}
     if not given:
         return row
+    if "experts" in row:
+        row["ffn"] = given.get("moe_ffn_hidden_size", row.get("ffn"))
     if given.get("group_query_attention") == "True":
         row["kv_heads"] = given.get("num_query_groups")
     row["gated"] = "yes" if given.get("swiglu") == "True" else "no"
     row["tied"] = "no" if given.get("untie_embeddings_and_output_weights") == "True" else "yes"
     row["zero"] = "1" if given.get("use_distributed_optimizer") == "True" else "0"
-    row["precision"] = "fp8" if given.get("fp8") else "bf16"
+    half = next((kind for kind in ("bf16", "fp16") if given.get(kind) == "True"), "fp32")
+    row["precision"] = "fp8" if given.get("fp8") else half
     row["recompute"] = row.get("recompute", "none")
+    if beyond := [name for name in BEYOND if given.get(name, "False") != "False"]:
+        return {name: value for name, value in row.items() if name not in SIZES} | {"beyond": ", ".join(beyond)}
     row["model"] = "as its arguments say"
     return row
 

@@ -521,6 +521,28 @@ def _arrival(text: Callable[[str], str], plan: Plan) -> dict[str, Any]:
     return found
 
 
+def _weights(text: Callable[[str], str], model: Model, device: str, asked: bool, assumed: list[str]) -> tuple[str, str, str, str]:
+    """Label of a row's weights, and types of their products, attention and experts; what is not said is put into `assumed`.
+
+    Raises:
+        InputError: types that the device or the model does not have.
+    """
+    said = [text(key) for key in ("gemm_quant_mode", "moe_quant_mode", "precision")]
+    if not any(said):
+        said[2] = own_type(model, text("model_path"), device) if asked else "bf16"
+        assumed.append(f"weights in {in_words(said[2], device)} (not given)")
+    elif asked and without_bf16(device) and {"bf16", "bfloat16"} & {*map(str.lower, said), text("kvcache_quant_mode").lower()}:
+        raise InputError(f"{gpus.load(device).name} has no bf16: ask for fp16", key="precision")
+    label, gemm, attention, experts = types(model, said[0], said[1], said[2], text("model_path"))
+    if model.experts is None and said[1] and experts != gemm:
+        assumed.append(f"moe_quant_mode {said[1]} not used: the model has no experts")
+    given = PRECISIONS[(said[2] or said[0] or said[1]).lower()]
+    kinds = dict.fromkeys(plain(kind) for kind in (gemm, experts if model.experts else gemm))
+    if not {given, plain(given)} & set(kinds):
+        assumed.append(f"weights in {' and '.join(kinds)}, the published checkpoint's types, not in {given}")
+    return label, gemm, attention, experts
+
+
 def case(row: Mapping[str, object]) -> Case:
     """One row of a table in the sample's columns.
 
@@ -536,25 +558,14 @@ def case(row: Mapping[str, object]) -> Case:
     if engine is None:
         raise InputError(f"unknown engine {text('backend')!r}; known: {', '.join(sorted(set(ENGINES.values())))}", key="backend")
     device = gpus.name(text("system"))
-    when, said = measured(text("silicon_data_source")), [text(key) for key in ("gemm_quant_mode", "moe_quant_mode", "precision")]
-    assumed = []
+    when = measured(text("silicon_data_source"))
+    assumed: list[str] = []
     version = text("backend_version") or text("engine_version")
     if text("engine_version") not in ("", version):
         raise InputError(f"backend_version {version} and engine_version {text('engine_version')} are two releases", key="engine_version")
     if version and not re.search(r"\d+\.\d+", version):
         assumed.append(f"{version} names no release: answered as one that is not known")
-    if not any(said):
-        said[2] = own_type(model, text("model_path"), device) if when == ASKED_NOW else "bf16"
-        assumed.append(f"weights in {in_words(said[2], device)} (not given)")
-    elif when == ASKED_NOW and without_bf16(device) and {"bf16", "bfloat16"} & {*map(str.lower, said), text("kvcache_quant_mode").lower()}:
-        raise InputError(f"{gpus.load(device).name} has no bf16: ask for fp16", key="precision")
-    label, gemm, attention, experts = types(model, said[0], said[1], said[2], text("model_path"))
-    if model.experts is None and said[1] and experts != gemm:
-        assumed.append(f"moe_quant_mode {said[1]} not used: the model has no experts")
-    given = PRECISIONS[(said[2] or said[0] or said[1]).lower()]
-    kinds = dict.fromkeys(plain(kind) for kind in (gemm, experts if model.experts else gemm))
-    if not {given, plain(given)} & set(kinds):
-        assumed.append(f"weights in {' and '.join(kinds)}, the published checkpoint's types, not in {given}")
+    label, gemm, attention, experts = _weights(text, model, device, when == ASKED_NOW, assumed)
     kv = text("kvcache_quant_mode").lower()
     if kv not in ("", "auto") and kv not in KV_TYPES:
         raise InputError(f"unknown type {kv!r} of the KV cache; known: auto, {', '.join(KV_TYPES)}", key="kvcache_quant_mode")

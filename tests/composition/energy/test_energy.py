@@ -162,9 +162,7 @@ def test_power_of_a_served_point_by_hand() -> None:
     power, case = load(), cases_question("llama-3.1-8b", "h100_sxm", 1, clients=16, precision="fp8")
     done = work(case, 16, 0.9 * 1024, 0.9 * 1024)
     central, lower, upper = drawn_w(case, 0.010) or (0.0, 0.0, 0.0)
-    assert central == pytest.approx(
-        700 * min(1, power.base + power.memory * done.memory_s / 0.01 + power.compute * done.compute_s / 0.01)
-    )
+    assert central == pytest.approx(700 * min(1, power.base + power.memory * done.memory_s / 0.01 + power.compute * done.compute_s / 0.01))
     assert (lower, upper) == pytest.approx((power.lower * central, min(700, power.upper * central)))
     assert lower <= central <= upper <= 700 and 700 * power.base < central
     assert (drawn_w(case, 0.020) or (0.0,))[0] < central  # the same work in twice the time

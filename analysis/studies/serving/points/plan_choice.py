@@ -125,6 +125,7 @@ def questions(points: pd.DataFrame) -> pd.DataFrame:
             row["ours_sure"] = reached(cell, best(cell, "rate", "tpot_upper_ms", target), target, top)
             peers = "peer_rate" in cell and cell["peer_rate"].notna().all()
             row["aiconfigurator"] = reached(cell, best(cell, "peer_rate", "peer_tpot_ms", target), target, top) if peers else np.nan
+            row["ours_there"] = row["ours"] if peers else np.nan
             row["drawn"] = float((cell.loc[meets, "measured_rate"] / top >= REACHED).mean())
             rows.append(row)
     return pd.DataFrame(rows)
@@ -136,7 +137,7 @@ def scores(asked: pd.DataFrame, draws: int = 2000, seed: int = 0) -> pd.DataFram
     of_suite = asked["source"] == SUITE
     sound = asked[of_suite & ~asked["family"].str.startswith("DeepSeek")]  # its rows differ by half in one configuration
     for source, mine in [("all", asked), *asked.groupby("source"), (f"{SUITE} without DeepSeek", sound)]:
-        for way in ("ours", "ours_sure", "aiconfigurator", "drawn"):
+        for way in ("ours", "ours_sure", "ours_there", "aiconfigurator", "drawn"):
             kept = mine[mine[way].notna()]
             if kept.empty:
                 continue
