@@ -110,6 +110,7 @@ def test_a_plan_is_started_with_documented_arguments_alone(engine: str) -> None:
     said = arguments(plan, "deepseek-v3")
     assert set(re.findall(r"--[a-z_-]+", said)) <= set(DOCUMENTED[engine].split())
     assert "deepseek-ai/DeepSeek-V3" in said
+    assert "'a folder; echo x'" in arguments(plan, "a folder; echo x/config.json")  # a shell takes it as one word
     # of attention in 4 groups of 2: vLLM counts GPUs of a group, the others all eight
     assert {"vllm": "--tensor-parallel-size 2", "sglang": "--tp-size 8", "trtllm": "--tp_size 8"}[engine] in said
     assert {"vllm": "--enable-expert-parallel", "sglang": "--ep-size 8", "trtllm": "enable_attention_dp: true"}[engine] in said

@@ -6,6 +6,7 @@ nvidia.github.io/TensorRT-LLM, commands/trtllm-serve (1.0), and enable_attention
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,7 @@ def _joined(words: list[Any]) -> str:
 def _checkpoint(model: str, precision: str) -> tuple[str, list[str]]:
     """The repository or folder to serve, in the plan's type where one is known, and what is to be looked at."""
     if model.endswith(".json"):
-        return str(Path(model).parent), []
+        return shlex.quote(str(Path(model).parent)), []
     known = models.load(model)
     plain = precision.removesuffix("_block")
     named = [alias for alias in (model, *known.aliases) if "/" in alias]
