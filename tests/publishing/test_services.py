@@ -1,10 +1,9 @@
-"""What others run: the workflow files of two services, papermill's own command, parameters that a reader sets, the archive."""
+"""What others run: the workflow files of two services, parameters that a reader sets, the archive."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import tarfile
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from publishing.notebook_files import write
 
 from analysis.artifact.publishing import plan
 from analysis.errors import InputError
-from analysis.paths import NOTEBOOKS, ROOT
+from analysis.paths import ROOT
 
 
 def test_services_run_one_script_on_a_supported_python() -> None:
@@ -27,15 +26,6 @@ def test_services_run_one_script_on_a_supported_python() -> None:
     python = next(step["with"]["python-version"] for step in github["steps"] if "setup-python" in step.get("uses", ""))
     assert python == gitlab["image"].removeprefix("python:") == oldest
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
-
-
-def test_papermills_own_command_runs_a_notebook(tmp_path: Path) -> None:
-    """`papermill notebooks/X.ipynb out.ipynb -p key value`, as CONTRIBUTING says, without the build."""
-    command = [sys.executable, "-m", "papermill", str(NOTEBOOKS / "composition_law.ipynb"), str(tmp_path / "out.ipynb")]
-    command += ["-p", "trials", "50", "-p", "out", str(tmp_path / "results")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert json.loads((tmp_path / "results" / "manifest.json").read_text())["notebook"] == "composition_law"
 
 
 @pytest.mark.parametrize(
