@@ -5,7 +5,7 @@
 - `build`: Runs the notebooks that are out of date, as many at once as there are cores, and keeps what was good when one fails
 - `check`: Everything `make check` compares:
 - `environment`: What is made from the lock:
-- `execute`: Runs one notebook in this process:
+- `execute`: Runs one notebook through papermill, in a kernel forked with its imports done
 - `package`: The data package:
 - `pages`: The Sphinx extension of the book:
 - `paper`: The article and the artifact appendix as PDF:
