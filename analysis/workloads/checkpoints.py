@@ -139,7 +139,7 @@ def _context(c: Config) -> int | None:
     if kind not in ("linear", "dynamic", "yarn", "deepseek_yarn") or c.kind.startswith("gemma3"):
         return stated or None
     if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 1 <= factor <= 1e6:
-        raise InputError(f"factor {shown(factor, 40)!r}: expected a number from 1", path=c.path, key="rope_scaling")
+        raise InputError(f"factor {shown(repr(factor), 40)}: expected a number from 1", path=c.path, key="rope_scaling")
     if kind.endswith("yarn"):
         stated = scaling.count("original_max_position_embeddings", default=stated)
     return min(MOST_COUNT, int(stated * factor)) or None

@@ -1,13 +1,16 @@
 """Offline batches from a table of cases: laws, refusals and what the benchmark measured."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from analysis import datasets
 from analysis.errors import InputError
-from analysis.serving.batch.answers import COLUMNS, answers
+from analysis.serving.batch.answers import COLUMNS, _assumed, _bounds, answers
 from analysis.serving.batch.cases import case
-from analysis.serving.batch.model import NAMES, PRIOR, Table, latency
+from analysis.serving.batch.model import NAMES, PRIOR, SHARES, Table, latency
+from analysis.training.shares import ShareFile
+from tests.golden import answer, kept
 
 ROW = {
     "hardware": "Nvidia H100 GPU", "devices": "1", "framework": "vLLM", "model": "meta-llama/Meta-Llama-3-8B",
@@ -179,3 +182,57 @@ def test_frameworks_and_platforms_have_their_own_rates() -> None:
     base = {"model": "llama-2-7b", "devices": "1", "batch_size": "1", "input_output_tokens": "1024"}
     slow, fast = (in_seconds(framework=framework, hardware="A100", **base) for framework in ("vLLM", "TensorRT-LLM"))
     assert slow["fixed"] == pytest.approx(0.02) and fast["fixed"] == pytest.approx(0.01) and fast["decode"] < slow["decode"]
+
+
+BATCHES: dict[str, dict[str, str]] = {
+    "plain": {},
+    "two": {"devices": "2", "batch_size": "17"},
+    "eight": {"devices": "8", "batch_size": "64", "model": "llama-3-70b", "input_output_tokens": "331"},
+    "bridged": {"hardware": "A100-PCIE-80GB", "devices": "4", "batch_size": "3"},
+    "a bridge": {"hardware": "A100-PCIE-80GB", "devices": "2", "batch_size": "3"},
+    "PCIe": {"hardware": "L40S", "devices": "4", "batch_size": "3"},
+    "mixture": {"model": "mixtral-8x7b", "devices": "2", "batch_size": "7"},
+    "trt": {"framework": "TRT-LLM", "batch_size": "5"},
+    "mii": {"framework": "deepspeed-mii", "batch_size": "5"},
+    "deepspeed on Gaudi": {"framework": "deepspeed", "hardware": "Habana Gaudi2", "devices": "4", "batch_size": "11"},
+    "llama.cpp": {"framework": "llama.cpp", "batch_size": "13", "devices": "2"},
+    "llama.cpp on AMD": {"framework": "llama.cpp", "hardware": "AMD MI250", "batch_size": "2048"},
+    "llama.cpp on Intel": {"framework": "llama.cpp", "hardware": "Intel PVC GPU", "batch_size": "1"},
+    "two dies": {"hardware": "MI250", "devices": "3", "framework": "llama.cpp"},
+    "MI300X": {"hardware": "AMD MI300X GPU", "devices": "8", "batch_size": "32", "model": "mixtral-8x7b"},
+    "sockets": {"framework": "sambaflow", "hardware": "SambaNova SN40L", "devices": "8", "batch_size": "4", "model": "llama-3-70b"},
+    "waves": {"hardware": "A100", "batch_size": "160", "input_output_tokens": "2039"},
+    "no cache left": {"hardware": "A100", "model": "qwen2.5-14b", "devices": "1", "batch_size": "9", "input_output_tokens": "8009"},
+    "lengths apart": {"input_output_tokens": "", "input_tokens": "1013", "output_tokens": "107"},
+    "beyond the context": {"model": "meta-llama/Llama-2-7b-hf", "input_output_tokens": "2049"},
+    "at the context": {"model": "meta-llama/Llama-2-7b-hf", "input_output_tokens": "2048"},
+    "GH200": {"hardware": "GH200"}, "16": {"precision": "16"}, "FP16": {"precision": " FP16 ", "kind": "Static"}, "batch": {"batch_size": "", "batch": "6"},
+    "fp8": {"precision": "fp8"}, "kind": {"kind": "poisson"}, "no hardware": {"hardware": " "}, "no such": {"hardware": "H1000"},
+    "both": {"input_tokens": "5"}, "both ways": {"output_tokens": "5"}, "neither": {"input_output_tokens": ""}, "MLA": {"model": "deepseek-v3"},
+    "linear": {"model": "mamba2-2.7b"}, "mt": {"model": "mamba-2.8b"}, "half": {"batch_size": "1.5"}, "nine": {"devices": "9"},
+    "no 16 bits": {"hardware": "P4"}, "4 of 32": {"devices": "4"}, "deepspeed 3": {"framework": "deepspeed", "devices": "3"},
+    "learned": {"model": "facebook/opt-6.7b", "input_output_tokens": "1024"}, "learned more": {"model": "facebook/opt-6.7b", "input_output_tokens": "1025"},
+    "weights": {"model": "llama-3-70b"}, "weights of two": {"model": "llama-3-70b", "devices": "2"}, "trt on Gaudi": {"framework": "trtllm", "hardware": "Gaudi2"},
+}  # fmt: skip
+
+
+def test_every_kind_of_batch() -> None:
+    """What each row is read as or refused with, and its parts by shares of our own (primes), as the formulas of `latency` and the tests
+    by hand above have them; the fitted shares do not enter."""
+    shares = np.array([0.7 + 0.013 * k if not name.endswith("_s") else 1e-5 * (3 + k) for k, name in enumerate(SHARES)])
+    found: dict[str, object] = {"shares": [[name, share.prior, share.spread] for name, share in SHARES.items()]}
+    for name, change in BATCHES.items():
+        row = {**ROW, **change}
+        said = answer(lambda row=row: case(row))
+        if isinstance(said, str):
+            found[name] = said
+            continue
+        read = case(row)
+        table = Table.of([read])
+        parts = {part: float(value[0]) for part, value in latency(table, shares).items()}
+        found[name] = [read.hardware.device.name, read.hardware.platform, read.hardware.dies, read.devices, read.framework, read.sequences, parts]
+        found[name] += [{field: float(getattr(table, field)[0]) for field in table.__dataclass_fields__}, _assumed(read)]
+    rows = answers(pd.DataFrame([{**ROW, **change} for change in BATCHES.values()]).fillna(""))
+    found["throughput"] = [x * t for x, t in zip(rows["throughput_tokens_per_s"], rows["latency_s"], strict=True) if x == x]
+    found["widths"] = [_bounds(ShareFile.model_construct(stretch={"NVIDIA": (-0.3, 0.5), "other": (-0.7, 1.1)}), name) for name in ("NVIDIA", "AMD", "Intel")]
+    kept("batch", found)

@@ -16,6 +16,7 @@ from analysis.errors import InputError
 from analysis.paths import DATA, ROOT
 from analysis.tables import read_csv
 from analysis.workloads import checkpoints, models
+from tests.golden import answer, kept
 
 PRINTED_TO_TWO_DIGITS = {"megatron-1.7b", "megatron-3.6b", "gpt3-1.3b"}
 
@@ -483,3 +484,220 @@ def test_bytes_of_a_weight_are_those_of_its_format() -> None:
     """OCP Microscaling v1.0: a scale of 8 bits for 32 values; NVFP4: one for 16 (NVIDIA's documentation); INT4: 16 bits for 64."""
     bits = {"fp32": 32, "bf16": 16, "fp8": 8, "fp8_block": 8, "int8": 8, "mxfp8": 8 + 8 / 32, "mxfp4": 4 + 8 / 32, "nvfp4": 4 + 8 / 16}
     assert {**{kind: size / 8 for kind, size in bits.items()}, "int4": (4 + 16 / 64) / 8} == models.WEIGHT_BYTES
+
+
+COUNTS = {
+    "hidden_size": 708, "n_embd": 708, "d_model": 708, "num_hidden_layers": 23, "n_layer": 23, "n_layers": 23, "num_attention_heads": 12,
+    "n_head": 12, "n_heads": 12, "num_heads": 12, "vocab_size": 1009, "max_position_embeddings": 8191,
+}  # fmt: skip
+"""What every configuration needs; each other key below has a prime of its own, so that a fact shows which key it came from."""
+GIVEN = {
+    "num_key_value_heads": 3, "num_kv_heads": 4, "multi_query_group_num": 2, "head_dim": 61, "intermediate_size": 1013,
+    "moe_intermediate_size": 211, "n_routed_experts": 17, "num_experts": 19, "num_local_experts": 13, "moe_num_experts": 29,
+    "num_experts_per_tok": 5, "moe_k": 7, "moe_topk": [3, 3], "n_shared_experts": 2, "num_shared_experts": 3, "num_shared_expert": [2],
+    "shared_expert_intermediate_size": 311, "shared_intermediate_size": 313, "first_k_dense_replace": 2, "num_dense_layers": 4,
+    "num_nextn_predict_layers": 2, "sliding_window": 127, "sliding_window_pattern": 5, "max_window_layers": 11, "decoder_sparse_step": 3,
+    "mlp_only_layers": [2, 8], "full_attention_interval": 5, "q_lora_rank": 37, "kv_lora_rank": 41, "qk_nope_head_dim": 43,
+    "qk_rope_head_dim": 47, "v_head_dim": 53, "index_topk": 59, "index_n_heads": 7, "index_head_dim": 67, "ffn_hidden_size": 1019,
+    "n_inner": 1021, "window_size": 71, "expansion_ratio": 2.5, "ffn_config": {"moe_num_experts": 23, "moe_top_k": 3, "ffn_hidden_size": 73},
+    "attn_config": {"kv_n_heads": 6, "attn_type": "grouped_query_attention", "rope": True, "qk_ln": True},
+    "linear_num_key_heads": 5, "linear_key_head_dim": 79, "linear_num_value_heads": 10, "linear_value_head_dim": 83,
+    "linear_conv_kernel_dim": 3, "mamba_expand": 3, "mamba_d_state": 89, "state_size": 97, "mamba_d_conv": 5, "mamba_dt_rank": 101,
+    "mamba_n_groups": 4, "mamba_d_head": 118, "mamba_n_heads": 18, "attn_layer_period": 7, "attn_layer_offset": 3, "expert_layer_period": 3,
+    "expert_layer_offset": 2, "attn_layer_indices": [1, 5, 9], "moe_layers": [1, 3, 5, 7], "attention_chunk_size": 103,
+    "no_rope_layers": [1, 1, 0] * 8, "intermediate_size_mlp": 1031, "moe_latent_size": 107, "hybrid_override_pattern": "MM*-EM*-EEM",
+    "pad_vocab_size_multiple": 16, "topk_method": "noaux_tc",
+}  # fmt: skip
+FLAGS = (
+    "tie_word_embeddings", "attention_bias", "mlp_bias", "use_bias", "qkv_bias", "use_sliding_window", "attn_output_gate", "bias",
+    "multi_query", "parallel_attn", "new_decoder_architecture", "alibi", "no_bias", "learned_pos_emb", "use_parallel_residual",
+    "enable_bias", "layer_norm_elementwise_affine", "multi_query_attention", "add_bias_linear", "add_qkv_bias", "rmsnorm", "use_qk_norm",
+    "use_routing_bias", "mamba_proj_bias", "use_qkv_bias", "attention_out_bias", "lm_head_bias", "moe_router_enable_expert_bias",
+)  # fmt: skip
+STOPS = {
+    "qwen3_next": ("head_dim",), "qwen3": ("head_dim",), "gpt_neo": (), "glm4_moe": ("kv_lora_rank", "head_dim"), "ernie4_5_moe": (),
+    "deepseek_v3": ("kv_lora_rank", "index_topk"), "opt": (), "bailing_moe": ("kv_lora_rank",), "granitemoehybrid": ("num_local_experts",),
+    "minicpm": ("num_experts",), "olmo3": (), "hunyuan": ("moe_topk", "num_shared_expert"), "jamba": ("mamba_dt_rank",), "llama4": ("moe_layers", "no_rope_layers"),
+    "nemotron_h": ("moe_latent_size", "num_nextn_predict_layers"), "bamba": ("mamba_d_head", "attn_layer_indices"), "mamba2": ("state_size",),
+    "falcon": ("num_kv_heads", "ffn_hidden_size"), "llama": ("num_local_experts",),
+}  # fmt: skip
+"""Keys that are left out of a family's last two configurations, where another path through it is of interest."""
+
+
+def _questions(kind: str) -> dict[str, dict[str, Any]]:
+    base = {**COUNTS, "model_type": kind}
+    left = {key: value for key, value in GIVEN.items() if key not in STOPS.get(kind, ("num_local_experts", "kv_lora_rank"))}
+    kinds = {"layer_types": (["sliding_attention", "full_attention", "linear_attention", "mamba", "chunked_attention", "attention"] * 4)}
+    return {
+        "least": base,
+        "all": {**base, **GIVEN, **dict.fromkeys(FLAGS, True)},
+        "without flags": {**base, **left, **dict.fromkeys(FLAGS, False)},
+        "layers by kind": {**base, **left, **dict.fromkeys(FLAGS, True), **kinds, "mlp_layer_types": ["dense", "sparse", "moe"] * 8},
+    }
+
+
+def test_every_family_reads_its_keys() -> None:
+    """The facts of each family's configurations, from keys with primes of their own: which key, which default, which layers
+    (the classes of `transformers` and the checkpoints' remote code: tests/golden/families.json)."""
+    read = lambda raw: checkpoints.FAMILIES[raw["model_type"]](checkpoints.Config(raw, Path("config.json")))  # noqa: E731
+    kept(
+        "families",
+        {
+            kind: {case: answer(lambda raw=raw: read(raw)) for case, raw in _questions(kind).items()}  # type: ignore[misc]
+            for kind in sorted(checkpoints.FAMILIES)
+        },
+    )
+
+
+def test_every_kind_of_network_is_counted() -> None:
+    """All that follows from a description, of one model of each kind: each attention, mixture, norm and embedding (the formulas that
+    the docstrings of `models.Model` state; parameters agree with the publishers' in the tests above)."""
+    names = "llama-3.1-8b gpt2 bloom-176b mixtral-8x7b deepseek-v3 deepseek-v3.2 gpt-oss-20b jamba-v0.1 mamba2-2.7b qwen3-next-80b-a3b"
+    names += " gemma-3-27b gemma-4-31b nemotron-3-super step-3.5-flash falcon-7b bert-large kimi-linear-48b-a3b"
+    of = (
+        "parameters active_parameters body_parameters multiplied_parameters weight_bytes small_parameters matrices attention_vectors "
+        "ffn_parameters attention_parameters expert_parameters shared_parameters norm_parameters index_bytes_per_token attention_layers "
+        "linear_layers expert_layers dense_layers blocks attention_width kv_width ffn_width ffn_matrices experts_per_token expert_count "
+        "learned_positions window window_layers heads kv_heads head_size attention_kinds"
+    )
+    found: dict[str, Any] = {}
+    for name in names.split():
+        model = answer(lambda name=name: models.load(name).name)  # type: ignore[misc]
+        if str(model).startswith("InputError"):
+            continue
+        m = models.load(name)
+        found[name] = {key: answer(lambda key=key, m=m: getattr(m, key)) for key in of.split()} | {  # type: ignore[misc]
+            "cache": [m.kv_bytes_per_token(2), m.kv_bytes_per_token(1, 4), m.kv_bytes_per_token(2, 2, windows=False)],
+            "growing": [m.growing_bytes_per_token(2), m.growing_bytes_per_token(1, 4)],
+            "flop": [m.forward_flop_per_token(1009), m.flop_per_token(1009), m.flop_per_token(40009), m.training_flop(3, 1009)],
+            "trained": {key: getattr(m.with_mtp(), key) for key in ("parameters", "dense_layers", "expert_layers", "attention_layers", "blocks")},
+            "facts": answer(lambda m=m: models.facts(m)),  # type: ignore[misc]
+            "alike": answer(lambda m=m: models.alike(m, "it").name),  # type: ignore[misc]
+            "biases": m.model_copy(update={"ffn_biases": True, "output_bias": True}).parameters,
+        }
+        if m.attention:
+            found[name]["traits"] = [
+                m.model_copy(update={"attention": m.attention.model_copy(update={key: value})}).parameters
+                for key, value in {"biases": "output", "norm": "all", "sinks": True, "output_gate": True, "shared_kv": True}.items()
+            ]
+    assert len(found) >= 12
+    kept("models", found)
+
+
+QUANTISED: list[dict[str, Any]] = [
+    *({"quant_method": name} for name in ("fp8", "fbgemm_fp8", "mxfp4", "gptq", "awq", "hqq", "bitsandbytes", "vptq", "quark", "")),
+    *({"quant_method": "gptq", "bits": bits} for bits in (2, 3, 4, 8)),
+    *({"bits": bits} for bits in (3, 4, 8)),
+    {"quant_method": "fp8", "weight_block_size": [128, 128], "modules_to_not_convert": ["model.layers.16.mlp"]},
+    {"quant_method": "fp8", "ignored_layers": ["model.layers.17.self_attn.o_proj"]},
+    {"quant_method": "fp8", "ignored_layers": ["model.layers.18.self_attn.o_proj"]},
+    {"quant_method": "fp8", "ignored_layers": ["model.layers.15.self_attn.o_proj"]},
+    {"quant_method": "fp8", "exclude": ["language_model.model.layers.16.mlp"], "ignore": "lm_head"},
+    *({"quant_algo": name} for name in ("FP8", "nvfp4", "W4A16_AWQ", "W4A8_AWQ", "W8A8_SQ_PER_CHANNEL", "INT8", "FP8_PB_WO", "MXFP8")),
+    *({"quant_algo": name} for name in ("W4A16_NVFP4", "FP8_PER_CHANNEL_PER_TOKEN", "W3A3", "MIXED_PRECISION")),
+    {"quant_algo": "MIXED_PRECISION", "quantized_layers": {"l.0.self_attn.o_proj": {"quant_algo": "FP8"}, "l.0.mlp.down_proj": {"quant_algo": "NVFP4"}}},
+    {"quant_algo": "MIXED_PRECISION", "quantized_layers": {"l.0.mlp.down_proj": {"quant_algo": "FP8"}, "l.1.mlp.down_proj": {"quant_algo": "NVFP4"}}},
+    {"quant_algo": "MIXED_PRECISION", "quantized_layers": {"l.0.mlp.down_proj": {"quant_algo": "ODD"}}},
+    {"quant_method": "bitsandbytes", "load_in_4bit": True},
+    {"quant_method": "bitsandbytes", "load_in_8bit": True},
+    *(
+        {"quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights": {"num_bits": bits, "type": kind, "group_size": size}}}}
+        for bits, kind, size in ((4, "int", 64), (8, "int", None), (8, "float", None), (4, "float", 16), (4, "float", 32), (2, "int", 8))
+    ),
+    {"quant_method": "compressed-tensors", "config_groups": {"g": {"weights": {"num_bits": 8, "type": "float", "block_structure": [8, 8]}}}},
+    {"quant_method": "compressed-tensors", "config_groups": ["g"]},
+]  # fmt: skip
+
+
+def test_every_quantisation_has_its_types() -> None:
+    """Types of a dense model of 32 layers and of a mixture (layers 16 and 17 are tried), by the methods' own configuration files."""
+    mixture = {"model_type": "deepseek_v3", "n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 512}
+    mixture |= {"n_shared_experts": 1, "first_k_dense_replace": 1}
+    found = {}
+    for model, extra in (("dense", {}), ("mixture", mixture)):
+        for how in QUANTISED:
+            described = answer(
+                lambda extra=extra, how=how: checkpoints.describe({**LLAMA, **extra, "quantization_config": how}, "m/config.json")  # type: ignore[misc]
+            )
+            whole = described if isinstance(described, str) else [described.get("types"), described.get("fp8")]
+            found[f"{model} {json.dumps(how)}"] = whole
+    for beside in ({"quantization": {"quant_algo": "NVFP4", "exclude_modules": ["lm_head"]}}, {"quant_algo": "FP8"}, {"quantization": []}):
+        found[f"beside {json.dumps(beside)}"] = checkpoints.describe({**LLAMA, "torch_dtype": "float32"}, "m/config.json", beside).types
+    kept("quantisations", found)
+
+
+ODD_CONFIGURATIONS: dict[str, dict[str, Any]] = {
+    "layers as letters": {"layers_block_type": "x" * 10_001},
+    "most layers": {"num_hidden_layers": 10_000},
+    "one layer more": {"num_hidden_layers": 10_001},
+    "no layers": {"num_hidden_layers": 0},
+    "one": {"num_hidden_layers": 1},
+    "a float": {"hidden_size": 4096.0},
+    "half": {"hidden_size": 4096.5},
+    "yes": {"hidden_size": True},
+    "most": {"vocab_size": checkpoints.MOST_COUNT},
+    "more": {"vocab_size": checkpoints.MOST_COUNT + 1},
+    "no kv heads": {"num_key_value_heads": 0},
+    "no division": {"hidden_size": 4097},
+    "division by hand": {"hidden_size": 4097, "head_dim": 128},
+    "no width": {"intermediate_size": 0},
+    "factor 1": {"rope_scaling": {"type": "linear", "factor": 1}},
+    "factor below 1": {"rope_scaling": {"type": "linear", "factor": 0.99}},
+    "factor 1e6": {"rope_scaling": {"type": "linear", "factor": 1e6}},
+    "factor above 1e6": {"rope_scaling": {"type": "linear", "factor": 1000001}},
+    "factor yes": {"rope_scaling": {"type": "linear", "factor": True}},
+    "factor of any kind": {"rope_scaling": {"type": "dynamic", "factor": 3.5}, "max_position_embeddings": 1001},
+    "window as long": {"model_type": "mistral", "sliding_window": 8192},
+    "window shorter": {"model_type": "mistral", "sliding_window": 8191},
+    "one expert": {"model_type": "mixtral", "num_local_experts": 1, "num_experts_per_tok": 1},
+    "two experts": {"model_type": "mixtral", "num_local_experts": 2},
+    "experts nowhere": {"model_type": "qwen3_moe", "num_experts": 4, "moe_intermediate_size": 64, "mlp_layer_types": ["dense"] * 32},
+    "step beyond": {"model_type": "qwen3_moe", "num_experts": 4, "moe_intermediate_size": 64, "decoder_sparse_step": 33},
+    "gemma3 pattern": {"model_type": "gemma3_text", "sliding_window": 512, "sliding_window_pattern": 0},
+    "gemma3": {"model_type": "gemma3_text", "rope_scaling": {"type": "linear", "factor": 8.0}},
+    "mpt 1000": {"model_type": "mpt", "n_heads": 32, "expansion_ratio": 1000},
+    "mpt 1001": {"model_type": "mpt", "n_heads": 32, "expansion_ratio": 1001},
+    "mpt 0": {"model_type": "mpt", "n_heads": 32, "expansion_ratio": 0},
+    "mpt multiquery": {"model_type": "mpt", "n_heads": 32, "attn_config": {"attn_type": "multiquery_attention", "alibi": True}},
+    "neo": {"model_type": "gpt_neo", "num_heads": 32, "attention_layers": ["global", "local"] * 5},
+    "opt projected": {"model_type": "opt", "word_embed_proj_dim": 512},
+    "opt": {"model_type": "opt", "word_embed_proj_dim": 4096},
+    "deepseek every second": {"model_type": "deepseek_v3", "moe_layer_freq": 2},
+    "deepseek listed": {"model_type": "deepseek_v3", "moe_layer_freq": [1, 2], "kv_lora_rank": 8, "qk_nope_head_dim": 4, "qk_rope_head_dim": 2, "v_head_dim": 4},
+    "lightning": {"model_type": "minimax_m2", "attn_type_list": [1, 0]},
+    "per head": {"model_type": "minimax_m2", "attn_type_list": [1, 1], "qk_norm_type": "per_head"},
+    "jamba no period": {"model_type": "jamba", "attn_layer_period": 0},
+    "jamba no experts": {"model_type": "jamba", "expert_layer_offset": 9, "num_experts": 16},
+    "jamba": {"model_type": "jamba", "num_experts": 16, "num_experts_per_tok": 2},
+    "mamba ssm 2": {"ssm_cfg": {"layer": "Mamba2"}, "model_type": "", "d_model": 4096},
+    "mamba with attention": {"model_type": "mamba2", "attn_layer_idx": [1]},
+    "falcon mamba": {"model_type": "falcon_mamba", "intermediate_size": 8009, "time_step_rank": "auto", "hidden_size": 4097},
+    "mamba head 0": {"model_type": "mamba2", "head_dim": 0, "num_heads": 0},
+    "mamba heads": {"model_type": "mamba2", "num_heads": 7},
+    "bamba text": {"model_type": "bamba", "attn_layer_indices": "1"},
+    "baichuan 5119": {"model_type": "baichuan", "hidden_size": 5088},
+    "baichuan 5120": {"model_type": "baichuan", "hidden_size": 5120},
+    "llama4": {"model_type": "llama4_text", "interleave_moe_layer_step": 2, "no_rope_layer_interval": 5},
+    "exaone": {"model_type": "exaone4", "sliding_window": 512, "sliding_window_pattern": "LLG"},
+    "ernie late": {"model_type": "ernie4_5_moe", "moe_layer_end_index": 30},
+    "ernie to the end": {"model_type": "ernie4_5_moe", "moe_layer_end_index": 31, "moe_num_experts": 4, "moe_intermediate_size": 64},
+    "ernie every second": {"model_type": "ernie4_5_moe", "moe_layer_interval": 2},
+    "hunyuan differs": {"model_type": "hunyuan", "moe_topk": [1, 2]},
+    "persimmon": {"model_type": "persimmon"},
+    "nemotron without attention": {"model_type": "nemotron_h", "hybrid_override_pattern": "M-"},
+    "blocks": {"block_configs": [1]},
+    "heads by layer": {"num_key_value_heads_per_layer": [1]},
+    "unknown": {"model_type": "mystery", "hidden_act": "silu", "rms_norm_eps": 1e-6, "bias": True},
+    "unknown and strange": {"model_type": "mystery", "hidden_act": "silu", "rms_norm_eps": 1e-6, "a1": 1, "a2": 2, "a3": 3, "a4": 1, "a5": 1, "a6": 1, "a7": 1},
+    "unknown layers": {"model_type": "mystery", "hidden_act": "swish", "rms_norm_eps": 1e-6, "layer_types": ["full_attention", "odd"]},
+    "thrice inside": {"model_type": "a", "text_config": {"llm_config": {"lm_config": {**LLAMA, "num_hidden_layers": 7}}}},
+    "vision": {"model_type": "llava", "num_hidden_layers": None, "torch_dtype": "float32", "text_config": {"model_type": "mistral", "vocab_size": 7}},
+    "outer": {"text_config": {"hidden_size": 1}, "tie_word_embeddings": True},
+    "encoder": {"is_encoder_decoder": True},
+    "not quite": {"is_encoder_decoder": 1},
+}  # fmt: skip
+
+
+def test_configurations_at_the_edges() -> None:
+    """Each limit's last value that is taken and first that is not, defaults of the classes, and what is refused with which words."""
+    kept("configurations", {name: answer(lambda raw=raw: checkpoints.describe({**LLAMA, **raw}, "c/config.json")) for name, raw in ODD_CONFIGURATIONS.items()})  # type: ignore[misc]

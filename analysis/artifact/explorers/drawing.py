@@ -83,6 +83,7 @@ def short(value: float, digits: int = 3) -> str:
     """A number as it is said: 1.2 k, 34 M, 5.6 T."""
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else "-"
+    value = float(f"{value:.{digits}g}")  # 999.9 is 1 k, not 1e+03
     for size, letter in ((1e15, " P"), (1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")):
         if abs(value) >= size:
             return f"{value / size:.{digits}g}{letter}"
