@@ -21,12 +21,15 @@ import pandas as pd
 import pydantic
 
 from analysis.errors import InputError
+from analysis.hardware.systems import System
 
 FOLDER = Path(__file__).with_name("golden")
 
 
 def plain(value: Any) -> Any:
     """A value as JSON has it; records by their fields, floats to 12 digits."""
+    if isinstance(value, System):
+        return value.name
     if isinstance(value, pydantic.BaseModel):
         return plain(value.model_dump(exclude_defaults=True))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -206,14 +206,31 @@ BATCHES: dict[str, dict[str, str]] = {
     "lengths apart": {"input_output_tokens": "", "input_tokens": "1013", "output_tokens": "107"},
     "beyond the context": {"model": "meta-llama/Llama-2-7b-hf", "input_output_tokens": "2049"},
     "at the context": {"model": "meta-llama/Llama-2-7b-hf", "input_output_tokens": "2048"},
-    "GH200": {"hardware": "GH200"}, "16": {"precision": "16"}, "FP16": {"precision": " FP16 ", "kind": "Static"}, "batch": {"batch_size": "", "batch": "6"},
-    "fp8": {"precision": "fp8"}, "kind": {"kind": "poisson"}, "no hardware": {"hardware": " "}, "no such": {"hardware": "H1000"},
-    "both": {"input_tokens": "5"}, "both ways": {"output_tokens": "5"}, "neither": {"input_output_tokens": ""}, "MLA": {"model": "deepseek-v3"},
-    "linear": {"model": "mamba2-2.7b"}, "mt": {"model": "mamba-2.8b"}, "half": {"batch_size": "1.5"}, "nine": {"devices": "9"},
-    "no 16 bits": {"hardware": "P4"}, "4 of 32": {"devices": "4"}, "deepspeed 3": {"framework": "deepspeed", "devices": "3"},
-    "learned": {"model": "facebook/opt-6.7b", "input_output_tokens": "1024"}, "learned more": {"model": "facebook/opt-6.7b", "input_output_tokens": "1025"},
-    "weights": {"model": "llama-3-70b"}, "weights of two": {"model": "llama-3-70b", "devices": "2"}, "trt on Gaudi": {"framework": "trtllm", "hardware": "Gaudi2"},
-}  # fmt: skip
+    "GH200": {"hardware": "GH200"},
+    "16": {"precision": "16"},
+    "FP16": {"precision": " FP16 ", "kind": "Static"},
+    "batch": {"batch_size": "", "batch": "6"},
+    "fp8": {"precision": "fp8"},
+    "kind": {"kind": "poisson"},
+    "no hardware": {"hardware": " "},
+    "no such": {"hardware": "H1000"},
+    "both": {"input_tokens": "5"},
+    "both ways": {"output_tokens": "5"},
+    "neither": {"input_output_tokens": ""},
+    "MLA": {"model": "deepseek-v3"},
+    "linear": {"model": "mamba2-2.7b"},
+    "mt": {"model": "mamba-2.8b"},
+    "half": {"batch_size": "1.5"},
+    "nine": {"devices": "9"},
+    "no 16 bits": {"hardware": "P4"},
+    "4 of 32": {"devices": "4"},
+    "deepspeed 3": {"framework": "deepspeed", "devices": "3"},
+    "learned": {"model": "facebook/opt-6.7b", "input_output_tokens": "1024"},
+    "learned more": {"model": "facebook/opt-6.7b", "input_output_tokens": "1025"},
+    "weights": {"model": "llama-3-70b"},
+    "weights of two": {"model": "llama-3-70b", "devices": "2"},
+    "trt on Gaudi": {"framework": "trtllm", "hardware": "Gaudi2"},
+}
 
 
 def test_every_kind_of_batch() -> None:
@@ -230,9 +247,20 @@ def test_every_kind_of_batch() -> None:
         read = case(row)
         table = Table.of([read])
         parts = {part: float(value[0]) for part, value in latency(table, shares).items()}
-        found[name] = [read.hardware.device.name, read.hardware.platform, read.hardware.dies, read.devices, read.framework, read.sequences, parts]
+        found[name] = [
+            read.hardware.device.name,
+            read.hardware.platform,
+            read.hardware.dies,
+            read.devices,
+            read.framework,
+            read.sequences,
+            parts,
+        ]
         found[name] += [{field: float(getattr(table, field)[0]) for field in table.__dataclass_fields__}, _assumed(read)]
     rows = answers(pd.DataFrame([{**ROW, **change} for change in BATCHES.values()]).fillna(""))
     found["throughput"] = [x * t for x, t in zip(rows["throughput_tokens_per_s"], rows["latency_s"], strict=True) if x == x]
-    found["widths"] = [_bounds(ShareFile.model_construct(stretch={"NVIDIA": (-0.3, 0.5), "other": (-0.7, 1.1)}), name) for name in ("NVIDIA", "AMD", "Intel")]
+    found["widths"] = [
+        _bounds(ShareFile.model_construct(stretch={"NVIDIA": (-0.3, 0.5), "other": (-0.7, 1.1)}), name)
+        for name in ("NVIDIA", "AMD", "Intel")
+    ]
     kept("batch", found)

@@ -177,17 +177,40 @@ def test_requests_of_the_player_are_as_its_list_says(mix: str, low: int, high: i
 MODULES = {name: importlib.import_module(f"analysis.artifact.explorers.{name}") for name in NAMES}
 QUESTIONS: dict[str, list[dict[str, Any]]] = {
     "error_composition": [{}, {"kernels": 1, "error": 30, "correlation": 1.0, "overhead_us": 20}, {"correlation": 0.0, "error": 0.5}],
-    "serving_player": [{"moment": 40}, *({"scheduler": name, "mix": "documents", "moment": 40} for name in ("orca", "sarathi", "vllm_v1")),
-                       {"scheduler": "faster_transformer", "mix": "chat", "rate": 2, "moment": 100}, {"moment": 0}],
-    "decode_knee": [{}, {"batch": 1, "context": 128}, {"batch": 1024, "context": 32768}, {"model": "llama-3-70b", "device": "L40S", "batch": 8},
-                    {"model": "mixtral-8x7b", "device": "A100-SXM4-80GB", "gpus": 8, "batch": 128, "share": 100}],
-    "all_reduce": [{}, {"gpus": 2, "power": 11, "step": 0}, {"machine": "A100-SXM4-80GB", "gpus": 4, "power": 33, "step": 14},
-                   {"machine": "RTX-PRO-6000-Server", "step": 7}, {"power": 34, "step": 1, "gpus": 2}],
-    "systolic_array": [{}, {"dataflow": "ws", "m": 8, "n": 128, "k": 64, "array": 4}, {"dataflow": "is", "m": 128, "array": 32, "moment": 100}],
-    "mapping_game": [{}, {"layer": "wide", "buffer": "4096", "lanes": "2-8-1"}, {"buffer": "256", "tile_M": 256}, {"layer": "deep", "tile_K": 4, "outer": "KMN"}],
+    "serving_player": [
+        {"moment": 40},
+        *({"scheduler": name, "mix": "documents", "moment": 40} for name in ("orca", "sarathi", "vllm_v1")),
+        {"scheduler": "faster_transformer", "mix": "chat", "rate": 2, "moment": 100},
+        {"moment": 0},
+    ],
+    "decode_knee": [
+        {},
+        {"batch": 1, "context": 128},
+        {"batch": 1024, "context": 32768},
+        {"model": "llama-3-70b", "device": "L40S", "batch": 8},
+        {"model": "mixtral-8x7b", "device": "A100-SXM4-80GB", "gpus": 8, "batch": 128, "share": 100},
+    ],
+    "all_reduce": [
+        {},
+        {"gpus": 2, "power": 11, "step": 0},
+        {"machine": "A100-SXM4-80GB", "gpus": 4, "power": 33, "step": 14},
+        {"machine": "RTX-PRO-6000-Server", "step": 7},
+        {"power": 34, "step": 1, "gpus": 2},
+    ],
+    "systolic_array": [
+        {},
+        {"dataflow": "ws", "m": 8, "n": 128, "k": 64, "array": 4},
+        {"dataflow": "is", "m": 128, "array": 32, "moment": 100},
+    ],
+    "mapping_game": [
+        {},
+        {"layer": "wide", "buffer": "4096", "lanes": "2-8-1"},
+        {"buffer": "256", "tile_M": 256},
+        {"layer": "deep", "tile_K": 4, "outer": "KMN"},
+    ],
     "roofline_achieved": [{}, {"device": "H100-SXM5-80GB", "intensity": 10, "share": 30}],
     "mtap_weights": [{}, {f"D{k}": 0 for k in range(1, 6)}, {"reading": "printed", "D1": 100}, {"reading": "stated", "D5": 75, "D2": 5}],
-}  # fmt: skip
+}
 
 
 def _seen(name: str, changed: dict[str, Any]) -> dict[str, Any]:
@@ -213,7 +236,11 @@ def _small(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         if len(value) > 16 and all(isinstance(each, (int, float)) for each in value):
             return [len(value), sum(value), sum(k * each for k, each in enumerate(value)), value[0], value[-1]]
-        return [_small(each) for each in value] if len(value) <= 16 else [len(value), *map(_small, value[:3]), zlib.crc32(repr(value).encode())]
+        return (
+            [_small(each) for each in value]
+            if len(value) <= 16
+            else [len(value), *map(_small, value[:3]), zlib.crc32(repr(value).encode())]
+        )
     return value
 
 
@@ -243,42 +270,88 @@ def test_explorers_of_records_show_what_the_records_say(monkeypatch: pytest.Monk
         ("50 40 70 31 19 2 3 " + times, {}),
         ("50 40 79 31 19 2 3 " + times, {"pipeline": 1, "tensor": 4, "microbatch": 2}),
         ("50 40 79.1 31 19 2 3 " + times, {"gpus": 512, "model": "gpt3-175b", "pipeline": 16, "system": "HGX-B200"}),
-        ("90 79 110 51 39 2 3", {"system": "Selene"}), ("90 79.1 110 51 39 2 3", {"zero": "3", "recompute": "full"}),
-        ("", {"tensor": 8, "pipeline": 16}), ("", {"zero": "3"}), ("", {"gpus": 8, "tensor": 4, "pipeline": 2}),
-    )  # fmt: skip
+        ("90 79 110 51 39 2 3", {"system": "Selene"}),
+        ("90 79.1 110 51 39 2 3", {"zero": "3", "recompute": "full"}),
+        ("", {"tensor": 8, "pipeline": 16}),
+        ("", {"zero": "3"}),
+        ("", {"gpus": 8, "tensor": 4, "pipeline": 2}),
+    )
     for said, changed in cases:
         plans = Plans()
         plans.said = said
         found[f"plan {said[:20]} {json.dumps(changed)}"] = _small(_seen("training_planner", changed))
         plans = Plans()
 
-    monkeypatch.setattr(asked, "answers", lambda: {"qwen3-32b H20 4 8192 64": [[2345.0, 1234.0, 4567.0, 17.3, 11.9, 23.1], [9.7, 0.71, -0.37, 0.0, 3.1]],
-                                                   "llama-3.1-70b h100_sxm 8 1024 16": [[99.95, 50.0, 2000.0, 1999.0, 100.0, 99999.0], [1.0, 2.0, 0.0, 0.0, 0.5]]})
+    monkeypatch.setattr(
+        asked,
+        "answers",
+        lambda: {
+            "qwen3-32b H20 4 8192 64": [[2345.0, 1234.0, 4567.0, 17.3, 11.9, 23.1], [9.7, 0.71, -0.37, 0.0, 3.1]],
+            "llama-3.1-70b h100_sxm 8 1024 16": [[99.95, 50.0, 2000.0, 1999.0, 100.0, 99999.0], [1.0, 2.0, 0.0, 0.0, 0.5]],
+        },
+    )
     monkeypatch.setattr(asked, "refusals", lambda: {"llama-3.1-70b h100_sxm 1 1024 16": "it does not fit"})
     monkeypatch.setattr(asked, "parts", lambda: ["products", "attention", "fitted", "nothing", "rest"])
     for changed in ({}, {"model": "qwen3-32b", "device": "H20", "gpus": 4, "prompt": "8192", "clients": 64}, {"gpus": 1}, {"gpus": 2}):
         found[f"asked {json.dumps(changed)}"] = _seen("ask_predictor", changed)
 
     documents, verdicts = [key for key, _ in browser.documents()], browser.verdicts()
-    claims = [[f"c{k}", documents[k % 5], f"§{k}", f"statement <{k}>", f"{k} %", verdicts[k % 7], f"note & {k}" if k % 3 else ""] for k in range(43)]
+    claims = [
+        [f"c{k}", documents[k % 5], f"§{k}", f"statement <{k}>", f"{k} %", verdicts[k % 7], f"note & {k}" if k % 3 else ""]
+        for k in range(43)
+    ]
     monkeypatch.setattr(browser, "claims", lambda: claims)
-    for changed in ({}, {"verdict": "all"}, {"verdict": "all", "page": 5}, {"verdict": "all", "page": 2, "document": documents[1]}, {"verdict": verdicts[8]}):
+    for changed in (
+        {},
+        {"verdict": "all"},
+        {"verdict": "all", "page": 5},
+        {"verdict": "all", "page": 2, "document": documents[1]},
+        {"verdict": verdicts[8]},
+    ):
         found[f"claims {json.dumps(changed)}"] = _seen("claim_browser", changed)
 
     def tool(name: str, **facts: Any) -> dict[str, Any]:
-        plain = {"name": name, "year": 2020, "method": "learned", "questions": ["gpu"], "have": "sheet", "slow": 1.0, "claimed": "", "licence": "MIT",
-                 "claimed_percent": None, "measured": [], "runs": "", "open": "yes", "address": "https://a.b/c"}  # fmt: skip
+        plain = {
+            "name": name,
+            "year": 2020,
+            "method": "learned",
+            "questions": ["gpu"],
+            "have": "sheet",
+            "slow": 1.0,
+            "claimed": "",
+            "licence": "MIT",
+            "claimed_percent": None,
+            "measured": [],
+            "runs": "",
+            "open": "yes",
+            "address": "https://a.b/c",
+        }
         return {**plain, **facts}
 
     one = {"question": "gpu", "by": "us", "percent": 9.94, "on": "an A100"}
     tools = [
-        tool("Aa", claimed="5 %", claimed_percent=5), tool("bb", measured=[one]), tool("cc", measured=[{**one, "by": "its own data", "percent": 9.96}]),
-        tool("dd", measured=[{**one, "percent": 2.0}, {**one, "percent": 12.0, "by": "a competitor"}]), tool("Roofline"), tool("ee", runs="first answer after an hour"),
-        tool("ff", open="no", licence=""), tool("gg", have="program", slow=61.0), tool("hh", slow=60.0, have="trace"), tool("ii", slow=None, have="device"),
-        tool("jj", questions=["cpu"], measured=[one]), tool("kk", questions=["cpu", "gpu"], measured=[{**one, "question": "cpu"}], address="javascript:x"),
-    ]  # fmt: skip
+        tool("Aa", claimed="5 %", claimed_percent=5),
+        tool("bb", measured=[one]),
+        tool("cc", measured=[{**one, "by": "its own data", "percent": 9.96}]),
+        tool("dd", measured=[{**one, "percent": 2.0}, {**one, "percent": 12.0, "by": "a competitor"}]),
+        tool("Roofline"),
+        tool("ee", runs="first answer after an hour"),
+        tool("ff", open="no", licence=""),
+        tool("gg", have="program", slow=61.0),
+        tool("hh", slow=60.0, have="trace"),
+        tool("ii", slow=None, have="device"),
+        tool("jj", questions=["cpu"], measured=[one]),
+        tool("kk", questions=["cpu", "gpu"], measured=[{**one, "question": "cpu"}], address="javascript:x"),
+    ]
     monkeypatch.setattr(chooser, "records", lambda: tools)
-    for changed in ({}, {"have": "sheet", "budget": "60"}, {"have": "program", "open": "yes"}, {"have": "device"}, {"question": "cpu"}, {"question": "memory"}):
+    for changed in (
+        {},
+        {"have": "sheet", "budget": "60"},
+        {"have": "program", "open": "yes"},
+        {"have": "device"},
+        {"question": "cpu"},
+        {"question": "memory"},
+    ):
         values = {control.name: control.default for control in chooser.CONTROLS} | changed
         found[f"tools {json.dumps(changed)}"] = [chooser.answer(values), chooser.tell(values), chooser.draw(values, 300)]
     kept("explorers_of_records", found)
@@ -292,17 +365,35 @@ def test_marks_and_scales_by_hand() -> None:
     linear, log = drawing.Scale(0, 7, 10, 80), drawing.Scale(0.05, 5000, 0, 500, log=True)
     found = {
         "scales": [linear(0), linear(3.5), linear(7), log(0.05), log(0.5), log(5000), linear(9), log(1e5)],
-        "ticks": [drawing.Scale(0, top, 0, 1, log=way).ticks() for top in (1, 7, 23, 49.9, 1e6) for way in (False,)] + [log.ticks(), log.ticks(3)],
+        "ticks": [drawing.Scale(0, top, 0, 1, log=way).ticks() for top in (1, 7, 23, 49.9, 1e6) for way in (False,)]
+        + [log.ticks(), log.ticks(3)],
         "short": [drawing.short(value) for value in (0, 0.5, 1, 999, 999.9, 1000, 12345, 1e6, 3.35e12, 9.894e14, 1e18)],
         "seconds": [drawing.seconds(value) for value in (0, 1e-9, 1.5e-6, 999e-6, 1e-3, 0.0123, 0.999, 1, 75, 3601)],
-        "marks": [drawing.text(1, 2, "a<b"), drawing.text(1.25, 2, "x", "end", "red", 11, True), drawing.rect(1, 2, 3, 4, "red", "t"), drawing.rect(1, 2, -3, 4, "red"),
-                  drawing.line(1, 2, 3, 4), drawing.line(1, 2, 3, 4, "red", 2, "4 3"), drawing.path([(1, 2), (3, 4.25)], "red"), drawing.path([(1, 2)], "red", 1, "2"),
-                  drawing.dot(1, 2, "red"), drawing.dot(1, 2, "red", 3, "t"), drawing.svg(300, 20.5, ["<g/>"], "l & m")],
-        "axes": [drawing.axis_x(linear, 50, "x"), drawing.axis_x(log, 50, "x", [(1.0, "one")], 30), drawing.axis_y(linear, 40, "y"), drawing.axis_y(log, 40, "y", 60)],
+        "marks": [
+            drawing.text(1, 2, "a<b"),
+            drawing.text(1.25, 2, "x", "end", "red", 11, True),
+            drawing.rect(1, 2, 3, 4, "red", "t"),
+            drawing.rect(1, 2, -3, 4, "red"),
+            drawing.line(1, 2, 3, 4),
+            drawing.line(1, 2, 3, 4, "red", 2, "4 3"),
+            drawing.path([(1, 2), (3, 4.25)], "red"),
+            drawing.path([(1, 2)], "red", 1, "2"),
+            drawing.dot(1, 2, "red"),
+            drawing.dot(1, 2, "red", 3, "t"),
+            drawing.svg(300, 20.5, ["<g/>"], "l & m"),
+        ],
+        "axes": [
+            drawing.axis_x(linear, 50, "x"),
+            drawing.axis_x(log, 50, "x", [(1.0, "one")], 30),
+            drawing.axis_y(linear, 40, "y"),
+            drawing.axis_y(log, 40, "y", 60),
+        ],
         "powers": [controls.log_spaced(1, 10000), controls.log_spaced(5, 1000)],
         "words": [controls.Slider("s", "S", (1, 2.5), 1, "%", form).text(2.5) for form in ("{:g}", "{:.2f}", "2^{:g}")],
-        "form": controls.form_html("e", [controls.Slider("s", "S <", (1, 2.5, 3), 2.5, "%"), controls.Choice("c", "C", (("a", "A&"), ("b", "B")), "b")]),
-    }  # fmt: skip
+        "form": controls.form_html(
+            "e", [controls.Slider("s", "S <", (1, 2.5, 3), 2.5, "%"), controls.Choice("c", "C", (("a", "A&"), ("b", "B")), "b")]
+        ),
+    }
     kept("drawing", found)
 
 

@@ -120,7 +120,10 @@ def _link(rate: float, **facts: Any) -> devices.Link:
 
 
 MACHINES = {
-    "nothing": _device(), "hopper": _device(architecture="hopper"), "blackwell": _device(architecture="blackwell"), "tpu": _device(kind="tpu"),
+    "nothing": _device(),
+    "hopper": _device(architecture="hopper"),
+    "blackwell": _device(architecture="blackwell"),
+    "tpu": _device(kind="tpu"),
     "PCIe": _device(links=devices.Links(pcie=_link(16e9))),
     "switch": _device(links=devices.Links(nvlink=_link(300e9), pcie=_link(16e9))),
     "switched hopper": _device(architecture="hopper", links=devices.Links(nvlink=_link(450e9))),
@@ -130,7 +133,7 @@ MACHINES = {
     "links unsaid": _device(vendor="Intel", links=devices.Links(infinity_fabric=_link(262e9))),
     "two axes": _device(kind="tpu", links=devices.Links(ici=_link(200e9, links=_q(4)))),
     "three axes": _device(kind="tpu", links=devices.Links(ici=_link(600e9, links=_q(6)))),
-}  # fmt: skip
+}
 
 
 def test_machines_that_links_make() -> None:
@@ -145,12 +148,27 @@ def test_machines_that_links_make() -> None:
                 "count": [system.device_count, system.devices_per_node, system.network is not None, hash(system) == hash(system)],
                 "groups": [
                     [group.members, group.level.name, group.inside, group.bandwidth_bytes_per_s]
-                    for members, stride in ((1, 1), (2, 1), (3, 1), (4, 1), (8, 1), (9, 1), (16, 1), (64, 1), (2, 2), (4, 2), (4, 3), (2, 8), (8, 4), (5, 16))
+                    for members, stride in (
+                        (1, 1),
+                        (2, 1),
+                        (3, 1),
+                        (4, 1),
+                        (8, 1),
+                        (9, 1),
+                        (16, 1),
+                        (64, 1),
+                        (2, 2),
+                        (4, 2),
+                        (4, 3),
+                        (2, 8),
+                        (8, 4),
+                        (5, 16),
+                    )
                     for group in (system.group(members, stride),)
                 ],
                 "middle": [system.levels[0].bisection_s_per_byte(members) for members in (2, 4, 8, 16, 32, 64, 255, 256)],
                 "reach": [system.levels[0].reach_bytes_per_s(members) for members in (1, 2, 3, 7, 8, 63, 64, 255, 256)],
-            }  # fmt: skip
+            }
     kept("machines", found)
 
 
@@ -190,7 +208,12 @@ def test_quantities_and_devices_at_their_edges() -> None:
     """low <= value <= high, finite, not negative, and no figure of a device is zero."""
     made = lambda **facts: Quantity(**{"value": 2.0, "source": "s", "low": 1.0, "high": 3.0, **facts})  # noqa: E731
     assert made(low=2.0, high=2.0).relative_range == 0 and made().relative_range == 1.0 and made(value=0.0, low=0.0).relative_range == 0
-    for facts, said in (({"low": 2.1}, "low <= value"), ({"high": 1.9}, "low <= value"), ({"low": -1.0}, "negative"), ({"high": float("inf")}, "finite")):
+    for facts, said in (
+        ({"low": 2.1}, "low <= value"),
+        ({"high": 1.9}, "low <= value"),
+        ({"low": -1.0}, "negative"),
+        ({"high": float("inf")}, "finite"),
+    ):
         with pytest.raises(ValueError, match=said):
             made(**facts)
     for facts in ({"memory": _q(0)}, {"peak": {"bf16": _q(0)}}, {"tdp": _q(0)}):
@@ -205,35 +228,85 @@ def test_quantities_and_devices_at_their_edges() -> None:
     # 80 GB are as many GiB, less 1.5 %, and a sixteenth more of a card whose codes lie in its memory; 80 GiB stay so
     assert plain.usable_bytes == pytest.approx(0.985 * 80 * 2**30) == _device(memory=_q(80 * 2**30)).usable_bytes
     assert _device(name="L4").usable_bytes == pytest.approx(0.985 * 80 * 2**30 * 15 / 16)
-    assert set(full.quantities()) == {"peak.bf16", "vector.fp32", "memory", "memory_bandwidth", "l2", "sms", "clock", "tdp",
-                                      "links.nvlink.per_direction", "links.pcie.per_direction"}  # fmt: skip
+    assert set(full.quantities()) == {
+        "peak.bf16",
+        "vector.fp32",
+        "memory",
+        "memory_bandwidth",
+        "l2",
+        "sms",
+        "clock",
+        "tdp",
+        "links.nvlink.per_direction",
+        "links.pcie.per_direction",
+    }
 
 
 def test_short_and_long_forms_of_a_figure() -> None:
     """`80 GB` stands for a value with the body's source; a long form keeps its own; names are left alone."""
-    raw = {"devices": {"X": {"source": "s", "vendor": "V", "size": 8, "memory": "80 GB", "peak": {"bf16": {"value": 1}}, "l2": {"value": 2, "source": "t"},
-                             "many": [3, True]}, "Y": {"memory": 5}, "Z": 7}, "more": 1}  # fmt: skip
-    assert expanded(raw, "devices") == {
+    raw = {
         "devices": {
-            "X": {"name": "X", "vendor": "V", "size": 8, "memory": {"value": "80 GB", "source": "s"}, "peak": {"bf16": {"value": 1, "source": "s"}},
-                  "l2": {"value": 2, "source": "t"}, "many": [{"value": 3, "source": "s"}, True]},
-            "Y": {"name": "Y", "memory": 5}, "Z": 7,
+            "X": {
+                "source": "s",
+                "vendor": "V",
+                "size": 8,
+                "memory": "80 GB",
+                "peak": {"bf16": {"value": 1}},
+                "l2": {"value": 2, "source": "t"},
+                "many": [3, True],
+            },
+            "Y": {"memory": 5},
+            "Z": 7,
         },
         "more": 1,
-    }  # fmt: skip
+    }
+    assert expanded(raw, "devices") == {
+        "devices": {
+            "X": {
+                "name": "X",
+                "vendor": "V",
+                "size": 8,
+                "memory": {"value": "80 GB", "source": "s"},
+                "peak": {"bf16": {"value": 1, "source": "s"}},
+                "l2": {"value": 2, "source": "t"},
+                "many": [{"value": 3, "source": "s"}, True],
+            },
+            "Y": {"name": "Y", "memory": 5},
+            "Z": 7,
+        },
+        "more": 1,
+    }
     assert expanded([raw], "devices") == [raw] and expanded({"devices": 1}, "devices") == {"devices": 1}
 
 
 def test_figures_are_written_as_people_write_them() -> None:
     """And read back to the digit."""
-    cases = ((989.4e12, "FLOP/s", "989.4 TFLOP/s"), (1e12, "B/s", "1 TB/s"), (999e9, "B/s", "999 GB/s"), (1e9, "B", "1 GB"), (5e6, "Hz", "5 MHz"))
+    cases = (
+        (989.4e12, "FLOP/s", "989.4 TFLOP/s"),
+        (1e12, "B/s", "1 TB/s"),
+        (999e9, "B/s", "999 GB/s"),
+        (1e9, "B", "1 GB"),
+        (5e6, "Hz", "5 MHz"),
+    )
     cases += ((999_999.0, "B", "999999 B"), (1e6, "B", "1 MB"), (1 / 3 * 1e13, "B/s", f"{1 / 3 * 1e13:.17g} B/s"))
     for value, unit, text in cases:
-        assert own._text(value, unit) == text and units.parse(text, {"FLOP/s": "flop/s", "B/s": "bytes/s", "B": "bytes", "Hz": "hz"}[unit]) == value
+        assert (
+            own._text(value, unit) == text
+            and units.parse(text, {"FLOP/s": "flop/s", "B/s": "bytes/s", "B": "bytes", "Hz": "hz"}[unit]) == value
+        )
     assert own._text(8.0, "") == 8 and isinstance(own._text(8.0, ""), int) and own._text(2.5, "") == 2.5
 
 
-OWN = "devices:\n  {name}:\n    vendor: NVIDIA\n    kind: gpu\n    architecture: ampere\n    memory_type: HBM\n    peak: {{bf16: 300 TFLOP/s}}\n    memory: {memory}\n    memory_bandwidth: 2 TB/s\n"
+OWN = """devices:
+  {name}:
+    vendor: NVIDIA
+    kind: gpu
+    architecture: ampere
+    memory_type: HBM
+    peak: {{bf16: 300 TFLOP/s}}
+    memory: {memory}
+    memory_bandwidth: 2 TB/s
+"""
 
 
 def test_files_of_ones_own_at_their_edges(tmp_path: Path) -> None:
@@ -245,8 +318,20 @@ def test_files_of_ones_own_at_their_edges(tmp_path: Path) -> None:
     again.write_text(OWN.format(name="Edge-1", memory="84 GB"))
     none.write_text("devices: {}\n")
     ask = lambda text: answer(lambda: (own.device(text).name, own.device(text).memory_bytes), tmp_path)  # noqa: E731
-    found = {text: ask(f"{tmp_path}/{text}") for text in ("one.yaml", "one.yaml#Edge-1", "one.yaml#Edge-9", "two.yaml", "two.yaml#Edge-3", "taken.yaml",
-                                                          "again.yaml", "none.yaml", "absent.yaml")}  # fmt: skip
+    found = {
+        text: ask(f"{tmp_path}/{text}")
+        for text in (
+            "one.yaml",
+            "one.yaml#Edge-1",
+            "one.yaml#Edge-9",
+            "two.yaml",
+            "two.yaml#Edge-3",
+            "taken.yaml",
+            "again.yaml",
+            "none.yaml",
+            "absent.yaml",
+        )
+    }
     assert own.read(two) == ("Edge-2", "Edge-3") and own.named("Edge-2") is not None and own.named("Edge-9") is None
     assert (own.measured_as("Edge-2"), own.measured_as("H100-SXM5-80GB")) == ("Edge-2", "H100-SXM5-80GB")
     assert [own.is_path(text) for text in ("a.yaml", "a.YML#x", "a", "yaml", "#a.yaml")] == [True, True, False, False, False]

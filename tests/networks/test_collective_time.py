@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from analysis.errors import InputError
 from analysis.hardware import devices, systems
 from analysis.networks.calibrated import form
-from analysis.networks.collective_time import collective_s, collective_time
+from analysis.networks.collective_time import Terms, collective_s, collective_time, custom_kernels, terms
 from analysis.paths import DATA
 from analysis.tables import read_csv
+from tests.golden import kept
 
 DEVICES = (
     "A100-SXM4-80GB",
@@ -168,3 +169,70 @@ def test_engines_all_reduce_small_messages_by_their_own_kernels(name: str, membe
     }
     ratio = hidden["custom", "nccl"] / timed
     assert ratio.min() > 0.6 and ratio.max() < 1.7 and (hidden["custom", "nccl"] <= hidden["nccl",]).all()
+
+
+def test_traffic_and_protocols_by_hand() -> None:
+    """nccl-tests' doc/PERFORMANCE.md: 2 (n - 1) / n for a ring's all-reduce, (n - 1) / n for gathers, 1 for a broadcast; a switch that adds
+    1; over N nodes 2 (N - 1) / N. Simple: T + 2 sqrt(c T) + c; LL128 on NVLink T 128 / 120 + sqrt(c T); LL 2 T: the fastest."""
+    ways = [
+        ("all_reduce", "ring"),
+        ("all_reduce", "pcie"),
+        ("all_reduce", "nvls"),
+        ("all_reduce", "network"),
+        ("all_gather", "ring"),
+        ("all_gather", "network"),
+    ]
+    assert [form.traffic(kind, way, 7, 3) for kind, way in ways] == [12 / 7, 12 / 7, 1.0, 4 / 3, 6 / 7, 6 / 7]
+    assert [form.traffic(kind, "network", 7, 3) for kind in ("all_to_all", "broadcast", "reduce", "send_recv", "reduce_scatter")] == [
+        2 / 3,
+        1,
+        1,
+        1,
+        6 / 7,
+    ]
+    assert form.traffic("all_to_all", "ring", 7, 3) == 6 / 7
+    for transfer, line, said in (
+        (1e-3, True, (1e-3, 2e-5 * 10**1.5 * 10**-0.5 + 1e-5)),
+        (1e-7, True, (2e-7, 0.0)),
+        (1e-7, False, (2e-7, 0.0)),
+    ):
+        whole, moved, fill = form.protocols(3e-6, np.array([transfer]), 1e-5, np.array([line]))
+        choices = [(transfer, 2 * np.sqrt(1e-5 * transfer) + 1e-5), (2 * transfer, 0.0)]
+        choices += [(transfer * 128 / 120, np.sqrt(1e-5 * transfer))] if line else []
+        best = min(choices, key=sum)
+        assert (moved[0], fill[0]) == pytest.approx(best) and whole[0] == pytest.approx(3e-6 + sum(best)) and said[0] <= 2 * moved[0]
+        one = collective_time_terms(transfer, line).best(1.0)
+        assert one[1:] == pytest.approx(best)
+
+
+def collective_time_terms(byte_s: float, line: bool) -> Terms:
+    return Terms(3e-6, byte_s, 1e-5, line, 0.1, 0.1, 0.1, 0.1, "fabric", ())
+
+
+def test_times_of_every_way() -> None:
+    """Terms, times and doubts of each kind on each kind of machine, in a graph and not, apart and together, with engines' own kernels,
+    and with an architecture hidden."""
+    found: dict[str, object] = {}
+    sizes = np.array([1.0, 70_001.0, 8 * 2.0**20, 8 * 2.0**20 + 1, 7e8])
+    for name in DEVICES:
+        for kind in form.KINDS:
+            for members, stride in ((2, 1), (8, 1), (16, 1), (4, 8), (6, 2)):
+                if kind not in ("all_reduce", "all_to_all", "broadcast") and (members, stride) != (8, 1):
+                    continue
+                for graph in (True, False):
+                    t = terms(kind, members, machine(name), stride, graph)
+                    got = collective_time(kind, sizes, members, machine(name), stride, graph)
+                    found[f"{name} {kind} {members} {stride} {graph}"] = [
+                        [t.floor_s, t.byte_s, t.chunk_s, t.line, t.floor_sd, t.efficiency_sd, t.chunk_sd, t.rest_sd, t.basis, t.assumed],
+                        got.seconds,
+                        got.log_sd,
+                        got.basis,
+                        got.assumed,
+                        {part: [share[1], sd] for part, (share, sd) in got.parts.items()},
+                    ]
+        for hide in ("", "hopper"):
+            got = collective_time("all_reduce", sizes, 8, machine(name), 1, True, ("vllm", "custom", "nccl"), hide)
+            found[f"{name} engine {hide}"] = [got.seconds, got.log_sd, got.basis, got.assumed]
+    got = collective_time("all_reduce", sizes, 1, machine("L40S"))
+    found["alone"] = [got.seconds, got.log_sd, got.basis, [custom_kernels(hide) for hide in ("", "hopper")]]
+    kept("collective_times", found)

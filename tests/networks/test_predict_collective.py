@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from analysis.kernels.cases import answers as kernel_answers
 from analysis.networks.collective_cases import COLUMNS, answers
+from tests.golden import kept
 
 BASE = {
     "device": "H100",
@@ -152,3 +155,70 @@ def test_cards_on_pcie_share_a_host_up_to_sixteen() -> None:
     assert "17 L40S in one node; at most 16" in more["status"] and not twelve["status"]
     # a ring over PCIe sends 2 (n - 1) / n of the message through each card's link
     assert eight["time_us"] < twelve["time_us"] < 1.3 * eight["time_us"]
+
+
+ROWS: list[dict[str, str]] = [
+    {},
+    {"nodes": ""},
+    {"nodes": "1", "gpus": "8"},
+    {"nodes": "1", "gpus": "8", "network_gbit_per_s_per_gpu": ""},
+    {"network_gbit_per_s_per_gpu": ""},
+    *(
+        {"collective": kind, "gpus": "24", "nodes": "3"}
+        for kind in ("AllGather", "reduce-scatter_perf", "alltoall", "broadcast", "reduce", "sendrecv", "all_reduce")
+    ),
+    *({"collective": kind, "gpus": "4", "nodes": "1"} for kind in ("all_gather", "all_to_all", "send_recv")),
+    {"size_bytes": "0"},
+    {"size_bytes": "1"},
+    {"size_bytes": "-1"},
+    {"size_bytes": "1e15"},
+    {"size_bytes": "1.1e15"},
+    {"size_bytes": "x"},
+    {"size_bytes": "nan"},
+    {"gpus": "1", "nodes": "1"},
+    {"gpus": "2", "nodes": "1"},
+    {"gpus": "2.5"},
+    {"gpus": ""},
+    {"gpus": "17"},
+    {"gpus": "1048576", "nodes": "131072"},
+    {"gpus": "1048577", "nodes": "1"},
+    {"nodes": "0"},
+    {"nodes": "1.5"},
+    {"network_gbit_per_s_per_gpu": "0"},
+    {"network_gbit_per_s_per_gpu": "999999"},
+    {"network_gbit_per_s_per_gpu": "1000000"},
+    {"network_gbit_per_s_per_gpu": "fast"},
+    {"collective": "shout"},
+    {"device": ""},
+    {"device": "H1"},
+    {"device": "TPU-v5e", "gpus": "256", "nodes": "1"},
+    {"device": "TPU-v5e", "gpus": "16", "nodes": "1", "collective": "all_to_all"},
+    {"device": "TPU-v4", "gpus": "64", "nodes": "1", "collective": "all_gather"},
+    {"device": "Gaudi3", "gpus": "8", "nodes": "1"},
+    {"device": "MI300X", "gpus": "8", "nodes": "1"},
+    {"device": "MI300X"},
+    {"device": "L40S", "gpus": "16", "nodes": "1"},
+    {"device": "L40S", "gpus": "17", "nodes": "1"},
+    {"device": "L40S", "gpus": "2", "nodes": "1"},
+    {"device": "A100-PCIE-80GB", "gpus": "2", "nodes": "1"},
+    {"device": "A100-PCIE-80GB", "gpus": "4", "nodes": "1"},
+    {"device": "H100", "gpus": "9", "nodes": "1"},
+    {"device": "GB200", "gpus": "72", "nodes": "1"},
+    {"device": "GB200", "gpus": "64", "nodes": "16", "network_gbit_per_s_per_gpu": ""},
+    {"device": "GB200", "gpus": "64", "nodes": "16"},
+    {"device": "GB200", "gpus": "144", "nodes": "36"},
+    {"device": "GB200", "gpus": "144", "nodes": "2", "network_gbit_per_s_per_gpu": ""},
+    {"device": "H20", "gpus": "8", "nodes": "1"},
+    {"device": "A100-SXM4-40GB", "gpus": "16", "nodes": "16"},
+    {"device": "A100-SXM4-80GB", "gpus": "4", "nodes": "1"},
+    {"device": "A100-SXM4-80GB", "gpus": "5", "nodes": "1"},
+    {"device": "H100", "gpus": "4", "nodes": "1"},
+    {"device": "H100", "gpus": "5", "nodes": "1"},
+]
+
+
+def test_every_kind_of_collective() -> None:
+    """Time, ends, what is assumed and each refusal, on the last value that is taken and the first that is not. The formula has its tests by
+    hand in test_collective_time.py."""
+    table = answers(pd.DataFrame([BASE | row for row in ROWS]))
+    kept("collective_rows", {f"{k} {json.dumps(row)}": table.iloc[k][list(COLUMNS)].tolist() for k, row in enumerate(ROWS)})

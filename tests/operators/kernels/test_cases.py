@@ -1,12 +1,18 @@
 """`kernels predict` on kernels of today's GPUs: rows are kept, types not covered refused, own cards answered from their data sheet."""
 
+import json
+
+import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from analysis.commands.models.kernels import app
+from analysis.errors import InputError
 from analysis.kernels import gpus
-from analysis.kernels.cases import answers
+from analysis.kernels.cases import SIZES, _floor_s, _nine_digits, answers, check_columns
+from analysis.kernels.library import KernelLibrary
+from tests.golden import kept
 
 RUN = CliRunner()
 HEADER = (
@@ -148,3 +154,146 @@ def test_a_card_keeps_its_bf16_where_it_has_one():
     hopper, volta = (gpus.load(name) for name in ("h100_sxm", "V100-SXM2-32GB"))
     assert gpus.sixteen_bits(hopper) is hopper and "bf16" not in volta.peak_flop_per_s
     assert gpus.sixteen_bits(volta).peak_flop_per_s["bf16"] == volta.peak_flop_per_s["fp16"] == pytest.approx(125e12, rel=0.01)
+
+
+ROWS: list[dict[str, object]] = [
+    {"op": "gemm", "M": 7, "N": 4099, "K": 2053},
+    {"op": "gemm", "M": 7, "N": 4099, "K": 2053, "framework": "sglang", "version": "0.0.1"},
+    {"op": "gemm", "M": 0, "N": 1, "K": 1},
+    {"op": "gemm", "M": 1, "N": 1, "K": 1},
+    {"op": "gemm", "M": 1.5, "N": 1, "K": 1},
+    {"op": "gemm", "M": "x", "N": 1, "K": 1},
+    {"op": "gemm", "M": 1e15, "N": 1, "K": 1},
+    {"op": "gemm", "M": 2e5, "N": 2e5, "K": 1},
+    {"op": "gemm", "M": 1e5, "N": 1e5, "K": 1},
+    {"op": "gemm", "M": 3, "N": 3},
+    {"op": "gemm", "M": 9, "N": 9, "K": 9, "dtype": ""},
+    {"op": "gemm", "M": 9, "N": 9, "K": 9, "dtype": "half"},
+    {"op": "gemm", "M": 9, "N": 9, "K": 9, "window": 2},
+    {"op": "gemm", "M": 9, "N": 9, "K": 9, "window": 1},
+    {"op": "gemm", "M": 9, "N": 9, "K": 9, "distribution": "balanced"},
+    {"op": "gemms", "M": 1, "N": 1, "K": 1},
+    {"op": "gemm", "M": 9, "N": 9, "K": 9, "framework": "mine"},
+    {"op": "gemm", "M": 9, "N": 9, "K": 9, "device": "V100"},
+    {"op": "gemm", "M": 9, "N": 9, "K": 9, "device": "V100", "dtype": "fp16"},
+    {
+        "op": "attention_prefill",
+        "batch": 3,
+        "query_heads": 24,
+        "kv_heads": 3,
+        "head_size": 128,
+        "query_tokens": 77,
+        "kv_tokens": 501,
+        "window": 100,
+    },
+    {"op": "attention_prefill", "batch": 3, "query_heads": 24, "head_size": 128, "query_tokens": 77},
+    {"op": "attention_prefill", "batch": 3, "kv_heads": 24, "head_size": 128, "query_tokens": 77, "kv_tokens": 77},
+    {"op": "attention_prefill", "batch": 3, "query_heads": 24, "kv_heads": 3, "head_size": 128, "query_tokens": 502, "kv_tokens": 501},
+    {"op": "attention_prefill", "batch": 3, "query_heads": 25, "kv_heads": 3, "head_size": 128, "query_tokens": 5, "kv_tokens": 501},
+    {
+        "op": "attention_prefill",
+        "batch": 99999,
+        "query_heads": 24,
+        "kv_heads": 3,
+        "head_size": 128,
+        "query_tokens": 77,
+        "kv_tokens": 501,
+        "kv_dtype": "fp8",
+    },
+    {"op": "attention_decode", "batch": 31, "query_heads": 24, "kv_heads": 3, "head_size": 128, "kv_tokens": 7001, "kv_dtype": "fp8"},
+    {"op": "attention_decode", "batch": 31, "query_heads": 24, "kv_heads": 5, "head_size": 128, "kv_tokens": 7001},
+    {"op": "attention_decode", "batch": 99999, "query_heads": 24, "kv_heads": 3, "head_size": 128, "kv_tokens": 7001},
+    {"op": "latent_attention_prefill", "batch": 2, "query_heads": 20, "query_tokens": 7, "kv_tokens": 7},
+    {"op": "latent_attention_prefill", "batch": 2, "query_heads": 20, "query_tokens": 8, "kv_tokens": 7},
+    {"op": "latent_attention_decode", "batch": 31, "query_heads": 20, "kv_tokens": 7001},
+    {"op": "latent_attention_decode", "batch": 1e6, "query_heads": 20, "kv_tokens": 7001},
+    {
+        "op": "moe",
+        "tokens": 129,
+        "experts": 48,
+        "top_k": 5,
+        "hidden": 1536,
+        "intermediate": 384,
+        "expert_parallel": 4,
+        "tensor_parallel": 2,
+        "distribution": "balanced",
+    },
+    {"op": "moe", "tokens": 129, "experts": 48, "top_k": 48, "hidden": 1536, "intermediate": 384},
+    {"op": "moe", "tokens": 129, "experts": 48, "top_k": 49, "hidden": 1536, "intermediate": 384},
+    {"op": "moe", "tokens": 129, "experts": 48, "top_k": 5, "hidden": 1536, "intermediate": 384, "expert_parallel": 5},
+    {"op": "moe", "tokens": 129, "experts": 48, "top_k": 5, "hidden": 1536, "intermediate": 384, "tensor_parallel": 5},
+    {"op": "moe", "tokens": 129, "experts": 4096, "top_k": 5, "hidden": 15360, "intermediate": 3840},
+    {"op": "moe", "tokens": 129, "experts": 4096, "top_k": 5, "hidden": 15360, "intermediate": 3840, "expert_parallel": 64},
+    {"op": "memory_bound", "bytes": 0, "dtype": ""},
+    {"op": "memory_bound", "bytes": 1e9 + 7, "dtype": ""},
+    {"op": "memory_bound", "bytes": -1, "dtype": ""},
+    {"op": "memory_bound", "bytes": 1e9, "dtype": "", "M": 5},
+    {"op": "all_reduce", "bytes": 70001, "devices": 8, "dtype": ""},
+    {"op": "all_reduce", "bytes": 70001, "devices": 16, "dtype": "", "implementation": "custom"},
+    {"op": "all_gather", "bytes": 0, "devices": 1, "dtype": ""},
+    {"op": "all_reduce", "bytes": 70001, "devices": 0, "dtype": ""},
+    {"op": "all_reduce", "bytes": 5, "devices": 8, "dtype": "", "implementation": "mpi"},
+    {"op": "linear", "B": 512, "M": 64, "N": 64, "dtype": ""},
+    {"op": "linear", "B": 512, "M": 64, "N": 64, "dtype": "bf16"},
+    {"op": "bmm", "B": 8, "M": 64, "N": 64, "K": 64, "dtype": "fp32", "device": "NVIDIA L4"},
+]
+
+
+def test_every_kind_of_row():
+    """Answers, lower ends at the data sheet's time, and each refusal in its words, on the value that is taken and the next that is not."""
+    columns = list(dict.fromkeys(name for row in ROWS for name in row))
+    frame = pd.DataFrame(
+        [{"device": "h100_sxm", "dtype": "bf16", **row} for row in ROWS],
+        columns=["device", "dtype", *(c for c in columns if c not in ("device", "dtype"))],
+    )
+    table = answers(frame.astype(object).fillna("").astype(str))
+    kept(
+        "kernel_rows",
+        {
+            f"{k} {json.dumps(row)}": table.loc[k, ["latency_ms", "lower_ms", "upper_ms", "source", "status"]].tolist()
+            for k, row in enumerate(ROWS)
+        },
+    )
+    for missing, said in ((["op"], "op"), (["device"], "device")):
+        with pytest.raises(InputError, match=said):
+            check_columns(frame.drop(columns=missing))
+    for clash in ("lower_ms", "upper_ms", "source", "status"):
+        with pytest.raises(InputError, match=clash):
+            check_columns(frame.assign(**{clash: 1}))
+    check_columns(frame.assign(latency_ms=1))
+    assert _nine_digits(np.array([123456789.123, 0.123456789123, 1e-7 / 3, 0.0, np.inf])).tolist() == [
+        123456789.0,
+        0.123456789,
+        3.33333333e-08,
+        0.0,
+        np.inf,
+    ]
+
+
+def test_the_least_time_of_each_kernel_by_hand():
+    """FLOP over the data sheet's peak, or what the cache (50 MB of an H100) cannot hold over 3.35 TB/s; half of it in FP8."""
+    library, z = KernelLibrary.load(), {name: np.array([1.0]) for sizes in SIZES.values() for name in sizes}
+    z |= {"window": np.zeros(1), "tensor_parallel": np.full(1, 2.0), "expert_parallel": np.full(1, 4.0)}
+    group = dict.fromkeys(("op", "dtype", "kv_dtype"), "")
+
+    def least(op: str, dtype: str, **sizes: float) -> float:
+        given = {**z, **{name: np.array([size]) for name, size in sizes.items()}}
+        return float(np.ravel(_floor_s(library.on("h100_sxm"), {**group, "op": op, "dtype": dtype}, given))[0])
+
+    assert least("gemm", "bf16", M=8192.0, N=8192.0, K=8192.0) == pytest.approx(2 * 8192**3 / 989.4e12)
+    assert least("gemm", "fp8", M=8192.0, N=8192.0, K=8192.0) == pytest.approx(8192**3 / 989.4e12, rel=2e-3)
+    cached = 2 * 64 * 8192 * 8 * 128 * 2 + 4 * 64 * 32 * 128 - gpus.load("h100_sxm").l2_bytes
+    assert least(
+        "attention_decode", "bf16", batch=64.0, query_heads=32.0, kv_heads=8.0, head_size=128.0, kv_tokens=8192.0
+    ) == pytest.approx(cached / 3.35e12)
+    assert least(
+        "attention_prefill", "bf16", batch=2.0, query_heads=32.0, kv_heads=8.0, head_size=128.0, query_tokens=4096.0, kv_tokens=4096.0
+    ) == pytest.approx(4 * 2 * 32 * 128 * 4096 * 4097 / 2 / 989.4e12)
+    assert least("moe", "bf16", tokens=1024.0, top_k=8.0, hidden=4096.0, intermediate=1536.0, experts=64.0) == pytest.approx(
+        6 * 1024 * 8 / 4 * 4096 * 1536 / 2 / 989.4e12
+    )
+    assert (
+        least("memory_bound", "", bytes=4e9) == pytest.approx((4e9 - gpus.load("h100_sxm").l2_bytes) / 3.35e12)
+        and least("memory_bound", "", bytes=1e6) == 0
+    )
+    assert least("all_reduce", "", bytes=4e9) == 0

@@ -10,6 +10,7 @@ from analysis.paths import DATA
 from analysis.studies.kernels import evaluate, forests, law_fits, splits, wheel
 from analysis.studies.kernels.samples import recompute
 from analysis.tables import read_csv
+from tests.golden import kept
 
 LIBRARY = KernelLibrary.load()
 RNG = np.random.default_rng(0)
@@ -279,3 +280,169 @@ def test_a_launch_takes_cycles_where_an_answer_is_carried_to_another_gpu():
     seconds, cycles = (physics.gemm(1, 64, 64, "bf16", "vllm", a100, s).parts[0] for s in (levels, physics.carried("gemm", levels)))
     assert seconds[0] == 1e-6 and cycles[0] == pytest.approx(1e-6 * 1.9e9 / 1.41e9)
     assert not physics.carried("latent_prefill", levels).cycles
+
+
+def test_work_of_a_kernel_by_hand():
+    """Multiply-adds are two operations; each operand moves once: (7, 11) x (11, 5) in bf16, FP8 and with 4-bit weights; two sequences of
+    three queries over five keys, 6 query and 2 KV heads of 13; a token over 19 keys of which a window of 17 is seen; DeepSeek's latent
+    attention (512 + 64 cached, 192 + 128 a head)."""
+    assert [work.gemm(7, 5, 11, kind) for kind in ("bf16", "fp8", "int4_wo")] == [
+        (770, 2 * 77 + 2 * 55 + 2 * 35),
+        (770, 77 + 55 + 2 * 35),
+        (770, 2 * 77 + 0.5 * 55 + 2 * 35),
+    ]
+    pairs = 3 + 4 + 5
+    assert work.causal_pairs(3, 5) == pairs and work.causal_pairs(3, 5, causal=False) == 15
+    assert [float(work.causal_pairs(3, 5, w)) for w in (1, 2, 3, 4, 5, 9)] == [3, 6, 9, 11, 12, 12]
+    assert work.attention_prefill(2, 6, 2, 13, 11, 3, 5, 1.0) == (2 * 2 * 6 * 24 * pairs, 2 * (2 * 3 * 6 * 24 + 5 * 2 * 24))
+    assert work.attention_decode(2, 6, 2, 13, 19, 2.0) == (4 * 2 * 6 * 13 * 19, 2 * (4 * 6 * 13 + 2 * 2 * 19 * 2 * 13))
+    assert work.attention_decode(2, 6, 2, 13, 19, 2.0, 17).flop == 4 * 2 * 6 * 13 * 17
+    assert work.latent_prefill(2, 7, 3, 5, 2.0) == (2 * 2 * 7 * 320 * pairs, 2 * 2 * 7 * 320 * 8)
+    assert work.latent_decode(2, 7, 19, 1.0) == (2 * 2 * 7 * 19 * 1088, 2 * (19 * 576 + 2 * 7 * 1088))
+    routed = work.moe(40, 16, 3, 101, 24, "fp8", 2, 4)  # 30 pairs on 4 experts of 12 wide, of which 4 (1 - (13 / 16)^40) have a row
+    active = 4 * (1 - (13 / 16) ** 40)
+    assert (routed.pairs, routed.local, routed.active) == (30, 4, pytest.approx(active)) and routed.rows == pytest.approx(30 / active)
+    assert routed.work.flop == 2 * 30 * 101 * 12 * 3
+    assert routed.work.bytes == pytest.approx(active * 101 * 12 * 3 + 30 * (101 + 12) + 2 * 30 * (101 + 24))
+
+
+def test_first_times_of_every_kernel():
+    """Base time, parts and features of each kind of kernel on each kind of card, by levels of our own: what `physics` documents."""
+    plain = physics.Sustained(
+        {("bf16", False): -0.31, ("bf16", True): -0.47, ("fp8", False): -0.53, ("fp8", True): -0.59, ("int8", True): -0.7}
+    )
+    sizes = (np.array([1.0, 130, 4099]), np.array([97.0, 1031, 8209]), np.array([257.0, 1543, 5003]))
+    found = {}
+    for card in ("a100_sxm", "l40s", "h100_sxm", "b200_sxm", "MI300X"):
+        gpu = gpus.load(card)
+        for sustained in (plain, plain._replace(cycles=True)):
+            calls = {
+                f"gemm {kind} {framework}": physics.gemm(*sizes, kind, framework, gpu, sustained)
+                for kind, framework in (("bf16", "vllm"), ("fp8_block", "trtllm"), ("int8", "sglang"))
+                if kind in gpu.peak_flop_per_s
+            }
+            many = (np.array([1.0, 3, 17]), 24.0, np.array([24.0, 3, 6]), 61.0)
+            for kv in ("bf16", "fp8"):
+                calls[f"prompts {kv}"] = physics.attention_prefill(
+                    *many, 53.0, np.array([1.0, 700, 65]), 701.0, np.array([0.0, 0, 60]), "bf16", kv, "vllm", gpu, sustained
+                )
+                calls[f"decode {kv}"] = physics.attention_decode(
+                    *many, np.array([5.0, 7001, 900]), np.array([0.0, 0, 128]), "bf16", kv, "sglang", gpu, sustained
+                )
+            calls["latent prompts"] = physics.attention_prefill(
+                2.0, 20.0, 20.0, 192.0, 128.0, 333.0, 1001.0, 0.0, "bf16", "bf16", "vllm", gpu, sustained, latent=True
+            )
+            calls["latent decode"] = physics.attention_decode(
+                9.0, 80.0, 80.0, 576.0, 3001.0, 0.0, "bf16", "fp8", "trtllm", gpu, sustained, latent=True
+            )
+            for kind, framework, distribution in (
+                ("bf16", "sglang", "balanced"),
+                ("fp8", "vllm", "power_law_1.2"),
+                ("int4_wo", "vllm", "power_law_1.01"),
+            ):
+                if kind in gpu.peak_flop_per_s:
+                    calls[f"experts {kind} {framework}"] = physics.moe(
+                        np.array([3.0, 501]),
+                        48.0,
+                        5.0,
+                        1531.0,
+                        386.0,
+                        2.0,
+                        np.array([1.0, 4]),
+                        kind,
+                        distribution,
+                        framework,
+                        gpu,
+                        sustained,
+                    )
+            for name, got in calls.items():
+                found[f"{card} {name}{' in cycles' if sustained.cycles else ''}"] = [
+                    got.base_s,
+                    got.parts,
+                    (got.values.astype(int) * np.arange(1, got.values.shape[1] + 1)).sum(axis=1),
+                    got.values[-1],
+                ]
+        found[f"{card} sheet"] = [
+            gpu,
+            [physics.cache_bandwidth(gpu), plain.tick(gpu), plain._replace(cycles=True).tick(gpu)],
+            {kind: [plain.share(gpu, kind), plain.transferred(gpu, kind)] for kind in gpu.peak_flop_per_s},
+            physics.memory_time(np.array([1e3, 1e6, 1.7e7, 1e9]), gpu),
+            gpus.siblings(gpu),
+        ]
+    kept("first_times", found)
+
+
+def test_answers_of_every_kernel():
+    """Time, doubt, source and refusal of each call on timed cards, with them hidden, and on cards that were never timed."""
+    found = {}
+    for card, hide in [
+        *((card, hide) for card in ("h100_sxm", "a100_sxm", "b200_sxm") for hide in ("none", "device", "architecture")),
+        *((card, "none") for card in ("H20", "L4", "V100-SXM2-32GB", "MI300X", "Gaudi3", "RTX-4090", "rtx_pro_6000_server")),
+    ]:
+        for framework in (None, "sglang") if hide == "none" else (None,):
+            k = LIBRARY.on(card, framework, hide=hide)
+            m = np.array([1.0, 333, 0, 1e9])
+            calls = {f"gemm {kind}": k.gemm(m, 4099, 2053, kind) for kind in ("bf16", "fp8_block", "int4", "fp6")}
+            calls["prompts"] = k.attention_prefill(
+                np.array([1, 5]), 24, 3, 128, np.array([77, 501]), 501, "bf16", window=np.array([0, 100])
+            )
+            calls["decode"] = k.attention_decode(
+                np.array([1, 63]), 24, 3, 128, np.array([9001, 501]), "bf16", "fp8", window=np.array([0, 100])
+            )
+            calls["int8 cache"] = k.attention_decode(1, 24, 3, 128, 9, "bf16", "int8")
+            calls["latent"], calls["latent prompts"] = (
+                k.latent_attention_decode(7, 20, 1501, "bf16"),
+                k.latent_attention_prefill(2, 20, 77, 501, "bf16", "fp8"),
+            )
+            calls["experts"], calls["drawn"] = (
+                k.moe(np.array([3, 501]), 48, 5, 1536, 384, "bf16", 2, 4),
+                k.moe(64, 48, 5, 1536, 384, "fp8", distribution="balanced"),
+            )
+            calls["other draws"], calls["other experts"] = (
+                k.moe(1, 2, 1, 64, 64, "bf16", distribution="uniform"),
+                k.moe(1, 2, 1, 64, 64, "int8"),
+            )
+            calls["memory"] = k.memory_bound(np.array([0.0, 1e5, 1.3e9, -1]))
+            calls["all"] = k.collective("all_reduce", np.array([0.0, 70001, 7e7, -1]), np.array([1, 8, 16, 8]), "custom")
+            calls["odd"], calls["odder"] = k.collective("shout", 1, 2), k.collective("all_reduce", 1, 2, "mpi")
+            found[f"{card} {framework} {hide}"] = {
+                name: [got.s, got.log_sd, got.source, got.status, got.note] for name, got in calls.items()
+            } | {
+                "versions": [
+                    k.timed_version("gemm", "bf16"),
+                    k.timed_version("moe", "nvfp4"),
+                    k.measured_by("gemm", "fp8"),
+                    k.measured_by("moe", "mxfp4"),
+                ]
+            }
+    kept("kernels", found)
+
+
+def test_laws_of_carried_times_by_hand():
+    """t = launch + (arithmetic^4 + memory^4 + chain^4)^(1/4) + passes, each times exp(theta)."""
+    parts, theta = np.array([[2.0], [3.0], [5.0], [7.0], [11.0], [13.0]]), np.log(np.array([1.1, 0.9, 1.3, 0.7, 0.5, 2.0]))
+    scaled = [2 * 1.1, 3 * 0.9, 5 * 1.3, 7 * 0.7, 11 * 0.5, 13 * 2.0]
+    assert laws.time_s(parts, theta)[0] == pytest.approx(scaled[0] + sum(x**4 for x in scaled[1:4]) ** 0.25 + scaled[4] + scaled[5])
+    got = laws.widen(physics.Features(np.ones(1), np.zeros((1, 2), dtype=np.int16), parts), theta)
+    base = laws.time_s(parts, theta)[0]
+    assert got.base_s[0] == base and got.values[0].tolist() == [
+        0,
+        0,
+        *(round(1024 * float(np.log(x / base))) for x in scaled),
+        round(1024 * float(np.log(base / 2))),
+    ]
+    described = {
+        f"{card} {cell}": laws.describe(gpus.load(card), *cell)
+        for card in ("a100_sxm", "b200_sxm", "l40s", "h100_sxm")
+        for cell in (
+            ("vllm", "bf16", "", 1),
+            ("trtllm", "fp8_block", "", 1),
+            ("trtllm", "fp8_block", "", 2),
+            ("sglang", "", "fp8/bf16", 0),
+            ("sglang", "nvfp4", "balanced", 3),
+        )
+    }
+    described["used"] = [
+        laws.used(*given) for given in (("gemm", "x", ()), ("moe", "x", ("x",)), ("moe", "x", ("y",)), ("attention_decode", "x", ()))
+    ]  # type: ignore[assignment]
+    kept("laws", described)
