@@ -1,5 +1,6 @@
 """Training steps from a table of cases: laws, refusals, columns of other people's tables, and what published runs say."""
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -32,6 +33,7 @@ from analysis.training.programs import PROGRAMS
 from analysis.training.step import BREAKDOWN, NAMES, OF_MIXTURES, PRIOR, SPREAD, Plans, step
 from analysis.training.work import parameters_of_gpu, parts, stages
 from analysis.workloads import models
+from tests.golden import answer, kept
 
 LLAMA_H100 = {
     "model": "LLAMA3_70B", "system": "DGX-H100", "gpus": "64", "precision": "FP8", "global_batch": "256", "micro_batch": "1",
@@ -499,7 +501,7 @@ def test_what_a_row_changes_of_its_program_is_used() -> None:
     wide = {**LLAMA_8B, "program": "nanotron", "gpus": "16", "tensor_parallel": "8", "micro_batch": "1", "global_batch": "32"}
     far = {**wide, "gpus": "64", "tensor_parallel": "1", "global_batch": "64"}
     eight = {**LLAMA_8B, "micro_batch": "1", "precision": "fp8"}
-    for base, column, less, more, answer in [
+    for base, column, less, more, quantity in [
         (wide, "async_tensor_parallel", "yes", "no", "step_time_s"),
         (far, "bucket_mb", "1000", "5", "step_time_s"),
         (STAGED, "output_layer", "dealt", "last", "step_time_s"),
@@ -512,7 +514,7 @@ def test_what_a_row_changes_of_its_program_is_used() -> None:
         ({**eight, "precision": "bf16"}, "kind", "lora", "qlora", "step_time_s"),
         ({**eight, "precision": "bf16"}, "kind", "qlora", "lora", "memory_gib"),
     ]:
-        small, large = (one({**base, column: value})[answer] for value in (less, more))
+        small, large = (one({**base, column: value})[quantity] for value in (less, more))
         assert small < large, (column, small, large)
 
 
@@ -618,3 +620,191 @@ def test_the_recommended_plan_is_near_the_best_measured() -> None:
     found = pd.read_csv(DATA / "frozen" / "measured_suite" / "training_plan_choice.csv")
     assert len(found) == 8 and found["plans"].sum() == 621 and (found["reached"] >= 0.9).mean() >= 0.8
     assert found["reached"].to_numpy() == pytest.approx((found["best_s"] / found["chosen_s"]).to_numpy(), rel=1e-6)
+
+
+LLAMA_8B = {"model": "llama-3.1-8b", "device": "H100", "gpus": "8", "global_batch": "32", "sequence_length": "8192", "program": "megatron"}
+RUNS: dict[str, dict[str, str]] = {
+    "plain": {},
+    "70B over 8 stages": {"model": "llama-3-70b", "gpus": "64", "tensor_parallel": "4", "pipeline_parallel": "8", "virtual_pipeline": "5"},
+    "one chunk": {"model": "llama-3-70b", "gpus": "64", "tensor_parallel": "2", "pipeline_parallel": "4", "micro_batch": "2"},
+    "405B": {
+        "model": "llama-3.1-405b",
+        "gpus": "1024",
+        "tensor_parallel": "8",
+        "pipeline_parallel": "8",
+        "virtual_pipeline": "8",
+        "global_batch": "512",
+        "precision": "fp8",
+        "context_parallel": "2",
+    },
+    **{f"zero {zero}": {"zero": zero} for zero in ("0", "1", "2", "3")},
+    "hybrid": {"program": "fsdp", "gpus": "32", "zero_group": "8"},
+    "sharded stages": {"zero": "3", "pipeline_parallel": "2", "micro_batch": "1"},
+    **{f"recompute {how}": {"recompute": how} for how in ("none", "selective", "full")},
+    **{f"{name} selective": {"program": name, "recompute": "selective"} for name in ("megatron_2021", "fsdp", "nanotron", "nemo")},
+    **{name: {"program": name} for name in PROGRAMS if name != "maxtext"},
+    "mine": {"program": "my own"},
+    "eager over nodes": {"program": "nanotron", "gpus": "32", "pipeline_parallel": "4", "tensor_parallel": "4"},
+    **{
+        f"products in {kind}": {"precision": kind, "device": card}
+        for kind, card in (("fp8", "H100"), ("mxfp8", "B200"), ("nvfp4", "GB200"), ("fp16", "V100"))
+    },
+    "rows of scales": {"precision": "fp8", "fp8_recipe": "rowwise"},
+    "blocks of scales": {"precision": "fp8", "fp8_recipe": "blockwise"},
+    "eager in fp8": {"precision": "fp8", "program": "fsdp"},
+    "mixture": {"model": "mixtral-8x7b", "gpus": "16", "expert_parallel": "8", "tensor_parallel": "2"},
+    "many experts": {
+        "model": "qwen3-30b-a3b",
+        "device": "B200",
+        "gpus": "8",
+        "expert_parallel": "8",
+        "precision": "mxfp8",
+        "sequence_length": "4096",
+    },
+    "many experts at once": {"model": "qwen3-30b-a3b", "gpus": "8", "sequence_length": "4096"},
+    "latent": {
+        "model": "deepseek-v3",
+        "gpus": "256",
+        "global_batch": "512",
+        "expert_parallel": "64",
+        "pipeline_parallel": "4",
+        "sequence_length": "4096",
+    },
+    "scans": {
+        "model": "nemotron-3-super",
+        "device": "GB200",
+        "gpus": "64",
+        "expert_parallel": "64",
+        "sequence_length": "8192",
+        "global_batch": "512",
+    },
+    "window": {"model": "gemma-3-27b", "gpus": "16", "tensor_parallel": "2"},
+    "lora": {"kind": "lora", "gpus": "1", "global_batch": "2"},
+    "qlora": {"kind": "qlora", "gpus": "1", "global_batch": "2", "model": "llama-3-70b"},
+    "lora of a mixture": {"kind": "lora", "model": "mixtral-8x7b", "gpus": "8", "program": "fsdp"},
+    "own sizes": {
+        "model": "",
+        "hidden_size": "3072",
+        "attention_heads": "24",
+        "layers": "30",
+        "sequence_length": "2048",
+        "program": "",
+        "device": "A100",
+    },
+    "own sizes, gated": {
+        "model": "",
+        "hidden_size": "3073",
+        "attention_heads": "7",
+        "layers": "30",
+        "ffn": "8009",
+        "gated": "yes",
+        "kv_heads": "7",
+        "tied": "no",
+        "vocabulary": "1009",
+    },
+    "own mixture": {
+        "model": "",
+        "hidden_size": "2048",
+        "attention_heads": "16",
+        "layers": "24",
+        "experts": "16",
+        "top_k": "2",
+        "ffn": "1408",
+        "expert_parallel": "4",
+    },
+    "wider vocabulary": {"vocabulary": "256000", "tensor_parallel": "4"},
+    "slower": {"power_limit_w": "350", "gpus": "16", "gpus_per_node": "4", "network_gbit_per_s_per_gpu": "100", "memory_gb": "64"},
+    "optimizer": {"optimizer": "adamw_8bit", "gradient_precision": "bf16"},
+    "sgd": {"optimizer": "sgd", "bucket_mb": "100", "async_tensor_parallel": "yes", "tensor_parallel": "2"},
+    "accumulated": {"accumulation": "4", "micro_batch": ""},
+    "TPU": {"device": "TPU-v5e", "gpus": "64", "program": "", "global_batch": "128"},
+    "TPU cut": {"device": "TPU-v5p", "gpus": "64", "program": "", "global_batch": "16"},
+    "MI300X": {"device": "MI300X"},
+    "MI300X in fp8": {"device": "MI300X", "precision": "fp8"},
+    "Grace": {"device": "GH200"},
+    "L4": {"device": "L4", "model": "llama-3.2-1b"},
+    "dealt": {
+        "program": "nanotron",
+        "gpus": "9",
+        "pipeline_parallel": "3",
+        "model": "llama-3.2-1b",
+        "global_batch": "24",
+        "gpus_per_node": "3",
+        "output_layer": "dealt",
+    },
+    "94 layers": {"model": "qwen3-235b-a22b", "gpus": "64", "pipeline_parallel": "8", "expert_parallel": "8", "global_batch": "256"},
+    "encoder": {"model": "bert-large", "sequence_length": "512"},
+    "no gpus": {"gpus": ""},
+    "no sequence": {"sequence_length": ""},
+    "no batch": {"global_batch": ""},
+    "half a batch": {"micro_batch": "1.5"},
+    "odd ways": {"gpus": "9", "tensor_parallel": "2"},
+    "data": {"data_parallel": "4"},
+    "data as it is": {"data_parallel": "8"},
+    "accumulation": {"accumulation": "3", "micro_batch": "1"},
+    "large": {"micro_batch": "5"},
+    "as large": {"micro_batch": "4"},
+    "odd batch": {"global_batch": "33"},
+    "heads": {"tensor_parallel": "64", "gpus": "64", "global_batch": "64"},
+    "stages": {"pipeline_parallel": "64", "gpus": "64"},
+    "chunks": {"pipeline_parallel": "8", "virtual_pipeline": "5"},
+    "chunks without": {"virtual_pipeline": "2"},
+    "uneven": {"pipeline_parallel": "5", "gpus": "5"},
+    "experts of none": {"expert_parallel": "2"},
+    "odd experts": {"model": "mixtral-8x7b", "expert_parallel": "3", "gpus": "3", "global_batch": "33"},
+    "group": {"zero_group": "3", "zero": "3"},
+    "recipe": {"fp8_recipe": "rowwise"},
+    "no fp8": {"device": "A100", "precision": "fp8"},
+    "no nvfp4": {"precision": "nvfp4"},
+    "no bf16": {"device": "V100", "precision": "bf16"},
+    "sizes beside": {"hidden_size": "4097"},
+    "sizes alike": {"hidden_size": "4096", "kv_heads": "8", "ffn": "14336", "gated": "yes"},
+    "top_k": {"model": "", "hidden_size": "64", "attention_heads": "4", "layers": "2", "top_k": "2"},
+    "top_k above": {"model": "", "hidden_size": "64", "attention_heads": "4", "layers": "2", "top_k": "3", "experts": "2", "ffn": "64"},
+    "odd heads": {"model": "", "hidden_size": "65", "attention_heads": "4", "layers": "2"},
+    "odd kv": {"model": "", "hidden_size": "64", "attention_heads": "4", "kv_heads": "3", "layers": "2"},
+    "a pod": {"device": "TPU-v5e", "gpus": "512", "program": "", "global_batch": "512"},
+    "not maxtext": {"device": "TPU-v5e"},
+    "tpu in nvfp4": {"device": "TPU-v5e", "program": "", "precision": "nvfp4"},
+    "fsdp of 16": {"fsdp": "8", "program": ""},
+    "fsdp 0": {"fsdp": "0"},
+    "Sharding": {"Sharding Strategy": "SHARD_GRAD_OP", "program": ""},
+    "version": {"framework_version": "0.11"},
+    "old": {"program": "", "device": "A100", "model": "gpt3-13b", "sequence_length": "2048"},
+    "old at its longest": {"program": "", "device": "A100", "model": "gpt3-13b"},
+    "no longer old": {"program": "", "device": "A100", "model": "gpt3-13b", "sequence_length": "8193"},
+    "Volta": {"program": "", "device": "V100", "precision": "fp16"},
+}
+
+
+def test_every_kind_of_run() -> None:
+    """What each row is read as, its seconds of work from the kernels' models, what a GPU holds (tests/training/test_memory_by_hand.py has
+    the sums), and the step by shares of our own: the fitted ones do not enter. Refusals in their words."""
+    own = np.array([prior * (1 + zlib.crc32(name.encode()) % 97 / 1000) for name, prior in zip(NAMES, PRIOR, strict=True)])
+    found: dict[str, Any] = {}
+    read = {name: answer(lambda row=row: case({**LLAMA_8B, **row}).gpus) for name, row in RUNS.items()}  # type: ignore[misc]
+    cases = {name: case({**LLAMA_8B, **row}) for name, row in RUNS.items() if isinstance(read[name], int)}
+    work, plans = parts(list(cases.values())), Plans.of(list(cases.values()))
+    steps = step(work, plans, own)
+    for k, (name, item) in enumerate(cases.items()):
+        held = memory(item)
+        plan = (item.tensor, item.pipeline, item.data, item.context, item.expert, item.virtual, item.micro_batch, item.global_batch)
+        found[name] = {
+            "case": [item.name, item.machine.device, plan, item.zero, item.zero_group, item.precision, item.recompute, item.program],
+            "assumed": item.assumed,
+            "derived": [item.shards, item.expert_replicas, item.microbatches, item.padded_vocabulary, item.captured, item.written_out],
+            "settings": [
+                item.defaults.reduced_bytes,
+                item.defaults.bucket_bytes,
+                item.moments_bytes,
+                item.recipe.graphs,
+                item.recipe.again,
+            ],
+            "machine": [item.machine.host, item.machine.power, item.machine.domain, item.machine.network_bytes_per_s],
+            "memory": [held.state, held.activations, held.working, held.total, held.ends, capacity_bytes(item), fits(item, held)],
+            "held": [parameters_of_gpu(item), stages(item)],
+            "work": {field: float(getattr(work, field)[k]) for field in work.__dataclass_fields__},
+            "step": {part: float(seconds[k]) for part, seconds in steps.items()},
+            "plans": {field: getattr(plans, field)[k].item() for field in plans.__dataclass_fields__},
+        }
+    kept("runs", found | {name: said for name, said in read.items() if name not in cases})

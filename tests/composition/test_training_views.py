@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import random
+import zlib
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -17,13 +19,21 @@ from analysis.artifact.explorers import training_planner
 from analysis.commands.models.train import app
 from analysis.configs import read_yaml
 from analysis.errors import InputError
+from analysis.intervals import next_group
 from analysis.studies.training import tpus
 from analysis.tables import read_csv, write_csv
-from analysis.training import kernels, schedule, views
-from analysis.training.answers import COLUMNS, answered, answers
+from analysis.training import answers as trained
+from analysis.training import interval, kernels, schedule, shares, views
+from analysis.training.answers import COLUMNS, Fitted, answered, answers
+from analysis.training.cases import case
 from analysis.training.config import Cluster, Training, search_of
+from analysis.training.machines import machine_of, of_row
 from analysis.training.search import PLAN as PLANNED
-from analysis.training.search import search
+from analysis.training.search import Choices, search
+from analysis.training.search import plans as plans_of
+from analysis.training.step import NAMES, PRIOR, Plans, step
+from analysis.training.work import parts
+from tests.golden import answer, kept
 
 PLAN = {"tensor_parallel": 4, "pipeline_parallel": 4, "data_parallel": 4, "global_batch": 128, "sequence_length": 8192}
 QUESTIONS = [
@@ -255,3 +265,199 @@ def test_a_plan_takes_the_names_of_files_of_cases(tmp_path) -> None:
     path.write_text(text + "microbatch: 2, micro_batch: 2}\n")
     with pytest.raises(InputError, match="are one key"):
         analysis.train(path)
+
+
+def _own(monkeypatch: pytest.MonkeyPatch) -> Fitted:
+    """Shares of our own in place of the fitted ones, so that a fit moves nothing here."""
+    value = np.array([prior * (1 + zlib.crc32(name.encode()) % 89 / 1000) for name, prior in zip(NAMES, PRIOR, strict=True)])
+    spread = np.array([0.01 + zlib.crc32(name.encode()) % 83 / 1000 for name in NAMES])
+    stretch = {"core": (-1.1, 1.3), "torch": (-1.7, 1.9), "amd": (-2.3, 2.9), "mixture": (-3.1, 3.7), "tpu": (-4.1, 4.3)}
+    known = {"core": frozenset(["H100-SXM5-80GB"]), "torch": frozenset(["A100-SXM4-80GB"]), "mixture": frozenset(["B200-SXM-180GB"])}
+    model = Fitted(value, spread, stretch, frozenset(["megatron", "fsdp", "maxtext"]), known, frozenset(["fsdp"]))
+    for module in (trained, views):
+        monkeypatch.setattr(module, "fitted", lambda: model)
+    return model
+
+
+TOLD: dict[str, dict[str, str]] = {
+    "plain": {},
+    "stages": {"gpus": "64", "model": "llama-3-70b", "tensor_parallel": "4", "pipeline_parallel": "8", "virtual_pipeline": "2"},
+    "mixture": {"model": "mixtral-8x7b", "gpus": "16", "expert_parallel": "8", "context_parallel": "2"},
+    "recompute full": {"recompute": "full"},
+    "does not fit": {"model": "llama-3-70b"},
+    "fits with recomputation": {"micro_batch": "4", "zero": "3", "recompute": "none"},
+    "another program": {"program": "mine"},
+    "adapters": {"kind": "lora"},
+    "adapters by fsdp": {"kind": "lora", "program": "fsdp"},
+    "of other kinds": {"device": "A100"},
+    "unmeasured": {"device": "L40S"},
+    "AMD": {"device": "MI300X", "program": "fsdp"},
+    "mxfp8": {"device": "GB200", "precision": "mxfp8"},
+    "fp8": {"precision": "fp8"},
+    "hybrid": {"model": "nemotron-3-super", "gpus": "64", "expert_parallel": "8"},
+    "llm_foundry": {"program": "llm_foundry"},
+    "TPU": {"device": "TPU-v5p", "program": "maxtext"},
+    "refused": {"gpus": "0"},
+}
+
+
+def test_what_is_told_of_every_kind_of_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers, words and file of `train` and `predict training`, by shares of our own; the step's sums are held in
+    test_training_predictor.py, ends by hand below."""
+    model = _own(monkeypatch)
+    base = {"model": "llama-3.1-8b", "device": "H100", "gpus": "8", "global_batch": "32", "sequence_length": "8192", "program": "megatron"}
+    table = answers(pd.DataFrame([{**base, **row} for row in TOLD.values()]).fillna(""))
+    found: dict[str, object] = {}
+    for k, (name, row) in enumerate(TOLD.items()):
+        found[name] = {"row": table.iloc[k].to_dict()}
+        if table["status"][k]:
+            continue
+        item = case({**base, **row})
+        told = views.answer_of(item)
+        passes = views.stage_s(told.time_s, item, 0.3)
+        twin = model.twin(item)
+        found[name] |= {  # type: ignore[operator]
+            "text": views.text(told).split("\n"),
+            "json": json.loads(views.as_json(told)),
+            "passes": passes,
+            "arithmetic": trained.arithmetic_s(item),
+            "tasks": [len(views.tasks(told)), schedule.makespan_s(views.tasks(told)), schedule.bubble_share(views.tasks(told))],
+            "group": interval.group(item),
+            "ends": model.ends(item),
+            "unmeasured": model.unmeasured(item),
+            "other": model.of_other_kinds(item),
+            "twin": twin.machine.device if twin else "",
+            "forward": views.forward_share([item])[0],
+        }
+    kept("told", found)
+
+
+def test_ends_of_an_interval_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """exp(stretch x doubt); doubt^2 = floor^2 + sum of (d log T / d log share x spread)^2; half as wide again unmeasured."""
+    model = _own(monkeypatch)
+    base = {"model": "llama-3.1-8b", "device": "H100", "gpus": "8", "global_batch": "32", "sequence_length": "8192"}
+    seen, unseen = (answers(pd.DataFrame([{**base, "program": name}])).iloc[0] for name in ("megatron", "other"))
+    item = case({**base, "program": "megatron"})
+    work, plans = parts([item]), Plans.of([item])
+    moved = []
+    for k in range(len(model.shares)):
+        other = model.shares.copy()
+        other[k] *= 1.05
+        moved.append(
+            np.log(step(work, plans, other)["total"][0] / step(work, plans, model.shares)["total"][0]) / np.log(1.05) * model.spread[k]
+        )
+    doubt = np.sqrt(interval.FLOOR**2 + sum(x**2 for x in moved))
+    assert np.log([seen["lower_s"] / seen["step_time_s"], seen["upper_s"] / seen["step_time_s"]]) == pytest.approx(
+        [-1.1 * doubt, 1.3 * doubt]
+    )
+    assert (interval.UNSEEN, shares.LEVEL) == (1.5, 0.9)
+    assert model.ends(case({**base, "program": "other"})) == pytest.approx((1.5 * -1.7, 1.5 * 1.9))  # PyTorch's own
+    assert np.log(unseen["upper_s"] / unseen["lower_s"]) > 1.4 * np.log(seen["upper_s"] / seen["lower_s"])
+
+
+def test_the_stretch_of_sources_by_hand() -> None:
+    """Two sources of means 0.2 and 0.6 and variances 0.01 and 0.04: half = t sqrt(s^2 - noise + mean variance), of at least 0.3 each way."""
+    scores = [np.array([0.1, 0.3]), np.array([0.4, 0.8])]
+    between = 0.08 - (0.01 / 2 + 0.04 / 2) / 2
+    half = next_group(2, 0.9) * np.sqrt(between + 0.025)
+    assert interval.stretch(scores, 2) == pytest.approx((min(0.4 - half, -0.3), 0.4 + half))
+    assert interval.stretch([], 2) == (-2.0, 2.0) and interval.stretch([np.array([0.01, -0.01])], 40) == (-0.3, 0.3)
+    assert interval.stretch([np.array([1.0, 1.0])], 9)[1] == pytest.approx(1.0) and interval.stretch(scores, 1) == interval.stretch(
+        scores, 2
+    )
+    z = np.array([-3.0, 0.0, 0.1, 4.0])
+    assert shares.soft(z) ** 2 == pytest.approx(2 * (np.sqrt(1 + z**2) - 1)) and np.sign(shares.soft(z)).tolist() == [-1, 0, 1, 1]
+
+
+def test_every_plan_that_divides_is_tried() -> None:
+    """The plans of small clusters, in their order: ways that divide GPUs, heads, blocks, batch and experts."""
+    base = {"model": "llama-3.2-1b", "device": "H100", "sequence_length": "4096", "global_batch": "8", "program": "megatron"}
+    asked = {
+        "8 GPUs": ({}, 8, Choices()),
+        "long": ({"sequence_length": "16384"}, 4, Choices(virtual_pipeline=(1,), micro_batch=(1,))),
+        "not yet long": ({"sequence_length": "16383"}, 4, Choices(micro_batch=(1,))),
+        "odd length": ({"sequence_length": "16386"}, 4, Choices(virtual_pipeline=(1,), micro_batch=(1,), recompute=("none",))),
+        "three": ({"global_batch": "9"}, 3, Choices()),
+        "mixture": ({"model": "mixtral-8x7b"}, 8, Choices(micro_batch=(1,), virtual_pipeline=(1,), recompute=("none",))),
+        "experts": ({"model": "mixtral-8x7b"}, 8, Choices(expert_parallel=(4,), micro_batch=(1,), tensor_parallel=(2,))),
+        "written out": ({"program": "megatron_2021", "device": "A100"}, 4, Choices(micro_batch=(2,))),
+        "sharded": ({}, 4, Choices(zero=(0, 2), micro_batch=(2,), pipeline_parallel=(1, 2), virtual_pipeline=(1,))),
+        "fsdp": ({"program": "fsdp"}, 2, Choices(micro_batch=(1, 2))),
+        "a wide node": (
+            {"device": "GB200", "global_batch": "64"},
+            64,
+            Choices(micro_batch=(1,), pipeline_parallel=(1,), recompute=("none",)),
+        ),
+    }
+    found = {
+        name: [" ".join(plan[key] for key in PLANNED) for plan in plans_of({**base, **row}, gpus, tried)]
+        for name, (row, gpus, tried) in asked.items()
+    }
+    kept("plans", found)
+    with pytest.raises(InputError, match="no plan of 7 GPUs"):
+        search({**base}, 7, Choices(tensor_parallel=(2,)))
+
+
+MACHINES = (
+    "H100 h100_80gb DGX-H100 HGX-H200 8xH100 NVIDIA-A100 a100_40gb A100-SXM4-40GB dgx_gb200_nvl72 GB300 GH200 V100 v100_sxm3 "
+    "L40S L4 T4 P100 MI300X MI100 "
+    "MI250 TPU-v5e TPU-v5p TPU-v6e TPU-v6e-pod TPU-v3 Selene HGX-H100 Gaudi3 H20 B300 RTX-PRO-6000 nowhere"
+)
+
+
+def test_machines_of_every_name() -> None:
+    """Device, domain, network and host of each name that tables use; cells that change them, and what is refused."""
+    found: dict[str, object] = {name: answer(lambda name=name: machine_of(name)) for name in MACHINES.split()}  # type: ignore[misc]
+    rows: list[dict[str, str]] = [
+        {},
+        {"device": "H100"},
+        {"system": "DGX-H100", "device": "H100"},
+        {"system": "DGX-H100", "device": "A100"},
+        {"device": "H100", "gpus_per_node": "4", "gpus": "8"},
+        {"device": "H100", "gpus_per_node": "4", "gpus": "6"},
+        {"device": "H100", "gpus_per_node": "4", "gpus": "3"},
+        {"device": "GB200", "gpus_per_node": "4", "gpus": "8"},
+        {"device": "TPU-v5e", "gpus_per_node": "4"},
+        {"device": "H100", "network_gbit_per_s_per_gpu": "0"},
+        {"device": "H100", "network_gbit_per_s_per_gpu": "100"},
+        {"device": "H100", "power_limit_w": "350", "memory_gb": "64"},
+        {"device": "H100", "power_limit_w": "900"},
+        {"device": "A100-PCIE-80GB"},
+        {"device": "L40S"},
+        {"device": "MI300X"},
+    ]
+    for row in rows:
+        assumed: list[str] = []
+        found[json.dumps(row)] = [answer(lambda row=row, assumed=assumed: of_row(row, assumed)), assumed]  # type: ignore[misc]
+    kept("training_machines", found)
+
+
+def test_a_schedule_in_order_by_hand() -> None:
+    """Narayanan et al. 2021, figure 4: a stage of p runs p - 1 - stage forwards first; interleaved, groups of p go through the chunks."""
+    assert [name[0] + str(m) for name, _, m in schedule.task_order(0, 3, 4, 1)] == ["f0", "f1", "f2", "b0", "f3", "b1", "b2", "b3"]
+    assert [name[0] + str(m) for name, _, m in schedule.task_order(2, 3, 2, 1)] == ["f0", "b0", "f1", "b1"]
+    assert [f"{name[0]}{c}{m}" for name, c, m in schedule.task_order(1, 2, 2, 2)] == [
+        "f00",
+        "f01",
+        "f10",
+        "b10",
+        "f11",
+        "b11",
+        "b00",
+        "b01",
+    ]
+    tasks = schedule.simulate([1.0, 2.0], [3.0, 5.0], 2, 1, 0.5)
+    assert [(t.stage, t.microbatch, t.phase, t.start_s, t.end_s) for t in tasks] == [
+        (0, 0, "forward", 0, 1),
+        (0, 1, "forward", 1, 2),
+        (1, 0, "forward", 1.5, 3.5),
+        (1, 0, "backward", 3.5, 8.5),
+        (1, 1, "forward", 8.5, 10.5),
+        (0, 0, "backward", 9, 12),
+        (1, 1, "backward", 10.5, 15.5),
+        (0, 1, "backward", 16, 19),
+    ]
+    assert schedule.makespan_s(tasks) == 19 and schedule.bubble_share(tasks) == pytest.approx(1 - 22 / 38)
+    events = json.loads(schedule.perfetto(schedule.simulate([1.0, 2.0], [3.0, 5.0], 2, 2)))["traceEvents"]
+    assert {event["name"] for event in events} == {"F0", "F1", "F0.1", "F1.1", "B0", "B1", "B0.1", "B1.1"}
+    assert [(e["ts"], e["dur"], e["pid"], e["tid"]) for e in events if e["name"] == "F0"] == [(0.0, 5e5, 0, 0), (5e5, 1e6, 0, 1)]
