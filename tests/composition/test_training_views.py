@@ -356,7 +356,7 @@ def test_ends_of_an_interval_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_stretch_of_sources_by_hand() -> None:
-    """Two sources of means 0.2 and 0.6 and variances 0.01 and 0.04: half = t sqrt(s^2 - noise + mean variance), of at least 0.3 each way."""
+    """Two sources of means 0.2 and 0.6 and variances 0.01 and 0.04: half = t sqrt(s^2 - noise + mean variance), at least 0.3 each way."""
     scores = [np.array([0.1, 0.3]), np.array([0.4, 0.8])]
     between = 0.08 - (0.01 / 2 + 0.04 / 2) / 2
     half = next_group(2, 0.9) * np.sqrt(between + 0.025)
