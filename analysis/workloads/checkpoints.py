@@ -749,6 +749,78 @@ def _smollm3(c: Config) -> Facts:
     return _decoder(c, tied=True, attention={"biases": "all" if c.flag("attention_bias") else "none"}, ffn_biases=c.flag("mlp_bias"))
 
 
+def _gemma4(c: Config) -> Facts:
+    """Layers without a window have heads of another size, and with `attention_k_eq_v` fewer, with keys and values projected at once."""
+    if c.count("hidden_size_per_layer_input", default=256) or c.count("num_kv_shared_layers", default=0):
+        raise c.refuse("per-layer embeddings, keys and values shared between layers")
+    shared, kv, size = c.flag("attention_k_eq_v"), c.count("num_key_value_heads"), c.count("head_dim", default=256)
+    near = _window(c)
+    if near:
+        near |= {"window_kv_heads": kv, "window_head_size": size}
+    wide = {"kv_heads": c.count("num_global_key_value_heads", default=kv) if shared else kv, "shared_kv": shared}
+    wide["head_size"] = c.count("global_head_dim", default=512)
+    found = _decoder(c, tied=True, attention={"norm": "head", **wide, **near}, norms=4)
+    if not c.flag("enable_moe_block"):
+        return found
+    # the plain feed-forward runs next to the experts, as a shared expert does
+    each = {"per_token": c.count("top_k_experts"), "shared": found["dense_width"], "layers": c.layers}
+    return found | _experts(c, **each)
+
+
+def _ones(c: Config, key: str) -> int | None:
+    """Layers that a list of 0 and 1 names; None without a list."""
+    listed = c.get(key)
+    return sum(one == "1" for one in c.names(key)[: c.layers]) if isinstance(listed, list) else None
+
+
+def _mimo_v2(c: Config) -> Facts:
+    """Heads of another size for keys than for values: their mean has the weights and the cache of both."""
+    size = c.count("head_dim") + c.count("v_head_dim", default=c.count("head_dim"))
+    local = _ones(c, "hybrid_layer_pattern")
+    near = _window(c, local) if local else {}
+    if near:
+        other = c.count("swa_head_dim", default=c.count("head_dim"))
+        other += c.count("swa_v_head_dim", default=c.count("v_head_dim", default=other))
+        near |= {"window_heads": c.count("swa_num_attention_heads", default=0), "window_head_size": other // 2}
+        near["window_kv_heads"] = c.count("swa_num_key_value_heads", default=0)
+    sinks = c.flag("add_swa_attention_sink_bias", "add_full_attention_sink_bias")
+    biases = "qkv" if c.flag("attention_bias") else "none"
+    moe = _ones(c, "moe_layer_freq")
+    experts = _experts(c, router_biases=True, **({} if moe is None else {"layers": moe})) if moe != 0 else {}
+    return _decoder(c, attention={"head_size": size // 2, "sinks": sinks, "biases": biases, **near}) | {**experts, **_mtp(c)}
+
+
+def _step(c: Config) -> Facts:
+    """Layers with a window may have other heads (`attention_other_setting`); `moe_layers_enum` names the layers with experts."""
+    c = Config({"num_key_value_heads": c.get("num_attention_groups"), **c.raw}, c.path)
+    near, other = _window(c), c.part("attention_other_setting")
+    if near and other.raw:
+        near |= {"window_heads": other.count("num_attention_heads"), "window_head_size": other.count("head_dim", default=0)}
+        near["window_kv_heads"] = other.count("num_attention_groups", "num_key_value_heads", default=0)
+    listed = c.get("moe_layers_enum")
+    names = {one.strip() for one in listed.split(",")} if isinstance(listed, str) else set(c.names("moe_layers_enum"))
+    layers = {"layers": sum(str(i) in names for i in range(c.layers)), "dense_layers": 0} if names else {}
+    experts = _experts(c, shared=c.count("share_expert_dim", "share_expert_dims", default=0), router="fp32", **layers)
+    if experts:
+        experts["experts"]["router_biases"] = c.flag("use_moe_router_bias", default=True)
+    return _decoder(c, attention={"norm": "head", **near}) | experts | _mtp(c)
+
+
+def _kimi_linear(c: Config) -> Facts:
+    """Kimi delta attention on some layers, latent attention without rotary positions on the others."""
+    linear = c.part("linear_attn_config")
+    if c.get("attn_res_block_size") or c.flag("mla_use_output_gate") or linear.flag("use_full_rank_gate"):
+        raise c.refuse("attention residuals, gated latent attention, a full-rank output gate")
+    delta = len(linear.names("kda_layers"))
+    heads, size = linear.count("num_heads"), linear.count("head_dim")
+    found = _decoder(c, attention={**_latent(c), "layers": c.layers - delta}, positions="none") | _experts(c, router_biases=True) | _mtp(c)
+    if not delta:
+        return found
+    sizes = {"key_heads": heads, "key_size": size, "value_heads": heads, "value_size": size, "rank": size}
+    taps = linear.count("short_conv_kernel_size", default=4)
+    return found | {"linear": {"kind": "gated_delta", "layers": delta, "convolution": taps, **sizes}}
+
+
 FAMILIES: dict[str, Callable[[Config], Facts]] = {
     **dict.fromkeys(
         ("llama", "granite", "yi", "aquila", "xverse", "orion", "mobilellm", "exaone", "InternLM", "deepseek", "telechat", "cwm", "helium"),
@@ -811,14 +883,16 @@ FAMILIES: dict[str, Callable[[Config], Facts]] = {
     **dict.fromkeys(("bailing_moe", "bailing_moe_v2"), _bailing),
     "persimmon": _persimmon,
     "smollm3": _smollm3,
+    **dict.fromkeys(("gemma4", "gemma4_text"), _gemma4),
+    "mimo_v2_flash": _mimo_v2,
+    **dict.fromkeys(("step3p5", "step3p7"), _step),
+    "kimi_linear": _kimi_linear,
 }
 """Model type -> how its configuration is read."""
 
 REFUSED = {
     "gemma3n": "per-layer embeddings and alternating updates",
     "gemma3n_text": "per-layer embeddings and alternating updates",
-    "gemma4": "global and local attention of different widths",
-    "gemma4_text": "global and local attention of different widths",
     "zamba": "attention blocks shared between layers",
     "zamba2": "attention blocks shared between layers",
     "rwkv": "RWKV's time mixing",
@@ -828,16 +902,13 @@ REFUSED = {
     "lfm2": "gated short convolutions",
     "lfm2_moe": "gated short convolutions",
     "openelm": "layers of different widths",
-    "kimi_linear": "Kimi delta attention",
     "minimax": "lightning attention",
     "minimax_text_01": "lightning attention",
     "minimax_m1": "lightning attention",
     "minimax_m3": "block-sparse attention",
+    "minimax_m3_vl": "block-sparse attention",
     "minimax_m3_vl_text": "block-sparse attention",
-    "mimo_v2_flash": "global and local attention of different widths",
     "step3_text": "multi-matrix factorised attention",
-    "step3p5": "global and local attention of different widths",
-    "step3p7": "global and local attention of different widths",
     "longcat_flash": "two attentions and experts that do nothing in a layer",
     "deepseek_v4": "compressed sparse attention and hyper-connections",
     "nemotron-nas": "blocks of different widths",
@@ -962,7 +1033,7 @@ def _kept(patterns: Sequence[str], module: str, layer: int) -> bool:
     """Whether a pattern names a module of a layer: a regular one (`re:`), one with stars, or the beginning or a part of a name."""
     full = f"model.layers.{layer}.{module}"
     for pattern in patterns:
-        text = pattern.removeprefix("language_model.")
+        text = pattern.replace("language_model.", "")
         if text.startswith("re:"):
             # a pattern's text is not run: only its words are looked for
             words = [re.sub(r"\\", "", word) for word in re.split(r"\.\*|\[[^\]]*\]|[()^$?+|]", text[3:]) if re.sub(r"[\\.]", "", word)]
@@ -994,7 +1065,11 @@ def _types(c: Config, beside: dict[str, Any], facts: Facts) -> dict[str, str]:
         return found
     middle, mixture = facts["layers"] // 2, bool(facts.get("experts"))
     for part, modules in SAMPLES.items():
-        tried = [module for module in modules if part != "dense" or ("shared" in module) == mixture]
+        # Gemma 4's plain feed-forward runs next to its experts, which are not below it
+        shared = mixture and not c.kind.startswith("gemma4")
+        tried = [module for module in modules if part != "dense" or ("shared" in module) == shared]
+        if part == "experts" and c.kind.startswith("gemma4"):
+            tried = ["experts.down_proj"]
         if any(_kept(kept, module, layer) for module in tried for layer in (middle, middle + 1)):
             found[part] = "bf16"
     return found | ({"attention": "bf16", "dense": "bf16"} if kind == "mxfp4" else {})  # of such checkpoints the experts alone are

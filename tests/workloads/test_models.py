@@ -193,7 +193,9 @@ def test_types_are_the_checkpoints(tmp_path: Path, quantization: dict[str, Any],
 @pytest.mark.parametrize(
     ("config", "kind"),
     [
-        ({"model_type": "kimi_linear"}, "Kimi delta attention"),
+        ({"model_type": "kimi_linear", "linear_attn_config": {"use_full_rank_gate": True}}, "a full-rank output gate"),
+        ({"model_type": "gemma4", "hidden_size_per_layer_input": 256}, "per-layer embeddings"),
+        ({"model_type": "minimax_m3_vl"}, "block-sparse attention"),
         ({"model_type": "lfm2"}, "short convolutions"),
         ({"model_type": "rwkv7"}, "RWKV"),
         ({"num_local_experts": 8}, "num_local_experts"),
@@ -315,6 +317,76 @@ def test_families_that_no_entry_shows(tmp_path: Path, checkpoint: str) -> None:
     found = models.load(str(_written(tmp_path, config)))
     assert found.parameters == pytest.approx(parameters, rel=1e-5)
     assert found.kv_bytes_per_token(2) == 2 * kv_values
+
+
+def _pattern(layers: int, every: int, first: int = 0) -> list[str]:
+    """Layer types with one of full attention in each so many."""
+    return ["full_attention" if i % every == first else "sliding_attention" for i in range(layers)]
+
+
+GEMMA4 = {"model_type": "gemma4_text", "vocab_size": 262144, "max_position_embeddings": 262144, "attention_k_eq_v": True, "head_dim": 256}
+GEMMA4 |= {"global_head_dim": 512, "sliding_window": 1024, "hidden_size_per_layer_input": 0, "num_kv_shared_layers": 0}
+GEMMA4_SIZES = ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "num_global_key_value_heads")
+OTHER_WINDOWS = {
+    # as these checkpoints' config.json say them
+    "google/gemma-4-31B-it": {
+        "model_type": "gemma4",
+        "text_config": GEMMA4 | dict(zip(GEMMA4_SIZES, (5376, 60, 32, 16, 4), strict=True))
+        | {"intermediate_size": 21504, "layer_types": _pattern(60, 6, 5), "enable_moe_block": False, "num_experts": None},
+    },
+    "google/gemma-4-26B-A4B": {
+        "model_type": "gemma4",
+        "text_config": GEMMA4 | dict(zip(GEMMA4_SIZES, (2816, 30, 16, 8, 2), strict=True))
+        | {"intermediate_size": 2112, "layer_types": _pattern(30, 6, 5), "enable_moe_block": True, "num_experts": 128}
+        | {"top_k_experts": 8, "moe_intermediate_size": 704},
+    },
+    "XiaomiMiMo/MiMo-V2-Flash": {
+        "model_type": "mimo_v2_flash", "num_hidden_layers": 48, "hidden_size": 4096, "num_attention_heads": 64, "num_key_value_heads": 4,
+        "head_dim": 192, "v_head_dim": 128, "intermediate_size": 16384, "vocab_size": 152576, "max_position_embeddings": 262144,
+        "sliding_window": 128, "swa_num_attention_heads": 64, "swa_num_key_value_heads": 8, "swa_head_dim": 192, "swa_v_head_dim": 128,
+        "hybrid_layer_pattern": [0, *[int(i % 6 != 5) for i in range(1, 47)], 0], "moe_layer_freq": [0] + [1] * 47,
+        "add_swa_attention_sink_bias": True, "moe_intermediate_size": 2048, "n_routed_experts": 256, "num_experts_per_tok": 8,
+    },
+    "stepfun-ai/Step-3.5-Flash": {
+        "model_type": "step3p5", "hidden_size": 4096, "num_hidden_layers": 45, "vocab_size": 128896, "max_position_embeddings": 262144,
+        "num_attention_heads": 64, "num_attention_groups": 8, "head_dim": 128, "intermediate_size": 11264, "sliding_window": 512,
+        "layer_types": _pattern(48, 4), "attention_other_setting": {"num_attention_heads": 96, "num_attention_groups": 8, "head_dim": 128},
+        "moe_layers_enum": ",".join(str(i) for i in range(3, 45)), "moe_num_experts": 288, "moe_top_k": 8, "moe_intermediate_size": 1280,
+        "share_expert_dim": 1280, "num_nextn_predict_layers": 3,
+    },
+    "moonshotai/Kimi-Linear-48B-A3B-Instruct": {
+        "model_type": "kimi_linear", "hidden_size": 2304, "num_hidden_layers": 27, "vocab_size": 163840, "num_attention_heads": 32,
+        "num_key_value_heads": 32, "intermediate_size": 9216, "kv_lora_rank": 512, "q_lora_rank": None, "qk_nope_head_dim": 128,
+        "qk_rope_head_dim": 64, "v_head_dim": 128, "head_dim": 72, "num_experts": 256, "num_experts_per_token": 8, "num_shared_experts": 1,
+        "moe_intermediate_size": 1024, "first_k_dense_replace": 1, "model_max_length": 1048576,
+        "linear_attn_config": {"kda_layers": [i for i in range(1, 27) if i % 4], "full_attn_layers": [4, 8, 12, 16, 20, 24, 27],
+                               "num_heads": 32, "head_dim": 128, "short_conv_kernel_size": 4},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("checkpoint", OTHER_WINDOWS)
+def test_a_configuration_says_what_the_entry_of_its_checkpoint_says(tmp_path: Path, checkpoint: str) -> None:
+    """Layers with a window of other widths and Kimi delta attention: sizes, and with them counts, as the published ones are (above)."""
+    found, entry = models.load(str(_written(tmp_path, OTHER_WINDOWS[checkpoint]))), models.load(checkpoint)
+    kinds = [
+        [
+            (count, kind.heads, kind.kv_heads, kind.head_size, kind.window, kind.shared_kv, kind.latent)
+            for count, kind in model.attention_kinds
+        ]
+        for model in (found, entry)
+    ]
+    assert kinds[0] == kinds[1] and (found.linear, found.context) == (entry.linear, entry.context)
+    assert (found.parameters, found.active_parameters) == (entry.parameters, entry.active_parameters)
+    assert found.kv_bytes_per_token(2) == entry.kv_bytes_per_token(2)
+
+
+def test_types_of_a_mixture_whose_experts_are_not_below_its_feed_forward(tmp_path: Path) -> None:
+    """nvidia/Gemma-4-26B-A4B-NVFP4: attention, router and the plain feed-forward of each layer are listed, the experts are not."""
+    kept = [f"model.language_model.layers.{i}.{part}*" for i in range(30) for part in ("self_attn", "router", "mlp")]
+    quantized = {"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head", *kept]}
+    path = _written(tmp_path, {**OTHER_WINDOWS["google/gemma-4-26B-A4B"], "quantization_config": quantized})
+    assert models.load(str(path)).types == models.WeightTypes(attention="bf16", dense="bf16", experts="nvfp4")
 
 
 @pytest.mark.parametrize("name", sorted({*checkpoints.FAMILIES, *checkpoints.REFUSED}))
