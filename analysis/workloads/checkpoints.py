@@ -278,7 +278,8 @@ def _llama(c: Config) -> Facts:
     if c.kind == "llama" and c.count("num_local_experts", default=0) > 1:
         raise c.refuse("experts (num_local_experts), which the class of this model_type does not read; mixtral does")
     biases = "all" if c.flag("attention_bias") else "none"
-    return _decoder(c, attention={"biases": biases, **_window(c)}, ffn_biases=c.flag("mlp_bias"))
+    norms = 4 if c.flag("use_post_norm") else 2  # HyperCLOVA X
+    return _decoder(c, attention={"biases": biases, **_window(c)}, ffn_biases=c.flag("mlp_bias"), norms=norms)
 
 
 def _mistral(c: Config) -> Facts:
@@ -473,8 +474,7 @@ def _glm(c: Config) -> Facts:
 def _glm_moe(c: Config) -> Facts:
     if c.get("kv_lora_rank"):
         return _decoder(c, attention=_latent(c)) | _experts(c, router_biases=True) | _mtp(c)
-    head = {"head_size": 128} if c.get("head_dim") is None else {}
-    attention = {**head, "biases": "qkv" if c.flag("attention_bias") else "none", "norm": "head" if c.flag("use_qk_norm") else "none"}
+    attention = {"biases": "qkv" if c.flag("attention_bias") else "none", "norm": "head" if c.flag("use_qk_norm") else "none"}
     return _decoder(c, attention=attention) | _experts(c, router_biases=True) | _mtp(c)
 
 
@@ -521,7 +521,7 @@ def _nemotron(c: Config) -> Facts:
 
 
 def _nemotron_h(c: Config) -> Facts:
-    letters = {"mamba": "M", "attention": "*", "full_attention": "*", "mlp": "-", "moe": "E"}
+    letters = {"mamba": "M", "linear_attention": "M", "attention": "*", "full_attention": "*", "mlp": "-", "moe": "E"}
     kinds = [letters.get(kind, kind) for kind in c.names("hybrid_override_pattern", "layers_block_type", "layer_types") if kind != "|"]
     unknown = sorted(set(kinds) - set("M*-E"))
     if unknown or not kinds:
@@ -666,7 +666,7 @@ def _llama4(c: Config) -> Facts:
 def _exaone4(c: Config) -> Facts:
     pattern = c.get("sliding_window_pattern", default=4)
     windowed = _window(c, _every(c, len(pattern) if isinstance(pattern, str) else c.count("sliding_window_pattern", default=4)))
-    return _decoder(c, attention={"norm": "head", **windowed})
+    return _decoder(c, attention={"norm": "head", **windowed}) | _experts(c, router_biases=True)
 
 
 def _ernie(c: Config) -> Facts:
@@ -723,7 +723,7 @@ def _minicpm(c: Config) -> Facts:
     if c.count("num_experts", default=0) > 1:
         return _decoder(c, tied=True) | _experts(c)
     latent = _latent(c) if c.get("kv_lora_rank") else {}
-    return _decoder(c, tied=True, attention=latent)
+    return _decoder(c, tied=True, attention=latent, ffn_biases=c.flag("mlp_bias"))
 
 
 def _bailing(c: Config) -> Facts:
@@ -809,6 +809,10 @@ def _step(c: Config) -> Facts:
 def _kimi_linear(c: Config) -> Facts:
     """Kimi delta attention on some layers, latent attention without rotary positions on the others."""
     linear = c.part("linear_attn_config")
+    if c.names("layer_types"):  # as transformers writes it
+        names = {"num_heads": "linear_num_heads", "head_dim": "linear_head_dim", "short_conv_kernel_size": "linear_conv_kernel_dim"}
+        listed = [i for i, kind in enumerate(c.names("layer_types")[: c.layers]) if kind == "linear_attention"]
+        linear = Config({"kda_layers": listed, **{name: c.get(key) for name, key in names.items()}}, c.path)
     if c.get("attn_res_block_size") or c.flag("mla_use_output_gate") or linear.flag("use_full_rank_gate"):
         raise c.refuse("attention residuals, gated latent attention, a full-rank output gate")
     delta = len(linear.names("kda_layers"))
@@ -823,7 +827,8 @@ def _kimi_linear(c: Config) -> Facts:
 
 FAMILIES: dict[str, Callable[[Config], Facts]] = {
     **dict.fromkeys(
-        ("llama", "granite", "yi", "aquila", "xverse", "orion", "mobilellm", "exaone", "InternLM", "deepseek", "telechat", "cwm", "helium"),
+        ("llama", "granite", "yi", "aquila", "xverse", "orion", "mobilellm", "exaone", "InternLM", "deepseek", "telechat", "cwm", "helium")
+        + ("granite_swa", "hyperclovax"),
         _llama,
     ),
     **dict.fromkeys(("mistral", "ministral", "ministral3", "mixtral"), _mistral),
@@ -841,7 +846,7 @@ FAMILIES: dict[str, Callable[[Config], Facts]] = {
     "phimoe": _phimoe,
     **dict.fromkeys(("falcon", "RefinedWeb", "RefinedWebModel"), _falcon),
     "mpt": _mpt,
-    **dict.fromkeys(("gpt2", "gpt_bigcode", "openai-gpt"), _gpt2),
+    **dict.fromkeys(("gpt2", "gpt_bigcode", "openai-gpt", "gpt-sw3"), _gpt2),
     "gpt_neo": _gpt_neo,
     "gpt_neox": _gpt_neox,
     "gptj": _gptj,
@@ -849,16 +854,17 @@ FAMILIES: dict[str, Callable[[Config], Facts]] = {
     "bloom": _bloom,
     "opt": _opt,
     **dict.fromkeys(("deepseek", "deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "deepseek_vl_v2"), _deepseek),
+    **dict.fromkeys(("axk1", "sarvam_mla", "youtu", "aria_text"), _deepseek),
     "chatglm": _chatglm,
     **dict.fromkeys(("glm", "glm4"), _glm),
-    **dict.fromkeys(("glm4_moe", "glm4v_moe_text", "glm4_moe_lite", "glm_moe_dsa"), _glm_moe),
+    **dict.fromkeys(("glm4_moe", "glm4v_moe_text", "glm4_moe_lite", "glm_moe_dsa", "solar_open", "sarvam_moe"), _glm_moe),
     "glm4v_text": _glm,
     **dict.fromkeys(("minimax_m2", "mixtral_minimax"), _minimax_m2),
     "gpt_oss": _gpt_oss,
     "olmo": _olmo,
     **dict.fromkeys(("olmo2", "olmo3", "olmoe", "flex_olmo"), _olmo2),
-    **dict.fromkeys(("granitemoe", "granitemoeshared", "granitemoehybrid"), _granite_moe),
-    "nemotron": _nemotron,
+    **dict.fromkeys(("granitemoe", "granitemoeshared", "granitemoehybrid", "granitemoe_swa"), _granite_moe),
+    **dict.fromkeys(("nemotron", "jais2"), _nemotron),
     "nemotron_h": _nemotron_h,
     "jamba": _jamba,
     **dict.fromkeys(("mamba", "falcon_mamba", "mamba2", "mamba_ssm"), _ssm),
@@ -872,10 +878,10 @@ FAMILIES: dict[str, Callable[[Config], Facts]] = {
     "internlm3": _internlm3,
     "baichuan": _baichuan,
     **dict.fromkeys(("llama4", "llama4_text"), _llama4),
-    "exaone4": _exaone4,
+    **dict.fromkeys(("exaone4", "exaone_moe"), _exaone4),
     **dict.fromkeys(("ernie4_5", "ernie4_5_moe"), _ernie),
     **dict.fromkeys(("hunyuan_v1_dense", "hunyuan_v1_moe", "hunyuan"), _hunyuan),
-    "dots1": _dots1,
+    **dict.fromkeys(("dots1", "hy_v3"), _dots1),
     "seed_oss": _seed_oss,
     **dict.fromkeys(("arcee", "apertus"), _ungated),
     "mimo": _mimo,
@@ -979,8 +985,8 @@ def _quantised(c: Config, beside: dict[str, Any]) -> tuple[str | dict[str, str],
     algorithm = str(q.get("quant_algo", default="")).upper()
     if method in ("fp8", "fbgemm_fp8"):
         return ("fp8_block" if q.get("weight_block_size") else "fp8"), kept
-    if method == "mxfp4":
-        return "mxfp4", kept
+    if method == "mxfp4":  # of such checkpoints the experts alone
+        return "mxfp4", [*kept, "self_attn", "mlp.down_proj", "shared_experts", "shared_expert"]
     if algorithm:
         known = {"FP8": "fp8", "NVFP4": "nvfp4", "W4A16_AWQ": "int4", "W4A8_AWQ": "int4", "W8A8_SQ_PER_CHANNEL": "int8", "INT8": "int8"}
         known |= {"FP8_PB_WO": "fp8_block", "MXFP8": "mxfp8", "W4A16_NVFP4": "nvfp4", "FP8_PER_CHANNEL_PER_TOKEN": "fp8"}
@@ -1001,7 +1007,16 @@ def _quantised(c: Config, beside: dict[str, Any]) -> tuple[str | dict[str, str],
         raise InputError("4-bit weights of bitsandbytes are not covered; AWQ and GPTQ are", path=c.path, key="quantization_config")
     if method == "bitsandbytes":
         return "int8", kept
-    if method in ("compressed-tensors", "modelopt", "quark"):
+    spelled = {
+        "quark": q.part("global_quant_config").get("weight"),  # a list where weights are quantised twice: stored as the last says
+        "torchao": q.get("quant_type"),
+        "quanto": q.get("weights"),
+        "eetq": "int8",
+    }.get(method)
+    if named := re.findall(r"int4|int8|fp4|fp8|float8", str(spelled).lower()[:LONGEST_PATTERN]):
+        width = named[-1 if method == "quark" else 0]
+        return {"fp4": "mxfp4", "float8": "fp8"}.get(width, width), kept
+    if method in ("compressed-tensors", "modelopt"):
         groups = q.get("config_groups", default={})
         first: Any = next(iter(groups.values()), {}) if isinstance(groups, dict) else {}
         weights = Config(first if isinstance(first, dict) else {}, c.path).part("weights")
@@ -1072,7 +1087,7 @@ def _types(c: Config, beside: dict[str, Any], facts: Facts) -> dict[str, str]:
             tried = ["experts.down_proj"]
         if any(_kept(kept, module, layer) for module in tried for layer in (middle, middle + 1)):
             found[part] = "bf16"
-    return found | ({"attention": "bf16", "dense": "bf16"} if kind == "mxfp4" else {})  # of such checkpoints the experts alone are
+    return found
 
 
 # --- a file ---

@@ -172,6 +172,12 @@ def test_a_configuration_is_read_by_its_path(tmp_path: Path) -> None:
     [
         ({"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8_block", "fp8_block", "fp8_block"),
         ({"quant_method": "awq", "bits": 4}, "int4", "int4", "int4"),
+        # as AMD's (amd/Llama-3.3-70B-Instruct-MXFP4-Preview, amd/DeepSeek-R1-INT4-FP8), torchao's and Hugging Face's tools write it
+        ({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp4", "group_size": 32}}, "exclude": ["lm_head"]},
+         "mxfp4", "mxfp4", "mxfp4"),
+        ({"quant_method": "quark", "global_quant_config": {"weight": [{"dtype": "fp8_e4m3"}, {"dtype": "int4"}]}}, "int4", "int4", "int4"),
+        ({"quant_method": "torchao", "quant_type": {"default": {"_type": "Int4WeightOnlyConfig"}}}, "int4", "int4", "int4"),
+        ({"quant_method": "quanto", "weights": "float8"}, "fp8", "fp8", "fp8"),
         ({"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn"]}, "bf16", "bf16", "mxfp4"),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["model.layers.*.self_attn*"]}, "bf16", "nvfp4", "nvfp4"),
         (
@@ -307,7 +313,32 @@ FAMILIES = {
         2_768_345_600,
         0,
     ),
-}
+    # counted by the classes of transformers 5.24.0 themselves, with the sizes of these checkpoints or of the class
+    "upstage/Solar-Open-100B": (
+        {**SMALL, **dict(zip(SIZES, (4096, 48, 64, 8, 10240, 1280), strict=True)), "model_type": "solar_open", "vocab_size": 196608,
+         "head_dim": 128, "n_routed_experts": 128, "n_shared_experts": 1, "num_experts_per_tok": 8, "first_k_dense_replace": 0},
+        102_651_793_408,
+        48 * 2 * 8 * 128,
+    ),
+    "skt/A.X-K1": (
+        {**SMALL, **LATENT, **dict(zip(SIZES, (7168, 61, 64, 64, 18432, 2048), strict=True)), "model_type": "axk1", "vocab_size": 163840,
+         "q_lora_rank": 1536, "n_routed_experts": 192, "n_shared_experts": 1, "num_experts_per_tok": 8},
+        518_983_052_288,
+        61 * 576,
+    ),
+    "class of exaone_moe": (
+        {**dict(zip(SIZES, (4096, 32, 32, 32, 16384, 1024), strict=True)), "model_type": "exaone_moe", "vocab_size": 102400,
+         "num_experts": 64, "num_experts_per_tok": 8, "num_shared_experts": 1, "first_k_dense_replace": 1},
+        28_550_639_616,
+        32 * 2 * 32 * 128,
+    ),
+    "class of hyperclovax": (
+        {**LLAMA, "model_type": "hyperclovax", "num_key_value_heads": 32, "intermediate_size": 11008, "vocab_size": 32000,
+         "use_post_norm": True},
+        6_738_677_760,
+        32 * 2 * 32 * 128,
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("checkpoint", FAMILIES)

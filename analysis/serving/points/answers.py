@@ -143,8 +143,8 @@ def _rates(case: Case, times: dict[Any, Any], row: dict[Any, Any]) -> dict[str, 
 
 def _described(index: int, case: Case, raw: Points, why: tuple[str, ...]) -> dict[str, Any]:
     """KV cache and greatest concurrency of a replica, what its kernel times rest on, and what was assumed."""
-    room, need = float(raw.engines[index]["cache_tokens"]), case.input_tokens + case.output_tokens
-    ranks, fit = case.plan.ranks, int(room / need)
+    room, need = int(raw.engines[index]["cache_tokens"]), case.input_tokens + case.output_tokens
+    ranks, fit = case.plan.ranks, room // need
     source = BASIS.get(raw.tables[raw.table_of[index]].source, "data sheet")
     sentences = [*case.assumed, *settings_in_words(case)]
     if case.prefill is not None:
