@@ -132,10 +132,10 @@ def test_a_look_that_helped_is_counted_by_value_or_by_words() -> None:
     study = blindness.Study(left_out="the family", files=(), experiments=("e",), scores=())
     assert blindness.looks(study, rows) == blindness.Looks(4, 3, 2)
     said = blindness.sentence(study, rows, str)
-    assert "4 attempts; 3 of them" in said and "helped to choose the form in at least 2 attempts" in said
+    assert "tried 4 variants and saw the score of the judged rows for 3 of them" in said and "helped us to choose at least 2 times" in said
     alone = blindness.sentence(study, rows.iloc[1:2], str)
-    assert "One form was tried" in alone
-    assert "No attempt says" in blindness.sentence(study, pd.concat([rows.iloc[1:2], rows.iloc[3:]]), str)
+    assert "We tried one form" in alone
+    assert "never helped us" in blindness.sentence(study, pd.concat([rows.iloc[1:2], rows.iloc[3:]]), str)
 
 
 @pytest.mark.parametrize("words", ["families that took no part", "unseen architectures", "scored once"])
@@ -150,7 +150,7 @@ def test_strong_words_are_refused_where_the_log_contradicts_them(words: str) -> 
 def test_first_scores_stand_beside_todays() -> None:
     """The first scores that the log holds for training: 12.2, 8.3, 1.5 and 8.7 % (attempt 2)."""
     said = blindness.said("training", lambda name: number(name)["text"]).sentence
-    assert all(f"{first} % and " in said for first in ("12.2", "8.3", "1.5", "8.7"))
+    assert all(f"{first} %; today's" in said for first in ("12.2", "8.3", "1.5", "8.7"))
     shown = blindness.frame(lambda name: number(name)["text"])
     assert {"9.8 %", "27.0 %"} <= set(shown.loc[shown["study"] == "serving_others", "first"])
     assert len(read_csv(attempts.PATH)) > 700

@@ -64,7 +64,7 @@ def test_keys_in_cells_are_words(key: str, shown: str) -> None:
 def test_keys_in_figures_are_words() -> None:
     """Ticks that were set, ticks of categories and legends: what a reader sees when the figure is drawn."""
     fig, (one, two) = plt.subplots(1, 2)
-    one.set_yticks([0, 1], ["megatron_sc21", "vLLM"])
+    one.set_yticks([0, 1], ["megatron_sc21", "vllm"])
     two.bar(["all_reduce", "ring"], [1, 2], label="mlperf_gpt3")
     two.legend()
     words.spell(fig)

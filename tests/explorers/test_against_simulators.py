@@ -151,16 +151,37 @@ def test_what_a_player_of_requests_tells_follows_from_its_tokens() -> None:
     assert min(got["ttft_s"]) >= 2 * 7e9 * min(got["prompts"]) / 989.4e12
 
 
-def test_claims_are_the_ledger_s_ten_at_a_time() -> None:
-    """Verdicts are those of data/claims/ledger.csv's last check; each claim is on one page, in order."""
-    from analysis.artifact.explorers.records.claim_verdicts import claims
+def test_a_front_is_what_recommend_finds() -> None:
+    """One frozen question asked again; no plan of it is beaten in both rates, and the chosen one has most tokens of the fast enough."""
+    from analysis.artifact.explorers.records import pareto_fronts
 
-    wrong = [claim[0] for claim in claims() if claim[5] == "differs"]
-    pages = [ask("claim_browser", document="all", verdict="differs", page=page) for page in range(1, -(-len(wrong) // 10) + 1)]
-    assert [name for page in pages for name in page["shown"]] == wrong and all(page["chosen"] == len(wrong) for page in pages)
-    assert [len(page["shown"]) for page in pages[:-1]] == [10] * (len(pages) - 1) and pages[0]["pages"] == len(pages) > 2
-    every = ask("claim_browser", document="all", verdict="all", page=1)
-    assert every["chosen"] == len(claims()) == sum(map(sum, every["counts"].values()))
+    again = pareto_fronts.asked("qwen3-30b-a3b", "1024", ("h100_sxm",))
+    kept = pareto_fronts.fronts()["qwen3-30b-a3b 1024 h100_sxm"]
+    assert [[row[8], row[11]] for row in kept] == pytest.approx(
+        again[["tokens_per_s_per_user", "tokens_per_s_per_gpu"]].to_numpy(), rel=1e-3
+    )
+    assert all(slow[8] < fast[8] and slow[11] > fast[11] for slow, fast in pairwise(kept))
+    got = ask("serving_fronts", model="qwen3-30b-a3b", device="h100_sxm", user=100, price=2)
+    assert got["plan"][11] == max(row[11] for row in kept if row[8] >= 100)
+    assert got["price"] == pytest.approx(2 * 1e6 / got["plan"][11] / 3600, rel=2e-3)  # dollars of an hour over a million tokens
+    assert ask("serving_fronts", user=300, model="llama-3.1-405b")["plan"] is None
+
+
+def test_a_model_of_one_s_own_is_counted_as_published() -> None:
+    """Llama 3 70B: 70,553,706,496 parameters (its checkpoint's index), 2 x 80 x 8 x 128 x 2 bytes of cache a token; memory by hand."""
+    got = ask("own_model", context=8192)
+    assert got["parameters"] == got["active"] == 70_553_706_496 and got["kv_bytes"] == 327_680 and got["weight_bytes"] == 2 * 70_553_706_496
+    assert ask("own_model", cache="1")["kv_bytes"] == 163_840
+    # eight H100: nine tenths of 79.1 GiB (what the driver offers) less 4 GiB each, less the weights, over the cache of 8,192 tokens
+    assert got["fits"][3][3] == pytest.approx((8 * (0.9 * 79.1 - 4) * 2**30 - 2 * 70_553_706_496) / (8192 * 327_680), rel=0.01)
+    assert got["fits"][0][0] == -1 and "no JSON" in ask("own_model", config="{")["refused"]
+    assert "encoder" in ask("own_model", config='{"model_type": "t5"}')["refused"]
+
+
+def test_dollars_and_joules_are_price_and_power_over_the_rate() -> None:
+    got, twice = ask("ask_predictor"), ask("ask_predictor", price=4)
+    assert twice["dollars"] == pytest.approx(2 * got["dollars"]) and got["dollars"] == pytest.approx(2 * 1e6 / got["rate"] / 3600)
+    assert 0.3 * 700 < got["joules"] * got["rate"] <= 700  # watts of an H100, whose board takes 700 at most
 
 
 @pytest.mark.parametrize(("mix", "low", "high"), [("chat", 150, 600), ("documents", 1500, 4000)])

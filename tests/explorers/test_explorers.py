@@ -15,15 +15,25 @@ from typing import Any
 
 import pytest
 
-from analysis.artifact.explorers import NAMES, all_reduce, bundle, controls, explorer, mapping_game, serving_player
+from analysis.artifact.explorers import NAMES, all_reduce, bundle, controls, explorer, mapping_game, own_model, serving_player
 from analysis.artifact.explorers.records import best_mappings
 from analysis.artifact.publishing import pages
 from analysis.artifact.publishing.pdf import QUIET, browser
 from analysis.errors import InputError
-from analysis.paths import BOOK
+from analysis.paths import BOOK, ROOT
 from analysis.tables import read_csv
 
 POINTS = 200
+CONFIGS = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests" / "workloads" / "configs").glob("*.json"))]
+"""What is pasted: configurations of several families, and texts that are none."""
+CONFIGS += [own_model.EXAMPLE, "{", "[]", '{"model_type": "llama"}', '{"model_type": "t5"}']
+
+
+def drawn_value(control: Any, rng: random.Random) -> Any:
+    """A random value of a control."""
+    if isinstance(control, controls.Pasted):
+        return rng.choice(CONFIGS)
+    return rng.choice(control.values if isinstance(control, controls.Slider) else [key for key, _ in control.options])
 
 
 def settings(name: str, count: int, seed: int = 0) -> list[dict[str, Any]]:
@@ -31,10 +41,7 @@ def settings(name: str, count: int, seed: int = 0) -> list[dict[str, Any]]:
     rng, model = random.Random(seed), explorer(name)
     found: list[dict[str, Any]] = []
     for k in range(count):
-        drawn = {
-            control.name: rng.choice(control.values if isinstance(control, controls.Slider) else [key for key, _ in control.options])
-            for control in model.CONTROLS
-        }
+        drawn = {control.name: drawn_value(control, rng) for control in model.CONTROLS}
         plays = getattr(model, "PLAYS", "")
         found.append({**found[-1], plays: drawn[plays]} if plays and k % 4 else drawn)
     return found
@@ -54,8 +61,9 @@ def test_every_setting_is_drawn_and_told(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_address_keeps_every_setting(name: str) -> None:
     chosen = explorer(name).CONTROLS
+    pasted = {control.name: control.default for control in chosen if isinstance(control, controls.Pasted)}
     for values in settings(name, 20):
-        assert controls.from_text(chosen, controls.to_text(chosen, values)) == values
+        assert controls.from_text(chosen, controls.to_text(chosen, values)) == {**values, **pasted}  # a pasted text is not in the address
     assert controls.from_text(chosen, "nonsense,x=1,=,%%") == controls.defaults(chosen)
 
 
@@ -265,6 +273,22 @@ def test_keyboard_touch_and_address(page: Any) -> None:
     page.locator("#decode_knee .reset").tap()
     expect(batch).to_have_attribute("aria-valuetext", "32")
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+@pytest.mark.browser
+def test_a_file_is_taken_and_the_answer_before_stays_as_a_ghost(page: Any) -> None:
+    """A chosen file fills the field and is answered; of an answer on a scale that stays, the marks before the last control stay, pale."""
+    from playwright.sync_api import expect
+
+    said = page.locator("#own_model .said")
+    page.locator("#own_model input[type=file]").set_input_files(ROOT / "tests" / "workloads" / "configs" / "mixtral.json")
+    expect(said).to_contain_text("46.7 G parameters (12.9 G for each token)", timeout=60_000)
+    assert "config" not in page.evaluate("location.hash")
+    assert page.locator("#ask_predictor .ghost").count() == 0
+    page.locator("#ask_predictor-device").select_option("h200_sxm")
+    assert page.locator("#ask_predictor .ghost .stays").count() == 2
+    page.locator("#ask_predictor .reset").tap()
+    expect(page.locator("#ask_predictor .ghost")).to_have_count(0)
 
 
 @pytest.mark.browser

@@ -93,13 +93,13 @@ def sentence(study: Study, log: pd.DataFrame, number: Callable[[str], str]) -> s
     found = looks(study, log)
     text = [f"Left out of the fit: {study.left_out}."]
     if found.tried == 1:
-        text.append("One form was tried, and it was written down before its score.")
+        text.append("We tried one form, written down before its score.")
     else:
-        text.append(f"The log has {found.tried} attempts; {found.looks} of them show the score of the rows that are judged.")
-        times = f"{found.helped} attempt{'s' if found.helped > 1 else ''}"
-        none = "No attempt says that this score helped to choose it."
-        text.append(f"By its own words or numbers it helped to choose the form in at least {times}." if found.helped else none)
-    text += [f"First and today, {one.of}: {one.first} and {number(one.today)}." for one in study.scores]
+        text.append(f"We tried {found.tried} variants and saw the score of the judged rows for {found.looks} of them.")
+        times = "once" if found.helped == 1 else f"{found.helped} times"
+        none = "By the log, that score never helped us to choose."
+        text.append(f"By the log, that score helped us to choose at least {times}." if found.helped else none)
+    text += [f"First score on {one.of}: {one.first}; today's: {number(one.today)}." for one in study.scores]
     return " ".join(text)
 
 

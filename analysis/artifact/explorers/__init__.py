@@ -24,6 +24,8 @@ from typing import Any
 
 NAMES = (
     "ask_predictor",
+    "serving_fronts",
+    "own_model",
     "error_composition",
     "training_planner",
     "serving_player",
@@ -34,7 +36,6 @@ NAMES = (
     "roofline_achieved",
     "choose_tool",
     "mtap_weights",
-    "claim_browser",
 )
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 from analysis.artifact.explorers import drawing
 from analysis.artifact.explorers.controls import Choice, Slider
-from analysis.artifact.explorers.records.asked_answers import answers, parts, refusals
+from analysis.artifact.explorers.records.asked_answers import answers, parts, refusals, watts
 
 TITLE = "How fast will a served model answer?"
 OUTPUT_TOKENS = 1024
+PRICE = Slider("price", "Price of a GPU hour", (0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10), 2, "US$")
 CONTROLS = (
     Choice(
         "model",
@@ -41,6 +42,7 @@ CONTROLS = (
     Slider("gpus", "GPUs that share each layer", (1, 2, 4, 8), 8),
     Slider("clients", "Clients, each with one request in flight", (1, 4, 16, 64, 256), 16),
     Choice("prompt", "Prompt", (("1024", "1,024 tokens"), ("8192", "8,192 tokens")), "1024"),
+    PRICE,
 )
 COLORS = (
     drawing.BLUE, drawing.GREEN, drawing.PINK, drawing.RED, drawing.SKY, drawing.GREY, drawing.INK, drawing.GOLD, drawing.FAINT
@@ -53,16 +55,20 @@ def key(values: Mapping[str, Any]) -> str:
 
 
 def answer(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Both times with their 90 % bounds (ms), tokens a second and GPU, the parts of a token's time (ms); or why there is no answer."""
+    """Both times with their 90 % bounds (ms), tokens a second and GPU, dollars of a million, joules of one (0: unknown),
+    the parts of a token's time (ms); or why there is no answer."""
     asked = key(values)
     if asked not in answers():
         return {"refused": refusals().get(asked, "not in the grid of asked questions")}
     times, made = answers()[asked]
     request_s = 1e-3 * (times[0] + times[3] * 0.9 * OUTPUT_TOKENS)
+    rate = values["clients"] * 0.9 * OUTPUT_TOKENS / request_s / values["gpus"]
     return {
         "ttft": times[:3],
         "tpot": times[3:],
-        "rate": values["clients"] * 0.9 * OUTPUT_TOKENS / request_s / values["gpus"],
+        "rate": rate,
+        "dollars": values["price"] * 1e6 / rate / 3600,
+        "joules": watts()[asked] / rate,
         "parts": made,
     }
 
@@ -75,8 +81,7 @@ def _span(got: list[float], y: float, scale: drawing.Scale, name: str, color: st
     middle, low, high = got
     return [
         drawing.text(8, y - 12, f"{name} {_ms(middle)}, 90 %: {_ms(low)} to {_ms(high)}", bold=True),
-        drawing.line(scale(low), y, scale(high), y, color, 4),
-        drawing.dot(scale(middle), y, color, 7, _ms(middle)),
+        drawing.stays([drawing.line(scale(low), y, scale(high), y, color, 4), drawing.dot(scale(middle), y, color, 7, _ms(middle))]),
     ]
 
 
@@ -135,8 +140,9 @@ def tell(values: Mapping[str, Any]) -> str:
     if "refused" in got:
         return f"No answer: {got['refused']}."
     blind = " This GPU's kernels were never measured: its times follow from its data sheet." if values["device"] == "H20" else ""
+    energy = f", {got['joules']:.2g} J each (boards alone)" if got["joules"] else ""
     return (
         f"{values['clients']:g} clients wait {_ms(got['ttft'][0])} for the first token and {_ms(got['tpot'][0])} for each further one, "
-        f"{got['rate']:.0f} output tokens a second from each GPU, {1e6 / got['rate'] / 3600:.2f} GPU hours a million; "
+        f"{got['rate']:.0f} output tokens per second from each GPU, ${got['dollars']:.2f} per million{energy}; "
         f"vLLM, weights in FP8 where the GPU has it.{blind}"
     )

@@ -33,7 +33,9 @@ STAND_INS = {name: HERE / "stand_ins" / f"{name.replace('.', '_')}.py" for name 
     "analysis.artifact.mtap.evidence": HERE / "stand_ins" / "mtap_types.py",
     "analysis.artifact.mtap.rubric": HERE / "stand_ins" / "mtap_types.py",
     "analysis.tables": HERE / "stand_ins" / "unused.py",
-    "analysis.workloads.checkpoints": HERE / "stand_ins" / "unused.py",
+    "analysis.documents": HERE / "stand_ins" / "unused.py",
+    "difflib": HERE / "stand_ins" / "unused.py",
+    "pathlib": HERE / "stand_ins" / "files.py",
     "yaml": HERE / "stand_ins" / "unused.py",
 }
 """Modules that the page has in another form."""
@@ -124,11 +126,11 @@ def our_modules(roots: Iterable[str], returned: Mapping[str, object] | None = No
 
 RETURNED = {
     "analysis.artifact.explorers.records.measured_points": ("all_reduces", "cpu_operators", "gpu_products"),
-    "analysis.artifact.explorers.records.asked_answers": ("answers", "refusals", "parts"),
+    "analysis.artifact.explorers.records.asked_answers": ("answers", "refusals", "parts", "watts"),
     "analysis.artifact.explorers.records.planned_steps": ("choices", "models", "words", "steps", "capacities"),
     "analysis.artifact.explorers.records.mtap_grades": ("grades", "schemes", "dimensions"),
     "analysis.artifact.explorers.records.best_mappings": ("best",),
-    "analysis.artifact.explorers.records.claim_verdicts": ("claims", "documents", "verdicts"),
+    "analysis.artifact.explorers.records.pareto_fronts": ("fronts",),
     "analysis.artifact.survey.choosing": ("records",),
 }
 """Modules of which the page has only what their functions return."""
@@ -203,6 +205,7 @@ def _named() -> set[str]:
     from analysis.hardware import systems
 
     named = {key for name in NAMES for control in explorer(name).CONTROLS if isinstance(control, Choice) for key, _ in control.options}
+    named |= {key for name in NAMES for key, _ in getattr(explorer(name), "DEVICES", ())}
     named |= {word for code in live_cells().values() for word in _words(code)}
     return named | {systems.load(name).device for name in named & set(systems.all_systems())}
 

@@ -44,6 +44,22 @@ class Choice:
     default: str
 
 
+@dataclass(frozen=True)
+class Pasted:
+    """A text of the reader's own, typed, pasted or dropped as a file; it stays in the page and out of the address.
+
+    Attributes:
+        name: key; label: what the reader sees; default: the text to begin with.
+    """
+
+    name: str
+    label: str
+    default: str
+
+
+Control = Slider | Choice | Pasted
+
+
 def log_spaced(low: float, high: float) -> tuple[float, ...]:
     """Values from low to high in the steps of one decade: 1, 2, 5, 10, ...; whole numbers stay whole."""
     found = []
@@ -69,17 +85,17 @@ def remembered(answer: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Callabl
     return kept
 
 
-def defaults(controls: Sequence[Slider | Choice]) -> dict[str, Any]:
+def defaults(controls: Sequence[Control]) -> dict[str, Any]:
     """The values that an explorer starts with."""
     return {control.name: control.default for control in controls}
 
 
-def to_text(controls: Sequence[Slider | Choice], values: Mapping[str, Any]) -> str:
+def to_text(controls: Sequence[Control], values: Mapping[str, Any]) -> str:
     """The values as text for the address bar: `name=value` joined by commas, those that differ from their defaults alone."""
     parts = []
     for control in controls:
         value = values[control.name]
-        if value != control.default:
+        if value != control.default and not isinstance(control, Pasted):
             parts.append(f"{control.name}={value:g}" if isinstance(control, Slider) else f"{control.name}={value}")
     return ",".join(parts)
 
@@ -91,12 +107,12 @@ def decoded(text: str) -> str:
     return first + "".join(chr(int(part[:2], 16)) + part[2:] if code else f"%{part}" for part, code in zip(others, codes, strict=True))
 
 
-def from_text(controls: Sequence[Slider | Choice], text: str) -> dict[str, Any]:
+def from_text(controls: Sequence[Control], text: str) -> dict[str, Any]:
     """The values of such a text; what is unknown or out of range keeps its default, a number goes to the nearest value there is."""
     found = defaults(controls)
     given = dict(part.split("=", 1) for part in text.split(",") if "=" in part)
     for control in controls:
-        if control.name not in given:
+        if control.name not in given or isinstance(control, Pasted):
             continue
         raw = given[control.name]
         if isinstance(control, Choice):
@@ -112,7 +128,7 @@ def from_text(controls: Sequence[Slider | Choice], text: str) -> dict[str, Any]:
     return found
 
 
-def form_html(explorer: str, controls: Sequence[Slider | Choice]) -> str:
+def form_html(explorer: str, controls: Sequence[Control]) -> str:
     """The controls as native HTML: a label for each, a range or a select, and the chosen value beside it."""
     rows = []
     for control in controls:
@@ -124,6 +140,11 @@ def form_html(explorer: str, controls: Sequence[Slider | Choice]) -> str:
             field = (
                 f'<input type="range" id="{identifier}" name="{control.name}" min="0" max="{len(control.values) - 1}" step="1" '
                 f'value="{place}" aria-valuetext="{shown}"><output for="{identifier}">{shown}</output>'
+            )
+        elif isinstance(control, Pasted):
+            field = (
+                f'<textarea id="{identifier}" name="{control.name}" rows="4" spellcheck="false">{html.escape(control.default)}</textarea>'
+                f'<input type="file" accept=".json" aria-label="{html.escape(control.label)}: choose a file">'
             )
         else:
             options = "".join(

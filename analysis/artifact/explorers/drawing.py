@@ -49,6 +49,11 @@ def dot(x: float, y: float, color: str, radius: float = 5, title: str = "") -> s
     return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}" fill="{color}">{inside}</circle>'
 
 
+def stays(parts: Sequence[str]) -> str:
+    """Marks on a scale that stays: of the answer before, the page leaves these as a pale ghost."""
+    return f'<g class="stays">{"".join(parts)}</g>'
+
+
 class Scale:
     """Places of values along an axis.
 

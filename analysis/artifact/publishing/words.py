@@ -40,9 +40,9 @@ def heading(column: str, about: str = "") -> str:
 
 def in_words(text: str) -> str:
     """A key of the data as readers read it (`megatron_sc21`: Megatron SC21); any other text as it is."""
-    if not KEY.fullmatch(text):
-        return text
-    return _KEYS.get(text) or " ".join(_SPELLINGS.get(word) or _ACRONYMS.get(word, word) for word in text.split("_"))
+    if text in _KEYS or not KEY.fullmatch(text):
+        return str(_KEYS.get(text, text))
+    return " ".join(_SPELLINGS.get(word) or _ACRONYMS.get(word, word) for word in text.split("_"))
 
 
 def spell(fig: Figure) -> None:
@@ -54,5 +54,5 @@ def spell(fig: Figure) -> None:
         elif isinstance(formatter, (FuncFormatter, StrCategoryFormatter)):
             axis.set_major_formatter(FuncFormatter(lambda x, place, of=formatter: in_words(str(of(x, place)))))
     for text in fig.findobj(Text):
-        if isinstance(text, Text) and KEY.fullmatch(text.get_text()):
+        if isinstance(text, Text):
             text.set_text(in_words(text.get_text()))

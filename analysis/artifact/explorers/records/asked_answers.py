@@ -31,7 +31,15 @@ def refusals() -> dict[str, str]:
 
 
 @cache
+def watts() -> dict[str, float]:
+    """Power of one GPU (W) by the same key; 0 where the board's limit is not known."""
+    frame = read_csv(DATA / "frozen" / "ask_predictor" / "grid.csv")
+    frame = frame[frame["status"].isna()].fillna({"watts_per_gpu": 0.0})
+    return {" ".join(f"{row[name]}" for name in KEYS): float(row["watts_per_gpu"]) for row in frame.to_dict("records")}
+
+
+@cache
 def parts() -> list[str]:
     """Names of the parts of a token's time, in the order in which they add up."""
     frame = read_csv(DATA / "frozen" / "ask_predictor" / "grid.csv")
-    return [name for name in frame.columns if name not in (*KEYS, *INTERVALS, "output_tokens", "status")]
+    return [name for name in frame.columns if name not in (*KEYS, *INTERVALS, "watts_per_gpu", "output_tokens", "status")]

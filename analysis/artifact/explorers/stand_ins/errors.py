@@ -3,6 +3,11 @@
 # mypy: ignore-errors
 
 
+def shown(text, longest=1000):
+    """Text as a message repeats it: cut in the middle where it is long."""
+    return text if len(text) <= longest else f"{text[: longest * 2 // 3]}...{text[-longest // 4 :]}"
+
+
 class InputError(ValueError):
     """A wrong input, with its key."""
 

@@ -14,6 +14,9 @@ class Strict(BaseModel):
 Source, is_measured = str, None  # checked when the files were read
 
 
+MOST_COUNT = 1_000_000_000
+
+
 class AlsoWritten:
     """A mark in a type for the schemas that commands print; not read."""
 

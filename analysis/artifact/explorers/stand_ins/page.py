@@ -21,9 +21,14 @@ class Shown:
         self.model = explorer(self.name)
         self.values = defaults(self.model.CONTROLS)
         self.canvas, self.said = box.select_one(".canvas"), box.select_one(".said")
-        self.width = 0
+        self.width, self.drawn, self.before, self.moved = 0, "", "", ""
         for control in self.model.CONTROLS:
             self.field(control).bind("input", self.changed)
+        for area in box.select("textarea"):
+            area.bind("dragover", lambda event: event.preventDefault())
+            area.bind("drop", self.take)
+        for chosen in box.select("input[type=file]"):
+            chosen.bind("change", self.take)
         box.select_one("button.reset").bind("click", self.reset)
         self.timer = None
         for button in box.select("button.play"):
@@ -34,8 +39,23 @@ class Shown:
         """The input of a control."""
         return document[f"{self.name}-{control.name}"]
 
+    def take(self, event):
+        """The text of a file that was dropped or chosen."""
+        event.preventDefault()
+        files = event.dataTransfer.files if event.type == "drop" else event.target.files
+        if files.length:
+            files[0].text().then(self.put)
+
+    def put(self, text):
+        """A text into its field."""
+        self.box.select_one("textarea").value = text
+        self.changed(None)
+
     def changed(self, event):
         """Take the inputs' values, draw, and write them into the address."""
+        moved = event.target.id if event else ""
+        if moved != self.moved:  # what was answered before this control moved stays as a ghost
+            self.before, self.moved = self.drawn, moved
         for control in self.model.CONTROLS:
             field = self.field(control)
             self.values[control.name] = control.values[int(field.value)] if isinstance(control, Slider) else field.value
@@ -68,6 +88,7 @@ class Shown:
 
     def reset(self, event):
         """Back to the defaults."""
+        self.before = self.moved = ""
         self.set(defaults(self.model.CONTROLS))
         window.history.replaceState("", "", "#" + self.name)
 
@@ -87,7 +108,9 @@ class Shown:
                 self.field(control).attrs["aria-valuetext"] = shown
                 self.box.select_one(f"output[for='{self.name}-{control.name}']").text = shown
         self.width = max(280, min(760, self.canvas.clientWidth))
-        self.canvas.html = self.model.draw(self.values, self.width)
+        self.drawn = self.model.draw(self.values, self.width)
+        stays = 'class="stays"' in self.before and self.before != self.drawn
+        self.canvas.html = self.drawn + (f'<div class="ghost" aria-hidden="true">{self.before}</div>' if stays else "")
         self.said.text = self.model.tell(self.values)
 
 
@@ -128,6 +151,7 @@ def resized(event):
     """Draw again what has become wider or narrower."""
     for shown in started.values():
         if abs(max(280, min(760, shown.canvas.clientWidth)) - shown.width) > 1:
+            shown.before = ""
             shown.show()
 
 

@@ -2,6 +2,8 @@
 
 # mypy: ignore-errors
 
+import sys
+
 
 class _Missing:
     pass
@@ -9,17 +11,33 @@ class _Missing:
 
 class _Field:
     def __init__(self, default=_Missing, default_factory=None, **rules):
-        self.default, self.default_factory = default, default_factory
+        self.default, self.default_factory, self.rules = default, default_factory, rules
+
+
+class _Check:
+    def __init__(self, function, mode):
+        self.function, self.mode = function, mode
+
+
+class ValidationError(ValueError):
+    """What is wrong with one field."""
+
+    def errors(self):
+        """The one error: where, and what."""
+        return [{"loc": self.args[0], "msg": self.args[1]}]
+
+
+BOUNDS = {"gt": ("greater than", lambda a, b: a > b), "ge": ("greater than or equal to", lambda a, b: a >= b)}
 
 
 def Field(default=_Missing, default_factory=None, **rules):
-    """A field's default; its rules were checked at build time."""
-    return _Field(default, default_factory)
+    """A field's default, and the rules that `model_validate` checks."""
+    return _Field(default, default_factory, **rules)
 
 
-def model_validator(**options):
-    """The function as it is."""
-    return lambda function: function
+def model_validator(mode):
+    """A check that `model_validate` runs."""
+    return lambda function: _Check(function, mode)
 
 
 class BeforeValidator:
@@ -51,6 +69,32 @@ class BaseModel:
                 if value is not _Missing:
                     self.__dict__[name] = value
         self.__dict__.update(given)
+
+    @classmethod
+    def model_validate(cls, raw, where=()):
+        """An object from nested mappings: fields that are classes of their own, bounds of numbers, and the class's own checks."""
+        checks = [value for kind in reversed(cls.__mro__) for value in kind.__dict__.values() if isinstance(value, _Check)]
+        try:
+            for check in checks:
+                if check.mode == "before":
+                    raw = check.function.__func__(cls, raw)
+            given = {}
+            for name, value in raw.items():
+                kind = getattr(sys.modules[cls.__module__], str(cls.__annotations__[name]).split(" ")[0], None)
+                given[name] = (
+                    kind.model_validate(value, (*where, name)) if isinstance(value, dict) and hasattr(kind, "model_validate") else value
+                )
+                rules = getattr(cls.__dict__.get(name), "rules", {})
+                for rule, (words, holds) in BOUNDS.items():
+                    if rule in rules and value is not None and not holds(value, rules[rule]):
+                        raise ValidationError((*where, name), f"Input should be {words} {rules[rule]}")
+            made = cls(**given)
+            for check in checks:
+                if check.mode == "after":
+                    check.function(made)
+        except ValueError as error:
+            raise error if isinstance(error, ValidationError) else ValidationError(where, f"Value error, {error}") from None
+        return made
 
     def model_copy(self, update=None):
         """The same with some fields changed."""

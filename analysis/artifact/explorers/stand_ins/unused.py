@@ -1,4 +1,4 @@
-"""Stands for `yaml`, `analysis.tables` and `analysis.workloads.checkpoints` in the page, which reads no files; what is imported of them
+"""Stands for `yaml`, `difflib`, `analysis.tables` and `analysis.documents` in the page, which reads no files; what is imported of them
 is here and does nothing."""
 
 # mypy: ignore-errors
@@ -9,4 +9,4 @@ def read_csv(*given, **options):
     raise NotImplementedError
 
 
-numeric = safe_dump = is_config = read_config = nearest = read_csv
+numeric = safe_dump = is_file = read_json = get_close_matches = read_csv
