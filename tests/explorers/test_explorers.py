@@ -280,6 +280,9 @@ def test_a_file_is_taken_and_the_answer_before_stays_as_a_ghost(page: Any) -> No
     """A chosen file fills the field and is answered; of an answer on a scale that stays, the marks before the last control stay, pale."""
     from playwright.sync_api import expect
 
+    for name in ("ask_predictor", "own_model"):
+        page.locator(f"#{name}").scroll_into_view_if_needed()
+        page.wait_for_selector(f"#{name}.live", timeout=60_000)
     said = page.locator("#own_model .said")
     page.locator("#own_model input[type=file]").set_input_files(ROOT / "tests" / "workloads" / "configs" / "mixtral.json")
     expect(said).to_contain_text("46.7 G parameters (12.9 G for each token)", timeout=60_000)

@@ -80,7 +80,7 @@ LEAST_MS, MOST_MS = 1.0, 100_000.0
 def _span(got: list[float], y: float, scale: drawing.Scale, name: str, color: str) -> list[str]:
     middle, low, high = got
     return [
-        drawing.text(8, y - 12, f"{name} {_ms(middle)}, 90 %: {_ms(low)} to {_ms(high)}", bold=True),
+        drawing.text(8, y - 12, f"{name} {_ms(middle)} ({_ms(low)} to {_ms(high)})", bold=True),
         drawing.stays([drawing.line(scale(low), y, scale(high), y, color, 4), drawing.dot(scale(middle), y, color, 7, _ms(middle))]),
     ]
 
