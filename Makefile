@@ -27,7 +27,7 @@ help:
 	@echo "make data     fetch other people's datasets, pinned and verified, into data/datasets  (network)"
 	@echo "make trials   install other tools live and time the way to a first prediction         (network; minutes a tool)"
 	@echo "make measure  time operators and whole models on this machine, into _build/measured   $(call took,measure)"
-	@echo "make paper    the article and the artifact appendix as PDF, set by Typst                $(call took,paper)"
+	@echo "make paper    article and artifact appendix: PDF by Typst, LaTeX in ACM's form           $(call took,paper)"
 	@echo "make pdf      one PDF of the book (needs Chromium)                                    $(call took,pdf)"
 	@echo "make archive  sources, results, book, PDFs, lock files and provenance in one file for a deposit"
 	@echo "make lock     resolve requirements.in again (needs uv; for maintainers)"
