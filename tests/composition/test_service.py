@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -19,13 +21,31 @@ from analysis.commands.models.predict import app
 from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.kernels import gpus
+from analysis.kernels.library import KernelLibrary
 from analysis.paths import DATA
 from analysis.serving import coupled
 from analysis.serving.limits import Limits
-from analysis.serving.points import cases, settings, waterfall
+from analysis.serving.points import answers as answers_module
+from analysis.serving.points import cases, power, settings, waterfall
+from analysis.serving.points import operators as operators_module
+from analysis.serving.points import points as points_module
 from analysis.serving.points.answers import COLUMNS, answers
 from analysis.serving.points.closed_loop import ENGINE, Tables, _shuffled, one, simulate
-from analysis.serving.points.constants import apply, bounds, fit, interval
+from analysis.serving.points.constants import (
+    DIFFICULTY,
+    TERMS,
+    Constants,
+    Elsewhere,
+    Interval,
+    Parameters,
+    apply,
+    bounds,
+    difficulty_terms,
+    elsewhere,
+    fit,
+    interval,
+    outside,
+)
 from analysis.serving.points.operators import BATCH, BEFORE, CACHED, PROMPT, SEQUENCES, TOKENS
 from analysis.serving.points.request_answers import PREPARE_S, kv_blocks, read_meta
 from analysis.serving.points.request_profile import all_reduce_s, captured
@@ -36,6 +56,7 @@ from analysis.serving.step_time.gpu_profile import Profile, profiled_s
 from analysis.serving.steps import StepTime
 from analysis.studies.serving.points.freeze import FROZEN
 from analysis.workloads import models
+from tests.golden import answer, kept
 
 ROW = {
     "id": "a", "silicon_data_source": "", "backend": "vllm", "backend_version": "0.12.0", "model_path": "meta-llama/Llama-3.1-70B",
@@ -592,3 +613,243 @@ def test_a_checkpoint_s_own_types_are_served_where_none_is_said(tmp_path):
     path.write_text(json.dumps({**llama, "model_type": "mamba2", "num_heads": 64, "head_dim": 128}))
     with pytest.raises(InputError, match="is not covered: no softmax attention"):
         cases.case({**blank, "model_path": str(path)})
+
+
+MOE = {"moe_tp_size": "1", "moe_ep_size": "8", "attention_dp_size": "1"}
+SERVED: dict[str, dict[str, str]] = {
+    "plain": {},
+    "alone": {"batch_size": "1", "tp_size": "1", "model_path": "llama-3.1-8b", "gemm_quant_mode": "bf16"},
+    "sglang": {"backend": "sglang"},
+    "trtllm": {"backend": "trtllm"},
+    "mixture": {**MOE, "model_path": "qwen3-235b-a22b", "batch_size": "32"},
+    "ranks": {
+        **MOE,
+        "model_path": "deepseek-v3",
+        "system": "h200_sxm",
+        "tp_size": "1",
+        "attention_dp_size": "8",
+        "backend": "sglang",
+        "gemm_quant_mode": "fp8_block",
+        "moe_quant_mode": "fp8_block",
+    },
+    "stages": {"pp_size": "2", "tp_size": "4"},
+    "mxfp4": {**MOE, "model_path": "gpt-oss-120b", "precision": "", "gemm_quant_mode": "", "moe_quant_mode": ""},
+    "int4": {"gemm_quant_mode": "int4_wo", "precision": "int4", "tp_size": "2"},
+    "nvfp4": {"system": "b200_sxm", "gemm_quant_mode": "nvfp4", "precision": "nvfp4"},
+    "scans": {**MOE, "model_path": "nemotron-3-super", "gemm_quant_mode": "bf16", "moe_quant_mode": "bf16", "precision": "bf16"},
+    "delta": {**MOE, "model_path": "qwen3-next-80b-a3b", "gemm_quant_mode": "bf16", "moe_quant_mode": "bf16", "precision": "bf16"},
+    "windows": {"model_path": "gemma-3-27b", "gemm_quant_mode": "bf16", "precision": "bf16", "tp_size": "2"},
+    "AMD": {"system": "MI300X"},
+    "TPU": {"system": "TPU-v6e", "gemm_quant_mode": "bf16", "precision": "bf16"},
+    "no bf16": {"system": "V100-SXM2-32GB", "model_path": "llama-3.1-8b", "gemm_quant_mode": "fp16", "precision": "fp16", "tp_size": "2"},
+    "poisson": {"arrival": "poisson", "request_rate": "3"},
+    "offline": {"arrival": "offline"},
+    "static": {"arrival": "static"},
+    "requests": {"num_requests": "77"},
+    "prefix": {"prefix": "600"},
+    "long": {"isl": "20000", "osl": "9000"},
+    "cache in fp8": {"kvcache_quant_mode": "fp8"},
+    "little memory": {"memory_utilization": "0.8", "max_batched_tokens": "4096", "max_num_seqs": "8"},
+    "drafts": {
+        **MOE,
+        "model_path": "deepseek-v3",
+        "system": "h200_sxm",
+        "nextn": "1",
+        "gemm_quant_mode": "fp8_block",
+        "moe_quant_mode": "fp8_block",
+    },
+    "crowded": {"batch_size": "256", "tp_size": "2"},
+    "apart": {
+        "mode": "disagg",
+        **{
+            f"{side}_{key}": value
+            for side in ("prefill", "decode")
+            for key, value in {"tp_size": "4", "batch_size": "8", "num_workers": "2"}.items()
+        },
+    },
+    "no room": {"tp_size": "1"},
+}
+REFUSED_POINTS: dict[str, dict[str, str]] = {
+    "no room": {"tp_size": "1"},
+    "no engine": {"backend": "mine"},
+    "trtllm on AMD": {"backend": "trtllm", "system": "MI300X"},
+    "heads": {"tp_size": "3"},
+    "half": {"batch_size": "1.5"},
+    "none": {"batch_size": "0"},
+    "many": {"batch_size": "10001"},
+    "one token": {"osl": "1"},
+    "two": {"osl": "2"},
+    "no prompt": {"isl": "0"},
+    "beyond": {"isl": "131072"},
+    "encoder": {"model_path": "bert-large"},
+    "nobody": {"model_path": "nobody/knows"},
+    "no card": {"system": "H1000"},
+    "type": {"gemm_quant_mode": "fp7"},
+    "no fp8": {"system": "a100_sxm"},
+    "no nvfp4": {"gemm_quant_mode": "nvfp4", "precision": "nvfp4"},
+    "widths": {"moe_tp_size": "2"},
+    "ranks of a dense model": {"attention_dp_size": "2"},
+    "sixteen": {"tp_size": "16"},
+    "prefix": {"prefix": "1024"},
+    "longest prefix": {"prefix": "1023"},
+    "share": {"memory_utilization": "1.1"},
+    "no share": {"memory_utilization": "0"},
+    "rate": {"arrival": "poisson"},
+    "no rate": {"arrival": "poisson", "request_rate": "0"},
+    "a rate of a loop": {"request_rate": "3"},
+    "arrival": {"arrival": "sometimes"},
+    "drafts": {"nextn": "1"},
+    "cache": {"kvcache_quant_mode": "int4"},
+    "mode": {"mode": "both"},
+    "stages": {"pp_size": "81"},
+    "seqs": {"max_num_seqs": "0"},
+    "L4": {"system": "L4", "tp_size": "2"},
+    "rows": {"length_low": "3"},
+    "precision": {"precision": "bf16"},
+}
+
+
+def _own_parameters() -> Parameters:
+    """Constants of our own, so that a fit moves nothing here."""
+    some = lambda names, scale: tuple(round(scale * (1 + zlib.crc32(name.encode()) % 97 / 100), 6) for name in names)  # noqa: E731
+    made: dict[str, Any] = {}
+    for target in ("tpot", "ttft"):
+        groups = {"": some(TERMS[target], 0.7), "vllm": some(TERMS[target][::-1], 0.8), "sglang": some(TERMS[target], 0.9)}
+        made[target] = Constants(terms=TERMS[target], coefficients=groups)
+        terms = DIFFICULTY[target]
+        made[f"{target}_interval"] = Interval(
+            terms=terms,
+            centre=some(terms, 0.3),
+            scale=some(terms, 0.5),
+            slope=some(terms, 0.02),
+            level=-1.9,
+            doubt_of=f"doubt{'_prompt' * (target == 'ttft')}",
+            doubt_seen=0.04,
+            seen=("vllm|one", "sglang|many"),
+            devices=("h100_sxm", "b200_sxm"),
+            pooled=(-1.7, 1.9),
+            groups={"agg|vendor": (-1.1, 1.3), "agg|benchmark": (-1.2, 1.4)},
+        )
+    ends = {"python": (-0.5, 0.7), "trtllm": (-0.6, 0.8), "other maker": (-0.9, 1.1)}
+    other = {
+        target: Elsewhere(slower={"engine": 0.11, "amd": 0.23}, each_s={"engine": 1e-6}, devices=("l40s",), ends=ends)
+        for target in ("tpot", "ttft")
+    }
+    known = {"device": ("h100_sxm",), "types": ("fp8", "bf16"), "release": ("vllm 0.12",), "family": ("llama-3.1-70b",)}
+    return Parameters(fitted_on="ours", rows=1, known=known, elsewhere=other, **made)
+
+
+def test_every_kind_of_served_point() -> None:
+    """What a row is read as, the calls of its step, room, engine and simulated times with a host of our own, and the answer, its ends and
+    its parts by constants of our own: neither fit nor calibration enters."""
+    host = {name: points_module.Host(3e-4, 2e-4, 1.1e-3, 7e-7) for name in ("vllm", "sglang", "trtllm")}
+    library, mine, found = KernelLibrary.load(), _own_parameters(), dict[str, Any]()
+    said = {name: answer(lambda row=row: cases.case({**ROW, **row}).clients) for name, row in SERVED.items()}  # type: ignore[misc]
+    read = [cases.case({**ROW, **SERVED[name]}) for name, one in said.items() if isinstance(one, int)]
+    found |= {name: one for name, one in said.items() if not isinstance(one, int)}
+    raw = points_module.points(read, library, host=host)  # type: ignore[arg-type]
+    table, frame, missing = answers_module.times(read, mine, raw)  # type: ignore[arg-type]
+    why = iter(missing)
+    for k, (name, case) in enumerate(zip([name for name in SERVED if name not in found], read, strict=True)):
+        configuration = points_module.configuration(case)
+        calls = [
+            [
+                call.part,
+                call.grid,
+                call.method,
+                call.count,
+                *(f"{key} {np.sum(size):.9g}" for key, size in call.arrays.items()),
+                str(call.options),
+                None if call.scale is None else float(np.sum(call.scale)),
+            ]
+            for call in operators_module.calls(configuration)
+        ]
+        found[name] = {
+            "case": {key: value for key, value in vars(case).items() if key != "model"},
+            "model": case.model.name,
+            "derived": [
+                case.plan.gpus,
+                case.plan.ranks,
+                case.plan.stage_gpus,
+                case.step_tokens,
+                case.types,
+                case.shortest,
+                case.mean_length,
+            ],
+            "settings": settings.of(case),
+            "calls": calls,
+            "operators": operators_module.operators(configuration),
+            "status": raw.status[k],
+            "weights": points_module.weight_bytes(case, case.plan),
+            "engine": {key: raw.engines[k][key] for key in raw.engines.dtype.names or ()},
+            "result": raw.result[k],
+            "floors": points_module.floors_s(case, 7.0, 1234.5),
+            "launch": points_module.launch_s(case, host[case.engine]),
+            "words": [*answers_module.settings_in_words(case), answers_module.plan_in_words(case)],
+            "power": answer(lambda case=case: power.drawn_w(case, 0.02)),
+            "busy": answer(lambda case=case: power.work(case, 7.0, 900.0, 500.0)),
+            "multiplied": power.multiplied(case.model),  # type: ignore[misc]
+        }
+        if np.isfinite(raw.result[k][0]):
+            reason = next(why)
+            times = dict(table.iloc[k])
+            found[name] |= {
+                "times": dict(times),
+                "features": frame.iloc[k].to_dict(),
+                "why": reason,
+                "rates": answers_module._rates(case, times, frame.iloc[k].to_dict()),
+                "described": answers_module._described(k, case, raw, reason),
+                "parts": waterfall.breakdown(k, case, raw, frame, mine, times).to_dict("records"),
+            }
+    kept("served_points", found)
+
+
+def test_every_refusal_of_a_served_point() -> None:
+    """In its words, at the first value that is refused; the last that is taken is read."""
+    kept("refused_points", {name: answer(lambda row=row: cases.case({**ROW, **row}).plan) for name, row in REFUSED_POINTS.items()})  # type: ignore[misc]
+
+
+def test_fits_and_intervals_of_rows_of_our_own() -> None:
+    """Coefficients by group, difficulty, ends and doubt of a made table: least absolute relative error; every cluster weighs the same."""
+    draw, n = np.random.default_rng(5), 60
+    frame = pd.DataFrame({term: draw.uniform(0.5, 2, n) for terms in TERMS.values() for term in terms})
+    frame = frame.assign(
+        engine=draw.choice(["vllm", "sglang", "trtllm"], n),
+        origin=draw.choice(["benchmark", "vendor"], n),
+        mode=draw.choice(["agg", "disagg"], n, p=[0.8, 0.2]),
+        family=draw.choice(list("abcd"), n),
+        device=draw.choice(["h100_sxm", "b200_sxm", "L4"], n),
+        experts=draw.choice(["dense", "moe"], n),
+        clients=draw.integers(1, 300, n),
+        load=draw.uniform(0.01, 3, n),
+        ranks=draw.choice([1, 8], n),
+        vendor=draw.choice(["NVIDIA", "AMD", "Google"], n),
+        types=draw.choice(["bf16", "fp8"], n),
+        script=draw.choice(["default", "recipe"], n),
+        asked=draw.choice([True, False], n),
+        release="vllm 0.12",
+        beyond=[()] * n,
+        operators=draw.uniform(50, 900, n),
+        doubt=draw.uniform(0, 0.2, n),
+        doubt_prompt=draw.uniform(0, 0.2, n),
+        ttft_s=draw.uniform(0.01, 3, n),
+        more=0.1,
+        fewer=0.2,
+    )
+    found: dict[str, Any] = {}
+    mine = _own_parameters()
+    for target in ("tpot", "ttft"):
+        measured = frame[list(TERMS[target])].sum(axis=1).to_numpy() * draw.uniform(0.8, 1.3, n)
+        constants = fit(frame, measured, target)
+        error = np.log(measured / apply(frame, constants))
+        ends = interval(frame, error, target)
+        found[target] = [
+            constants,
+            ends,
+            apply(frame, constants)[:9],
+            [side[:9] for side in bounds(frame, measured, ends)],
+            [side[:9] for side in elsewhere(frame, measured, ends, mine.elsewhere[target])],
+        ]
+    found["outside"] = outside(frame, mine)[:12]
+    found["terms"] = difficulty_terms(frame).head(9).to_dict("list")
+    kept("fits_served", found)

@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from analysis.errors import InputError
-from analysis.serving.limits import Limits
+from analysis.serving import coupled
+from analysis.serving.answer import Setup, record_of, summary_table
+from analysis.serving.coupled import Coupling
+from analysis.serving.disaggregation import Transfer, simulate_disaggregated
+from analysis.serving.kv_cache import RESERVED_BYTES, kv_cache
+from analysis.serving.limits import Limits, blocks_for, check_feasible, record
 from analysis.serving.metrics import goodput, summary, tpot_s, tpot_vidur_s, use
-from analysis.serving.requests import make_requests
+from analysis.serving.requests import Requests, make_requests, read_requests
 from analysis.serving.schedulers.names import SCHEDULERS
 from analysis.serving.simulate import Result, simulate
-from analysis.serving.steps import StepTime
-from analysis.serving.traffic import Arrivals, Lengths, generate, vidur_requests
+from analysis.serving.steps import Grid, StepTime, linear
+from analysis.serving.tables import batches_table, requests_table
+from analysis.serving.traffic import (
+    Arrivals,
+    Lengths,
+    VidurDraw,
+    draw_arrivals,
+    draw_lengths,
+    generate,
+    split_by_ratio,
+    vidur_requests,
+    vidur_zipf,
+)
+from tests.golden import answer, kept
 
 SECOND = StepTime(fixed_s=1.0)
 
@@ -217,3 +237,236 @@ def test_use_of_a_run_by_hand() -> None:
     shared = make_requests(np.arange(2) * 10.0, np.full(2, 10), np.full(2, 2), prefix=np.zeros(2, int), prefix_tokens=np.full(2, 9))
     cached = use(simulate(shared, "vllm", SECOND, Limits(block_size=4, kv_blocks=100, prefix_caching=True)))
     assert (cached.cached_share, cached.recomputed_share) == (8 / 20, 0.0)
+
+
+def _mixed(count: int = 40, seed: int = 7) -> Requests:
+    draw = np.random.default_rng(seed)
+    prompt, output = draw.integers(1, 60, count), draw.integers(1, 40, count)
+    prefix = draw.integers(-1, 3, count)
+    gaps = draw.choice([0.0, 0.003, 0.05, 0.4], count)
+    return make_requests(np.cumsum(gaps), prompt, output, prefix=prefix, prefix_tokens=np.minimum(prompt, 5 + 9 * np.maximum(prefix, 0)))
+
+
+TIGHT = Limits(
+    block_size=3, kv_blocks=47, watermark=0.03, max_batch=7, max_batch_tokens=101, chunk=17, max_request_tokens=100, max_waiting_batches=2
+)
+MIXED_STEP = StepTime(
+    token_s=0.0007 * np.arange(9) ** 1.1,
+    fixed_s=0.01,
+    prompt_s=0.0003,
+    pair_s=0.00001,
+    request_s=0.0011,
+    kv_s=0.000013,
+    sequence_s=0.0013 * np.arange(5) ** 1.2,
+    launch_s=0.019,
+    graph_tokens=11,
+    prefill=Grid(np.array([0.0, 20, 50]), np.array([1.0, 9, 30]), np.array([[1.0, 2, 5], [1.5, 3, 7], [2.5, 5, 11]]) * 1e-3),
+    decode=Grid(np.array([1.0, 3, 6]), np.array([4.0, 16, 64]), np.array([[1.0, 2, 5], [1.5, 3, 7], [2.5, 5, 11]]) * 1e-3),
+)
+
+
+def _fared(result: Result) -> dict[str, Any]:
+    """What became of a run, shortly: each time summed with weights, and the tables' first rows."""
+    weights = np.arange(1, len(result.requests) + 1)
+    records = {name: float(np.dot(np.nan_to_num(result.records[name].astype(float)), weights)) for name in result.records.dtype.names or ()}
+    found = {
+        "records": records,
+        "use": use(result),
+        "summary": summary(result),
+        "goodput": goodput(result, {"ttft_s": 0.5, "tpot_s": 0.03}),
+    }
+    if result.batches is not None:
+        table = batches_table(result)
+        found["batches"] = [
+            len(table),
+            *(float(np.dot(table[name], np.arange(1, len(table) + 1))) for name in table if name not in ("request_ids", "num_tokens")),
+        ]
+        found["first"] = table.head(2).to_dict("records") + requests_table(result).head(2).to_dict("records")
+    return found
+
+
+def test_runs_of_every_scheduler() -> None:
+    """Under each limit and rule that a scheduler has, with more requests than the cache holds: laws and small runs by hand stand above and
+    in test_laws.py, VIDUR's own runs in test_reference.py."""
+    requests, found = _mixed(), dict[str, Any]()
+    for scheduler, kind in SCHEDULERS.items():
+        ways = {"tight": TIGHT, "roomy": dataclasses.replace(TIGHT, kv_blocks=400, max_batch=64, max_batch_tokens=400, chunk=64)}
+        if kind.preempts:
+            ways["swapped"] = dataclasses.replace(TIGHT, preemption="swap", swap_s_per_block=0.002)
+            ways["shared"] = dataclasses.replace(TIGHT, prefix_caching=True, kv_blocks=60)
+        for name, limits in ways.items():
+            for steps in (linear(0.01, 0.0007, 0.0003, 0.00001, 0.000002), MIXED_STEP):
+                run = simulate(requests, scheduler, steps, limits, record_batches=name == "tight")
+                found[f"{scheduler} {name} {'mixed' if steps is MIXED_STEP else 'linear'}"] = _fared(run)
+        for routing in ("round_robin", "random", "least_requests", "least_waiting", "least_work"):
+            found[f"{scheduler} {routing}"] = _fared(simulate(requests, scheduler, MIXED_STEP, TIGHT, 3, routing, 5))
+        if kind.preempts:
+            roomy = dataclasses.replace(TIGHT, kv_blocks=60)
+            found[f"{scheduler} apart"] = _fared(
+                simulate_disaggregated(requests, scheduler, MIXED_STEP, roomy, 2, 2, Transfer(0.004, 0.0001))
+            )
+    for name, coupling in {
+        "ahead": Coupling(ahead=1),
+        "together": Coupling(ahead=1, together=1),
+        "clients": Coupling(ahead=1, clients=3),
+    }.items():
+        run = coupled.simulate(dataclasses.replace(requests, prefix=np.full(40, -1)), MIXED_STEP, TIGHT, coupling, 2)
+        found[f"coupled {name}"] = _fared(run)
+    kept("runs_served", found)
+
+
+def test_limits_at_their_edges() -> None:
+    """What a run may hold by each scheduler's rule: the last request that can end and the first that cannot."""
+    found: dict[str, Any] = {}
+    for scheduler in SCHEDULERS:
+        found[f"{scheduler} record"] = answer(lambda s=scheduler: record(TIGHT, s))  # type: ignore[misc]
+        for change in (
+            {"prefix_caching": True},
+            {"preemption": "swap"},
+            {"watermark": 0.5},
+            {"max_request_tokens": 120},
+            {"max_batch_tokens": 20},
+        ):
+            limits = dataclasses.replace(TIGHT, **change)
+            found[f"{scheduler} {change} record"] = answer(lambda s=scheduler, given=limits: record(given, s))  # type: ignore[misc]
+            for prompt, output in (
+                (20, 1),
+                (21, 2),
+                (60, 40),
+                (60, 41),
+                (99, 1),
+                (100, 21),
+                (100, 22),
+                (69, 1),
+                (70, 1),
+                (67, 2),
+                (100, 40),
+                (100, 41),
+                (100, 42),
+            ):
+                alone = make_requests(np.zeros(1), np.array([prompt]), np.array([output]))
+                said = answer(lambda s=scheduler, given=limits, r=alone: check_feasible(r, given, s))  # type: ignore[misc]
+                moved = answer(lambda s=scheduler, given=limits, r=alone: check_feasible(r, given, s, True))  # type: ignore[misc]
+                found[f"{scheduler} {change} {prompt}+{output}"] = [said, moved]
+    assert [blocks_for(n, 3) for n in (1, 3, 4)] == [1, 1, 2] and TIGHT.watermark_blocks == 1
+    kept("limits", found)
+
+
+def test_traffic_of_every_kind() -> None:
+    """Draws of each process and length at seeds of their own, VIDUR's streams, and what a kind does not read."""
+    draws: dict[str, Any] = {}
+    for kind in ("poisson", "gamma", "uniform", "burst"):
+        process = Arrivals(kind=kind, rate_per_s=3.0, **({"cv": 2.0} if kind == "gamma" else {}))  # type: ignore[arg-type]
+        draws[kind] = draw_arrivals(process, 5, np.random.default_rng(3))
+    for given in (
+        Lengths(low=7),
+        Lengths(kind="uniform", low=3, high=5),
+        Lengths(kind="zipf", low=3, high=9, exponent=1.3),
+        Lengths(kind="empirical", values=(3, 11)),
+    ):
+        draws[f"{given.kind} tokens"] = draw_lengths(given, 9, np.random.default_rng(3))
+    refused: tuple[Callable[[], Any], ...] = (
+        lambda: Arrivals(kind="poisson", cv=2.0),
+        lambda: Lengths(kind="fixed", high=3),
+        lambda: Lengths(kind="empirical"),
+        lambda: Lengths(kind="uniform", low=5, high=4),
+        lambda: Lengths(kind="zipf", low=5, high=5),
+        lambda: Lengths(kind="empirical", low=3),
+        lambda: generate(Arrivals(), Lengths(), Lengths(), -1),
+        lambda: len(generate(Arrivals(), Lengths(), Lengths(), 0)),
+    )
+    draws["refused"] = [answer(one) for one in refused]
+    vidur = VidurDraw(5)
+    draws["vidur"] = [
+        [vidur.gap_s(kind, 3.0, 2.0) for kind in ("poisson", "gamma", "static", "poisson", "poisson")],
+        vidur.uniform(3, 9),
+        vidur_zipf(30, 5, 40, 0.6, 3),
+    ]
+    draws["vidur's requests"] = vars(vidur_requests(6, 2.0, 11))
+    draws["split"] = split_by_ratio(np.array([100.0, 21.0, 20.9, 1.0]), 20.0)
+    kept("traffic", draws)
+    assert split_by_ratio(np.array([100.0, 21.0]), 20.0)[0].tolist() == [95, 20]  # ceil(100 / 21) = 5 tokens of output, and 1
+
+
+def test_the_cache_of_a_replica_by_hand() -> None:
+    """0.9 of 80 GB less 16 GB of weights and 4 GB; of what is free: 0.9 of 60 GB. A request of 100 tokens of 2 MB, half of it in layers
+    with a window of 30: 100 + 30 MB."""
+    of_all, of_free = kv_cache(80e9, 16e9, 2e6, 0.9, 4e9), kv_cache(80e9, 16e9, 2e6, 0.9, 4e9, of_free=True, window_bytes=1e6, window=30)
+    assert (of_all.size_bytes, of_free.size_bytes) == pytest.approx((52e9, 54e9)) and (of_all.tokens, of_free.tokens) == (26_000, 27_000)
+    assert of_all.request_bytes(100) == 200e6 and of_free.request_bytes(100) == 130e6 and of_free.request_bytes(20) == 40e6
+    assert (
+        of_all.requests(100) == pytest.approx(260)
+        and kv_cache(10e9, 16e9, 2e6).requests(5) == 0
+        and kv_cache(10e9, 16e9, 3e6, 0.9, 0).tokens == -2334
+    )
+    assert RESERVED_BYTES == 4 * 2**30
+    of_all.check(26_000, "it", "k")
+    with pytest.raises(InputError, match="it holds 26,000 tokens of KV cache; a request has 26,001"):
+        of_all.check(26_001, "it", "k")
+
+
+def test_an_answer_in_words_by_hand() -> None:
+    """47 blocks of 3 tokens: two requests of 60 tokens take 20 each; a scheduler that reserves counts its longest request."""
+    setup = Setup("m", "d", "tp1", "bf16", "fp8", "vllm", "roofline", TIGHT, ("a", "b"))
+    requests = make_requests(np.zeros(2), np.array([40, 5]), np.array([20, 5]))
+    assert setup.kv_cache_tokens == 141 and setup.most_requests(requests) == 2
+    assert (
+        dataclasses.replace(setup, scheduler="orca").most_requests(requests) == 1 and setup.most_requests(requests.at(np.array([1]))) == 7
+    )
+    assert setup.most_requests(requests.at(np.array([], dtype=int))) == 7
+    run = simulate(requests, "vllm", SECOND, TIGHT)
+    told = record_of(run, setup, {"ttft_s_lower": 0.5, "tpot_s_upper": 2.0})
+    table = summary_table(run, {"ttft_s": 1.0}, {"ttft_s_lower": 0.5}).set_index("name")
+    assert (
+        told["requests"],
+        told["ttft_ms"],
+        told["ttft_lower_ms"],
+        told["ttft_upper_ms"],
+        told["tpot_upper_ms"],
+        told["most_requests"],
+    ) == (2, 1000, 500, None, 2000, 2)
+    assert "e2e_lower_ms" not in told and told["output_tokens_per_s"] == pytest.approx(25 / 20)
+    assert (
+        table["value"]["goodput"] == pytest.approx(2 / 20)
+        and table["value"]["makespan_s"] == 20
+        and table["unit"]["goodput"] == "1/s"
+        and table["value"]["ttft_s_lower"] == 0.5
+    )
+    assert setup.lines(requests)[0] == "m on d, tp1; weights in bf16, KV cache in fp8; vllm, step times: roofline"
+    assert dataclasses.replace(setup, model="").title == "tp1; vllm, step times: roofline"
+    nothing = record_of(simulate(requests.at(np.array([], dtype=int)), "vllm", SECOND, TIGHT), setup, {})
+    assert nothing["ttft_ms"] is None and nothing["output_tokens_per_s"] == 0
+
+
+def test_files_of_requests_at_their_edges(tmp_path: Path) -> None:
+    """Each column's first value that is refused, with its line; public traces by their own columns; hashes as a tree of prefixes."""
+    head = "request_id,arrived_at,num_prefill_tokens,num_decode_tokens"
+    texts = {
+        "good.csv": f"{head},prefix_id,prefix_tokens\n1,0.5,10,1,,\n2,0,1,2,3,1\n",
+        "early.csv": f"{head}\n1,-0.1,10,1\n",
+        "prompt.csv": f"{head}\n1,0,1,1\n2,0,0,1\n",
+        "output.csv": f"{head}\n1,0,1,0\n",
+        "twice.csv": f"{head}\n1,0,1,1\n1,0,1,1\n",
+        "half.csv": f"{head}\n1,0,1.5,1\n",
+        "words.csv": f"{head}\n1,x,1,1\n",
+        "huge.csv": f"{head}\n1,0,{2**53},1\n",
+        "large.csv": f"{head}\n1,0,{2**53 - 1},1\n",
+        "prefix.csv": f"{head},prefix_id,prefix_tokens\n1,0,5,1,2,6\n",
+        "prefix5.csv": f"{head},prefix_id,prefix_tokens\n1,0,5,1,2,5\n",
+        "below.csv": f"{head},prefix_id,prefix_tokens\n1,0,5,1,2,-1\n",
+        "azure.csv": "TIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10 00:00:02.5,7,3\n2024-05-10 00:00:01,5,2\n",
+        "azure_bad.csv": "TIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10,7,3\nx,5,2\n",
+        "burst.csv": "Timestamp,Request tokens,Response tokens\n3.5,7,3\n",
+        "gen.csv": "timestamp,input_tokens,output_tokens\n3.5,7,3\n",
+        "vidur.csv": "arrived_at,num_prefill_tokens,num_decode_tokens\n1,7,3\n",
+        "moon.jsonl": '{"timestamp": 2500, "input_length": 1030, "output_length": 3, "hash_ids": [1, 2, 3]}\n\n'
+        '{"timestamp": 0, "input_length": 1536, "output_length": 3, "hash_ids": [1, 5, 6]}\n',
+        "bad.jsonl": "{}\n[1]\n",
+        "no.jsonl": "x\n",
+        "share.json": "[]",
+    }
+    found = {}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+        found[name] = answer(lambda name=name: vars(read_requests(tmp_path / name)), tmp_path)  # type: ignore[misc]
+    kept("request_files", found)
