@@ -272,8 +272,8 @@ def test_an_explorer_at_its_ends(name: str) -> None:
 
 
 def test_explorers_of_records_show_what_the_records_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A plan, an answer, claims and tools of our own making in place of the stored ones, which other work changes."""
-    planner, asked, browser, chooser = (MODULES[name] for name in ("training_planner", "ask_predictor", "claim_browser", "choose_tool"))
+    """A plan, an answer and tools of our own making in place of the stored ones, which other work changes."""
+    planner, asked, chooser = (MODULES[name] for name in ("training_planner", "ask_predictor", "choose_tool"))
     found: dict[str, Any] = {}
 
     class Plans:
@@ -312,24 +312,10 @@ def test_explorers_of_records_show_what_the_records_say(monkeypatch: pytest.Monk
         },
     )
     monkeypatch.setattr(asked, "refusals", lambda: {"llama-3.1-70b h100_sxm 1 1024 16": "it does not fit"})
+    monkeypatch.setattr(asked, "watts", lambda: {"qwen3-32b H20 4 8192 64": 0.0, "llama-3.1-70b h100_sxm 8 1024 16": 500.0})
     monkeypatch.setattr(asked, "parts", lambda: ["products", "attention", "fitted", "nothing", "rest"])
     for changed in ({}, {"model": "qwen3-32b", "device": "H20", "gpus": 4, "prompt": "8192", "clients": 64}, {"gpus": 1}, {"gpus": 2}):
         found[f"asked {json.dumps(changed)}"] = _seen("ask_predictor", changed)
-
-    documents, verdicts = [key for key, _ in browser.documents()], browser.verdicts()
-    claims = [
-        [f"c{k}", documents[k % 5], f"§{k}", f"statement <{k}>", f"{k} %", verdicts[k % 7], f"note & {k}" if k % 3 else ""]
-        for k in range(43)
-    ]
-    monkeypatch.setattr(browser, "claims", lambda: claims)
-    for changed in (
-        {},
-        {"verdict": "all"},
-        {"verdict": "all", "page": 5},
-        {"verdict": "all", "page": 2, "document": documents[1]},
-        {"verdict": verdicts[8]},
-    ):
-        found[f"claims {json.dumps(changed)}"] = _seen("claim_browser", changed)
 
     def tool(name: str, **facts: Any) -> dict[str, Any]:
         plain = {

@@ -8,7 +8,9 @@
 - `execute`: Runs one notebook through papermill, in a kernel forked with its imports done
 - `package`: The data package:
 - `pages`: The Sphinx extension of the book:
-- `paper`: The article and the artifact appendix as PDF:
+- `paper`: The article and the artifact appendix:
+- `paper_latex`: How LaTeX, in the form of ACM's class, writes each kind of node of the article
+- `paper_typst`: How Typst does, from which the PDF is made
 - `pdf`: One PDF of the whole book:
 - `plan`: What a build has to do:
 - `reading`: How hard are the pages to read?
