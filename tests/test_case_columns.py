@@ -13,9 +13,10 @@ import pytest
 from conftest import ROOT, run_here
 
 from analysis import datasets
-from analysis.case_columns import COMMANDS, TABLES, USERS_OWN, carried, distance, nearest, reads
+from analysis.case_columns import COMMANDS, TABLES, USERS_OWN, carried, distance, nearest, read_as, reads
 from analysis.errors import InputError
 from analysis.paths import DATA, EXAMPLES
+from tests.golden import answer, kept
 
 ALL = (*COMMANDS, *TABLES)
 EXAMPLE = {
@@ -191,3 +192,109 @@ def test_an_ended_process_leaves_no_temporary_file(tmp_path: Path) -> None:
     running.send_signal(signal.SIGTERM)
     running.wait(timeout=60)
     assert running.returncode == 128 + signal.SIGTERM and [path.name for path in tmp_path.iterdir()] == ["cases.csv"]
+
+
+ASKED = [
+    "id",
+    "note",
+    "measured_x",
+    "device",
+    "devices",
+    "gpu",
+    "gpus",
+    "model",
+    "models",
+    "model_path",
+    "tp",
+    "tp_size",
+    "tensor_parallel",
+    "pp",
+    "dp",
+    "batch",
+    "clients",
+    "batch_size",
+    "concurrency",
+    "isl",
+    "osl",
+    "input_tokens",
+    "backend",
+    "engine",
+    "framework",
+    "program",
+    "precision",
+    "dtype",
+    "zero",
+    "sharding",
+    "fsdp",
+    "op",
+    "opp",
+    "M",
+    "N",
+    "K",
+    "bytes",
+    "sizes",
+    "size_bytes",
+    "collective",
+    "nodes",
+    "seq_len",
+    "sequence_length",
+    "sequence_lenth",
+    "kv_dtype",
+    "kv_precision",
+    "arival",
+    "arrival",
+    "version",
+    "layer",
+    "x",
+    "y",
+    "xx",
+    "tensor_paralel",
+    "price",
+    "budget",
+    "MODEL",
+    "Device",
+    "date",
+    "prefill_tp_size",
+    "decode_tensor_parallel",
+    "moe_ep_size",
+    "ep",
+    "checkpointing",
+    "recompute",
+    "ffn",
+    "heads",
+    "vocab",
+    "colour",
+    "rows",
+    "array_rows",
+    "scenario",
+]
+
+
+def test_every_column_by_every_command() -> None:
+    """Carried, read as another, or refused in which words."""
+    found: dict[str, dict[str, object]] = {}
+    for command in COMMANDS:
+        columns = reads(command)
+        base = [*columns.required] or [columns.names[0]]
+        found[command] = {"ours": {name: columns.ours(name) for name in columns.names}}
+        for name in ASKED:
+            header = base if name in base else [*base, name]
+            found[command][name] = answer(lambda header=header, command=command: [carried(header, command), read_as(header, command)])  # type: ignore[misc]
+    kept("columns", found)
+
+
+def test_the_nearest_name_by_hand() -> None:
+    """Two letters off in names of six and more, one in three to five, none in two: a swap of neighbours is one."""
+    assert [nearest(name, ("gpus", "device", "tp")) for name in ("gpuz", "gpzz", "dveice", "dvicce", "dvcc", "tq", "gpu", "gpuss")] == [
+        "gpus",
+        "",
+        "device",
+        "device",
+        "",
+        "",
+        "gpus",
+        "gpus",
+    ]
+    assert [
+        distance(*pair) for pair in (("ab", "ba"), ("abc", "abcdef"), ("abc", "abcde"), ("abcd", "badc"), ("", "ab"), ("kitten", "sitting"))
+    ] == [1, 3, 2, 2, 2, 3]

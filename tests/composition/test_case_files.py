@@ -14,11 +14,12 @@ import pandas as pd
 import pytest
 from conftest import run_here
 
-from analysis import case_files
+from analysis import case_files, tables
 from analysis.case_files import answer_file
 from analysis.errors import InputError
 from analysis.paths import EXAMPLES, ROOT
 from analysis.tables import to_csv_bytes
+from tests.golden import answer, kept
 
 ROWS = 4001
 
@@ -111,3 +112,99 @@ def test_a_parquet_file_without_pyarrow_names_the_extra(tmp_path: Path) -> None:
     (tmp_path / "cases.parquet").write_bytes(b"PAR1")
     done = without_pyarrow("systolic", str(tmp_path / "cases.parquet"), "--out", str(tmp_path / "none.csv"))
     assert done.returncode == 2 and "pyarrow" in done.stderr and "[parquet]" in done.stderr
+
+
+def both(frame: pd.DataFrame) -> pd.DataFrame:
+    """An answer with columns that the cases may have."""
+    return pd.DataFrame({"root": np.arange(len(frame)) + 0.5, "whole": 3.0, "yes": [True] * len(frame), "status": ""}, index=frame.index)
+
+
+def test_cells_and_columns_at_their_edges(tmp_path: Path) -> None:
+    """Numbers, counts, formulas, names that are taken: what is written, and what is refused in which words."""
+    cells = ("", " ", "n/a", "NA", "nan", "None", "-", "0", "-0.1", "1", "1.5", "1,024", "1e3", "inf", "x", "-1")
+    found: dict[str, object] = {f"number {cell!r}": answer(lambda cell=cell: case_files.number({"k": cell}, "k")) for cell in cells}  # type: ignore[misc]
+    found |= {
+        f"count {cell!r}": answer(lambda cell=cell: [case_files.count({"k": cell}, "k", least) for least in (0, 1)]) for cell in cells
+    }  # type: ignore[misc]
+    found["missing"] = answer(lambda: case_files.number({}, "k"))
+    found["rows"] = case_files.read_rows(pd.DataFrame({"k": ["1", "x", ""]}), lambda row: case_files.count(row, "k"))
+    texts = {
+        "plain": "x,note\n4,a\n9,b\n",
+        "taken": "x,root\n4,1\n",
+        "both taken": "x,root,predicted_root\n4,1,2\n",
+        "status": "x,status\n4,mine\n",
+        "twice": "x, x\n1,2\n",
+        "no rows": "x\n",
+        "empty": "",
+        "spaces": " x , note \n4, a\n",
+        "formulas": 'x,note\n1,=A1\n1,+A1\n1,-3\n1,@x\n1,"\t=1"\n1,+1+2\n1,"-(2)"\n1,+SUM(1)\n1,"a,b"\n1,"say ""x"""\n1,\n',
+        "short": "x,note\n4\n",
+        "tabs": "x\tnote\n4\ta\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / "in.csv").write_text(text)
+        for beside in (True, False) if name != "status" else (True,):
+            done = answer(lambda beside=beside: answer_file(tmp_path / "in.csv", tmp_path / "out.csv", both, beside=beside), tmp_path)  # type: ignore[misc]
+            written = (tmp_path / "out.csv").read_text() if (tmp_path / "out.csv").exists() else ""
+            (tmp_path / "out.csv").unlink(missing_ok=True)
+            found[f"{name} {beside}"] = [done, written.split("\n")]
+    refusals = {
+        "same": ("in.csv", "in.csv"),
+        "no file": ("none.csv", "out.csv"),
+        "no folder": ("in.csv", "none/out.csv"),
+        "a folder": ("in.csv", "."),
+    }
+    found |= {
+        name: answer(lambda pair=pair: answer_file(tmp_path / pair[0], tmp_path / pair[1], both), tmp_path)
+        for name, pair in refusals.items()
+    }  # type: ignore[misc]
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1")
+    found["no parquet"] = answer(lambda: answer_file(tmp_path / "bad.parquet", tmp_path / "out.csv", both), tmp_path)
+    found["in their words"] = case_files._in_their_words(
+        pd.DataFrame({"a": [1], "status": ["tp_size is odd; isl too, batch is a word"]}),
+        {"gpus": "tp_size", "prompt": "isl", "b": "batch"},
+        False,
+    )
+    kept("cells", found)
+
+
+def test_tables_at_their_edges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What reading a CSV refuses, packed ones, the largest that is read; text as numbers; where a result may be written."""
+    import gzip
+
+    monkeypatch.setattr(tables, "MOST_UNPACKED_BYTES", 8)
+    monkeypatch.setattr(tables, "MOST_BYTES", 60)
+    files = {
+        "good": b"a,b\n1,2\n",
+        "packed": gzip.compress(b"a,b\n1,2\n"),
+        "packed more": gzip.compress(b"a,b\n1,22\n"),
+        "cut": gzip.compress(b"a,b\n1,2\n")[:-9],
+        "zip": b"PK\x03\x04abc",
+        "bz": b"BZh9",
+        "xz": b"\xfd7zXZ\x00",
+        "zstd": b"\x28\xb5\x2f\xfdx",
+        "empty": b"",
+        "latin": b"a,b\n\xe4,1\n",
+        "ragged": b"a,b\n1,2,3\n",
+        "largest": b"a,b\n" + b"1,2\n" * 14,
+        "larger": b"a,b\n" + b"1,2\n" * 14 + b"\n",
+        "other": b"c\n1\n",
+    }
+    found: dict[str, object] = {}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+        found[name] = answer(lambda name=name: tables.read_csv(tmp_path / name, ["a"] if name != "good" else ["a", "b"]), tmp_path)  # type: ignore[misc]
+    found["no file"], found["folder"] = (
+        answer(lambda: tables.read_csv(tmp_path / "none"), tmp_path),
+        answer(lambda: tables.read_csv(tmp_path), tmp_path),
+    )
+    found["numbers"] = [str(cell) for cell in tables.numeric(pd.Series(["1", "", "x", "1e3", " 2", "9" * 400, "nan", "-0.5"]))]
+    assert tables.numeric(pd.Series(["1", "", "2.5"])).tolist()[::2] == [1.0, 2.5]
+    written = tables.write_csv(pd.DataFrame({"a": [0.1, 1e16], "t": ["=A1", "x"]}), tmp_path / "sub" / "t.csv")
+    assert written.read_bytes() == b"a,t\n0.1,'=A1\n1e+16,x\n" and not list((tmp_path / "sub").glob(".*"))
+    assert written.stat().st_mode & 0o777 == 0o666 & ~tables._umask()
+    with pytest.raises(RuntimeError), tables.atomic(tmp_path / "sub" / "t.csv") as stream:
+        stream.write(b"half")
+        raise RuntimeError
+    assert written.read_bytes().startswith(b"a,t") and len(list((tmp_path / "sub").iterdir())) == 1
+    kept("tables", found)
