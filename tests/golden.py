@@ -97,3 +97,18 @@ def kept(name: str, found: dict[str, Any]) -> None:
         path.write_text(written(found) + "\n", encoding="utf-8")
     lines = differences(found, json.loads(path.read_text(encoding="utf-8")))
     assert not lines, f"{len(lines)} answers differ from {path.name}:\n" + "\n".join(lines[:12])
+
+
+def main() -> None:
+    """`python -m tests.golden`: write all answers anew, and say which files moved."""
+    import subprocess
+    import sys
+
+    root = FOLDER.parent.parent
+    users = sorted({str(path) for path in FOLDER.parent.rglob("test_*.py") if "tests.golden import" in path.read_text(encoding="utf-8")})
+    subprocess.run([sys.executable, "-m", "pytest", "-q", *users], cwd=root, env={**os.environ, "GOLDEN": "write"}, check=False)
+    subprocess.run(["git", "diff", "--stat", "--", str(FOLDER)], cwd=root, check=False)
+
+
+if __name__ == "__main__":
+    main()

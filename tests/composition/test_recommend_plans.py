@@ -5,15 +5,21 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from analysis.__main__ import main
 from analysis.errors import InputError
-from analysis.predict.recommend import choice, front
+from analysis.predict.recommend import choice, emit, front, serving, training
 from analysis.predict.recommend.emit import arguments
+from analysis.serving.points.answers import ENDS
 from analysis.serving.points.power import load
+from analysis.workloads import models
+from tests.golden import kept
 
 ASKED = {
     "model": "llama-3.1-8b", "devices": "h100_sxm h200_sxm", "engines": "vllm", "max_gpus": "2", "tpot_target_ms": "12",
@@ -134,3 +140,169 @@ def test_the_command_prints_writes_and_draws(capsys: pytest.CaptureFixture[str],
     )
     assert main(["predict", "recommend", *options, "--modes", "apart"]) == 2
     assert "unknown mode 'apart'; known: agg, disagg" in capsys.readouterr().err
+
+
+def _answered(read: list[Any], *_: Any) -> Any:
+    """Answers of our own in place of the predictor's: smooth in plan and clients, with ends; one plan is refused."""
+    rows = []
+    for case in read:
+        plan, clients = case.plan, case.clients
+        tpot = 40.0 / plan.tensor**0.8 * (1 + 0.03 * clients) * (1 + 0.1 * plan.pipeline) + 3 * plan.attention_data
+        ttft, rate = 90.0 / plan.gpus + 4 * clients, clients * plan.ranks * 1e3 / (900 * tpot)
+        times = {
+            f"{name}{end}_ms": value * factor
+            for name, value in (("ttft", ttft), ("tpot", tpot))
+            for end, factor in zip(ENDS, (1, 0.8, 1.3), strict=True)
+        }
+        rates = {
+            f"{name}{end}": value * factor
+            for name, value in (("output_tokens_per_s", 900 * rate), ("requests_per_s", rate))
+            for end, factor in zip(ENDS, (1, 0.7, 1.2), strict=True)
+        }
+        status = "not covered" if (plan.tensor, clients) == (2, 8) else ""
+        rows.append(
+            {
+                **times,
+                **rates,
+                "kv_cache_tokens": 1000.0 * plan.gpus,
+                "most_requests": 10.0 * plan.gpus,
+                "assumed": "as said",
+                "status": status,
+            }
+        )
+    return SimpleNamespace(table=pd.DataFrame(rows))
+
+
+CHOICES: dict[str, dict[str, str]] = {
+    "plain": {},
+    "sure": {"sure": "yes"},
+    "two limits": {"ttft_target_ms": "70"},
+    "rate": {"requests_per_s": "33"},
+    "prices": {"devices": "h100_sxm,l40s", "prices": "h100_sxm=2.5,l40s=0.9", "requests_per_s": "33"},
+    "apart": {"modes": "agg disagg", "max_gpus": "4"},
+    "mixture": {"model": "qwen3-30b-a3b", "max_gpus": "8"},
+    "grid": {"grid_g_per_kwh": "400"},
+    "types": {"precision": "bf16 fp8"},
+    "engines": {"engines": "trtllm vllm"},
+    "nothing": {"tpot_target_ms": "0.5"},
+    "nothing sure": {"tpot_target_ms": "9", "sure": "1"},
+    "lengths": {"input_tokens": "2000", "output_tokens": "300", "max_gpus": "2"},
+    "one GPU": {"max_gpus": "1"},
+    "many GPUs": {"max_gpus": "64"},
+    "no target": {"tpot_target_ms": ""},
+    "target 0": {"tpot_target_ms": "0"},
+    "mode": {"modes": "both"},
+    "engine": {"engines": "mine"},
+    "no devices": {"devices": " "},
+    "price": {"prices": "h100_sxm"},
+    "price 0": {"prices": "h100_sxm=0"},
+    "no price": {"devices": "h100_sxm l40s", "prices": "h100_sxm=2"},
+    "sure?": {"sure": "perhaps"},
+    "of training": {"tokens": "1e9"},
+    "too large": {"model": "llama-3.1-405b", "max_gpus": "2"},
+    "no fp8": {"devices": "a100_sxm", "precision": "fp8"},
+    "fp8 or not": {"devices": "a100_sxm", "precision": "fp8 bf16"},
+    "trtllm on AMD": {"devices": "MI300X", "engines": "trtllm"},
+    "a step": {"tpot_target_ms": "", "step_target_s": "5"},
+}
+
+
+def test_every_kind_of_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans tried, cost, ends, power and choice from answers of our own; each refusal in its words. Costs by hand stand in "
+    "test_recommend.py."""
+    monkeypatch.setattr(serving, "answer", _answered)
+    monkeypatch.setattr(serving.power, "drawn_w", lambda case, tpot_s: None if case.prefill else (300.0 + 10 * case.clients, 250.0, 500.0))
+    choice._candidates.cache_clear()
+    base = {"model": "llama-3.1-8b", "devices": "h100_sxm", "engines": "vllm", "max_gpus": "4", "tpot_target_ms": "20"}
+    found: dict[str, Any] = {}
+    for name, change in CHOICES.items():
+        row = {**base, **change}
+        found[name] = {key: value for key, value in choice.answers(pd.DataFrame([row])).iloc[0].items() if value == value}
+    tried = choice.candidates({**base, "modes": "agg disagg", "max_gpus": "8"})
+    found["tried"] = [len(tried), tried.groupby(["gpus", "tensor_parallel", "pipeline_parallel", "mode"]).size().to_dict().items()]
+    chosen = choice.recommended(**base)
+    found["report"], found["json"] = choice.report(chosen).split("\n"), choice.as_json(chosen)["best"][:2]
+    sure = choice.recommended(**{**base, "requests_per_s": "33", "grid_g_per_kwh": "400", "tpot_target_ms": "26", "prices": "h100_sxm=2.5"})
+    found["report of a rate"] = choice.report(sure).split("\n")
+    found["plans"] = [
+        [vars(plan) for plan in serving.plans(gpus, models.load(name))]
+        for name in ("llama-3.1-8b", "mixtral-8x7b")
+        for gpus in (1, 2, 4, 8)
+    ]
+    found["fronts"] = [
+        front.terminal(front.pareto(tried)).split("\n"),
+        front.table(tried.head(5)).split("\n"),
+        front.table(front.best(tried)).split("\n"),
+    ]
+    found["started"] = [
+        emit.arguments(
+            {**chosen.plan, "engine": engine, "kv_precision": kv, "replicas": 2, "attention_data_parallel": data, "expert_parallel": data},
+            "llama-3.1-8b",
+        )
+        for engine in ("vllm", "sglang", "trtllm")
+        for kv in ("fp8", "bf16")
+        for data in (1, 2)
+    ]
+    choice._candidates.cache_clear()
+    kept("choices", found)
+
+
+def test_every_choice_of_a_training_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Costs, days and targets from times of our own: cost = price x GPUs x steps x seconds / 3600; the run's tokens over a step's."""
+
+    def timed(rows: list[dict[str, str]]) -> pd.DataFrame:
+        out = pd.DataFrame(rows).astype(
+            dict.fromkeys(("gpus", "tensor_parallel", "pipeline_parallel", "micro_batch", "zero", "virtual_pipeline"), int)
+        )
+        step = 100.0 / out["gpus"] * (1 + 0.1 * out["tensor_parallel"]) * (1 + 0.2 * out["pipeline_parallel"]) / out["micro_batch"] ** 0.1
+        fits = np.where(out["tensor_parallel"] * out["pipeline_parallel"] >= 2, "yes", "tight")
+        reason = np.where(out["recompute"] == "full", "", np.where(out["tensor_parallel"] > 1, "", "memory"))
+        return out.assign(
+            step_time_s=step,
+            lower_s=0.9 * step,
+            upper_s=1.2 * step,
+            memory_gib=50.0,
+            fits=fits,
+            reason=reason,
+            status="",
+            assumed="as said",
+        )
+
+    monkeypatch.setattr(training, "timed", timed)
+    choice._candidates.cache_clear()
+    base = {
+        "model": "llama-3-8b",
+        "devices": "h100",
+        "max_gpus": "12",
+        "sequence_length": "8192",
+        "global_batch": "24",
+        "step_target_s": "20",
+        "program": "megatron",
+    }
+    asked: dict[str, dict[str, str]] = {
+        "plain": {},
+        "sure": {"sure": "yes"},
+        "days": {"step_target_s": "", "days_target": "10", "tokens": "1e9"},
+        "both": {"days_target": "0.9", "tokens": "1e9"},
+        "prices": {"devices": "h100 b200", "prices": "h100=2 b200=3"},
+        "no target": {"step_target_s": ""},
+        "days alone": {"step_target_s": "", "days_target": "10"},
+        "no GPUs": {"max_gpus": ""},
+        "nothing": {"step_target_s": "1"},
+        "odd": {"global_batch": "7", "max_gpus": "8"},
+        "of serving": {"tpot_target_ms": "9"},
+    }
+    found = {
+        name: {key: value for key, value in choice.answers(pd.DataFrame([{**base, **change}])).iloc[0].items() if value == value}
+        for name, change in asked.items()
+    }
+    choice._candidates.cache_clear()
+    plain, run = found["plain"], found["days"]
+    assert (
+        plain["cost"] == pytest.approx(plain["gpus"] * plain["step_time_s"] * 1e6 / (24 * 8192) / 3600)
+        and plain["cost_of"] == "a million tokens, in GPU hours"
+    )
+    assert run["days"] == pytest.approx(run["step_time_s"] * 1e9 / (24 * 8192) / 86400) and run["cost"] == pytest.approx(
+        24 * run["days"] * run["gpus"]
+    )
+    kept("training_choices", found)

@@ -7,11 +7,14 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from analysis.errors import InputError
+from analysis.predict import compare
 from analysis.predict.compare import question
 from analysis.predict.logs.read import read
+from tests.golden import answer, kept
 
 LOGS = Path(__file__).parent / "logs"
 
@@ -159,3 +162,177 @@ def test_a_long_log_and_a_long_line_take_bounded_memory(tmp_path: Path) -> None:
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert row["measured_step_s"] == "0.0125" and most < 8 << 20
+
+
+VLLM = {
+    "backend": "vllm",
+    "model_id": "m/x",
+    "completed": 100,
+    "mean_ttft_ms": 71.0,
+    "mean_tpot_ms": 7.3,
+    "output_throughput": 811.0,
+    "request_throughput": 2.3,
+    "total_input_tokens": 51_300,
+    "total_output_tokens": 20_700,
+    "request_rate": "inf",
+    "max_concurrency": 16,
+}
+RESULTS: dict[str, dict[str, Any]] = {
+    "closed": {},
+    "as many as there are": {"max_concurrency": 100},
+    "one fewer": {"max_concurrency": 99},
+    "no limit": {"max_concurrency": None},
+    "rate": {"request_rate": 3.5},
+    "rate and limit": {"request_rate": 3.5, "max_concurrency": 16},
+    "bursty": {"request_rate": 3.5, "burstiness": 0.5},
+    "no burst": {"request_rate": 3.5, "burstiness": 1.0},
+    "rate 0": {"request_rate": 0},
+    "random": {"dataset_name": "random", "random_input_len": 1024, "random_output_len": 128, "random_range_ratio": 0.25},
+    "random 0": {"dataset_name": "random", "random_input_len": 1024, "random_output_len": 128, "random_range_ratio": 0},
+    "lengths": {"input_lens": [300, 500, 600]},
+    "lengths 0": {"input_lens": [0, 500]},
+    "chat": {"backend": "openai-chat"},
+    "engine": {"backend": "sglang-oai"},
+    "drafted": {"accept_length": 2.1},
+    "ways": {"tensor_parallel_size": "4"},
+    "other ways": {"tp": 8},
+    "none": {"completed": None},
+    "words": {"mean_ttft_ms": "fast"},
+    "below": {"mean_tpot_ms": -1},
+    "retokenized": {"total_output_tokens_retokenized": 5},
+}
+OTHERS: dict[str, Any] = {
+    "inferencex": {
+        "conc": 64,
+        "mean_ttft": 0.5,
+        "mean_tpot": 0.011,
+        "tp": 8,
+        "dp_attention": "true",
+        "hw": "h200-x",
+        "framework": "trt",
+        "precision": "fp8",
+        "ep": 4,
+        "isl": 1024,
+        "osl": 512,
+        "output_tput_per_gpu": 700.5,
+        "model": "m",
+    },
+    "inferencex drafted": {"conc": 64, "mean_ttft": 0.5, "spec_decoding": "mtp"},
+    "inferencex plain": {"conc": 64, "tput_per_gpu": 1, "spec_decoding": "off", "tp": 2},
+    "apart": {"conc": 64, "mean_ttft": 0.5, "disagg": True},
+    "nodes": {"conc": 64, "mean_ttft": 0.5, "is_multinode": "true"},
+    "aiperf": {
+        "time_to_first_token": {"unit": "s", "avg": 0.07},
+        "inter_token_latency": {"unit": "us", "avg": 7300},
+        "input_sequence_length": {"avg": 500, "unit": "tokens"},
+        "output_sequence_length": {"avg": 200},
+        "output_token_throughput": {"avg": 800},
+        "request_count": {"avg": 100},
+        "input_config": {"endpoint": {"model_names": ["m"]}, "loadgen": {"concurrency": 16}},
+    },
+    "aiperf rate": {
+        "time_to_first_token": {"unit": "ms", "avg": 70},
+        "input_config": {"a": {"b": {"request_rate": 2}}, "model": "m", "request_count": 50},
+    },
+    "nobody": {"x": 1},
+    "no object": [1],
+    "two": [VLLM, {**VLLM, "total_output_tokens_retokenized": 5}],
+    "infinite": '{"mean_ttft_ms": Infinity, "completed": 3}',
+    "broken": "{",
+    "empty": "",
+}
+LINES: dict[str, str] = {
+    "megatron": "world_size ...................... 8\ntensor_model_parallel_size ...... 4\n"
+    "hidden_size ..................... 4096\nnum_attention_heads ............. 32\nnum_layers ...................... 32\n"
+    "seq_length ...................... 4096\nmicro_batch_size ................ 1\n"
+    "swiglu .......................... True\ngroup_query_attention ........... True\nnum_query_groups ................ 8\n"
+    "untie_embeddings_and_output_weights  True\nuse_distributed_optimizer ....... True\n"
+    "bf16 ............................ True\nfp8 ............................. None\nffn_hidden_size ................. 14336\n"
+    "num_experts ..................... 8\nmoe_ffn_hidden_size ............. 2048\nmoe_router_topk ................. 2\n"
+    + "".join(
+        f" iteration {k}/ 9 | elapsed time per iteration (ms): {t} | global batch size: 128 |\n"
+        for k, t in enumerate((9000.0, 3100.0, 3000.0, 3300.0, 3200.0))
+    ),
+    "megatron beyond": "multi_latent_attention .......... True\nhidden_size ..................... 4096\n"
+    "fp8 ............................. e4m3\n elapsed time per iteration (ms): 10.0 |\n",
+    "nemo": "global_batch_size: 512\n" + "".join(f"train_step_timing in s: {3 + k / 7}\n" for k in range(25)),
+    "torchtitan": "Building 2-D device mesh with ['dp_shard', 'tp'], [4, 2]\n"
+    "local batch size 2, global batch size 8 sequence length 4096\nCompiling with torch.compile\n"
+    "Applied selective activation checkpointing\n\x1b[31mstep:  1  loss: 9 memory: 30.10GiB(40%)  tps: 5,000\x1b[0m\n"
+    "step: 10  loss: 8 memory: 38.10GiB(48%)  tps: 5,762\n",
+    "mlperf": ':::MLLOG {"key": "global_batch_size", "value": 1152}\n'
+    ':::MLLOG {"key": "submission_benchmark", "value": "llama31_405b"}\n'
+    ':::MLLOG {"key": "max_sequence_length", "value": 8192}\n:::MLLOG {"key": "tracked_stats", "value": {"throughput": 400}}\n'
+    ':::MLLOG {"key": "tracked_stats", "value": {"train_step_time": 3.5}}\n',
+    "mlperf broken": ":::MLLOG {x\n",
+    "step x": "elapsed time per iteration (ms): x\n",
+    "step 0": "elapsed time per iteration (ms): 0.0\n",
+    "nccl": "# all_reduce_perf\n#  Rank  0 Group  0 Pid 1 on h1 device  0 [0x07] NVIDIA A100\n"
+    "#  Rank  1 Group  0 Pid 2 on h2 device  0 [0x08] NVIDIA A100\n  0 0 float sum -1 1.0 0 0 0 1.0 0 0 0\n"
+    "  1024  256 float sum -1 10.5 0.1 0.2 0 9.5 0.1 0.2 0\n  2048  512 float sum -1 11.5 0.1 0.2 0\n",
+    "nccl two cards": "# alltoall_perf\n#  Rank  0 Group  0 Pid 1 on h1 device  0 [0x07] NVIDIA A100\n"
+    "#  Rank  1 Group  0 Pid 2 on h1 device  1 [0x08] NVIDIA H100\n  1024  256 float none -1 10.5 0.1 0.2 N/A\n",
+    "unknown": "hello\n",
+}
+
+
+def test_every_kind_of_log(tmp_path: Path) -> None:
+    """Rows and notes of each client's and program's output, at the values that change what is read; each refusal in its words."""
+    found: dict[str, Any] = {}
+    texts = {f"{name}.json": json.dumps({**VLLM, **change}) for name, change in RESULTS.items()}
+    texts |= {f"{name}.json": text if isinstance(text, str) else json.dumps(text) for name, text in OTHERS.items()}
+    texts |= {f"{name}.log": text for name, text in LINES.items()}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+        found[name] = answer(lambda name=name: read(tmp_path / name), tmp_path)  # type: ignore[misc]
+    kept("logs", found)
+
+
+def test_points_beside_answers_by_hand() -> None:
+    """Measured over predicted; inside from end to end; rates have ends and explanations turned round, a sender's rate has none."""
+    frame = pd.DataFrame(
+        {
+            "measured_ttft_ms": ["130", "", "70"],
+            "measured_tpot_ms": ["8", "0", "9"],
+            "measured_output_tokens_per_s": ["500", "700", ""],
+            "arrival": ["closed", "poisson", ""],
+        }
+    )
+    table = pd.DataFrame(
+        {
+            "ttft_ms": 100.0,
+            "ttft_lower_ms": 70.0,
+            "ttft_upper_ms": 130.0,
+            "tpot_ms": 10.0,
+            "tpot_lower_ms": 8.5,
+            "tpot_upper_ms": 12.0,
+            "output_tokens_per_s": 600.0,
+            "output_tokens_per_s_lower": 500.0,
+            "output_tokens_per_s_upper": 650.0,
+            "assumed": "a; b",
+            "status": ["", "", "no"],
+        }
+    )
+    parts = [{"ttft_ms": {"queue": (0.5, 0.1), "prompt": (0.5, 0.3)}, "tpot_ms": {"kernels": (0.8, 0.1), "host": (0.2, 0.3)}}] * 3
+    found = compare.points("serving", frame, compare.Answered(table, parts, [{}] * 3))
+    rows = found[["point", "metric", "ratio", "inside"]].values.tolist()
+    assert rows == [
+        [1, "ttft_ms", 1.3, "yes"],
+        [1, "tpot_ms", 0.8, "no"],
+        [1, "output_tokens_per_s", 500 / 600, "yes"],
+        [2, "output_tokens_per_s", 700 / 600, "no"],
+        [3, "ttft_ms", 0.7, "yes"],
+        [3, "tpot_ms", 0.9, "yes"],
+    ]
+    assert (
+        found["explained_by"].tolist()[3] == ""
+        and found["explained_by"][0].startswith("prompt x 1.60")
+        and found["explained_by"][2].split()[0] in ("host", "kernels")
+    )
+    told = compare.summary(found)
+    assert [(one["metric"], one["points"], one["answered"], one["inside"]) for one in told] == [
+        ("ttft_ms", 2, 1, 1),
+        ("tpot_ms", 2, 1, 0),
+        ("output_tokens_per_s", 2, 2, 1),
+    ]
+    assert told[0]["median_ratio"] == 1.3 and told[0]["median_error_percent"] == pytest.approx(100 * (1 - 1 / 1.3))
