@@ -208,7 +208,7 @@ CHOICES: dict[str, dict[str, str]] = {
 
 
 def test_every_kind_of_choice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plans tried, cost, ends, power and choice from answers of our own; each refusal in its words (test_recommend.py has costs by hand)."""
+    """Plans tried, cost, ends, power and choice from answers of our own; each refusal in its words (costs by hand: test_recommend.py)."""
     monkeypatch.setattr(serving, "answer", _answered)
     monkeypatch.setattr(serving.power, "drawn_w", lambda case, tpot_s: None if case.prefill else (300.0 + 10 * case.clients, 250.0, 500.0))
     choice._candidates.cache_clear()

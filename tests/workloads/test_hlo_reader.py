@@ -13,6 +13,11 @@ from hypothesis import strategies as st
 
 from analysis.__main__ import main
 from analysis.errors import InputError
+from analysis.hardware import devices, systems
+from analysis.predict.program.predict import operator_times, predict, predictions
+from analysis.predict.program.predict_report import as_json, table
+from analysis.predict.program.predict_trace import steps
+from analysis.predict.program.study_fusion import kernels
 from analysis.workloads.graph import element_bits
 from analysis.workloads.hlo import bindings
 from analysis.workloads.hlo import child as hlo_child
@@ -21,6 +26,7 @@ from analysis.workloads.hlo.loops import linear_trips
 from analysis.workloads.hlo.reader import read
 from analysis.workloads.hlo.types import device_groups, groups_of_axes
 from analysis.workloads.zoo import catalogue as zoo
+from tests.golden import answer, kept
 from tests.workloads import hlo_texts as texts
 from tests.workloads.hlo_oracle import our_cost, our_module, xla_cost
 
@@ -233,3 +239,83 @@ def test_a_name_that_is_not_utf8_is_told(place: str) -> None:
     module, function = ('@"\\FF"', "@main") if place == "module" else ("@m", '@"\\FF"')
     text = f"module {module} {{ func.func public {function}(%a: tensor<2xf32>) -> tensor<2xf32> {{ return %a : tensor<2xf32> }} }}"
     assert hlo_child.read(text.encode(), None) == {"error": "holds a name that is not UTF-8 text", "line": 0}
+
+
+ONE_OF_EACH = texts.program(
+    """
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.exponential %a : tensor<8x6xf32>
+  %1 = stablehlo.add %0, %a : tensor<8x6xf32>
+  %2 = stablehlo.transpose %1, dims = [1, 0] : (tensor<8x6xf32>) -> tensor<6x8xf32>
+  %3 = stablehlo.dot_general %1, %2, contracting_dims = [1] x [0] : (tensor<8x6xf32>, tensor<6x8xf32>) -> tensor<8x8xf32>
+  %4 = stablehlo.reduce(%3 init: %z) applies stablehlo.add across dimensions = [1] : (tensor<8x8xf32>, tensor<f32>) -> tensor<8xf32>
+  %5 = stablehlo.broadcast_in_dim %4, dims = [0] : (tensor<8xf32>) -> tensor<8x5xf32>
+  %6 = stablehlo.slice %5 [0:8:2, 1:4] : (tensor<8x5xf32>) -> tensor<4x3xf32>
+  %7 = stablehlo.pad %6, %z, low = [1, 0], high = [0, 2], interior = [1, 0] : (tensor<4x3xf32>, tensor<f32>) -> tensor<8x5xf32>
+  %8 = stablehlo.concatenate %5, %7, dim = 1 : (tensor<8x5xf32>, tensor<8x5xf32>) -> tensor<8x10xf32>
+  %9 = stablehlo.convert %8 : (tensor<8x10xf32>) -> tensor<8x10xbf16>
+  %10 = stablehlo.compare LT, %8, %8 : (tensor<8x10xf32>, tensor<8x10xf32>) -> tensor<8x10xi1>
+  %11 = stablehlo.select %10, %8, %8 : tensor<8x10xi1>, tensor<8x10xf32>
+  %12 = stablehlo.fft %11, type = RFFT, length = [10] : (tensor<8x10xf32>) -> tensor<8x6xcomplex<f32>>
+  %13 = "stablehlo.sort"(%4) <{dimension = 0 : i64}> ({ ^bb0(%x: tensor<f32>, %y: tensor<f32>): %s = stablehlo.compare LT, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1> stablehlo.return %s : tensor<i1> }) : (tensor<8xf32>) -> tensor<8xf32>
+  return %1 : tensor<8x6xf32>""",  # noqa: E501
+    arguments="%a: tensor<8x6xf32>",
+    result="tensor<8x6xf32>",
+)
+
+
+def _programs() -> dict[str, str | bytes]:
+    found = {name: text for name, text in vars(texts).items() if name.isupper() and len(name) > 3 and isinstance(text, (str, bytes))}
+    return {"ONE_OF_EACH": ONE_OF_EACH, **found}
+
+
+def test_every_program_of_ours_as_a_graph() -> None:
+    """Operators with their class, sizes, operations, bytes, runs and groups, and what each device would take by every fidelity: XLA's own
+    counts are in test_hlo_against_xla.py, products and bandwidth by hand in composition/test_predict.py."""
+    found: dict[str, object] = {}
+    for name, text in _programs().items():
+        record = hlo_child.read(text.encode() if isinstance(text, str) else text, None)
+        if "error" in record:
+            found[name] = record["error"]
+            continue
+        module = our_module(text)
+        found[name] = {
+            "operators": [{key: getattr(one, key) for key in type(one).__slots__} for one in module.operators],
+            "counted": [[one.flops, one.bytes, one.transcendentals] for one in module.operators],
+            "rest": {key: getattr(module, key) for key in type(module).__dataclass_fields__ if key not in ("operators",)},
+        }
+        for device in ("A100-SXM4-80GB", "TPU-v5e", "T4"):
+            for fidelity in ("roofline", "efficiency", "systolic", "kernels"):
+                said = answer(
+                    lambda module=module, device=device, fidelity=fidelity: as_json(
+                        predict(module, devices.load(device), fidelity, launch_s=3e-6)
+                    )
+                )  # type: ignore[misc]
+                found[f"{name} {device} {fidelity}"] = said
+        on = systems.load("HGX-H100")
+        one = predict(module, devices.load("H100"), "roofline", system=on, f32_in="bf16")
+        found[f"{name} on H100"] = [
+            as_json(one),
+            operator_times(module, one),
+            steps(module, one),
+            [vars(kernel) for kernel in kernels(module)][:6],
+        ]
+    kept("programs", found)
+
+
+def test_devices_at_all_fidelities() -> None:
+    """Rows of `hlo predict --device all`: which devices, which fidelities, and how a type that one lacks is run."""
+    module = our_module(ONE_OF_EACH)
+    rows = table(predictions(module, "A100", "all", "HGX-H100", "tf32"))
+    kept(
+        "fidelities",
+        {
+            "a100": rows,
+            "devices": [one.device for one in predictions(module, "all", "roofline")],
+            "refused": [
+                answer(lambda: predictions(module, "A100", "exact")),
+                answer(lambda: predictions(module, "A100", "roofline", f32_in="fp8")),
+                answer(lambda: predict(module, devices.load("MI300X"), "systolic")),
+            ],
+        },
+    )
