@@ -1,15 +1,23 @@
 """Layers, meshes and bandwidths small enough to count by hand."""
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from analysis.accelerators.loopnest.architecture import Architecture, Axis, Level
-from analysis.accelerators.loopnest.evaluation import Slowdown, evaluate
-from analysis.accelerators.loopnest.mapping import Loop, Mapping, lay_out
-from analysis.accelerators.loopnest.problem import batched_matmul, convolution, matmul, problem_of
+from analysis.accelerators.loopnest.architecture import Architecture, Axis, Level, read_architecture
+from analysis.accelerators.loopnest.evaluation import Slowdown, evaluate, report, statistics
+from analysis.accelerators.loopnest.layer import read_layer
+from analysis.accelerators.loopnest.mapping import Loop, Mapping, lay_out, mapping_yaml, read_mapping
+from analysis.accelerators.loopnest.problem import Problem, batched_matmul, convolution, matmul, problem_of
 from analysis.accelerators.loopnest.reuse import Lanes, place_lanes
+from analysis.accelerators.loopnest.tables import tables
 from analysis.errors import InputError
+from analysis.paths import DATA, EXAMPLES
+from tests.golden import answer, kept
+
+RECORDED = DATA / "recorded" / "timeloop"
 
 KEEPS = ("Weights", "Inputs", "Outputs")
 
@@ -75,3 +83,108 @@ def test_neighbours_are_up_down_left_and_right() -> None:
     assert lanes.fed_by_neighbours((10,)) == {0, 1} and lanes.fed_by_neighbours((-10,)) == {2, 3}
     assert lanes.fed_by_neighbours((11,)) == frozenset()  # none is fed across the diagonal
     assert lanes.multicast() == {1: 4} and Lanes(((0,), (0,), (1,)), 3, 1).multicast(frozenset({2})) == {2: 1}
+
+
+def _problems() -> dict[str, Problem]:
+    return {
+        "reference": read_layer(EXAMPLES / "loopnest" / "layer.yaml")
+        if (EXAMPLES / "loopnest" / "layer.yaml").exists()
+        else matmul(m=8, n=8, k=8),
+        "conv": convolution(n=1, c=3, m=32, p=112, q=112, r=3, s=3, stride=2),
+    }
+
+
+def test_every_recorded_mapping_in_full() -> None:
+    """Accesses, energy, cycles and slowdown of the recorded mapping, and of designs with leaks, ports and blocks of other sizes: the counts
+    agree with Timeloop's recorded ones in test_loopnest_recorded.py."""
+    base = read_architecture(RECORDED / "architecture.yaml")
+    mapping, layer = read_mapping(RECORDED / "mappings" / "refmodel.yaml", base), _problems()["conv"]
+    found: dict[str, Any] = {"architecture": base, "mapping": mapping, "yaml": mapping_yaml(mapping, base, "r").split("\n")}
+    glb = base.levels[1]
+    designs = {
+        "as recorded": {},
+        "slow": {"read_bandwidth": 0.5},
+        "slow writes": {"write_bandwidth": 0.25},
+        "one port": {"shared_bandwidth": 0.75, "read_bandwidth": None},
+        "blocks": {"block_words": 4},
+        "leaks": {"leak_energy_j": 1e-12},
+    }
+    for name, change in designs.items():
+        made = replace(base, levels=(base.levels[0], replace(glb, **change), *base.levels[2:]))
+        one = evaluate(layer, made, mapping)
+        found[name] = report(one)
+        found[f"{name} accesses"] = [[a.tensor, a.level, statistics(a)] for a in one.accesses]
+    found["too small"] = answer(
+        lambda: evaluate(layer, replace(base, levels=(base.levels[0], replace(glb, capacity_words=100), *base.levels[2:])), mapping).cycles
+    )
+    found["tables"] = tables(layer, base)
+    kept("loopnest", found)
+
+
+LOOPS = """run: r
+loops:
+  - {at: DRAM, dim: P, bound: 112}
+  - {at: DRAM, dim: Q, bound: 112}
+  - {at: DRAM, dim: M, bound: 32}
+  - {at: DRAM, dim: C, bound: 3}
+  - {at: spatial_Y, dim: S, bound: 3, spatial: Y}
+  - {at: weights_spad, dim: R, bound: 3}
+"""
+
+
+def test_files_of_ours_at_their_edges(tmp_path: Path) -> None:
+    """Designs, layers and mappings: each value that is refused, with file, line and key."""
+    text = (RECORDED / "architecture.yaml").read_text()
+    found: dict[str, Any] = {}
+    designs = {
+        "as it is": ("", ""),
+        "count": ("count: 168", "count: 167"),
+        "count 0": ("count: 168", "count: 0"),
+        "mesh": ("mesh: [14, 12]", "mesh: [14]"),
+        "instances": ("ifmap_spad,   instances: 168", "ifmap_spad,   instances: 167"),
+        "depth 0": ("depth: 12,", "depth: 0,"),
+        "width": ("width_bits: 16, word_bits: 16", "width_bits: 8, word_bits: 16"),
+        "keeps": ("keeps: [Weights]", "keeps: [Weight]"),
+        "port 0": ("read_bandwidth: 16", "read_bandwidth: 0"),
+        "energy": ("read: 18.183829", "read: -1"),
+        "another key": ("depth: 16384", "dept: 16384"),
+        "axis": ("X: {size: 14, between: [shared_glb, column]}", "X: {size: 14, between: [glb, column]}"),
+        "size": ("size: 12", "size: 13"),
+        "rule": ("DRAM:            {permutation_innermost: N}", "DRUM:            {permutation_innermost: N}"),
+        "dimension": ("factor_one: [N, P, Q, R]", "factor_one: [N, P, Q, X]"),
+        "twice": ("name: psum_spad", "name: ifmap_spad"),
+    }
+    for name, (old, new) in designs.items():
+        assert old in text
+        (tmp_path / "a.yaml").write_text(text.replace(old, new) if old else text)
+        found[f"design {name}"] = answer(lambda: len(read_architecture(tmp_path / "a.yaml").levels), tmp_path)
+    base = read_architecture(RECORDED / "architecture.yaml")
+    loops = {
+        "as it is": ("", ""),
+        "level": ("at: weights_spad", "at: weights"),
+        "dim": ("dim: M", "dim: X"),
+        "bound 0": ("bound: 32", "bound: 0"),
+        "no axis": (", spatial: Y", ""),
+        "other axis": ("spatial: Y", "spatial: X"),
+        "axis of a level": ("dim: P, bound: 112", "dim: P, bound: 112, spatial: Y"),
+        "order": ("at: DRAM, dim: P", "at: psum_spad, dim: P"),
+    }
+    for name, (old, new) in loops.items():
+        (tmp_path / "m.yaml").write_text(LOOPS.replace(old, new, 1) if old else LOOPS)
+        found[f"mapping {name}"] = answer(lambda: read_mapping(tmp_path / "m.yaml", base), tmp_path)
+        found[f"laid out {name}"] = answer(lambda: lay_out(_problems()["conv"], base, read_mapping(tmp_path / "m.yaml", base)), tmp_path)
+    layers = (
+        "{N: 1, C: 3, M: 32, P: 112, Q: 112, R: 3, S: 3, stride: 2}",
+        "{M: 4, N: 5, K: 6}",
+        "{kind: matmul, m: 4, n: 5, k: 6}",
+        "{N: 0, C: 3, M: 32, P: 112, Q: 112, R: 3, S: 3}",
+        "{N: 1, C: 3}",
+        "{N: 1, C: 3, M: 32, P: 112, Q: 112, R: 3, S: 3, stride: 0}",
+        "[]",
+        "{N: 1, C: 3, M: 32, P: 112, Q: 112, R: 3, S: 3, stride: [2, 1], dilation: 2}",
+        "{kind: depthwise, N: 1, C: 3, P: 4, Q: 5, R: 3, S: 3}",
+    )
+    for layer in layers:
+        (tmp_path / "l.yaml").write_text(layer + "\n")
+        found[f"layer {layer}"] = answer(lambda: read_layer(tmp_path / "l.yaml"), tmp_path)
+    kept("loopnest_files", found)

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.accelerators.systolic.array import NO_QUIRKS, SCALE_SIM_3, Quirks, convolution_output, count, dataflow_codes
+from analysis.__main__ import main
+from analysis.accelerators.systolic.array import NO_QUIRKS, SCALE_SIM_3, Quirks, convolution_output, count, dataflow_codes, fits, kept
 from analysis.accelerators.systolic.cases import OUTPUTS, predict_cases
+from analysis.accelerators.systolic.files import cases as scale_sim_cases
+from analysis.accelerators.systolic.files import read_design, read_topology, sparsity
+from analysis.accelerators.systolic.multi import pipelined_cycles
 from analysis.paths import DATA
 from analysis.studies.accelerators.systolic.cycles import run
+from tests.golden import answer
+from tests.golden import kept as kept_answers
 
 RECORDED = DATA / "recorded" / "scale-sim"
 DATAFLOW = st.sampled_from(["os", "ws", "is"])
@@ -168,3 +177,134 @@ def test_bad_input_is_refused() -> None:
         dataflow_codes(["os", "rs"])
     with pytest.raises(ValueError, match="window"):
         convolution_output(3, 5, 1)
+
+
+def test_utilisation_is_the_tool_s_or_the_array_s_by_its_definition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """24 x 24 x 24 on 12 x 12, weights in place: four folds of 2 x 12 + 12 + 24 - 2 = 58 cycles. The array: 24^3 / (144 x 232) = 41.4 %, as
+    the page's explorer says; SCALE-Sim charges 11 cycles of skew a fold more, 24^3 / (144 x 276) = 34.8 %. Help and output say which."""
+    from analysis.artifact.explorers import systolic_array
+
+    (tmp_path / "cases.csv").write_text("M,N,K,array_rows,array_cols,dataflow\n24,24,24,12,12,ws\n")
+    asked = ["systolic", str(tmp_path / "cases.csv"), "--out", str(tmp_path / "out.csv")]
+    found = []
+    for more in ([], ["--no-quirks"]):
+        assert main([*asked, *more]) == 0
+        found.append((pd.read_csv(tmp_path / "out.csv")["compute_util_pct"][0], capsys.readouterr().err))
+    shown = {control.name: control.default for control in systolic_array.CONTROLS} | {
+        "dataflow": "ws",
+        "array": 12,
+        "m": 24,
+        "n": 24,
+        "k": 24,
+    }
+    assert found[0][0] == pytest.approx(100 * 24**3 / (144 * (4 * 58 + 4 * 11))) and found[1][0] == pytest.approx(
+        100 * 24**3 / (144 * 4 * 58)
+    )
+    assert 100 * systolic_array.answer(shown)["utilization"] == pytest.approx(found[1][0])
+    assert "as SCALE-Sim reports it" in found[0][1] and "SCALE-Sim" not in found[1][1]
+    assert main(["systolic", "--help"]) == 0
+    assert "SCALE-Sim's own utilisation" in " ".join(capsys.readouterr().out.replace("│", " ").split())
+
+
+def test_counts_of_every_dataflow_and_departure() -> None:
+    """The formulas of `count`, each departure by itself; rows of a table with its refusals, files of the tool with theirs."""
+    sizes = (np.array([1, 7, 24, 100]), np.array([3, 8, 24, 33]), np.array([5, 9, 24, 70]))
+    found: dict[str, Any] = {}
+    for flow in ("os", "ws", "is"):
+        for name in ("", *Quirks.__dataclass_fields__):
+            found[f"{flow} {name}"] = count(*sizes, 8, 12, flow, Quirks(**{name: True}) if name else NO_QUIRKS)
+    found["sparse"] = [kept(np.array([1, 7, 8, 9]), n, m).tolist() for n, m in ((1, 1), (1, 2), (2, 4), (3, 4))]
+    found["fits"] = [bool(fits(size, size, size, 1, 1)) for size in (2**20, 2**20 + 320000, 1_321_121, 1_321_122, 1_321_123, 2**21)]
+    found["outputs"] = [[int(convolution_output(size, 7, 2, q)) for size in (7, 8, 230)] for q in (NO_QUIRKS, SCALE_SIM_3)]
+    wrong = (
+        (0, 1, 1, 1, 1, "os"),
+        (1, 1, 1, 1, 0, "os"),
+        (1, 1, 1, 1, 1, "x"),
+        (2**21, 2**21, 2**21, 1, 1, "os"),
+        (1, 1, 1, 1, 1, 3),
+        (1, 1, 1, 1, 1, -1),
+    )
+    found["wrong"] = [answer(lambda given=given: count(*given)) for given in wrong]  # type: ignore[misc]
+    found["windows"] = [
+        answer(lambda given=given: int(convolution_output(*given))) for given in ((6, 7, 1), (7, 7, 0), (7, 0, 1), (7, 7, 1))
+    ]  # type: ignore[misc]
+    rows = [
+        (7, 8, 9, 4, 5, "OS", ""),
+        (7, 8, 9, 4, 5, "ws", "2:4"),
+        (7, 8, 9, 4, 5, "is", "3:2"),
+        (0, 8, 9, 4, 5, "os", ""),
+        (7.5, 8, 9, 4, 5, "os", ""),
+        (7, 8, 9, 4, 5, "rs", ""),
+        (2**40, 2**40, 9, 4, 5, "os", ""),
+        (7, 8, 10, 4, 5, "is", "1:4"),
+    ]
+    table = pd.DataFrame(rows, columns=["M", "N", "K", "array_rows", "array_cols", "dataflow", "sparsity"]).astype(str)
+    found["rows"] = predict_cases(table).astype(object).where(lambda cells: cells.notna(), None).to_dict("records")
+    found["column"] = answer(lambda: predict_cases(table.drop(columns="K")))
+    kept_answers("systolic", found)
+
+
+CONFIG = """[general]
+run_name = r
+[architecture_presets]
+ArrayHeight : 8
+ArrayWidth : 12
+IfmapSramSzkB: 6
+FilterSramSzkB: 7
+OfmapSramSzkB: 8
+IfmapOffset: 0
+FilterOffset: 1
+OfmapOffset: 2
+Dataflow : ws
+Bandwidth : 10
+[run_presets]
+InterfaceBandwidth: USER
+"""
+TOPOLOGY = """Layer name, IFMAP Height, IFMAP Width, Filter Height, Filter Width, Channels, Num Filter, Strides,
+conv, 230, 230, 7, 7, 3, 64, 2,
+"""
+
+
+def test_files_of_the_tool_at_their_edges(tmp_path: Path) -> None:
+    """Each key and cell that is read, what is refused in which words and at which line."""
+    found: dict[str, Any] = {}
+    changes = {
+        "as it is": ("", ""),
+        "os": ("Dataflow : ws", "Dataflow : os"),
+        "no flow": ("Dataflow : ws", "Dataflow : rs"),
+        "no height": ("ArrayHeight : 8\n", ""),
+        "height 0": ("ArrayHeight : 8", "ArrayHeight : 0"),
+        "half": ("ArrayWidth : 12", "ArrayWidth : 1.5"),
+        "another key": ("Bandwidth : 10", "Bandwith : 10"),
+        "calc": ("USER", "CALC"),
+        "no section": ("[architecture_presets]", "[arch]"),
+        "twice": ("ArrayHeight : 8", "ArrayHeight : 8\nArrayHeight : 9"),
+        "sparse": ("Bandwidth : 10", "Bandwidth : 10\n[sparsity]\nSparsitySupport : true\nOptimizedMapping : false\nBlockSize : 4\n"),
+        "memory": ("Bandwidth : 10", "Bandwidth : 10\nMemoryBanks: 4"),
+    }
+    for name, (old, new) in changes.items():
+        (tmp_path / "c.cfg").write_text(CONFIG.replace(old, new) if old else CONFIG)
+        found[f"design {name}"] = answer(lambda: read_design(tmp_path / "c.cfg"), tmp_path)
+    (tmp_path / "c.cfg").write_text(CONFIG)
+    head = TOPOLOGY.split("\n")[0]
+    layers = {
+        "as it is": TOPOLOGY,
+        "products": "Layer, M, N, K,\na, 3, 5, 7,\nb, 4, 6, 8,\n",
+        "sparse": "Layer, M, N, K, Sparsity,\na, 3, 5, 7, 2:4,\n",
+        "a letter": TOPOLOGY.replace("230, 230", "x, 230"),
+        "window": TOPOLOGY.replace("230, 230", "6, 230"),
+        "stride 0": TOPOLOGY.replace("64, 2", "64, 0"),
+        "short": f"{head}\nconv, 230, 230,\n",
+        "two strides": TOPOLOGY.replace("64, 2", "64, 2, 3"),
+        "nothing": f"{head}\n",
+        "no head": "conv, 230, 230, 7, 7, 3, 64, 2,\n",
+        "M 0": "Layer, M, N, K,\na, 0, 5, 7,\n",
+        "ratio": "Layer, M, N, K, Sparsity,\na, 3, 5, 7, 5:4,\n",
+    }
+    for name, text in layers.items():
+        (tmp_path / "t.csv").write_text(text)
+        found[f"layers {name}"] = answer(lambda: read_topology(tmp_path / "t.csv"), tmp_path)
+        found[f"cases {name}"] = answer(lambda: scale_sim_cases(tmp_path / "t.csv", tmp_path / "c.cfg", NO_QUIRKS), tmp_path)
+    found["ratios"] = [sparsity(text) for text in ("1:1", "2:4", "0:4", "5:4", "2", "2:x", "", "4:4", "-1:2")]
+    found["chips"] = [pipelined_cycles(*given) for given in ((7, 8, 9, 4, 5), (64, 64, 64, 8, 8), (1, 1, 1, 8, 8))]
+    kept_answers("scale_sim_files", found)

@@ -12,6 +12,7 @@ from analysis.errors import InputError
 from analysis.networks import case_table, closed_forms, columns
 from analysis.networks.cases import outside_model
 from analysis.paths import DATA
+from tests.golden import answer, kept
 
 
 def recorded(count: int, seed: int) -> pd.DataFrame:
@@ -73,3 +74,22 @@ def test_a_column_at_a_time_is_a_row_at_a_time(place: int, changes: list[tuple[s
 
 def test_the_help_names_every_default() -> None:
     assert all(name in told and f"({value.removesuffix('.0')})" in told for name, value in case_table.DEFAULTS.items())
+
+
+def test_every_odd_cell_is_refused_or_answered_as_kept() -> None:
+    """Each text of `ODD` in one row; refusals with key and line."""
+    base = recorded(401, 2).iloc[[7]].rename(columns={"bandwidth_GBps": "bandwidth_gib_per_s"}).drop(columns="cycles_max")
+    found = {
+        f"{name} {text!r}": answer(
+            lambda name=name, text=text: case_table.answer_cases(base.assign(**{name: text}).reset_index(drop=True), "c.csv")[
+                ["cycles_max", "reason"]
+            ].astype(str)
+        )
+        for name, texts in ODD.items()
+        for text in texts
+    }  # type: ignore[misc]
+    for missing in ("size_bytes", "topology", "queues_per_dim"):
+        found[f"without {missing}"] = answer(
+            lambda missing=missing: case_table.answer_cases(base.drop(columns=missing), "c.csv")[["cycles_max", "reason"]].astype(str)
+        )  # type: ignore[misc]
+    kept("odd_collectives", found)

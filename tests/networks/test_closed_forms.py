@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from analysis.networks.cases import AWARE, UNAWARE, CollectiveCase, Network, outside_model
 from analysis.networks.closed_forms import case_arrays
 from analysis.networks.collectives import bandwidth_bound_cycles, closed_forms, collective_cycles, simulate_collective
+from tests.golden import kept
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 sizes = st.one_of(st.integers(10, 300), st.integers(1000, 100_000), st.sampled_from([1 << 20, 1 << 24]), st.integers(1 << 20, 1 << 28))
@@ -181,3 +182,38 @@ def test_chosen_cases_equal_the_simulation(collective: str, changes: dict[str, o
     case = CollectiveCase(collective, 1 << 18, Network(**settings_))  # type: ignore[arg-type]
     formula = int(closed_forms([case])[0])
     assert formula > 0 and set(simulate_collective(case).cycles.tolist()) == {formula}
+
+
+def _drawn(seed: int, dimensions: int) -> CollectiveCase:
+    draw = np.random.default_rng(seed)
+    pick = lambda *values: values[int(draw.integers(len(values)))]  # noqa: E731
+    algorithms = tuple(pick("ring", "direct", "halvingDoubling") for _ in range(dimensions))
+    network = Network(
+        backend=pick(AWARE, UNAWARE) if dimensions == 1 else UNAWARE,
+        topology=tuple(pick("Switch", "Ring", "FullyConnected") for _ in range(dimensions)),
+        npus_per_dim=tuple(pick(2, 4, 8) if name == "halvingDoubling" else int(draw.integers(2, 9)) for name in algorithms),
+        bandwidth_gib_per_s=tuple(pick(1.5, 25.0, 50.0, 741.34) for _ in range(dimensions)),
+        latency_ns=tuple(pick(0.0, 30.5, 500.0, 936.25) for _ in range(dimensions)),
+        algorithm_per_dim=algorithms,
+        preferred_dataset_splits=int(draw.integers(1, 9)),
+        active_chunks_per_dim=int(draw.integers(1, 5)),
+        queues_per_dim=pick(1, 2, 4),
+        endpoint_delay=pick(0, 1, 57, 1000),
+        local_mem_bw_GBps=pick(3350.0, 200.0, 20.0),
+        collective_optimization=pick("localBWAware", "baseline"),
+    )
+    return CollectiveCase(pick(*COLLECTIVES), int(draw.integers(10, 1 << 24)), network)
+
+
+def test_cycles_of_drawn_cases() -> None:
+    """Formulas and bounds of 160 cases, most of them over one dimension; they equal the simulation in the tests above."""
+    drawn = [case for seed in range(160) for case in (_drawn(seed, 1 + (seed % 4 == 3) + (seed % 16 == 15)),) if not outside_model(case)]
+    assert len(drawn) > 100
+    cycles = closed_forms(drawn)
+    kept(
+        "closed_forms",
+        {
+            str(k): [case.collective, case.size_bytes, case.network.npus, int(found), bandwidth_bound_cycles(case)]
+            for k, (case, found) in enumerate(zip(drawn, cycles, strict=True))
+        },
+    )

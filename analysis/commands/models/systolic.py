@@ -23,7 +23,11 @@ def main(
     scheduler: Scheduler = "",
     as_json: Records = False,
 ) -> None:
-    """Count cycles (demand_rows) and SRAM accesses of each case; a case without an answer has empty results and a reason."""
+    """Count cycles (demand_rows) and SRAM accesses of each case; a case without an answer has empty results and a reason.
+
+    compute_util_pct is SCALE-Sim's own utilisation, which charges the skew of ws and is twice; --no-quirks gives the array's:
+    multiply-accumulates over PEs x cycles.
+    """
     from functools import partial
 
     from analysis.accelerators.systolic.array import NO_QUIRKS, SCALE_SIM_3
@@ -32,6 +36,8 @@ def main(
     from analysis.tables import check_output, write_csv
 
     switches = SCALE_SIM_3 if quirks else NO_QUIRKS
+    if quirks:
+        typer.echo("compute_util_pct as SCALE-Sim reports it; --no-quirks gives the array's own", err=True)
     model = partial(predict_cases, quirks=switches, path=cases)
     if config is None:
         answer_cases("systolic", cases, out, model, scheduler, as_json, beside=False)
