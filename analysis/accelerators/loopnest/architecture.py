@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 
@@ -123,6 +124,11 @@ class Architecture:
         raise InputError(f"no such level; there are: {', '.join(level.name for level in self.levels)}", key=name)
 
 
+Stored = Literal["Weights", "Inputs", "Outputs"]
+Dimension = Literal["N", "C", "M", "P", "Q", "R", "S", "B"]
+"""Names of `problem.KINDS`."""
+
+
 class _Mac(Strict):
     count: int = Field(ge=1)
     mesh: tuple[int, int] | None = None
@@ -143,7 +149,7 @@ class _Level(Strict):
     depth: int | None = Field(default=None, ge=1)
     width_bits: int = Field(ge=1)
     word_bits: int = Field(ge=1)
-    keeps: list[str]
+    keeps: list[Stored]
     read_bandwidth: float | None = Field(default=None, gt=0)
     write_bandwidth: float | None = Field(default=None, gt=0)
     shared_bandwidth: float | None = Field(default=None, gt=0)
@@ -157,10 +163,10 @@ class _Axis(Strict):
 
 
 class _Rule(Strict):
-    factor_one: tuple[str, ...] = ()
-    factors: dict[str, int] = Field(default_factory=dict)
-    permutation_innermost: str | tuple[str, ...] = ()
-    bypass: tuple[str, ...] = ()
+    factor_one: tuple[Dimension, ...] = ()
+    factors: dict[Dimension, int] = Field(default_factory=dict)
+    permutation_innermost: Dimension | tuple[Dimension, ...] = ()
+    bypass: tuple[Stored, ...] = ()
 
 
 class _Design(Strict):
