@@ -47,6 +47,14 @@ TPU_ATTENTION = 0.5
 """Share of a TPU's peak in fused attention: assumed."""
 
 
+TPU_TILE = 512.0
+"""Rows of a tile of a TPU's grouped product: a tile in which two experts meet is computed for each, so that every expert costs one more
+(github.com/jax-ml/jax, pallas/ops/tpu/megablox, make_group_metadata; wi_tile_fwd_batch_seq of MaxText's base.yml)."""
+TPU_CORES = {"TPU-v7x": 2}
+"""TensorCores of a chip that are devices of their own, each with all experts and its part of the rows
+(docs.cloud.google.com/tpu/docs/tpu7x)."""
+
+
 def _once(function: Callable[..., Floats], *sizes: Floats | float) -> Floats:
     """A function of arrays, asked once for each different row of its arguments."""
     arrays = np.broadcast_arrays(*[np.asarray(values, dtype=float) for values in sizes])
@@ -148,7 +156,8 @@ class Kernels:
         if not self.tables:
             rows = np.array([tokens * per_token / local])  # of each local expert
             pairs = ((2 * width, hidden), (hidden, width))
-            return float(sum(local * self.gemm_s(rows, np.array([n]), np.array([k]), dtype)[0] for n, k in pairs))
+            twice = TPU_TILE * TPU_CORES.get(self.device.name, 1) / rows[0] if self.device.kind == "tpu" else 0.0
+            return float(sum((1 + twice) * local * self.gemm_s(rows, np.array([n]), np.array([k]), dtype)[0] for n, k in pairs))
         sizes = (max(tokens * per_token / chosen, 1.0), local, chosen, hidden, width)
         if (sizes, dtype) not in self._experts:
             rows, count, top_k, inner, across = (np.array([float(size)]) for size in sizes)

@@ -51,7 +51,7 @@ SHARES = {
     "host_spread": Share(0.1, 0.6, "growth of host work with every doubling of the tensor-parallel group, which waits for its slowest"),
     "tensor_serial": Share(1.1, 0.3, "exposed share of tensor-parallel collectives, without overlap"),
     "tensor": Share(0.6, 0.4, "exposed share of tensor-parallel collectives, with overlap"),
-    "expert": Share(0.7, 0.4, "exposed share of the all-to-all of experts"),
+    "expert": Share(1.0, 0.3, "exposed share of the all-to-all of experts, which nothing runs beside"),
     "expert_overlap": Share(0.4, 0.5, "of that, what is left where the all-to-all runs beside computation"),
     "context": Share(0.3, 0.5, "exposed share of the collectives of context parallelism"),
     "send": Share(1.0, 0.5, "exposed share of sends between stages, without overlap"),
@@ -85,6 +85,7 @@ class Plans:
     full: Floats
     core_again: Floats
     half_again: Floats
+    products_again: Floats
     nodes: Floats
     low: NDArray[np.int64]
     rowwise: NDArray[np.bool_]
@@ -126,6 +127,7 @@ class Plans:
             full=np.array([float(item.recompute == "full") for item in cases]),
             core_again=np.array([float(done and kind == "core") for done, kind in selective]),
             half_again=np.array([float(done and kind == "half") for done, kind in selective]),
+            products_again=np.array([_every_second(item) for item in cases]),
             nodes=np.array([max(1.0, item.gpus / item.machine.domain) for item in cases]),
             rowwise=np.array([item.precision == "fp8" and item.fp8_recipe == "rowwise" for item in cases]),
             vendor=np.array([device.vendor for device in known]),
@@ -155,6 +157,18 @@ def _deal(item: Case) -> tuple[float, float]:
     even = item.shape.blocks / item.pipeline
     others = [blocks for stage, blocks in enumerate(held) if stage != head]
     return max(others, default=even) / even, held[head] / even
+
+
+def _every_second(item: Case) -> float:
+    """Share of a block's products that every second one of them is: of keys, of attention's output and of the ungated half (1).
+
+    Source: github.com/pytorch/torchtitan, _apply_op_sac, whose products in order are query, key, value, output, gate, up, down.
+    """
+    shape = item.shape
+    if not (shape.attention_layers and shape.dense_layers and shape.gated):
+        return 0.5
+    query, key, ffn = shape.heads * shape.head_size, shape.kv_heads * shape.head_size, shape.dense_width
+    return (key + query + ffn) / (2 * query + 2 * key + 3 * ffn)
 
 
 def ends_as_layers(item: Case) -> bool:
@@ -203,7 +217,7 @@ def step(parts: Parts, plans: Plans, shares: Floats) -> dict[str, Floats]:
     again = plans.full * (products + attention + memory + exchange) + plans.core_again * (
         attention + np.where(plans.old, 0.5 * memory, 0.0)
     )
-    again += plans.half_again * (0.5 * products + memory)
+    again += plans.half_again * (plans.products_again * products + memory)
     again += plans.experts_again * (grouped * parts.grouped + stream * parts.expert_stream + expert * parts.expert)
     again += plans.attention_again * attention
     compute = products + products_back + attention + attention_back + memory + memory_back
@@ -212,7 +226,7 @@ def step(parts: Parts, plans: Plans, shares: Floats) -> dict[str, Floats]:
     hidden = np.minimum(parts.gather, busy_forward) + np.minimum(parts.gather_back, busy_back)
     exposed = parts.gather + parts.gather_back - hidden + s["gather"] * hidden
     send = np.where(plans.old, s["send"], 0.3 * s["send"]) * parts.send
-    communication = exchange + exchange_back + exposed + send
+    communication = exchange + exchange_back + exposed + parts.ends + send
     captured = np.select([plans.graphs == "none", plans.graphs == "partial"], [1.0, s["graphed"]], 0.0)
     routed = np.where(plans.graphs == "full", 0.0, s["routing"] * captured * parts.routed + s["expert_host"] * parts.local_experts)
     launched = host * ((parts.layers * captured + routed) * (2 + plans.full + plans.half_again) + plans.experts_again * routed)

@@ -18,11 +18,13 @@ from analysis.networks.collective_time import collective_s
 from analysis.training.cases import Case
 from analysis.training.kernels import Kernels, kernels_of
 from analysis.training.machines import Machine
+from analysis.workloads.models import LinearAttention
 
 Floats = NDArray[np.float64]
 
-OPTIMIZER_BYTES = 34
-"""Adam on one parameter: reads gradient 4, fp32 weight 4, two moments 8; writes 4 + 8 + 2; clears and unscales gradients (bytes)."""
+OPTIMIZER_BYTES = 40
+"""Adam on one parameter: gradient read for the norm 4, scaled by it 8; gradient 4, fp32 weight 4 and two moments 8 read, 4 + 8 written
+(bytes; torch.nn.utils.clip_grad_norm_, torch.optim.AdamW with fused=True)."""
 
 NORM_BYTES = {True: (4.0, 10.0), False: (36.0, 60.0)}
 """Traffic of an element in a norm, forward and backward (bytes): one kernel, or cast, square, mean, product, cast, product one by one in
@@ -36,6 +38,9 @@ QUANTISED_BYTES = {"fp8": 5.0, "mxfp8": 4.1, "nvfp4": 5.2}
 """Traffic of an element that is quantised once for two products (bytes). fp8, one scale a tensor: read for the largest value, read again,
 written; on Hopper, whose 8-bit products want one layout (docs.nvidia.com/cuda/cublas), the transposed copy besides. mxfp8, scales along
 rows and along columns: read, written twice with scales. nvfp4: read twice, written twice."""
+
+SCAN_CHUNK = {"mamba2": 128, "gated_delta": 64}
+"""Tokens of a chunk (count): Megatron's Mamba mixer; the delta rule of github.com/fla-org/flash-linear-attention."""
 
 BACKWARD_OF_ATTENTION = 2.5
 """Products of the backward pass over those of the forward pass of fused attention (five in place of two)."""
@@ -54,7 +59,8 @@ class Parts:
         layers: host work of all but routed experts, in passes over a block (count), of one pass;
         routed: layers of experts (count); local_experts: experts of this GPU in all of them (count).
         tensor, tensor_back: collectives of tensor parallelism; expert, expert_back: all-to-all; context: collectives of both passes.
-        send: boundary to the next stage and back; gather, gather_back: sharded weights (and gradients).
+        send: boundary to the next stage and back; gather, gather_back: sharded weights (and gradients) of the blocks; ends: of embedding
+            and output layer, before the first block and after the last.
         reduce: gradients once a step; collect: updated weights; update: optimizer once a step.
     """
 
@@ -84,6 +90,7 @@ class Parts:
     send: Floats
     gather: Floats
     gather_back: Floats
+    ends: Floats
     reduce: Floats
     collect: Floats
     update: Floats
@@ -232,7 +239,9 @@ def _describe(item: Case, index: int, jobs: _Jobs) -> None:
         inner_width = x.values / t
         linear(2 * inner_width + (2 * x.keys + x.value_heads) / t, h, shape.linear_layers)
         linear(h, inner_width, shape.linear_layers)
-        # chunked scan: inputs, states every 128 tokens, outputs, a convolution and a gate, about 30 bytes an element of the inner width
+        if x.kind in SCAN_CHUNK:
+            _scan(item, index, jobs, x, shape.linear_layers * share)
+        # inputs, states every 128 tokens, outputs, a convolution and a gate, about 30 bytes an element of the inner width
         moved = tokens * inner_width * 30 * shape.linear_layers * share
         jobs.stream("stream", index, moved, 8 * shape.linear_layers * share)
         jobs.stream("stream_back", index, 2.5 * moved, 16 * shape.linear_layers * share)
@@ -270,6 +279,18 @@ def _attention(item: Case, index: int, jobs: _Jobs, layers: float, size: float, 
     jobs.stream("stream_back", index, layers * elements * 11, 2 * layers)
 
 
+def _scan(item: Case, index: int, jobs: _Jobs, x: LinearAttention, layers: float) -> None:
+    """Products of a chunked scan: causal attention within each chunk, and building and reading its state, as many products of its shape.
+
+    Source: Dao and Gu 2024 (arXiv:2405.21060), section 6; Yang et al. 2024 (arXiv:2412.06464), section 3.3.
+    """
+    chunk, size, value = float(SCAN_CHUNK[x.kind]), float(x.key_size), float(x.value_size)
+    more = 1 + 4 * size * value / (chunk * (size + value))
+    chunks, heads, kv = item.micro_batch * item.sequence / chunk, x.value_heads / item.tensor, max(x.key_heads / item.tensor, 1.0)
+    for part, factor in (("attention", 1.0), ("attention_back", BACKWARD_OF_ATTENTION)):
+        jobs.attention(part, index, chunks, heads, kv, size, chunk, value, factor * more * layers / item.context)
+
+
 def _activation(item: Case, index: int, jobs: _Jobs, elements: float, layers: float) -> None:
     forward = 6.0 if item.shape.gated else 4.0
     both = GATE_BYTES.get(item.defaults.kernels, (forward, forward + 4.0)) if item.shape.gated else (forward, forward + 4.0)
@@ -297,9 +318,9 @@ def _streams(item: Case, index: int, jobs: _Jobs, tokens: float, share: float) -
         for part in ("stream", "stream_back"):
             jobs.stream(part, index, 2.6 * weights, 4 * blocks)
     held = (shape.body_parameters / item.tensor + shape.matrices["experts"] / item.expert) * share
-    if item.zero >= 2 and item.pipeline == 1:  # gathered weights are copied apart, gradients together
-        jobs.stream("stream", index, 4.0 * held, 2 * blocks)
-        jobs.stream("stream_back", index, (4.0 if item.zero == 3 else 0.0) * held, 2 * blocks)
+    if item.zero >= 2 and item.pipeline == 1:  # shards are cast from 32 bits, gathered weights copied apart, gradients together
+        jobs.stream("stream", index, (4.0 + 6.0 / item.shards) * held, 3 * blocks)
+        jobs.stream("stream_back", index, (4.0 + 6.0 / item.shards) * held * (item.zero == 3), 3 * blocks)
         if item.trained:
             jobs.stream("stream_back", index, (2.0 + program.reduced_bytes) * held, 2 * blocks)
     if not item.trained:  # adapters of the attention layers: dropout, two narrow products, scaling and sum
@@ -326,8 +347,11 @@ def _quantise(item: Case, index: int, jobs: _Jobs, tokens: float, share: float) 
         forward += experts * routed * (inner + shape.experts.width)
         backward += experts * routed * (gates * shape.experts.width + inner)
     kernels = 2 * (attention + dense + experts)
-    jobs.stream("stream", index, size * tokens * forward, kernels)
-    jobs.stream("stream_back", index, size * tokens * backward, kernels)
+    # PyTorch's own programs gather and hold weights in 16 bits and quantise them in each pass; Megatron's keep them in 8 bits
+    each_pass = item.defaults.kernels in ("eager", "compiled")
+    weights = (shape.body_parameters / t + shape.matrices["experts"] / item.expert) * share * each_pass
+    jobs.stream("stream", index, size * (tokens * forward + weights), kernels * (1 + each_pass))
+    jobs.stream("stream_back", index, size * (tokens * backward + weights), kernels * (1 + each_pass))
 
 
 def _head(item: Case, index: int, jobs: _Jobs, tokens: float) -> None:
@@ -446,12 +470,14 @@ def _synchronise(item: Case, index: int, values: dict[str, Floats]) -> None:
         both = ((dense, shards, t), (routed, experts, item.expert))
         gather = sum(collectives_s(item, "all_gather", held * n, members, stride, held * unit) for n, members, stride in both)
         scatter = sum(collectives_s(item, "reduce_scatter", size * n, members, stride, size * unit) for n, members, stride in both)
+        scatter *= item.trained
         if item.pipeline > 1:  # weights stay gathered over the microbatches of a pipeline
-            values["collect"][index] = gather
-        else:
-            values["gather"][index] = gather
-            values["gather_back"][index] = gather if item.zero == 3 else 0.0
-        values["gather_back"][index] += scatter if item.trained else 0.0
+            values["collect"][index], values["gather_back"][index] = gather, scatter
+        else:  # the root's own weights are gathered first, kept, and reduced last (docs.pytorch.org, fully_shard)
+            ends = (dense - item.shape.body_parameters / t) / (dense + routed)
+            values["ends"][index] = ends * (gather + scatter)
+            values["gather"][index] = (1 - ends) * gather
+            values["gather_back"][index] = (1 - ends) * (scatter + gather * (item.zero == 3))
         if replicas > shards and item.trained:  # hybrid sharding
             values["reduce"][index] += collectives_s(item, "all_reduce", size * dense / shards, replicas / shards, t * shards, message)
         return

@@ -24,6 +24,7 @@ RATES = {
         "send",
         "gather",
         "gather_back",
+        "ends",
         "reduce",
         "collect",
     ),
