@@ -1,0 +1,77 @@
+"""Work of a step counted by hand: what is quantised, scanned, gathered and recomputed, each beside the program's own source."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from analysis.hardware import devices
+from analysis.training.cases import case
+from analysis.training.kernels import kernels_of
+from analysis.training.step import Plans
+from analysis.training.work import BACKWARD_OF_ATTENTION, parts
+from analysis.workloads import models
+
+LLAMA = {"model": "llama-3-8b", "device": "h100", "gpus": "8", "global_batch": "8", "micro_batch": "1", "zero": "3"}
+WEIGHTS = 32 * (4096 * (2 * 4096 + 2 * 1024) + 3 * 4096 * 14336)
+"""Of the blocks of Llama 3 8B, norms apart (its config.json)."""
+
+
+@pytest.mark.parametrize("program, casts", [("fsdp_compiled", 1), ("nemo", 0)])
+def test_pytorch_quantises_gathered_weights_in_each_pass(program: str, casts: int) -> None:
+    """docs.pytorch.org/ao, training: to_fp8(weight) in the output's product and again in the input's gradient; all-gathers in 8 bits are
+    off by default. A weight is read twice, written once, and its transposed copy once: 6 bytes. Megatron keeps weights in 8 bits."""
+    row = {**LLAMA, "program": program}
+    answers = {
+        (precision, tokens): parts([case({**row, "precision": precision, "sequence_length": str(tokens)})])
+        for precision in ("bf16", "fp8")
+        for tokens in (1024, 2048)
+    }
+    for name in ("stream", "stream_back"):
+        fixed = {p: 2 * getattr(answers[p, 1024], name)[0] - getattr(answers[p, 2048], name)[0] for p in ("bf16", "fp8")}
+        moved = casts * 6 * WEIGHTS / (0.85 * devices.load("H100-SXM5-80GB").memory_bandwidth_bytes_per_s)
+        assert fixed["fp8"] - fixed["bf16"] == pytest.approx(moved, abs=1.2e-3)  # and launches: at most 400 of 3 microseconds
+
+
+def test_a_scan_has_the_products_of_its_chunks_and_states() -> None:
+    """Mamba 2 (arXiv:2405.21060, section 6), chunk 128, state 128, 64 heads of 64: a token and head multiply 128 x (128 + 64) / 2 pairs
+    within the chunk and 128 x 64 twice for the state, of two FLOP each."""
+    row = {"model": "nemotron-3-nano", "device": "b200", "gpus": "8", "sequence_length": "8192", "global_batch": "16", "program": "nemo"}
+    found, kernels = parts([case({**row, "micro_batch": "2"})]), kernels_of("B200-SXM-180GB")
+
+    def seconds(*sizes: float) -> float:
+        return float(kernels.attention_s(*(np.array([float(size)]) for size in sizes))[0])
+
+    plain = 6 * seconds(2, 32, 2, 128, 8192, 128)
+    scanned = 23 * (1 + 4 * 128 * 64 / (128 * (128 + 64))) * seconds(2 * 8192 / 128, 64, 8, 128, 128, 64)
+    assert found.attention[0] == pytest.approx(plain + scanned, rel=1e-6)
+    assert found.attention_back[0] == pytest.approx(BACKWARD_OF_ATTENTION * (plain + scanned), rel=1e-6)
+
+
+def test_every_second_product_is_recomputed() -> None:
+    """torchtitan, activation_checkpoint.py: of query, key, value, output, gate, up and down the second, fourth and sixth."""
+    again = Plans.of([case({**LLAMA, "program": "fsdp", "precision": "bf16", "sequence_length": "8192", "recompute": "selective"})])
+    second = 4096 * 1024 + 4096 * 4096 + 4096 * 14336
+    assert again.products_again[0] == pytest.approx(second * 32 / WEIGHTS) and again.half_again[0] == 1
+
+
+def test_the_root_s_weights_are_gathered_and_reduced_alone() -> None:
+    """docs.pytorch.org, fully_shard: the root holds what no block has, is gathered before the first block, not again, and reduced last."""
+    found = parts([case({**LLAMA, "program": "fsdp", "precision": "bf16", "sequence_length": "8192"})])
+    ends = 2 * 128256 * 4096 / models.load("llama-3-8b").parameters
+    gather = found.gather[0] / (1 - ends)
+    scatter = found.gather_back[0] / (1 - ends) - gather
+    assert scatter == pytest.approx(2 * gather, rel=0.02)  # gradients in 32 bits
+    assert found.ends[0] == pytest.approx(ends * (gather + scatter), rel=1e-3)
+
+
+def test_tiles_in_which_two_experts_meet_are_computed_for_each() -> None:
+    """megablox, make_group_metadata: tiles plus groups are visited; tiles of 512 rows, on each of TPU v7x's two cores: with 2,048 rows of
+    an expert on a chip half as many again, with 8,192 an eighth."""
+    kernels = kernels_of("TPU-v7x")
+
+    def longer(rows: float) -> float:
+        plain = sum(8 * kernels.gemm_s(np.array([rows]), np.array([n]), np.array([k]), "bf16")[0] for n, k in ((2048, 4096), (4096, 1024)))
+        return kernels.experts_s(rows * 8 / 2, 8, 2, 4096, 1024, 1, "bf16") / float(plain)
+
+    assert longer(2048) == pytest.approx(1.5) and longer(8192) == pytest.approx(1.125)
