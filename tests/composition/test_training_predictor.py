@@ -622,7 +622,14 @@ def test_the_recommended_plan_is_near_the_best_measured() -> None:
     assert found["reached"].to_numpy() == pytest.approx((found["best_s"] / found["chosen_s"]).to_numpy(), rel=1e-6)
 
 
-LLAMA_8B = {"model": "llama-3.1-8b", "device": "H100", "gpus": "8", "global_batch": "32", "sequence_length": "8192", "program": "megatron"}
+LLAMA_31_8B = {
+    "model": "llama-3.1-8b",
+    "device": "H100",
+    "gpus": "8",
+    "global_batch": "32",
+    "sequence_length": "8192",
+    "program": "megatron",
+}
 RUNS: dict[str, dict[str, str]] = {
     "plain": {},
     "70B over 8 stages": {"model": "llama-3-70b", "gpus": "64", "tensor_parallel": "4", "pipeline_parallel": "8", "virtual_pipeline": "5"},
@@ -782,8 +789,8 @@ def test_every_kind_of_run() -> None:
     the sums), and the step by shares of our own: the fitted ones do not enter. Refusals in their words."""
     own = np.array([prior * (1 + zlib.crc32(name.encode()) % 97 / 1000) for name, prior in zip(NAMES, PRIOR, strict=True)])
     found: dict[str, Any] = {}
-    read = {name: answer(lambda row=row: case({**LLAMA_8B, **row}).gpus) for name, row in RUNS.items()}  # type: ignore[misc]
-    cases = {name: case({**LLAMA_8B, **row}) for name, row in RUNS.items() if isinstance(read[name], int)}
+    read = {name: answer(lambda row=row: case({**LLAMA_31_8B, **row}).gpus) for name, row in RUNS.items()}  # type: ignore[misc]
+    cases = {name: case({**LLAMA_31_8B, **row}) for name, row in RUNS.items() if isinstance(read[name], int)}
     work, plans = parts(list(cases.values())), Plans.of(list(cases.values()))
     steps = step(work, plans, own)
     for k, (name, item) in enumerate(cases.items()):
