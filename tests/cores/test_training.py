@@ -15,6 +15,7 @@ from analysis.cores.timing.simulation import simulate
 from analysis.errors import InputError
 from analysis.studies.cores.learning.accuracy import accuracy, majority
 from analysis.studies.cores.learning.corpus import BLOCK, Program, program, split_blocks
+from analysis.studies.cores.learning.instruction_features import Window
 from analysis.studies.cores.learning.paper_training import PaperSetting, predict_paper, train_paper
 from analysis.studies.cores.learning.ranking import whole_program_order
 from analysis.studies.cores.learning.study import blocks_to_test, indices, own_cycles
@@ -107,7 +108,8 @@ def test_the_papers_network_learns(programs: list[Program], parts: list[np.ndarr
     """In both directions, which runs the one-directional layer twice; `test_lstm` tells them apart."""
     setting = PaperSetting(kind="bilstm", width=16, layers=1, steps=60, batch=16, rate=1e-2, checks=3)
     result = train_paper(programs, parts, 0, setting)
-    assert min(result.validation) < result.validation[0] and result.kept_step > 0
+    looks = [look.mae for look in result.looks]
+    assert min(looks) < looks[0] and result.kept_step == result.looks[int(np.argmin(looks))].step and result.finished
     one, blocks = programs[0], blocks_to_test(parts[0])
     truth = one.latency[indices(blocks, len(one)), 0]
     got = predict_paper(result.model, one.raw, blocks)
@@ -115,6 +117,20 @@ def test_the_papers_network_learns(programs: list[Program], parts: list[np.ndarr
     assert accuracy(truth, got).mae < accuracy(truth, np.full(len(truth), truth.mean())).mae
     whole = predict_paper(result.model, one.raw)
     assert np.allclose(whole[indices(blocks, len(one))], got, atol=1e-5)
+
+
+def test_an_interrupted_training_gives_the_same_bits(programs: list[Program], parts: list[np.ndarray], tmp_path: Path) -> None:
+    """With embeddings and dropout; stopped between two looks."""
+    setting = PaperSetting(width=6, steps=6, batch=2, checks=3, embedding=3, last_rate=1.0, window=Window(64, 32))
+    whole = train_paper(programs, parts, 1, setting, 4)
+    file = tmp_path / "c.safetensors"
+    part = train_paper(programs, parts, 1, setting, 4, file, cpu_seconds=1e-9)  # one update, then the budget is spent
+    assert not part.finished and not part.looks
+    part = train_paper(programs, parts, 1, setting, 4, file)
+    assert part.finished and [(look.step, look.mae) for look in part.looks] == [(look.step, look.mae) for look in whole.looks]
+    assert all(np.array_equal(part.model.parameters[name], value) for name, value in whole.model.parameters.items())
+    with pytest.raises(InputError, match="is of another training"):
+        train_paper(programs, parts, 0, setting, 4, file)
 
 
 def test_models_survive_their_files(programs: list[Program], trained: Trained, tmp_path: Path) -> None:

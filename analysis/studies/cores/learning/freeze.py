@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from analysis.cores.learning.model_files import FOLDER, read_trunk, write_trunk
+from analysis.cores.timing.designs import TABLE_4
 from analysis.intervals import cluster_bootstrap
 from analysis.studies import attempts
 from analysis.studies.cores.learning import study
 from analysis.studies.cores.learning.corpus import Program
+from analysis.studies.cores.learning.instruction_features import Window
 from analysis.studies.cores.learning.paper_training import PaperSetting
 from analysis.studies.cores.learning.ranking import whole_program_order
 from analysis.studies.cores.learning.trunk_training import Schedule
@@ -31,6 +35,17 @@ PAPER = {
     "NeuroScalar, one direction": PaperSetting(kind="lstm", width=64, layers=2, steps=300, rate=4e-3, dropout=0.0),
     "NeuroScalar, both directions": PaperSetting(kind="bilstm", width=64, layers=2, steps=300, rate=4e-3, dropout=0.0),
 }
+FULL = PaperSetting(width=256, steps=40_000, last_rate=1.0, dropout=0.1, checks=2_500, patience=100, window=Window(640, 256), embedding=16)
+"""The paper's network at full size: both layers 256 wide, a context of 384 instructions (the largest reorder buffer of the five designs),
+embeddings of the categories, dropout, and a stop by the absolute error on validation blocks. Of the 24 CPU-hours that `make full` spends,
+the five designs at full size take most; the rest is the curve over size on 8w.
+
+Written down before the first of these trainings ended: what full size buys is read from ln(MAE) = a + b ln(updates) + c ln(width), fitted
+by least squares to all looks on 8w after the first 48 updates. Its 90 % interval leaves out one training after the other (jackknife,
+Student's t with one degree of freedom less than there are trainings). The line has no floor, so what it says of more training is the best
+that can be hoped for. Fitted to the first half of each training's updates, it is judged on the second half."""
+CPU_HOURS = {32: 0.5, 64: 0.5, 128: 1.5, 256: 4.3}
+"""Of each training at a width; of 256 there are five, one a design: 24 in all."""
 WHOSE = "the cycles are those of the first-order model with its table, in which no weight of the network enters; its own: table `own`"
 OWNERS = {
     "first_order": "first-order model, nothing learned",
@@ -39,7 +54,7 @@ OWNERS = {
     "network_mean": "our network: the mean of its distribution",
 }
 GUESSES = ("all designs equal", "majority", "table by program counter")
-TABLES = ("accuracy", "cycles", "pairs", "five_way", "blocks", "own")
+TABLES = ("accuracy", "cycles", "pairs", "five_way", "blocks", "own", "curve", "size")
 
 
 def plan(programs: Sequence[Program], models: Path = FOLDER) -> dict[str, Callable[[], dict[str, pd.DataFrame]]]:
@@ -69,6 +84,30 @@ def plan(programs: Sequence[Program], models: Path = FOLDER) -> dict[str, Callab
     return pieces
 
 
+def size_plan(
+    programs: Sequence[Program], checkpoints: Path, cpu_hours: Mapping[int, float] = CPU_HOURS
+) -> dict[str, Callable[[], dict[str, pd.DataFrame]]]:
+    """The pieces of the curve over size: every width on 8w, the full one on every design.
+
+    Args:
+        checkpoints: folder of the trainings' checkpoints, so that each goes on where it stopped.
+        cpu_hours: of each training, by width.
+    """
+    return {
+        f"size_{width}_{design}": partial(
+            study.paper_of_one_design,
+            programs,
+            replace(FULL, width=width),
+            TABLE_4.index(design),
+            0,
+            checkpoints / f"{width}_{design}.safetensors",
+            3600 * hours,
+        )
+        for width, hours in cpu_hours.items()
+        for design in (TABLE_4 if width == FULL.width else TABLE_4[:1])
+    }
+
+
 def run_pieces(programs: Sequence[Program], folder: Path, only: Sequence[str] | None = None) -> None:
     """Run the pieces whose tables are not in `folder` yet.
 
@@ -76,7 +115,7 @@ def run_pieces(programs: Sequence[Program], folder: Path, only: Sequence[str] | 
         folder: for the tables of each piece.
         only: names of the pieces to run (several processes can share the work); default all.
     """
-    Freeze(folder).run(plan(programs), only)
+    Freeze(folder).run(plan(programs) | size_plan(programs, folder), only)
 
 
 def collect(folder: Path, frozen: Path) -> None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from analysis.cores.riscv.trace import OpClass
+
 Floats = NDArray[np.float32]
 
 LOW_BITS, MIDDLE_BITS, HIGH_BITS = 22, 22, 20
@@ -25,6 +27,9 @@ FEATURES = (
     "destination_class",
     "destination_number",
 )
+REGISTERS = ("source1", "source2", "destination")
+CATEGORIES = {"opclass": len(OpClass)} | {f"{one}_{what}": values for one in REGISTERS for what, values in (("class", 3), ("number", 32))}
+"""Features that are names and not quantities, and how many values each has."""
 
 
 def split_address(address: ArrayLike) -> Floats:
@@ -81,15 +86,18 @@ class Scaling:
         return ((features - self.mean) / self.deviation).astype(np.float32)
 
 
-def fit_scaling(features: Floats) -> Scaling:
+def fit_scaling(features: Floats, categories: bool = False) -> Scaling:
     """The scaling that gives each column of the training set mean 0 and deviation 1.
 
     Args:
         features: shape (n, f).
+        categories: leave these as whole numbers from 1, so that 0 is what stands outside the trace.
     """
-    wide = features.astype(np.float64)
-    deviation = wide.std(axis=0)
-    return Scaling(wide.mean(axis=0).astype(np.float32), np.where(deviation > 0, deviation, 1.0).astype(np.float32))
+    mean, deviation = (np.array([getattr(np, what)(c, dtype=np.float64) for c in features.T], np.float32) for what in ("mean", "std"))
+    if categories:
+        kept = [FEATURES.index(name) for name in CATEGORIES]
+        mean[kept], deviation[kept] = -1, 1
+    return Scaling(mean, np.where(deviation > 0, deviation, np.float32(1)))
 
 
 @dataclass(frozen=True)
@@ -123,18 +131,19 @@ class Window:
         """
         return np.arange(first, last - self.target + 1, self.target, dtype=np.int64) - self.left
 
-    def cut(self, features: Floats, starts: NDArray[np.int64]) -> Floats:
+    def cut(self, features: Floats, starts: NDArray[np.int64], scaling: Scaling | None = None) -> Floats:
         """Windows of a trace, zeros outside it.
 
         Args:
-            features: shape (n, f), scaled (zero is the mean).
+            features: shape (n, f), scaled (zero is the mean), or to be scaled by `scaling`.
             starts: shape (w,), may be negative.
         Returns:
             shape (w, length, f).
         """
         index = starts[:, None] + np.arange(self.length)
         inside = (index >= 0) & (index < len(features))
-        return np.where(inside[..., None], features[np.clip(index, 0, len(features) - 1)], np.float32(0))
+        found = features[np.clip(index, 0, len(features) - 1)]
+        return np.where(inside[..., None], scaling(found) if scaling else found, np.float32(0))
 
     def targets(self, values: NDArray[np.float32], starts: NDArray[np.int64]) -> NDArray[np.float32]:
         """The values of the middle of each window, shape (w, target, ...)."""

@@ -12,18 +12,28 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from analysis.studies.cores.learning.instruction_features import CATEGORIES, FEATURES
+
 Parameters = dict[str, jax.Array]
+CATEGORICAL = [FEATURES.index(name) for name in CATEGORIES]
+ADDRESSES = [k for k in range(len(FEATURES)) if k not in CATEGORICAL]
+ROWS = np.cumsum([0, *(1 + values for values in CATEGORIES.values())])  # of the embedding; row 0 of each feature: outside the trace
 
 
 @dataclass(frozen=True)
 class LstmShape:
-    """Size of the network; the defaults are the paper's."""
+    """Size of the network; the defaults are those of the paper's parameter table.
+
+    Attributes:
+        embedding: numbers for each category and for the addresses (section 3.1.2); 0: the features enter as 13 numbers, as in the table.
+    """
 
     inputs: int = 13
     hidden: int = 256
     layers: int = 2
     bidirectional: bool = False
     classifier: int = 64
+    embedding: int = 0
 
     @property
     def directions(self) -> tuple[str, ...]:
@@ -55,7 +65,11 @@ def parameter_shapes(shape: LstmShape) -> dict[str, tuple[int, ...]]:
 
     Source: NeuroScalar, appendix.
     """
-    shapes: dict[str, tuple[int, ...]] = {"input_proj.weight": (shape.hidden, shape.inputs), "input_proj.bias": (shape.hidden,)}
+    e = shape.embedding
+    seen = e * (len(CATEGORICAL) + 1) if e else shape.inputs
+    shapes: dict[str, tuple[int, ...]] = {"input_proj.weight": (shape.hidden, seen), "input_proj.bias": (shape.hidden,)}
+    if e:
+        shapes |= {"embedding.weight": (int(ROWS[-1]), e), "address_proj.weight": (e, len(ADDRESSES)), "address_proj.bias": (e,)}
     width = shape.hidden
     for layer in range(shape.layers):
         for direction in shape.directions:
@@ -129,6 +143,20 @@ def lstm_layer(x: jax.Array, weight_ih: jax.Array, weight_hh: jax.Array, bias: j
     return states
 
 
+def instruction_vectors(parameters: Parameters, windows: jax.Array) -> jax.Array:
+    """What the projection sees of each instruction: its categories' embeddings and its projected addresses, one behind the other.
+
+    Without an embedding among the parameters: the scaled features themselves.
+
+    Source: NeuroScalar, section 3.1.2.
+    """
+    if "embedding.weight" not in parameters:
+        return windows
+    found = parameters["embedding.weight"][windows[..., np.array(CATEGORICAL)].astype(jnp.int32) + ROWS[:-1]]
+    addresses = windows[..., np.array(ADDRESSES)] @ parameters["address_proj.weight"].T + parameters["address_proj.bias"]
+    return jnp.concatenate([found.reshape(*windows.shape[:-1], -1), addresses], axis=-1)
+
+
 def encode(parameters: Parameters, windows: jax.Array, dropout: float = 0.0, key: jax.Array | None = None) -> jax.Array:
     """The backbone: projection, then the stacked layers. Layers and directions are read off the parameters' names.
 
@@ -140,7 +168,7 @@ def encode(parameters: Parameters, windows: jax.Array, dropout: float = 0.0, key
     Returns:
         shape (batch, length, width).
     """
-    x = jnp.swapaxes(windows, 0, 1) @ parameters["input_proj.weight"].T + parameters["input_proj.bias"]
+    x = jnp.swapaxes(instruction_vectors(parameters, windows), 0, 1) @ parameters["input_proj.weight"].T + parameters["input_proj.bias"]
     layer = 0
     while f"rnn.weight_ih_l{layer}" in parameters:
         states = []

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache, partial
+from pathlib import Path
 from typing import Literal
 
 import jax
@@ -12,12 +15,16 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from numpy.typing import NDArray
+from safetensors.numpy import save
 
+from analysis.cores.learning.model_files import read_arrays
 from analysis.cores.learning.program_features import BLOCK
+from analysis.errors import InputError
 from analysis.studies.cores.learning.corpus import TRAIN, VALIDATION, Program, instructions_of
 from analysis.studies.cores.learning.instruction_features import Floats, Scaling, Window, fit_scaling
 from analysis.studies.cores.learning.latency_target import from_log_target, is_long, log_target
 from analysis.studies.cores.learning.lstm import LstmShape, Parameters, draw, encode, heads, joint_loss, parameter_shapes, predicted_target
+from analysis.tables import write_atomic
 
 
 @dataclass(frozen=True)
@@ -30,11 +37,13 @@ class PaperSetting:
         layers: stacked layers.
         steps: parameter updates.
         batch: windows an update.
-        rate: largest learning rate.
+        rate: largest learning rate; reached after a tenth of the updates, at most 50.
+        last_rate: share of it at the last update, down to which it falls as a cosine; 1: it stays.
         dropout: between layers.
-        checks: looks at the validation loss; training ends after `patience` looks without a better one.
+        checks: looks at the validation error; training ends after `patience` looks without a better one.
         patience: see above.
         window: length and target.
+        embedding: numbers for each category, see `LstmShape`.
     """
 
     kind: Literal["lstm", "bilstm"] = "lstm"
@@ -43,10 +52,12 @@ class PaperSetting:
     steps: int = 400
     batch: int = 32
     rate: float = 2e-3
+    last_rate: float = 0.01
     dropout: float = 0.1
     checks: int = 8
     patience: int = 3
     window: Window = field(default_factory=Window)
+    embedding: int = 0
 
 
 @dataclass(frozen=True)
@@ -59,12 +70,71 @@ class PaperModel:
 
 
 @dataclass(frozen=True)
+class Look:
+    """A look at the validation windows.
+
+    Attributes:
+        step: parameter updates so far.
+        cpu_s: CPU-seconds so far, of all runs together.
+        mae: mean absolute error (cycles).
+    """
+
+    step: int
+    cpu_s: float
+    mae: float
+
+
+@dataclass(frozen=True)
 class PaperTrained:
-    """A network with the validation loss at each look, and the updates of the one kept."""
+    """A network, the looks at its validation error, and the updates of the one kept.
+
+    Attributes:
+        finished: no update is left: all were made, or the error stopped falling.
+    """
 
     model: PaperModel
-    validation: tuple[float, ...]
+    looks: tuple[Look, ...]
     kept_step: int
+    finished: bool
+
+
+@dataclass
+class _State:
+    """All that the next update reads, and what was kept: a checkpoint."""
+
+    step: int
+    parameters: Parameters
+    optimiser: optax.OptState
+    kept: Parameters
+    looks: list[Look]
+    cpu_s: float = 0.0
+
+    @property
+    def best(self) -> Look | None:
+        return min(self.looks, key=lambda look: look.mae) if self.looks else None
+
+    def write(self, path: Path, setting: str) -> None:
+        parts = {"parameters": self.parameters, "kept": self.kept, "optimiser": dict(enumerate(jax.tree.leaves(self.optimiser)))}
+        arrays = {f"{part}/{name}": np.asarray(value) for part, values in parts.items() for name, value in values.items()}
+        looks = json.dumps([asdict(look) for look in self.looks])
+        write_atomic(path, save(arrays, metadata={"setting": setting, "step": str(self.step), "cpu_s": repr(self.cpu_s), "looks": looks}))
+
+    def read(self, path: Path, setting: str) -> _State:
+        """The checkpoint in a file; this state gives the names and the optimiser's structure.
+
+        Raises:
+            InputError: it is of another setting.
+        """
+        arrays, text = read_arrays(path)
+        if text.get("setting") != setting:
+            raise InputError(
+                "is of another training (setting, design, seed or programs); move it away to begin anew", path=path, key="setting"
+            )
+        parameters, kept = ({name: jnp.asarray(arrays[f"{part}/{name}"]) for name in self.parameters} for part in ("parameters", "kept"))
+        leaves, structure = jax.tree.flatten(self.optimiser)
+        optimiser = jax.tree.unflatten(structure, [jnp.asarray(arrays[f"optimiser/{k}"]) for k in range(len(leaves))])
+        looks = [Look(**look) for look in json.loads(text["looks"])]
+        return _State(int(text["step"]), parameters, optimiser, kept, looks, float(text["cpu_s"]))
 
 
 def block_windows(blocks: NDArray[np.int64], instructions: int, window: Window) -> NDArray[np.int64]:
@@ -73,21 +143,26 @@ def block_windows(blocks: NDArray[np.int64], instructions: int, window: Window) 
     return np.concatenate(starts) if starts else np.zeros(0, np.int64)
 
 
-@partial(jax.jit, static_argnames=("left", "target"))
-def _heads(parameters: Parameters, windows: jax.Array, left: int, target: int) -> tuple[jax.Array, jax.Array, jax.Array]:
-    return heads(parameters, encode(parameters, windows)[:, left : left + target])
+def _middle(
+    p: Parameters, windows: jax.Array, left: int, target: int, dropout: float = 0.0, key: jax.Array | None = None
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The heads over the target; in one direction nothing behind it can matter, so it is not computed."""
+    seen = windows if any("_reverse" in name for name in p) else windows[:, : left + target]
+    return heads(p, encode(p, seen, dropout, key)[:, left : left + target])
+
+
+_heads = partial(jax.jit, static_argnames=("left", "target"))(_middle)
 
 
 @cache
 def _step(setting: PaperSetting) -> tuple[optax.GradientTransformation, Callable]:
     """Optimiser and one update, compiled once for all seeds and designs."""
-    window = setting.window
-    rates = optax.warmup_cosine_decay_schedule(0.0, setting.rate, max(1, setting.steps // 10), setting.steps + 1, setting.rate / 100)
+    window, warm = setting.window, min(50, max(1, setting.steps // 10))
+    rates = optax.warmup_cosine_decay_schedule(0.0, setting.rate, warm, setting.steps + 1, setting.rate * setting.last_rate)
     optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.flatten(optax.adam(rates)))  # one vector: half as much to compile
 
     def loss_of(p: Parameters, windows: jax.Array, target: jax.Array, long: jax.Array, key: jax.Array) -> jax.Array:
-        encoded = encode(p, windows, setting.dropout, key)[:, window.left : window.left + window.target]
-        return joint_loss(*heads(p, encoded), target, long)
+        return joint_loss(*_middle(p, windows, window.left, window.target, setting.dropout, key), target, long)
 
     def update(
         p: Parameters, state: optax.OptState, windows: jax.Array, target: jax.Array, long: jax.Array, key: jax.Array
@@ -98,10 +173,30 @@ def _step(setting: PaperSetting) -> tuple[optax.GradientTransformation, Callable
     return optimiser, jax.jit(update)
 
 
+def _cycles(model: PaperModel, raw: Floats, starts: NDArray[np.int64], batch: int = 64) -> NDArray[np.float64]:
+    """Predicted latencies of the targets of these windows of a trace, shape (windows, target)."""
+    window, got = model.window, np.zeros((len(starts), model.window.target))
+    for first in range(0, len(starts), batch):
+        piece = starts[first : first + batch]
+        padded = np.append(piece, np.full(batch - len(piece), piece[-1]))
+        said = _heads(model.parameters, window.cut(raw, padded, model.scaling), window.left, window.target)
+        got[first : first + batch] = from_log_target(np.asarray(predicted_target(*said)))[: len(piece)]
+    return got
+
+
 def train_paper(
-    programs: Sequence[Program], parts: Sequence[NDArray[np.int8]], design: int, setting: PaperSetting | None = None, seed: int = 0
+    programs: Sequence[Program],
+    parts: Sequence[NDArray[np.int8]],
+    design: int,
+    setting: PaperSetting | None = None,
+    seed: int = 0,
+    checkpoint: Path | None = None,
+    cpu_seconds: float = np.inf,
 ) -> PaperTrained:
-    """Train for one design, keep the parameters with the least joint loss on the validation blocks (early stopping).
+    """Train for one design, keep the parameters with the least absolute error of the validation blocks' cycles (early stopping).
+
+    Each update draws its windows and its dropout from the seed and its number alone, so a training that goes on from a checkpoint gives
+    the same bits as one that was never interrupted.
 
     Args:
         programs: with latencies.
@@ -109,50 +204,63 @@ def train_paper(
         design: column of the latencies.
         setting: what and how long.
         seed: of the starting values, the order and the dropout.
-    Source: NeuroScalar, sections 3.1.2, 3.1.4 and 3.3.
+        checkpoint: file to go on from, if it is there, and to write at each look and at the end.
+        cpu_seconds: stop, to be continued, when the training has taken so many, earlier runs counted in.
+    Source: NeuroScalar, sections 3.1.2, 3.1.4, 3.3 and 3.3.5.
     """
     setting = setting or PaperSetting()
     window = setting.window
     seen = [p.raw[instructions_of(part, TRAIN, len(p))] for p, part in zip(programs, parts, strict=True)]
-    scaling = fit_scaling(np.concatenate(seen))
-    inputs = [scaling(p.raw) for p in programs]
-    truth = [p.latency[:, design] for p in programs]
+    scaling = fit_scaling(np.concatenate(seen), categories=setting.embedding > 0)
+    del seen
     where = {
         part: [(k, start) for k, p in enumerate(programs) for start in block_windows(np.flatnonzero(parts[k] == part), len(p), window)]
         for part in (TRAIN, VALIDATION)
     }
 
-    def cut(places: Sequence[tuple[int, int]]) -> tuple[Floats, NDArray[np.int64]]:
-        windows = [window.cut(inputs[k], np.array([start]))[0] for k, start in places]
-        latencies = [truth[k][start + window.left : start + window.left + window.target] for k, start in places]
-        return np.stack(windows), np.stack(latencies)
+    def truth(k: int, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        return window.targets(programs[k].latency[:, design], starts)
 
-    shape = LstmShape(hidden=setting.width, layers=setting.layers, bidirectional=setting.kind == "bilstm")
-    parameters = draw(parameter_shapes(shape), seed)
+    shape = LstmShape(hidden=setting.width, layers=setting.layers, bidirectional=setting.kind == "bilstm", embedding=setting.embedding)
     optimiser, update = _step(setting)
-    generator = np.random.default_rng(seed)
-    looked_at = [where[VALIDATION][i] for i in np.random.default_rng(0).permutation(len(where[VALIDATION]))[:256]]
-    look_windows, look_truth = cut(looked_at)
+    parameters = draw(parameter_shapes(shape), seed)
+    state = _State(0, parameters, optimiser.init(parameters), parameters, [])
+    about = json.dumps({**asdict(setting), "design": design, "seed": seed, "programs": [p.name for p in programs]})
+    if checkpoint is not None and checkpoint.exists():
+        state = state.read(checkpoint, about)
+    looked_at = np.array([where[VALIDATION][i] for i in np.random.default_rng(0).permutation(len(where[VALIDATION]))[:256]])
 
-    def validation_loss(p: Parameters) -> float:
-        said = [_heads(p, look_windows[i : i + 64], window.left, window.target) for i in range(0, len(look_windows), 64)]
-        short, long, scores = (jnp.concatenate(part) for part in zip(*said, strict=True))
-        return float(joint_loss(short, long, scores, jnp.asarray(log_target(look_truth)), jnp.asarray(is_long(look_truth))))
+    def look() -> float:
+        model = PaperModel(state.parameters, scaling, window)
+        by_program = [(k, looked_at[looked_at[:, 0] == k, 1]) for k in np.unique(looked_at[:, 0])]
+        return float(np.mean(np.concatenate([np.abs(_cycles(model, programs[k].raw, at) - truth(k, at)).ravel() for k, at in by_program])))
 
-    state, key = optimiser.init(parameters), jax.random.PRNGKey(seed)
-    best, kept, kept_step, losses = np.inf, parameters, 0, []
-    for step in range(1, setting.steps + 1):
-        picked = [where[TRAIN][i] for i in generator.integers(0, len(where[TRAIN]), setting.batch)]
-        windows, latency = cut(picked)
-        key, one = jax.random.split(key)
-        parameters, state = update(parameters, state, windows, log_target(latency), is_long(latency), one)
-        if step % max(1, setting.steps // setting.checks) == 0:
-            losses.append(validation_loss(parameters))
-            if losses[-1] < best:
-                best, kept, kept_step = losses[-1], parameters, step
-            elif len(losses) > setting.patience and min(losses[-setting.patience :]) > best:
-                break
-    return PaperTrained(PaperModel(kept, scaling, window), tuple(losses), kept_step)
+    every = max(1, setting.steps // setting.checks)
+
+    def finished() -> bool:
+        recent = [one.mae for one in state.looks[-setting.patience :]]
+        return state.step >= setting.steps or (len(state.looks) > setting.patience and min(recent) > min(one.mae for one in state.looks))
+
+    began = time.process_time() - state.cpu_s
+    while not finished() and state.cpu_s < cpu_seconds:
+        picked = [where[TRAIN][i] for i in np.random.default_rng([seed, state.step]).integers(0, len(where[TRAIN]), setting.batch)]
+        windows = np.concatenate([window.cut(programs[k].raw, np.array([at]), scaling) for k, at in picked])
+        latency = np.concatenate([truth(k, np.array([at])) for k, at in picked])
+        key = jax.random.fold_in(jax.random.PRNGKey(seed), state.step)
+        state.parameters, state.optimiser = update(state.parameters, state.optimiser, windows, log_target(latency), is_long(latency), key)
+        state.step += 1
+        jax.block_until_ready(state.parameters)
+        state.cpu_s = time.process_time() - began
+        if state.step % every == 0:
+            found = Look(state.step, state.cpu_s, look())
+            if state.best is None or found.mae < state.best.mae:
+                state.kept = state.parameters
+            state.looks.append(found)
+            if checkpoint is not None:
+                state.write(checkpoint, about)
+    if checkpoint is not None:
+        state.write(checkpoint, about)
+    return PaperTrained(PaperModel(state.kept, scaling, window), tuple(state.looks), state.best.step if state.best else 0, finished())
 
 
 def predict_paper(model: PaperModel, raw: Floats, blocks: NDArray[np.int64] | None = None, batch: int = 64) -> NDArray[np.float64]:
@@ -167,19 +275,13 @@ def predict_paper(model: PaperModel, raw: Floats, blocks: NDArray[np.int64] | No
     """
     n, window = len(raw), model.window
     blocks = np.arange(-(-n // BLOCK)) if blocks is None else blocks
-    inputs = model.scaling(raw)
     result = np.zeros(n)
     starts = np.concatenate(
         [np.append(window.starts(b * BLOCK, end := min((b + 1) * BLOCK, n)), end - window.target - window.left) for b in blocks]
     )
     starts = np.unique(np.maximum(starts, -window.left))
-    for first in range(0, len(starts), batch):
-        piece = starts[first : first + batch]
-        padded = np.append(piece, np.full(batch - len(piece), piece[-1]))
-        said = _heads(model.parameters, window.cut(inputs, padded), window.left, window.target)
-        got = from_log_target(np.asarray(predicted_target(*said)))
-        for row, start in zip(got, piece, strict=False):
-            result[max(start + window.left, 0) : start + window.left + window.target] = row[: n - start - window.left]
+    for row, start in zip(_cycles(model, raw, starts, batch), starts, strict=True):
+        result[max(start + window.left, 0) : start + window.left + window.target] = row[: n - start - window.left]
     mask = np.zeros(n, bool)
     for b in blocks:
         mask[b * BLOCK : (b + 1) * BLOCK] = True

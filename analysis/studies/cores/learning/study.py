@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -207,33 +208,40 @@ def ours_on_unseen(programs: Sequence[Program], out: Sequence[int], schedule: Sc
     return merge([score_ours(trunk, programs[k], blocks, label) for k, blocks in tested.items()]) | {"own": pd.DataFrame(own)}
 
 
-def paper(
-    programs: Sequence[Program],
-    setting: PaperSetting,
-    seed: int,
-    name: str,
-    out: Sequence[int] = (),
-    designs: Sequence[int] = tuple(range(len(TABLE_4))),
-) -> dict[str, pd.DataFrame]:
-    """The paper's network, one a design, trained on all programs but `out`; tested on held-out windows, or on `out` if there are any.
+def paper(programs: Sequence[Program], setting: PaperSetting, seed: int, name: str) -> dict[str, pd.DataFrame]:
+    """The paper's network, one a design, trained on all programs and tested on held-out windows.
 
     Args:
         setting: which backbone, how large, how long.
         name: for the column `model`.
-        designs: columns of the latencies; the others are left out of the tables (of one alone there are no pairs and no ranking).
     """
     parts = split(programs)
-    rest = [k for k in range(len(programs)) if k not in out]
-    tested = list(out) or list(range(len(programs)))
-    answers: dict[int, list[NDArray]] = {k: [] for k in tested}
-    for design in designs:
-        trained = train_paper([programs[k] for k in rest], [parts[k] for k in rest], design, setting, seed)
-        for k in tested:
-            answers[k].append(predict_paper(trained.model, programs[k].raw, blocks_to_test(parts[k])))
-    label: dict[str, object] = {"model": name, "setting": UNSEEN if out else HELD_OUT, "seed": seed}
+    models = [train_paper(programs, parts, design, setting, seed).model for design in range(len(TABLE_4))]
+    label: dict[str, object] = {"model": name, "setting": HELD_OUT, "seed": seed}
     rows = []
-    for k in tested:
-        both = np.stack(answers[k], axis=1)
-        one = replace(programs[k], latency=programs[k].latency[:, list(designs)])
-        rows.append(score(one, blocks_to_test(parts[k]), Answer(both, both), label, [TABLE_4[d] for d in designs]))
+    for one, part in zip(programs, parts, strict=True):
+        blocks = blocks_to_test(part)
+        both = np.stack([predict_paper(model, one.raw, blocks) for model in models], axis=1)
+        rows.append(score(one, blocks, Answer(both, both), label))
     return merge(rows)
+
+
+def paper_of_one_design(
+    programs: Sequence[Program], setting: PaperSetting, design: int, seed: int, checkpoint: Path, cpu_seconds: float
+) -> dict[str, pd.DataFrame]:
+    """The paper's network for one design, trained for at most so many CPU-seconds: every look (`curve`), and its test (`size`).
+
+    Args:
+        checkpoint: file from which the training goes on, see `train_paper`.
+    """
+    parts = split(programs)
+    trained = train_paper(programs, parts, design, setting, seed, checkpoint, cpu_seconds)
+    label = {"design": TABLE_4[design], "width": setting.width, "seed": seed}
+    rows = []
+    for one, part in zip(programs, parts, strict=True):
+        blocks = blocks_to_test(part)
+        truth, got = one.latency[indices(blocks, len(one)), design], predict_paper(trained.model, one.raw, blocks)
+        cycles = {"true_cycles": int(truth.sum()), "predicted_cycles": float(got.sum())}
+        rows.append({**label, "updates": trained.kept_step, "program": one.name, **accuracy(truth, got).as_dict(), **cycles})
+    curve = [{**label, "updates": look.step, "cpu_s": look.cpu_s, "mae": look.mae} for look in trained.looks]
+    return {"curve": pd.DataFrame(curve), "size": pd.DataFrame(rows)}
