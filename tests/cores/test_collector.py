@@ -13,10 +13,20 @@ from hypothesis import strategies as st
 from analysis.cores.riscv.elf import read_elf
 from analysis.cores.riscv.emulator import epochs, load, trace_program
 from analysis.cores.riscv.programs import program_path
-from analysis.cores.riscv.trace import EPOCH_INSTRUCTIONS, NO_REGISTER, OpClass, Trace, read_trace, trace_of, write_trace
-from analysis.cores.system.sealed import read_key, seal, unseal, unseal_file, write_key
+from analysis.cores.riscv.trace import (
+    EPOCH_INSTRUCTIONS,
+    NO_REGISTER,
+    RECORD,
+    OpClass,
+    Trace,
+    file_columns,
+    read_trace,
+    trace_of,
+    write_trace,
+)
+from analysis.cores.system.sealed import CHUNK, SealedWriter, read_key, seal, unseal, unseal_file, write_key
 from analysis.errors import InputError
-from analysis.studies.cores.system.collector import Collector, collect, retired_per_cycle
+from analysis.studies.cores.system.collector import Collector, collect, read_epoch, retired_per_cycle, write_epoch
 from analysis.studies.cores.system.epoch_signatures import coverage, epoch_signatures, footprint_signature, sequence_signature
 from analysis.studies.cores.system.processor_trace import packets
 
@@ -102,7 +112,7 @@ def test_a_sealed_trace_opens_with_its_key_only(tmp_path: Path) -> None:
     assert trace.pc[:64].tobytes() not in data
     flipped = bytearray(data)
     flipped[len(data) // 2] ^= 1
-    chunk = (1 << 20) + 16
+    chunk = CHUNK + 16
     for name, content in {"short": data[:-1], "boundary": data[: 22 + chunk], "changed": bytes(flipped)}.items():
         (tmp_path / name).write_bytes(content)
         with pytest.raises(InputError, match="wrong key, or the sealed trace is truncated or changed"):
@@ -115,6 +125,36 @@ def test_a_sealed_trace_opens_with_its_key_only(tmp_path: Path) -> None:
         read_key(plain)
     with pytest.raises(InputError, match="cannot write the key"):
         write_key(key_file)
+
+
+@pytest.mark.parametrize("size", [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK])
+def test_what_is_written_in_pieces_is_sealed_as_one(size: int, tmp_path: Path) -> None:
+    content = np.random.default_rng(size).bytes(size)
+    with SealedWriter(tmp_path / "sealed", bytes(32)) as writer:
+        for first in range(0, size, 999):
+            writer.write(content[first : first + 999])
+    assert unseal(tmp_path / "sealed", bytes(32)).getvalue() == content
+
+
+def test_the_collector_encrypts_before_anything_reaches_memory(tmp_path: Path) -> None:
+    """Read back, an epoch is what was executed; no record of an instruction is in the file, nor in what is written so far."""
+    trace = trace_program(program_path("chase"), 5003)[0]  # the last entry is not full
+    write_epoch(trace, tmp_path / "epoch", bytes(32))
+    again = read_epoch(tmp_path / "epoch", bytes(32))
+    assert again.end_pc == trace.end_pc
+    before, after = file_columns(trace), file_columns(again)
+    assert list(before) == list(RECORD.names or ()) and all(np.array_equal(before[name], after[name]) for name in before)
+    written = (tmp_path / "epoch").read_bytes()
+    assert len(written) == pytest.approx(len(trace) * RECORD.itemsize, rel=0.01)
+    assert not any(trace.pc[k : k + 1].tobytes() in written for k in range(0, len(trace), 50))
+    with pytest.raises(RuntimeError), SealedWriter(tmp_path / "half", bytes(32)) as writer:
+        writer.write(bytes(2 * CHUNK))
+        writer.file.flush()
+        assert bytes(64) not in writer.temporary.read_bytes()
+        raise RuntimeError
+    assert not (tmp_path / "half").exists() and not writer.temporary.exists()
+    with pytest.raises(InputError, match="wrong key"):
+        read_epoch(tmp_path / "epoch", bytes(31) + b"1")
 
 
 def _walk(steps: list[tuple[int, OpClass]], end: int) -> Trace:

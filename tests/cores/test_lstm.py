@@ -8,11 +8,13 @@ import pytest
 
 from analysis.artifact.claims.arithmetic_neuroscalar import lstm_parameters
 from analysis.paths import DATA
+from analysis.studies.cores.learning.instruction_features import FEATURES, Window, fit_scaling
 from analysis.studies.cores.learning.lstm import (
     LstmShape,
     count,
     draw,
     encode,
+    instruction_vectors,
     joint_loss,
     lstm_layer,
     parameter_shapes,
@@ -54,6 +56,26 @@ def test_a_cell_is_the_formula() -> None:
     assert np.allclose(got[:, 0], expected, atol=1e-6)
     backward = np.asarray(lstm_layer(jnp.asarray(x[::-1].copy()), jnp.asarray(w), jnp.asarray(u), jnp.asarray(b), reverse=True))
     assert np.allclose(backward[::-1, 0], expected, atol=1e-6)
+
+
+def test_categories_are_embedded_and_concatenated() -> None:
+    """Section 3.1.2: seven categories each with a row of its own, then the projected addresses; row 0 of a category: outside the trace."""
+    parameters = draw(parameter_shapes(LstmShape(hidden=4, embedding=3)), 0)
+    raw = np.zeros((2, len(FEATURES)), np.float32)
+    raw[1, FEATURES.index("source2_number")] = 31
+    raw[1, FEATURES.index("address_low")] = 5
+    scaling = fit_scaling(raw, categories=True)
+    window = Window(4, 2).cut(raw, np.array([-1]), scaling)
+    got = np.asarray(instruction_vectors(parameters, jnp.asarray(window)))[0]
+    assert got.shape == (4, 24)
+    table = np.asarray(parameters["embedding.weight"])
+    assert len(table) == (24 + 1) + 3 * (3 + 1) + 3 * (32 + 1)  # operation classes; of three registers class and number
+    starts = [0, 25, 29, 62, 66, 99, 103]
+    assert np.array_equal(got[0, :21].reshape(7, 3), table[starts])  # outside the trace
+    assert np.array_equal(got[1, :21].reshape(7, 3), table[[k + 1 for k in starts]])
+    assert np.array_equal(got[2, 12:15], table[66 + 32])  # source2_number 31
+    low = np.asarray(parameters["address_proj.weight"])[:, 3]
+    assert np.allclose(got[2, 21:] - got[1, 21:], 2 * low, atol=1e-6)  # 0 and 5 are one deviation on either side of their mean
 
 
 @pytest.mark.parametrize(("bidirectional", "sees_right"), [(False, False), (True, True)])

@@ -8,6 +8,7 @@ import os
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -213,7 +214,9 @@ _FILE_VALUES: dict[str, tuple[int, ...]] = {
     "length": (2, 4),
 }
 FILE_ARRAYS = tuple(_FILE_TYPES)
-FILE_BYTES_PER_INSTRUCTION = sum(np.dtype(kind).itemsize for kind, _ in _FILE_TYPES.values())
+RECORD = np.dtype([(name, kind) for name, (kind, _) in _FILE_TYPES.items()])
+"""The same, instruction by instruction, as a collector writes it."""
+FILE_BYTES_PER_INSTRUCTION = RECORD.itemsize
 
 
 MOST_INSTRUCTIONS = 12_000_000  # that are held at once: at most 1.5 GiB
@@ -239,6 +242,13 @@ def file_columns(trace: Trace) -> dict[str, NDArray]:
         "length": trace.code.length[trace.index],
         "taken": trace.taken,
     }
+
+
+def trace_of_columns(columns: Mapping[str, NDArray[Any]], end_pc: int) -> Trace:
+    """The trace whose `file_columns` these are."""
+    sources = np.stack([columns[f"source{k}"] for k in (1, 2, 3)], axis=1)
+    kept = [columns[name] for name in ("destination", "size", "length")]
+    return trace_of(columns["pc"], columns["opclass"], columns["address"], sources, *kept, end_pc)
 
 
 def _header(part: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -310,16 +320,7 @@ def read_trace(path: str | Path, plain: BinaryIO | None = None, limit: int | Non
         if known is not None and not (fits := np.isin(np.arange(256), known)[array]).all():
             where = int(np.argmin(fits))
             raise InputError(f"instruction {where}: {array[where]} is not one of its values", path=path, key=name)
-    trace = trace_of(
-        arrays["pc"],
-        arrays["opclass"],
-        arrays["address"],
-        np.stack([arrays["source1"], arrays["source2"], arrays["source3"]], axis=1),
-        arrays["destination"],
-        arrays["size"],
-        arrays["length"],
-        int(end_pc),
-    )
+    trace = trace_of_columns(arrays, int(end_pc))
     return trace if limit is None else trace.slice(0, limit)
 
 

@@ -1,4 +1,5 @@
-"""Keep a trace unreadable at rest: AES-256-GCM in chunks, so that a wrong key, a flipped byte and a missing end are all told.
+"""Keep a trace unreadable, at rest or from the moment it is collected: AES-256-GCM in chunks, so that a wrong key, a flipped byte and a
+missing end are all told.
 
 A sealed file is MAGIC, a random prefix of 7 bytes, then chunks of ciphertext and tag. The nonce of chunk i is the prefix, i (4 bytes, big
 endian) and 1 for the last chunk, 0 before: chunks can be neither cut off nor moved.
@@ -18,9 +19,9 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from analysis.errors import InputError
 from analysis.tables import check_output, write_atomic
 
-MAGIC = b"sealed trace 1\n"
+MAGIC = b"sealed trace 2\n"
 KEY_BYTES = 32
-_CHUNK, _TAG, _PREFIX = 1 << 20, 16, 7
+CHUNK, _TAG, _PREFIX = 1 << 15, 16, 7
 
 
 def read_key(path: str | Path) -> bytes:
@@ -54,32 +55,60 @@ def _nonce(prefix: bytes, chunk: int, last: bool) -> bytes:
     return prefix + chunk.to_bytes(4, "big") + bytes([last])
 
 
+class SealedWriter:
+    """Encrypts what is written to it, chunk by chunk: no plain byte reaches the file, which appears when all is written.
+
+    Args:
+        target: the sealed file.
+        key: of 32 bytes.
+    """
+
+    def __init__(self, target: str | Path, key: bytes) -> None:
+        self.target = Path(target)
+        self.temporary = self.target.with_name(f".{self.target.name}.{os.getpid()}")
+        self.temporary.unlink(missing_ok=True)
+        self.file = self.temporary.open("xb")
+        self.cipher, self.prefix, self.waiting, self.chunk = AESGCM(key), secrets.token_bytes(_PREFIX), bytearray(), 0
+        self.file.write(MAGIC + self.prefix)
+
+    def _encrypt(self, last: bool) -> None:
+        self.file.write(self.cipher.encrypt(_nonce(self.prefix, self.chunk, last), bytes(self.waiting[:CHUNK]), MAGIC))
+        del self.waiting[:CHUNK]
+        self.chunk += 1
+
+    def write(self, data: bytes) -> None:
+        """Take some bytes; at most a chunk of them waits for its cipher."""
+        self.waiting += data
+        while len(self.waiting) > CHUNK:  # the last one is marked as such, so one chunk waits
+            self._encrypt(False)
+
+    def __enter__(self) -> SealedWriter:
+        return self
+
+    def __exit__(self, failed: type[BaseException] | None, *rest: object) -> None:
+        try:
+            if failed is None:
+                self._encrypt(True)
+                self.file.close()
+                self.temporary.replace(self.target)
+        finally:
+            self.file.close()
+            self.temporary.unlink(missing_ok=True)
+
+
 def seal(source: str | Path, target: str | Path, key: bytes) -> None:
     """Encrypt a file; the target appears when it is complete.
 
     Raises:
         InputError: the source cannot be read or the target not be written.
     """
-    target = Path(target)
     check_output(target, source)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    cipher, prefix = AESGCM(key), secrets.token_bytes(_PREFIX)
     try:
-        temporary.unlink(missing_ok=True)
-        with Path(source).open("rb") as reader, temporary.open("xb") as writer:
-            writer.write(MAGIC + prefix)
-            block, chunk = reader.read(_CHUNK), 0
-            while True:
-                following = reader.read(_CHUNK)
-                writer.write(cipher.encrypt(_nonce(prefix, chunk, not following), block, MAGIC))
-                if not following:
-                    break
-                block, chunk = following, chunk + 1
-        temporary.replace(target)
+        with Path(source).open("rb") as reader, SealedWriter(target, key) as writer:
+            while block := reader.read(CHUNK):
+                writer.write(block)
     except OSError as error:
         raise InputError(f"cannot seal: {error.strerror}", path=error.filename or source) from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def unseal(path: str | Path, key: bytes) -> io.BytesIO:
@@ -97,11 +126,11 @@ def unseal(path: str | Path, key: bytes) -> io.BytesIO:
     if not data.startswith(MAGIC) or len(data) < start + _TAG:
         raise InputError("not a sealed trace, or cut off in its head", path=path)
     cipher, prefix, plain = AESGCM(key), data[len(MAGIC) : start], io.BytesIO()
-    places = range(start, len(data), _CHUNK + _TAG)
+    places = range(start, len(data), CHUNK + _TAG)
     try:
         for chunk, place in enumerate(places):
             last = chunk == len(places) - 1
-            plain.write(cipher.decrypt(_nonce(prefix, chunk, last), data[place : place + _CHUNK + _TAG], MAGIC))
+            plain.write(cipher.decrypt(_nonce(prefix, chunk, last), data[place : place + CHUNK + _TAG], MAGIC))
     except InvalidTag as error:
         raise InputError("wrong key, or the sealed trace is truncated or changed", path=path) from error
     plain.seek(0)

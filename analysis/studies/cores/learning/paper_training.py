@@ -127,9 +127,7 @@ class _State:
         """
         arrays, text = read_arrays(path)
         if text.get("setting") != setting:
-            raise InputError(
-                "is of another training (setting, design, seed or programs); move it away to begin anew", path=path, key="setting"
-            )
+            raise InputError("is of another training (setting, design, seed, programs): move it away", path=path, key="setting")
         parameters, kept = ({name: jnp.asarray(arrays[f"{part}/{name}"]) for name in self.parameters} for part in ("parameters", "kept"))
         leaves, structure = jax.tree.flatten(self.optimiser)
         optimiser = jax.tree.unflatten(structure, [jnp.asarray(arrays[f"optimiser/{k}"]) for k in range(len(leaves))])
