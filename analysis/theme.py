@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import matplotlib
 import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
@@ -78,3 +80,25 @@ def figure(width: Literal["full", "half"] = "full", height: float = 2.8, rows: i
     """
     fig, axes = plt.subplots(rows, columns, figsize=(WIDTHS[width], height))
     return fig, axes
+
+
+def heatmap(table: pd.DataFrame, ax: Axes, slant: float = 0, size: float = 8, **looks: Any) -> None:
+    """seaborn's heatmap without axis titles or grid, its text in whichever of black and white contrasts more with its cell.
+
+    Args:
+        slant: of the labels below, degrees.
+        size: of the text in the cells.
+        looks: as seaborn.heatmap takes them.
+    """
+    import seaborn as sns
+
+    sns.heatmap(table, ax=ax, annot_kws={"size": size}, **looks)
+    ax.grid(False)
+    ax.set(xlabel="", ylabel="")
+    ax.collections[0].update_scalarmappable()
+    colors = np.asarray(ax.collections[0].get_facecolor())[table.notna().to_numpy().ravel(), :3]
+    luminance = np.where(colors <= 0.04045, colors / 12.92, ((colors + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]  # WCAG 2
+    for text, bright in zip(ax.texts, luminance, strict=False):
+        text.set_color("black" if bright > 0.179 else "white")  # where both contrast alike
+    plt.setp(ax.get_xticklabels(), rotation=slant, ha="right" if slant else "center", rotation_mode="anchor")
+    plt.setp(ax.get_yticklabels(), rotation=0)

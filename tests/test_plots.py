@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 
+from analysis import theme
 from analysis.__main__ import main
 from analysis.commands.common import plots
 from analysis.commands.common.options import check_plot
@@ -149,3 +151,21 @@ def test_the_same_answer_is_the_same_picture(tmp_path: Path) -> None:
         )
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
     assert json.loads((tmp_path / "step.json").read_text())["step_time_s"] > 0
+
+
+def test_text_in_a_heatmap_contrasts_with_its_cell() -> None:
+    """WCAG 2, success criterion 1.4.3: at least 4.5 to 1; an empty cell holds no text."""
+    table = pd.DataFrame(np.linspace(0, 1, 21).reshape(3, 7))
+    table.iloc[1, 2] = np.nan
+    _, ax = theme.figure()
+    theme.heatmap(table, ax, annot=True, cmap="cividis")
+
+    def luminance(color: object) -> float:
+        parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(color)]  # type: ignore[arg-type]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    colors = [color for color, known in zip(ax.collections[0].get_facecolor(), table.notna().to_numpy().ravel(), strict=True) if known]
+    assert len(ax.texts) == len(colors) == 20
+    for text, color in zip(ax.texts, colors, strict=True):
+        one, other = sorted((luminance(text.get_color()), luminance(color[:3])))
+        assert (other + 0.05) / (one + 0.05) >= 4.5

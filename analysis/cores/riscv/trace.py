@@ -247,8 +247,8 @@ def file_columns(trace: Trace) -> dict[str, NDArray]:
 def trace_of_columns(columns: Mapping[str, NDArray[Any]], end_pc: int) -> Trace:
     """The trace whose `file_columns` these are."""
     sources = np.stack([columns[f"source{k}"] for k in (1, 2, 3)], axis=1)
-    kept = [columns[name] for name in ("destination", "size", "length")]
-    return trace_of(columns["pc"], columns["opclass"], columns["address"], sources, *kept, end_pc)
+    rest = {name: columns[name] for name in ("pc", "opclass", "address", "destination", "size", "length")}
+    return trace_of(**rest, sources=sources, end_pc=end_pc)
 
 
 def _header(part: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -145,6 +146,6 @@ class Window:
         found = features[np.clip(index, 0, len(features) - 1)]
         return np.where(inside[..., None], scaling(found) if scaling else found, np.float32(0))
 
-    def targets(self, values: NDArray[np.float32], starts: NDArray[np.int64]) -> NDArray[np.float32]:
+    def targets(self, values: NDArray[Any], starts: NDArray[np.int64]) -> NDArray[Any]:
         """The values of the middle of each window, shape (w, target, ...)."""
         return values[starts[:, None] + self.left + np.arange(self.target)]

@@ -114,8 +114,9 @@ class _State:
         return min(self.looks, key=lambda look: look.mae) if self.looks else None
 
     def write(self, path: Path, setting: str) -> None:
-        parts = {"parameters": self.parameters, "kept": self.kept, "optimiser": dict(enumerate(jax.tree.leaves(self.optimiser)))}
-        arrays = {f"{part}/{name}": np.asarray(value) for part, values in parts.items() for name, value in values.items()}
+        leaves = {str(k): leaf for k, leaf in enumerate(jax.tree.leaves(self.optimiser))}
+        parts = (("parameters", self.parameters), ("kept", self.kept), ("optimiser", leaves))
+        arrays = {f"{part}/{name}": np.asarray(value) for part, values in parts for name, value in values.items()}
         looks = json.dumps([asdict(look) for look in self.looks])
         write_atomic(path, save(arrays, metadata={"setting": setting, "step": str(self.step), "cpu_s": repr(self.cpu_s), "looks": looks}))
 
