@@ -386,7 +386,7 @@ def _program(
         found = "llm_foundry"
     elif devices.load(machine.device).kind == "tpu":
         found = "maxtext"
-    elif (zero or 0) >= 2 and "system" not in raw:  # Megatron-Bridge's tables have systems
+    elif (zero or 0) >= 2:
         found = "fsdp"
     else:
         # attention written out holds a matrix of sequence x sequence: nobody runs it far beyond what those programs were published with;
@@ -454,6 +454,11 @@ def _plan(row: dict[str, str], gpus: int, name: str, shape: Model, program: str,
     return {**degrees, "micro_batch": micro, "global_batch": batch}
 
 
+def whole_stages(shape: Model, chunks: int) -> bool:
+    """Whether so many chunks of stages get whole layers each, embedding and output layer counted as layers or not."""
+    return any((own + ends) % chunks == 0 for own in (shape.blocks, shape.attention_layers or shape.blocks) for ends in (0, 1, 2))
+
+
 def _check_shares(shape: Model, plan: dict[str, Any], zero_group: int, defaults: Program, assumed: list[str]) -> None:
     """Refuse stages that do not get whole layers, chunks without stages, and a group of ZeRO that is no part of the replicas.
 
@@ -463,8 +468,7 @@ def _check_shares(shape: Model, plan: dict[str, Any], zero_group: int, defaults:
     pipeline, virtual, replicas = plan["pipeline"], plan["virtual"], plan["data"] * plan["context"]
     if virtual > 1 and pipeline == 1:
         raise InputError(f"virtual_pipeline {virtual} without pipeline_parallel: it counts chunks of a stage", key="virtual_pipeline")
-    layers = {own + ends for own in (shape.blocks, shape.attention_layers or shape.blocks) for ends in (0, 1, 2)}
-    if pipeline > 1 and all(count % (pipeline * virtual) for count in layers) and (virtual > 1 or defaults.kernels in ("old", "fused")):
+    if pipeline > 1 and not whole_stages(shape, pipeline * virtual) and (virtual > 1 or defaults.kernels in ("old", "fused")):
         counted = f"{shape.blocks} layers, or {shape.blocks + 2} with embedding and output layer, do not divide by"
         raise InputError(f"{counted} pipeline_parallel {pipeline} x virtual_pipeline {virtual}", key="pipeline_parallel")
     if shape.blocks % pipeline and defaults.output_layer != "dealt":

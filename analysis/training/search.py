@@ -12,7 +12,7 @@ import pandas as pd
 from analysis.errors import InputError
 from analysis.sweeps import sweep
 from analysis.training.answers import COLUMNS, answered, mfu
-from analysis.training.cases import Case, case
+from analysis.training.cases import Case, case, whole_stages
 from analysis.training.memory import GIB, capacity_bytes, fits, memory
 
 PLAN = (
@@ -57,6 +57,8 @@ def plans(row: dict[str, str], gpus: int, choices: Choices = Choices()) -> Itera
     shape, batch, sequence, old = base.shape, int(base.global_batch), base.sequence, base.written_out
     tensors = choices.tensor_parallel or tuple(t for t in (1, 2, 4, 8, 16, 32) if t <= base.machine.domain)
     contexts = choices.context_parallel or ((1,) if sequence < LONG or old else (1, 2, 4, 8))
+    if base.program == "maxtext" and batch < gpus and not choices.context_parallel:
+        contexts = (gpus // batch,)  # as `predict training` takes it
     again = choices.recompute or (("none", "selective", "full") if old else ("none", "full"))
     for t, p, c in product(tensors, choices.pipeline_parallel or _divisors(shape.blocks), contexts):
         if gpus % (t * p * c) or sequence % (2 * c if c > 1 else 1) or shape.heads % t or (shape.kv_heads % t and t % shape.kv_heads):
@@ -66,7 +68,9 @@ def plans(row: dict[str, str], gpus: int, choices: Choices = Choices()) -> Itera
         chunks = choices.virtual_pipeline or _divisors(shape.blocks // p)
         sharded = choices.zero or ((base.zero, 3) if p == 1 and base.zero < 3 and not old else (base.zero,))
         for e, v, micro, zero, recompute in product(experts, chunks, choices.micro_batch or (1, 2, 4, 8, 16), sharded, again):
-            if batch % (data * micro) or gpus // p % e or shape.blocks % (p * v) or (zero > 1 and p > 1):
+            if batch % (data * micro) or gpus // p % e or not whole_stages(shape, p * v):
+                continue
+            if zero > 1 and p > 1 and not (choices.zero and choices.pipeline_parallel):
                 continue
             if v > 1 and (p == 1 or batch // (data * micro) % p):
                 continue
@@ -124,7 +128,8 @@ def search(
     """
     chosen = list(plans(row, gpus, choices))
     if not chosen:
-        raise InputError(f"no plan of {gpus} GPUs divides the model and its batch", key="gpus")
+        message = "divides the model and its batch; gradients and weights are sharded where there is no pipeline, unless both are asked for"
+        raise InputError(f"no plan of {gpus} GPUs {message}", key="gpus")
     tasks = [chosen[start : start + PLANS_A_TASK] for start in range(0, len(chosen), PLANS_A_TASK)]
     if scheduler:
         parts = list(sweep(partial(timed, capacity=capacity), tasks, scheduler=scheduler))
