@@ -278,8 +278,8 @@ def _llama(c: Config) -> Facts:
     if c.kind == "llama" and c.count("num_local_experts", default=0) > 1:
         raise c.refuse("experts (num_local_experts), which the class of this model_type does not read; mixtral does")
     biases = "all" if c.flag("attention_bias") else "none"
-    norms = 4 if c.flag("use_post_norm") else 2  # HyperCLOVA X
-    return _decoder(c, attention={"biases": biases, **_window(c)}, ffn_biases=c.flag("mlp_bias"), norms=norms)
+    norms: Facts = {"norms": 4} if c.flag("use_post_norm") else {}  # HyperCLOVA X
+    return _decoder(c, attention={"biases": biases, **_window(c)}, ffn_biases=c.flag("mlp_bias"), **norms)
 
 
 def _mistral(c: Config) -> Facts:
@@ -666,7 +666,8 @@ def _llama4(c: Config) -> Facts:
 def _exaone4(c: Config) -> Facts:
     pattern = c.get("sliding_window_pattern", default=4)
     windowed = _window(c, _every(c, len(pattern) if isinstance(pattern, str) else c.count("sliding_window_pattern", default=4)))
-    return _decoder(c, attention={"norm": "head", **windowed}) | _experts(c, router_biases=True)
+    experts = _experts(c, router_biases=True) if c.kind == "exaone_moe" else {}
+    return _decoder(c, attention={"norm": "head", **windowed}) | experts
 
 
 def _ernie(c: Config) -> Facts:

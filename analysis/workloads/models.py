@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property, lru_cache
 from typing import Any, Literal, Self
@@ -687,6 +688,28 @@ ENDINGS = (
     "8bit", "gguf", "mtp", "fp8", "fp4", "awq", "bnb", "it", "hf", "pt",
 )  # fmt: skip
 """What a checkpoint's name may end with that changes nothing of its network, longest first."""
+
+
+TYPES_IN_NAMES = {
+    "nvfp4": "nvfp4", "fp4": "nvfp4", "mxfp4": "mxfp4", "fp8": "fp8", "mxfp8": "mxfp8", "awq": "int4", "gptq": "int4", "w4a16": "int4",
+    "int4": "int4", "4bit": "int4", "8bit": "int8", "int8": "int8", "w8a8": "int8", "w8a16": "int8", "w4afp8": "int4",
+}  # fmt: skip
+"""Word of a checkpoint's name -> type of its weights."""
+
+
+def type_in_name(name: str) -> str:
+    """Type of the weights that a checkpoint's name says; empty where it says none: 16 bits, or the model's own.
+
+    Raises:
+        InputError: one that is not covered.
+    """
+    if _named(name.strip()) is None:  # the path of a configuration, which says its types itself
+        return ""
+    words = re.split(r"[^a-z0-9]+", name.lower().rsplit("/", 1)[-1])
+    if "gguf" in words or ("bnb" in words and "4bit" in words):
+        raise InputError(f"weights as {name!r} has them (GGUF, or 4 bits of bitsandbytes) are not covered: give a precision", key="model")
+    found = [TYPES_IN_NAMES[word] for word in words if word in TYPES_IN_NAMES]
+    return next((kind for kind in ("int8", "int4") if kind in found), found[0] if found else "")  # GPTQ-Int8 has 8, W4AFP8 4
 
 
 def _shortened(spelling: str) -> Iterator[str]:

@@ -97,6 +97,22 @@ def test_names_that_a_model_goes_by(asked: str, name: str) -> None:
     assert models.load(asked).name == name
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("Qwen/Qwen2.5-72B-Instruct-AWQ", "int4"), ("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int4", "int4"),
+        ("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int8", "int8"),
+        ("neuralmagic/Meta-Llama-3.1-8B-Instruct-quantized.w8a8", "int8"), ("Qwen/Qwen3-32B-FP8", "fp8"),
+        ("nvidia/Llama-3.1-8B-Instruct-NVFP4", "nvfp4"), ("meta-llama/Llama-3.1-8B-Instruct", ""), ("no/such-AWQ", ""),
+    ],
+)  # fmt: skip
+def test_the_type_that_a_checkpoints_name_says(name: str, kind: str) -> None:
+    """Words of names on Hugging Face; what no kernel of ours reads is refused."""
+    assert models.type_in_name(name) == kind
+    with pytest.raises(InputError, match="GGUF"):
+        models.type_in_name("unsloth/Llama-3.2-1B-Instruct-bnb-4bit")
+
+
 def test_no_name_is_of_two_models() -> None:
     """A name finds one entry."""
     known = defaultdict(set)

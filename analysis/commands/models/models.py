@@ -22,7 +22,12 @@ def main(
     from analysis.workloads import models
 
     if model:
-        found = models.facts(models.load(model))
+        named, kind = models.load(model), models.type_in_name(model)
+        if kind and kind not in named.types.model_dump().values():
+            named = named.model_copy(
+                update={"types": models.WeightTypes.model_validate(dict.fromkeys(("attention", "dense", "experts"), kind))}
+            )
+        found = models.facts(named)
         if json:
             print_json(found)
             return

@@ -221,9 +221,8 @@ def checkpoints(model: Model) -> tuple[str, ...]:
 
 def own_type(model: Model, name: str, device: str) -> str:
     """Type of the weights where none is said: the checkpoint's name's, else its own, else FP8 where the device has it, else bf16."""
-    named = name.lower()
-    if "fp8" in named or "fp4" in named:
-        return "fp8" if "fp8" in named else "nvfp4"
+    if named := models.type_in_name(name):
+        return named
     if published := checkpoints(model):
         return published[0]
     return "fp8" if "fp8" in gpus.load(device).peak_flop_per_s else "fp16" if without_bf16(device) else "bf16"
@@ -530,7 +529,8 @@ def _weights(text: Callable[[str], str], model: Model, device: str, asked: bool,
     said = [text(key) for key in ("gemm_quant_mode", "moe_quant_mode", "precision")]
     if not any(said):
         said[2] = own_type(model, text("model_path"), device) if asked else "bf16"
-        assumed.append(f"weights in {in_words(said[2], device)} (not given)")
+        why = "as the model's name says" if asked and models.type_in_name(text("model_path")) else "not given"
+        assumed.append(f"weights in {in_words(said[2], device)} ({why})")
     elif asked and without_bf16(device) and {"bf16", "bfloat16"} & {*map(str.lower, said), text("kvcache_quant_mode").lower()}:
         raise InputError(f"{gpus.load(device).name} has no bf16: ask for fp16", key="precision")
     label, gemm, attention, experts = types(model, said[0], said[1], said[2], text("model_path"))
