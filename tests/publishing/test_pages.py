@@ -50,6 +50,23 @@ def test_the_front_page_leads_to_a_page(built_book: Path) -> None:
     assert all((built_book / page).is_file() and page not in targets for page in targets.values())
 
 
+@pytest.mark.parametrize(
+    ("asked", "first"),
+    [("cost per token", ""), ("vLLM", ""), ("KV cache", "serving_kv_cache"), ("quantisation", "kernel"), ("joules", "energy_per_token")],
+)
+def test_search_finds_chapters_first_and_knows_other_words(built_book: Path, chromium: Browser, asked: str, first: str) -> None:
+    """The first six results are no notebooks, and one is the chapter wanted; other spellings and words find what the book calls it."""
+    context = chromium.new_context(offline=True)
+    page, problems = context.new_page(), list[str]()
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto(f"{(built_book / 'search.html').as_uri()}?q={asked.replace(' ', '+')}")
+    page.wait_for_selector("#search-results li:nth-child(6)", timeout=120_000)
+    found = page.eval_on_selector_all("#search-results li > a", "links => links.slice(0, 6).map(link => link.href.split('?')[0])")
+    context.close()
+    assert problems == [] and not [link for link in found if "/notebooks/" in link]
+    assert any(first in link for link in found)
+
+
 _REDIRECT = re.compile(r'<meta http-equiv="refresh" content="0; url=([^"]+)"', re.IGNORECASE)
 
 

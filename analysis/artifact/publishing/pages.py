@@ -563,6 +563,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("explorer", Explorer)
     app.add_directive("live", Live)
     app.add_js_file(None, body=Path(__file__).with_name("page.js").read_text(encoding="utf-8"), priority=100)
+    app.config.html_search_scorer = str(Path(__file__).with_name("search.js"))
     app.connect("config-inited", _mathjax)
     app.connect("config-inited", _parallel)
     app.connect("html-page-context", _drop_network, priority=900)
