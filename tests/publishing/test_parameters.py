@@ -1,0 +1,40 @@
+"""Every notebook has something that a reader can turn, or a reason why not; and what can be turned is read."""
+
+import ast
+import json
+
+import pytest
+
+from analysis.paths import ROOT
+
+FACTS = "arranges facts and quotations of others; another number would be another fact"
+GRADES = "grades follow from evidence by a rubric; chapter *Score your own tool* changes both"
+FROZEN = "shows frozen scores of predictors, whose choices were written down before they were scored"
+NOTHING_TO_TURN = {
+    **dict.fromkeys(("claimed_measured", "claims", "contradictions", "cores_related", "evaluation_log", "survey_accuracy"), FACTS),
+    **dict.fromkeys(("survey_facts", "survey_taxonomy", "survey_timeline", "survey_tools"), FACTS),
+    **dict.fromkeys(("mtap_deployment", "mtap_scores", "mtap_sensitivity", "mtap_trials", "mtap_wider"), GRADES),
+    **dict.fromkeys(("nccl_calibrated", "training_validation"), FROZEN),
+    "cluster_sweeps": "shows a run on a cluster, recorded once",
+    "mechanisms": "drawings, not data",
+    "tried_to_break": "shows attacks, recorded once",
+}
+EVERY = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
+def test_a_reader_can_turn_something(path) -> None:  # type: ignore[no-untyped-def]
+    cells = [cell for cell in json.loads(path.read_text("utf-8"))["cells"] if cell["cell_type"] == "code"]
+    tagged = ["parameters" in cell["metadata"].get("tags", []) for cell in cells]
+    trees = [ast.parse("".join(cell["source"])) for cell in cells]
+    given = trees[tagged.index(True)]
+    named = {target.id for line in given.body for target in getattr(line, "targets", []) if isinstance(target, ast.Name)}
+    rest = [node for tree, first in zip(trees, tagged, strict=True) if not first for node in ast.walk(tree)]
+    read = {node.id for node in rest if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    turned = named - {"tier", "out", "seed"}
+    assert turned <= read, f"nothing follows from {', '.join(sorted(turned - read))}"
+    assert bool(turned) != (path.stem in NOTHING_TO_TURN)
+
+
+def test_reasons_are_of_notebooks_that_are_there() -> None:
+    assert set(NOTHING_TO_TURN) <= {path.stem for path in EVERY}
