@@ -140,16 +140,23 @@ def answered(cases: list[Case], site: Site | None = None) -> pd.DataFrame:
     out = predict(cases, site)
     tokens = np.array([item.global_batch * item.sequence / item.gpus for item in cases])
     held = [memory(item) for item in cases]
+    logged = [memory(item, item.defaults.log) for item in cases]
     out["tokens_per_s_per_gpu"] = tokens / out["step_time_s"].to_numpy()
-    out["memory_gib"] = [each.total / GIB for each in held]
+    out["memory_gib"] = [each.total / GIB for each in logged]
     for end, name in enumerate(("memory_lower_gib", "memory_upper_gib")):
-        out[name] = [each.ends[end] / GIB for each in held]
+        out[name] = [each.ends[end] / GIB for each in logged]
     out["capacity_gib"] = [capacity_bytes(item) / GIB for item in cases]
     out["fits"] = [fits(item, each) for item, each in zip(cases, held, strict=True)]
     at = out.pop("site") if site is not None else [""] * len(cases)
     doubts = [[words] if " x " in words else [*_doubts(item), *filter(None, [words])] for item, words in zip(cases, at, strict=True)]
     notes = zip(cases, doubts, _recomputed(cases, held, site), strict=True)
-    out["assumed"] = ["; ".join((*item.assumed, *doubt, *more)) for item, doubt, more in notes]
+    last = [
+        f"memory is the last stage's, as {item.program}'s log has it; the fullest GPU needs {most.total / GIB:.1f} GiB" * (own != most)
+        for item, own, most in zip(cases, logged, held, strict=True)
+    ]
+    out["assumed"] = [
+        "; ".join(filter(None, (*item.assumed, *doubt, *more, of))) for (item, doubt, more), of in zip(notes, last, strict=True)
+    ]
     lost = ~np.isfinite(out["step_time_s"].to_numpy())
     out["status"] = np.where(lost, "the kernel models have no answer for this device and number type", "")
     return out

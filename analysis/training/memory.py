@@ -103,8 +103,11 @@ def _block_bytes(item: Case) -> tuple[float, float]:
     return every, 0.0
 
 
-def memory(item: Case) -> Memory:
+def memory(item: Case, of: Literal["fullest", "last"] = "fullest") -> Memory:
     """The fullest GPU over the stages of the pipeline: states, activations of the microbatches in flight, logits and gathered weights.
+
+    Args:
+        of: the fullest stage, or the last.
 
     total = state + activations in flight + working space + reserve (bytes), of the stage that needs most.
 
@@ -135,7 +138,7 @@ def memory(item: Case) -> Memory:
             gathered += (4 / max(blocks, 1.0) if p == 1 else whole) * (dense + routed) + 4 * ends * head
         held = kept * own * part * flight
         found = Memory(_state(item, dense, routed), held, (working if blocks else 0.0) + loss + gathered, ENDS.get(item.program, ELSE))
-        if most is None or found.total > most.total:
+        if most is None or of == "last" or found.total > most.total:
             most = found
     assert most is not None
     return most

@@ -33,6 +33,7 @@ class Program:
         step_bytes: of a weight in copies and temporaries of the optimizer's step, sharded as its states are.
         split_copies: whether queries and gates, made by one product, are cut apart and copied.
         gated: whether all its models have gated feed-forward layers.
+        log: whose memory its log has: the fullest GPU's, or the last stage's.
     """
 
     words: str
@@ -56,6 +57,7 @@ class Program:
     step_bytes: float = 0.0
     split_copies: bool = False
     gated: bool = False
+    log: Literal["fullest", "last"] = "fullest"
 
 
 _FSDP = Program(
@@ -173,7 +175,14 @@ PROGRAMS = {
         loss_bytes=34.0,
         logit_bytes=16.0,
     ),
-    "primus": Program("Primus: Megatron's core on AMD", tensor_overlap=False, bucket_bytes_per_replica=4e6),
+    "primus": Program(
+        "Primus: Megatron's core on AMD, gradients in 16 bits",
+        tensor_overlap=False,
+        reduced_bytes=2.0,
+        held_bytes=2.0,
+        bucket_bytes_per_replica=4e6,
+        log="last",
+    ),
     "other": Program(
         "a program of no known name: as PyTorch without compilation, optimizer states sharded",
         1,
@@ -196,7 +205,9 @@ remat_policy full. github.com/NVIDIA-NeMo/Megatron-Bridge, scripts/performance/c
 github.com/InternLM/InternEvo, configs: zero1, reduce_bucket_size 512 MiB; hybrid_zero_optim.py, _step: gradients flattened in 16 bits (2),
 copied in 32 (4), root and quotient of AdamW's denominator of the one flat tensor (8). github.com/huggingface/nanotron: zero_stage 0,
 accumulate_grad_in_fp32, bucket_cap_mb 25, recompute_layer false, get_block_compute_costs. github.com/hpcaitech/ColossalAI:
-LowLevelZeroPlugin, reduce_bucket_size_in_m 12. tensor_overlap: tp_comm_overlap in NeMo's and Megatron-Bridge's recipes; an option elsewhere
+LowLevelZeroPlugin, reduce_bucket_size_in_m 12. github.com/AMD-AGI/Primus, docs/03-configuration-reference/megatron-parameters.md:
+accumulate_allreduce_grads_in_fp32 false; patches/training_log/print_rank_last_patches.py.
+tensor_overlap: tp_comm_overlap in NeMo's and Megatron-Bridge's recipes; an option elsewhere
 (async_tensor_parallel). loss_bytes of an eager loss: cast 6, log_softmax 12, its gradient 12, cast back 6
 (torch.nn.functional.cross_entropy on .float())."""
 

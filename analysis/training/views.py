@@ -59,7 +59,7 @@ def answer_of(item: Case, site: Site | None = None) -> Answer:
     row = {str(name): value for name, value in answered([item], site).iloc[0].items()}
     if row["status"]:
         raise InputError(row["status"], key="system")
-    return Answer(item, memory(item), row)
+    return Answer(item, memory(item, item.defaults.log), row)
 
 
 def _title(item: Case) -> tuple[str, str]:

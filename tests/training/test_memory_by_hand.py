@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 
 from analysis.errors import InputError
+from analysis.training.answers import answers
 from analysis.training.cases import Case, case
 from analysis.training.memory import _block_bytes, _state, memory
 
@@ -86,3 +88,17 @@ def test_sizes_that_cannot_be_are_refused(sizes: dict[str, str], words: str) -> 
     assert case({**row, "experts": "8", "top_k": "8", "ffn": "1024"}).shape.experts_per_token == 8
     with pytest.raises(InputError, match=words):
         case({**row, **sizes})
+
+
+def test_primus_logs_the_last_stage() -> None:
+    """AMD-AGI/Primus: patches/training_log/print_rank_last_patches.py; gradients in 16 bits by default (docs, megatron-parameters.md). The
+    last of eight stages holds the activations of one microbatch, the first of eight; what fits is asked of the fullest."""
+    row = {"program": "primus", "model": "llama-2-7b", "device": "MI300X", "gpus": "8", "sequence_length": "4096", "global_batch": "256"}
+    item = case({**row, "micro_batch": "1", "pipeline_parallel": "8"})
+    last, fullest = memory(item, item.defaults.log), memory(item)
+    assert fullest.activations == pytest.approx(8 * last.activations)
+    weights = 4 * (4 * 4096**2 + 3 * 4096 * 11008 + 2 * 4096) + 32000 * 4096
+    assert last.state == pytest.approx(16 * weights, rel=1e-3)
+    answer = answers(pd.DataFrame([{**row, "micro_batch": "1", "pipeline_parallel": "8"}])).iloc[0]
+    assert answer["memory_gib"] == pytest.approx(last.total / 2**30)
+    assert f"the fullest GPU needs {fullest.total / 2**30:.1f} GiB" in answer["assumed"]

@@ -276,9 +276,9 @@ def memory_scores() -> pd.DataFrame:
     found = []
     for row in pd.concat(tables, ignore_index=True).fillna("").to_dict("records"):
         item = case({name: str(row[name]) for name in COLUMNS if name in row})
-        held = memory(item)
+        held = memory(item, item.defaults.log)
         peak = float(row["measured_memory_gib"] or "nan")
-        found.append((row["source"], held.total / GIB / peak, *(end / GIB / peak for end in held.ends), fits(item, held)))
+        found.append((row["source"], held.total / GIB / peak, *(end / GIB / peak for end in held.ends), fits(item, memory(item))))
     table = pd.DataFrame(found, columns=["source", "ratio", "lower", "upper", "fits"])
     by_source = table.groupby("source", sort=False)
     out = by_source.agg(rows=("fits", "size"), ratio_median=("ratio", "median"))
