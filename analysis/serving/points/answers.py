@@ -13,7 +13,7 @@ from analysis.serving.points import settings
 from analysis.serving.points.cases import Case, in_words, without_bf16
 from analysis.serving.points.closed_loop import RESULT
 from analysis.serving.points.constants import Parameters, apply, bounds, elsewhere, load, outside
-from analysis.serving.points.points import Points, features, floors_s, points
+from analysis.serving.points.points import Points, features, floors_s, points, transfer
 from analysis.site import Site
 
 ENDS = ("", "_lower", "_upper")
@@ -149,7 +149,10 @@ def _described(index: int, case: Case, raw: Points, why: tuple[str, ...]) -> dic
     sentences = [*case.assumed, *settings_in_words(case)]
     if case.prefill is not None:
         first, then = f"{case.prefill_workers} workers of {case.prefill.gpus} GPUs", f"{case.decode_workers} of {case.plan.gpus}"
-        sentences.append(f"{first} process prompts for {then}, whose cache moves between them in no time; rates are of one that decodes")
+        moved = transfer(case)
+        took = 1e3 * (moved.fixed_s + moved.token_s * moved.tokens)
+        cache = f"their cache, {moved.size_bytes / 1e6:.3g} MB a GPU, moves over {moved.over} in {took:.2g} ms, beside other requests' steps"
+        sentences.append(f"{first} process prompts for {then}; {cache}; rates are of one that decodes")
     if without_bf16(case.device):
         sentences.append("16-bit types in fp16: the device has no bf16")
     if fit < case.clients:

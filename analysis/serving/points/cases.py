@@ -460,7 +460,6 @@ def _drafts(text: Callable[[str], str], model: Model, assumed: list[str]) -> dic
         raise InputError(f"{model.name} has no blocks for multi-token prediction; other draft models are not covered", key="nextn")
     if drafted > MOST_DRAFTED:
         raise InputError(f"nextn is {drafted}, at most {MOST_DRAFTED} is answered", key="nextn")
-    assumed.append("steps that also hold prompts bring one token of each sequence")
     if not text("acceptance"):
         least, chance, most = ACCEPTANCE
         assumed.append(f"a drafted token is right with a chance of {chance} (not given; interval: {least} to {most})")

@@ -42,6 +42,9 @@ ENGINE = np.dtype(
         ("servers", "f8"),  # disaggregated: prefill ranks for each decode rank; 0: aggregated
         ("table", "i8"),
         ("prefill_table", "i8"),
+        ("transfer_s", "f8"),  # disaggregated: of a prompt's cache to the decode worker, and of each of its tokens
+        ("transfer_token_s", "f8"),
+        ("transfer_tokens", "i8"),  # most of them that travel when the prompt is done: those before went with earlier chunks
         ("low", "f8"),  # shortest length over the label
         (
             "rate",
@@ -65,6 +68,7 @@ LOOP = np.dtype(
         *((name, "i8") for name in ("partial", "partial_done", "lined", "out_of")),  # the prompt begun; running in order; taken back
         *((name, "i8") for name in ("prompts", "prompt_tokens", "ready", "hold")),  # of the next step
         ("attention", "f8"),
+        ("drafts", "f8"),  # right ones that steps with prompts made, and that no whole step of all sequences has used yet
         *(
             (name, "f8")
             for name in ("decode_time", "decode_weight", "plain_weight", "batch_weight", "cached_weight", "prompt_time", "queue")
@@ -169,7 +173,8 @@ def _send(engine: Any, tables: Tables, r: Requests, s: Any) -> None:
         base = max(base, engine.prompt_host_s)
         begin = max(s.front, s.server)
         s.server = begin + base / engine.servers
-        r.sent[i] = begin + base
+        # Other prompts are processed meanwhile; the token goes out once the decode worker has the cache.
+        r.sent[i] = begin + base + engine.transfer_s + engine.transfer_token_s * min(fresh, engine.transfer_tokens)
         r.first[i] = r.sent[i]
 
 
@@ -284,19 +289,29 @@ def _step_with_prompts(engine: Any, tables: Tables, r: Requests, heap: Any, s: A
     k = engine.table
     s.waited = 0
     decodes = s.running if engine.mixed == 1 else 0
-    duration = line(tables.token_axis, tables.tokens[k], s.prompt_tokens + decodes) + s.attention
-    duration += line(tables.sequence_axis, tables.sequences[k], s.prompts + decodes)
+    checked = decodes * (1 + engine.drafted)
+    duration = line(tables.token_axis, tables.tokens[k], s.prompt_tokens + checked) + s.attention
+    duration += line(tables.sequence_axis, tables.sequences[k], s.prompts + checked)
     if decodes > 0:
-        duration += surface(tables.batch_axis, tables.cached_axis, tables.decode[k], decodes, s.cached / decodes)
+        attended = surface(tables.batch_axis, tables.cached_axis, tables.decode[k], decodes, s.cached / decodes)
+        duration += attended * (1.0 + engine.drafted * engine.draft_layers)
+    if engine.drafted > 0:  # the block for multi-token prediction sees the prompts too, then one token of each sequence after another
+        duration += engine.draft_layers * (line(tables.token_axis, tables.tokens[k], s.prompt_tokens + decodes) + s.attention)
+        again = (engine.drafted - 1) * engine.draft_layers
+        duration += again * line(tables.token_axis, tables.tokens[k], s.prompts + decodes)
+        duration += engine.drafted * line(tables.sequence_axis, tables.sequences[k], s.prompts + decodes)
     duration += engine.host_s
-    if s.prompt_tokens + decodes > engine.graph_tokens:
+    if s.prompt_tokens + checked > engine.graph_tokens:
         duration = max(duration, engine.prompt_host_s)
     s.clock += duration
     s.prompt_time += duration * s.running
-    s.decode_weight += decodes
     if decodes > 0:
-        s.steps += 1
-        s.cached += decodes
+        s.drafts += max(1.0, engine.step_tokens) - 1.0
+        made = 1 + min(int(s.drafts), heap[0, 0] - s.steps - 1)
+        s.drafts -= made - 1
+        s.steps += made
+        s.cached += decodes * made
+        s.decode_weight += decodes * made
     s.poll = engine.receive
     # Prompts finished in this step: all of those admitted except a partial one, and the earlier partial one.
     if begun >= 0 and s.partial != begun:

@@ -174,13 +174,33 @@ def _experts(c: Configuration) -> Iterator[Call]:
         yield _gemm("experts", "tokens", layers, t, h, width, c.gemm)
     # The tables' experts have three matrices.
     yield Call("experts", "tokens", "moe", layers * (c.model.ffn_matrices / 3), {"tokens": everywhere}, options)
-    if c.plan.attention_data > 1:
+    if c.plan.attention_data > 1 and c.plan.expert > e.per_token:
+        yield from _dispatched(c, layers, width)
+    elif c.plan.attention_data > 1:
         yield from _collective("all_gather", layers, 2 * everywhere * width, c.plan.stage_gpus)
         yield from _collective("reduce_scatter", layers, 2 * everywhere * width, c.plan.stage_gpus)
     else:
         yield from _collective("all_reduce", layers, 2 * t * h, c.plan.stage_gpus)
     if e.shared:
         yield from _feed_forward(c, layers, e.shared, reduce=False)
+
+
+EIGHT_BITS = ("fp8", "fp8_block", "nvfp4")
+"""Types of experts whose tokens travel to them in 8 bits."""
+
+
+def _dispatched(c: Configuration, layers: int, width: float) -> Iterator[Call]:
+    """Tokens to the GPUs of their experts and back, where these are fewer than all: k experts lie on n (1 - (1 - 1 / n)^k) of n GPUs.
+
+    Source: DeepEP (https://github.com/deepseek-ai/DeepEP: FP8 there, BF16 back); TensorRT-LLM's select_alltoall_method_type, which gathers
+    where there are no more GPUs than experts a token (tensorrt_llm/_torch/modules/fused_moe).
+    """
+    assert c.model.experts is not None
+    n = c.plan.expert
+    reached = n * (1 - (1 - 1 / n) ** c.model.experts.per_token)
+    there = 1.0 if c.experts in EIGHT_BITS else 2.0
+    for size in (there, 2.0):
+        yield from _collective("all_to_all", layers, size * TOKENS * reached * width, c.plan.stage_gpus)
 
 
 def _attention(c: Configuration) -> Iterator[Call]:

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from analysis.hardware import devices
 from analysis.kernels import gpus
+from analysis.networks.collective_time import collective_s
 from analysis.serving.kv_cache import RESERVED_BYTES, kv_cache
 from analysis.serving.points import settings
-from analysis.serving.points.cases import ASKED_NOW, Case, Plan
+from analysis.serving.points.cases import ASKED_NOW, Case, Plan, machine
 from analysis.serving.points.closed_loop import ENGINE, RESULT, simulate
 from analysis.serving.points.operators import GRIDS, PARTS, Configuration, operators
 from analysis.serving.points.step_table import Key, StepTable, on_grid, stack, step_tables
@@ -198,7 +199,51 @@ def _engine(case: Case, room_tokens: float, host: Host) -> dict[str, Any]:
     if case.prefill is not None:
         found["servers"] = case.prefill_workers * case.prefill.attention_data / (case.decode_workers * ranks)
         found["max_running"] = max(found["max_running"], case.clients)
+        cache = transfer(case)
+        found |= {"transfer_s": cache.fixed_s, "transfer_token_s": cache.token_s, "transfer_tokens": cache.tokens}
     return found
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """How a prompt's cache gets to the worker that decodes: fixed_s + token_s for each of its last `tokens` tokens.
+
+    Attributes:
+        size_bytes: of a prompt as long as its label, into one GPU; over: the link's name.
+    """
+
+    fixed_s: float
+    token_s: float
+    tokens: int
+    size_bytes: float
+    over: str
+
+
+def transfer(case: Case) -> Transfer:
+    """Time of moving a prompt's cache from prefill to decode workers: bytes of a GPU over its link, as one message of the collective model.
+
+    Formula: collective_time("send_recv", bytes of the cache that one GPU holds on the side that holds more), inside a node where both
+    kinds of workers fit into one, else over the network. Transfers run beside the steps of other requests, but a request decodes once
+    its own cache is there; SGLang sends a long prompt chunk by chunk, so that the last one alone is waited for.
+
+    Source: https://nvidia.github.io/TensorRT-LLM/features/disagg-serving.html (transmission overlaps with other requests' computation);
+        https://docs.vllm.ai/en/latest/features/nixl_connector_usage.html (asynchronous, after the prompt);
+        https://github.com/sgl-project/sglang python/sglang/srt/disaggregation/prefill.py (send_kv_chunk).
+    """
+    assert case.prefill is not None
+    model, s, tokens = case.model, settings.of(case), max(1, case.input_tokens - case.prefix)
+    tensor, system = min(case.prefill.tensor, case.plan.tensor), machine(case.device)
+    each = model.growing_bytes_per_token(KV_BYTES[s.kv], tensor)
+    every = model.kv_bytes_per_token(KV_BYTES[s.kv], tensor) + model.index_bytes_per_token
+    fixed = (every - each) * min(tokens, model.window)
+    fixed += 4 * model.linear_layers * model.linear.state_values / tensor if model.linear else 0.0
+    together = case.prefill_workers * case.prefill.gpus + case.decode_workers * case.plan.gpus
+    stride = case.prefill.gpus if together <= system.devices_per_node else system.devices_per_node
+    size = fixed + each * tokens
+    start, whole = (collective_s("send_recv", n, 2, system, stride, graph=False) for n in (1.0, size))
+    byte_s = (whole - start) / size
+    last = min(tokens, s.batched_tokens) if case.engine == "sglang" and s.chunked else tokens
+    return Transfer(start + fixed * byte_s, each * byte_s, last, size, system.group(2, stride).level.name)
 
 
 @lru_cache(maxsize=1024)
