@@ -17,9 +17,10 @@ from analysis.kernels.library import KernelLibrary
 from analysis.paths import DATA
 from analysis.predict.recommend import choice
 from analysis.serving.batch.answers import answers as batch_answers
-from analysis.serving.points import cases, settings, waterfall
+from analysis.serving.points import cases, operators, settings, waterfall
 from analysis.serving.points import points as points_module
 from analysis.serving.points.answers import answers
+from analysis.serving.points.closed_loop import RESULT
 from analysis.serving.points.operators import BEFORE, PROMPT, TOKENS
 from analysis.serving.points.points import LONGEST, memory_bytes, points
 from analysis.tables import read_csv
@@ -134,7 +135,63 @@ def test_workers_for_prompts_and_for_answers_are_named_and_more_of_the_first_ans
     pools = {"mode": "disagg", "tp_size": "", "batch_size": "", "decode_tp_size": 8, "decode_num_workers": 1, "decode_batch_size": 64}
     few, many = (answers(row(**pools, prefill_tp_size=4, prefill_num_workers=count)).iloc[0] for count in (1, 4))
     assert few["status"] == many["status"] == "" and many["ttft_ms"] < few["ttft_ms"]
-    assert "4 workers of 4 GPUs process prompts for 1 of 8, whose cache moves between them in no time" in many["assumed"]
+    assert "4 workers of 4 GPUs process prompts for 1 of 8; their cache of" in many["assumed"]
+
+
+POOLS = {"mode": "disagg", "model_path": "llama-3.1-70b", "system": "h100_sxm", "tp_size": "", "batch_size": "", "length_low": 1}
+POOLS |= {"decode_tp_size": 8, "decode_num_workers": 1, "decode_batch_size": 1, "prefill_tp_size": 4, "prefill_num_workers": 1}
+POOLS |= {"kvcache_quant_mode": "bf16"}
+
+
+def test_a_prompts_cache_travels_before_its_first_token():
+    """Llama 3.1 70B: 2 x 80 layers x 8 / 4 KV heads x 128 x 2 bytes of each token into a GPU; 400 Gbit/s between two nodes of H100."""
+    case = cases.case({**ROW, **POOLS, "isl": 4096, "osl": 64})
+    moved = points_module.transfer(case)
+    assert moved.size_bytes == 4096 * 2 * 80 * 2 * 128 * 2 and moved.over == "infiniband"
+    seconds = moved.fixed_s + moved.token_s * moved.tokens
+    assert 1 < seconds / (moved.size_bytes / 50e9) < 2
+    near = points_module.transfer(cases.case({**ROW, **POOLS, "decode_tp_size": 4, "isl": 4096, "osl": 64}))
+    assert near.over == "nvlink" and near.fixed_s + near.token_s * near.tokens < seconds / 4
+    found = points([case], KernelLibrary.load())
+    table = found.tables[found.prefill_of[0]]
+    prompt = np.interp(4096.0, TOKENS, table.total("tokens")) + table.total("sequences")[0]
+    prompt += table.total("prefill")[list(PROMPT).index(4096), 0]
+    sent = found.engines[0]["send_s"] + 4096 * found.engines[0]["send_token_s"]
+    assert found.result[0, 0] == pytest.approx(max(prompt, found.engines[0]["prompt_host_s"]) + sent + seconds, rel=1e-3)
+
+
+def test_prompts_that_wait_for_a_worker_share_its_step():
+    """A step of several prompts reads a mixture's experts once: a burst is through sooner than one prompt after another."""
+    pools = {**POOLS, "model_path": "deepseek-v3", "system": "h200_sxm", "prefill_tp_size": 8, "decode_batch_size": 32, "requests": 32}
+    pools |= {"isl": 512, "osl": 4, "prefill_moe_ep_size": 8, "decode_moe_ep_size": 8}
+    asked = [cases.case({**ROW, **pools, "max_batched_tokens": most}) for most in (8192, 512)]
+    many, one = points(asked, KernelLibrary.load()).result[:, RESULT.index("throughput")]
+    assert many > 1.5 * one
+
+
+def test_pools_answer_requests_that_come_at_a_rate():
+    """At a trickle the first token is that of a lone client, and the rate that of the whole plan."""
+    asked = {**POOLS, "isl": 2048, "osl": 64, "decode_batch_size": ""}
+    slow = answers(row(**asked, arrival="poisson", request_rate=0.01, requests=40)).iloc[0]
+    alone = answers(row(**POOLS, isl=2048, osl=64)).iloc[0]
+    assert slow["status"] == "" and slow["ttft_ms"] == pytest.approx(alone["ttft_ms"], rel=0.02)
+    two = answers(row(**{**asked, "decode_num_workers": 2}, arrival="poisson", request_rate=2, requests=400)).iloc[0]
+    assert two["requests_per_s"] == pytest.approx(1, rel=0.1) and "2 requests a second" in two["assumed"]
+    refused = answers(row(**POOLS, isl=2048, osl=64, arrival="offline", requests=40)).iloc[0]["status"]
+    assert "offline at prefill and decode workers" in refused
+
+
+def test_experts_wider_than_a_choice_get_their_tokens_alone():
+    """DeepSeek's tokens go to 8 of 256 experts: of 32 GPUs each reaches at most 8, where a gather sends every token to all."""
+    wide = {"model_path": "deepseek-v3", "system": "gb200", "tp_size": 1, "moe_tp_size": 1}
+    found = []
+    for gpus in (32, 8):
+        asked = {**ROW, **wide, "gemm_quant_mode": "fp8", "attention_dp_size": gpus, "moe_ep_size": gpus}
+        calls = operators.calls(points_module.configuration(cases.case(asked)))
+        found.append({dict(call.options)["kind"]: call for call in calls if call.part == "communication"})
+    assert set(found[0]) == {"all_to_all"} and {"all_gather", "reduce_scatter"} <= set(found[1])
+    reached = found[0]["all_to_all"].arrays["bytes"][0] / (2 * 7168)
+    assert reached == pytest.approx(32 * (1 - (31 / 32) ** 8)) and reached < 8
 
 
 def test_drafted_tokens_share_a_step():
@@ -146,6 +203,10 @@ def test_drafted_tokens_share_a_step():
     never, often, always = drafts
     assert never == pytest.approx(1.8 * often, rel=1e-3) and never == pytest.approx(2 * always, rel=1e-3)
     assert 1 < never / plain < 1.4 and always < plain  # two tokens go through the experts of both
+    # Where steps mix prompts and decoding, drafts count as well: twice as many tokens a step when all are right.
+    mixing = {**asked, "backend": "vllm", "batch_size": 8, "isl": 8192, "osl": 16, "max_batched_tokens": 2048, "requests": 80}
+    none, all_right = (points([cases.case({**ROW, **mixing, "nextn": 1, "acceptance": a})], KernelLibrary.load()).result for a in (0, 1))
+    assert none[0, 6] > 0.7 and all_right[0, 2] < 0.65 * none[0, 2]
     given, guessed = (answers(row(**asked, nextn=1, **more)).iloc[0] for more in ({"acceptance": 0.75}, {}))
     assert given["tpot_ms"] == guessed["tpot_ms"] and guessed["tpot_upper_ms"] > given["tpot_upper_ms"]
     assert "a chance of 0.75 (not given" in guessed["assumed"] and "a chance of" not in given["assumed"]

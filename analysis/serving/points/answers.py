@@ -151,7 +151,7 @@ def _described(index: int, case: Case, raw: Points, why: tuple[str, ...]) -> dic
         first, then = f"{case.prefill_workers} workers of {case.prefill.gpus} GPUs", f"{case.decode_workers} of {case.plan.gpus}"
         moved = transfer(case)
         took = 1e3 * (moved.fixed_s + moved.token_s * moved.tokens)
-        cache = f"their cache, {moved.size_bytes / 1e6:.3g} MB a GPU, moves over {moved.over} in {took:.2g} ms, beside other requests' steps"
+        cache = f"their cache of {moved.size_bytes / 1e6:.3g} MB a GPU moves over {moved.over} in {took:.2g} ms, beside other steps"
         sentences.append(f"{first} process prompts for {then}; {cache}; rates are of one that decodes")
     if without_bf16(case.device):
         sentences.append("16-bit types in fp16: the device has no bf16")
@@ -172,7 +172,7 @@ def settings_in_words(case: Case) -> list[str]:
     sent = f"{case.requests} requests of a rank" if case.requests else f"{s.per_client} requests a client"
     loop = {
         "closed": f"a burst of all clients, then closed loop, {sent}",
-        "poisson": f"{case.rate * case.plan.ranks:g} requests a second, apart as chance has it",
+        "poisson": f"{case.rate * case.plan.ranks * max(1, case.decode_workers):g} requests a second, apart as chance has it",
         "offline": "all requests at the start",
         "static": "one batch",
     }[case.arrival]

@@ -493,14 +493,14 @@ def _share(text: str) -> float:
 ARRIVALS = ("closed", "poisson", "offline", "static")
 
 
-def _arrival(text: Callable[[str], str], plan: Plan) -> dict[str, Any]:
-    """How requests come: the fields `arrival`, `requests`, `rate` and `length_low` of a case."""
+def _arrival(text: Callable[[str], str], ranks: int) -> dict[str, Any]:
+    """How requests come to one of so many ranks: the fields `arrival`, `requests`, `rate` and `length_low` of a case."""
     kind = text("arrival").lower() or ("poisson" if text("request_rate") not in ("", "0", "0.0") else "closed")
     if kind not in ARRIVALS:
         raise InputError(f"unknown arrival {kind!r}; known: {', '.join(ARRIVALS)}", key="arrival")
     found: dict[str, Any] = {"arrival": kind}
     if text("requests"):
-        found["requests"] = max(1, round(_count(text("requests"), "requests") / plan.ranks))
+        found["requests"] = max(1, round(_count(text("requests"), "requests") / ranks))
     for key, most in (("request_rate", 1e6), ("length_low", 1.0)):
         try:
             value = float(text(key) or "nan")
@@ -511,7 +511,7 @@ def _arrival(text: Callable[[str], str], plan: Plan) -> dict[str, Any]:
         if key == "length_low" and not math.isnan(value):
             found["length_low"] = value
         elif value > 0:
-            found["rate"] = value / plan.ranks
+            found["rate"] = value / ranks
     if (kind == "poisson") != ("rate" in found):
         raise InputError(
             f"arrival {kind} with request_rate {text('request_rate') or 'empty'}: a rate is of poisson alone", key="request_rate"
@@ -608,7 +608,7 @@ def case(row: Mapping[str, object]) -> Case:
         assumed += _widths_of_none(row, "", plan, model)
         clients, uneven = _clients(row, "", plan, input_tokens + output_tokens)
         assumed += uneven + [squares.format(plan.gpus, plan.gpus**2)] * squared
-        return Case(**common, **_arrival(text, plan), clients=clients, plan=plan, assumed=tuple(assumed))
+        return Case(**common, **_arrival(text, plan.ranks), clients=clients, plan=plan, assumed=tuple(assumed))
     missing = [key for key in ("prefill_num_workers", "decode_num_workers") if not text(key)]
     if missing:
         raise InputError(f"disaggregated without worker counts ({', '.join(missing)})", key=missing[0])
@@ -620,8 +620,9 @@ def case(row: Mapping[str, object]) -> Case:
         assumed += [squares.format(one.gpus, one.gpus**2)] * squared
     clients, uneven = _clients(row, "decode_", plan, input_tokens + output_tokens)
     assumed += uneven
-    comes = _arrival(text, plan)
-    if comes["arrival"] != "closed":
+    workers = _count(row.get("decode_num_workers"), "decode_num_workers")
+    comes = _arrival(text, plan.ranks * workers)
+    if comes["arrival"] not in ("closed", "poisson"):
         raise InputError(f"arrival {comes['arrival']} at prefill and decode workers is not covered", key="arrival")
     return Case(
         **common,
@@ -630,7 +631,7 @@ def case(row: Mapping[str, object]) -> Case:
         plan=plan,
         prefill=prefill,
         prefill_workers=_count(row.get("prefill_num_workers"), "prefill_num_workers"),
-        decode_workers=_count(row.get("decode_num_workers"), "decode_num_workers"),
+        decode_workers=workers,
         prefill_batch=_count(row.get("prefill_batch_size"), "prefill_batch_size", 1),
         assumed=tuple(assumed),
     )

@@ -61,6 +61,7 @@ ENGINE = np.dtype(
 LOOP = np.dtype(
     [
         *((name, "f8") for name in ("clock", "front", "server")),  # now; when the front end and the prefill workers are free
+        *(("begin", "f8"), ("attended", "f8"), ("foremost", "i8"), ("together", "i8")),  # of prefill workers' next step
         *(
             (name, "f8") for name in ("cached", "reserved", "carried")
         ),  # KV cache (tokens): of running requests, promised, of a partial prompt
@@ -159,6 +160,24 @@ def _without(heap: Any, size: int, value: int) -> int:
 
 
 @inner(_nrt=False)
+def _prefill(engine: Any, tables: Tables, r: Requests, s: Any, i: int) -> None:
+    """The next prompt joins those that wait for a prefill worker, up to the budget of a step; their tokens go out once the decode worker
+    has their caches, which travel while other prompts are processed."""
+    j, fresh = engine.prefill_table, r.inputs[i] - r.held[i]
+    if s.front > s.begin or s.together + fresh > engine.budget:
+        s.begin, s.foremost, s.together, s.attended = max(s.front, s.server), i, 0, 0.0
+    s.together += fresh
+    s.attended += surface(tables.prompt_axis, tables.before_axis, tables.prefill[j], fresh, r.held[i])
+    base = line(tables.token_axis, tables.tokens[j], s.together) + s.attended
+    base = max(base + line(tables.sequence_axis, tables.sequences[j], i + 1 - s.foremost), engine.prompt_host_s)
+    s.server = s.begin + base / engine.servers
+    for k in range(s.foremost, i + 1):
+        moved = engine.transfer_token_s * min(r.inputs[k] - r.held[k], engine.transfer_tokens)
+        r.sent[k] = s.begin + base + engine.transfer_s + moved
+        r.first[k] = r.sent[k]
+
+
+@inner(_nrt=False)
 def _send(engine: Any, tables: Tables, r: Requests, s: Any) -> None:
     """A client has sent the next request now, which the front end has taken at `s.front`; a prefill worker processes its prompt."""
     i = s.arrivals
@@ -166,16 +185,7 @@ def _send(engine: Any, tables: Tables, r: Requests, s: Any) -> None:
     r.sent[i] = s.front
     s.arrivals += 1
     if engine.servers > 0:
-        j = engine.prefill_table
-        fresh = r.inputs[i] - r.held[i]
-        base = line(tables.token_axis, tables.tokens[j], fresh) + tables.sequences[j][0]
-        base += surface(tables.prompt_axis, tables.before_axis, tables.prefill[j], fresh, r.held[i])
-        base = max(base, engine.prompt_host_s)
-        begin = max(s.front, s.server)
-        s.server = begin + base / engine.servers
-        # Other prompts are processed meanwhile; the token goes out once the decode worker has the cache.
-        r.sent[i] = begin + base + engine.transfer_s + engine.transfer_token_s * min(fresh, engine.transfer_tokens)
-        r.first[i] = r.sent[i]
+        _prefill(engine, tables, r, s, i)
 
 
 @inner(_nrt=False)
