@@ -38,7 +38,7 @@ TABLES = {
 """Commands that read other tables, likewise; a column of theirs is no question to another command."""
 
 SIMILAR = (
-    ("gpus", "max_gpus", "devices"),
+    ("gpus", "max_gpus", "devices", "tp_size"),
     ("framework", "backend", "engine", "engines", "program"),
     ("batch_size", "batch", "clients", "concurrency", "global_batch"),
     ("data_parallel", "dp", "dp_size", "data_parallel_size", "attention_dp_size"),

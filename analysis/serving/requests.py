@@ -108,17 +108,17 @@ def first_problem(requests: Requests) -> tuple[int, str, str] | None:
     return min(found) if found else None
 
 
-def read_requests(path: str | Path, arrive: Callable[[int], Floats] | None = None) -> Requests:
+def read_requests(path: str | Path, arrive: Callable[[int], Floats] | None = None, tokens_per_word: float = 0.0) -> Requests:
     """Requests from a CSV with the columns of VIDUR's records, or from a public trace (`traces`).
 
     Args:
         path: CSV with `request_id,arrived_at,num_prefill_tokens,num_decode_tokens`, and if wanted `prefix_id,prefix_tokens` (an empty
             `prefix_id`: no shared prefix); other columns are not read.
-        arrive: arrival times of so many requests (s), for a trace of lengths alone.
+        arrive: arrival times of so many requests (s), for a trace of lengths alone; tokens_per_word: for one of texts.
     Raises:
         InputError: file, line and column of what is wrong.
     """
-    frame = read_trace(path)
+    frame = read_trace(path, tokens_per_word)
     if arrive is not None and "arrived_at" not in frame.columns and len(frame):
         frame.insert(0, "arrived_at", arrive(len(frame)))
     carried(frame.columns, "serve", path)

@@ -7,10 +7,12 @@
 | Mooncake (JSON lines) | timestamp (ms) | input_length, output_length; hash_ids: blocks of 512 tokens |
 | ServeGen (CSV or JSON lines) | timestamp (s) | input_tokens, output_tokens |
 | VIDUR, processed (CSV) | arrived_at (s), or none | num_prefill_tokens, num_decode_tokens |
+| ShareGPT (JSON) | none | words of a conversation's first question and answer, times `tokens_per_word` |
 
-Hashes become a tree of prefixes (`hash_tree`), which the engine shares block by block. ShareGPT has texts and no token counts, and is
-refused with what is needed. Sources: github.com/Azure/AzurePublicDataset, HPMLL/BurstGPT, kvcache-ai/Mooncake (FAST25-release),
-alibaba/ServeGen, microsoft/vidur.
+Hashes become a tree of prefixes (`hash_tree`), which the engine shares block by block. Sources: github.com/Azure/AzurePublicDataset,
+HPMLL/BurstGPT, kvcache-ai/Mooncake (FAST25-release), alibaba/ServeGen, microsoft/vidur; of ShareGPT's conversations vLLM's benchmark
+takes the first two turns too, and leaves out those below 4 tokens, prompts above 1,024 and sums above 2,048
+(vllm/benchmarks/datasets.py, is_valid_sequence).
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.documents import parse_json, read_text
+from analysis.documents import parse_json, read_json, read_text
 from analysis.errors import InputError
 from analysis.tables import read_csv
 
@@ -35,17 +37,18 @@ TRACES = (
 HASHES, HASHED_TOKENS = "hash_ids", 512
 
 
-def read_trace(path: str | Path) -> pd.DataFrame:
+def read_trace(path: str | Path, tokens_per_word: float = 0.0) -> pd.DataFrame:
     """A trace as a table: its own columns where it is nobody's that is known here, else `arrived_at` (if there are times) and `LENGTHS`.
 
+    Args:
+        tokens_per_word: of texts without token counts; 0: not given.
     Raises:
-        InputError: a line that is no JSON object, or a time that is none.
+        InputError: a line that is no JSON object, a time that is none, or texts whose tokens nobody counted.
     """
     if Path(path).suffix == ".json":
-        raise InputError(
-            "a JSON of conversations (ShareGPT) has texts, no token counts: count them with the model's tokenizer, and give a CSV with "
-            f"{', '.join(LENGTHS)}", path=path,
-        )  # fmt: skip
+        return _conversations(path, tokens_per_word)
+    if tokens_per_word:
+        raise InputError("is read for a JSON of conversations alone: this trace has its own token counts", key="requests.tokens_per_word")
     frame = _lines(path) if Path(path).suffix == ".jsonl" else read_csv(path)
     known = next((names for names in TRACES if set(names) <= set(frame.columns)), None)
     if known is None:
@@ -63,6 +66,32 @@ def read_trace(path: str | Path) -> pd.DataFrame:
         found["arrived_at"] = pd.to_numeric(found["arrived_at"], errors="coerce") / 1e3
     found.insert(0, "request_id", np.arange(len(found)))
     return found.assign(**{HASHES: frame[HASHES]}) if HASHES in frame.columns else found
+
+
+SHORTEST, LONGEST_PROMPT, LONGEST = 4, 1024, 2048
+"""Tokens of the conversations that vLLM's benchmark keeps."""
+
+
+def _conversations(path: str | Path, tokens_per_word: float) -> pd.DataFrame:
+    """Lengths of ShareGPT's conversations by their words."""
+    listed = read_json(path, python=True)
+    if not isinstance(listed, list) or not all(isinstance(one, dict) and isinstance(one.get("conversations"), list) for one in listed):
+        raise InputError("expected a list of conversations, as ShareGPT has them", path=path)
+    if not tokens_per_word:
+        raise InputError(
+            "a JSON of conversations (ShareGPT) has texts, no token counts: count them with the model's tokenizer, and give a CSV with "
+            f"{', '.join(LENGTHS)}, or say tokens_per_word (English prose: about 1.3)", path=path,
+        )  # fmt: skip
+    texts = [[turn.get("value") if isinstance(turn, dict) else None for turn in one["conversations"][:2]] for one in listed]
+    words = [[len(text.split()) for text in pair] for pair in texts if len(pair) == 2 and all(isinstance(text, str) for text in pair)]
+    found = pd.DataFrame(np.rint(tokens_per_word * np.array(words).reshape(-1, 2)).astype(np.int64), columns=list(LENGTHS))
+    prompt, answer = (found[name] for name in LENGTHS)
+    kept = (prompt >= SHORTEST) & (answer >= SHORTEST) & (prompt <= LONGEST_PROMPT) & (prompt + answer <= LONGEST)
+    if not kept.any():
+        raise InputError(f"none of {len(listed)} conversations is between {SHORTEST} and {LONGEST} tokens long", path=path)
+    found = found[kept].reset_index(drop=True)
+    found.insert(0, "request_id", np.arange(len(found)))
+    return found
 
 
 def _lines(path: str | Path) -> pd.DataFrame:

@@ -82,6 +82,10 @@ META = b"""{"model": "meta-llama/Llama-3.1-8B-Instruct", "engine_kwargs": {"tens
 "max_num_seqs": 128, "max_num_batched_tokens": 4096, "gpu_memory_utilization": 0.9, "block_size": 16}, "kv_cache": {"num_blocks": 2000}}"""
 FACTS = b"""{"kit_version": 2, "machine": {"cpu": "x"}, "devices": {"jax-1t-fp32": {"cores": [0]}}, "budget_s": 60,
 "noise": {"jax-1t-fp32": {"control_arithmetic_s": 0.001}}}"""
+SHAREGPT = (
+    b'[{"id": "a", "conversations": [{"from": "human", "value": "how long are these six words"}, {"from": "gpt", "value": '
+    b'"as long as a rule of thumb says"}]}, {"id": "b", "conversations": []}]'
+)
 MOONCAKE = b"""{"timestamp": 0, "input_length": 1100, "output_length": 10, "hash_ids": [1, 2, 3]}
 {"timestamp": 3052, "input_length": 3180, "output_length": 8, "hash_ids": [1, 2, 4, 5, 6, 7, 8]}
 """
@@ -345,6 +349,7 @@ def readers() -> dict[str, Reader]:
             lambda path: read_yaml(path, VidurConfig),
         ),
         "hashed requests": ([MOONCAKE], read_requests),
+        "conversations": ([SHAREGPT], lambda path: read_requests(path, lambda count: [float(i) for i in range(count)], 1.3)),
         "serving requests": ([b"request_id,arrived_at,num_prefill_tokens,num_decode_tokens\n0,0,10,5\n1,1.5,20,1\n"], read_requests),
         "training": ([TRAINING], lambda path: read_yaml(path, Training)),
         "devices": ([path.read_bytes() for path in devices[:3]], lambda path: read_yaml(path, DeviceFile)),
@@ -401,6 +406,7 @@ def readers() -> dict[str, Reader]:
         "machine facts": "machine.json",
         "logs": "input.log",
         "hashed requests": "input.jsonl",
+        "conversations": "input.json",
         "config.json": "config.json",
         "core trace": "input.npz",
         "sealed trace": "input.sealed",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -128,9 +129,20 @@ def test_prefixes_that_are_not_cached_are_said(tmp_path: Path) -> None:
     assert cached.run().ttft_s[1] == pytest.approx(0.01 + 0.001 * 76)  # 76 tokens beyond two blocks of 512
 
 
-def test_texts_without_token_counts_are_refused_with_what_is_needed(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"has texts, no token counts.*num_prefill_tokens, num_decode_tokens"):
-        read_requests(written(tmp_path / "ShareGPT.json", '[{"id": "a", "conversations": [{"from": "human", "value": "hello"}]}]'))
+def test_conversations_are_as_long_as_their_words_say(tmp_path: Path) -> None:
+    """ShareGPT: without a count of tokens refused with what is needed; by a rule, the first two turns, those of vLLM's benchmark alone."""
+    turns = [[10, 20, 30], [2, 20], [900, 10], [10, 1000], [7], [100, 200]]
+    listed = [{"conversations": [{"from": "human", "value": "word " * count} for count in one]} for one in turns]
+    path = written(tmp_path / "ShareGPT.json", json.dumps(listed))
+    with pytest.raises(InputError, match=r"has texts, no token counts.*num_prefill_tokens, num_decode_tokens.*tokens_per_word"):
+        read_requests(path)
+    requests = read_requests(path, lambda count: np.zeros(count), 1.5)
+    assert [*requests.prefill_tokens] == [15, 15, 150] and [*requests.decode_tokens] == [30, 1500, 300]
+    text = "requests: {trace: ShareGPT.json, tokens_per_word: 1.5, arrivals: {kind: uniform, rate_per_s: 2.0}}\n"
+    text += "steps: {kind: linear, fixed_s: 0.01, prompt_token_s: 0, decode_request_s: 0}\n"
+    assert any("1.5 a word" in words for words in read_configuration(written(tmp_path / "a.yaml", text)).setup().assumed)
+    with pytest.raises(InputError, match="its own token counts"):
+        read_requests(written(tmp_path / "own.csv", "num_prefill_tokens,num_decode_tokens\n1,1\n"), None, 1.5)
 
 
 def test_a_trace_of_lengths_takes_the_arrivals_of_the_configuration(tmp_path: Path) -> None:

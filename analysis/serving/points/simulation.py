@@ -23,7 +23,7 @@ told otherwise) must fit `memory_utilization` (0.9) of the devices;
 (calibrated), what the device has room for (calibrated, roofline), else VIDUR's.
 
 Requests may instead be `{trace: requests.csv}` (ours, VIDUR's, Azure's, BurstGPT's, ServeGen's or Mooncake's, whose block hashes
-`limits: {prefix_caching: true}` shares; `arrivals` where it has no times),
+`limits: {prefix_caching: true}` shares; `arrivals` where it has no times), ShareGPT's conversations with `tokens_per_word: 1.3`,
 `{vidur: {count: 200, rate_per_s: 2.0, seed: 42}}` or
 `{closed_loop: {clients: 16, input_tokens: 1024, output_tokens: 1024}}`: a burst of all clients, then each answer releases the next request.
 With `disaggregation: {prefill_replicas: 1, latency_s: 0.001, token_s: 1.0e-6}` those replicas compute prompts and `replicas` others decode.
@@ -119,6 +119,7 @@ class RequestsConfig(Strict):
     prompt: Lengths = Lengths()
     output: Lengths = Lengths()
     trace: str | None = None
+    tokens_per_word: Annotated[float, Field(ge=0, le=100)] = 0.0
     vidur: VidurConfig | None = None
     closed_loop: ClosedLoop | None = None
 
@@ -130,8 +131,10 @@ class RequestsConfig(Strict):
         if self.count == 0:
             raise ValueError("count is 0: expected at least one request")
         source = next(name for name in ("count", "trace", "vidur", "closed_loop") if getattr(self, name) is not None)
-        reads = {"count": ("arrivals", "prompt", "output"), "trace": ("arrivals",)}.get(source, ())
-        if stray := [name for name in ("arrivals", "prompt", "output") if name in self.model_fields_set and name not in reads]:
+        reads = {"count": ("arrivals", "prompt", "output"), "trace": ("arrivals", "tokens_per_word")}.get(source, ())
+        if stray := [
+            name for name in ("arrivals", "prompt", "output", "tokens_per_word") if name in self.model_fields_set and name not in reads
+        ]:
             raise ValueError(f"requests of {source} do not read {', '.join(stray)}")
         return self
 
@@ -143,7 +146,8 @@ class RequestsConfig(Strict):
         """
         if self.trace is not None:
             stream = np.random.default_rng([self.seed, 0])
-            return read_requests(folder / self.trace, lambda count: draw_arrivals(self.arrivals, count, stream))
+            arrive = lambda count: draw_arrivals(self.arrivals, count, stream)  # noqa: E731
+            return read_requests(folder / self.trace, arrive, self.tokens_per_word)
         if self.vidur is not None:
             return vidur_requests(**self.vidur.model_dump())
         if self.closed_loop is not None:
@@ -373,6 +377,9 @@ class Configuration:
             assumed = (f"step times: {steps.kind}, as given; no device is checked",)
             if config.limits.kv_blocks is None:
                 assumed += (f"KV cache of {Limits().kv_blocks} blocks, VIDUR's for Llama-2-7B on an A100",)
+        if config.requests.tokens_per_word:
+            rule = f"{config.requests.tokens_per_word:g} a word of the first question and answer"
+            assumed += (f"tokens: {rule}; code and other languages have up to twice as many, and no interval says so",)
         if (self.requests.prefix >= 0).any() and not self.limits().prefix_caching:
             assumed += ("prefixes that the requests share are computed again: limits.prefix_caching is off",)
         plan = ", ".join(filter(None, [f"{config.replicas} replicas" if config.replicas > 1 else "", named.pop("plan")])) or "1 replica"
