@@ -27,8 +27,10 @@ from analysis.predict.program.measured_kernels import has_tables, product_times
 from analysis.predict.program.predict import FIDELITIES, operator_times, predict, predictions
 from analysis.predict.program.predict_trace import nodes, steps
 from analysis.predict.program.systolic_device import ARRAYS, product_cycles, product_s
+from analysis.predict.program.vector_unit import VectorWork, registers, work_of
+from analysis.predict.program.vector_unit import seconds as vector_s
 from analysis.workloads.chakra.traces import read_trace
-from analysis.workloads.graph import Collective, Matmul, Module
+from analysis.workloads.graph import Collective, Matmul, Module, OperatorWork, Tensor
 from analysis.workloads.hlo.reader import read as read_hlo
 from analysis.workloads.zoo import catalogue as zoo
 from tests.workloads import hlo_texts as texts
@@ -96,6 +98,36 @@ def test_laws(device: str, programs: dict[str, Module]) -> None:
             assert by_fidelity["systolic"].seconds >= by_fidelity["fused"].seconds * (1 - 1e-9)
         for fidelity in by_fidelity:
             assert predict(module, faster, fidelity).seconds <= by_fidelity[fidelity].seconds
+
+
+# A register holds 8 x 128 elements (Norrie et al., IEEE Micro 41 (2), 2021): rows round up to 8, columns to 128, one axis fills both.
+@pytest.mark.parametrize(("shape", "filled"), [((8, 128), 1), ((9, 128), 2), ((3, 8, 64), 3), ((16, 129), 4), ((1024,), 1), ((1025,), 2), ((), 1)])
+def test_registers_of_the_vector_unit(shape: tuple[int, ...], filled: int) -> None:
+    assert registers(Tensor(shape, "f32", 4 * math.prod(shape))) == filled
+
+
+def test_the_vector_unit_by_hand() -> None:
+    wide, column = Tensor((64, 256), "f32", 65536), Tensor((64,), "f32", 256)
+    added = OperatorWork("stablehlo.add", "elementwise", (wide, wide), (wide,), 64 * 256, 0)
+    raised = OperatorWork("stablehlo.exponential", "transcendental", (wide,), (wide,), 0, 0, transcendentals=64 * 256)
+    summed = OperatorWork("stablehlo.reduce", "reduction", (wide,), (column,), 64 * 256, 0)
+    assert work_of(added) == VectorWork(16, 0) and work_of(raised) == VectorWork(0, 16)
+    assert work_of(summed) == VectorWork(16 + 7, 0)  # its sixteen registers, then seven halvings of 128 lanes
+    # TPU v3: two cores at 940 MHz, two ordinary operations a lane and cycle, one transcendental
+    both = work_of(added) + work_of(raised)
+    assert vector_s(devices.load("TPU-v3"), both) == pytest.approx((16 / 2 + 16) / (2 * 940e6))
+    assert vector_s(devices.load("TPU-v6e"), both) is None and vector_s(devices.load("H100"), both) is None
+
+
+def test_a_program_without_products_waits_for_the_vector_unit(programs: dict[str, Module]) -> None:
+    chip = devices.load("TPU-v3")
+    bandwidth = chip.memory_bandwidth.model_copy(update={"value": 1e6 * chip.memory_bandwidth.value})
+    fast = chip.model_copy(update={"memory_bandwidth": bandwidth})
+    waiting = [name for name, module in programs.items() if predict(module, fast, "systolic").by_class.get("reduction")]
+    assert waiting
+    for name in waiting:
+        by_class = {fidelity: predict(programs[name], fast, fidelity).by_class["reduction"].seconds for fidelity in ("fused", "systolic")}
+        assert by_class["systolic"] > 10 * by_class["fused"], name
 
 
 def test_every_device_of_the_study_is_there() -> None:

@@ -6,7 +6,7 @@
 | fused | the same over kernels, by the rule that `study_fusion` states |
 | efficiency | as fused, each peak times what the device reaches on single operators (`efficiencies`: no training step in them) |
 | kernels | as efficiency, matrix products by the kernel tables of the GPU (`measured_kernels`) |
-| systolic | as fused on a TPU, products and convolutions by the cycles of its arrays |
+| systolic | as fused on a TPU, products and convolutions by the cycles of its arrays, the rest by those of its vector unit |
 | loopnest | as fused on a TPU, products and convolutions by the best loop nest the mapper finds; seconds of search for each shape |
 
 Unless a system is given, communication between devices is not timed, and that is said.
@@ -25,13 +25,14 @@ from analysis.hardware import devices, systems
 from analysis.hardware.devices import Device
 from analysis.hardware.roofline import DeviceTime, Rates, time_on_device
 from analysis.hardware.systems import System
-from analysis.predict.program import efficiencies, loopnest_device
+from analysis.predict.program import efficiencies, loopnest_device, vector_unit
 from analysis.predict.program.collective_time import collective_s
 from analysis.predict.program.device_rates import Rate, matrix_rate, vector_rate
 from analysis.predict.program.device_work import as_run
 from analysis.predict.program.measured_kernels import has_tables, product_times
 from analysis.predict.program.study_fusion import kernels
 from analysis.predict.program.systolic_device import ARRAYS, arrays_of, product_s
+from analysis.predict.program.vector_unit import VectorWork
 from analysis.workloads.graph import Matmul, Module, Operator, Tensor, element_bits
 
 Fidelity = Literal["roofline", "fused", "efficiency", "kernels", "systolic", "loopnest"]
@@ -126,7 +127,7 @@ class ProgramPrediction:
 
 @dataclass(frozen=True)
 class _Unit:
-    """What is timed as one: an operator, or a kernel; `product` where it is a matrix product or convolution that is simulated."""
+    """What is timed as one: an operator, or a kernel; `product` where it is a product or convolution that is simulated, `vector` the rest."""
 
     kind: str
     flop: float
@@ -134,6 +135,7 @@ class _Unit:
     runs: int
     dtype: str
     product: Matmul | None = None
+    vector: VectorWork = VectorWork()
 
 
 def predict(
@@ -171,6 +173,8 @@ def predict(
     by_class: dict[str, ClassTime] = {}
     unsupported: dict[str, int] = {}
     notes = dict.fromkeys(module.notes)
+    if fidelity in ON_ARRAYS and vector_unit.seconds(device, VectorWork()) is None:
+        notes.setdefault(f"{device.name}: what its arrays do not do takes the time of its bytes; no vector unit with a clock is published")
     peak_s = 0.0
     tables = [math.nan] * len(units)
     if fidelity == "kernels":
@@ -259,7 +263,8 @@ def _covers(device: Device, fidelity: str) -> bool:
 
 def _compute_s(unit: _Unit, rate: Rate, share: efficiencies.Share, device: Device, fidelity: str) -> float:
     if unit.kind not in PRODUCTS:
-        return unit.flop / rate.flop_per_s
+        on_unit = vector_unit.seconds(device, unit.vector) if fidelity in ON_ARRAYS else None
+        return unit.flop / rate.flop_per_s if on_unit is None else on_unit
     if fidelity == "systolic" and unit.product is not None:
         return unit.runs * product_s(device, unit.product, rate.flop_per_s)
     if fidelity == "loopnest" and unit.product is not None:
@@ -320,7 +325,7 @@ def _kernels(module: Module, passes: list[float], on_chip: Callable[[Tensor], bo
         product = next(products) if kernel.kind in PRODUCTS else None
         moved = kernel.bytes * (next(often) if kernel.kind in UNTIMED else 1.0)
         if kernel.kind != "collective":
-            units.append(_Unit(kernel.kind, kernel.flop, moved, kernel.trips, kernel.dtype, product))
+            units.append(_Unit(kernel.kind, kernel.flop, moved, kernel.trips, kernel.dtype, product, kernel.vector))
     return units
 
 

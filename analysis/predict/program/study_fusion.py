@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from analysis.predict.program.vector_unit import VectorWork, work_of
 from analysis.workloads.graph import Module, Operator, Tensor
 
 ZERO_COST = {
@@ -39,6 +40,7 @@ class Kernel:
         trips: how often it runs (count).
         dtype: that the arithmetic of a product runs in.
         operators: how many it holds (count).
+        vector: what all its runs pass through a TPU's vector unit.
     """
 
     kind: str
@@ -47,6 +49,7 @@ class Kernel:
     trips: int
     dtype: str
     operators: int
+    vector: VectorWork = VectorWork()
 
 
 def scores_on_chip(sequence: int) -> Callable[[Tensor], bool]:
@@ -207,7 +210,8 @@ def _kernel(
     flop = math.fsum(operator.work.flops + operator.work.transcendentals for operator in part)
     if written == 0 and not any(_ends(operator) for operator in part):
         moved = 0.0  # every reader makes it again
-    return Kernel(_kind(part), flop * trips, moved * trips, trips, part[0].work.dtype, len(part))
+    vector = sum((work_of(operator.work) for operator in part), VectorWork()).times(trips)
+    return Kernel(_kind(part), flop * trips, moved * trips, trips, part[0].work.dtype, len(part), vector)
 
 
 def _kind(part: list[Operator]) -> str:
