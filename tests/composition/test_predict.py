@@ -101,7 +101,9 @@ def test_laws(device: str, programs: dict[str, Module]) -> None:
 
 
 # A register holds 8 x 128 elements (Norrie et al., IEEE Micro 41 (2), 2021): rows round up to 8, columns to 128, one axis fills both.
-@pytest.mark.parametrize(("shape", "filled"), [((8, 128), 1), ((9, 128), 2), ((3, 8, 64), 3), ((16, 129), 4), ((1024,), 1), ((1025,), 2), ((), 1)])
+@pytest.mark.parametrize(
+    ("shape", "filled"), [((8, 128), 1), ((9, 128), 2), ((3, 8, 64), 3), ((16, 129), 4), ((1024,), 1), ((1025,), 2), ((), 1)]
+)
 def test_registers_of_the_vector_unit(shape: tuple[int, ...], filled: int) -> None:
     assert registers(Tensor(shape, "f32", 4 * math.prod(shape))) == filled
 

@@ -91,15 +91,15 @@ def test_grades_by_rule_from_the_evidence() -> None:
     assert got == {
         "VIDUR": (2, 3, 1, 2, 2),  # 9 % self-reported; gap below 0.1; LLM serving only; 13.9 min, no container; profile, own format
         "Timeloop": (2, 2, 1, 2, 2),  # 5-10 %; one level; nothing shown; 27 min, no CI; own problem format
-        "ASTRA-sim": (2, 1, 1, 3, 3),  # 10.7 % over six cases; composes, gap never measured; all-reduce only
+        "ASTRA-sim": (2, Fraction(3, 2), 1, 3, 3),  # 10.7 % over six cases; composes, gap never measured: Low or no level; all-reduce only
         "NeuSight": (1, 3, 3, 1, 3),  # 8.9 %, less one for random weights, 66 % off; gap 0.085; unseen models and GPUs; five patches
-        "nn-Meter": (0, 1, 1, 0, 1),  # no output; composes, gap unknown; CNNs; never ran; retraining
+        "nn-Meter": (0, Fraction(2), 1, 0, 1),  # no output; composes, gap unknown: Low to High; CNNs; never ran; retraining
     }
 
 
 def test_grades_by_rule_from_the_documents_own_words() -> None:
     """Findings rubric.*: VIDUR D2 = M, ASTRA-sim D1 = M by the middle of Table 5's 5-15 %, nn-Meter D5 = L on the text's own reasoning."""
-    got = {tool: a.vector for tool, a in assess_all(read_folder(MTAP / "stated"), RUBRIC).items()}
+    got = {tool: a.shown for tool, a in assess_all(read_folder(MTAP / "stated"), RUBRIC).items()}
     assert got["VIDUR"][1] == 2
     assert got["ASTRA-sim"][0] == 2
     assert got["nn-Meter"] == (0, 0, 0, 0, 1)

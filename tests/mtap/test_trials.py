@@ -96,7 +96,7 @@ def test_the_catalogue_says_where_everything_is_documented() -> None:
         for program in (trial.first(), *(trial.first(cure.program) for cure in trial.cures)):
             compile(program, trial.name, "exec")
     with pytest.raises(InputError, match="expected one of"):
-        find("calculon")
+        find("maestro")
     assert bisecting.FORESTS[0].number == "0.23.1" and bisecting.ARRAYS[-1].number.startswith("2.4")
 
 

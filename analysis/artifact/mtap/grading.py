@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from analysis.artifact.mtap.evidence import DIMENSIONS, Evidence, facts, items
@@ -13,7 +14,12 @@ from analysis.artifact.mtap.rubric import GRADES, Component, Condition, Dimensio
 
 @dataclass(frozen=True)
 class DimensionGrade:
-    """A grade, why, what was not known, and the grades it could be within the ranges of its evidence."""
+    """A grade, why, what was not known, and the grades it could be.
+
+    Attributes:
+        grade: the least that is shown. low, high: within the ranges of the evidence and whatever is not known turns out to be.
+        decided: whether the grade is the same whatever is not known turns out to be.
+    """
 
     dimension: str
     grade: int
@@ -21,11 +27,22 @@ class DimensionGrade:
     unknown: tuple[str, ...]
     low: int
     high: int
+    decided: bool = True
+
+    @property
+    def points(self) -> int | Fraction:
+        """0..3; of a grade that nobody knows the middle of what it could be, always a fraction."""
+        return self.grade if self.decided else Fraction(self.low + self.high, 2)
 
     @property
     def letter(self) -> str:
-        """F, L, M or H."""
-        return GRADES[self.grade]
+        """F, L, M or H; ? where nobody knows."""
+        return mark(self.points)
+
+
+def mark(points: int | Fraction) -> str:
+    """The letter of a grade's points: F, L, M or H; ? for a fraction, which stands for a grade that nobody knows."""
+    return "?" if isinstance(points, Fraction) else GRADES[points]
 
 
 @dataclass(frozen=True)
@@ -36,8 +53,13 @@ class Assessment:
     grades: tuple[DimensionGrade, ...]
 
     @property
-    def vector(self) -> tuple[int, ...]:
-        """Grades 0..3 of D1..D5."""
+    def vector(self) -> tuple[int | Fraction, ...]:
+        """Points 0..3 of D1..D5."""
+        return tuple(g.points for g in self.grades)
+
+    @property
+    def shown(self) -> tuple[int, ...]:
+        """The least that is shown of D1..D5, for a document judged by its own words."""
         return tuple(g.grade for g in self.grades)
 
 
@@ -84,6 +106,28 @@ def grade_dimension(dimension: Dimension, known: Mapping[str, Any]) -> tuple[int
     return grade, reasons
 
 
+def possible_grades(dimension: Dimension, known: Mapping[str, Any]) -> tuple[int, int]:
+    """Least and greatest grade of a dimension over all that its unknown items can be."""
+    ends = []
+    for component in dimension.components.values():
+        found = []
+        for level in component.in_order():
+            truth = holds(level.when, known)
+            if truth is not False:
+                found.append(level.grade)
+            if truth:
+                break
+        else:
+            found.append(component.no_level.grade)
+        ends.append((min(found), max(found)))
+    low, high = min(end[0] for end in ends), min(end[1] for end in ends)
+    if dimension.cap is not None:
+        lifted = holds(dimension.cap.unless, known)
+        low = low if lifted else min(low, dimension.cap.grade)
+        high = high if lifted is not False else min(high, dimension.cap.grade)
+    return low, high
+
+
 def _after_failures(dimension: str, grade: int, evidence: Evidence, rubric: Rubric) -> tuple[int, list[str]]:
     notes = []
     classes = sorted({f.failure for f in evidence.failures if not f.resolved})
@@ -115,8 +159,12 @@ def grade_tool(evidence: Evidence, rubric: Rubric) -> Assessment:
         dimension, known = rubric.dimensions[name], facts(evidence, name)
         grade, reasons = grade_dimension(dimension, known)
         grade, notes = _after_failures(name, grade, evidence, rubric)
-        ends = [_after_failures(name, grade_dimension(dimension, corner)[0], evidence, rubric)[0] for corner in _corners(evidence, name)]
+        corners = [end for corner in _corners(evidence, name) for end in possible_grades(dimension, corner)]
+        ends = [_after_failures(name, end, evidence, rubric)[0] for end in corners]
+        open_low, open_high = (_after_failures(name, end, evidence, rubric)[0] for end in possible_grades(dimension, known))
 
         unknown = tuple(sorted({str(leaf.item) for leaf in dimension.leaves() if known[str(leaf.item)] is None}))
-        grades.append(DimensionGrade(name, grade, tuple(notes + reasons), unknown, min([*ends, grade]), max([*ends, grade])))
+        grades.append(
+            DimensionGrade(name, grade, tuple(notes + reasons), unknown, min([*ends, grade]), max([*ends, grade]), open_low == open_high)
+        )
     return Assessment(evidence.tool, tuple(grades))

@@ -25,11 +25,17 @@ FILES: dict[str, str] = {
     "this project": "data/frozen/predictor_serving/points.csv",
     "llm-analysis": "data/mtap/llm_analysis_megatron.csv",
     "ASTRA-sim": "data/recorded/astra-sim/astra_hgx8_vs_nccl_h200.csv",
+    "Kavier": "data/recorded/kavier/batch_one.csv",
+    **dict.fromkeys(("ZigZag", "SCALE-Sim v3", "AccelForge"), "data/recorded/tpu_v6e/products.csv"),
 }
 """Where each tool's recorded predictions are."""
 
 OWN = "this project"
-"""Compared by its own authors: its error on the others' rows counts, and is no independent validation."""
+"""Compared by its own authors: its error on the others' rows counts."""
+NO_VALIDATION = (OWN, "ASTRA-sim")
+"""Their rows are no independent validation: ours are compared by ourselves, ASTRA-sim's are of a neighbour of the GPU that it describes."""
+COMPOSED = ("AIConfigurator", "GenZ", "MLSys-im", "llm-analysis", "Kavier")
+"""Their rows are of wholes that the tool adds up from parts: how far the measured whole is from the sum is the composition gap."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,7 @@ class Measured:
     Attributes:
         error_percent: mean absolute percentage error (%). median_percent, max_percent: median and largest (%).
         spearman: rank correlation (1).
+        gamma: mean of |measured whole / predicted sum - 1|, the composition gap with the parts' own errors in it (1).
         cases: how many (count).
         source: file of the predictions.
     """
@@ -47,6 +54,7 @@ class Measured:
     median_percent: float
     max_percent: float
     spearman: float
+    gamma: float
     cases: int
     source: str
 
@@ -56,18 +64,17 @@ def pairs(tool: str, root: Path = DATA) -> pd.DataFrame:
 
     Serving tools: time per output token of aggregated serving points, DeepSeek apart (its measurements contradict each other), with the
     corrected width where the sample's is wrong; ours with the GPU's architecture left out of every fit. Training tools: Megatron's
-    steps. ASTRA-sim: all-reduce on eight H200.
+    steps. ASTRA-sim: all-reduce on eight H200. Kavier: one sequence at a time on an A100 or H100. Tools of
+    spatial arrays: products on a TPU v6e.
 
     Returns:
         Columns `measured` and `predicted`, one row a case.
     """
     path = root / FILES[tool].removeprefix("data/")
-    if tool in ("llm-analysis", "ASTRA-sim"):
+    if tool in ("llm-analysis", "ASTRA-sim", "Kavier") or FILES[tool].endswith("products.csv"):
         frame = read_csv(path)
-        names = {
-            "llm-analysis": ("measured_s", "predicted_s"),
-            "ASTRA-sim": ("nccl_us", "astra_us"),
-        }[tool]
+        frame = frame[frame["tool"] == tool] if "tool" in frame and FILES[tool].endswith("products.csv") else frame
+        names = ("nccl_us", "astra_us") if tool == "ASTRA-sim" else ("measured_s", "predicted_s")
         return frame[list(names)].set_axis(["measured", "predicted"], axis=1).reset_index(drop=True)
     points = read_csv(root / "measured_suite" / "serving_points.csv.gz").drop_duplicates("id")
     flags = read_csv(root / "recorded" / "aiconfigurator" / "row_flags.csv.gz").drop_duplicates("id")
@@ -95,6 +102,7 @@ def measure(rows: pd.DataFrame, source: str = "") -> Measured:
         median_percent=float(np.median(error)),
         max_percent=float(error.max()),
         spearman=float(spearman(rows["measured"].to_numpy(float), rows["predicted"].to_numpy(float))),
+        gamma=float(np.mean(np.abs(rows["measured"].to_numpy(float) / rows["predicted"].to_numpy(float) - 1))),
         cases=len(rows),
         source=source,
     )
@@ -121,10 +129,16 @@ def with_measured(evidence: Evidence, measured: Mapping[str, Measured]) -> Evide
         "spearman": round(found.spearman, 3),
         "max_error_percent": round(found.max_percent, 1),
     }
-    if evidence.tool == OWN:
+    if evidence.tool in NO_VALIDATION:
         del values["independent_validation"]
     items = {name: {"value": value, "kind": "measured", "source": found.source, "note": note} for name, value in values.items()}
     if evidence.D1.error_metric is None or evidence.D1.error_metric.value not in ("mape", "geomean", "bound"):
         items["error_metric"] = {"value": "mape", "kind": "measured", "source": found.source, "note": note}
     document = evidence.model_dump(exclude_none=True)
-    return Evidence.model_validate(unknown_again({**document, "D1": {**document["D1"], **items}}))
+    parts = document["D2"]
+    gap_known = evidence.D2.gamma_model_to_system is not None and evidence.D2.gamma_model_to_system.value is not None
+    if evidence.tool in COMPOSED and not gap_known:
+        gap = {"value": round(found.gamma, 3), "kind": "measured", "source": found.source, "note": note}
+        validated = {"value": True, "kind": "measured", "source": found.source, "note": note}
+        parts = {**parts, "gamma_model_to_system": gap, "validated": validated}
+    return Evidence.model_validate(unknown_again({**document, "D1": {**document["D1"], **items}, "D2": parts}))

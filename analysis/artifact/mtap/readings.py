@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from analysis.artifact.mtap.evidence import Evidence
 from analysis.artifact.mtap.grading import grade_tool
 from analysis.artifact.mtap.rubric import Component, Condition, Grade, Rubric
@@ -72,7 +74,7 @@ def apply_reading(rubric: Rubric, reading: Reading) -> Rubric:
     return rubric
 
 
-def vector_under(evidence: Evidence, rubric: Rubric, reading: Reading) -> tuple[int, ...]:
+def vector_under(evidence: Evidence, rubric: Rubric, reading: Reading) -> tuple[int | Fraction, ...]:
     """Grades of one tool under one other reading."""
     if reading.no_output_fails_all and evidence.D1.works.value is False:
         return (0, 0, 0, 0, 0)

@@ -11,7 +11,7 @@ from analysis.artifact.mtap.scoring import composite
 
 
 def score_range(assessment: Assessment, weights: Weights, scheme: str) -> tuple[float, float, float]:
-    """Score of a scheme, and the least and the greatest within the ranges of the evidence."""
+    """Score of a scheme, and the least and the greatest within the ranges of the evidence and what nobody knows."""
     exact = weights.exact(scheme)
     low, high = [g.low for g in assessment.grades], [g.high for g in assessment.grades]
     return float(composite(assessment.vector, exact)), float(composite(low, exact)), float(composite(high, exact))
@@ -21,8 +21,8 @@ def report_text(evidence: Evidence, assessment: Assessment, rubric: Rubric, weig
     """The assessment as lines of text: grades with reasons, scores, failures, and what the file leaves open."""
     lines = [f"{evidence.tool} {evidence.version} ({evidence.domain}), evaluated {evidence.evaluated}", ""]
     for g in assessment.grades:
-        width = "" if g.low == g.high else f"  [{GRADES[g.low]} to {GRADES[g.high]} within the ranges given]"
-        lines.append(f"{g.dimension} {rubric.dimensions[g.dimension].name:<26} {g.letter} ({g.grade}){width}")
+        width = "" if g.low == g.high else f"  [{GRADES[g.low]} to {GRADES[g.high]}]"
+        lines.append(f"{g.dimension} {rubric.dimensions[g.dimension].name:<26} {g.letter} ({float(g.points):g}){width}")
         lines += [f"     {reason}" for reason in g.reasons]
     lines.append("")
     for scheme in weights.schemes:
@@ -44,7 +44,7 @@ def report_table(assessment: Assessment, weights: Weights) -> pd.DataFrame:
         {
             "tool": assessment.tool,
             "what": g.dimension,
-            "value": g.grade,
+            "value": float(g.points),
             "low": g.low,
             "high": g.high,
             "reason": "; ".join(g.reasons),

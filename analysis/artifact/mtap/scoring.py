@@ -13,7 +13,7 @@ from analysis.artifact.mtap.evidence import DIMENSIONS
 from analysis.artifact.mtap.rubric import GRADES
 from analysis.configs import Strict
 
-Vector = Sequence[int]
+Vector = Sequence[int | Fraction]
 
 
 def composite(grades: Vector, weights: Sequence[Fraction]) -> Fraction:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from analysis import intervals
 from analysis.artifact.mtap import scoring
 from analysis.artifact.mtap.evidence import DIMENSIONS, Evidence
-from analysis.artifact.mtap.grading import grade_tool
+from analysis.artifact.mtap.grading import grade_tool, mark
 from analysis.artifact.mtap.readings import Readings, vector_under
-from analysis.artifact.mtap.rubric import GRADES, Rubric, Weights
+from analysis.artifact.mtap.rubric import Rubric, Weights
 from analysis.artifact.mtap.simplex import order_shares, place_shares, share_ahead
 from analysis.artifact.mtap.tables import Scored
 from analysis.studies import statistics
@@ -81,7 +81,7 @@ def readings_table(evidence: Mapping[str, Evidence], rubric: Rubric, readings: R
                     "tool": tool,
                     "reading": name,
                     "says": says,
-                    "grades": "".join(GRADES[g] for g in vector),
+                    "grades": "".join(mark(g) for g in vector),
                     "score": float(scoring.composite(vector, base)),
                     "changed": vector != usual,
                 }

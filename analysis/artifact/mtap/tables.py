@@ -11,9 +11,13 @@ import pandas as pd
 
 from analysis.artifact.mtap import scoring
 from analysis.artifact.mtap.evidence import DIMENSIONS, Evidence, evidence_files, items
-from analysis.artifact.mtap.grading import Assessment, grade_tool
+from analysis.artifact.mtap.grading import Assessment, grade_tool, mark
+from analysis.artifact.mtap.measured import measure_all, with_measured
+from analysis.artifact.mtap.readings import Readings, apply_reading
 from analysis.artifact.mtap.rubric import GRADES, Rubric, Weights
+from analysis.artifact.mtap.trials.records import last, recorded, with_trial
 from analysis.configs import read_yaml
+from analysis.paths import DATA
 
 SCORINGS = {"printed": "as printed", "stated": "rubric on the document's words", "evidence": "rubric on the evidence"}
 
@@ -23,7 +27,7 @@ class Scored:
     """The grades of several tools under one scoring."""
 
     name: str
-    vectors: dict[str, tuple[int, ...]]
+    vectors: dict[str, tuple[int | Fraction, ...]]
 
     def scores(self, weights: tuple[Fraction, ...]) -> dict[str, Fraction]:
         """Composite score of every tool."""
@@ -33,6 +37,21 @@ class Scored:
 def read_folder(folder: Path) -> dict[str, Evidence]:
     """All evidence files of a folder, by tool."""
     return {e.tool: e for e in (read_yaml(path, Evidence) for path in evidence_files(folder))}
+
+
+def all_tools(folder: Path = DATA / "mtap") -> dict[str, dict[str, Evidence]]:
+    """Every tool's evidence by group (evidence: the survey's five, others, wider), its last recorded trial and all measurements in it."""
+    outcomes, found = last(recorded("outcomes")), measure_all()
+    return {
+        group: {tool: with_measured(with_trial(e, outcomes), found) for tool, e in read_folder(folder / group).items()}
+        for group in ("evidence", "others", "wider")
+    }
+
+
+def rubric_of(folder: Path = DATA / "mtap") -> Rubric:
+    """The rubric that tools are scored by: the printed one, an error that others found before the authors' own."""
+    readings = read_yaml(folder / "readings.yaml", Readings)
+    return apply_reading(read_yaml(folder / "rubric.yaml", Rubric), readings.readings["independent_error_first"])
 
 
 def assess_all(evidence: Mapping[str, Evidence], rubric: Rubric) -> dict[str, Assessment]:
@@ -51,7 +70,7 @@ def scores_table(scored: list[Scored], weights: Weights, printed: scoring.Printe
                 said = printed.tools[tool].scores.get(scheme) if tool in printed.tools else None
                 rows.append(
                     {"scoring": one.name, "scheme": scheme, "tool": tool}
-                    | {d: GRADES[g] for d, g in zip(DIMENSIONS, vector, strict=True)}
+                    | {d: mark(g) for d, g in zip(DIMENSIONS, vector, strict=True)}
                     | {"score": float(scores[tool]), "rank": ranks[tool], "printed_score": said}
                 )
     frame = pd.DataFrame(rows)
@@ -70,8 +89,8 @@ def orders_table(scored: list[Scored], weights: Weights, top_three: tuple[str, .
     return pd.DataFrame(rows)
 
 
-def reasons_table(assessments: Mapping[str, Assessment], printed: scoring.Printed) -> pd.DataFrame:
-    """One row for each tool and dimension: the grade by rule, the printed one, the reason and what was not known."""
+def reasons_table(assessments: Mapping[str, Assessment], printed: scoring.Printed, shown: bool = False) -> pd.DataFrame:
+    """One row for each tool and dimension: the grade (or the least that is shown), the printed one, the reason, what was not known."""
     rows = []
     for tool, assessment in assessments.items():
         for g in assessment.grades:
@@ -80,8 +99,8 @@ def reasons_table(assessments: Mapping[str, Assessment], printed: scoring.Printe
                 {
                     "tool": tool,
                     "dimension": g.dimension,
-                    "grade": g.letter,
-                    "points": g.grade,
+                    "grade": GRADES[g.grade] if shown else g.letter,
+                    "points": float(g.grade if shown else g.points),
                     "printed": said,
                     "low": GRADES[g.low],
                     "high": GRADES[g.high],

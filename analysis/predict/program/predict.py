@@ -32,7 +32,7 @@ from analysis.predict.program.device_work import as_run
 from analysis.predict.program.measured_kernels import has_tables, product_times
 from analysis.predict.program.study_fusion import kernels
 from analysis.predict.program.systolic_device import ARRAYS, arrays_of, product_s
-from analysis.predict.program.vector_unit import VectorWork
+from analysis.predict.program.vector_unit import NO_WORK, VectorWork
 from analysis.workloads.graph import Matmul, Module, Operator, Tensor, element_bits
 
 Fidelity = Literal["roofline", "fused", "efficiency", "kernels", "systolic", "loopnest"]
@@ -127,7 +127,7 @@ class ProgramPrediction:
 
 @dataclass(frozen=True)
 class _Unit:
-    """What is timed as one: an operator, or a kernel; `product` where it is a product or convolution that is simulated, `vector` the rest."""
+    """What is timed as one: an operator, or a kernel; `product` where it is a product or convolution that is simulated, `vector` else."""
 
     kind: str
     flop: float
@@ -135,7 +135,7 @@ class _Unit:
     runs: int
     dtype: str
     product: Matmul | None = None
-    vector: VectorWork = VectorWork()
+    vector: VectorWork = NO_WORK
 
 
 def predict(
@@ -173,7 +173,7 @@ def predict(
     by_class: dict[str, ClassTime] = {}
     unsupported: dict[str, int] = {}
     notes = dict.fromkeys(module.notes)
-    if fidelity in ON_ARRAYS and vector_unit.seconds(device, VectorWork()) is None:
+    if fidelity in ON_ARRAYS and vector_unit.seconds(device, NO_WORK) is None:
         notes.setdefault(f"{device.name}: what its arrays do not do takes the time of its bytes; no vector unit with a clock is published")
     peak_s = 0.0
     tables = [math.nan] * len(units)

@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from analysis.predict.program.vector_unit import VectorWork, work_of
+from analysis.predict.program.vector_unit import NO_WORK, VectorWork, work_of
 from analysis.workloads.graph import Module, Operator, Tensor
 
 ZERO_COST = {
@@ -49,7 +49,7 @@ class Kernel:
     trips: int
     dtype: str
     operators: int
-    vector: VectorWork = VectorWork()
+    vector: VectorWork = NO_WORK
 
 
 def scores_on_chip(sequence: int) -> Callable[[Tensor], bool]:
@@ -210,7 +210,7 @@ def _kernel(
     flop = math.fsum(operator.work.flops + operator.work.transcendentals for operator in part)
     if written == 0 and not any(_ends(operator) for operator in part):
         moved = 0.0  # every reader makes it again
-    vector = sum((work_of(operator.work) for operator in part), VectorWork()).times(trips)
+    vector = sum((work_of(operator.work) for operator in part), NO_WORK).times(trips)
     return Kernel(_kind(part), flop * trips, moved * trips, trips, part[0].work.dtype, len(part), vector)
 
 

@@ -18,7 +18,7 @@ RUBRIC, WEIGHTS = DATA / "mtap" / "rubric.yaml", DATA / "mtap" / "weights.yaml"
 @app.command()
 def score(
     files: Annotated[list[Path], typer.Argument(help="evidence files (YAML), one a tool; `data schema evidence` prints their keys")],
-    rubric: Annotated[Path, typer.Option(help="the rubric")] = RUBRIC,
+    rubric: Annotated[Path | None, typer.Option(help="a rubric; without it the printed one, errors found by others first")] = None,
     weights: Annotated[Path, typer.Option(help="the weight schemes")] = WEIGHTS,
     out: Annotated[Path | None, typer.Option(help="CSV to write, too")] = None,
     plot: Plot = None,
@@ -30,11 +30,12 @@ def score(
     from analysis.artifact.mtap.grading import grade_tool
     from analysis.artifact.mtap.report import report_table, report_text
     from analysis.artifact.mtap.rubric import GRADES, Rubric, Weights
+    from analysis.artifact.mtap.tables import rubric_of
     from analysis.configs import read_yaml
     from analysis.tables import write_csv
 
     check_plot(plot, out, *files)
-    rules, schemes = read_yaml(rubric, Rubric), read_yaml(weights, Weights)
+    rules, schemes = read_yaml(rubric, Rubric) if rubric else rubric_of(), read_yaml(weights, Weights)
     read = [read_yaml(path, Evidence) for path in files]
     graded = [(evidence, grade_tool(evidence, rules)) for evidence in read]
     typer.echo("\n\n".join(report_text(evidence, assessment, rules, schemes) for evidence, assessment in graded))

@@ -20,6 +20,7 @@ def main(
     again: Annotated[bool, typer.Option(help="try again what is done already; without it a stopped run goes on")] = False,
     compare: Annotated[bool, typer.Option(help="also run SCALE-Sim and ZigZag on our cases and compare every number")] = False,
     bisect: Annotated[bool, typer.Option(help="also find which versions of scikit-learn and NumPy work")] = False,
+    releases: Annotated[int, typer.Option(help="also try this many releases of each tool, its oldest and its newest among them")] = 0,
     exercise: Annotated[
         bool, typer.Option(help="also add an accelerator and a workload to each tool (environments must have been kept)")
     ] = False,
@@ -79,6 +80,9 @@ def main(
     if bisect:
         work = out / "bisects"
         write_csv(pd.concat([bisecting.forests(work), bisecting.arrays(work)], ignore_index=True), out / "bisects.csv")
+    if releases:
+        tried = [bisecting.releases(trial, out / "releases", releases) for trial in chosen if trial.package]
+        write_csv(pd.concat(tried, ignore_index=True).assign(date=datetime.now(UTC).date().isoformat()), out / "releases.csv")
     if exercise:
         write_csv(exercises.do_all(out), out / "exercises.csv")
     if record:

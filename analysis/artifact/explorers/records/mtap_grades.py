@@ -8,21 +8,22 @@ from analysis.paths import DATA
 
 
 @cache
-def grades() -> dict[str, dict[str, list[int]]]:
-    """Grades 0..3 of D1..D5 by scoring (as printed, by the rubric on the draft's words, by the rubric on the evidence) and tool."""
+def grades() -> dict[str, dict[str, list[float]]]:
+    """Points 0..3 of D1..D5 by scoring (as printed, by the rubric on the draft's words, by the rubric on the evidence) and tool."""
     from analysis.artifact.mtap.rubric import Rubric
     from analysis.artifact.mtap.scoring import Printed
-    from analysis.artifact.mtap.tables import assess_all, read_folder
+    from analysis.artifact.mtap.tables import all_tools, assess_all, read_folder, rubric_of
     from analysis.configs import read_yaml
 
     folder = DATA / "mtap"
-    rubric = read_yaml(folder / "rubric.yaml", Rubric)
-    printed = {tool: list(one.vector) for tool, one in read_yaml(folder / "printed.yaml", Printed).tools.items()}
-    found = {"printed": printed}
-    for name in ("stated", "evidence"):
-        assessed = assess_all(read_folder(folder / name), rubric)
-        found[name] = {tool: list(assessed[tool].vector) for tool in printed}
-    return found
+    stated = assess_all(read_folder(folder / "stated"), read_yaml(folder / "rubric.yaml", Rubric))
+    known = assess_all(all_tools()["evidence"], rubric_of())
+    printed = read_yaml(folder / "printed.yaml", Printed).tools
+    return {
+        "printed": {tool: [float(points) for points in one.vector] for tool, one in printed.items()},
+        "stated": {tool: [float(points) for points in stated[tool].shown] for tool in printed},
+        "evidence": {tool: [float(points) for points in known[tool].vector] for tool in printed},
+    }
 
 
 @cache

@@ -6,14 +6,16 @@ It is written and read only in throw-away environments; nothing of this project 
 
 from __future__ import annotations
 
+import re
+import shutil
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from analysis.artifact.mtap.trials.catalogue import find
-from analysis.artifact.mtap.trials.running import interpreter, scrub
+from analysis.artifact.mtap.trials.catalogue import Trial, find
+from analysis.artifact.mtap.trials.running import attempt, interpreter, scrub
 from analysis.errors import InputError
 from analysis.studies.accelerators.peers.environments import Step, run
 
@@ -126,3 +128,21 @@ def arrays(folder: Path, versions: tuple[Version, ...] = ARRAYS) -> pd.DataFrame
         done = run([str(python), "first.py"], "", "", home, 120, home / "said.txt")
         rows.append(Tried(trial.tool, "NumPy", version.number, version.python, "run", done.status == 0, _said(done, home / "said.txt")))
     return pd.DataFrame([asdict(row) for row in rows])
+
+
+def releases(trial: Trial, folder: Path, count: int = 3) -> pd.DataFrame:
+    """The trial with `count` releases of the tool, from its oldest to its newest in the index, evenly by rank: does age tell?"""
+    output = folder / "versions.txt"
+    folder.mkdir(parents=True, exist_ok=True)
+    python = interpreter(trial.python) if trial.python else sys.executable
+    run([python, "-m", "pip", "index", "versions", trial.package], trial.tool, "releases", folder, 120, output)
+    listed = re.search(r"Available versions: (.+)", output.read_text(encoding="utf-8"))
+    every = listed.group(1).split(", ")[::-1] if listed else []
+    rows = []
+    for at in dict.fromkeys(round(i * (len(every) - 1) / max(count - 1, 1)) for i in range(count if every else 0)):
+        release = trial.model_copy(update={"requirements": (f"{trial.package}=={every[at]}",)})
+        outcome = attempt(release, folder)["outcome"].iloc[0]
+        kept = ["tool", "version", "outcome", "classes", "cures", "value", "unit", "message"]
+        rows.append({**outcome[kept], "version": every[at], "rank": at + 1, "releases": len(every)})
+        shutil.rmtree(folder / "environments" / trial.name, ignore_errors=True)
+    return pd.DataFrame(rows)

@@ -28,7 +28,7 @@ class Cure(Strict):
         reason: why.
         source: where that is known from.
         files: files that it needs, too; program: the first prediction as it then has to be asked for, where that changes.
-        python: minor version of another interpreter, with which everything is installed again.
+        python: minor version of another interpreter, with which everything is installed again; build: shell commands.
     """
 
     requirements: tuple[str, ...] = ()
@@ -37,6 +37,7 @@ class Cure(Strict):
     files: dict[str, str] = Field(default_factory=dict)
     program: str = ""
     python: str = ""
+    build: tuple[str, ...] = ()
 
     @property
     def step(self) -> str:
@@ -52,6 +53,8 @@ class Trial(Strict):
     Attributes:
         tool: name as in the survey; name: of its files here; package: in the index.
         documented_install: the command of the instructions; requirements: what of it pip is given (the package, where empty).
+        repository: address that is cloned first, into `clone`, for a tool that no index has; commit: what is checked out of it.
+        python: minor version of the interpreter that its instructions name; build: shell commands after the installation.
         instructions: address of the instructions; prediction: address of the documented first prediction.
         predicts: what the first prediction is, in words.
         program: Python that makes the first prediction; quantity, unit: of what it leaves in `value`, where it leaves something.
@@ -64,6 +67,10 @@ class Trial(Strict):
     package: str = ""
     documented_install: str
     requirements: tuple[str, ...] = ()
+    repository: str = ""
+    commit: str = ""
+    python: str = ""
+    build: tuple[str, ...] = ()
     instructions: str
     prediction: str
     predicts: str
@@ -75,7 +82,7 @@ class Trial(Strict):
 
     def arguments(self) -> list[str]:
         """What pip is given."""
-        return [text.replace("{root}", str(ROOT)) for text in self.requirements or (self.package,)]
+        return [text.replace("{root}", str(ROOT)) for text in self.requirements or (self.package,) if text]
 
     def first(self, program: str = "") -> str:
         """The whole first program, or one that a cure puts in its place."""

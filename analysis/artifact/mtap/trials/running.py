@@ -22,7 +22,7 @@ INSTALL_LIMIT_S = 1800.0
 FIRST_LIMIT_S = 300.0
 NETWORK = re.compile(
     r"ConnectionError|Max retries|Network is unreachable|Name or service|resolve|HTTPError|ProxyError|URLError|LocalEntryNotFound"
-    r"|couldn't connect|SSLError",
+    r"|couldn't connect|SSLError|no such host|Connection refused|unable to access|Failed to (clone|recurse)",
     re.I,
 )
 """What programs say when an address outside the package index cannot be reached."""
@@ -78,8 +78,8 @@ def failure_class(step: Step, value: float | None) -> str:
     not positive). "blocked": what stops it is an address outside the package
     index, which says something of this machine and of where the tool keeps its files, not of its code.
     """
-    if step.step.startswith("install"):
-        return "F1" if step.status else ""
+    if step.step.startswith(("clone", "install", "build")):
+        return "" if not step.status else "blocked" if NETWORK.search(step.message) else "F1"
     if step.status:
         return "blocked" if NETWORK.search(step.message) else "F2"
     if value is None or not math.isfinite(value) or value <= 0:
@@ -103,18 +103,32 @@ def attempt(trial: Trial, folder: Path) -> dict[str, pd.DataFrame]:
     python, report = home / "bin" / "python", place / "report.json"
     for name, text in {"first.py": trial.first(), **trial.files}.items():
         (place / name).write_text(text, encoding="utf-8")
-    steps = [run([sys.executable, "-m", "venv", "--clear", str(home)], trial.tool, "new environment", folder)]
+    chosen = interpreter(trial.python) if trial.python else sys.executable
+    steps = [run([chosen, "-m", "venv", "--clear", str(home)], trial.tool, "new environment", folder)]
     pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-cache-dir"]
-    install = run(
-        [*pip, "--report", str(report), *trial.arguments()], trial.tool, f"install: {trial.documented_install}", place, INSTALL_LIMIT_S
-    )
-    steps.append(install)
-    pins, classes = packages(report), [c for c in (failure_class(install, None),) if c]
+
+    def build(commands: tuple[str, ...]) -> list[Step]:
+        """Shell commands in the run's folder with the environment's programs first, until one fails."""
+        done: list[Step] = []
+        for command in commands:
+            if not done or not done[-1].status:
+                shell = ["bash", "-c", f'PATH="{home / "bin"}:$PATH"; {command}']
+                done.append(run(shell, trial.tool, f"build: {command}", place, INSTALL_LIMIT_S))
+        return done
+
+    if trial.repository:
+        steps += build((f"git clone -q -n {trial.repository} clone && git -C clone checkout -q {trial.commit}",))
+    if trial.arguments() and not steps[-1].status:
+        install = [*pip, "--report", str(report), *trial.arguments()]
+        steps.append(run(install, trial.tool, f"install: {trial.documented_install}", place, INSTALL_LIMIT_S))
+    steps += build(trial.build) if not steps[-1].status else []
+    install_s = sum(s.seconds for s in steps[1:])
+    pins, classes = packages(report), [c for c in (failure_class(steps[-1], None),) if c]
     got: dict[str, Any] | None = None
     cures, works = 0, False
     waiting = list(trial.cures)
     while True:
-        if not classes or classes[-1] != "F1" or cures:
+        if not classes or cures:
             output = place / "first.out"
             last = run(
                 [str(python), str(place / "first.py")],
@@ -143,10 +157,11 @@ def attempt(trial: Trial, folder: Path) -> dict[str, pd.DataFrame]:
             steps.append(run([interpreter(cure.python), "-m", "venv", "--clear", str(home)], trial.tool, f"cure: {cure.step}", folder))
             command = [*pip, "--report", str(more), *trial.arguments()]
         steps.append(run(command, trial.tool, f"cure: {cure.step}", place, INSTALL_LIMIT_S))
+        steps += build(cure.build)
         newer = {package.name: package for package in packages(more)}
         pins = sorted([p for p in pins if p.name not in newer] + list(newer.values()), key=lambda package: package.name)
     steps = [Step(s.peer, s.step, s.seconds, s.status, scrub(s.message), s.cpu_s) for s in steps]
-    version = next((p.version for p in pins if p.name == trial.package), "")
+    version = next((p.version for p in pins if p.name == trial.package), trial.commit[:7])
     outcome = {
         "tool": trial.tool,
         "version": version,
@@ -154,7 +169,7 @@ def attempt(trial: Trial, folder: Path) -> dict[str, pd.DataFrame]:
         "installed_mb": round(sum(f.stat().st_size for f in home.rglob("*") if f.is_file() and not f.is_symlink()) / 1e6)
         if home.exists()
         else 0,
-        "install_s": round(install.seconds, 1),
+        "install_s": round(install_s, 1),
         "first_prediction_s": round(steps[-1].seconds, 2) if works else None,
         "wall_minutes": round(sum(s.seconds for s in steps) / 60, 2),
         "cpu_minutes": round(sum(s.cpu_s for s in steps) / 60, 2),
