@@ -31,22 +31,26 @@ def shares(values: Mapping[str, Any]) -> list[Fraction]:
     return [Fraction(one, sum(raw)) if sum(raw) else Fraction(1, 5) for one in raw]
 
 
+def _points(halves: list[int]) -> list[Fraction]:
+    return [Fraction(one, 2) for one in halves]
+
+
 @cache
 def _base(reading: str) -> dict[str, Fraction]:
     weights = [Fraction(one, 100) for one in schemes()["base"]]
-    return {tool: composite(vector, weights) for tool, vector in grades()[reading].items()}
+    return {tool: composite(_points(vector), weights) for tool, vector in grades()[reading].items()}
 
 
 @remembered
 def answer(values: Mapping[str, Any]) -> dict[str, Any]:
     """Scores and ranks by `analysis.artifact.mtap.scoring`, and the order; the same under the draft's base weights, to compare."""
     weights, given = shares(values), grades()[values["reading"]]
-    scores = {tool: composite(vector, weights) for tool, vector in given.items()}
+    scores = {tool: composite(_points(vector), weights) for tool, vector in given.items()}
     before = _base(values["reading"])
     return {
         "weights": [float(one) for one in weights],
         "scores": {tool: float(score) for tool, score in scores.items()},
-        "parts": {tool: [float(w * d) for w, d in zip(weights, vector, strict=True)] for tool, vector in given.items()},
+        "parts": {tool: [float(w * d) for w, d in zip(weights, _points(vector), strict=True)] for tool, vector in given.items()},
         "ranks": ranks(scores),
         "base_ranks": ranks(before),
         "order": order_text(scores),

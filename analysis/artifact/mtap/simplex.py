@@ -60,7 +60,7 @@ def cut(cell: Cell, normal: Sequence[Fraction | int]) -> tuple[list[Cell], list[
     return positive, negative
 
 
-def share_ahead(first: Sequence[int], second: Sequence[int]) -> Fraction:
+def share_ahead(first: Sequence[int | Fraction], second: Sequence[int | Fraction]) -> Fraction:
     """Share of all weightings in which the first tool scores higher than the second."""
     difference = [a - b for a, b in zip(first, second, strict=True)]
     if not any(difference):
@@ -68,7 +68,7 @@ def share_ahead(first: Sequence[int], second: Sequence[int]) -> Fraction:
     return sum((c.share for c in cut(whole_simplex(len(difference)), difference)[0]), Fraction(0))
 
 
-def order_shares(grades: Mapping[str, Sequence[int]]) -> dict[tuple[str, ...], Fraction]:
+def order_shares(grades: Mapping[str, Sequence[int | Fraction]]) -> dict[tuple[str, ...], Fraction]:
     """Share of all weightings for each strict order of the tools, best first.
 
     Tools with equal grades tie everywhere and stand as one entry joined by ` = `.
@@ -76,7 +76,7 @@ def order_shares(grades: Mapping[str, Sequence[int]]) -> dict[tuple[str, ...], F
     Raises:
         ValueError: more than seven tools with different grades.
     """
-    groups: dict[tuple[int, ...], list[str]] = defaultdict(list)
+    groups: dict[tuple[int | Fraction, ...], list[str]] = defaultdict(list)
     for tool in sorted(grades):
         groups[tuple(grades[tool])].append(tool)
     names = {vector: " = ".join(tools) for vector, tools in groups.items()}
@@ -97,7 +97,7 @@ def order_shares(grades: Mapping[str, Sequence[int]]) -> dict[tuple[str, ...], F
     return dict(sorted(shares.items(), key=lambda row: (-row[1], row[0])))
 
 
-def place_shares(grades: Mapping[str, Sequence[int]]) -> dict[str, list[Fraction]]:
+def place_shares(grades: Mapping[str, Sequence[int | Fraction]]) -> dict[str, list[Fraction]]:
     """Share of all weightings in which each tool (or group of equal tools) takes the first, second, ... place."""
     shares = order_shares(grades)
     names = next(iter(shares)) if shares else ()

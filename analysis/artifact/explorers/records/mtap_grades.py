@@ -8,8 +8,8 @@ from analysis.paths import DATA
 
 
 @cache
-def grades() -> dict[str, dict[str, list[float]]]:
-    """Points 0..3 of D1..D5 by scoring (as printed, by the rubric on the draft's words, by the rubric on the evidence) and tool."""
+def grades() -> dict[str, dict[str, list[int]]]:
+    """Half points 0..6 of D1..D5 by scoring (as printed, by the rubric on the draft's words, by the rubric on the evidence) and tool."""
     from analysis.artifact.mtap.rubric import Rubric
     from analysis.artifact.mtap.scoring import Printed
     from analysis.artifact.mtap.tables import all_tools, assess_all, read_folder, rubric_of
@@ -20,9 +20,9 @@ def grades() -> dict[str, dict[str, list[float]]]:
     known = assess_all(all_tools()["evidence"], rubric_of())
     printed = read_yaml(folder / "printed.yaml", Printed).tools
     return {
-        "printed": {tool: [float(points) for points in one.vector] for tool, one in printed.items()},
-        "stated": {tool: [float(points) for points in stated[tool].shown] for tool in printed},
-        "evidence": {tool: [float(points) for points in known[tool].vector] for tool in printed},
+        "printed": {tool: [int(2 * points) for points in one.vector] for tool, one in printed.items()},
+        "stated": {tool: [int(2 * points) for points in stated[tool].shown] for tool in printed},
+        "evidence": {tool: [int(2 * points) for points in known[tool].vector] for tool in printed},
     }
 
 

@@ -22,7 +22,7 @@ INSTALL_LIMIT_S = 1800.0
 FIRST_LIMIT_S = 300.0
 NETWORK = re.compile(
     r"ConnectionError|Max retries|Network is unreachable|Name or service|resolve|HTTPError|ProxyError|URLError|LocalEntryNotFound"
-    r"|couldn't connect|SSLError|no such host|Connection refused|unable to access|Failed to (clone|recurse)",
+    r"|couldn't connect|SSLError|no such host|Connection refused|unable to access|Failed to (clone|recurse)|not our ref",
     re.I,
 )
 """What programs say when an address outside the package index cannot be reached."""
