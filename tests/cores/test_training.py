@@ -4,22 +4,26 @@ import dataclasses
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from cores.toy_traces import DESIGNS
 
 from analysis.cores.learning.model_files import TrunkShape, model_path, read_trunk, write_trunk
 from analysis.cores.riscv.emulator import trace_program
 from analysis.cores.riscv.programs import program_path
-from analysis.cores.timing.designs import load_design
+from analysis.cores.timing.designs import TABLE_4, load_design
 from analysis.cores.timing.simulation import simulate
 from analysis.errors import InputError
+from analysis.studies.cores.learning import freeze
 from analysis.studies.cores.learning.accuracy import accuracy, majority
 from analysis.studies.cores.learning.corpus import BLOCK, Program, program, split_blocks
 from analysis.studies.cores.learning.instruction_features import Window
+from analysis.studies.cores.learning.lstm import LstmShape, parameter_shapes
 from analysis.studies.cores.learning.paper_training import PaperSetting, predict_paper, train_paper
 from analysis.studies.cores.learning.ranking import whole_program_order
-from analysis.studies.cores.learning.study import blocks_to_test, indices, own_cycles
+from analysis.studies.cores.learning.study import HELD_OUT, blocks_to_test, indices, own_cycles
 from analysis.studies.cores.learning.trunk_training import Schedule, Trained, predict, train, without_memory
+from analysis.tables import read_csv, write_csv
 
 CORES = [load_design("8w").model_copy(update={"width": width}) for width in (1, 8)]
 SMALL = TrunkShape(2, mixed=24, hidden=24)
@@ -150,3 +154,26 @@ def test_damaged_or_missing_models_are_refused(trained: Trained, tmp_path: Path)
         read_trunk(path)
     with pytest.raises(InputError, match="no such model; known"):
         model_path("nobody")
+
+
+def test_full_size_is_trained_for_every_design_within_a_day_of_cpu_time(tmp_path: Path) -> None:
+    """`make full` spends at most 24 CPU-hours on the paper's network: 0.5 + 0.5 + 1.5 + 5 x 4.3."""
+    plan = freeze.size_plan([], tmp_path)
+    assert {f"size_256_{design}" for design in TABLE_4} < set(plan) and len(plan) == 8
+    seconds = [float(piece.args[-1]) for piece in plan.values()]  # type: ignore[attr-defined]
+    assert sum(seconds) == pytest.approx(24 * 3600)
+    shapes = parameter_shapes(LstmShape(hidden=freeze.FULL.width, embedding=freeze.FULL.embedding))
+    assert shapes["rnn.weight_hh_l1"] == (1024, 256) and freeze.FULL.window.left == load_design("8w").rob_entries
+
+
+def test_rows_of_networks_no_longer_trained_are_kept(tmp_path: Path) -> None:
+    pieces, frozen = tmp_path / "pieces", tmp_path / "frozen"
+    for table in freeze.TABLES:
+        row = pd.DataFrame({"model": ["ours"], "setting": [HELD_OUT], "seed": [0], "program": ["json"], "value": [1.0]})
+        write_csv(row, pieces / f"ours_0.{table}.csv")
+    write_csv(pd.DataFrame({"piece": ["ours_0"]}), pieces / "ours_0.done.csv")
+    old = {"model": ["NeuroScalar, one direction", "ours"], "setting": HELD_OUT, "seed": 0, "program": "json", "value": [0.5, 0.7]}
+    write_csv(pd.DataFrame(old), frozen / "accuracy.csv")
+    freeze.collect(pieces, frozen)
+    kept = read_csv(frozen / "accuracy.csv")
+    assert sorted(zip(kept["model"], kept["value"], strict=True)) == [("NeuroScalar, one direction", 0.5), ("ours", 1.0)]

@@ -21,7 +21,7 @@ from analysis.studies.cores.learning.paper_training import PaperSetting
 from analysis.studies.cores.learning.ranking import whole_program_order
 from analysis.studies.cores.learning.trunk_training import Schedule
 from analysis.studies.freezing import Freeze
-from analysis.tables import write_csv
+from analysis.tables import read_csv, write_csv
 
 SEEDS = (0, 1)
 OURS = Schedule(steps=800, rate=4e-3)
@@ -31,10 +31,8 @@ which its classes were scored there on 2026-11-21; every program is left out onc
 absolute error of a program's cycles, added up from the means of the network's distributions (`network_mean_cycles` of table `own`); beside
 it stand its most likely latencies, the first-order model that it reads, and the guesses (all designs equal, majority). Programs are
 resampled; the first-order model's error less the network's, program by program, is tested by exchanging signs. Nothing is chosen by it."""
-PAPER = {
-    "NeuroScalar, one direction": PaperSetting(kind="lstm", width=64, layers=2, steps=300, rate=4e-3, dropout=0.0),
-    "NeuroScalar, both directions": PaperSetting(kind="bilstm", width=64, layers=2, steps=300, rate=4e-3, dropout=0.0),
-}
+RETIRED = "NeuroScalar"
+"""Networks 64 wide of the paper's kind whose rows are kept as they were frozen: trained for 300 updates at commit e76b7f06 or before."""
 FULL = PaperSetting(width=256, steps=40_000, last_rate=1.0, dropout=0.1, checks=2_500, patience=100, window=Window(640, 256), embedding=16)
 """The paper's network at full size: both layers 256 wide, a context of 384 instructions (the largest reorder buffer of the five designs),
 embeddings of the categories, dropout, and a stop by the absolute error on validation blocks. Of the 24 CPU-hours that `make full` spends,
@@ -76,11 +74,6 @@ def plan(programs: Sequence[Program], models: Path = FOLDER) -> dict[str, Callab
     for k, one in enumerate(programs):
         pieces[f"own_{one.name}"] = lambda name=one.name: study.shipped_own_cycles(name, read_trunk(models / "ours.safetensors"))  # type: ignore[misc]
         pieces[f"ours_unseen_{one.name}"] = lambda k=k: study.ours_on_unseen(programs, [k], UNSEEN, 0)  # type: ignore[misc]
-    for name, setting in PAPER.items():
-        for seed in SEEDS:
-            pieces[f"{setting.kind}_{seed}"] = lambda name=name, setting=setting, seed=seed: study.paper(  # type: ignore[misc]
-                programs, setting, seed, name
-            )
     return pieces
 
 
@@ -133,6 +126,9 @@ def collect(folder: Path, frozen: Path) -> None:
             frame = frame[(frame["model"] == "ours") & (frame["setting"] == study.HELD_OUT) & (frame["seed"] == 0)]
         for column in frame.select_dtypes("float").columns:
             frame[column] = frame[column].round(6)
+        before = read_csv(frozen / f"{table}.csv") if (frozen / f"{table}.csv").exists() else pd.DataFrame({"model": []})
+        if "model" in frame:
+            frame = pd.concat([frame, before[before["model"].astype(str).str.startswith(RETIRED)]], ignore_index=True)
         write_csv(frame, frozen / f"{table}.csv")
 
 

@@ -103,37 +103,30 @@ class _State:
     """All that the next update reads, and what was kept: a checkpoint."""
 
     step: int
-    parameters: Parameters
-    optimiser: optax.OptState
-    kept: Parameters
-    looks: list[Look]
-    cpu_s: float = 0.0
-
-    @property
-    def best(self) -> Look | None:
-        return min(self.looks, key=lambda look: look.mae) if self.looks else None
+    cpu_s: float
+    looks: tuple[Look, ...]
+    trees: tuple[Parameters, optax.OptState, Parameters]
+    """Parameters, the optimiser's state, the parameters kept."""
 
     def write(self, path: Path, setting: str) -> None:
-        leaves = {str(k): leaf for k, leaf in enumerate(jax.tree.leaves(self.optimiser))}
-        parts = (("parameters", self.parameters), ("kept", self.kept), ("optimiser", leaves))
-        arrays = {f"{part}/{name}": np.asarray(value) for part, values in parts for name, value in values.items()}
-        looks = json.dumps([asdict(look) for look in self.looks])
-        write_atomic(path, save(arrays, metadata={"setting": setting, "step": str(self.step), "cpu_s": repr(self.cpu_s), "looks": looks}))
+        arrays = {str(k): np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(self.trees))}
+        looks = [asdict(look) for look in self.looks]
+        text = json.dumps({"setting": setting, "step": self.step, "cpu_s": self.cpu_s, "looks": looks})
+        write_atomic(path, save(arrays, metadata={"state": text}))
 
     def read(self, path: Path, setting: str) -> _State:
-        """The checkpoint in a file; this state gives the names and the optimiser's structure.
+        """The checkpoint in a file, of this state's structure.
 
         Raises:
-            InputError: it is of another setting.
+            InputError: it is of another training.
         """
         arrays, text = read_arrays(path)
-        if text.get("setting") != setting:
+        found = json.loads(text.get("state", "{}"))
+        if found.get("setting") != setting:
             raise InputError("is of another training (setting, design, seed, programs): move it away", path=path, key="setting")
-        parameters, kept = ({name: jnp.asarray(arrays[f"{part}/{name}"]) for name in self.parameters} for part in ("parameters", "kept"))
-        leaves, structure = jax.tree.flatten(self.optimiser)
-        optimiser = jax.tree.unflatten(structure, [jnp.asarray(arrays[f"optimiser/{k}"]) for k in range(len(leaves))])
-        looks = [Look(**look) for look in json.loads(text["looks"])]
-        return _State(int(text["step"]), parameters, optimiser, kept, looks, float(text["cpu_s"]))
+        leaves, structure = jax.tree.flatten(self.trees)
+        trees = jax.tree.unflatten(structure, [jnp.asarray(arrays[str(k)]) for k in range(len(leaves))])
+        return _State(found["step"], found["cpu_s"], tuple(Look(**look) for look in found["looks"]), trees)
 
 
 def block_windows(blocks: NDArray[np.int64], instructions: int, window: Window) -> NDArray[np.int64]:
@@ -223,22 +216,21 @@ def train_paper(
     shape = LstmShape(hidden=setting.width, layers=setting.layers, bidirectional=setting.kind == "bilstm", embedding=setting.embedding)
     optimiser, update = _step(setting)
     parameters = draw(parameter_shapes(shape), seed)
-    state = _State(0, parameters, optimiser.init(parameters), parameters, [])
+    state = _State(0, 0.0, (), (parameters, optimiser.init(parameters), parameters))
     about = json.dumps({**asdict(setting), "design": design, "seed": seed, "programs": [p.name for p in programs]})
     if checkpoint is not None and checkpoint.exists():
         state = state.read(checkpoint, about)
     looked_at = np.array([where[VALIDATION][i] for i in np.random.default_rng(0).permutation(len(where[VALIDATION]))[:256]])
+    every = max(1, setting.steps // setting.checks)
 
-    def look() -> float:
-        model = PaperModel(state.parameters, scaling, window)
+    def validation_error(parameters: Parameters) -> float:
+        model = PaperModel(parameters, scaling, window)
         by_program = [(k, looked_at[looked_at[:, 0] == k, 1]) for k in np.unique(looked_at[:, 0])]
         return float(np.mean(np.concatenate([np.abs(_cycles(model, programs[k].raw, at) - truth(k, at)).ravel() for k, at in by_program])))
 
-    every = max(1, setting.steps // setting.checks)
-
     def finished() -> bool:
-        recent = [one.mae for one in state.looks[-setting.patience :]]
-        return state.step >= setting.steps or (len(state.looks) > setting.patience and min(recent) > min(one.mae for one in state.looks))
+        errors = [look.mae for look in state.looks]
+        return state.step >= setting.steps or (len(errors) > setting.patience and min(errors[-setting.patience :]) > min(errors))
 
     began = time.process_time() - state.cpu_s
     while not finished() and state.cpu_s < cpu_seconds:
@@ -246,20 +238,19 @@ def train_paper(
         windows = np.concatenate([window.cut(programs[k].raw, np.array([at]), scaling) for k, at in picked])
         latency = np.concatenate([truth(k, np.array([at])) for k, at in picked])
         key = jax.random.fold_in(jax.random.PRNGKey(seed), state.step)
-        state.parameters, state.optimiser = update(state.parameters, state.optimiser, windows, log_target(latency), is_long(latency), key)
-        state.step += 1
-        jax.block_until_ready(state.parameters)
-        state.cpu_s = time.process_time() - began
+        parameters, optimised, kept = state.trees
+        parameters, optimised = update(parameters, optimised, windows, log_target(latency), is_long(latency), key)
+        jax.block_until_ready(parameters)
+        state.step, state.cpu_s = state.step + 1, time.process_time() - began
         if state.step % every == 0:
-            found = Look(state.step, state.cpu_s, look())
-            if state.best is None or found.mae < state.best.mae:
-                state.kept = state.parameters
-            state.looks.append(found)
-            if checkpoint is not None:
-                state.write(checkpoint, about)
-    if checkpoint is not None:
-        state.write(checkpoint, about)
-    return PaperTrained(PaperModel(state.kept, scaling, window), tuple(state.looks), state.best.step if state.best else 0, finished())
+            error = validation_error(parameters)
+            kept = parameters if all(error < look.mae for look in state.looks) else kept
+            state.looks += (Look(state.step, state.cpu_s, error),)
+        state.trees = (parameters, optimised, kept)
+        if checkpoint is not None and (state.step % every == 0 or state.cpu_s >= cpu_seconds):
+            state.write(checkpoint, about)
+    best = min(state.looks, key=lambda look: look.mae).step if state.looks else 0
+    return PaperTrained(PaperModel(state.trees[2], scaling, window), state.looks, best, finished())
 
 
 def predict_paper(model: PaperModel, raw: Floats, blocks: NDArray[np.int64] | None = None, batch: int = 64) -> NDArray[np.float64]:

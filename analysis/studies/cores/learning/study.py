@@ -208,24 +208,6 @@ def ours_on_unseen(programs: Sequence[Program], out: Sequence[int], schedule: Sc
     return merge([score_ours(trunk, programs[k], blocks, label) for k, blocks in tested.items()]) | {"own": pd.DataFrame(own)}
 
 
-def paper(programs: Sequence[Program], setting: PaperSetting, seed: int, name: str) -> dict[str, pd.DataFrame]:
-    """The paper's network, one a design, trained on all programs and tested on held-out windows.
-
-    Args:
-        setting: which backbone, how large, how long.
-        name: for the column `model`.
-    """
-    parts = split(programs)
-    models = [train_paper(programs, parts, design, setting, seed).model for design in range(len(TABLE_4))]
-    label: dict[str, object] = {"model": name, "setting": HELD_OUT, "seed": seed}
-    rows = []
-    for one, part in zip(programs, parts, strict=True):
-        blocks = blocks_to_test(part)
-        both = np.stack([predict_paper(model, one.raw, blocks) for model in models], axis=1)
-        rows.append(score(one, blocks, Answer(both, both), label))
-    return merge(rows)
-
-
 def paper_of_one_design(
     programs: Sequence[Program], setting: PaperSetting, design: int, seed: int, checkpoint: Path, cpu_seconds: float
 ) -> dict[str, pd.DataFrame]:
