@@ -81,7 +81,7 @@ def _span(got: list[float], y: float, scale: drawing.Scale, name: str, color: st
     middle, low, high = got
     return [
         drawing.text(8, y - 12, f"{name} {_ms(middle)} ({_ms(low)} to {_ms(high)})", bold=True),
-        drawing.stays([drawing.line(scale(low), y, scale(high), y, color, 4), drawing.dot(scale(middle), y, color, 7, _ms(middle))]),
+        drawing.span(scale, y, low, middle, high, color),
     ]
 
 

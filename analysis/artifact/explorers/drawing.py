@@ -54,6 +54,11 @@ def stays(parts: Sequence[str]) -> str:
     return f'<g class="stays">{"".join(parts)}</g>'
 
 
+def span(scale: Scale, y: float, lower: float, middle: float, upper: float, color: str) -> str:
+    """A value with its interval, on a scale that stays."""
+    return stays([line(scale(lower), y, scale(upper), y, color, 4), dot(scale(middle), y, color, 7)])
+
+
 class Scale:
     """Places of values along an axis.
 

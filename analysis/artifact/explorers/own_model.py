@@ -36,7 +36,7 @@ def answer(values: Mapping[str, Any]) -> dict[str, Any]:
     try:
         raw = json.loads(values["config"])
         named = raw.get("_name_or_path") if isinstance(raw, dict) else None
-        model = checkpoints.describe({**raw, "_name_or_path": named or "your model"} if isinstance(raw, dict) else raw, "config.json")
+        model = checkpoints.describe({**raw, "_name_or_path": named or "Your model"} if isinstance(raw, dict) else raw, "config.json")
     except InputError as error:
         return {"refused": f"{error.key}: {error.message}" if error.key else error.message}
     except ValueError:

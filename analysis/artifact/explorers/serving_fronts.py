@@ -85,7 +85,7 @@ def tell(values: Mapping[str, Any]) -> str:
     ]
     energy = f", {plan[15]:.2g} J each (boards alone)" if plan[15] else ""
     return (
-        f"{gpus:g} x {name}, {', '.join(ways)}, {precision} weights, {clients:g} clients: "
+        f"{gpus:g} x {name}, {', '.join(ways)}, {precision.upper()} weights, {clients:g} clients: "
         f"{plan[8]:.0f} tokens per second for each user and {plan[11]:,.0f} from each GPU "
         f"(90 %: {plan[12]:,.0f} to {plan[13]:,.0f}), ${got['price']:.2f} per million output tokens{energy}."
     )

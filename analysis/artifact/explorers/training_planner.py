@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from analysis.artifact.explorers import drawing
+from analysis.artifact.explorers import ask_predictor, drawing
 from analysis.artifact.explorers.controls import Choice, Slider, remembered
 from analysis.artifact.explorers.records.planned_steps import capacities, choices, models, steps, words
 from analysis.training import schedule
@@ -23,6 +23,7 @@ CONTROLS = (
     Slider("microbatch", "Sequences in a microbatch", tuple(SET["microbatch"]), 1),
     Choice("recompute", "Recompute activations", (("none", "never"), ("full", "whole blocks")), "none"),
     Choice("zero", "Shard over the copies", (("1", "optimizer state"), ("3", "weights too (no pipeline)")), "1"),
+    ask_predictor.PRICE,
 )
 TIMES = (
     ("matrix products", ("products",), drawing.BLUE),
@@ -35,11 +36,13 @@ TIMES = (
     ("host and optimizer", ("host", "optimizer"), drawing.GOLD),
 )
 COLORS = (drawing.BLUE, drawing.GREEN, drawing.PINK, drawing.FAINT)
+STEP_S = (0.1, 10_000.0)
+"""Ends of the scale of a step, which stays while a control moves (s)."""
 
 
 @remembered
 def answer(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Memory (GiB); of a plan that fits also step and interval (s), as `predict training` has them, and schedule; or why there is none."""
+    """Memory (GiB); of a plan that fits also step and interval (s), as `predict training` has them, dollars, schedule; or why not."""
     place = 0
     for name, options in SET.items():
         place = place * len(options) + options.index(values[name])
@@ -69,6 +72,7 @@ def answer(values: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **got,
         "step": found[count : count + 3],
+        "dollars": values["price"] * values["gpus"] * found[count] / 3600 / (TOKENS / 1e9),
         "microbatches": [drawn, microbatches],
         "time": [sum(times[name] for name in names) for _, names, _ in TIMES],
         "idle": times["bubble"] / (found[count] - times["reduce"] - times["optimizer"]),
@@ -99,8 +103,8 @@ def _legend(rows: list[tuple[str, float, str]], left: float, right: float, y: fl
 def _pipeline(got: Mapping[str, Any], stages: int, left: float, right: float, y: float) -> tuple[list[str], float]:
     """The tasks as boxes in time, a row a stage."""
     drawn, microbatches = got["microbatches"]
-    first = "" if drawn == microbatches else f" (the first {drawn} of {microbatches} microbatches are drawn)"
-    parts = [drawing.text(left, y, f"The pipeline: {100 * got['idle']:.0f} % of its time is idle{first}", bold=True)]
+    first = "" if drawn == microbatches else f" ({drawn} of {microbatches} microbatches)"
+    parts = [drawing.text(left, y, f"Pipeline: {100 * got['idle']:.0f} % idle{first}", bold=True)]
     y += 10
     high = min(22.0, 150.0 / stages)
     when = drawing.Scale(0, max(task[4] for task in got["tasks"]), left, right)
@@ -139,14 +143,16 @@ def draw(values: Mapping[str, Any], width: float) -> str:
     step, lower, upper = got["step"]
     times = [(name, value, color) for (name, _, color), value in zip(TIMES, got["time"], strict=True)]
     y += 28
-    parts.append(drawing.text(left, y, f"One step: {drawing.seconds(step)}", bold=True))
-    clock = drawing.Scale(0, 1.02 * upper, left, right)
-    parts += _stacked(times, y + 10, clock, "{:.3g} s")
-    parts.append(drawing.line(clock(lower), y + 40, clock(upper), y + 40, drawing.INK, 2))
-    parts += [drawing.line(clock(end), y + 35, clock(end), y + 45, drawing.INK, 2) for end in (lower, upper)]
-    parts.append(drawing.text(left, y + 60, f"90 % interval: {drawing.seconds(lower)} to {drawing.seconds(upper)}"))
+    ends = f"{drawing.seconds(lower)} to {drawing.seconds(upper)}"
+    parts.append(drawing.text(left, y, f"One step: {drawing.seconds(step)} ({ends})", bold=True))
+    clock = drawing.Scale(*STEP_S, left + 12, right - 12, log=True)
+    for tick in clock.ticks(6 if width >= 480 else 3):
+        parts.append(drawing.line(clock(tick), y + 6, clock(tick), y + 26))
+        parts.append(drawing.text(clock(tick), y + 40, f"{tick:,g} s", "end" if tick == STEP_S[1] else "middle", size=12))
+    parts.append(drawing.span(clock, y + 16, lower, step, upper, drawing.BLUE))
     share = [(name, 100 * value / step, color) for name, value, color in times]
-    more, y = _legend(share, left, right, y + 70, "{:.0f} %")
+    parts += _stacked(share, y + 50, drawing.Scale(0, sum(part for _, part, _ in share), left, right), "{:.0f} %")
+    more, y = _legend(share, left, right, y + 82, "{:.0f} %")
     more_pipeline, y = _pipeline(got, int(values["pipeline"]), left, right, y + 28)
     return drawing.svg(width, y + 10, [*parts, *more, *more_pipeline], tell(values))
 
@@ -163,5 +169,5 @@ def tell(values: Mapping[str, Any]) -> str:
     fit = "fits" if got["fits"] == "yes" else "may fit"
     return (
         f"{values['gpus']:g} GPUs: {drawing.seconds(step)} a step of 4 million tokens (90 %: {drawing.seconds(lower)} to "
-        f"{drawing.seconds(upper)}), {drawing.short(TOKENS / step)} tokens a second; it {fit}: {held}."
+        f"{drawing.seconds(upper)}), {drawing.short(TOKENS / step)} tokens a second, ${got['dollars']:.0f} per billion; it {fit}: {held}."
     )
