@@ -1,4 +1,4 @@
-"""Every notebook has something that a reader can turn, or a reason why not; and what can be turned is read."""
+"""Every notebook has something that a reader can turn, or a reason why not; what can be turned is read; its title is its own."""
 
 import ast
 import json
@@ -38,3 +38,12 @@ def test_a_reader_can_turn_something(path) -> None:  # type: ignore[no-untyped-d
 
 def test_reasons_are_of_notebooks_that_are_there() -> None:
     assert set(NOTHING_TO_TURN) <= {path.stem for path in EVERY}
+
+
+def test_a_notebook_is_not_called_like_a_chapter() -> None:
+    """A search that finds both must tell which is which."""
+    pages = [line for page in (ROOT / "book").glob("*.md") for line in page.read_text("utf-8").splitlines()]
+    headings = {line.lstrip("# ").strip().lower() for line in pages if line.startswith("#")}
+    first = ["".join(json.loads(path.read_text("utf-8"))["cells"][0]["source"]).splitlines()[0] for path in EVERY]
+    titles = [line.removeprefix("# ").strip().lower() for line in first]
+    assert not headings & set(titles) and len(set(titles)) == len(titles)
