@@ -13,7 +13,7 @@ FROZEN = "shows frozen scores of predictors, whose choices were written down bef
 NOTHING_TO_TURN = {
     **dict.fromkeys(("claimed_measured", "claims", "contradictions", "cores_related", "evaluation_log", "survey_accuracy"), FACTS),
     **dict.fromkeys(("survey_facts", "survey_taxonomy", "survey_timeline", "survey_tools"), FACTS),
-    **dict.fromkeys(("mtap_deployment", "mtap_scores", "mtap_sensitivity", "mtap_trials", "mtap_wider"), GRADES),
+    **dict.fromkeys(("mtap_deployment", "mtap_scores", "mtap_sensitivity", "mtap_trials"), GRADES),
     **dict.fromkeys(("nccl_calibrated", "training_validation"), FROZEN),
     "cluster_sweeps": "shows a run on a cluster, recorded once",
     "mechanisms": "drawings, not data",
