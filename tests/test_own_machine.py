@@ -13,6 +13,7 @@ from analysis.__main__ import main
 from analysis.errors import InputError
 from analysis.hardware import devices, own, systems
 from analysis.paths import EXAMPLES
+from tests.golden import answer, kept
 
 MINE = """
 devices:
@@ -47,6 +48,64 @@ def test_a_device_written_as_a_file_is_that_device(tmp_path: Path, name: str) ->
     path = tmp_path / "d.yaml"
     path.write_text(own.as_file(devices.load(name)))
     assert devices.load(str(path)) is devices.load(name)
+
+
+POD = """
+systems:
+  {name}:
+    device: {device}
+    levels:
+      - {{name: nvlink, topology: switch, size: {size}, per_direction: {speed} GB/s}}
+      - {{name: network, topology: {topology}, size: 16, per_direction: 50 GB/s}}
+"""
+
+
+def test_every_kind_of_file(tmp_path: Path) -> None:
+    """What a file's machine is called, whose kernels it has, and its links: copies, other links, other figures, several machines."""
+    h100, links = own.as_file(devices.load("h100")), "nvlink: {generation: 4, per_direction: 450 GB/s}"
+    sheet = MINE.format(name="Kept-1")
+    files = {
+        "copy": h100.replace("H100-SXM5-80GB", "Kept-2").replace("HGX-H100", "Kept-Pod-2"),
+        "less memory": h100.replace("H100-SXM5-80GB", "Kept-3").replace("HGX-H100", "Kept-Pod-3").replace("memory: 8", "memory: 7"),
+        "sheet": sheet,
+        "again": sheet,
+        "sheet, other links": sheet.replace("450", "225").replace("Kept-1", "Kept-4"),
+        "no links": sheet.replace(links, "{}").replace("Kept-1", "Kept-5"),
+        "of a known name": sheet.replace("Kept-1", "H100"),
+        "another of the same name": sheet.replace("500 W", "400 W"),
+        **{
+            f"pod {k}": POD.format(name=f"Kept-Pod-{k}", device=device, size=size, speed=speed, topology=topology)
+            for k, (device, size, speed, topology) in enumerate(
+                (
+                    ("H100", 8, 450, "switch"),
+                    ("H100", 8, 449, "switch"),
+                    ("H100", 4, 450, "switch"),
+                    ("H100", 8, 450, "ring"),
+                    ("nothing", 8, 1, "ring"),
+                )
+            )
+        },
+        "device and pod": MINE.format(name="Kept-6") + POD.format(name="Kept-Pod-6", device="Kept-6", size=8, speed=300, topology="switch"),
+        "two devices": MINE.format(name="Kept-7") + MINE.format(name="Kept-8").replace("\ndevices:\n", ""),
+        "none": "devices: {}\n",
+    }
+    found: dict[str, object] = {}
+
+    def facts(reference: str) -> list[object]:
+        one = devices.load(reference)
+        machine = systems.of_device(one)
+        levels = [[level.name, level.topology, level.size, level.bandwidth_bytes_per_s] for level in machine.levels]
+        return [one.name, own.measured_as(one.name), own.system(one.name) is None, own.named(one.name) is one, machine.title, levels]
+
+    for name, text in files.items():
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(text)
+        found[name] = answer(lambda path=path: facts(str(path)), tmp_path)  # type: ignore[misc]
+        found[f"{name}, all"] = answer(lambda path=path: own.read(path), tmp_path)  # type: ignore[misc]
+    for which in ("Kept-8", "Kept-9", ""):
+        found[f"#{which}"] = answer(lambda which=which: facts(f"{tmp_path / 'two devices.yaml'}#{which}"), tmp_path)  # type: ignore[misc]
+    found["paths"] = [own.is_path(name) for name in ("a.yaml", "a.yml", " A.YAML#x", "a.yaml.txt", "H100", "#a.yaml")]
+    kept("own_machines", found)
 
 
 TABLES = {

@@ -305,6 +305,8 @@ def test_files_of_the_tool_at_their_edges(tmp_path: Path) -> None:
         (tmp_path / "t.csv").write_text(text)
         found[f"layers {name}"] = answer(lambda: read_topology(tmp_path / "t.csv"), tmp_path)
         found[f"cases {name}"] = answer(lambda: scale_sim_cases(tmp_path / "t.csv", tmp_path / "c.cfg", NO_QUIRKS), tmp_path)
-    found["ratios"] = [sparsity(text) for text in ("1:1", "2:4", "0:4", "5:4", "2", "2:x", "", "4:4", "-1:2")]
+    found["ratios"] = [
+        sparsity(text) for text in ("1:1", "2:4", "0:4", "5:4", "2", "2:x", "", "4:4", "-1:2", "999999:999999", "1:1000000", "1:9999999")
+    ]
     found["chips"] = [pipelined_cycles(*given) for given in ((7, 8, 9, 4, 5), (64, 64, 64, 8, 8), (1, 1, 1, 8, 8))]
     kept_answers("scale_sim_files", found)

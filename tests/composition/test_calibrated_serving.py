@@ -153,6 +153,11 @@ def test_the_front_end_takes_requests_one_after_another_and_keeps_gaps_between_t
     """vLLM's front end takes 1.5 ms and 1 us a prompt token: ten prompts of 500 tokens at once are seen at 2, 4, ... 20 ms."""
     burst = make_requests(np.zeros(10), np.full(10, 500), np.full(10, 5))
     model = served(burst, LIBRARY, model="llama-3.1-8b", device="h100", precision="bf16")
+    mean = model.case.input_tokens, model.case.output_tokens  # labels; the benchmark's mean request has 0.9 of them
+    assert mean == (round(500 / 0.9), round(5 / 0.9)) and model.case.clients == 1
+    least = served(make_requests(np.zeros(2), np.full(2, 1), np.full(2, 1)), LIBRARY, model="llama-3.1-8b", device="h100").case
+    none = served(make_requests(np.zeros(0), np.zeros(0, int), np.zeros(0, int)), LIBRARY, model="llama-3.1-8b", device="h100").case
+    assert [(case.input_tokens, case.output_tokens) for case in (least, none)] == [(1, 2), (2, 2)]
     seen = []
 
     def run(sent: object) -> object:

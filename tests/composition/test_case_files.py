@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -165,6 +166,15 @@ def test_cells_and_columns_at_their_edges(tmp_path: Path) -> None:
         {"gpus": "tp_size", "prompt": "isl", "b": "batch"},
         False,
     )
+    mixed = (
+        [1, "a", None, math.nan, 2.5, True],
+        [1.0, 1e15, -1e15, 0.1, math.nan, math.inf],
+        [True, False, None],
+        [{"a": 1}, (2,), ""],
+        [10**30, "x"],
+        ["=1", 'a"b', "c,d", "e\nf", "\t=2"],
+    )
+    found["columns"] = [answer(lambda column=column: case_files._cells(pd.Series(column)).to_pylist()) for column in mixed]  # type: ignore[misc]
     kept("cells", found)
 
 

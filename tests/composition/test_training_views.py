@@ -398,6 +398,27 @@ def test_every_plan_that_divides_is_tried() -> None:
         search({**base}, 7, Choices(tensor_parallel=(2,)))
 
 
+def test_every_search_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Table and words of searches: nothing fits, some plans do, by memory of one's own; shares of our own."""
+    _own(monkeypatch)
+    base = {"model": "llama-3.2-1b", "device": "H100", "sequence_length": "4096", "global_batch": "8", "program": "megatron"}
+    few = Choices(virtual_pipeline=(1, 2), micro_batch=(1, 2), tensor_parallel=(1, 2))
+    found: dict[str, object] = {}
+    for name, row, gpus, capacity in (
+        ("all fit", {}, 4, 0.0),
+        ("some fit", {}, 4, 16 * 2**30),
+        ("none", {"model": "llama-3-70b"}, 4, 0.0),
+        ("too small for one", {"model": "llama-3-8b", "device": "L40S"}, 4, 0.0),
+    ):
+        table = search({**base, **row}, gpus, few, capacity)
+        found[name] = [
+            views.search_text(table, 4).split("\n"),
+            table.iloc[[0, -1]].astype(object).fillna("").to_dict("records"),
+            table["step_time_s"].sum(),
+        ]
+    kept("searches", found)
+
+
 MACHINES = (
     "H100 h100_80gb DGX-H100 HGX-H200 8xH100 NVIDIA-A100 a100_40gb A100-SXM4-40GB dgx_gb200_nvl72 GB300 GH200 V100 v100_sxm3 "
     "L40S L4 T4 P100 MI300X MI100 "

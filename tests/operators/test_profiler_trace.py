@@ -15,8 +15,9 @@ from conftest import run_analysis
 
 from analysis import face
 from analysis.errors import InputError
-from analysis.kernels.profiler_trace import by_class, device_of, kernels, read
+from analysis.kernels.profiler_trace import by_class, device_of, kernels, read, summary
 from analysis.paths import EXAMPLES
+from tests.golden import answer, kept
 
 GPU = "H100-SXM5-80GB"
 
@@ -122,3 +123,84 @@ def test_what_is_no_trace_is_refused(content: str, message: str, tmp_path: Path)
         kernels(trace, device_of(trace, tmp_path / "t.json"), tmp_path / "t.json")
     done = run_analysis("kernels", "profile", str(tmp_path / "t.json"))
     assert done.returncode == 2 and done.stderr.count("\n") == 1
+
+
+def test_every_kind_of_event() -> None:
+    """Counts, sizes and words of every kind of event; predictions are those of `kernels predict` (above) and stay out."""
+    half, flash = "c10::Half", "aten::_scaled_dot_product_flash_attention"
+    asked = {
+        "no work": [operator(1, "aten::mm", [[3, 5], [5, 7]]), {**kernel(1, 9.0), "cat": "cpu_op"}],
+        "times": [kernel(k, time) for k, time in enumerate((True, -1.0, 1e12, "3", None, 0, 999999999999.0))],  # type: ignore[arg-type]
+        "copies": [{**kernel(1, 2.5), "cat": "gpu_memcpy"}, {**kernel(2, 3.5), "cat": "gpu_memset", "name": "n" * 300}],
+        "number": [operator(1, "aten::mm", [[3, 5], [5, 7]]), kernel("1", 2.0), {**kernel(1, 2.0), "args": None}],  # type: ignore[arg-type]
+        **{
+            f"{name} {dims}": [operator(1, f"aten::{name}", dims, half), kernel(1, 2.0)]
+            for name, dims in (
+                ("mv", [[3, 5], [5]]),
+                ("addmv", [[3], [3, 5], [5]]),
+                ("mm", [[3, 0], [0, 7]]),
+                ("mm", [[3, 5]]),
+                ("mm", [[3], [3]]),
+                ("_scaled_mm", [[3, 5], [5, 7]]),
+                ("bmm", [[2, 3, 5], [2, 5, 7]]),
+                ("mm", [[3, -5], [5, 7]]),
+                ("mm", [[1 << 47, 2], [2, 2]]),
+                ("mm", [[3, 5], []]),
+                ("add", [[3, 5], [], [7]]),
+                ("relu", []),
+                ("_flash_attention_forward", [[2, 3, 4, 64]] * 3),
+                ("_flash_attention_forward", [[2, 1, 4, 64], [2, 9, 2, 64]]),
+                ("_flash_attention_forward", [[2, 3, 4], [2, 3, 4]]),
+            )
+        },
+        **{
+            f"type {kind}": [
+                operator(1, "aten::mm", [[3, 5], [5, 7]], kind),
+                operator(2, "aten::abs", [[11]], kind),
+                kernel(1, 2.0),
+                kernel(2, 1.0),
+            ]
+            for kind in ("float", "double", "c10::Float8_e4m3fn", "c10::Float8_e5m2", "signed char", "long int", "bool", "odd")
+        },
+        "causal": [operator(1, flash, [[2, 4, 8, 64]] * 3, **{"Concrete Inputs": ["", "", "", "", "True"]}), kernel(1, 2.0)],
+        "not causal, one token": [
+            operator(1, flash, [[2, 4, 1, 64]] * 3, **{"Concrete Inputs": ["", "", "", "", "False"]}),
+            kernel(1, 2.0),
+        ],
+        "not causal": [operator(1, flash, [[2, 4, 2, 64]] * 3, **{"Concrete Inputs": ["", "", "", "", "False"]}), kernel(1, 2.0)],
+        **{
+            f"{name} {more}": [
+                kernel(
+                    1,
+                    2.0,
+                    **{"Collective name": name, "Group size": 4, "dtype": "Float", "In msg nelems": 10, "Out msg nelems": 40, **more},
+                )
+            ]
+            for name, more in (
+                ("allreduce", {}),
+                ("_allgather_base", {}),
+                ("reduce_scatter", {}),
+                ("all_to_allv", {}),
+                ("broadcast", {}),
+                ("allreduce", {"Group size": 1}),
+                ("allreduce", {"Group size": 2}),
+                ("allreduce", {"Group size": 1 << 20}),
+                ("allreduce", {"In msg nelems": 1 << 48}),
+                ("allreduce", {"In msg nelems": "9"}),
+                ("allgather", {"Out msg nelems": "9"}),
+                ("allreduce", {"dtype": "?"}),
+            )
+        },
+    }
+    left_out = ["predicted_us", "lower_us", "upper_us", "ratio"]
+    found = {name: answer(lambda events=events: table(*events).drop(columns=left_out).to_dict("records")) for name, events in asked.items()}  # type: ignore[misc]
+    drawn = table(*asked["copies"], *asked["add [[3, 5], [], [7]]"], *(kernel(k, 1.0 + k, f"k{k}") for k in range(50, 65)))
+    drawn[["predicted_us", "lower_us", "upper_us"]] = drawn[["predicted_us", "lower_us", "upper_us"]].where(
+        drawn["predicted_us"].isna(), 7.0
+    )
+    found["summary"] = [
+        summary(drawn, GPU).split("\n"),
+        summary(drawn, GPU, len(drawn)).split("\n")[-1],
+        by_class(drawn).to_dict("records"),
+    ]
+    kept("events", found)
