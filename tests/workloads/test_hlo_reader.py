@@ -18,9 +18,10 @@ from analysis.predict.program.predict import operator_times, predict, prediction
 from analysis.predict.program.predict_report import as_json, table
 from analysis.predict.program.predict_trace import steps
 from analysis.predict.program.study_fusion import kernels
-from analysis.workloads.graph import element_bits
+from analysis.workloads.graph import Tensor, element_bits
 from analysis.workloads.hlo import bindings
 from analysis.workloads.hlo import child as hlo_child
+from analysis.workloads.hlo import cost as costs
 from analysis.workloads.hlo.cost import valid_positions
 from analysis.workloads.hlo.loops import linear_trips
 from analysis.workloads.hlo.reader import read
@@ -319,3 +320,38 @@ def test_devices_at_all_fidelities() -> None:
             ],
         },
     )
+
+
+def test_every_operation_has_its_cost() -> None:
+    """Operations, bytes and transcendentals of every name, of tensors of 3 x 5, 7, 11 and 13 values (XLA's conventions: cost.py's head)."""
+    tensors = [Tensor((3, 5), "f32", 60), Tensor((7,), "bf16", 14), Tensor((11,), "i8", 11), Tensor((13,), "f64", 104)]
+    out = [Tensor((2, 2), "f32", 16), Tensor((1, 17), "i32", 68)]
+    names = sorted({*costs.TRANSCENDENTAL, *costs.ELEMENTWISE, *costs.MOVEMENT, *costs.COLLECTIVE})
+    names += ["constant", "slice", "real_dynamic_slice", "dynamic_slice", "dynamic_update_slice", "gather", "dynamic_gather", "torch_index_select", "scatter"]
+    names += ["reduce", "map", "batch_norm_training", "sort", "rng", "rng_bit_generator", "triangular_solve", "cholesky", "dot", "custom_call"]
+    region = [costs.Region(3, 2)]
+    found: dict[str, object] = {
+        name: [answer(lambda name=name, many=many: costs.simple_cost(name, tensors[:many], out[:many], region)) for many in (2, 4)]  # type: ignore[misc]
+        for name in names
+        if name != "scatter"
+    }
+    found["scatter"] = [costs.simple_cost("scatter", tensors[:many], out[: many // 2], region) for many in (2, 3)]
+    found["scatter of two"] = costs.simple_cost("scatter", [*tensors, *tensors], out, region)
+    found["sort of one"] = costs.simple_cost("sort", [Tensor((1,), "f32", 4)], out, region)
+    grown = [((1, 5), (3, 5), (0, 1)), ((3, 5), (3, 5), (0, 1)), ((1, 5), (1, 5), (0, 1)), ((5,), (3, 5), (1,)), ((1,), (3, 1), (1,))]
+    found["broadcasts"] = [costs.broadcast_bytes(Tensor(a, "f32", 20), Tensor(b, "f32", 60), places) for a, b, places in grown]
+    windows = [
+        ((1, 5), ((0, 0), (2, 2)), (4, 3), 1),
+        ((1, 5), ((0, 0), (2, 2)), (4, 4), 1),
+        ((1, 5), ((0, 0), (2, 2)), (4, 3), 2),
+        ((1, 5), ((0, 0), (2, 1)), (4, 3), 1),
+        ((3, 5), ((0, 0), (2, 2)), (4, 3), 1),
+        ((1, 5), ((1, 1), (2, 2)), (4, 3), 1),
+        ((1, 4), ((0, 0), (2, 2)), (4, 3), 1),
+        ((1, 1), ((0, 0), (0, 0)), (4, 3), 1),
+        ((7,), ((3, 3),), (4,), 1),
+    ]
+    found["windows"] = [
+        costs.reduce_window_count(window, padding, Tensor(shape, "f32", 48), arrays) for window, padding, shape, arrays in windows
+    ]
+    kept("operations", answer(lambda: found))
