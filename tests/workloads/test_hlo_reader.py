@@ -327,13 +327,32 @@ def test_every_operation_has_its_cost() -> None:
     tensors = [Tensor((3, 5), "f32", 60), Tensor((7,), "bf16", 14), Tensor((11,), "i8", 11), Tensor((13,), "f64", 104)]
     out = [Tensor((2, 2), "f32", 16), Tensor((1, 17), "i32", 68)]
     names = sorted({*costs.TRANSCENDENTAL, *costs.ELEMENTWISE, *costs.MOVEMENT, *costs.COLLECTIVE})
-    names += ["constant", "slice", "real_dynamic_slice", "dynamic_slice", "dynamic_update_slice", "gather", "dynamic_gather", "torch_index_select", "scatter"]
-    names += ["reduce", "map", "batch_norm_training", "sort", "rng", "rng_bit_generator", "triangular_solve", "cholesky", "dot", "custom_call"]
+    names += [
+        "constant",
+        "slice",
+        "real_dynamic_slice",
+        "dynamic_slice",
+        "dynamic_update_slice",
+        "gather",
+        "dynamic_gather",
+        "torch_index_select",
+        "scatter",
+    ]
+    names += [
+        "reduce",
+        "map",
+        "batch_norm_training",
+        "sort",
+        "rng",
+        "rng_bit_generator",
+        "triangular_solve",
+        "cholesky",
+        "dot",
+        "custom_call",
+    ]
     region = [costs.Region(3, 2)]
     found: dict[str, object] = {
-        name: [answer(lambda name=name, many=many: costs.simple_cost(name, tensors[:many], out[:many], region)) for many in (2, 4)]  # type: ignore[misc]
-        for name in names
-        if name != "scatter"
+        name: [costs.simple_cost(name, tensors[:many], out[:many], region) for many in (2, 4)] for name in names if name != "scatter"
     }
     found["scatter"] = [costs.simple_cost("scatter", tensors[:many], out[: many // 2], region) for many in (2, 3)]
     found["scatter of two"] = costs.simple_cost("scatter", [*tensors, *tensors], out, region)
@@ -354,4 +373,4 @@ def test_every_operation_has_its_cost() -> None:
     found["windows"] = [
         costs.reduce_window_count(window, padding, Tensor(shape, "f32", 48), arrays) for window, padding, shape, arrays in windows
     ]
-    kept("operations", answer(lambda: found))
+    kept("operations", found)
