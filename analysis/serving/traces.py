@@ -82,8 +82,9 @@ def _conversations(path: str | Path, tokens_per_word: float) -> pd.DataFrame:
             "a JSON of conversations (ShareGPT) has texts, no token counts: count them with the model's tokenizer, and give a CSV with "
             f"{', '.join(LENGTHS)}, or say tokens_per_word (English prose: about 1.3)", path=path,
         )  # fmt: skip
-    texts = [[turn.get("value") if isinstance(turn, dict) else None for turn in one["conversations"][:2]] for one in listed]
-    words = [[len(text.split()) for text in pair] for pair in texts if len(pair) == 2 and all(isinstance(text, str) for text in pair)]
+    turns = [[turn.get("value") if isinstance(turn, dict) else None for turn in one["conversations"][:2]] for one in listed]
+    texts = [[text for text in pair if isinstance(text, str)] for pair in turns]
+    words = [[len(text.split()) for text in pair] for pair in texts if len(pair) == 2]
     found = pd.DataFrame(np.rint(tokens_per_word * np.array(words).reshape(-1, 2)).astype(np.int64), columns=list(LENGTHS))
     prompt, answer = (found[name] for name in LENGTHS)
     kept = (prompt >= SHORTEST) & (answer >= SHORTEST) & (prompt <= LONGEST_PROMPT) & (prompt + answer <= LONGEST)

@@ -1,13 +1,14 @@
 """What does a RISC-V program do? From a source to an instruction trace, in this order:
 
+- `bit_manipulation`: Bit manipulation:
 - `compressed`: Which 32-bit instruction does a 16-bit one of the C extension stand for (RV64C and the D part)?
-- `decode`: What does a 32-bit RV64IMAFD (Zicsr, Zifencei) encoding say:
+- `decode`: What does a 32-bit RV64IMAFD (Zicsr, Zifencei, Zba, Zbb, Zbs) encoding say:
 - `elf`: What is in a static RISC-V Linux executable:
 - `emulator`: What does a RISC-V program do, instruction by instruction:
 - `emulator_float`: The floating-point and control-register instructions that the compiled loop does not do inline
 - `emulator_loop`: The emulator's compiled loop:
 - `exact_float`: Floating-point arithmetic in integers:
-- `extensions`: Which extension does an encoding belong to that is not of RV64GC?
+- `extensions`: Which extension does an encoding belong to that is not emulated?
 - `linux`: The part of Linux that a static program needs:
 - `machine_words`: One machine instruction each, for compiled code:
 - `operations`: The emulator's operations:

@@ -77,7 +77,8 @@ REGISTERS = 65
     FMA_S,
     FSGNJ_D,
     FLOAT_OTHER,
-) = range(69)
+    BITS,
+) = range(70)
 
 # What FLOAT_OTHER does: the number in the instruction's `extra` field. Bit 5 says double precision (of the source, for conversions).
 (
