@@ -20,7 +20,8 @@ from analysis.tables import FORMULA, arrow, atomic, check_output, read_csv, to_c
 
 ROWS_A_TASK = 2000
 ROWS_A_PART = 50_000  # of a table that is read at once
-PART_BYTES = 4 << 20
+PART_BYTES = 3 << 20
+ROWS_A_WRITE = 8192
 PARQUET = (".parquet", ".pq")
 
 
@@ -247,8 +248,9 @@ def _csv_writer(stream: IO[bytes]) -> Callable[[pd.DataFrame | None], None]:
         if first:
             stream.write(_lines([_text(pa.array([str(name)], pa.large_string())) for name in frame.columns]))
             first = False
-        if len(frame):
-            stream.write(_lines([_cells(frame[name]) for name in frame.columns]))
+        for start in range(0, len(frame), ROWS_A_WRITE):  # the text of a part takes several times its memory while it is put together
+            some = frame.iloc[start : start + ROWS_A_WRITE]
+            stream.write(_lines([_cells(some[name]) for name in frame.columns]))
 
     return write
 

@@ -87,15 +87,6 @@ class Terms:
     basis: str
     assumed: tuple[str, ...]
 
-    def best(self, size_bytes: float) -> tuple[str, float, float]:
-        """The fastest protocol for a message, its bytes' time and what filling the pipeline costs (s)."""
-        transfer = self.byte_s * size_bytes
-        root = math.sqrt(self.chunk_s * transfer)
-        choices = [("simple", transfer, 2 * root + self.chunk_s), ("ll", transfer / form.LL_SHARE, 0.0)]
-        if self.line:
-            choices.append(("ll128", transfer / form.LL128_SHARE, root))
-        return min(choices, key=lambda choice: choice[1] + choice[2])
-
 
 @cache
 def curves() -> dict[tuple[str, str, str, int], Curve]:
@@ -296,16 +287,19 @@ def collective_time(
     return CollectiveTime(seconds, log_sd, t.basis, t.assumed + ((note,) if note else ()), parts)
 
 
-def collective_s(kind: str, size_bytes: float, members: int, system: System, stride: int = 1, graph: bool = True) -> float:
-    """Time of one collective (s), the fast way for one size; arguments as of `collective_time`."""
-    if members < 2 or size_bytes <= 0:
-        return 0.0
+def collective_s(kind: str, size_bytes: Any, members: int, system: System, stride: int = 1, graph: bool = True) -> Any:
+    """Time of a collective (s) without its doubt: a number for one size, an array for many; arguments as of `collective_time`."""
+    size = np.asarray(size_bytes, dtype=np.float64)
+    if members < 2:
+        return 0.0 * size
     curve, _ = _measured(kind, members, system, stride, ("nccl",)) if graph else (None, "")
     if curve is not None:
-        return float(_interpolate(curve, size_bytes))
-    t = terms(kind, members, system, stride, graph)
-    if t.basis == "closed form":
-        return t.floor_s + t.byte_s * size_bytes
-    _, moved, fill = t.best(size_bytes)
-    inside = _inside(members, system, stride)
-    return max(t.floor_s + moved + fill, collective_s(kind, size_bytes, inside, system, stride, graph) if inside else 0.0)
+        seconds = _interpolate(curve, size)
+    else:
+        t = terms(kind, members, system, stride, graph)
+        seconds = t.floor_s + t.byte_s * size
+        if t.basis != "closed form":
+            seconds = form.protocols(t.floor_s, t.byte_s * size, t.chunk_s, t.line)[0]
+            if inside := _inside(members, system, stride):
+                seconds = np.maximum(seconds, collective_s(kind, size, inside, system, stride, graph))
+    return np.where(size > 0, seconds, 0.0)[()]

@@ -112,12 +112,12 @@ def _training(frame: pd.DataFrame, site: Site | None) -> Answered:
     from analysis.training.work import parts
 
     table = answers.answers(frame, site)
-    found, _ = cases.read(frame)
-    live = [index for index, item in enumerate(found) if item is not None and not table["status"].iloc[index]]
-    out = Answered(table, [{} for _ in found], [{} for _ in found])
-    if not live:
+    found, rows, _ = cases.read(frame)
+    answered = (table["status"] == "").to_numpy()
+    out = Answered(table, [{} for _ in frame.index], [{} for _ in frame.index])
+    if not answered.any():
         return out
-    items = [item for index, item in enumerate(found) if index in set(live) and item is not None]
+    live, items = rows[answered[rows]], found.take(answered[rows])
     work, plans, shares, spread = parts(items), Plans.of(items), answers.fitted().shares, answers.fitted().spread
     seconds, moves = step(work, plans, shares), interval.moves(interval.log_step(work, plans), shares, spread)
     terms = interval.site_terms(items, work, plans, shares, spread)

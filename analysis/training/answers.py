@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,10 +17,11 @@ from analysis.hardware import devices
 from analysis.paths import DATA
 from analysis.site import Site
 from analysis.training import interval
-from analysis.training.cases import Case, read
+from analysis.training.cases import Case, Cases, read
+from analysis.training.columns import Shared, alike
 from analysis.training.kernels import tpus
-from analysis.training.machines import machine_of
-from analysis.training.memory import GIB, Memory, capacity_bytes, fits, memory
+from analysis.training.machines import Machine, machine_of
+from analysis.training.memory import GIB, capacity_bytes, fits, memory
 from analysis.training.shares import ShareFile
 from analysis.training.step import NAMES, Plans, step
 from analysis.training.work import parts
@@ -65,12 +68,12 @@ class Fitted:
             return ""
         return " and ".join(kinds[name] for name, known in self.devices.items() if device in known)
 
-    def twin(self, item: Case) -> Case | None:
-        """The same run on a measured device, where its own was not measured in its group: its shares are not doubted less than there."""
+    def twin(self, item: Case) -> Machine | None:
+        """A measured machine for a run whose own device was not measured in its group: its shares are not doubted less than there."""
         if item.machine.tpu or item.machine.device in self.devices.get(interval.group(item), ()):
             return None
         amd = devices.load(item.machine.device).vendor == "AMD"
-        return replace(item, machine=machine_of("MI300X" if amd else "B200" if item.precision in ("mxfp8", "nvfp4") else "H100"))
+        return machine_of("MI300X" if amd else "B200" if item.precision in ("mxfp8", "nvfp4") else "H100")
 
     def ends(self, item: Case) -> tuple[float, float]:
         """Lower and upper stretch of a run's doubt."""
@@ -93,18 +96,20 @@ def fitted() -> Fitted:
     )
 
 
-def predict(cases: list[Case], site: Site | None = None) -> pd.DataFrame:
+def predict(cases: Sequence[Case], site: Site | None = None) -> pd.DataFrame:
     """Predicted steps: step, interval and every part (s), as a site's constants have them; `site` is what is assumed of it."""
-    model = fitted()
-    work, plans = parts(cases), Plans.of(cases)
+    model, of = fitted(), Cases.of(cases)
+    work, plans = parts(of), Plans.of(of)
     seconds = step(work, plans, model.shares)
     doubt = interval.doubt(work, plans, model.shares, model.spread)
-    twins = {index: twin for index, twin in enumerate(map(model.twin, cases)) if twin is not None}
-    if twins:
-        others = list(twins.values())
-        least = interval.doubt(parts(others), Plans.of(others), model.shares, model.spread)
-        doubt[list(twins)] = np.fmax(doubt[list(twins)], least)
-    bounds = np.array([model.ends(item) for item in cases])
+    kinds = _kinds(of)
+    twins = of.once(model.twin, *kinds, of.precision, of.machine)
+    rows = np.flatnonzero(twins.there)
+    if len(rows):
+        others = of.take(rows).replace(machine=twins.take(rows))
+        doubt[rows] = np.fmax(doubt[rows], interval.doubt(parts(others), Plans.of(others), model.shares, model.spread))
+    bounds = of.once(model.ends, *kinds)
+    bounds = np.array(bounds.distinct)[bounds.codes]
     frame = pd.DataFrame({"step_time_s": seconds.pop("total")})
     frame["lower_s"] = frame["step_time_s"] * np.exp(bounds[:, 0] * doubt)
     frame["upper_s"] = frame["step_time_s"] * np.exp(bounds[:, 1] * doubt)
@@ -112,7 +117,7 @@ def predict(cases: list[Case], site: Site | None = None) -> pd.DataFrame:
         frame[f"{name}_s"] = values
     if site is not None:
         own = [(frame[end] / frame["step_time_s"]).to_numpy() for end in ("lower_s", "upper_s")]
-        factor, *ends, said = site.adjust("step_s", interval.site_terms(cases, work, plans, model.shares, model.spread), *own)
+        factor, *ends, said = site.adjust("step_s", interval.site_terms(of, work, plans, model.shares, model.spread), *own)
         frame["lower_s"], frame["upper_s"] = (frame["step_time_s"] * end for end in ends)
         frame[["step_time_s", *(f"{name}_s" for name in seconds)]] *= factor[:, None]
         frame["site"] = said
@@ -130,45 +135,54 @@ def arithmetic_s(item: Case) -> float:
     return float(item.shape.flop_per_token(item.sequence) * item.global_batch * item.sequence / (peak * item.gpus))
 
 
-def mfu(item: Case, step_s: float) -> float:
-    """Model FLOP utilisation of a step (1): `arithmetic_s` over it."""
-    return arithmetic_s(item) / step_s
+def mfu(runs: Case | Sequence[Case], step_s: Any) -> Any:
+    """Model FLOP utilisation of a step (1), of one run or of each of many: `arithmetic_s` over it."""
+    if isinstance(runs, Case):
+        return arithmetic_s(runs) / step_s
+    of = Cases.of(runs)
+    return of.once(arithmetic_s, of.shape, of.sequence, of.machine, of.precision, of.gpus, of.global_batch) / step_s
 
 
-def answered(cases: list[Case], site: Site | None = None) -> pd.DataFrame:
+def _kinds(of: Cases) -> tuple[Any, ...]:
+    """The columns that decide among which measured runs a run belongs."""
+    return of.program, of.defaults, of.kind, of.machine.device, of.shape.experts.there, of.shape.linear.there
+
+
+def answered(cases: Sequence[Case], site: Site | None = None) -> pd.DataFrame:
     """`COLUMNS` of each case, and every part of its step (s), at a site if one is given."""
-    out = predict(cases, site)
-    tokens = np.array([item.global_batch * item.sequence / item.gpus for item in cases])
-    held = [memory(item) for item in cases]
-    logged = [memory(item, item.defaults.log) for item in cases]
-    out["tokens_per_s_per_gpu"] = tokens / out["step_time_s"].to_numpy()
-    out["memory_gib"] = [each.total / GIB for each in logged]
+    of = Cases.of(cases)
+    out = predict(of, site)
+    held, logged = memory(of), memory(of, of.defaults.log)
+    out["tokens_per_s_per_gpu"] = of.global_batch * of.sequence / of.gpus / out["step_time_s"].to_numpy()
+    out["memory_gib"] = logged.total / GIB
     for end, name in enumerate(("memory_lower_gib", "memory_upper_gib")):
-        out[name] = [each.ends[end] / GIB for each in logged]
-    out["capacity_gib"] = [capacity_bytes(item) / GIB for item in cases]
-    out["fits"] = [fits(item, each) for item, each in zip(cases, held, strict=True)]
-    at = out.pop("site") if site is not None else [""] * len(cases)
-    doubts = [[words] if " x " in words else [*_doubts(item), *filter(None, [words])] for item, words in zip(cases, at, strict=True)]
-    notes = zip(cases, doubts, _recomputed(cases, held, site), strict=True)
-    last = [
-        f"memory is the last stage's, as {item.program}'s log has it; the fullest GPU needs {most.total / GIB:.1f} GiB" * (own != most)
-        for item, own, most in zip(cases, logged, held, strict=True)
+        out[name] = logged.ends[end] / GIB
+    out["capacity_gib"] = capacity_bytes(of) / GIB
+    out["fits"] = fits(of, held)
+    at = Shared.of(out.pop("site").tolist() if site is not None else [""] * len(of))
+    doubts, more = of.once(_doubts, *_kinds(of)), _recomputed(of, out["fits"].to_numpy(), site)
+    last = np.full(len(of), "", dtype=object)
+    for row in np.flatnonzero(logged.total != held.total):
+        whole = f"{held.total[row] / GIB:.1f} GiB"
+        last[row] = f"memory is the last stage's, as {of.program[row]}'s log has it; the fullest GPU needs {whole}"
+    told = Shared.of(last.tolist())
+    codes, first = alike(of.assumed, at, doubts, more, told)
+    notes = [
+        (*of.assumed[row], *(() if " x " in at[row] else doubts[row]), *filter(None, (at[row], more[row], told[row]))) for row in first
     ]
-    out["assumed"] = [
-        "; ".join(filter(None, (*item.assumed, *doubt, *more, of))) for (item, doubt, more), of in zip(notes, last, strict=True)
-    ]
+    out["assumed"] = np.array(["; ".join(words) for words in notes], dtype=object)[codes]
     lost = ~np.isfinite(out["step_time_s"].to_numpy())
     out["status"] = np.where(lost, "the kernel models have no answer for this device and number type", "")
     return out
 
 
-def _doubts(item: Case) -> list[str]:
+def _doubts(item: Case) -> tuple[str, ...]:
     """What the interval says of a run that no calibrating source resembles."""
     what = fitted().unmeasured(item)
     if what:
-        return [f"{what} is in no measured run: interval {interval.UNSEEN:g} times as wide"]
+        return (f"{what} is in no measured run: interval {interval.UNSEEN:g} times as wide",)
     of = fitted().of_other_kinds(item)
-    return [f"device {item.machine.device} is in measured runs of {of} alone"] if of else []
+    return (f"device {item.machine.device} is in measured runs of {of} alone",) if of else ()
 
 
 def answers(frame: pd.DataFrame, site: Site | None = None) -> pd.DataFrame:
@@ -178,16 +192,21 @@ def answers(frame: pd.DataFrame, site: Site | None = None) -> pd.DataFrame:
         frame: cells as text; columns of any table that `cases` knows.
         site: whose constants hold; None: nobody's.
     """
-    found, reasons = read(frame)
+    found, rows, errors = read(frame)
     out = pd.DataFrame({name: np.full(len(frame), np.nan) for name in NUMBERS})
-    out = out.assign(fits="", assumed="", status=reasons)
-    rows = [index for index, item in enumerate(found) if item is not None]
-    if rows:
-        out.loc[rows, list(COLUMNS)] = _each([item for item in found if item is not None], site)[list(COLUMNS)].to_numpy()
-    return out.astype(dict.fromkeys(NUMBERS, float))
+    status = np.full(len(frame), "", dtype=object)
+    status[list(errors)] = [error.message for error in errors.values()]
+    texts = {"fits": np.full(len(frame), "", dtype=object), "assumed": np.full(len(frame), "", dtype=object), "status": status}
+    if len(found):
+        answer = _each(found, site)
+        for name in COLUMNS:
+            column = texts[name] if name in texts else out[name].to_numpy(copy=True)
+            column[rows] = answer[name].to_numpy()
+            out[name] = column
+    return out.assign(**texts)
 
 
-def _each(cases: list[Case], site: Site | None) -> pd.DataFrame:
+def _each(cases: Cases, site: Site | None) -> pd.DataFrame:
     """`answered`, with the reason in `status` of each case that raises."""
     try:
         return answered(cases, site)
@@ -195,21 +214,22 @@ def _each(cases: list[Case], site: Site | None) -> pd.DataFrame:
         if len(cases) == 1:
             return pd.DataFrame([dict.fromkeys(NUMBERS, np.nan) | {"fits": "", "assumed": "", "status": error.message}])
     half = len(cases) // 2
-    return pd.concat([_each(cases[:half], site), _each(cases[half:], site)], ignore_index=True)
+    return pd.concat([_each(cases.take(some), site) for some in (slice(half), slice(half, None))], ignore_index=True)
 
 
-def _recomputed(cases: list[Case], held: list[Memory], site: Site | None) -> list[list[str]]:
+def _recomputed(of: Cases, fit: NDArray[np.str_], site: Site | None) -> Shared:
     """For each plan that does not fit what recomputing whole blocks would give, where that fits."""
-    notes: list[list[str]] = [[] for _ in cases]
-    others = {
-        index: replace(item, recompute="full")
-        for index, (item, each) in enumerate(zip(cases, held, strict=True))
-        if item.recompute != "full" and fits(item, each) == "no"
-    }
-    found = {index: (item, memory(item)) for index, item in others.items()}
-    found = {index: pair for index, pair in found.items() if fits(*pair) != "no"}
-    if found:
-        steps = predict([item for item, _ in found.values()], site)["step_time_s"]
-        for (index, (item, each)), step_s in zip(found.items(), steps, strict=True):
-            notes[index] = [f"with recompute full {step_s:.4g} s and {each.total / GIB:.1f} GiB, fits {fits(item, each)}"]
-    return notes
+    rows = np.flatnonzero((fit == "no") & ~(of.recompute == "full"))
+    notes = np.full(len(of), "", dtype=object)
+    if rows.size:
+        others = of.take(rows).replace(recompute="full")
+        held = memory(others)
+        fit = fits(others, held)
+        good = np.flatnonzero(fit != "no")
+        if good.size:
+            steps = predict(others.take(good), site)["step_time_s"]
+            notes[rows[good]] = [
+                f"with recompute full {step_s:.4g} s and {total / GIB:.1f} GiB, fits {fitting}"
+                for step_s, total, fitting in zip(steps, held.total[good], fit[good], strict=True)
+            ]
+    return Shared.of(notes.tolist())

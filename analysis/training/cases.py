@@ -1,26 +1,35 @@
-"""What does a row of a table of training runs say, and what has to be assumed? Rows of any of the known forms become `Case`s."""
+"""What does a row of a table of training runs say, and what has to be assumed? Rows of any of the known forms become `Cases`.
+
+A table is read by its columns: what a few cells say together (the machine, the model, the program) is worked out once for each different
+text of theirs, and the plan, whose numbers differ from row to row, in arrays.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from analysis.case_columns import Columns
-from analysis.case_files import count, number, read_rows
+from analysis.case_files import count, number
 from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.training import recipes
+from analysis.training.columns import Shared, alike
 from analysis.training.machines import Machine, of_row
 from analysis.training.programs import PROGRAMS, Program
 from analysis.training.programs import known as known_program
 from analysis.training.recipes import Recipe
 from analysis.workloads import models
 from analysis.workloads.models import Model
+
+Ints = NDArray[np.int64]
 
 OTHER_NAMES = {
     "Model": "model",
@@ -173,8 +182,55 @@ MOST_LOCAL_EXPERTS = 64
 """Experts of a layer on one GPU in the measured runs (nemotron-3-super)."""
 
 
+class _Run:
+    """What follows from the facts of one run, or of each of many."""
+
+    kind: Any
+    defaults: Any
+    shape: Any
+    zero_group: Any
+    data: Any
+    context: Any
+    tensor: Any
+    expert: Any
+    global_batch: Any
+    micro_batch: Any
+
+    @property
+    def trained(self) -> Any:
+        """Whether the weights are updated."""
+        return self.kind == "pretrain"
+
+    @property
+    def written_out(self) -> Any:
+        """Whether attention is a matrix product, a softmax and another product."""
+        return self.defaults.attention == "written_out"
+
+    @property
+    def shards(self) -> Any:
+        """GPUs over which the weights that all but experts have are sharded, where `zero` shards something (count)."""
+        replicas = self.data * self.context
+        return np.minimum(np.where(self.zero_group, self.zero_group, replicas), replicas) * 1.0
+
+    @property
+    def expert_replicas(self) -> Any:
+        """GPUs that hold the same routed experts (count)."""
+        return np.maximum(1.0, self.data * self.context * self.tensor / self.expert)
+
+    @property
+    def microbatches(self) -> Any:
+        """Microbatches that a pipeline runs in a step."""
+        return self.global_batch / (self.data * self.micro_batch)
+
+    @property
+    def padded_vocabulary(self) -> Any:
+        """Vocabulary as the programs pad it: a multiple of 128 times the tensor-parallel ways."""
+        unit = 128 * self.tensor
+        return np.ceil(self.shape.vocabulary / unit) * unit
+
+
 @dataclass(frozen=True)
-class Case:
+class Case(_Run):
     """One training run.
 
     Attributes:
@@ -214,42 +270,56 @@ class Case:
     recipe: Recipe = recipes.UNKNOWN
     assumed: tuple[str, ...] = field(default=())
 
-    @property
-    def trained(self) -> bool:
-        """Whether the weights are updated."""
-        return self.kind == "pretrain"
+
+NUMBERS = {item.name: item.type for item in fields(Case) if item.type in ("int", "float")}
+"""Fields of a `Case` that are numbers, and of which type."""
+
+
+class Cases(_Run, Sequence[Case]):
+    """Many runs by column: each field of a `Case` is an array (numbers) or a `Shared` column."""
+
+    def __init__(self, **columns: Any) -> None:
+        vars(self).update({item.name: columns[item.name] for item in fields(Case)})
+
+    @classmethod
+    def of(cls, runs: Case | Sequence[Case]) -> Cases:
+        """One run or many as columns."""
+        if isinstance(runs, Cases):
+            return runs
+        cases = [runs] if isinstance(runs, Case) else runs
+        every = {item.name: [getattr(case, item.name) for case in cases] for item in fields(Case)}
+        return cls(**{name: np.array(v, np.float64) if name in NUMBERS else Shared.of(v) for name, v in every.items()})
+
+    def __len__(self) -> int:
+        return len(self.gpus)
+
+    def __getitem__(self, index: Any) -> Any:
+        row = {name: column[index] for name, column in vars(self).items()}
+        return Case(**{name: {"int": int, "float": float}[NUMBERS[name]](v) if name in NUMBERS else v for name, v in row.items()})
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """A field of `Case`."""
 
     @property
-    def written_out(self) -> bool:
-        """Whether attention is a matrix product, a softmax and another product."""
-        return self.defaults.attention == "written_out"
+    def device(self) -> Shared:
+        """The device of each run, as `analysis.hardware` describes it."""
+        return Shared.of([devices.load(machine.device) for machine in self.machine.distinct]).spread(self.machine.codes)
 
-    @property
-    def captured(self) -> bool:
-        """Whether blocks of a dense model are captured in CUDA graphs, as NVIDIA's recipes do where the host would be too slow."""
-        slow = self.machine.host > 1 or devices.load(self.machine.device).architecture == "blackwell"
-        return slow and self.defaults.kernels == "fused" and not self.shape.experts
+    def take(self, rows: Any) -> Cases:
+        """Some of the runs, by their places or a mask."""
+        return Cases(**{name: column.take(rows) if isinstance(column, Shared) else column[rows] for name, column in vars(self).items()})
 
-    @property
-    def shards(self) -> float:
-        """GPUs over which the weights that all but experts have are sharded, where `zero` shards something (count)."""
-        return float(min(self.zero_group or self.data * self.context, self.data * self.context))
+    def replace(self, **columns: Any) -> Cases:
+        """The same with some columns changed; text is that of every run."""
+        new = {name: Shared([v], np.zeros(len(self), np.int64)) if isinstance(v, str) else v for name, v in columns.items()}
+        return Cases(**{**vars(self), **new})
 
-    @property
-    def expert_replicas(self) -> float:
-        """GPUs that hold the same routed experts (count)."""
-        return max(1.0, self.data * self.context * self.tensor / self.expert)
-
-    @property
-    def microbatches(self) -> float:
-        """Microbatches that a pipeline runs in a step."""
-        return self.global_batch / (self.data * self.micro_batch)
-
-    @property
-    def padded_vocabulary(self) -> int:
-        """Vocabulary as the programs pad it: a multiple of 128 times the tensor-parallel ways."""
-        unit = 128 * self.tensor
-        return math.ceil(self.shape.vocabulary / unit) * unit
+    def once(self, function: Callable[[Case], Any], *columns: Any) -> Any:
+        """A function of a run that depends on these columns alone, worked out once where they are alike."""
+        codes, first = alike(*columns)
+        return Shared([function(self[row]) for row in first], codes).each(lambda value: value)
 
 
 def plain(text: str) -> str:
@@ -274,40 +344,192 @@ def choice(row: dict[str, str], key: str, known: Mapping[str, Any]) -> Any:
     raise InputError(f"{key} {text!r} is not covered ({', '.join(known)}){hint}", key=key)
 
 
-def case(raw: dict[str, str]) -> Case:
-    """A row, read: what it does not say is the program's default, or the usual machine's, and named in `assumed`.
+class _Rows:
+    """The rows of a table as they are read: its cells, why a row is refused (the first reason), and what is assumed of it."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.columns: dict[str, Shared] = {}
+        self.empty = Shared([""], np.zeros(len(frame), np.int64))
+        self.errors: dict[int, InputError] = {}
+        self.refused = np.zeros(len(frame), np.bool_)
+        self.notes: list[Shared] = []
+        for label in frame.columns:
+            cells: Any = frame[label]
+            codes, cells = pd.factorize(cells, use_na_sentinel=False) if len(cells) > 1 else (np.zeros(1, np.int64), cells)
+            self.columns[str(label).strip()] = Shared([str(cell) for cell in cells], codes)
+        self.called = tuple(self.columns)
+        if "fsdp" in self.columns:
+            self._megatron_bridge_fsdp()
+        for label, column in list(self.columns.items()):
+            name = OTHER_NAMES.get(label, label)
+            own = self.columns.get(name)
+            self.columns[name] = column if own is None else self._joined(own, column)
+
+    def _joined(self, own: Shared, other: Shared) -> Shared:
+        """The cells of a column, and where they are empty those of another."""
+        said = own.each(lambda cell: bool(cell.strip()))
+        if own is other or said.all():
+            return own
+        return Shared([*own.distinct, *other.distinct], np.where(said, own.codes, len(own.distinct) + other.codes))
+
+    def _megatron_bridge_fsdp(self) -> None:
+        """Megatron-Bridge's column: nothing is sharded by it (which does not say that nothing is), or all over so many GPUs."""
+        column, group = self.columns["fsdp"], self.columns.get("zero_group", self.empty)
+        over = column.each(lambda cell: cell.strip() if cell.strip().isdigit() and int(cell) > 3 else "")
+        shards = [
+            ("" if ZERO.get(plain(cell)) == 0 else "3" if gpus else cell) for cell, gpus in zip(column.distinct, over.distinct, strict=True)
+        ]
+        self.columns["fsdp"] = Shared(shards, column.codes)
+        self.columns["zero_group"] = self._joined(group, over)
+
+    def __len__(self) -> int:
+        return len(self.refused)
+
+    def text(self, key: str) -> Shared:
+        """The cells of a column; empty where the table has none of that name."""
+        return self.columns.get(key, self.empty)
+
+    def refuse(self, where: Any, words: str, key: str | None = None, **facts: Any) -> None:
+        """Refuse some rows, each that is not refused yet with its reason: `words`, with facts of the row in their places."""
+        for row in np.flatnonzero(where & ~self.refused).tolist():
+            self.errors[row] = InputError(words.format(**{fact: column[row] for fact, column in facts.items()}), key=key)
+            self.refused[row] = True
+
+    def note(self, where: Any, words: str | Callable[[int], str], *columns: Any) -> None:
+        """What is assumed of some rows; words that depend on the row are made once where `columns` are alike."""
+        if isinstance(words, str):
+            self.notes.append(Shared(["", words], np.asarray(where).astype(np.int64)))
+            return
+        rows = np.flatnonzero(where & ~self.refused)
+        if rows.size:
+            codes, first = alike(*(column.take(rows) if isinstance(column, Shared) else column[rows] for column in columns))
+            every = np.zeros(len(self), np.int64)
+            every[rows] = 1 + codes
+            self.notes.append(Shared(["", *(words(row) for row in rows[first])], every))
+
+    def each(self, function: Callable[..., Any], keys: Sequence[str], *known: Any) -> Shared:
+        """A function of some cells of a row, of what is known of it already and of a list of notes, once for each different input.
+
+        Rows that it refuses have None.
+        """
+        cells = {key: self.columns[key] for key in keys if key in self.columns}
+        codes, first = alike(self.empty, *cells.values(), *known)
+        found: list[Any] = []
+        notes: list[tuple[str, ...]] = []
+        errors: dict[int, InputError] = {}
+        live = np.zeros(len(first), np.bool_)
+        live[codes[~self.refused]] = True
+        for place, row in enumerate(first.tolist()):
+            assumed: list[str] = []
+            value = None
+            if live[place]:
+                try:
+                    value = function({key: column[row] for key, column in cells.items()}, *(column[row] for column in known), assumed)
+                except InputError as error:
+                    errors[place] = error.with_traceback(None)  # which would keep the arrays of this call
+            found.append(value)
+            notes.append(tuple(assumed))
+        if any(notes):
+            self.notes.append(Shared(notes, codes))
+        if errors:
+            bad = np.zeros(len(first), np.bool_)
+            bad[list(errors)] = True
+            for row in np.flatnonzero(bad[codes] & ~self.refused).tolist():
+                self.errors[row] = errors[int(codes[row])]
+                self.refused[row] = True
+        return Shared.of(found).spread(codes)
+
+    def numbers(self, keys: Sequence[str], read: Callable[[dict[str, str], str], Any] = count) -> list[Any]:
+        """Columns of counts (0 where a cell is empty), each refused where its cell is none."""
+        columns = [self.each(lambda row, assumed, key=key: read(row, key), [key]) for key in keys]
+        return [np.array([value or 0 for value in column.distinct])[column.codes] for column in columns]
+
+    def assumed(self) -> Shared:
+        """Everything that was noted of each row, in order."""
+        codes, first = alike(self.empty, *self.notes)
+        said = [[note[row] for note in self.notes] for row in first]
+        return Shared(
+            [tuple(words for each in row for words in ([each] if isinstance(each, str) else each) if words) for row in said], codes
+        )
+
+
+def read(frame: pd.DataFrame) -> tuple[Cases, NDArray[np.int64], dict[int, InputError]]:
+    """The rows of a table that can be read, their places in it, and why each of the others could not.
+
+    What a row does not say is the program's default, or the usual machine's, and named in `assumed`.
 
     Args:
-        raw: column -> text; `COLUMNS` and `OTHER_NAMES`.
+        frame: cells as text; `COLUMNS` and `OTHER_NAMES`.
+    """
+    rows = _Rows(frame)
+    (gpus,) = rows.numbers(["gpus"])
+    rows.refuse(gpus == 0, "gpus is missing")
+    machine = rows.each(_machine, ["gpus", *MACHINE_CELLS])
+    (sequence,) = rows.numbers(["sequence_length"])
+    rows.refuse(sequence == 0, "sequence_length is missing")
+    named = rows.each(_model, ["model", *SIZES, "gated", "tied", "vocabulary", "program"], sequence)
+    name, shape = named.each(lambda pair: pair and pair[0]), named.each(lambda pair: pair and pair[1])
+    setting = rows.each(partial(_setting, rows.called), SETTING_CELLS, sequence, machine, shape)
+    if rows.refused.all():
+        return Cases.of([]), np.empty(0, np.int64), rows.errors
+    said = _parts(setting)
+    plan = _plan(rows, gpus, name, shape, said)
+    _check_shares(rows, shape, said, plan)
+    recipe = rows.each(_recipe, [], name, shape, machine, said["defaults"], said["given"], plan["expert"])
+    said |= _parts(rows.each(_precision, ["fp8_recipe", "precision", "optimizer"], machine))
+    kept = np.flatnonzero(~rows.refused)
+    if not kept.size:
+        return Cases.of([]), kept, rows.errors
+    columns = {"name": name, "shape": shape, "machine": machine, "gpus": gpus, "sequence": sequence, "recipe": recipe, **plan, **said}
+    return Cases(**columns, assumed=rows.assumed()).take(kept), kept, rows.errors
+
+
+def _parts(column: Shared) -> dict[str, Any]:
+    """The columns of the facts in a column of dictionaries."""
+    keys: dict[str, Any] = next((found for found in column.distinct if found), {})
+    return {key: column.each(partial(_fact, key)) for key in keys}
+
+
+def _fact(key: str, found: dict[str, Any] | None) -> Any:
+    return found and found[key]
+
+
+def case(raw: Mapping[str, str]) -> Case:
+    """One row, read as `read` does.
+
     Raises:
         InputError: what is missing or cannot be.
     """
-    row = {key.strip(): str(value) for key, value in raw.items()}
-    if ZERO.get(plain(row.get("fsdp", ""))) == 0:  # says that weights are not sharded, not that nothing is
-        row["fsdp"] = ""
-    if (over := row.get("fsdp", "").strip()).isdigit() and int(over) > 3:  # Megatron-Bridge: GPUs over which all is sharded
-        row |= {"fsdp": "3", "zero_group": row.get("zero_group", "").strip() or over}
-    for key, value in list(row.items()):
-        name = OTHER_NAMES.get(key, key)
-        if not row.get(name, "").strip():
-            row[name] = value
-    assumed: list[str] = []
-    gpus = count(row, "gpus")
-    if gpus is None:
-        raise InputError("gpus is missing")
-    machine = of_row(row, assumed)
-    if machine.tpu and gpus > machine.domain:
+    cases, _, errors = read(pd.DataFrame([{key: str(value) for key, value in raw.items()}], dtype=object))
+    if errors:
+        raise errors[0]
+    found: Case = cases[0]
+    return found
+
+
+MACHINE_CELLS = ("system", "device", "gpus_per_node", "network_gbit_per_s_per_gpu", "power_limit_w", "memory_gb")
+
+
+def _machine(row: dict[str, str], assumed: list[str]) -> Machine:
+    gpus, machine = count(row, "gpus"), of_row(row, assumed)
+    if machine.tpu and (gpus or 0) > machine.domain:
         raise InputError(f"{gpus} chips: a pod of {machine.device} has {machine.domain}", key="gpus")
-    sequence = count(row, "sequence_length")
-    if sequence is None:
-        raise InputError("sequence_length is missing")
-    text = row.get("program", "").strip()
-    name, shape = _model(row, sequence, assumed)
-    if shape.learned_positions and sequence > shape.learned_positions:
-        assumed.append(f"learned positions for {sequence} tokens in place of {shape.learned_positions}")
+    return machine
+
+
+SETTING_CELLS = (
+    *("program", "zero", "zero_group", "context_parallel", "framework_version", "recompute", "kind", "async_tensor_parallel"),
+    *("output_layer", "gradient_precision", "bucket_mb"),
+)
+
+
+def _setting(
+    columns: Collection[str], row: dict[str, str], sequence: float, machine: Machine, shape: Model, assumed: list[str]
+) -> dict[str, Any]:
+    """What the program does: its name, its defaults, what is sharded and recomputed; `given`: whether the row says what is recomputed."""
     zero, zero_group = choice(row, "zero", ZERO), count(row, "zero_group") or 0
     context = count(row, "context_parallel") or 1
-    program = _program(text, raw, zero, context, sequence, machine, shape, assumed)
+    program = _program(row.get("program", "").strip(), columns, zero, context, int(sequence), machine, shape, assumed)
     defaults = _settings(PROGRAMS[program], row)
     if version := row.get("framework_version", "").strip():
         assumed.append(f"framework_version {version} not used: releases of one program differ by 5 to 40 %")
@@ -315,42 +537,28 @@ def case(raw: dict[str, str]) -> Case:
         zero = defaults.zero
         assumed.append(f"ZeRO {zero}")
     recompute = choice(row, "recompute", RECOMPUTE)
-    said = recompute is not None
-    if not said:
+    given = recompute is not None
+    if not given:
         recompute = defaults.recompute
         assumed.append(f"recompute {recompute}")
     kind = choice(row, "kind", KINDS) or "pretrain"
-    plan = _plan(row, gpus, name, shape, program, zero, assumed)
-    _check_shares(shape, plan, zero_group, defaults, assumed)
-    recipe, expert = recipes.UNKNOWN, plan["expert"]
-    if shape.experts and defaults.attention != "written_out":
-        known = recipes.find(name, machine.device, expert)
-        recipe = (known or recipe) if not said else (known or recipe).model_copy(update={"again": ()})
-        assumed.append(f"experts as in {'its recipe in' if known else 'recipes of'} Megatron-Bridge: CUDA graphs {recipe.graphs}")
-        if (held := shape.experts.count // expert) > MOST_LOCAL_EXPERTS:
-            assumed.append(f"{held} experts on a GPU take host time in proportion: no measured run has more than {MOST_LOCAL_EXPERTS}")
-    fp8_recipe = choice(row, "fp8_recipe", RECIPES)
-    if fp8_recipe and choice(row, "precision", PRECISIONS) in (None, "bf16"):
-        raise InputError(f"fp8_recipe {fp8_recipe} is for products in 8 bits; precision is 16 bits")
-    return Case(
-        name=name,
-        shape=shape,
-        machine=machine,
-        gpus=gpus,
-        sequence=sequence,
-        zero=zero,
-        zero_group=zero_group,
-        precision=_precision(row, machine, assumed),
-        recompute=recompute,
-        program=program,
-        defaults=defaults,
-        fp8_recipe=fp8_recipe or "tensorwise",
-        kind=kind,
-        moments_bytes=8.0 if (moments := choice(row, "optimizer", OPTIMIZERS)) is None else moments,
-        recipe=recipe,
-        assumed=tuple(assumed),
-        **plan,
-    )
+    named = {"program": program, "defaults": defaults, "recompute": recompute, "given": given, "kind": kind}
+    return {**named, "zero": zero, "zero_group": zero_group}
+
+
+def _recipe(
+    row: dict[str, str], name: str, shape: Model, machine: Machine, defaults: Program, given: bool, expert: int, assumed: list[str]
+) -> Recipe:
+    """The recipe of a mixture of experts; given: the row says what is recomputed."""
+    if not shape.experts or defaults.attention == "written_out":
+        return recipes.UNKNOWN
+    known = recipes.find(name, machine.device, int(expert))
+    recipe = known or recipes.UNKNOWN
+    recipe = recipe if not given else recipe.model_copy(update={"again": ()})
+    assumed.append(f"experts as in {'its recipe in' if known else 'recipes of'} Megatron-Bridge: CUDA graphs {recipe.graphs}")
+    if (held := shape.experts.count // int(expert)) > MOST_LOCAL_EXPERTS:
+        assumed.append(f"{held} experts on a GPU take host time in proportion: no measured run has more than {MOST_LOCAL_EXPERTS}")
+    return recipe
 
 
 def _settings(program: Program, row: dict[str, str]) -> Program:
@@ -366,7 +574,7 @@ def _settings(program: Program, row: dict[str, str]) -> Program:
 
 
 def _program(
-    text: str, raw: dict[str, str], zero: int | None, context: int, sequence: int, machine: Machine, shape: Model, assumed: list[str]
+    text: str, columns: Collection[str], zero: int | None, context: int, sequence: int, machine: Machine, shape: Model, assumed: list[str]
 ) -> str:
     """The program that a row names, or the one that its other cells imply."""
     if machine.tpu:
@@ -382,7 +590,7 @@ def _program(
             return found
         assumed.append(f"program {text!r}: {PROGRAMS['other'].words}")
         return "other"
-    if "Sharding Strategy" in raw:
+    if "Sharding Strategy" in columns:
         found = "llm_foundry"
     elif devices.load(machine.device).kind == "tpu":
         found = "maxtext"
@@ -402,83 +610,109 @@ def _program(
 PLANS = ("tensor_parallel", "pipeline_parallel", "context_parallel", "data_parallel")
 
 
-def _plan(row: dict[str, str], gpus: int, name: str, shape: Model, program: str, zero: int, assumed: list[str]) -> dict[str, Any]:
-    """Degrees of parallelism and batches.
-
-    Raises:
-        InputError: they do not divide the GPUs, the batch or the model.
-    """
-    tensor, pipeline = count(row, "tensor_parallel") or 1, count(row, "pipeline_parallel") or 1
-    context, expert = count(row, "context_parallel") or 1, count(row, "expert_parallel") or 1
-    virtual = count(row, "virtual_pipeline", 0) or 1
-    batch, micro = number(row, "global_batch"), number(row, "micro_batch")
-    if not batch:
-        raise InputError("global_batch is missing")
-    if program == "maxtext" and not any(row.get(key, "").strip() for key in PLANS) and batch < gpus and gpus % batch == 0:
-        context = gpus // int(batch)
-        assumed.append(f"sequences cut over {context} devices (context parallelism), since there are fewer of them than devices")
-    if pipeline > 1 and not row.get("virtual_pipeline", "").strip():
-        assumed.append("one chunk of layers a stage (no interleaved schedule)")
-    if gpus % (tensor * pipeline * context):
-        raise InputError(f"{gpus} GPUs do not divide by tensor {tensor} x pipeline {pipeline} x context {context}")
-    data = gpus // (tensor * pipeline * context)
-    given = count(row, "data_parallel")
-    if given is not None and given != data:
-        raise InputError(f"data_parallel {given} x tensor {tensor} x pipeline {pipeline} x context {context} is not {gpus} GPUs")
-    if micro and micro != int(micro):
-        raise InputError(f"micro_batch {micro:g} must be a whole number")
-    accumulation = count(row, "accumulation") or 0
-    if not micro:
-        micro = float(max(1, int(batch) // (data * (accumulation or 1)))) if accumulation or zero == 3 else 1.0
-        whole = ": the whole batch of a device at once" if zero == 3 and not accumulation else ""
-        assumed.append(f"micro_batch {micro:.0f}{whole}")
-    if accumulation and accumulation * data * micro != batch:
-        said = f"accumulation {accumulation} x data_parallel {data} x micro_batch {micro:g} is {accumulation * data * micro:g}"
-        raise InputError(f"{said}, not global_batch {batch:g}", key="accumulation")
-    if micro * data > batch:
-        raise InputError(f"micro_batch {micro:g} x data_parallel {data} is more than global_batch {batch:g}")
-    if batch % (data * micro):
-        each = f"data_parallel {data} x micro_batch {micro:g}: {batch / (data * micro):g} microbatches"
-        raise InputError(f"global_batch {batch:g} does not divide by {each}", key="global_batch")
-    if shape.heads % tensor:
-        raise InputError(f"{shape.heads} heads do not divide by tensor_parallel {tensor}")
-    if pipeline > shape.blocks:
-        raise InputError(f"{pipeline} pipeline stages for {shape.blocks} layers")
-    if pipeline * virtual > shape.blocks:
-        raise InputError(f"{pipeline} pipeline stages of {virtual} chunks for {shape.blocks} layers")
-    if expert > 1 and (not shape.experts or shape.experts.count % expert):
-        raise InputError(f"expert_parallel {expert} does not divide the experts of {name}")
-    if gpus // pipeline % expert:
-        raise InputError(f"expert_parallel {expert} does not divide the {gpus // pipeline} GPUs of a pipeline stage")
+def _plan(rows: _Rows, gpus: Ints, name: Shared, shape: Shared, said: dict[str, Any]) -> dict[str, Any]:
+    """Degrees of parallelism and batches; refused where they do not divide the GPUs, the batch or the model."""
+    program, zero = said["program"], said["zero"]
+    tensor, pipeline, context, expert = (
+        np.maximum(ways, 1) for ways in rows.numbers(["tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel"])
+    )
+    (virtual,) = rows.numbers(["virtual_pipeline"], partial(count, least=0))
+    virtual = np.maximum(virtual, 1)
+    batch, micro = (column.astype(np.float64) for column in rows.numbers(["global_batch", "micro_batch"], number))
+    filled = {key: rows.text(key).each(lambda cell: bool(cell.strip())) for key in (*PLANS, "virtual_pipeline")}
+    rows.refuse(batch == 0, "global_batch is missing")
+    whole = np.maximum(batch, 1)  # refused rows go on with numbers that divide
+    cut = (program == "maxtext") & ~np.any([filled[key] for key in PLANS], axis=0) & (batch < gpus) & (gpus % whole == 0)
+    context = np.where(cut, gpus // whole.astype(np.int64), context)
+    words = "sequences cut over {} devices (context parallelism), since there are fewer of them than devices"
+    rows.note(cut, lambda row: words.format(context[row]), context)
+    rows.note((pipeline > 1) & ~filled["virtual_pipeline"], "one chunk of layers a stage (no interleaved schedule)")
+    facts: dict[str, Any] = {"gpus": gpus, "tensor": tensor, "pipeline": pipeline, "context": context, "batch": batch}
+    ways = "tensor {tensor} x pipeline {pipeline} x context {context}"
+    rows.refuse(gpus % (tensor * pipeline * context) != 0, f"{{gpus}} GPUs do not divide by {ways}", **facts)
+    data = np.maximum(gpus // (tensor * pipeline * context), 1)
+    (given,) = rows.numbers(["data_parallel"])
+    rows.refuse((given > 0) & (given != data), f"data_parallel {{given}} x {ways} is not {{gpus}} GPUs", given=given, **facts)
+    rows.refuse(micro != np.floor(micro), "micro_batch {micro:g} must be a whole number", micro=micro)
+    (accumulation,) = rows.numbers(["accumulation"])
+    most = np.maximum(1, batch.astype(np.int64) // (data * np.maximum(accumulation, 1)))
+    none, at_once = micro == 0, (zero == 3) & (accumulation == 0)
+    micro = np.where(none, np.where((accumulation > 0) | (zero == 3), most, 1.0), micro)
+    rows.note(
+        none, lambda row: f"micro_batch {micro[row]:.0f}{': the whole batch of a device at once' if at_once[row] else ''}", micro, at_once
+    )
+    counted, replicas = accumulation * data * micro, "data_parallel {data} x micro_batch {micro:g}"
+    facts |= {"data": data, "micro": micro, "heads": shape.heads, "blocks": shape.blocks, "virtual": virtual, "expert": expert}
+    rows.refuse(
+        (accumulation > 0) & (counted != batch),
+        f"accumulation {{accumulation}} x {replicas} is {{counted:g}}, not global_batch {{batch:g}}",
+        "accumulation", accumulation=accumulation, counted=counted, **facts,
+    )  # fmt: skip
+    rows.refuse(micro * data > batch, "micro_batch {micro:g} x data_parallel {data} is more than global_batch {batch:g}", **facts)
+    rows.refuse(
+        batch % (data * micro) != 0,
+        f"global_batch {{batch:g}} does not divide by {replicas}: {{count:g}} microbatches",
+        "global_batch", count=batch / (data * micro), **facts,
+    )  # fmt: skip
+    rows.refuse(shape.heads % tensor != 0, "{heads:.0f} heads do not divide by tensor_parallel {tensor}", **facts)
+    rows.refuse(pipeline > shape.blocks, "{pipeline} pipeline stages for {blocks:.0f} layers", **facts)
+    rows.refuse(pipeline * virtual > shape.blocks, "{pipeline} pipeline stages of {virtual} chunks for {blocks:.0f} layers", **facts)
+    mixed = shape.experts.there & (shape.experts.count % expert == 0)
+    rows.refuse((expert > 1) & ~mixed, "expert_parallel {expert} does not divide the experts of {name}", name=name, **facts)
+    stage = gpus // pipeline
+    rows.refuse(stage % expert != 0, "expert_parallel {expert} does not divide the {stage} GPUs of a pipeline stage", stage=stage, **facts)
     degrees = {"tensor": tensor, "pipeline": pipeline, "data": data, "context": context, "expert": expert, "virtual": virtual}
     return {**degrees, "micro_batch": micro, "global_batch": batch}
 
 
-def whole_stages(shape: Model, chunks: int) -> bool:
-    """Whether so many chunks of stages get whole layers each, embedding and output layer counted as layers or not."""
-    return any((own + ends) % chunks == 0 for own in (shape.blocks, shape.attention_layers or shape.blocks) for ends in (0, 1, 2))
+def whole_stages(shape: Any, chunks: Any) -> Any:
+    """Whether so many chunks of stages get whole layers each, embedding and output layer counted as layers or not.
+
+    Args:
+        shape, chunks: of one run, or of each of many.
+    """
+    own = (shape.blocks, np.where(shape.attention_layers > 0, shape.attention_layers, shape.blocks))
+    return np.any([(layers + ends) % chunks == 0 for layers in own for ends in (0, 1, 2)], axis=0)
 
 
-def _check_shares(shape: Model, plan: dict[str, Any], zero_group: int, defaults: Program, assumed: list[str]) -> None:
+def _check_shares(rows: _Rows, shape: Shared, said: dict[str, Any], plan: dict[str, Any]) -> None:
     """Refuse stages that do not get whole layers, chunks without stages, and a group of ZeRO that is no part of the replicas.
 
     Embedding and output layer may count as a layer each when layers are dealt to the stages (Llama 3: 126 + 2 over 16). Megatron's core
     asserts that layers divide (megatron/core/transformer/transformer_block.py, get_num_layers_to_build); others may deal them unevenly.
     """
-    pipeline, virtual, replicas = plan["pipeline"], plan["virtual"], plan["data"] * plan["context"]
-    if virtual > 1 and pipeline == 1:
-        raise InputError(f"virtual_pipeline {virtual} without pipeline_parallel: it counts chunks of a stage", key="virtual_pipeline")
-    if pipeline > 1 and not whole_stages(shape, pipeline * virtual) and (virtual > 1 or defaults.kernels in ("old", "fused")):
-        counted = f"{shape.blocks} layers, or {shape.blocks + 2} with embedding and output layer, do not divide by"
-        raise InputError(f"{counted} pipeline_parallel {pipeline} x virtual_pipeline {virtual}", key="pipeline_parallel")
-    if shape.blocks % pipeline and defaults.output_layer != "dealt":
-        assumed.append(f"{shape.blocks} layers over {pipeline} stages: {shape.blocks / pipeline:.3g} counted on each")
-    if zero_group and replicas % zero_group:
-        of = f"data_parallel {plan['data']} x context_parallel {plan['context']}"
-        raise InputError(f"zero_group {zero_group} does not divide {of}", key="zero_group")
+    pipeline, virtual, replicas, blocks = plan["pipeline"], plan["virtual"], plan["data"] * plan["context"], shape.blocks
+    defaults, zero_group = said["defaults"], said["zero_group"]
+    facts = {**plan, "zero_group": zero_group, "blocks": blocks, "ends": blocks + 2}
+    alone = "virtual_pipeline {virtual} without pipeline_parallel: it counts chunks of a stage"
+    rows.refuse((virtual > 1) & (pipeline == 1), alone, "virtual_pipeline", **facts)
+    rows.refuse(
+        (pipeline > 1) & ~whole_stages(shape, pipeline * virtual) & ((virtual > 1) | defaults.kernels.isin("old", "fused")),
+        "{blocks:.0f} layers, or {ends:.0f} with embedding and output layer, do not divide by pipeline_parallel {pipeline} x "
+        "virtual_pipeline {virtual}",
+        "pipeline_parallel", **facts,
+    )  # fmt: skip
+    rows.note(
+        (blocks % pipeline != 0) & ~(defaults.output_layer == "dealt"),
+        lambda row: f"{blocks[row]:.0f} layers over {pipeline[row]} stages: {blocks[row] / pipeline[row]:.3g} counted on each",
+        blocks,
+        pipeline,
+    )
+    of = "zero_group {zero_group:.0f} does not divide data_parallel {data} x context_parallel {context}"
+    rows.refuse((zero_group > 0) & (replicas % np.maximum(zero_group, 1) != 0), of, "zero_group", **facts)
 
 
-def _precision(row: dict[str, str], machine: Machine, assumed: list[str]) -> str:
+def _precision(row: dict[str, str], machine: Machine, assumed: list[str]) -> dict[str, Any]:
+    """Number type of the products, the scales of 8 bits, and the optimizer's states."""
+    fp8_recipe = choice(row, "fp8_recipe", RECIPES)
+    if fp8_recipe and choice(row, "precision", PRECISIONS) in (None, "bf16"):
+        raise InputError(f"fp8_recipe {fp8_recipe} is for products in 8 bits; precision is 16 bits")
+    precision = _number_type(row, machine, assumed)
+    moments = choice(row, "optimizer", OPTIMIZERS)
+    return {"precision": precision, "fp8_recipe": fp8_recipe or "tensorwise", "moments_bytes": 8.0 if moments is None else moments}
+
+
+def _number_type(row: dict[str, str], machine: Machine, assumed: list[str]) -> str:
     device = devices.load(machine.device)
     if not {"bf16", "fp16"} & set(device.peak):
         raise InputError(f"{device.name} has no 16-bit arithmetic, which training needs: {', '.join(device.peak)}", key="device")
@@ -504,6 +738,13 @@ SIZES = ("hidden_size", "attention_heads", "layers", "ffn", "kv_heads", "head_si
 
 def _model(row: dict[str, str], sequence: int, assumed: list[str]) -> tuple[str, Model]:
     """The network's name and its description, blocks for multi-token prediction among its layers."""
+    name, shape = _network(row, int(sequence), assumed)
+    if shape.learned_positions and sequence > shape.learned_positions:
+        assumed.append(f"learned positions for {sequence} tokens in place of {shape.learned_positions}")
+    return name, shape
+
+
+def _network(row: dict[str, str], sequence: int, assumed: list[str]) -> tuple[str, Model]:
     name = row.get("model", "").strip()
     sizes = {key: count(row, key) for key in SIZES}
     gated, tied, vocabulary = choice(row, "gated", YES_NO), choice(row, "tied", YES_NO), count(row, "vocabulary")
@@ -582,8 +823,3 @@ def _as_said(
         assumed.append(f"{shape.name} with {vocabulary:,} tokens of vocabulary in place of {shape.vocabulary:,}")
         shape = shape.model_copy(update={"vocabulary": vocabulary})
     return shape
-
-
-def read(frame: pd.DataFrame) -> tuple[list[Case | None], list[str]]:
-    """Every row of a table (cells as text), and why those that could not be read could not."""
-    return read_rows(frame, case)

@@ -12,6 +12,7 @@ from analysis.configs import Strict, read_yaml
 from analysis.hardware import devices
 from analysis.kernels.library import FRAMEWORKS, Hide, KernelLibrary
 from analysis.paths import DATA
+from analysis.training.columns import alike
 
 Floats = NDArray[np.float64]
 
@@ -58,8 +59,9 @@ TPU_CORES = {"TPU-v7x": 2}
 def _once(function: Callable[..., Floats], *sizes: Floats | float) -> Floats:
     """A function of arrays, asked once for each different row of its arguments."""
     arrays = np.broadcast_arrays(*[np.asarray(values, dtype=float) for values in sizes])
-    rows, back = np.unique(np.stack([values.ravel() for values in arrays], axis=1), axis=0, return_inverse=True)
-    return np.asarray(function(*rows.T)[back.ravel()].reshape(arrays[0].shape))
+    rows = [values.ravel() for values in arrays]
+    codes, first = alike(*rows)
+    return np.asarray(function(*(values[first] for values in rows))[codes].reshape(arrays[0].shape))
 
 
 class Kernels:
@@ -75,7 +77,6 @@ class Kernels:
 
     def __init__(self, device: devices.Device, hide: Hide = "none") -> None:
         self.device = device
-        self._experts: dict[tuple[tuple[float, ...], str], float] = {}
         timed = device.kind == "gpu" and device.vendor == "NVIDIA"
         self.tables = [KernelLibrary.load().on(device, framework, hide=hide) for framework in FRAMEWORKS] if timed else []
         self.by_shape = timed and device.architecture not in ("volta", "ampere")
@@ -130,14 +131,18 @@ class Kernels:
             whole = self._product(m, n, k, dtype)
             if dtype == "bf16":
                 return whole
-            narrow, twice = (self._product(m, np.full_like(n, columns), k, dtype) for columns in (NARROW, 2 * NARROW))
+            narrow, twice = (
+                _once(lambda m, k, columns=columns: self._product(m, np.full_like(m, columns), k, dtype), m, k)
+                for columns in (NARROW, 2 * NARROW)
+            )
             return np.asarray(np.maximum(whole - np.maximum(0.0, 2 * narrow - twice), 0.3 * whole) + 4e-6)
 
         return _once(product, m, n, k)
 
-    def batched_gemm_s(self, matrices: float, m: float, n: float, k: float) -> float:
+    def batched_gemm_s(self, matrices: Floats, m: Floats, n: Floats, k: Floats) -> Floats:
         """`matrices` products of (m x k) and (k x n), 16 bits: 0.6 of the peak at most, and the matrix written or read once."""
-        return max(2 * matrices * m * n * k / (0.6 * self.peak), 2 * matrices * (m * n + m * k + n * k) / self.bandwidth) + 4e-6
+        compute, moved = 2 * matrices * m * n * k / (0.6 * self.peak), 2 * matrices * (m * n + m * k + n * k) / self.bandwidth
+        return np.asarray(np.maximum(compute, moved) + 4e-6)
 
     def attention_s(self, batch: Floats, heads: Floats, kv_heads: Floats, size: Floats, tokens: Floats, value: Floats) -> Floats:
         """Causal fused attention, forward, 16 bits."""
@@ -145,27 +150,30 @@ class Kernels:
             return _once(self._attention, batch, heads, kv_heads, size, tokens, value)
         return np.asarray(batch * heads * tokens**2 * (size + value) / self.attention_rate + 6e-6, dtype=float)
 
-    def experts_s(self, tokens: float, experts: float, per_token: float, hidden: float, width: float, over: float, dtype: str) -> float:
+    def experts_s(
+        self, tokens: Floats, experts: Floats, per_token: Floats, hidden: Floats, width: Floats, over: Floats, dtype: str
+    ) -> Floats:
         """Routed experts of one GPU, forward, gated: `tokens` of each of the `over` GPUs that share the experts, dealt evenly.
 
         The tables hold 16,384 tokens of all GPUs together; a training step has as many on each. The same rows for the same local experts
         are asked for on one GPU.
         """
-        local = max(experts / over, 1.0)
-        chosen = min(per_token, local)
+        local = np.maximum(experts / over, 1.0)
         if not self.tables:
-            rows = np.array([tokens * per_token / local])  # of each local expert
+            rows = tokens * per_token / local  # of each local expert
+            twice = TPU_TILE * TPU_CORES.get(self.device.name, 1) / rows if self.device.kind == "tpu" else 0.0
             pairs = ((2 * width, hidden), (hidden, width))
-            twice = TPU_TILE * TPU_CORES.get(self.device.name, 1) / rows[0] if self.device.kind == "tpu" else 0.0
-            return float(sum((1 + twice) * local * self.gemm_s(rows, np.array([n]), np.array([k]), dtype)[0] for n, k in pairs))
-        sizes = (max(tokens * per_token / chosen, 1.0), local, chosen, hidden, width)
-        if (sizes, dtype) not in self._experts:
-            rows, count, top_k, inner, across = (np.array([float(size)]) for size in sizes)
-            types = ("fp8", "fp8_block") if dtype == "fp8" else (dtype,)
-            asked = [(table, kind) for table in self.tables for kind in types]
-            found = [table.moe(rows, count, top_k, inner, across, kind, distribution="balanced").s for table, kind in asked]
-            self._experts[sizes, dtype] = float(np.nanmin(found, axis=0)[0])
-        return self._experts[sizes, dtype]
+            return np.asarray(sum((1 + twice) * local * self.gemm_s(rows, n, k, dtype) for n, k in pairs))
+        chosen = np.minimum(per_token, local)
+        types = ("fp8", "fp8_block") if dtype == "fp8" else (dtype,)
+
+        def fastest(rows: Floats, count: Floats, top_k: Floats, inner: Floats, across: Floats) -> Floats:
+            asked = [
+                table.moe(rows, count, top_k, inner, across, kind, distribution="balanced").s for table in self.tables for kind in types
+            ]
+            return np.asarray(np.nanmin(asked, axis=0))
+
+        return _once(fastest, np.maximum(tokens * per_token / chosen, 1.0), local, chosen, hidden, width)
 
     def stream_s(self, size: Floats) -> Floats:
         """Bytes over 85 % of the bandwidth, and a launch."""

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from analysis.hardware import devices
-from analysis.training.cases import Case
+from analysis.training.cases import Case, Cases
 from analysis.training.work import stages
+
+Floats = NDArray[np.float64]
 
 GIB = float(2**30)
 RESERVE_BYTES = 0.7e9
@@ -23,144 +30,159 @@ ENDS = {
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes of the fullest GPU."""
+    """Bytes of the fullest GPU, of one run or of each of many."""
 
-    state: float
-    activations: float
-    working: float
-    error: tuple[float, float] = COUNTED
+    state: Any
+    activations: Any
+    working: Any
+    error: Any = COUNTED
 
     @property
-    def total(self) -> float:
+    def total(self) -> Any:
         """Sum, with the reserve (bytes)."""
         return self.state + self.activations + self.working + RESERVE_BYTES
 
     @property
-    def ends(self) -> tuple[float, float]:
+    def ends(self) -> tuple[Any, Any]:
         """The estimate's lower and upper end (bytes)."""
         return self.error[0] * self.total, self.error[1] * self.total
 
 
-def _state(item: Case, dense: float, routed: float) -> float:
+def _state(of: Cases, dense: Any, routed: Any) -> Any:
     """Weights, gradients and optimizer states (an fp32 copy, and two moments of Adam), sharded or not.
 
     Args:
         dense, routed: weights of the stage, all but routed experts and these (count).
     """
-    program = item.defaults
-    weight, gradient, update = 2.0, program.held_bytes, 4.0 + item.moments_bytes + program.step_bytes
-    if item.zero >= 2:  # what is reduced replaces what is accumulated; sharded weights are the fp32 copy itself
-        gradient, weight = max(2.0, program.reduced_bytes), 0.0 if item.zero == 3 else 2.0
-    if not item.trained:
-        weight, gradient, update = 0.55 if item.kind == "qlora" else 2.0, 0.0, 0.0
+    program = of.defaults
+    # from ZeRO 2 on what is reduced replaces what is accumulated; sharded weights are the fp32 copy itself
+    gradient = np.where(of.zero >= 2, np.maximum(2.0, program.reduced_bytes), program.held_bytes)
+    weight = np.where(of.trained, np.where(of.zero == 3, 0.0, 2.0), np.where(of.kind == "qlora", 0.55, 2.0))
+    gradient = np.where(of.trained, gradient, 0.0)
+    update = np.where(of.trained, 4.0 + of.moments_bytes + program.step_bytes, 0.0)
     bytes_of = 0.0
-    for count, shards in ((dense, item.shards), (routed, item.expert_replicas)):
-        for size, sharded in ((weight, item.zero == 3), (gradient, item.zero >= 2), (update, item.zero >= 1)):
-            bytes_of += size * count / (shards if sharded else 1.0)
+    for count, shards in ((dense, of.shards), (routed, of.expert_replicas)):
+        for size, sharded in ((weight, of.zero == 3), (gradient, of.zero >= 2), (update, of.zero >= 1)):
+            bytes_of = bytes_of + size * count / np.where(sharded, shards, 1.0)
     return bytes_of
 
 
-def _block_bytes(item: Case) -> tuple[float, float]:
+def _block_bytes(of: Cases) -> tuple[Floats, Floats]:
     """Bytes that a block keeps for a microbatch, and what is needed besides while it is recomputed.
 
     Korthikanti et al. 2022, eq. 1 to 5, extended to gates, grouped queries and kernels that are not fused: each operator of an eager
     program keeps its input, so that a gate keeps eight bytes a width in place of six, and a norm in fp32 four more.
     """
-    shape, t, program = item.shape, item.tensor, item.defaults
-    tokens = item.micro_batch * item.sequence / item.context
+    shape, t, program = of.shape, of.tensor, of.defaults
+    tokens = of.micro_batch * of.sequence / of.context
     h = shape.hidden
-    old, eager = item.written_out, program.kernels == "eager"
+    old, eager, gated, copies = of.written_out, program.kernels == "eager", shape.gated, program.split_copies * 1.0
     # selective recomputation came with sequence parallelism (Korthikanti et al. 2022: "present work" has both)
-    split = t if program.sequence_parallel or item.recompute == "selective" else 1
-    low = 2.0 if item.precision == "bf16" else 1.4  # inputs of products kept in 8 bits
-    blocks = max(1, shape.attention_layers if not shape.linear_layers else shape.blocks)
-    attention = (
-        (shape.heads + shape.kv_heads) * shape.head_size * (2 * 2 + 2 * program.split_copies) * tokens / t * shape.attention_layers / blocks
-    )
-    norm = 8 + (2 if old else 0) + (0 if program.fused_norms else 8)
-    norms = tokens * h / split * norm * max(1.0, (shape.attention_layers + shape.linear_layers) / blocks)
-    widths = 3.0 * low + (2.0 if eager else 0.0) + 2.0 * program.split_copies if shape.gated else 2.0 * low
+    selective = of.recompute == "selective"
+    split = np.where(program.sequence_parallel | selective, t, 1)
+    low = np.where(of.precision == "bf16", 2.0, 1.4)  # inputs of products kept in 8 bits
+    blocks = np.maximum(1, np.where(shape.linear_layers > 0, shape.blocks, shape.attention_layers))
+    attention = (shape.heads + shape.kv_heads) * shape.head_size * (2 * 2 + 2 * copies) * tokens / t * shape.attention_layers / blocks
+    norm = 8 + np.where(old, 2, 0) + np.where(program.fused_norms, 0, 8)
+    norms = tokens * h / split * norm * np.maximum(1.0, (shape.attention_layers + shape.linear_layers) / blocks)
+    widths = np.where(gated, 3.0 * low + np.where(eager, 2.0, 0.0) + 2.0 * copies, 2.0 * low)
     ffn = widths * tokens * shape.dense_width / t * shape.dense_layers / blocks
-    if shape.experts:
-        routed = tokens / t * shape.experts.per_token
-        kept = (
-            routed * ((3 if shape.gated else 2) * shape.experts.width * low + 4 * (shape.experts.latent or h))
-            + tokens / t * shape.experts.shared * 6
-        )
-        ffn += kept * shape.expert_layers / blocks
-    if shape.linear:
-        ffn += tokens / t * shape.linear.values * 12 * shape.linear_layers / blocks
-    core = item.micro_batch * shape.heads / t * float(item.sequence) ** 2 * 5 if old else 0.0
+    e = shape.experts
+    routed = tokens / t * e.per_token
+    inner = np.where(e.latent > 0, e.latent, h)
+    kept = routed * (np.where(gated, 3, 2) * e.width * low + 4 * inner) + tokens / t * e.shared * 6
+    ffn = ffn + np.where(e.there, kept * shape.expert_layers / blocks, 0.0)
+    ffn = ffn + tokens / t * shape.linear.values * 12 * shape.linear_layers / blocks
+    core = np.where(old, of.micro_batch * shape.heads / t * (of.sequence * 1.0) ** 2 * 5, 0.0)
     every = norms + attention + ffn + core
     boundary = 2 * tokens * h / split
-    if item.recompute == "full":
-        return boundary, every
-    if item.recompute == "selective" and program.selective == "core":
-        return every - core, core
-    if item.recompute == "selective":  # input, attention's output, and every other product's
-        half = 2 * tokens / t * (3 * h + shape.kv_heads * shape.head_size + shape.dense_width)
-        return min(every, boundary + half + (ffn if shape.experts else 0.0)), every
-    return every, 0.0
+    # every other product's output is kept too
+    half = np.minimum(
+        every,
+        boundary + 2 * tokens / t * (3 * h + shape.kv_heads * shape.head_size + shape.dense_width) + np.where(e.there, ffn, 0.0),
+    )
+    full, by_core = of.recompute == "full", selective & (program.selective == "core")
+    kinds = [full, by_core, selective]
+    return np.select(kinds, [boundary, every - core, half], every), np.select(kinds, [every, core, every], 0.0)
 
 
-def memory(item: Case, of: Literal["fullest", "last"] = "fullest") -> Memory:
+def memory(runs: Case | Sequence[Case], whose: Any = "fullest") -> Memory:
     """The fullest GPU over the stages of the pipeline: states, activations of the microbatches in flight, logits and gathered weights.
 
-    Args:
-        of: the fullest stage, or the last.
-
     total = state + activations in flight + working space + reserve (bytes), of the stage that needs most.
+
+    Args:
+        runs: one, or many: then each part is an array.
+        whose: the fullest stage's, or the last one's: fullest or last, of all runs or of each (a column).
 
     Source: Rajbhandari et al. 2020 (state), Korthikanti et al. 2022, section 4 (activations), Narayanan et al. 2021 (in flight), PyTorch's
     torch/distributed/pipelining/stage.py, backward_maybe_with_nosync (sharded stages reduce no gradient before the last microbatch).
     """
-    kept, working = _block_bytes(item)
-    shape, p, v, m = item.shape, item.pipeline, item.virtual, item.microbatches
-    own = shape.attention_layers if not shape.linear_layers else shape.blocks
-    dealt, head_stage = stages(item)
-    most: Memory | None = None
-    tokens = item.micro_batch * item.sequence / item.context
-    ends = shape.hidden * item.padded_vocabulary / item.tensor
-    for stage, blocks in enumerate(dealt):
-        if 0 < stage < p - 1 and blocks == dealt[stage - 1] and stage > 1:
-            continue  # fewer microbatches in flight than the stage before
+    of = Cases.of(runs)
+    kept, working = _block_bytes(of)
+    shape, p, v, m = of.shape, of.pipeline, of.virtual, of.microbatches
+    own = np.where(shape.linear_layers > 0, shape.blocks, shape.attention_layers)
+    held, head_stage = stages(of)
+    tokens = of.micro_batch * of.sequence / of.context
+    ends = shape.hidden * of.padded_vocabulary / of.tensor
+    best = np.full(len(of), -np.inf)
+    found: Any = np.zeros((3, len(of)))
+    for stage in range(int(p.max(initial=0))):
+        blocks = held.each(partial(_counted, stage))
+        rows = blocks >= 0
+        if not rows.any():
+            continue
         part = blocks / shape.blocks
-        flight = min(m, p - stage) if v == 1 else min((p * v + p - 1 - 2 * stage) / v, m)
-        head = stage == head_stage
-        dense = shape.body_parameters * part / item.tensor
-        dense += (ends + shape.hidden * shape.learned_positions / item.tensor) * (stage == 0)
-        dense += ends * (head and not (shape.tied and p == 1))
-        routed = shape.matrices["experts"] * part / item.expert
-        loss = tokens * item.padded_vocabulary / item.tensor * item.defaults.logit_bytes * head
-        gathered = 2 * tokens * shape.hidden * (item.tensor > 1)
-        if item.zero == 3:  # two blocks of weights and the output layer with its gradient; of a pipeline all weights and summed gradients
-            whole = 2.0 + item.defaults.reduced_bytes * item.trained
-            gathered += (4 / max(blocks, 1.0) if p == 1 else whole) * (dense + routed) + 4 * ends * head
-        held = kept * own * part * flight
-        found = Memory(_state(item, dense, routed), held, (working if blocks else 0.0) + loss + gathered, ENDS.get(item.program, ELSE))
-        if most is None or of == "last" or found.total > most.total:
-            most = found
-    assert most is not None
-    return most
+        flight = np.where(v == 1, np.minimum(m, p - stage), np.minimum((p * v + p - 1 - 2 * stage) / v, m))
+        head = head_stage == stage
+        dense = shape.body_parameters * part / of.tensor
+        dense = dense + (ends + shape.hidden * shape.learned_positions / of.tensor) * (stage == 0)
+        dense = dense + ends * (head & ~(shape.tied & (p == 1)))
+        routed = shape.routed_parameters * part / of.expert
+        loss = tokens * of.padded_vocabulary / of.tensor * of.defaults.logit_bytes * head
+        # of ZeRO 3 two blocks of weights and the output layer with its gradient; of a pipeline all weights and summed gradients
+        whole = np.where(p == 1, 4 / np.maximum(blocks, 1.0), 2.0 + of.defaults.reduced_bytes * of.trained)
+        gathered = 2 * tokens * shape.hidden * (of.tensor > 1)
+        gathered = gathered + np.where(of.zero == 3, whole * (dense + routed) + 4 * ends * head, 0.0)
+        sizes = _state(of, dense, routed), kept * own * part * flight, np.where(blocks > 0, working, 0.0) + loss + gathered
+        total = sizes[0] + sizes[1] + sizes[2] + RESERVE_BYTES
+        more = rows & ((total > best) | (whose == "last"))
+        best = np.where(more, total, best)
+        found = np.where(more, np.stack(np.broadcast_arrays(*sizes)), found)
+    error = tuple(of.program.each(lambda name, end=end: ENDS.get(name, ELSE)[end]) for end in (0, 1))
+    if isinstance(runs, Case):
+        found, error = found[:, 0].tolist(), tuple(float(end[0]) for end in error)
+    state, activations, spare = found
+    return Memory(state, activations, spare, error)
 
 
-def capacity_bytes(item: Case) -> float:
-    """Memory of the GPU as its driver reports it (bytes)."""
-    device = devices.load(item.machine.device)
+def _counted(stage: int, dealt: tuple[float, ...]) -> float:
+    """Blocks of a stage; -1 where it cannot be the fullest: it has fewer microbatches in flight than the one before, and as many blocks."""
+    last = len(dealt) - 1
+    return -1.0 if stage > last or (1 < stage < last and dealt[stage] == dealt[stage - 1]) else dealt[stage]
+
+
+def capacity_bytes(runs: Case | Sequence[Case]) -> Any:
+    """Memory of the GPU as its driver reports it (bytes), of one run or of each of many."""
+    of = Cases.of(runs)
+    held = of.machine.each(lambda machine: _capacity_bytes(machine.device, machine.memory_gb))
+    return float(held[0]) if isinstance(runs, Case) else held
+
+
+def _capacity_bytes(name: str, memory_gb: float) -> float:
+    device = devices.load(name)
     held = float(max(device.memory.high, device.memory_bytes))
-    if item.machine.memory_gb:  # vendors' GB, of which the driver shows as much as of the data sheet's
-        held *= item.machine.memory_gb / round(device.memory_bytes / 1e9 if device.memory_bytes % 1e9 == 0 else device.memory_bytes / GIB)
+    if memory_gb:  # vendors' GB, of which the driver shows as much as of the data sheet's
+        held *= memory_gb / round(device.memory_bytes / 1e9 if device.memory_bytes % 1e9 == 0 else device.memory_bytes / GIB)
     return held
 
 
-def fits(item: Case, held: Memory) -> Literal["yes", "tight", "no", "unknown"]:
-    """Whether the GPU holds the plan; tight where its capacity lies between the estimate's ends.
+def fits(runs: Case | Sequence[Case], held: Memory) -> Any:
+    """Whether the GPU holds the plan of a run, or of each of many: yes, no, or tight where its capacity lies between the estimate's ends.
 
     A plan on TPUs that is above is unknown: 12 of MaxText's 13 published runs are, since its recipes offload activations to the host
     (github.com/AI-Hypercomputer/tpu-recipes).
     """
-    lower, upper = held.ends
-    capacity = capacity_bytes(item)
-    if item.machine.tpu:
-        return "yes" if upper <= capacity else "unknown"
-    return "yes" if upper <= capacity else "tight" if lower <= capacity else "no"
+    of, (lower, upper), capacity = Cases.of(runs), held.ends, capacity_bytes(runs)
+    found = np.select([upper <= capacity, of.machine.tpu, lower <= capacity], ["yes", "unknown", "tight"], "no")
+    return str(found[0]) if isinstance(runs, Case) else found

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
+import numpy as np
 import pandas as pd
 
 from analysis.errors import InputError
 from analysis.sweeps import sweep
 from analysis.training.answers import COLUMNS, answered, mfu
-from analysis.training.cases import Case, case, whole_stages
+from analysis.training.cases import case, read, whole_stages
 from analysis.training.memory import GIB, capacity_bytes, fits, memory
 
 PLAN = (
@@ -77,36 +78,28 @@ def plans(row: dict[str, str], gpus: int, choices: Choices = Choices()) -> Itera
             yield {**row, **dict(zip(PLAN, map(str, (gpus, data, t, p, c, e, v, micro, zero, recompute, base.program)), strict=True))}
 
 
-def _cases(rows: Sequence[dict[str, str]]) -> Iterator[Case]:
-    """The rows, read; those that differ in chunks, microbatch, sharding and recomputation alone are read once."""
-    known: dict[tuple[str, ...], Case] = {}
-    for row in rows:
-        key = tuple(value for name, value in row.items() if name not in ("virtual_pipeline", "micro_batch", "zero", "recompute"))
-        if key not in known:
-            known[key] = case(row)
-        chunks, micro = int(row["virtual_pipeline"]), float(row["micro_batch"])
-        yield replace(known[key], virtual=chunks, micro_batch=micro, zero=int(row["zero"]), recompute=row["recompute"])
-
-
 def timed(rows: Sequence[dict[str, str]], capacity: float = 0.0) -> pd.DataFrame:
     """Each plan as `predict training` answers it; one whose estimate of memory is above what there is has a `reason` and no time.
 
     Args:
         rows: from `plans`; capacity: of a GPU (bytes); 0: the device's own.
     """
-    cases = list(_cases(rows))
-    held = [memory(item) for item in cases]
-    most = [capacity or capacity_bytes(item) for item in cases]
-    fit = [(each.total <= limit) if capacity else fits(item, each) != "no" for item, each, limit in zip(cases, held, most, strict=True)]
-    out = pd.DataFrame(rows).astype(dict.fromkeys(PLAN[:-2], int))
-    out["memory_gib"] = [each.total / GIB for each in held]
+    out = pd.DataFrame(rows)
+    cases, _, errors = read(out)
+    for error in errors.values():
+        raise error
+    out = out.astype(dict.fromkeys(PLAN[:-2], int))
+    held = memory(cases)
+    most = np.full(len(cases), capacity) if capacity else capacity_bytes(cases)
+    fit = held.total <= capacity if capacity else fits(cases, held) != "no"
+    out["memory_gib"] = held.total / GIB
     out["reason"] = [
-        "" if good else f"memory: {each.total / GIB:.1f} GiB, {limit / GIB:.1f} GiB there"
-        for good, each, limit in zip(fit, held, most, strict=True)
+        "" if good else f"memory: {total / GIB:.1f} GiB, {limit / GIB:.1f} GiB there"
+        for good, total, limit in zip(fit, held.total, most, strict=True)
     ]
-    chosen = [item for item, good in zip(cases, fit, strict=True) if good]
-    said = answered(chosen).set_axis(out.index[fit]) if chosen else pd.DataFrame(columns=[*COLUMNS])
-    said["mfu"] = [mfu(item, step_s) for item, step_s in zip(chosen, said["step_time_s"], strict=True)]
+    chosen = cases.take(np.flatnonzero(fit))
+    said = answered(chosen).set_axis(out.index[fit]) if len(chosen) else pd.DataFrame(columns=[*COLUMNS])
+    said["mfu"] = mfu(chosen, said["step_time_s"].to_numpy(dtype=float))
     return out.join(said.drop(columns="memory_gib"))
 
 

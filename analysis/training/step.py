@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.hardware import devices
-from analysis.training.cases import Case
+from analysis.training.cases import Case, Cases
+from analysis.training.columns import alike
 from analysis.training.shares import Share
 from analysis.training.work import Parts, stages
 
@@ -110,72 +111,83 @@ class Plans:
     @classmethod
     def of(cls, cases: Sequence[Case]) -> Plans:
         """From the cases."""
-        programs = [item.defaults for item in cases]
-        known = [devices.load(item.machine.device) for item in cases]
-        deals = [_deal(item) for item in cases]
-        ampere = [device.architecture in ("volta", "ampere") for device in known]
-        selective = [(item.recompute == "selective", item.defaults.selective) for item in cases]
+        of = Cases.of(cases)
+        program, device, recipe, machine = of.defaults, of.device, of.recipe, of.machine
+        ampere = device.architecture.isin("volta", "ampere")
+        selective, mixture = of.recompute == "selective", of.shape.experts.there
+        core, half = (selective & (program.selective == kind) for kind in ("core", "half"))
+        moe, core_attn = (recipe.each(lambda found, what=what: float(what in found.again)) for what in ("moe", "core_attn"))
+        fullest, beside_head = _deal(of)
         return cls(
-            old=np.array([item.written_out for item in cases]),
-            kernels=np.array([program.kernels for program in programs]),
-            flash_1=np.array([program.attention == "flash_1" for program in programs]),
-            flash_2=np.array([p.attention in ("flash_1", "flash_2") and d.vendor == "NVIDIA" for p, d in zip(programs, known, strict=True)])
-            & ~np.array(ampere),
-            microbatches=np.array([float(item.microbatches) for item in cases]),
-            pipeline=np.array([float(item.pipeline) for item in cases]),
-            virtual=np.array([float(item.virtual) for item in cases]),
-            full=np.array([float(item.recompute == "full") for item in cases]),
-            core_again=np.array([float(done and kind == "core") for done, kind in selective]),
-            half_again=np.array([float(done and kind == "half") for done, kind in selective]),
-            products_again=np.array([_every_second(item) for item in cases]),
-            nodes=np.array([max(1.0, item.gpus / item.machine.domain) for item in cases]),
-            rowwise=np.array([item.precision == "fp8" and item.fp8_recipe == "rowwise" for item in cases]),
-            vendor=np.array([device.vendor for device in known]),
-            ampere=np.array(ampere),
-            power=np.array([item.machine.power**-POWER for item in cases]),
-            blocks=np.array([item.shape.blocks / item.pipeline for item in cases]),
-            fullest=np.array([deal[0] for deal in deals]),
-            beside_head=np.array([deal[1] for deal in deals]),
-            ends_as_layers=np.array([ends_as_layers(item) for item in cases]),
-            tensor=np.array([float(item.tensor) for item in cases]),
-            tensor_overlap=np.array([program.tensor_overlap for program in programs]),
-            reduce_overlap=np.array([program.reduce_overlap for program in programs]),
-            collect_overlap=np.array([program.collect_overlap for program in programs]),
-            graphs=np.array([item.recipe.graphs if item.shape.experts else "none" for item in cases]),
-            overlap=np.array([item.recipe.overlap and (item.pipeline == 1 or item.virtual > 1) for item in cases]),
-            captured=np.array([item.captured for item in cases]),
-            experts_again=np.array([float("moe" in item.recipe.again) for item in cases]),
-            attention_again=np.array([float("core_attn" in item.recipe.again) for item in cases]),
-            host=np.array([item.machine.host for item in cases]),
-            low=np.array([{"bf16": 16, "fp8": 8, "mxfp8": 8, "nvfp4": 4}[item.precision] for item in cases]),
+            old=of.written_out,
+            kernels=program.kernels.text(),
+            flash_1=program.attention == "flash_1",
+            flash_2=program.attention.isin("flash_1", "flash_2") & (device.vendor == "NVIDIA") & ~ampere,
+            microbatches=of.microbatches,
+            pipeline=of.pipeline * 1.0,
+            virtual=of.virtual * 1.0,
+            full=(of.recompute == "full") * 1.0,
+            core_again=core * 1.0,
+            half_again=half * 1.0,
+            products_again=_every_second(of),
+            nodes=np.maximum(1.0, of.gpus / machine.domain),
+            rowwise=(of.precision == "fp8") & (of.fp8_recipe == "rowwise"),
+            vendor=device.vendor.text(),
+            ampere=ampere,
+            power=machine.each(lambda found: found.power**-POWER),
+            blocks=of.shape.blocks / of.pipeline,
+            fullest=fullest,
+            beside_head=beside_head,
+            ends_as_layers=ends_as_layers(of),
+            tensor=of.tensor * 1.0,
+            tensor_overlap=program.tensor_overlap,
+            reduce_overlap=program.reduce_overlap,
+            collect_overlap=program.collect_overlap,
+            graphs=np.where(mixture, recipe.graphs.text(), "none"),
+            overlap=recipe.overlap & ((of.pipeline == 1) | (of.virtual > 1)),
+            # blocks of a dense model are captured in CUDA graphs, as in NVIDIA's recipes, where the host would be too slow
+            captured=((machine.host > 1) | (device.architecture == "blackwell")) & (program.kernels == "fused") & ~mixture,
+            experts_again=moe,
+            attention_again=core_attn,
+            host=machine.host,
+            low=of.precision.each({"bf16": 16, "fp8": 8, "mxfp8": 8, "nvfp4": 4}.__getitem__),
         )
 
 
-def _deal(item: Case) -> tuple[float, float]:
+def _deal(of: Cases) -> tuple[Floats, Floats]:
     """Blocks of the fullest stage, and of the one with the output layer, over those of a stage if all had as many."""
-    held, head = stages(item)
-    even = item.shape.blocks / item.pipeline
-    others = [blocks for stage, blocks in enumerate(held) if stage != head]
-    return max(others, default=even) / even, held[head] / even
+    held, head = stages(of)
+    codes, first = alike(held, head)
+    found = []
+    for row in first:
+        dealt, last, even = held[row], int(head[row]), float(of.shape.blocks[row] / of.pipeline[row])
+        others = [blocks for stage, blocks in enumerate(dealt) if stage != last]
+        found.append((max(others, default=even) / even, dealt[last] / even))
+    fullest, beside = np.array(found, np.float64).reshape(-1, 2)[codes].T
+    return fullest, beside
 
 
-def _every_second(item: Case) -> float:
+def _every_second(of: Cases) -> Floats:
     """Share of a block's products that every second one of them is: of keys, of attention's output and of the ungated half (1).
 
     Source: github.com/pytorch/torchtitan, _apply_op_sac, whose products in order are query, key, value, output, gate, up, down.
     """
-    shape = item.shape
-    if not (shape.attention_layers and shape.dense_layers and shape.gated):
-        return 0.5
+    shape = of.shape
+    gated = (shape.attention_layers > 0) & (shape.dense_layers > 0) & shape.gated
     query, key, ffn = shape.heads * shape.head_size, shape.kv_heads * shape.head_size, shape.dense_width
-    return (key + query + ffn) / (2 * query + 2 * key + 3 * ffn)
+    whole = 2 * query + 2 * key + 3 * ffn
+    return np.where(gated, (key + query + ffn) / np.where(gated, whole, 1.0), 0.5)
 
 
-def ends_as_layers(item: Case) -> bool:
-    """Whether the output layer takes a block's place in the deal: where the blocks alone do not divide (126 or 94 over 8)."""
-    shape = item.shape
-    own = shape.attention_layers if not shape.linear_layers else shape.blocks
-    return item.pipeline > 1 and (own % (item.pipeline * item.virtual) != 0 or shape.mtp_modules > 0)
+def ends_as_layers(of: Any) -> Any:
+    """Whether the output layer takes a block's place in the deal: where the blocks alone do not divide (126 or 94 over 8).
+
+    Args:
+        of: a `Case`, or many (`Cases`).
+    """
+    shape = of.shape
+    own = np.where(shape.linear_layers == 0, shape.attention_layers, shape.blocks)
+    return (of.pipeline > 1) & ((own % (of.pipeline * of.virtual) != 0) | (shape.mtp_modules > 0))
 
 
 BREAKDOWN = ("products", "attention", "memory_bound", "recompute", "output_layer", "host", "communication", "bubble", "reduce", "optimizer")

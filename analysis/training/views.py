@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -93,9 +93,9 @@ def text(answer: Answer) -> str:
     return "\n".join([*lines, *(f"  {words}" for words in row["assumed"].split("; "))])
 
 
-def memory_parts(held: Memory) -> dict[str, float]:
-    """Parts of the fullest GPU's memory (bytes); they sum to it."""
-    parts = {name: float(getattr(held, name)) for name in ("state", "activations", "working")}
+def memory_parts(held: Memory) -> dict[str, Any]:
+    """Parts of the fullest GPU's memory (bytes), of one run or of each of many; they sum to it."""
+    parts = {name: getattr(held, name) for name in ("state", "activations", "working")}
     return parts | {"reserve": held.total - sum(parts.values())}
 
 
@@ -123,7 +123,7 @@ def as_json(answer: Answer) -> str:
 DEVICE = ("products", "attention", "memory_bound", "communication")
 
 
-def forward_share(cases: list[Case]) -> NDArray[np.float64]:
+def forward_share(cases: Sequence[Case]) -> NDArray[np.float64]:
     """Share of forward kernels and collectives in the GPU's time of a microbatch (1)."""
     work, plans, shares = parts(cases), Plans.of(cases), fitted().shares
     none = np.zeros(len(cases))

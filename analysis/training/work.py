@@ -1,13 +1,15 @@
 """What does one GPU do in a training step? Seconds of each part of the work, from the kernel models, before anything fitted is applied.
 
-A `Parts` array holds one number a case; per microbatch unless it says otherwise, of one pipeline stage.
+A `Parts` array holds one number a case; per microbatch unless it says otherwise, of one pipeline stage. Cases are described together, in
+arrays (`Cases`): a condition is a mask.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +17,10 @@ from numpy.typing import NDArray
 from analysis.hardware import devices, systems
 from analysis.kernels.library import Hide
 from analysis.networks.collective_time import collective_s
-from analysis.training.cases import Case
+from analysis.training.cases import Case, Cases
+from analysis.training.columns import Shared, alike
 from analysis.training.kernels import Kernels, kernels_of
 from analysis.training.machines import Machine
-from analysis.workloads.models import LinearAttention
 
 Floats = NDArray[np.float64]
 
@@ -31,8 +33,8 @@ NORM_BYTES = {True: (4.0, 10.0), False: (36.0, 60.0)}
 fp32 (LlamaRMSNorm of github.com/huggingface/transformers)."""
 ROTARY_BYTES = {True: 4.0, False: 20.0}
 """The same of position embedding: one kernel, or cast, complex product and cast back."""
-GATE_BYTES = {"eager": (10.0, 18.0)}
-"""The same of a gate where activation and product are kernels of their own; elsewhere 6 and 10."""
+GATE_BYTES = (10.0, 18.0)
+"""The same of a gate where activation and product are kernels of their own, as in eager programs; elsewhere 6 and 10."""
 
 QUANTISED_BYTES = {"fp8": 5.0, "mxfp8": 4.1, "nvfp4": 5.2}
 """Traffic of an element that is quantised once for two products (bytes). fp8, one scale a tensor: read for the largest value, read again,
@@ -105,281 +107,272 @@ def parts(cases: Sequence[Case], hide: Hide = "none") -> Parts:
     Args:
         cases: any number; hide: as of the kernel library (what of a GPU's own timings may be used).
     """
-    values = {name: np.zeros(len(cases)) for name in PART_NAMES}
-    machines: dict[str, list[int]] = {}
-    for index, item in enumerate(cases):
-        machines.setdefault(item.machine.device, []).append(index)
-    for device, indices in machines.items():
-        kernels = kernels_of(device, hide)
-        jobs = _Jobs(kernels)
-        for index in indices:
-            _describe(cases[index], index, jobs)
-        for name, index_array, seconds in jobs.results():
-            np.add.at(values[name], index_array, seconds)
-    for index, item in enumerate(cases):
-        _communicate(item, index, values)
+    of = Cases.of(cases)
+    values = {name: np.zeros(len(of)) for name in PART_NAMES}
+    groups, first = alike(of.machine.device, of.precision)
+    for group, row in enumerate(first):
+        rows = np.flatnonzero(groups == group)
+        some = of.take(rows)
+        jobs = _Jobs(kernels_of(of.machine[row].device, hide), some)
+        _describe(some, of.precision[row], jobs)
+        for part, places, seconds in jobs.results():
+            values[part][rows[places]] += seconds
+    _communicate(of, values)
     return Parts(**values)
 
 
 class _Jobs:
-    """Kernels of many cases on one device, asked for together."""
+    """Kernels of many cases on one device and in one type of number, asked for together; each is of the cases where a mask says so.
 
-    def __init__(self, kernels: Kernels) -> None:
-        self.kernels = kernels
-        self.products: dict[str, list[tuple[str, int, float, float, float, float]]] = {}
-        self.fused: list[tuple[str, int, float, float, float, float, float, float, float]] = []
-        self.streams: list[tuple[str, int, float, float]] = []
-        self.plain: list[tuple[str, int, float]] = []
+    Sizes of products and of attention follow from `shapes` alone, so that each is asked for once where all of that is alike.
+    """
 
-    def gemm(self, part: str, case: int, dtype: str, m: float, n: float, k: float, count: float) -> None:
-        self.products.setdefault(dtype, []).append((part, case, m, n, k, count))
+    def __init__(self, kernels: Kernels, of: Cases) -> None:
+        self.kernels, self.count = kernels, len(of)
+        self.shapes, self.first = alike(of.shape, of.tensor, of.micro_batch, of.sequence, of.context, of.expert)
+        self.asked: dict[str, list[tuple[str, NDArray[np.int64], tuple[Floats, ...], Floats]]] = {}
+        self.plain: list[tuple[str, NDArray[np.int64], Floats]] = []
 
-    def attention(
-        self, part: str, case: int, batch: float, heads: float, kv: float, size: float, tokens: float, value: float, factor: float
-    ) -> None:
-        self.fused.append((part, case, batch, heads, kv, size, tokens, value, factor))
+    def _rows(self, where: Any, *columns: Any) -> tuple[NDArray[np.int64], list[Floats]]:
+        rows = np.flatnonzero(np.broadcast_to(where, self.count))
+        return rows, [np.broadcast_to(np.asarray(column, np.float64), self.count)[rows] for column in columns]
 
-    def stream(self, part: str, case: int, size: float, kernels: float) -> None:
-        self.streams.append((part, case, size, kernels))
+    def ask(self, kind: str, part: str, where: Any, times: Any, *sizes: Any) -> None:
+        """A kernel so many times: a product in a type of number, or attention."""
+        rows, (times,) = self._rows(where, times)
+        found = tuple(np.broadcast_to(np.asarray(size, np.float64), self.count)[self.first] for size in sizes)
+        self.asked.setdefault(kind, []).append((part, rows, found, times))
 
-    def fixed(self, part: str, case: int, seconds: float) -> None:
-        self.plain.append((part, case, seconds))
+    def stream(self, part: str, where: Any, size: Any, kernels: Any) -> None:
+        rows, (size, kernels) = self._rows(where, size, kernels)
+        self.plain.append((part, rows, kernels * self.kernels.stream_s(size / np.maximum(kernels, 1))))
 
-    def results(self) -> list[tuple[str, NDArray[np.int64], Floats]]:
-        found: list[tuple[NDArray[np.object_], NDArray[np.int64], Floats]] = []
-        for dtype, rows in self.products.items():
-            m, n, k, count = (np.array([row[i] for row in rows]) for i in (2, 3, 4, 5))
-            found.append((_names(rows), _indices(rows), count * self.kernels.gemm_s(m, n, k, dtype)))
-        if self.fused:
-            columns = [np.array([row[i] for row in self.fused]) for i in range(2, 9)]
-            batch, heads, kv, size, tokens, value, factor = columns
-            found.append(
-                (_names(self.fused), _indices(self.fused), factor * self.kernels.attention_s(batch, heads, kv, size, tokens, value))
-            )
-        if self.streams:
-            size, kernels = (np.array([row[i] for row in self.streams]) for i in (2, 3))
-            found.append((_names(self.streams), _indices(self.streams), kernels * self.kernels.stream_s(size / np.maximum(kernels, 1))))
-        if self.plain:
-            found.append((_names(self.plain), _indices(self.plain), np.array([row[2] for row in self.plain])))
-        out = []
-        for names, indices, seconds in found:
-            for name in np.unique(names):
-                chosen = names == name
-                out.append((str(name), indices[chosen], seconds[chosen]))
-        return out
+    def fixed(self, part: str, where: Any, seconds: Any) -> None:
+        rows, (seconds,) = self._rows(where, seconds)
+        self.plain.append((part, rows, seconds))
+
+    def results(self) -> Iterator[tuple[str, NDArray[np.int64], Floats]]:
+        """Part, cases and seconds of each."""
+        for kind, asked in self.asked.items():
+            shapes = [np.flatnonzero(np.bincount(self.shapes[rows], minlength=len(self.first))) for _, rows, _, _ in asked]
+            columns = zip(*[[size[some] for size in sizes] for (_, _, sizes, _), some in zip(asked, shapes, strict=True)], strict=True)
+            sizes = [np.concatenate(column) for column in columns]
+            seconds = self.kernels.attention_s(*sizes) if kind == "attention" else self.kernels.gemm_s(sizes[0], sizes[1], sizes[2], kind)
+            ends = np.cumsum([len(some) for some in shapes])
+            for (part, rows, _, times), some, each in zip(asked, shapes, np.split(seconds, ends[:-1]), strict=True):
+                of_shape = np.zeros(len(self.first))
+                of_shape[some] = each
+                yield part, rows, times * of_shape[self.shapes[rows]]
+        yield from self.plain
 
 
-def _names(rows: Sequence[tuple]) -> NDArray[np.object_]:  # type: ignore[type-arg]
-    return np.array([row[0] for row in rows], dtype=object)
-
-
-def _indices(rows: Sequence[tuple]) -> NDArray[np.int64]:  # type: ignore[type-arg]
-    return np.array([row[1] for row in rows], dtype=np.int64)
-
-
-def _describe(item: Case, index: int, jobs: _Jobs) -> None:
-    shape, t = item.shape, item.tensor
-    tokens = item.micro_batch * item.sequence / item.context
-    share = 1.0 / item.pipeline
+def _describe(of: Cases, precision: str, jobs: _Jobs) -> None:
+    shape, t = of.shape, of.tensor
+    tokens = of.micro_batch * of.sequence / of.context
+    share = 1.0 / of.pipeline
     h = shape.hidden
-    low = {"bf16": "", "fp8": "8", "mxfp8": "8", "nvfp4": "4"}[item.precision]
-    low_type = {"bf16": "bf16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "nvfp4"}[item.precision]
+    low = {"bf16": "", "fp8": "8", "mxfp8": "8", "nvfp4": "4"}[precision]
+    low_type = {"bf16": "bf16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "nvfp4"}[precision]
     forward, backward = f"gemm{low}", f"gemm{low}_back"
-    weight_gradient = 1.0 if item.trained else 0.0
+    weight_gradient = of.trained * 1.0
 
-    def linear(n: float, k: float, count: float, m: float = tokens, into: tuple[str, str] = (forward, backward), dtype: str = "") -> None:
+    def linear(where: Any, n: Any, k: Any, count: Any, into: tuple[str, str] = (forward, backward), dtype: str = "") -> None:
         kind = dtype or low_type
-        jobs.gemm(into[0], index, kind, m, n, k, count * share)
-        jobs.gemm(into[1], index, kind, m, k, n, count * share)
-        if weight_gradient:
-            jobs.gemm(into[1], index, kind, n, k, m, count * share)
+        jobs.ask(kind, into[0], where, count * share, tokens, n, k)
+        jobs.ask(kind, into[1], where, count * share, tokens, k, n)
+        jobs.ask(kind, into[1], where & of.trained, count * share, n, k, tokens)
 
     a = shape.attention_layers
-    if shape.latent:
-        latent = shape.latent
-        linear(latent.query_rank + latent.kv_rank + latent.rope_size, h, a)
-        linear(shape.heads * (latent.nope_size + latent.rope_size) / t, latent.query_rank or h, a)
-        linear(shape.heads * (latent.nope_size + latent.value_size) / t, latent.kv_rank, a)
-        linear(h, shape.heads * latent.value_size / t, a)
-        size, value, width = latent.nope_size + latent.rope_size, latent.value_size, shape.heads * latent.value_size / t
-    elif a:
-        kv = max(shape.kv_heads / t, 1.0) * shape.head_size
-        width = shape.heads * shape.head_size / t
-        linear(width + 2 * kv, h, a)
-        linear(h, width, a)
-        size, value = shape.head_size, shape.head_size
-    if a:
-        _attention(item, index, jobs, a * share, size, value)
+    latent, compressed = shape.latent, shape.latent.there
+    rank = np.where(latent.query_rank > 0, latent.query_rank, h)
+    linear(compressed, latent.query_rank + latent.kv_rank + latent.rope_size, h, a)
+    linear(compressed, shape.heads * (latent.nope_size + latent.rope_size) / t, rank, a)
+    linear(compressed, shape.heads * (latent.nope_size + latent.value_size) / t, latent.kv_rank, a)
+    linear(compressed, h, shape.heads * latent.value_size / t, a)
+    grouped = ~compressed & (a > 0)
+    kv = np.maximum(shape.kv_heads / t, 1.0) * shape.head_size
+    width = shape.heads * shape.head_size / t
+    linear(grouped, width + 2 * kv, h, a)
+    linear(grouped, h, width, a)
+    size = np.where(compressed, latent.nope_size + latent.rope_size, shape.head_size)
+    value = np.where(compressed, latent.value_size, shape.head_size)
+    _attention(of, jobs, compressed | grouped, a * share, size, value)
     # feed-forward
-    if shape.dense_layers:
-        ffn = shape.dense_width / t
-        linear((2 if shape.gated else 1) * ffn, h, shape.dense_layers)
-        linear(h, ffn, shape.dense_layers)
-    if shape.experts and shape.expert_layers:
-        e = shape.experts
-        inner = e.latent or h
-        if e.shared:
-            linear((2 if shape.gated else 1) * e.shared / t, h, shape.expert_layers)
-            linear(h, e.shared / t, shape.expert_layers)
-        if e.latent:
-            linear(e.latent, h, shape.expert_layers)
-            linear(h, e.latent, shape.expert_layers)
-        linear(e.count, h, shape.expert_layers, dtype="bf16", into=("gemm", "gemm_back"))
+    dense, gates = shape.dense_layers > 0, np.where(shape.gated, 2, 1)
+    ffn = shape.dense_width / t
+    linear(dense, gates * ffn, h, shape.dense_layers)
+    linear(dense, h, ffn, shape.dense_layers)
+    routed = shape.experts.there & (shape.expert_layers > 0)
+    if routed.any():
+        e, layers = shape.experts, shape.expert_layers
+        inner = np.where(e.latent > 0, e.latent, h)
+        linear(routed & (e.shared > 0), gates * e.shared / t, h, layers)
+        linear(routed & (e.shared > 0), h, e.shared / t, layers)
+        linear(routed & (e.latent > 0), e.latent, h, layers)
+        linear(routed & (e.latent > 0), h, e.latent, layers)
+        linear(routed, e.count, h, layers, dtype="bf16", into=("gemm", "gemm_back"))
         rows = tokens / t * e.per_token  # tokens of the tensor-parallel group are dealt to its members; experts are whole
-        forward_s = jobs.kernels.experts_s(tokens / t, e.count, e.per_token, inner, e.width, item.expert, low_type)
-        forward_s *= (1.0 if shape.gated else 2 / 3) * shape.expert_layers * share  # the tables' experts have three matrices
-        jobs.fixed("grouped", index, forward_s)
-        jobs.fixed("grouped_back", index, (1 + weight_gradient) * forward_s)
+        asked = jobs.first[routed[jobs.first]]
+        each, count, chosen, latent_width, width, over = (
+            column[asked] for column in (tokens / t, e.count, e.per_token, inner, e.width, of.expert)
+        )
+        looked_up = np.zeros(len(of))
+        looked_up[asked] = jobs.kernels.experts_s(each, count, chosen, latent_width, width, over, low_type)
+        forward_s = looked_up[jobs.first[jobs.shapes]]
+        forward_s = forward_s * (np.where(shape.gated, 1.0, 2 / 3) * layers * share)  # the tables' experts have three matrices
+        jobs.fixed("grouped", routed, forward_s)
+        jobs.fixed("grouped_back", routed, (1 + weight_gradient) * forward_s)
         for part in ("stream", "expert_stream"):
-            jobs.stream(part, index, rows * inner * 2 * 6 * shape.expert_layers * share, 6 * shape.expert_layers * share)
-        jobs.stream("stream_back", index, rows * inner * 2 * 8 * shape.expert_layers * share, 8 * shape.expert_layers * share)
-        _activation(item, index, jobs, rows * e.width, shape.expert_layers * share)
-    if shape.linear:
+            jobs.stream(part, routed, rows * inner * 2 * 6 * layers * share, 6 * layers * share)
+        jobs.stream("stream_back", routed, rows * inner * 2 * 8 * layers * share, 8 * layers * share)
+        _activation(of, jobs, routed, rows * e.width, layers * share)
+    recurrent = shape.linear.there
+    if recurrent.any():
         x = shape.linear
         inner_width = x.values / t
-        linear(2 * inner_width + (2 * x.keys + x.value_heads) / t, h, shape.linear_layers)
-        linear(h, inner_width, shape.linear_layers)
-        if x.kind in SCAN_CHUNK:
-            _scan(item, index, jobs, x, shape.linear_layers * share)
+        linear(recurrent, 2 * inner_width + (2 * x.keys + x.value_heads) / t, h, shape.linear_layers)
+        linear(recurrent, h, inner_width, shape.linear_layers)
+        _scan(of, jobs, recurrent & x.kind.isin(*SCAN_CHUNK), x, shape.linear_layers * share)
         # inputs, states every 128 tokens, outputs, a convolution and a gate, about 30 bytes an element of the inner width
         moved = tokens * inner_width * 30 * shape.linear_layers * share
-        jobs.stream("stream", index, moved, 8 * shape.linear_layers * share)
-        jobs.stream("stream_back", index, 2.5 * moved, 16 * shape.linear_layers * share)
-    if shape.dense_layers:
-        _activation(item, index, jobs, tokens * shape.dense_width / t, shape.dense_layers * share)
-    _streams(item, index, jobs, tokens, share)
-    _head(item, index, jobs, tokens)
+        jobs.stream("stream", recurrent, moved, 8 * shape.linear_layers * share)
+        jobs.stream("stream_back", recurrent, 2.5 * moved, 16 * shape.linear_layers * share)
+    _activation(of, jobs, dense, tokens * shape.dense_width / t, shape.dense_layers * share)
+    _streams(of, jobs, tokens, share)
+    if precision != "bf16":
+        _quantise(of, precision, jobs, tokens, share)
+    _head(of, jobs, tokens)
     passes = shape.attention_layers * 0.5 + shape.dense_layers * 0.5 + shape.linear_layers * 0.7
-    jobs.fixed("layers", index, passes * share)
-    if shape.experts:
-        jobs.fixed("routed", index, shape.expert_layers * share)
-        jobs.fixed("local_experts", index, shape.expert_layers * share * shape.experts.count / item.expert)
-    _update(item, index, jobs)
+    jobs.fixed("layers", True, passes * share)
+    mixture = shape.experts.there
+    jobs.fixed("routed", mixture, shape.expert_layers * share)
+    jobs.fixed("local_experts", mixture, shape.expert_layers * share * shape.experts.count / of.expert)
+    _update(of, jobs)
 
 
-def _attention(item: Case, index: int, jobs: _Jobs, layers: float, size: float, value: float) -> None:
-    shape, t, s, b = item.shape, item.tensor, float(item.sequence), item.micro_batch
+def _attention(of: Cases, jobs: _Jobs, where: Any, layers: Any, size: Any, value: Any) -> None:
+    shape, t, s, b = of.shape, of.tensor, of.sequence * 1.0, of.micro_batch
     heads = shape.heads / t
-    if not item.written_out:
-        kv = max(shape.kv_heads / t, 1.0)
-        near_layers = layers * (shape.window_layers / shape.attention_layers) if shape.window else 0.0
-        full = layers - near_layers
-        for part, factor in (("attention", 1.0), ("attention_back", BACKWARD_OF_ATTENTION)):
-            jobs.attention(part, index, b, heads, kv, size, s, value, factor * full / item.context)
-            if shape.window:
-                near = min(float(shape.window), s)
-                pieces = s / near
-                jobs.attention(part, index, b * pieces, heads, kv, size, near, value, 2 * factor * near_layers / item.context)
-        return
+    fused, written_out = where & ~of.written_out, where & of.written_out
+    windows = fused & (shape.window > 0)
+    kv = np.maximum(shape.kv_heads / t, 1.0)
+    near_layers = np.where(windows, layers * (shape.window_layers / np.maximum(shape.attention_layers, 1)), 0.0)
+    full = layers - near_layers
+    near = np.where(shape.window > 0, np.minimum(shape.window, s), s)
+    pieces = s / near
+    for part, factor in (("attention", 1.0), ("attention_back", BACKWARD_OF_ATTENTION)):
+        jobs.ask("attention", part, fused, factor * full / of.context, b, heads, kv, size, s, value)
+        jobs.ask("attention", part, windows, 2 * factor * near_layers / of.context, b * pieces, heads, kv, size, near, value)
     matrices = b * heads
     elements = matrices * s * s
     for part, products in (("attention", 2), ("attention_back", 4)):
-        jobs.fixed(part, index, layers * products * jobs.kernels.batched_gemm_s(matrices, s, s, size))
-    jobs.stream("stream", index, layers * elements * 9, 2 * layers)  # softmax 4, dropout 5
-    jobs.stream("stream_back", index, layers * elements * 11, 2 * layers)
+        jobs.fixed(part, written_out, layers * products * jobs.kernels.batched_gemm_s(matrices, s, s, size))
+    jobs.stream("stream", written_out, layers * elements * 9, 2 * layers)  # softmax 4, dropout 5
+    jobs.stream("stream_back", written_out, layers * elements * 11, 2 * layers)
 
 
-def _scan(item: Case, index: int, jobs: _Jobs, x: LinearAttention, layers: float) -> None:
+def _scan(of: Cases, jobs: _Jobs, where: Any, x: Any, layers: Any) -> None:
     """Products of a chunked scan: causal attention within each chunk, and building and reading its state, as many products of its shape.
 
     Source: Dao and Gu 2024 (arXiv:2405.21060), section 6; Yang et al. 2024 (arXiv:2412.06464), section 3.3.
     """
-    chunk, size, value = float(SCAN_CHUNK[x.kind]), float(x.key_size), float(x.value_size)
-    more = 1 + 4 * size * value / (chunk * (size + value))
-    chunks, heads, kv = item.micro_batch * item.sequence / chunk, x.value_heads / item.tensor, max(x.key_heads / item.tensor, 1.0)
+    chunk, size, value = x.kind.each(lambda kind: float(SCAN_CHUNK.get(kind, 1))), x.key_size, x.value_size
+    more = 1 + 4 * size * value / (chunk * np.maximum(size + value, 1))
+    chunks, heads, kv = of.micro_batch * of.sequence / chunk, x.value_heads / of.tensor, np.maximum(x.key_heads / of.tensor, 1.0)
     for part, factor in (("attention", 1.0), ("attention_back", BACKWARD_OF_ATTENTION)):
-        jobs.attention(part, index, chunks, heads, kv, size, chunk, value, factor * more * layers / item.context)
+        jobs.ask("attention", part, where, factor * more * layers / of.context, chunks, heads, kv, size, chunk, value)
 
 
-def _activation(item: Case, index: int, jobs: _Jobs, elements: float, layers: float) -> None:
-    forward = 6.0 if item.shape.gated else 4.0
-    both = GATE_BYTES.get(item.defaults.kernels, (forward, forward + 4.0)) if item.shape.gated else (forward, forward + 4.0)
-    jobs.stream("stream", index, both[0] * elements * layers, layers)
-    jobs.stream("stream_back", index, both[1] * elements * layers, layers)
+def _activation(of: Cases, jobs: _Jobs, where: Any, elements: Any, layers: Any) -> None:
+    gated = of.shape.gated
+    forward = np.where(gated, 6.0, 4.0)
+    apart = gated & (of.defaults.kernels == "eager")
+    jobs.stream("stream", where, np.where(apart, GATE_BYTES[0], forward) * elements * layers, layers)
+    jobs.stream("stream_back", where, np.where(apart, GATE_BYTES[1], forward + 4.0) * elements * layers, layers)
 
 
-def _streams(item: Case, index: int, jobs: _Jobs, tokens: float, share: float) -> None:
+def _streams(of: Cases, jobs: _Jobs, tokens: Any, share: Any) -> None:
     """Norms, residuals, position embedding, quantisation: bytes of one block are counted in units of a token's hidden vector."""
-    shape, program = item.shape, item.defaults
+    shape, program = of.shape, of.defaults
     blocks = (shape.attention_layers + shape.dense_layers + shape.expert_layers + shape.linear_layers) * share
-    old = item.written_out
-    split = item.tensor if program.sequence_parallel else 1
+    old, fused = of.written_out, program.fused_norms
+    split = np.where(program.sequence_parallel, of.tensor, 1)
     unit = tokens * shape.hidden / split
-    norm = NORM_BYTES[program.fused_norms]
-    forward = blocks * unit * (norm[0] + 6 + (1 if old else 0))
-    backward = blocks * unit * (norm[1] + 6 + (5 if old else 0))
-    jobs.stream("stream", index, forward, (2 if program.fused_norms else 7) * blocks)
-    jobs.stream("stream_back", index, backward, (3 if program.fused_norms else 10) * blocks)
-    rotary = tokens * (shape.heads + shape.kv_heads) * shape.head_size / item.tensor * ROTARY_BYTES[program.fused_norms]
-    jobs.stream("stream", index, shape.attention_layers * share * rotary, 2 * shape.attention_layers * share)
-    jobs.stream("stream_back", index, shape.attention_layers * share * rotary, 2 * shape.attention_layers * share)
-    if item.kind == "qlora":  # weights in 4 bits are read and written in 16 for each pass
-        weights = (shape.body_parameters / item.tensor + shape.matrices["experts"] / item.expert) * share
-        for part in ("stream", "stream_back"):
-            jobs.stream(part, index, 2.6 * weights, 4 * blocks)
-    held = (shape.body_parameters / item.tensor + shape.matrices["experts"] / item.expert) * share
-    if item.zero >= 2 and item.pipeline == 1:  # shards are cast from 32 bits, gathered weights copied apart, gradients together
-        jobs.stream("stream", index, (4.0 + 6.0 / item.shards) * held, 3 * blocks)
-        jobs.stream("stream_back", index, (4.0 + 6.0 / item.shards) * held * (item.zero == 3), 3 * blocks)
-        if item.trained:
-            jobs.stream("stream_back", index, (2.0 + program.reduced_bytes) * held, 2 * blocks)
-    if not item.trained:  # adapters of the attention layers: dropout, two narrow products, scaling and sum
-        adapted = shape.attention_layers * share * tokens * shape.hidden / split
-        jobs.stream("stream", index, 34.0 * adapted, 12 * shape.attention_layers * share)
-        jobs.stream("stream_back", index, 60.0 * adapted, 20 * shape.attention_layers * share)
-    if item.precision != "bf16":
-        _quantise(item, index, jobs, tokens, share)
+    norm = [np.where(fused, NORM_BYTES[True][way], NORM_BYTES[False][way]) for way in (0, 1)]
+    forward = blocks * unit * (norm[0] + 6 + np.where(old, 1, 0))
+    backward = blocks * unit * (norm[1] + 6 + np.where(old, 5, 0))
+    jobs.stream("stream", True, forward, np.where(fused, 2, 7) * blocks)
+    jobs.stream("stream_back", True, backward, np.where(fused, 3, 10) * blocks)
+    rotary = (
+        tokens * (shape.heads + shape.kv_heads) * shape.head_size / of.tensor * np.where(fused, ROTARY_BYTES[True], ROTARY_BYTES[False])
+    )
+    attention = shape.attention_layers * share
+    jobs.stream("stream", True, attention * rotary, 2 * shape.attention_layers * share)
+    jobs.stream("stream_back", True, attention * rotary, 2 * shape.attention_layers * share)
+    held = (shape.body_parameters / of.tensor + shape.routed_parameters / of.expert) * share
+    in_four_bits = of.kind == "qlora"  # weights in 4 bits are read and written in 16 for each pass
+    for part in ("stream", "stream_back"):
+        jobs.stream(part, in_four_bits, 2.6 * held, 4 * blocks)
+    gathered = (of.zero >= 2) & (of.pipeline == 1)
+    # shards are cast from 32 bits, gathered weights copied apart, gradients together
+    jobs.stream("stream", gathered, (4.0 + 6.0 / of.shards) * held, 3 * blocks)
+    jobs.stream("stream_back", gathered, (4.0 + 6.0 / of.shards) * held * (of.zero == 3), 3 * blocks)
+    jobs.stream("stream_back", gathered & of.trained, (2.0 + program.reduced_bytes) * held, 2 * blocks)
+    # adapters of the attention layers: dropout, two narrow products, scaling and sum
+    adapted = shape.attention_layers * share * tokens * shape.hidden / split
+    jobs.stream("stream", ~of.trained, 34.0 * adapted, 12 * shape.attention_layers * share)
+    jobs.stream("stream_back", ~of.trained, 60.0 * adapted, 20 * shape.attention_layers * share)
 
 
-def _quantise(item: Case, index: int, jobs: _Jobs, tokens: float, share: float) -> None:
+def _quantise(of: Cases, precision: str, jobs: _Jobs, tokens: Any, share: Any) -> None:
     """Inputs of the products in the forward pass, and gradients of their outputs in the backward pass, each once."""
-    shape, t = item.shape, item.tensor
-    size = QUANTISED_BYTES[item.precision] * (2.5 if item.defaults.kernels == "eager" else 1.0)  # scaling, clamping and cast one by one
-    if item.precision == "fp8" and devices.load(item.machine.device).architecture == "hopper":
-        size += 1.0
+    shape, t = of.shape, of.tensor
+    size = QUANTISED_BYTES[precision] * np.where(of.defaults.kernels == "eager", 2.5, 1.0)  # scaling, clamping and cast one by one
+    if precision == "fp8":
+        size = size + np.where(of.device.architecture == "hopper", 1.0, 0.0)
     attention, dense, experts = (share * count for count in (shape.attention_layers, shape.dense_layers, shape.expert_layers))
-    width, kv = shape.heads * shape.head_size / t, max(shape.kv_heads / t, 1) * shape.head_size
-    hidden, gates = shape.hidden / t, 2 if shape.gated else 1
+    width, kv = shape.heads * shape.head_size / t, np.maximum(shape.kv_heads / t, 1) * shape.head_size
+    hidden, gates = shape.hidden / t, np.where(shape.gated, 2, 1)
     forward = attention * (hidden + width) + dense * (hidden + shape.dense_width / t)
     backward = attention * (width + 2 * kv + hidden) + dense * (gates * shape.dense_width / t + hidden)
-    if shape.experts:
-        inner, routed = shape.experts.latent or shape.hidden, shape.experts.per_token / t
-        forward += experts * routed * (inner + shape.experts.width)
-        backward += experts * routed * (gates * shape.experts.width + inner)
+    e = shape.experts
+    inner, routed = np.where(e.latent > 0, e.latent, shape.hidden), e.per_token / t
+    forward += experts * routed * (inner + e.width)
+    backward += experts * routed * (gates * e.width + inner)
     kernels = 2 * (attention + dense + experts)
     # PyTorch's own programs gather and hold weights in 16 bits and quantise them in each pass; Megatron's keep them in 8 bits
-    each_pass = item.defaults.kernels in ("eager", "compiled")
-    weights = (shape.body_parameters / t + shape.matrices["experts"] / item.expert) * share * each_pass
-    jobs.stream("stream", index, size * (tokens * forward + weights), kernels * (1 + each_pass))
-    jobs.stream("stream_back", index, size * (tokens * backward + weights), kernels * (1 + each_pass))
+    each_pass = of.defaults.kernels.isin("eager", "compiled")
+    weights = (shape.body_parameters / t + shape.routed_parameters / of.expert) * share * each_pass
+    jobs.stream("stream", True, size * (tokens * forward + weights), kernels * (1 + each_pass))
+    jobs.stream("stream_back", True, size * (tokens * backward + weights), kernels * (1 + each_pass))
 
 
-def _head(item: Case, index: int, jobs: _Jobs, tokens: float) -> None:
-    vocabulary = item.padded_vocabulary / item.tensor
-    count = 1.0 + item.shape.mtp_modules
-    for m, n, k in (
-        (tokens, vocabulary, item.shape.hidden),
-        (tokens, item.shape.hidden, vocabulary),
-        (vocabulary, item.shape.hidden, tokens),
-    ):
-        jobs.gemm("head", index, "bf16", m, n, k, count)
-    jobs.stream("head_stream", index, count * tokens * vocabulary * item.defaults.loss_bytes, 8)
+def _head(of: Cases, jobs: _Jobs, tokens: Any) -> None:
+    vocabulary = of.padded_vocabulary / of.tensor
+    count, hidden = 1.0 + of.shape.mtp_modules, of.shape.hidden
+    for m, n, k in ((tokens, vocabulary, hidden), (tokens, hidden, vocabulary), (vocabulary, hidden, tokens)):
+        jobs.ask("bf16", "head", True, count, m, n, k)
+    jobs.stream("head_stream", True, count * tokens * vocabulary * of.defaults.loss_bytes, 8)
 
 
-def parameters_of_gpu(item: Case) -> tuple[float, float]:
-    """Weights that a GPU of the fullest stage works with: (all but routed experts, routed experts), before sharding."""
-    shape = item.shape
-    ends = shape.hidden * (item.padded_vocabulary * (1 if shape.tied and item.pipeline == 1 else 2 if item.pipeline == 1 else 1))
-    ends += shape.hidden * shape.learned_positions
-    dense = (shape.body_parameters / item.pipeline + ends) / item.tensor
-    return dense, shape.matrices["experts"] / item.pipeline / item.expert
+def parameters_of_gpu(of: Any) -> tuple[Any, Any]:
+    """Weights that a GPU of the fullest stage works with: (all but routed experts, routed experts), before sharding.
+
+    Args:
+        of: a `Case`, or many (`Cases`).
+    """
+    shape = of.shape
+    ends = shape.hidden * (of.padded_vocabulary * np.where(shape.tied, 1, np.where(of.pipeline == 1, 2, 1)))
+    ends = ends + shape.hidden * shape.learned_positions
+    dense = (shape.body_parameters / of.pipeline + ends) / of.tensor
+    return dense, shape.routed_parameters / of.pipeline / of.expert
 
 
-def _update(item: Case, index: int, jobs: _Jobs) -> None:
-    dense, routed = parameters_of_gpu(item)
-    shards, expert_shards = (item.shards, item.expert_replicas) if item.zero else (1.0, 1.0)
-    held = (dense / shards + routed / expert_shards) if item.trained else 0.0
-    jobs.stream("update", index, held * OPTIMIZER_BYTES, 8)
+def _update(of: Cases, jobs: _Jobs) -> None:
+    dense, routed = parameters_of_gpu(of)
+    shards, expert_shards = (np.where(of.zero, ways, 1.0) for ways in (of.shards, of.expert_replicas))
+    held = dense / shards + routed / expert_shards
+    jobs.stream("update", True, np.where(of.trained, held, 0.0) * OPTIMIZER_BYTES, 8)
 
 
 @cache
@@ -389,110 +382,146 @@ def system_of(machine: Machine) -> systems.System:
     return systems.of_device(device) if machine.tpu else systems.cluster(device, machine.domain, machine.network_bytes_per_s)
 
 
-def collectives_s(item: Case, kind: str, size: float, members: float, stride: float, message: float = 0.0) -> float:
-    """Collectives one after the other (s).
+def collectives_s(of: Cases, kind: Any, size: Any, members: Any, stride: Any, message: Any = 0.0) -> Floats:
+    """Collectives one after the other (s), of each case.
 
     Args:
         kind: as of `collective_s`; size: bytes in all; members, stride: GPUs of the group and their distance.
         message: bytes of each (0: there is one).
     """
-    if members <= 1 or size <= 0:
-        return 0.0
-    count = max(1.0, size / message) if message else 1.0
-    return count * collective_s(kind, size / count, round(members), system_of(item.machine), max(1, round(stride)))
+    size, members, stride, message = (
+        np.broadcast_to(np.asarray(column, np.float64), len(of)) for column in (size, members, stride, message)
+    )
+    rows = np.flatnonzero((members > 1) & (size > 0))
+    found = np.zeros(len(of))
+    size, message = size[rows], message[rows]
+    count = np.where(message > 0, np.maximum(1.0, size / np.where(message > 0, message, 1.0)), 1.0)
+    ways, apart = np.rint(members[rows]), np.maximum(1, np.rint(stride[rows]))
+    groups, first = alike(of.machine.take(rows), ways, apart)
+    order = np.argsort(groups, kind="stable")
+    each = np.split(order, np.cumsum(np.bincount(groups, minlength=len(first)))[:-1]) if rows.size else []
+    seconds = np.empty(len(rows))
+    for some, one in zip(each, first, strict=True):
+        machine = system_of(of.machine[rows[one]])
+        seconds[some] = collective_s(kind, size[some] / count[some], int(ways[one]), machine, int(apart[one]))
+    found[rows] = count * seconds
+    return found
 
 
-def stages(item: Case) -> tuple[list[float], int]:
-    """Blocks of each stage, and the stage of the output layer.
+@cache
+def dealt(blocks: float, pipeline: int, block: float, head: float) -> tuple[tuple[float, ...], int]:
+    """Blocks of each stage, dealt by cost, and the stage of the output layer: a stage takes blocks until their cost passes its share
+    (github.com/huggingface/nanotron, build_and_set_rank).
 
-    Dealt by cost, a stage takes blocks until their cost passes its share (github.com/huggingface/nanotron, build_and_set_rank).
+    Args:
+        blocks, pipeline: blocks and stages (counts); block, head: cost of a block and of the output layer.
     """
-    shape, count = item.shape, item.pipeline
-    if item.defaults.output_layer == "last" or count == 1:
-        return [shape.blocks / count] * count, count - 1
-    block = (shape.body_parameters + shape.matrices["experts"]) / shape.blocks - 2 * shape.hidden  # without norms
-    head = float(shape.hidden * item.padded_vocabulary)
-    held, stage, cost = [0.0] * count, 0, 0.0
-    for _ in range(shape.blocks):
+    held, stage, cost = [0.0] * pipeline, 0, 0.0
+    for _ in range(int(blocks)):
         held[stage] += 1
         cost += block
-        if cost > (block * shape.blocks + head) * (stage + 1) / count:
+        if cost > (block * blocks + head) * (stage + 1) / pipeline:
             stage += 1
-    return held, stage
+    return tuple(held), stage
 
 
-def _communicate(item: Case, index: int, values: dict[str, Floats]) -> None:
-    shape, t = item.shape, item.tensor
-    tokens = item.micro_batch * item.sequence / item.context
+def stages(of: Cases) -> tuple[Shared, Any]:
+    """Of each case the blocks of its stages, and the stage of the output layer: the last one, or as they are `dealt`."""
+    shape, count = of.shape, of.pipeline
+    block = (shape.body_parameters + shape.routed_parameters) / shape.blocks - 2 * shape.hidden  # without norms
+    head = np.where((of.defaults.output_layer == "last") | (count == 1), -1.0, shape.hidden * of.padded_vocabulary)
+    codes, first = alike(shape.blocks, count, block, head)
+    found = []
+    for row in first:
+        blocks, ways = float(shape.blocks[row]), int(count[row])
+        even = ((blocks / ways,) * ways, ways - 1)
+        found.append(even if head[row] < 0 else dealt(blocks, ways, float(block[row]), float(head[row])))
+    return Shared([held for held, _ in found], codes), np.array([stage for _, stage in found])[codes]
+
+
+def _communicate(of: Cases, values: dict[str, Floats]) -> None:
+    shape, t = of.shape, of.tensor
+    tokens = of.micro_batch * of.sequence / of.context
     boundary = 2.0 * tokens * shape.hidden
-    share = 1.0 / item.pipeline
-    if t > 1:
-        each = sum(collectives_s(item, kind, boundary, t, 1) for kind in ("all_gather", "reduce_scatter"))
-        blocks = (shape.attention_layers + shape.dense_layers + shape.expert_layers + shape.linear_layers) * share
-        values["tensor"][index] = blocks * each
-        values["tensor_back"][index] = blocks * each
-    if item.expert > 1 and shape.experts:
-        # a token goes once to each GPU that holds one of its experts, and over the network once to each domain that does
-        domains = max(1.0, item.expert * t / item.machine.domain)
-        chosen = float(shape.experts.per_token)
-        once = item.recipe.dispatcher == "flex"  # torch's all-to-all sends each copy
-        gpus = (item.expert * (1 - (1 - 1 / item.expert) ** chosen) if once else chosen) * (1 - 1 / item.expert)
-        away = (domains * (1 - (1 - 1 / domains) ** chosen) if once else chosen) * (1 - 1 / domains)
-        size = tokens / t * 2.0 * (shape.experts.latent or shape.hidden)
-        inner = system_of(item.machine).group(max(2, int(min(item.expert * t, item.machine.domain)))).bandwidth_bytes_per_s
-        seconds = size * max(gpus / (0.7 * inner), away / (0.7 * item.machine.network_bytes_per_s)) + 30e-6
-        values["expert"][index] = 2 * seconds * shape.expert_layers * share
-        values["expert_back"][index] = 2 * seconds * shape.expert_layers * share
-    if item.context > 1:
-        kv = 2 * tokens * max(shape.kv_heads / t, 1.0) * shape.head_size * 2.0
-        values["context"][index] = (
-            3 * shape.attention_layers * share * collectives_s(item, "all_gather", kv * item.context, item.context, t)
-        )
-    if item.pipeline > 1:
-        each = collectives_s(item, "send_recv", boundary / t, 2, item.gpus / item.pipeline)
-        values["send"][index] = 2 * item.virtual * each
-    _synchronise(item, index, values)
+    share = 1.0 / of.pipeline
+    each = sum(collectives_s(of, kind, boundary, t, 1) for kind in ("all_gather", "reduce_scatter"))
+    blocks = (shape.attention_layers + shape.dense_layers + shape.expert_layers + shape.linear_layers) * share
+    values["tensor"][:] = values["tensor_back"][:] = blocks * each
+    spread = np.flatnonzero((of.expert > 1) & shape.experts.there)
+    if spread.size:
+        values["expert"][spread] = values["expert_back"][spread] = _dispatch_s(of.take(spread))
+    kv = 2 * tokens * np.maximum(shape.kv_heads / t, 1.0) * shape.head_size * 2.0
+    size = np.where(of.context > 1, kv * of.context, 0.0)
+    values["context"][:] = 3 * shape.attention_layers * share * collectives_s(of, "all_gather", size, of.context, t)
+    sent = np.where(of.pipeline > 1, boundary / t, 0.0)
+    values["send"][:] = 2 * of.virtual * collectives_s(of, "send_recv", sent, 2, of.gpus / of.pipeline)
+    _synchronise(of, values)
 
 
-def _synchronise(item: Case, index: int, values: dict[str, Floats]) -> None:
+def _dispatch_s(of: Cases) -> Any:
+    """All-to-all of the experts of a stage, there and back (s): a token goes once to each GPU that holds one of its experts, and over the
+    network once to each domain that does."""
+    shape, t, chosen = of.shape, of.tensor, of.shape.experts.per_token
+    tokens = of.micro_batch * of.sequence / of.context
+    domains = np.maximum(1.0, of.expert * t / of.machine.domain)
+    once = of.recipe.dispatcher == "flex"  # torch's all-to-all sends each copy
+    gpus, away = (np.where(once, _reached(ways, chosen), chosen) * (1 - 1 / ways) for ways in (of.expert, domains))
+    size = tokens / t * 2.0 * np.where(shape.experts.latent > 0, shape.experts.latent, shape.hidden)
+    joined = np.maximum(2, np.minimum(of.expert * t, of.machine.domain))
+    codes, first = alike(of.machine, joined)
+    inner = np.array([system_of(of.machine[row]).group(int(joined[row])).bandwidth_bytes_per_s for row in first])[codes]
+    seconds = size * np.maximum(gpus / (0.7 * inner), away / (0.7 * of.machine.network_bytes_per_s)) + 30e-6
+    return 2 * seconds * shape.expert_layers * (1.0 / of.pipeline)
+
+
+def _reached(ways: Any, chosen: Any) -> Floats:
+    """Of so many GPUs or domains, those that hold at least one of a token's experts, drawn evenly (count)."""
+    codes, first = alike(ways, chosen)
+    return np.array([float(ways[row]) * (1 - (1 - 1 / float(ways[row])) ** float(chosen[row])) for row in first])[codes]
+
+
+def _synchronise(of: Cases, values: dict[str, Floats]) -> None:
     """Gradients and sharded weights: what is gathered and reduced each microbatch (ZeRO 2 and 3) or once a step."""
-    program, t = item.defaults, item.tensor
-    dense, routed = parameters_of_gpu(item)
-    replicas = float(item.data * item.context)
-    experts = item.expert_replicas if routed else 1.0
-    shards = item.shards
-    held = 0.55 if item.kind == "qlora" else 2.0
-    message = max(program.bucket_bytes, program.bucket_bytes_per_replica * replicas)
-    blocks = max(1.0, item.shape.blocks / item.pipeline)
-    size = program.reduced_bytes
-    if item.zero >= 2:
-        unit = max(1.0, (dense + routed) / blocks)
-        both = ((dense, shards, t), (routed, experts, item.expert))
-        gather = sum(collectives_s(item, "all_gather", held * n, members, stride, held * unit) for n, members, stride in both)
-        scatter = sum(collectives_s(item, "reduce_scatter", size * n, members, stride, size * unit) for n, members, stride in both)
-        scatter *= item.trained
-        if item.pipeline > 1:  # weights stay gathered over the microbatches of a pipeline
-            values["collect"][index], values["gather_back"][index] = gather, scatter
-        else:  # the root's own weights are gathered first, kept, and reduced last (docs.pytorch.org, fully_shard)
-            ends = (dense - item.shape.body_parameters / t) / (dense + routed)
-            values["ends"][index] = ends * (gather + scatter)
-            values["gather"][index] = (1 - ends) * gather
-            values["gather_back"][index] = (1 - ends) * (scatter + gather * (item.zero == 3))
-        if replicas > shards and item.trained:  # hybrid sharding
-            values["reduce"][index] += collectives_s(item, "all_reduce", size * dense / shards, replicas / shards, t * shards, message)
-        return
-    if not item.trained:
-        return
-    # sharded optimizer: gradients scattered, weights gathered after the update; otherwise gradients all-reduced
-    kind = "reduce_scatter" if item.zero and shards == replicas else "all_reduce"
-    reduce = collectives_s(item, kind, size * dense, replicas, t, message) + collectives_s(
-        item, kind, size * routed, experts, item.expert, message
+    program, t = of.defaults, of.tensor
+    dense, routed = parameters_of_gpu(of)
+    replicas = of.data * of.context * 1.0
+    experts = np.where(routed > 0, of.expert_replicas, 1.0)
+    shards, size = of.shards, program.reduced_bytes
+    held = np.where(of.kind == "qlora", 0.55, 2.0)
+    message = np.maximum(program.bucket_bytes, program.bucket_bytes_per_replica * replicas)
+    unit = np.maximum(1.0, (dense + routed) / np.maximum(1.0, of.shape.blocks / of.pipeline))
+    sharded, alone = of.zero >= 2, of.pipeline == 1
+    both = ((dense, shards, t), (routed, experts, of.expert))
+    gather = sum(
+        collectives_s(of, "all_gather", np.where(sharded, held * n, 0.0), members, stride, held * unit) for n, members, stride in both
     )
-    if item.pipeline > 1 and item.shape.tied:
-        ends = size * item.shape.hidden * item.padded_vocabulary / t
-        reduce += collectives_s(item, "all_reduce", ends, 2, item.gpus / item.pipeline)
-    values["reduce"][index] = reduce
-    if item.zero:
-        values["collect"][index] = collectives_s(item, "all_gather", 2 * dense, shards, t, message) + collectives_s(
-            item, "all_gather", 2 * routed, experts, item.expert, message
+    reduced = sharded & of.trained
+    scatter = sum(
+        collectives_s(of, "reduce_scatter", np.where(reduced, size * n, 0.0), members, stride, size * unit) for n, members, stride in both
+    )
+    # weights stay gathered over the microbatches of a pipeline; otherwise the root's own are gathered first, kept, and reduced last
+    # (docs.pytorch.org, fully_shard)
+    ends = np.where(alone, (dense - of.shape.body_parameters / t) / (dense + routed), 0.0)
+    values["collect"][:] = np.where(alone, 0.0, gather)
+    values["ends"][:] = ends * (gather + scatter)
+    values["gather"][:] = np.where(alone, (1 - ends) * gather, 0.0)
+    values["gather_back"][:] = np.where(alone, (1 - ends) * (scatter + gather * (of.zero == 3)), scatter)
+    hybrid = np.where(reduced & (replicas > shards), size * dense / shards, 0.0)  # hybrid sharding
+    values["reduce"][:] = collectives_s(of, "all_reduce", hybrid, replicas / shards, t * shards, message)
+    # sharded optimizer: gradients scattered, weights gathered after the update; otherwise gradients all-reduced
+    whole = ~sharded & of.trained
+    scattered = (of.zero > 0) & (shards == replicas)
+    reduce = np.zeros(len(of))
+    for n, members, stride in ((dense, replicas, t), (routed, experts, of.expert)):
+        reduce = reduce + sum(
+            collectives_s(of, kind, np.where(whole & where, size * n, 0.0), members, stride, message)
+            for kind, where in (("reduce_scatter", scattered), ("all_reduce", ~scattered))
         )
+    tied = np.where(whole & ~alone & of.shape.tied, size * of.shape.hidden * of.padded_vocabulary / t, 0.0)
+    reduce = reduce + collectives_s(of, "all_reduce", tied, 2, of.gpus / of.pipeline)
+    values["reduce"] += reduce
+    back = whole & (of.zero > 0)
+    values["collect"] += sum(
+        collectives_s(of, "all_gather", np.where(back, 2 * n, 0.0), members, stride, message)
+        for n, members, stride in ((dense, shards, t), (routed, experts, of.expert))
+    )

@@ -469,6 +469,11 @@ class Model(Strict):
         }
 
     @property
+    def routed_parameters(self) -> int:
+        """Weights of all routed experts' products (count)."""
+        return self.matrices["experts"]
+
+    @property
     def norm_parameters(self) -> int:
         """Parameters of one norm (count)."""
         return {"rms": 1, "layer": 2, "layer_scale": 1, "layer_plain": 0}[self.norm] * self.hidden

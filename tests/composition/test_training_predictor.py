@@ -25,7 +25,7 @@ from analysis.studies.training import fit, gap, sources, study
 from analysis.training import interval, recipes
 from analysis.training.answers import COLUMNS, answers, fitted
 from analysis.training.cases import COLUMNS as COLUMNS_READ
-from analysis.training.cases import OTHER_NAMES, case
+from analysis.training.cases import OTHER_NAMES, Cases, case
 from analysis.training.kernels import Kernels, kernels_of
 from analysis.training.machines import machines
 from analysis.training.memory import RESERVE_BYTES, Memory, capacity_bytes, fits, memory
@@ -460,6 +460,23 @@ def test_a_row_whose_kernels_raise_is_alone_without_an_answer(monkeypatch: pytes
     assert out["status"].tolist() == ["", "L4 has no such rate", ""] and out["step_time_s"].isna().tolist() == [False, True, False]
 
 
+def test_a_table_answers_as_its_rows_alone_do() -> None:
+    """Rows are read and described by column: neighbours on other machines, in other numbers, refused or without an answer change nothing."""
+    changes: list[dict[str, str]] = [
+        {}, {"device": "A100"}, {"precision": "fp8"}, {"model": "deepseek-v3", "gpus": "64", "expert_parallel": "8"}, {"device": "MI300X"},
+        {"device": "TPU-v5p", "program": ""}, {"zero": "3"}, {"zero_group": "4", "zero": "2", "fsdp": ""}, {"kind": "qlora"}, {"gpus": "12.5"},
+        {"program": "nanotron", "pipeline_parallel": "4", "micro_batch": ""}, {"tensor_parallel": "3"}, {"device": "nonsense"}, {"fsdp": "8"},
+        {"gpus": "16", "tensor_parallel": "2", "context_parallel": "2", "recompute": "selective", "vocabulary": "32000"},
+        {"program": "megatron_2021", "device": "V100", "precision": "fp16", "recompute": "full", "gpus_per_node": "4"},
+        {**OWN, "model": "", "experts": "8", "top_k": "2", "sequence_length": "16384"}, {"gpus": ""}, {"accumulation": "3"}, {"micro_batch": "1.5"},
+    ]  # fmt: skip
+    rows = [{**LLAMA_8B, **change} for change in changes]
+    table = answers(pd.DataFrame(rows).fillna(""))
+    alone = pd.concat([answers(pd.DataFrame([row])) for row in rows], ignore_index=True)
+    pd.testing.assert_frame_equal(table, alone, check_exact=True)
+    assert 10 <= (table["status"] == "").sum() <= len(rows) - 5
+
+
 def test_sizes_of_the_row_are_used() -> None:
     """Llama 3 8B has 8.03e9 parameters (arXiv:2407.21783); the same widths with 32 heads of keys and values 1.007e9 more."""
     own = case({**OWN, "kv_heads": "8", "gated": "yes", "tied": "no"}).shape
@@ -520,9 +537,9 @@ def test_what_a_row_changes_of_its_program_is_used() -> None:
 
 def test_blocks_are_dealt_with_the_output_layer_by_cost() -> None:
     """nanotron, build_and_set_rank: a block of 67.1e6 weights, an output layer of four, eight stages: 2.5 blocks each."""
-    held, head = stages(case(STAGED))
-    assert held == [3, 3, 2, 3, 2, 3, 0, 0] and head == 6
-    assert stages(case({**STAGED, "output_layer": "last"})) == ([2.0] * 8, 7)
+    held, head = stages(Cases.of([case(STAGED), case({**STAGED, "output_layer": "last"})]))
+    assert held[0] == (3, 3, 2, 3, 2, 3, 0, 0) and held[1] == (2.0,) * 8
+    assert head.tolist() == [6, 7]
 
 
 def test_memory_is_that_of_measured_peaks() -> None:

@@ -201,12 +201,6 @@ def test_traffic_and_protocols_by_hand() -> None:
         choices += [(transfer * 128 / 120, np.sqrt(1e-5 * transfer))] if line else []
         best = min(choices, key=sum)
         assert (moved[0], fill[0]) == pytest.approx(best) and whole[0] == pytest.approx(3e-6 + sum(best)) and said[0] <= 2 * moved[0]
-        one = collective_time_terms(transfer, line).best(1.0)
-        assert one[1:] == pytest.approx(best)
-
-
-def collective_time_terms(byte_s: float, line: bool) -> Terms:
-    return Terms(3e-6, byte_s, 1e-5, line, 0.1, 0.1, 0.1, 0.1, "fabric", ())
 
 
 def test_times_of_every_way() -> None:

@@ -6,9 +6,10 @@ import pandas as pd
 import pytest
 
 from analysis.errors import InputError
+from analysis.training import memory as formulas
 from analysis.training.answers import answers
-from analysis.training.cases import Case, case
-from analysis.training.memory import _block_bytes, _state, memory
+from analysis.training.cases import Case, Cases, case
+from analysis.training.memory import memory
 
 GPT3 = {"model": "gpt3-175b", "device": "a100", "gpus": "64", "sequence_length": "2048", "global_batch": "64", "micro_batch": "1"}
 GPT3 |= {"tensor_parallel": "8", "pipeline_parallel": "8", "program": "megatron_2021", "precision": "bf16"}
@@ -16,6 +17,15 @@ GPT3 |= {"tensor_parallel": "8", "pipeline_parallel": "8", "program": "megatron_
 
 def of(**change: str) -> Case:
     return case({**GPT3, **change})
+
+
+def _block_bytes(item: Case) -> tuple[float, float]:
+    kept, again = formulas._block_bytes(Cases.of(item))
+    return float(kept[0]), float(again[0])
+
+
+def _state(item: Case, dense: float, routed: float) -> float:
+    return float(formulas._state(Cases.of(item), dense, routed)[0])
 
 
 def test_activations_of_a_block_are_korthikanti_s() -> None:

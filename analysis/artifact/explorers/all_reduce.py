@@ -10,6 +10,7 @@ from analysis.artifact.explorers.controls import Choice, Slider, remembered
 from analysis.artifact.explorers.records.measured_points import all_reduces
 from analysis.hardware import devices, systems
 from analysis.networks import collective_time
+from analysis.networks.calibrated import form
 
 TITLE = "How does an all-reduce move, and how long does it take?"
 PLAYS = "step"
@@ -22,6 +23,8 @@ MACHINES = (
 MEASURED_AS = {"A100-SXM4-80GB": "A100", "H200-SXM5-141GB": "H200", "B200-SXM-180GB": "B200", "RTX-PRO-6000-Server": "RTX-PRO-6000"}
 """Device -> name in the measured tables."""
 POWERS = tuple(range(11, 35))
+PROTOCOLS = {"simple": 1.0, "ll128": form.LL128_SHARE, "ll": form.LL_SHARE}
+"""Protocol of NCCL -> share of the bytes on the wire that are data."""
 CONTROLS = (
     Choice("machine", "Machine", MACHINES, "H200-SXM5-141GB"),
     Slider("gpus", "GPUs", (2, 4, 8), 8),
@@ -57,8 +60,8 @@ def answer(values: Mapping[str, Any]) -> dict[str, Any]:
     gpus, size = int(values["gpus"]), 2.0 ** values["power"]
     machine = systems.of_device(devices.load(values["machine"]))
     parts = collective_time.terms("all_reduce", gpus, machine, graph=False)
-    protocol, moved, fill = parts.best(size)
-    time = parts.floor_s + moved + fill
+    time, moved, fill = map(float, form.protocols(parts.floor_s, parts.byte_s * size, parts.chunk_s, parts.line))
+    protocol = next(name for name, share in PROTOCOLS.items() if moved == parts.byte_s * size / share)
     factor = 2 * (gpus - 1) / gpus
     return {
         "time_s": time,

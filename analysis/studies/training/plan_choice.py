@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from analysis.studies.training import sources
 from analysis.studies.training.fit import Prepared
-from analysis.training.cases import COLUMNS, Case, read
+from analysis.training.cases import COLUMNS, read
 from analysis.training.memory import fits, memory
 from analysis.training.step import step
 
@@ -19,17 +19,12 @@ def swept() -> tuple[Prepared, NDArray[np.float64]]:
     """Plans of the playbook that ran, broken runs apart, and those that did not; measured step of each (s; infinite: it failed)."""
     ran, failed = sources.scored(sources.panel_rows(), "ultrascale"), sources.failed_plans()
     frame = pd.concat([ran, failed], ignore_index=True).fillna("")
-    cases, reasons = read(frame[[name for name in COLUMNS if name in frame.columns]].astype(str))
-    kept = [index for index, item in enumerate(cases) if item is not None]
-    assert len(kept) == len(cases), reasons
+    cases, _, errors = read(frame[[name for name in COLUMNS if name in frame.columns]].astype(str))
+    assert not errors, errors
     step_s = np.concatenate([sources.measured_step_s(ran), np.full(len(failed), np.inf)])
     plain = np.ones(len(frame))
-    runs = sources.Runs("ultrascale", [item for item in cases if item], step_s, plain, plain, [item.name for item in cases if item])
+    runs = sources.Runs("ultrascale", list(cases), step_s, plain, plain, [item.name for item in cases])
     return Prepared.of(runs), step_s
-
-
-def _surely(item: Case) -> bool:
-    return fits(item, memory(item)) == "yes"
 
 
 def choices(shares: NDArray[np.float64]) -> pd.DataFrame:
@@ -44,7 +39,7 @@ def choices(shares: NDArray[np.float64]) -> pd.DataFrame:
     cases = prepared.runs.cases
     frame = pd.DataFrame({"model": [item.name for item in cases], "gpus": [item.gpus for item in cases], "measured_s": measured_s})
     frame["predicted_s"] = step(prepared.parts, prepared.plans, shares)["total"]
-    frame["surely"] = [_surely(item) for item in cases]
+    frame["surely"] = fits(cases, memory(cases)) == "yes"
     frame["data"] = [item.data for item in cases]
     frame["plan"] = [
         f"DP {item.data} TP {item.tensor} PP {item.pipeline} microbatch {item.micro_batch:g} ZeRO {item.zero}" for item in cases

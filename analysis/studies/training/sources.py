@@ -65,18 +65,16 @@ class Runs:
 def _runs(source: str, frame: pd.DataFrame, step_s: np.ndarray, keys: list[str]) -> Runs:
     table = frame.astype(str).assign(_step=step_s)
     merged = table.groupby(keys, sort=False, dropna=False)["_step"].agg(["median", "count", "max", "min"]).reset_index()
-    cases, reasons = read(merged[keys])
-    bad = [reason for reason in reasons if reason]
-    if bad:
-        raise InputError(f"{source}: {len(bad)} rows are not understood, such as: {bad[0]}")
-    good = [item for item in cases if item is not None]
+    cases, _, errors = read(merged[keys])
+    for error in errors.values():
+        raise InputError(f"{source}: {len(errors)} rows are not understood, such as: {error.message}")
     return Runs(
         source,
-        good,
+        list(cases),
         merged["median"].to_numpy(dtype=float),
         merged["count"].to_numpy(dtype=float),
         (merged["max"] / merged["min"]).to_numpy(dtype=float),
-        [item.name for item in good],
+        [item.name for item in cases],
     )
 
 

@@ -52,13 +52,16 @@ def steps() -> list[str]:
     """By `choices`, numbers with spaces between: memory, its ends and parts (GiB); of a plan that fits also step and bounds, `PARTS` (s),
     and the forward pass's share (1). Nothing where a plan cannot be laid out.
     """
+    import numpy as np
+    import pandas as pd
+
     from analysis.training.answers import answered
-    from analysis.training.cases import Case, case
+    from analysis.training.cases import read
     from analysis.training.memory import GIB, fits, memory
     from analysis.training.views import forward_share, memory_parts
 
     found: list[str] = []
-    fit: dict[int, Case] = {}
+    rows: dict[int, dict[str, str]] = {}
     sequences = {name: sequence for name, _, sequence in MODELS}
     for chosen in product(*CHOICES.values()):
         model, system, recompute, zero = (str(chosen[place]) for place in (0, 1, 6, 7))
@@ -71,12 +74,19 @@ def steps() -> list[str]:
         if tensor * pipeline > gpus or (zero == "3" and pipeline > 1):
             found.append("")
             continue
-        item = case({name: str(value) for name, value in row.items()})
-        held = memory(item)
-        if fits(item, held) != "no":
-            fit[len(found)] = item
-        found.append(_text([size / GIB for size in (held.total, *held.ends, *(memory_parts(held)[name] for name in MEMORY))]))
-    said, shares = answered(list(fit.values())), forward_share(list(fit.values()))
+        rows[len(found)] = {name: str(value) for name, value in row.items()}
+        found.append("")
+    cases, _, errors = read(pd.DataFrame(list(rows.values())))
+    for error in errors.values():
+        raise error
+    held = memory(cases)
+    of = memory_parts(held)
+    sizes = np.stack([held.total, *held.ends, *(np.broadcast_to(of[name], len(cases)) for name in MEMORY)], axis=1) / GIB
+    for index, row in zip(rows, sizes, strict=True):
+        found[index] = _text(row)
+    places = np.flatnonzero(fits(cases, held) != "no")
+    fit = np.array(list(rows))[places]
+    said, shares = answered(cases.take(places)), forward_share(cases.take(places))
     numbers = said[["step_time_s", "lower_s", "upper_s", *(f"{name}_s" for name in PARTS)]].to_numpy().tolist()
     for index, times, share in zip(fit, numbers, shares, strict=True):
         found[index] += f" {_text((*times, share))}"
