@@ -819,14 +819,21 @@ def test_every_kind_of_run() -> None:
     read = {name: answer(lambda row=row: case({**LLAMA_31_8B, **row}).gpus) for name, row in RUNS.items()}  # type: ignore[misc]
     cases = {name: case({**LLAMA_31_8B, **row}) for name, row in RUNS.items() if isinstance(read[name], int)}
     work, plans = parts(list(cases.values())), Plans.of(list(cases.values()))
-    steps = step(work, plans, own)
+    steps, (layers, head) = step(work, plans, own), stages(Cases.of(list(cases.values())))
     for k, (name, item) in enumerate(cases.items()):
         held = memory(item)
         plan = (item.tensor, item.pipeline, item.data, item.context, item.expert, item.virtual, item.micro_batch, item.global_batch)
         found[name] = {
             "case": [item.name, item.machine.device, plan, item.zero, item.zero_group, item.precision, item.recompute, item.program],
             "assumed": item.assumed,
-            "derived": [item.shards, item.expert_replicas, item.microbatches, item.padded_vocabulary, item.captured, item.written_out],
+            "derived": [
+                item.shards,
+                item.expert_replicas,
+                item.microbatches,
+                item.padded_vocabulary,
+                plans.captured[k].item(),
+                item.written_out,
+            ],
             "settings": [
                 item.defaults.reduced_bytes,
                 item.defaults.bucket_bytes,
@@ -836,7 +843,7 @@ def test_every_kind_of_run() -> None:
             ],
             "machine": [item.machine.host, item.machine.power, item.machine.domain, item.machine.network_bytes_per_s],
             "memory": [held.state, held.activations, held.working, held.total, held.ends, capacity_bytes(item), fits(item, held)],
-            "held": [parameters_of_gpu(item), stages(item)],
+            "held": [parameters_of_gpu(item), [layers[k], head[k].item()]],
             "work": {field: float(getattr(work, field)[k]) for field in work.__dataclass_fields__},
             "step": {part: float(seconds[k]) for part, seconds in steps.items()},
             "plans": {field: getattr(plans, field)[k].item() for field in plans.__dataclass_fields__},
