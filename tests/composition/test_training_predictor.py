@@ -461,14 +461,16 @@ def test_a_row_whose_kernels_raise_is_alone_without_an_answer(monkeypatch: pytes
 
 
 def test_a_table_answers_as_its_rows_alone_do() -> None:
-    """Rows are read and described by column: neighbours on other machines, in other numbers, refused or without an answer change nothing."""
+    """Rows are read and described by column: neighbours on other machines, in other numbers, or refused change nothing."""
     changes: list[dict[str, str]] = [
-        {}, {"device": "A100"}, {"precision": "fp8"}, {"model": "deepseek-v3", "gpus": "64", "expert_parallel": "8"}, {"device": "MI300X"},
-        {"device": "TPU-v5p", "program": ""}, {"zero": "3"}, {"zero_group": "4", "zero": "2", "fsdp": ""}, {"kind": "qlora"}, {"gpus": "12.5"},
-        {"program": "nanotron", "pipeline_parallel": "4", "micro_batch": ""}, {"tensor_parallel": "3"}, {"device": "nonsense"}, {"fsdp": "8"},
+        {}, {"device": "A100"}, {"precision": "fp8"}, {"model": "deepseek-v3", "gpus": "64", "expert_parallel": "8"},
+        {"device": "MI300X"}, {"device": "TPU-v5p", "program": ""}, {"zero": "3"}, {"zero_group": "4", "zero": "2", "fsdp": ""},
+        {"kind": "qlora"}, {"gpus": "12.5"}, {"program": "nanotron", "pipeline_parallel": "4", "micro_batch": ""},
+        {"tensor_parallel": "3"}, {"device": "nonsense"}, {"fsdp": "8"}, {"gpus": ""}, {"accumulation": "3"}, {"micro_batch": "1.5"},
         {"gpus": "16", "tensor_parallel": "2", "context_parallel": "2", "recompute": "selective", "vocabulary": "32000"},
         {"program": "megatron_2021", "device": "V100", "precision": "fp16", "recompute": "full", "gpus_per_node": "4"},
-        {**OWN, "model": "", "experts": "8", "top_k": "2", "sequence_length": "16384"}, {"gpus": ""}, {"accumulation": "3"}, {"micro_batch": "1.5"},
+        {**OWN, "model": "", "experts": "8", "top_k": "2", "sequence_length": "16384"},
+        *({"model": "gemma-2-9b", "device": "A100", "program": program} for program in ("megatron_2021", "megatron")),  # with windows
     ]  # fmt: skip
     rows = [{**LLAMA_8B, **change} for change in changes]
     table = answers(pd.DataFrame(rows).fillna(""))

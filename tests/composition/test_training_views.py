@@ -326,7 +326,7 @@ def test_what_is_told_of_every_kind_of_run(monkeypatch: pytest.MonkeyPatch) -> N
             "ends": model.ends(item),
             "unmeasured": model.unmeasured(item),
             "other": model.of_other_kinds(item),
-            "twin": twin.machine.device if twin else "",
+            "twin": twin.device if twin else "",
             "forward": views.forward_share([item])[0],
         }
     kept("told", found)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from analysis.errors import InputError
 from analysis.hardware import devices, systems
 from analysis.networks.calibrated import form
-from analysis.networks.collective_time import Terms, collective_s, collective_time, custom_kernels, terms
+from analysis.networks.collective_time import collective_s, collective_time, custom_kernels, terms
 from analysis.paths import DATA
 from analysis.tables import read_csv
 from tests.golden import kept
