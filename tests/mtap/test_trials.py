@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pandas as pd
@@ -29,6 +30,8 @@ def step(name: str, status: int, message: str = "") -> Step:
         (step("install: pip install x", 0), None, ""),
         (step("first prediction", 1, "TypeError: only 0-dimensional arrays"), None, "F2"),
         (step("first prediction", 1, "requests.exceptions.ConnectionError: HTTPSConnectionPool"), None, "blocked"),
+        (step("build: go build", 1, "lookup proxy.golang.org: no such host"), None, "blocked"),
+        (step("build: cmake ..", 1, "CMakeLists.txt:11 (find_package)"), None, "F1"),
         (step("first prediction", 0), None, "F3"),
         (step("first prediction", 0), -1.0, "F3"),
         (step("first prediction", 0), 10.5, ""),
@@ -70,6 +73,22 @@ def test_a_tool_that_cannot_be_installed_is_a_failure_on_record(tmp_path: Path) 
     assert not stale.exists()
     assert tables["outcome"]["outcome"].tolist() == ["fails"] and tables["outcome"]["classes"].tolist() == ["F1"]
     assert not tables["steps"]["message"].str.contains(str(tmp_path)).any()
+
+
+def test_a_tool_without_a_package_is_cloned_built_and_asked(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    subprocess.run(["git", "init", "-q", str(source)], check=True)
+    (source / "answer.txt").write_text("3", encoding="utf-8")
+    signed = ["-c", "user.name=x", "-c", "user.email=x@x.org"]
+    for command in (["add", "."], [*signed, "commit", "-qm", "first"]):
+        subprocess.run(["git", "-C", str(source), *command], check=True)
+    known = {"tool": "x", "name": "x", "documented_install": "git clone", "instructions": "https://x.org", "prediction": "https://x.org"}
+    known |= {"predicts": "a number", "program": "value = open('clone/built.txt').read()\n", "quantity": "time", "unit": "s"}
+    trial = Trial(**known, repository=str(source), commit="HEAD", build=("cp clone/answer.txt clone/built.txt",))
+    outcome = attempt(trial, tmp_path / "out")["outcome"].iloc[0]
+    assert (outcome["outcome"], outcome["value"], outcome["packages"]) == ("runs", 3.0, 0)
+    gone = attempt(trial.model_copy(update={"build": ("false",)}), tmp_path / "out")["outcome"].iloc[0]
+    assert (gone["outcome"], gone["classes"]) == ("fails", "F1")
 
 
 def test_a_change_since_the_last_record_is_told() -> None:

@@ -11,4 +11,5 @@
 - `predict_trace`: A predicted program as Chakra traces, one a device, so that ASTRA-sim (or `analysis.networks`) times the collectives ...
 - `study_fusion`: Which operators of a program run as one kernel, and what does each kernel read and write?
 - `systolic_device`: How long does a matrix product take on a TPU's matrix units?
+- `vector_unit`: How long does a TPU's vector unit take for what its matrix units do not do?
 """
