@@ -100,7 +100,8 @@ def timed(rows: Sequence[dict[str, str]], capacity: float = 0.0) -> pd.DataFrame
     chosen = cases.take(np.flatnonzero(fit))
     said = answered(chosen).set_axis(out.index[fit]) if len(chosen) else pd.DataFrame(columns=[*COLUMNS])
     said["mfu"] = mfu(chosen, said["step_time_s"].to_numpy(dtype=float))
-    return out.join(said.drop(columns="memory_gib"))
+    out["memory_gib"] = said.pop("memory_gib").astype(float).reindex(out.index).fillna(out["memory_gib"])  # as the program's log has it
+    return out.join(said)
 
 
 def search(

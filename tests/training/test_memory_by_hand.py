@@ -10,6 +10,7 @@ from analysis.training import memory as formulas
 from analysis.training.answers import answers
 from analysis.training.cases import Case, Cases, case
 from analysis.training.memory import memory
+from analysis.training.search import PLAN, Choices, search
 
 GPT3 = {"model": "gpt3-175b", "device": "a100", "gpus": "64", "sequence_length": "2048", "global_batch": "64", "micro_batch": "1"}
 GPT3 |= {"tensor_parallel": "8", "pipeline_parallel": "8", "program": "megatron_2021", "precision": "bf16"}
@@ -112,3 +113,11 @@ def test_primus_logs_the_last_stage() -> None:
     answer = answers(pd.DataFrame([{**row, "micro_batch": "1", "pipeline_parallel": "8"}])).iloc[0]
     assert answer["memory_gib"] == pytest.approx(last.total / 2**30)
     assert f"the fullest GPU needs {fullest.total / 2**30:.1f} GiB" in answer["assumed"]
+
+
+def test_a_search_and_an_answer_give_one_memory() -> None:
+    row = {"program": "primus", "model": "llama-2-7b", "device": "MI300X", "sequence_length": "4096", "global_batch": "64"}
+    found = search(row, 8, Choices(tensor_parallel=(1,), pipeline_parallel=(8,), micro_batch=(1,), recompute=("none",)))
+    plan = found.dropna(subset="step_time_s").iloc[0]
+    answer = answers(pd.DataFrame([{**row, **{name: str(plan[name]) for name in PLAN}}])).iloc[0]
+    assert plan["memory_gib"] == pytest.approx(answer["memory_gib"]) and "fullest GPU" in answer["assumed"]
