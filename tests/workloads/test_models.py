@@ -867,6 +867,7 @@ ODD_CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "one": {"num_hidden_layers": 1},
     "a float": {"hidden_size": 4096.0},
     "half": {"hidden_size": 4096.5},
+    "long name": {"_name_or_path": "someone/" + "n" * 99 + "xyz"},
     "yes": {"hidden_size": True},
     "most": {"vocab_size": checkpoints.MOST_COUNT},
     "more": {"vocab_size": checkpoints.MOST_COUNT + 1},
