@@ -326,6 +326,25 @@ def batch(draw: random.Random) -> Question:
     return found | {"input_tokens": draw.choice((128, 1024)), "output_tokens": draw.choice((128, 1024))}
 
 
+def array(draw: random.Random) -> Question:
+    """A matrix product on a systolic array."""
+    sizes = {name: draw.choice((7, 64, 500)) for name in ("M", "N", "K")}
+    sides = {name: draw.choice((8, 32)) for name in ("array_rows", "array_cols")}
+    return {**sizes, **sides, "dataflow": draw.choice(("os", "ws", "is"))}
+
+
+def network(draw: random.Random) -> Question:
+    """A collective as ASTRA-sim's backends count it."""
+    found = {"collective": draw.choice(("all_reduce", "all_gather", "all_to_all")), "size_bytes": draw.choice((1 << 12, 1 << 20))}
+    shape = draw.choice((("Ring", "8", "ring"), ("Switch", "16", "direct"), ("Ring+Switch", "4x8", "ring+ring")))
+    rates = {
+        "bandwidth_gib_per_s": "x".join(["100"] * len(shape[1].split("x"))),
+        "latency_ns": "x".join(["500"] * len(shape[1].split("x"))),
+    }
+    backend = "Congestion_Unaware" if "+" in shape[0] else draw.choice(("Congestion_Unaware", "Congestion_Aware"))
+    return {**found, "backend": backend, **dict(zip(("topology", "npus_per_dim", "algorithm_per_dim"), shape, strict=True)), **rates}
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of question: how one is drawn, and the ways to ask it; the first is compared with the others."""
@@ -349,6 +368,8 @@ KINDS = {
         table("predict batch", face.predict_batch, ("latency_s", "lower_s", "upper_s"),
               {"device": "hardware", "engine": "framework", "gpus": "devices", "input_tokens": "isl", "output_tokens": "osl"}),
     ),
+    "array": Kind(array, table("systolic", face.predict_systolic, ("demand_rows", "compute_util_pct", "ifmap_sram_reads"), {})),
+    "network": Kind(network, table("collectives", face.predict_collectives, ("cycles_max",), {})),
 }  # fmt: skip
 
 
