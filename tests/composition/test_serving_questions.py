@@ -267,7 +267,7 @@ def test_the_type_of_the_kv_cache(change, kind):
 
 def test_a_cache_of_half_the_bytes_holds_twice_the_tokens():
     wide, narrow = (waterfall.one("qwen3-32b", "h100_sxm", 2, 64, precision="fp8", kv_precision=kind).answer for kind in ("bf16", "fp8"))
-    assert narrow["kv_cache_tokens"] == pytest.approx(2 * wide["kv_cache_tokens"]) and narrow["tpot_ms"] < wide["tpot_ms"]
+    assert narrow["kv_cache_tokens"] == pytest.approx(2 * wide["kv_cache_tokens"], abs=1) and narrow["tpot_ms"] < wide["tpot_ms"]
 
 
 @pytest.mark.parametrize("name", ["int4", "int4_wo", "AWQ", "gptq", "w4a16"])
