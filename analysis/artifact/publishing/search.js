@@ -1,4 +1,4 @@
-// Search: chapters come before notebooks, lists come last, and words that mean the same are one question. Sphinx puts this file before its own search.
+// Search: chapters come before notebooks, lists come last, and words that mean the same are one question. Sphinx puts this file behind its own search (into language_data.js).
 var Scorer = {
   score: function (result) {
     var page = result[0], last = /^(bibliography|evaluation_log|notebooks_index)$/.test(page);
@@ -35,4 +35,4 @@ function widen() {
     return found.sort(function (a, b) { return a[4] - b[4]; });  // the best comes last
   };
 }
-if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', widen); else Promise.resolve().then(widen);
+widen();
