@@ -2,6 +2,7 @@
 
 - `answers`: How long does a training step take, how sure is that, and does it fit?
 - `cases`: What does a row of a table of training runs say, and what has to be assumed?
+- `columns`: Columns whose values repeat: each distinct value is kept, and worked out, once.
 - `config`: What do the YAML files of `train` and `train search` say?
 - `interval`: How sure is a predicted step?
 - `kernels`: How long does a kernel of a training step take on a device?

@@ -113,17 +113,36 @@ def many_kernels(n: int, seed: int = 0) -> pd.DataFrame:
     return frame.assign(device=np.array(names)[rng.integers(0, len(names), n)])
 
 
-def million_kernels() -> float:
-    """CPU-seconds from a CSV of a million cases to the CSV of answers, compiled functions loaded before by a thousand others."""
-    from analysis.case_files import answer_file
-    from analysis.kernels.cases import answers
+def many_steps(n: int, seed: int = 0) -> pd.DataFrame:
+    """Different training runs: models, devices and plans drawn, batches that divide; about one in five is refused (heads, no FP8)."""
+    rng, drawn = np.random.default_rng(seed), round(1.6 * n)
+    models = ["llama-3-70b", "llama-3-8b", "llama-2-7b", "gpt3-175b", "mixtral-8x7b", "deepseek-v3", "qwen3-30b-a3b", "gpt2-xl"]
+    texts = {
+        "model": models, "device": ["H100", "A100", "H200", "B200", "GB200"], "precision": ["bf16", "fp8"],
+        "recompute": ["none", "full", "selective", ""], "zero": ["", "1", "3"],
+    }  # fmt: skip
+    frame = pd.DataFrame({name: rng.choice(np.array(values, dtype=object), drawn) for name, values in texts.items()})
+    ways = {name: 2 ** rng.integers(0, 4, drawn) for name in ("tensor_parallel", "pipeline_parallel")}
+    data, micro, microbatches = (2 ** rng.integers(0, most, drawn) for most in (6, 3, 6))
+    frame = frame.assign(**ways, gpus=data * ways["tensor_parallel"] * ways["pipeline_parallel"], micro_batch=micro)
+    frame = frame.assign(global_batch=micro * data * microbatches, sequence_length=2 ** rng.integers(11, 15, drawn))
+    return frame.drop_duplicates().head(n)
 
+
+def million(command: str) -> float:
+    """CPU-seconds from a CSV of a million different cases to the CSV of answers, all that is loaded once loaded before by a thousand."""
+    from analysis.case_files import answer_file
+    from analysis.kernels.cases import answers as kernels
+    from analysis.training.answers import answers as training
+
+    makers: dict[str, Any] = {"kernels predict": (many_kernels, kernels), "predict training": (many_steps, training)}
+    make, answer = makers[command]
     with tempfile.TemporaryDirectory() as folder:
         few, many, out = (Path(folder) / name for name in ("few.csv", "many.csv", "out.csv"))
-        many_kernels(1000).to_csv(few, index=False)
-        many_kernels(1_000_000).to_csv(many, index=False)
-        answer_file(few, out, answers, beside=False)
-        return cpu_s(lambda: answer_file(many, out, answers, beside=False))
+        make(1000).to_csv(few, index=False)
+        make(1_000_000).to_csv(many, index=False)
+        answer_file(few, out, answer, beside=make is many_steps)
+        return cpu_s(lambda: answer_file(many, out, answer, beside=make is many_steps))
 
 
 # StableHLO -----------------------------------------------------------------------------------------------------------------------------
