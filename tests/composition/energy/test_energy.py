@@ -43,6 +43,9 @@ def test_work_of_a_dense_model_by_hand() -> None:
     """Llama 3.1 8B, H100 (3,350 GB/s, 989 TFLOP/s, 700 W): 32 layers, 8 KV heads of 128, bf16."""
     rows = published.rows()
     row = rows[(rows["model"] == "meta-llama/Llama-3.1-8B-Instruct") & (rows["gpu"] == "H100")].iloc[0].to_dict()
+    case = published.case(row, 100.0)  # a mean prompt of 100 tokens: labels are 1 / 0.9 of the mean
+    written = float(row["output_tokens"])  # type: ignore[arg-type]
+    assert (case.input_tokens, case.output_tokens, case.clients) == (111, round(written / 0.9), round(float(row["batch"])))  # type: ignore[arg-type]
     found = work(published.case(row), 100.0, 200.0, 400.0)
     matrices = 32 * (4096 * 128 * (2 * 32 + 2 * 8) + 3 * 4096 * 14336)
     cache = 100 * 400 * 32 * 2 * 8 * 128 * 2
