@@ -53,6 +53,9 @@ class ndarray:
     def __pow__(self, other):
         return self._with(other, lambda a, b: a**b)
 
+    def __radd__(self, other):
+        return asarray(other) + self
+
     def __rsub__(self, other):
         return asarray(other) - self
 
