@@ -81,6 +81,8 @@ class ndarray:
         return self._with(other, lambda a, b: a == b)
 
     def __getitem__(self, place):
+        if isinstance(place, tuple):  # [()]: a number where there is one alone
+            return self.values[0] if len(self.values) == 1 else self
         return self.values[place]
 
     def __setitem__(self, place, value):
@@ -211,6 +213,17 @@ class _Stack:
     def __init__(self, rows):
         count = builtins.max(len(row.values) for row in rows)
         self.rows = [row.values * count if len(row.values) == 1 else row.values for row in rows]
+
+    def __iter__(self):
+        return iter([ndarray(row, (len(row),)) for row in self.rows])
+
+    def __add__(self, other):
+        return _Stack([mine + theirs for mine, theirs in zip(self, other, strict=True)])
+
+
+def broadcast_arrays(*arrays):
+    """The arrays as they are: `stack` makes them equally long."""
+    return arrays
 
 
 def stack(rows):
