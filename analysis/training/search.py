@@ -69,7 +69,7 @@ def plans(row: dict[str, str], gpus: int, choices: Choices = Choices()) -> Itera
         chunks = choices.virtual_pipeline or _divisors(shape.blocks // p)
         sharded = choices.zero or ((base.zero, 3) if p == 1 and base.zero < 3 and not old else (base.zero,))
         for e, v, micro, zero, recompute in product(experts, chunks, choices.micro_batch or (1, 2, 4, 8, 16), sharded, again):
-            if batch % (data * micro) or gpus // p % e or not whole_stages(shape, p * v):
+            if batch % (data * micro) or gpus // p % e or p * v > shape.blocks or not whole_stages(shape, p * v):
                 continue
             if zero > 1 and p > 1 and not (choices.zero and choices.pipeline_parallel):
                 continue
