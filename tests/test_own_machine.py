@@ -95,7 +95,8 @@ def test_every_kind_of_file(tmp_path: Path) -> None:
         one = devices.load(reference)
         machine = systems.of_device(one)
         levels = [[level.name, level.topology, level.size, level.bandwidth_bytes_per_s] for level in machine.levels]
-        return [one.name, own.measured_as(one.name), own.system(one.name) is None, own.named(one.name) is one, machine.title, levels]
+        known = own.system(one.name) is None
+        return [one.name, own.measured_as(one.name), known, known or own.named(one.name) is one, machine.title, levels]
 
     for name, text in files.items():
         path = tmp_path / f"{name}.yaml"
