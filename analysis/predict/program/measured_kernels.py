@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import pandas as pd
 
@@ -14,6 +15,7 @@ TYPES = {"bf16": "bf16", "f16": "fp16", "f8E4M3FN": "fp8", "f8E5M2": "fp8", "i8"
 """Types of StableHLO that the tables hold."""
 
 
+@lru_cache(maxsize=256)
 def has_tables(device: str) -> bool:
     """Whether products on a device are told from measured ones: its own, or those of its architecture."""
     try:
