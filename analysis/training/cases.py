@@ -26,6 +26,7 @@ from analysis.training.machines import Machine, of_row
 from analysis.training.programs import PROGRAMS, Program
 from analysis.training.programs import known as known_program
 from analysis.training.recipes import Recipe
+from analysis.training.rows import Rows
 from analysis.workloads import models
 from analysis.workloads.models import Model
 
@@ -344,113 +345,15 @@ def choice(row: dict[str, str], key: str, known: Mapping[str, Any]) -> Any:
     raise InputError(f"{key} {text!r} is not covered ({', '.join(known)}){hint}", key=key)
 
 
-class _Rows:
-    """The rows of a table as they are read: its cells, why a row is refused (the first reason), and what is assumed of it."""
-
-    def __init__(self, frame: pd.DataFrame) -> None:
-        self.columns: dict[str, Shared] = {}
-        self.empty = Shared([""], np.zeros(len(frame), np.int64))
-        self.errors: dict[int, InputError] = {}
-        self.refused = np.zeros(len(frame), np.bool_)
-        self.notes: list[Shared] = []
-        for label in frame.columns:
-            cells: Any = frame[label]
-            codes, cells = pd.factorize(cells, use_na_sentinel=False) if len(cells) > 1 else (np.zeros(1, np.int64), cells)
-            self.columns[str(label).strip()] = Shared([str(cell) for cell in cells], codes)
-        self.called = tuple(self.columns)
-        if "fsdp" in self.columns:
-            self._megatron_bridge_fsdp()
-        for label, column in list(self.columns.items()):
-            name = OTHER_NAMES.get(label, label)
-            own = self.columns.get(name)
-            self.columns[name] = column if own is None else self._joined(own, column)
-
-    def _joined(self, own: Shared, other: Shared) -> Shared:
-        """The cells of a column, and where they are empty those of another."""
-        said = own.each(lambda cell: bool(cell.strip()))
-        if own is other or said.all():
-            return own
-        return Shared([*own.distinct, *other.distinct], np.where(said, own.codes, len(own.distinct) + other.codes))
-
-    def _megatron_bridge_fsdp(self) -> None:
-        """Megatron-Bridge's column: nothing is sharded by it (which does not say that nothing is), or all over so many GPUs."""
-        column, group = self.columns["fsdp"], self.columns.get("zero_group", self.empty)
-        over = column.each(lambda cell: cell.strip() if cell.strip().isdigit() and int(cell) > 3 else "")
-        shards = [
-            ("" if ZERO.get(plain(cell)) == 0 else "3" if gpus else cell) for cell, gpus in zip(column.distinct, over.distinct, strict=True)
-        ]
-        self.columns["fsdp"] = Shared(shards, column.codes)
-        self.columns["zero_group"] = self._joined(group, over)
-
-    def __len__(self) -> int:
-        return len(self.refused)
-
-    def text(self, key: str) -> Shared:
-        """The cells of a column; empty where the table has none of that name."""
-        return self.columns.get(key, self.empty)
-
-    def refuse(self, where: Any, words: str, key: str | None = None, **facts: Any) -> None:
-        """Refuse some rows, each that is not refused yet with its reason: `words`, with facts of the row in their places."""
-        for row in np.flatnonzero(where & ~self.refused).tolist():
-            self.errors[row] = InputError(words.format(**{fact: column[row] for fact, column in facts.items()}), key=key)
-            self.refused[row] = True
-
-    def note(self, where: Any, words: str | Callable[[int], str], *columns: Any) -> None:
-        """What is assumed of some rows; words that depend on the row are made once where `columns` are alike."""
-        if isinstance(words, str):
-            self.notes.append(Shared(["", words], np.asarray(where).astype(np.int64)))
-            return
-        rows = np.flatnonzero(where & ~self.refused)
-        if rows.size:
-            codes, first = alike(*(column.take(rows) if isinstance(column, Shared) else column[rows] for column in columns))
-            every = np.zeros(len(self), np.int64)
-            every[rows] = 1 + codes
-            self.notes.append(Shared(["", *(words(row) for row in rows[first])], every))
-
-    def each(self, function: Callable[..., Any], keys: Sequence[str], *known: Any) -> Shared:
-        """A function of some cells of a row, of what is known of it already and of a list of notes, once for each different input.
-
-        Rows that it refuses have None.
-        """
-        cells = {key: self.columns[key] for key in keys if key in self.columns}
-        codes, first = alike(self.empty, *cells.values(), *known)
-        found: list[Any] = []
-        notes: list[tuple[str, ...]] = []
-        errors: dict[int, InputError] = {}
-        live = np.zeros(len(first), np.bool_)
-        live[codes[~self.refused]] = True
-        for place, row in enumerate(first.tolist()):
-            assumed: list[str] = []
-            value = None
-            if live[place]:
-                try:
-                    value = function({key: column[row] for key, column in cells.items()}, *(column[row] for column in known), assumed)
-                except InputError as error:
-                    errors[place] = error.with_traceback(None)  # which would keep the arrays of this call
-            found.append(value)
-            notes.append(tuple(assumed))
-        if any(notes):
-            self.notes.append(Shared(notes, codes))
-        if errors:
-            bad = np.zeros(len(first), np.bool_)
-            bad[list(errors)] = True
-            for row in np.flatnonzero(bad[codes] & ~self.refused).tolist():
-                self.errors[row] = errors[int(codes[row])]
-                self.refused[row] = True
-        return Shared.of(found).spread(codes)
-
-    def numbers(self, keys: Sequence[str], read: Callable[[dict[str, str], str], Any] = count) -> list[Any]:
-        """Columns of counts (0 where a cell is empty), each refused where its cell is none."""
-        columns = [self.each(lambda row, assumed, key=key: read(row, key), [key]) for key in keys]
-        return [np.array([value or 0 for value in column.distinct])[column.codes] for column in columns]
-
-    def assumed(self) -> Shared:
-        """Everything that was noted of each row, in order."""
-        codes, first = alike(self.empty, *self.notes)
-        said = [[note[row] for note in self.notes] for row in first]
-        return Shared(
-            [tuple(words for each in row for words in ([each] if isinstance(each, str) else each) if words) for row in said], codes
-        )
+def _megatron_bridge_fsdp(rows: Rows) -> None:
+    """Megatron-Bridge's column: nothing is sharded by it (which does not say that nothing is), or all over so many GPUs."""
+    column = rows.text("fsdp")
+    over = column.each(lambda cell: cell.strip() if cell.strip().isdigit() and int(cell) > 3 else "")
+    shards = [
+        ("" if ZERO.get(plain(cell)) == 0 else "3" if gpus else cell) for cell, gpus in zip(column.distinct, over.distinct, strict=True)
+    ]
+    rows.columns["fsdp"] = Shared(shards, column.codes)
+    rows.columns["zero_group"] = rows.joined(rows.text("zero_group"), over)
 
 
 def read(frame: pd.DataFrame) -> tuple[Cases, NDArray[np.int64], dict[int, InputError]]:
@@ -461,7 +364,10 @@ def read(frame: pd.DataFrame) -> tuple[Cases, NDArray[np.int64], dict[int, Input
     Args:
         frame: cells as text; `COLUMNS` and `OTHER_NAMES`.
     """
-    rows = _Rows(frame)
+    rows = Rows(frame)
+    if "fsdp" in rows.columns:
+        _megatron_bridge_fsdp(rows)
+    rows.rename(OTHER_NAMES)
     (gpus,) = rows.numbers(["gpus"])
     rows.refuse(gpus == 0, "gpus is missing")
     machine = rows.each(_machine, ["gpus", *MACHINE_CELLS])
@@ -610,7 +516,7 @@ def _program(
 PLANS = ("tensor_parallel", "pipeline_parallel", "context_parallel", "data_parallel")
 
 
-def _plan(rows: _Rows, gpus: Ints, name: Shared, shape: Shared, said: dict[str, Any]) -> dict[str, Any]:
+def _plan(rows: Rows, gpus: Ints, name: Shared, shape: Shared, said: dict[str, Any]) -> dict[str, Any]:
     """Degrees of parallelism and batches; refused where they do not divide the GPUs, the batch or the model."""
     program, zero = said["program"], said["zero"]
     tensor, pipeline, context, expert = (
@@ -675,7 +581,7 @@ def whole_stages(shape: Any, chunks: Any) -> Any:
     return np.any([(layers + ends) % chunks == 0 for layers in own for ends in (0, 1, 2)], axis=0)
 
 
-def _check_shares(rows: _Rows, shape: Shared, said: dict[str, Any], plan: dict[str, Any]) -> None:
+def _check_shares(rows: Rows, shape: Shared, said: dict[str, Any], plan: dict[str, Any]) -> None:
     """Refuse stages that do not get whole layers, chunks without stages, and a group of ZeRO that is no part of the replicas.
 
     Embedding and output layer may count as a layer each when layers are dealt to the stages (Llama 3: 126 + 2 over 16). Megatron's core

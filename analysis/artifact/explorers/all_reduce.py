@@ -61,7 +61,7 @@ def answer(values: Mapping[str, Any]) -> dict[str, Any]:
     machine = systems.of_device(devices.load(values["machine"]))
     parts = collective_time.terms("all_reduce", gpus, machine, graph=False)
     time, moved, fill = map(float, form.protocols(parts.floor_s, parts.byte_s * size, parts.chunk_s, parts.line))
-    protocol = next(name for name, share in PROTOCOLS.items() if moved == parts.byte_s * size / share)
+    protocol = min(PROTOCOLS, key=lambda name: abs(moved - parts.byte_s * size / PROTOCOLS[name]))
     factor = 2 * (gpus - 1) / gpus
     return {
         "time_s": time,

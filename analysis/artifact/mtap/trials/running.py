@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,16 @@ def failure_class(step: Step, value: float | None) -> str:
     return ""
 
 
+def _built(tool: str, programs: Path, place: Path, commands: tuple[str, ...]) -> list[Step]:
+    """Shell commands in the run's folder with the environment's programs first, until one fails."""
+    done: list[Step] = []
+    for command in commands:
+        if not done or not done[-1].status:
+            shell = ["bash", "-c", f'PATH="{programs}:$PATH"; {command}']
+            done.append(run(shell, tool, f"build: {command}", place, INSTALL_LIMIT_S))
+    return done
+
+
 def attempt(trial: Trial, folder: Path) -> dict[str, pd.DataFrame]:
     """Run one trial in a fresh environment.
 
@@ -107,15 +118,7 @@ def attempt(trial: Trial, folder: Path) -> dict[str, pd.DataFrame]:
     steps = [run([chosen, "-m", "venv", "--clear", str(home)], trial.tool, "new environment", folder)]
     pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-cache-dir"]
 
-    def build(commands: tuple[str, ...]) -> list[Step]:
-        """Shell commands in the run's folder with the environment's programs first, until one fails."""
-        done: list[Step] = []
-        for command in commands:
-            if not done or not done[-1].status:
-                shell = ["bash", "-c", f'PATH="{home / "bin"}:$PATH"; {command}']
-                done.append(run(shell, trial.tool, f"build: {command}", place, INSTALL_LIMIT_S))
-        return done
-
+    build = partial(_built, trial.tool, home / "bin", place)
     if trial.repository:
         steps += build((f"git clone -q -n {trial.repository} clone && git -C clone checkout -q {trial.commit}",))
     if trial.arguments() and not steps[-1].status:
