@@ -175,6 +175,8 @@ def predict(
     notes = dict.fromkeys(module.notes)
     if fidelity in ON_ARRAYS and vector_unit.seconds(device, NO_WORK) is None:
         notes.setdefault(f"{device.name}: what its arrays do not do takes the time of its bytes; no vector unit with a clock is published")
+    if fidelity in ON_ARRAYS and device.name in vector_unit.ASSUMED:
+        notes.setdefault(vector_unit.ASSUMED[device.name])
     peak_s = 0.0
     tables = [math.nan] * len(units)
     if fidelity == "kernels":

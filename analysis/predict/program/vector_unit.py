@@ -15,8 +15,9 @@ from analysis.workloads.graph import OperatorWork, Tensor
 
 LANES, SUBLANES = 128, 8
 # Operations that start on each lane of a core in a cycle. v2, v3: Norrie et al., IEEE Micro 41 (2), 2021 (a vector unit a core: 128 lanes
-# of 8 sublanes, each with a dual-issue ALU); v4 as these; v5: jax-ml.github.io/scaling-book/tpus (4 ALUs). v1 has no such unit; v6e has
-# no published clock.
+# of 8 sublanes, each with a dual-issue ALU); v4 as these (`ASSUMED`); v5: jax-ml.github.io/scaling-book/tpus (4 ALUs). v1 has no such unit;
+# v6e has no published clock.
+ASSUMED = {"TPU-v4": "TPU-v4: its vector unit starts as many operations a cycle as v3's (assumed; none is published)"}
 SLOTS = {"TPU-v2": 2, "TPU-v3": 2, "TPU-v4": 2, "TPU-v5e": 4, "TPU-v5p": 4}
 
 

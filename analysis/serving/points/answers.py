@@ -13,6 +13,7 @@ from analysis.serving.points import settings
 from analysis.serving.points.cases import Case, in_words, without_bf16
 from analysis.serving.points.closed_loop import RESULT
 from analysis.serving.points.constants import Parameters, apply, bounds, elsewhere, load, outside
+from analysis.serving.points.operators import dispatched
 from analysis.serving.points.points import Points, features, floors_s, points, transfer
 from analysis.site import Site
 
@@ -153,6 +154,8 @@ def _described(index: int, case: Case, raw: Points, why: tuple[str, ...]) -> dic
         took = 1e3 * (moved.fixed_s + moved.token_s * moved.tokens)
         cache = f"their cache of {moved.size_bytes / 1e6:.3g} MB a GPU moves over {moved.over} in {took:.2g} ms, beside other steps"
         sentences.append(f"{first} process prompts for {then}; {cache}; rates are of one that decodes")
+    if dispatched(case.model, case.plan):
+        sentences.append("experts on more GPUs than a token has: tokens go to them by all-to-all, as TensorRT-LLM sends them")
     if without_bf16(case.device):
         sentences.append("16-bit types in fp16: the device has no bf16")
     if fit < case.clients:

@@ -174,7 +174,7 @@ def _experts(c: Configuration) -> Iterator[Call]:
         yield _gemm("experts", "tokens", layers, t, h, width, c.gemm)
     # The tables' experts have three matrices.
     yield Call("experts", "tokens", "moe", layers * (c.model.ffn_matrices / 3), {"tokens": everywhere}, options)
-    if c.plan.attention_data > 1 and c.plan.expert > e.per_token:
+    if dispatched(c.model, c.plan):
         yield from _dispatched(c, layers, width)
     elif c.plan.attention_data > 1:
         yield from _collective("all_gather", layers, 2 * everywhere * width, c.plan.stage_gpus)
@@ -183,6 +183,11 @@ def _experts(c: Configuration) -> Iterator[Call]:
         yield from _collective("all_reduce", layers, 2 * t * h, c.plan.stage_gpus)
     if e.shared:
         yield from _feed_forward(c, layers, e.shared, reduce=False)
+
+
+def dispatched(model: Model, plan: Plan) -> bool:
+    """Whether tokens go to the GPUs of their experts alone; else each goes to all of them (`_dispatched` has the source)."""
+    return model.experts is not None and plan.attention_data > 1 and plan.expert > model.experts.per_token
 
 
 EIGHT_BITS = ("fp8", "fp8_block", "nvfp4")
