@@ -29,10 +29,10 @@ from analysis.predict.program.predict_trace import nodes, steps
 from analysis.predict.program.systolic_device import ARRAYS, product_cycles, product_s
 from analysis.predict.program.vector_unit import VectorWork, registers, work_of
 from analysis.predict.program.vector_unit import seconds as vector_s
+from analysis.studies.workloads.zoo import catalogue as zoo
 from analysis.workloads.chakra.traces import read_trace
 from analysis.workloads.graph import Collective, Matmul, Module, OperatorWork, Tensor
 from analysis.workloads.hlo.reader import read as read_hlo
-from analysis.workloads.zoo import catalogue as zoo
 from tests.workloads import hlo_texts as texts
 from tests.workloads.hlo_oracle import our_module
 

@@ -171,15 +171,15 @@ print(count / (after - before))
 
 def lowering_s() -> float:
     """CPU-seconds to lower the program (tracing, StableHLO), JAX already imported."""
-    from analysis.workloads.zoo import catalogue
+    from analysis.studies.workloads.zoo import catalogue
 
     return cpu_s(lambda: catalogue.lower(PROGRAM))
 
 
 def operations_read_per_s(form: Any) -> float:
     """Operations of MLIR text or bytecode parsed, simplified and costed a CPU-second (median of 3 processes, start-up apart)."""
+    from analysis.studies.workloads.zoo import catalogue
     from analysis.workloads.hlo import reader
-    from analysis.workloads.zoo import catalogue
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "program"
@@ -192,8 +192,8 @@ def operations_read_per_s(form: Any) -> float:
 def operators_fused_per_s() -> float:
     """Operators of the program a CPU-second that the study's fusion rule takes in, reading apart."""
     from analysis.predict.program import study_fusion
+    from analysis.studies.workloads.zoo import catalogue
     from analysis.workloads.hlo import reader
-    from analysis.workloads.zoo import catalogue
 
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "step.mlir"
