@@ -145,9 +145,10 @@ def of_row(row: dict[str, str], assumed: list[str]) -> Machine:
     if not where:
         assumed.append("eight A100 of 80 GB a node, 800 Gbit/s between nodes")
     else:
-        if not per_node:
+        alone = count(row, "gpus") == 1
+        if not per_node and not alone:
             assumed.append(f"{machine.domain} {near}")
-        if not network and not machine.tpu:
+        if not network and not machine.tpu and not alone:
             assumed.append(f"{8e-9 * machine.network_bytes_per_s:.0f} Gbit/s of network a GPU")
     gpus = count(row, "gpus") or 1
     if per_node and gpus > per_node and gpus % per_node:
