@@ -3,7 +3,6 @@
 - `accuracy`: What is printed of each tool's accuracy:
 - `bibliography`: The bibliography:
 - `cards`: One file a tool:
-- `changes`: Which tool, claim or piece of evidence changed, when and why:
 - `choosing`: Which tools answer a question, and what is known of each:
 - `claimed`: What tools claim against what was measured:
 - `diagrams`: Boxes and arrows of the drawn figures, in one style
