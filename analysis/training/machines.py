@@ -103,7 +103,7 @@ def machine_of(text: str) -> Machine:
     if machine is None:
         if device.vendor == "AMD" and "bf16" in device.peak:
             machine = Machine(device.name, 8, 50e9)
-        elif device.kind == "gpu" and device.vendor == "NVIDIA":
+        elif device.kind == "gpu" and device.vendor == "NVIDIA" and device.architecture != "pascal":
             machine = Machine(device.name, 8, 50e9 if device.architecture in ("hopper", "blackwell") else 25e9)
         else:
             raise InputError(f"no training model for {device.name}: NVIDIA GPUs from Volta on, AMD's from MI100 on and TPUs are covered")
