@@ -69,7 +69,7 @@ measure: $(READY)
 	@$(RUN) measure --suite quick --out _build/measured
 
 check: $(TEST_READY)
-	@$(RUN) check
+	@$(RUN) claims check --brief
 	@PYTHONPATH=. $(VENV)/bin/python -m tests.composition.questions
 	@$(VENV)/bin/python -m pytest tests/checks
 
@@ -80,7 +80,7 @@ faults: $(TEST_READY)
 	@PYTHONPATH=.:tests $(VENV)/bin/python -m tests.faults
 
 bench: $(READY)
-	@$(RUN) bench
+	@PYTHONPATH=. $(VENV)/bin/python -m tests.bench
 
 test: $(TEST_READY)
 	@$(VENV)/bin/ruff check analysis tests notebooks
@@ -99,8 +99,8 @@ archive: paper
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url requirements.in -o requirements.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url requirements-dev.in -o requirements-dev.txt
-	$(RUN) environment dates
-	$(RUN) environment write
+	$(VENV)/bin/python -m tests.checks.environment dates
+	$(VENV)/bin/python -m tests.checks.environment write
 
 clean:
 	@rm -rf _build data/results book/figures book/tables book/notebooks

@@ -175,10 +175,7 @@ def _run(arguments: list[str]) -> int:
             at = rest.index("--example")
             if len(rest) <= at + 2:
                 return example(name, next(iter(rest[at + 1 :]), None), "".join(rest[:at]))
-        groups = [group for group in GROUPS if name in command_names(group)]
-        app, *others = [importlib.import_module(f"analysis.{PACKAGES[group]}.{name}").app for group in groups]
-        for other in others:  # `kernels` predicts your input, and is scored
-            app.registered_commands += [one for one in other.registered_commands if one not in app.registered_commands]
+        app = _app(name)
         result = app(args=_by_our_names(app, rest), prog_name=f"{PROGRAM} {name}", standalone_mode=True)
         return int(result or 0)
     except SystemExit as stop:
@@ -188,6 +185,15 @@ def _run(arguments: list[str]) -> int:
     except (InputError, DatasetMissing) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+
+
+def _app(name: str) -> Any:
+    """A command; that of several groups has the subcommands of all: `kernels` predicts your input, and is scored."""
+    groups = [group for group in GROUPS if name in command_names(group)]
+    app, *others = [importlib.import_module(f"analysis.{PACKAGES[group]}.{name}").app for group in groups]
+    for other in others:
+        app.registered_commands += [one for one in other.registered_commands if one not in app.registered_commands]
+    return app
 
 
 COMPLETION = """_howfast() { COMPREPLY=($(howfast --complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)); }
@@ -214,8 +220,7 @@ def complete(words: list[str]) -> list[str]:
         return [name for name in all_models() if name.lower().startswith(begun.lower())]
     from typer.main import get_command
 
-    group = next(group for group in GROUPS if before[0] in command_names(group))
-    found: Any = get_command(importlib.import_module(f"analysis.{PACKAGES[group]}.{before[0]}").app)
+    found: Any = get_command(_app(before[0]))
     commands = getattr(found, "commands", {})
     if commands and len(before) == 1 and not begun.startswith("-"):
         return [name for name in commands if name.startswith(begun)]

@@ -249,11 +249,12 @@ def read_program(path: str | Path, **named: Any) -> Any:
     return read(Path(path), **named)
 
 
-def predict_program(program: Any, device: str, fidelity: str = "fused", **named: Any) -> list[Any]:
+def predict_program(program: Any, device: str, fidelity: str = "", **named: Any) -> list[Any]:
     """Time of a program on a device (s) by one fidelity, or by all that cover the device, with what it is made of.
 
     Args:
-        program: what `read_program` gave; device: a name, or all; fidelity: roofline, fused, efficiency, ... or all.
+        program: what `read_program` gave; device: a name, or all; fidelity: roofline, fused, efficiency, ... or all;
+            empty: kernels on a GPU, fused on other devices.
     """
     from analysis.predict.program.predict import predictions
 

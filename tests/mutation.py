@@ -51,7 +51,7 @@ ROOMS = {
     ),
     "claims": Room(
         "artifact/claims/verdicts artifact/claims/check artifact/claims/findings artifact/claims/results artifact/claims/check_files "
-        "artifact/claims/prose artifact/claims/requirements",
+        "artifact/claims/prose",
         "claims",
     ),
     "networks/closed_forms": Room(

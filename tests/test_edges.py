@@ -98,7 +98,7 @@ def test_a_missing_dataset_says_how_to_get_it(tmp_path: Path, monkeypatch: pytes
 
 def test_the_command_line_lists_its_commands_and_refuses_others() -> None:
     listed = run_analysis("--help")
-    assert listed.returncode == 0 and "claims" in listed.stdout and "bench" in listed.stdout
+    assert listed.returncode == 0 and "claims" in listed.stdout and "trials" in listed.stdout
     refused = run_analysis("nothing")
     assert refused.returncode == 2 and "no command 'nothing'" in refused.stderr
 

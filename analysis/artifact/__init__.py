@@ -1,6 +1,5 @@
 """The book's machinery and the evidence: what only this repository needs, and no answer does.
 
-- `bench/`: Target speeds: `report` holds the table of benchmarks and what measures each; `make bench` prints each figure and its target
 - `claims/`: The ledger of every printed number of the five documents, how each is checked, and its verdict
 - `commands/`: Commands of the repository and of its evidence; no logic of their own
 - `explorers/`: Figures that a reader can touch: each runs this project's own models, in the page, without a network

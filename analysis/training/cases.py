@@ -123,6 +123,7 @@ COLUMNS = {
     "output_layer": "last (on the last stage) or dealt (to the stages by its cost); empty: the program's default",
     "optimizer": "adamw, adamw_8bit, momentum or sgd; empty: adamw",
     "gradient_precision": "of the gradients that are held and reduced: fp32 or bf16; empty: the program's default",
+    "weight_precision": "of the weights that the optimizer updates: fp32, or bf16 (no fp32 copy, its states in 16 bits too); empty: fp32",
     "recompute": "none, selective, full; empty: the program's default",
 }
 """Every column that a case may have, and what it says; `OTHER_NAMES` are read too."""
@@ -148,7 +149,7 @@ KINDS = _spelled(
 RECIPES = _spelled({"tensorwise": "tensorwise delayed current perturbtensor", "rowwise": "rowwise", "blockwise": "blockwise"})
 OPTIMIZERS = _spelled({8.0: "adamw adam", 2.0: "adamw8bit adam8bit", 4.0: "momentum muon lion", 0.0: "sgd"})
 """Optimizer -> bytes of its states a weight."""
-GRADIENTS = _spelled({4.0: "fp32 float32", 2.0: "bf16 fp16 16bit"})
+GRADIENTS = _spelled({4.0: "fp32 float32", 2.0: "bf16 bfloat16 fp16 16bit"})
 HEADS = _spelled({"last": "last", "dealt": "dealt"})
 RECOMPUTE = _spelled({"none": "none no false 0", "selective": "selective seqsel", "full": "full true yes 1"})
 YES_NO = _spelled({True: "yes true 1 t y", False: "no false 0 f n"})
@@ -241,7 +242,8 @@ class Case(_Run):
         zero: what is sharded over `zero_group` GPUs (0: over all that hold the same weights): see `COLUMNS`.
         precision: of the matrix products; recompute: none, selective or full; program: a name of `PROGRAMS`.
         defaults: what the program does, with what the row changes of it; fp8_recipe: tensorwise, rowwise or blockwise.
-        kind: pretrain, lora (weights are not updated) or qlora (and held in 4 bits); moments_bytes: optimizer states of a weight.
+        kind: pretrain, lora (weights are not updated) or qlora (and held in 4 bits).
+        weight_bytes, moments_bytes: of a weight that the optimizer updates, and of its states.
         recipe: of a mixture of experts: what its table does not say.
         assumed: words for what the row does not say.
     """
@@ -267,6 +269,7 @@ class Case(_Run):
     defaults: Program = PROGRAMS["megatron"]
     fp8_recipe: str = "tensorwise"
     kind: str = "pretrain"
+    weight_bytes: float = 4.0
     moments_bytes: float = 8.0
     recipe: Recipe = recipes.UNKNOWN
     assumed: tuple[str, ...] = field(default=())
@@ -382,7 +385,7 @@ def read(frame: pd.DataFrame) -> tuple[Cases, NDArray[np.int64], dict[int, Input
     plan = _plan(rows, gpus, name, shape, said)
     _check_shares(rows, shape, said, plan)
     recipe = rows.each(_recipe, [], name, shape, machine, said["defaults"], said["given"], plan["expert"])
-    said |= _parts(rows.each(_precision, ["fp8_recipe", "precision", "optimizer"], machine))
+    said |= _parts(rows.each(_precision, ["fp8_recipe", "precision", "optimizer", "weight_precision"], machine))
     kept = np.flatnonzero(~rows.refused)
     if not kept.size:
         return Cases.of([]), kept, rows.errors
@@ -425,7 +428,7 @@ def _machine(row: dict[str, str], assumed: list[str]) -> Machine:
 
 SETTING_CELLS = (
     *("program", "zero", "zero_group", "context_parallel", "framework_version", "recompute", "kind", "async_tensor_parallel"),
-    *("output_layer", "gradient_precision", "bucket_mb"),
+    *("output_layer", "gradient_precision", "weight_precision", "bucket_mb"),
 )
 
 
@@ -468,12 +471,13 @@ def _recipe(
 
 
 def _settings(program: Program, row: dict[str, str]) -> Program:
-    """A program with what a row changes of it."""
+    """A program with what a row changes of it; gradients of 16-bit weights are in 16 bits unless the row says otherwise."""
+    gradient = choice(row, "gradient_precision", GRADIENTS) or (2.0 if choice(row, "weight_precision", GRADIENTS) == 2 else None)
     found: dict[str, Any] = {
         "tensor_overlap": choice(row, "async_tensor_parallel", YES_NO),
         "output_layer": choice(row, "output_layer", HEADS),
-        "reduced_bytes": choice(row, "gradient_precision", GRADIENTS),
-        "held_bytes": choice(row, "gradient_precision", GRADIENTS),
+        "reduced_bytes": gradient,
+        "held_bytes": gradient,
         "bucket_bytes": None if (size := number(row, "bucket_mb")) is None else size * 1e6,
     }
     return replace(program, **{name: value for name, value in found.items() if value is not None})
@@ -609,13 +613,15 @@ def _check_shares(rows: Rows, shape: Shared, said: dict[str, Any], plan: dict[st
 
 
 def _precision(row: dict[str, str], machine: Machine, assumed: list[str]) -> dict[str, Any]:
-    """Number type of the products, the scales of 8 bits, and the optimizer's states."""
+    """Number type of the products, the scales of 8 bits, and bytes of weights and states in the optimizer."""
     fp8_recipe = choice(row, "fp8_recipe", RECIPES)
     if fp8_recipe and choice(row, "precision", PRECISIONS) in (None, "bf16"):
         raise InputError(f"fp8_recipe {fp8_recipe} is for products in 8 bits; precision is 16 bits")
     precision = _number_type(row, machine, assumed)
-    moments = choice(row, "optimizer", OPTIMIZERS)
-    return {"precision": precision, "fp8_recipe": fp8_recipe or "tensorwise", "moments_bytes": 8.0 if moments is None else moments}
+    optimizer, weight = choice(row, "optimizer", OPTIMIZERS), choice(row, "weight_precision", GRADIENTS) or 4.0
+    moments = 8.0 if optimizer is None else optimizer
+    states = moments if moments <= 2 else moments * weight / 4  # of a weight's own type, but for states in 8 bits
+    return {"precision": precision, "fp8_recipe": fp8_recipe or "tensorwise", "weight_bytes": weight, "moments_bytes": states}
 
 
 def _number_type(row: dict[str, str], machine: Machine, assumed: list[str]) -> str:

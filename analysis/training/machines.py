@@ -103,7 +103,7 @@ def machine_of(text: str) -> Machine:
     if machine is None:
         if device.vendor == "AMD" and "bf16" in device.peak:
             machine = Machine(device.name, 8, 50e9)
-        elif device.kind == "gpu" and device.vendor == "NVIDIA":
+        elif device.kind == "gpu" and device.vendor == "NVIDIA" and device.architecture != "pascal":
             machine = Machine(device.name, 8, 50e9 if device.architecture in ("hopper", "blackwell") else 25e9)
         else:
             raise InputError(f"no training model for {device.name}: NVIDIA GPUs from Volta on, AMD's from MI100 on and TPUs are covered")
@@ -145,9 +145,10 @@ def of_row(row: dict[str, str], assumed: list[str]) -> Machine:
     if not where:
         assumed.append("eight A100 of 80 GB a node, 800 Gbit/s between nodes")
     else:
-        if not per_node:
+        alone = count(row, "gpus") == 1
+        if not per_node and not alone:
             assumed.append(f"{machine.domain} {near}")
-        if not network and not machine.tpu:
+        if not network and not machine.tpu and not alone:
             assumed.append(f"{8e-9 * machine.network_bytes_per_s:.0f} Gbit/s of network a GPU")
     gpus = count(row, "gpus") or 1
     if per_node and gpus > per_node and gpus % per_node:

@@ -49,7 +49,7 @@ class Memory:
 
 
 def _state(of: Cases, dense: Any, routed: Any) -> Any:
-    """Weights, gradients and optimizer states (an fp32 copy, and two moments of Adam), sharded or not.
+    """Weights, gradients and optimizer states (an fp32 copy unless the optimizer updates 16-bit weights, and moments), sharded or not.
 
     Args:
         dense, routed: weights of the stage, all but routed experts and these (count).
@@ -57,9 +57,10 @@ def _state(of: Cases, dense: Any, routed: Any) -> Any:
     program = of.defaults
     # from ZeRO 2 on what is reduced replaces what is accumulated; sharded weights are the fp32 copy itself
     gradient = np.where(of.zero >= 2, np.maximum(2.0, program.reduced_bytes), program.held_bytes)
-    weight = np.where(of.trained, np.where(of.zero == 3, 0.0, 2.0), np.where(of.kind == "qlora", 0.55, 2.0))
+    copy = np.where((of.zero == 3) | (of.weight_bytes == 2), 0.0, 2.0)
+    weight = np.where(of.trained, copy, np.where(of.kind == "qlora", 0.55, 2.0))
     gradient = np.where(of.trained, gradient, 0.0)
-    update = np.where(of.trained, 4.0 + of.moments_bytes + program.step_bytes, 0.0)
+    update = np.where(of.trained, of.weight_bytes + of.moments_bytes + program.step_bytes, 0.0)
     bytes_of = 0.0
     for count, shards in ((dense, of.shards), (routed, of.expert_replicas)):
         for size, sharded in ((weight, of.zero == 3), (gradient, of.zero >= 2), (update, of.zero >= 1)):

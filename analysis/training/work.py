@@ -24,10 +24,6 @@ from analysis.training.machines import Machine
 
 Floats = NDArray[np.float64]
 
-OPTIMIZER_BYTES = 40
-"""Adam on one parameter: gradient read for the norm 4, scaled by it 8; gradient 4, fp32 weight 4 and two moments 8 read, 4 + 8 written
-(bytes; torch.nn.utils.clip_grad_norm_, torch.optim.AdamW with fused=True)."""
-
 NORM_BYTES = {True: (4.0, 10.0), False: (36.0, 60.0)}
 """Traffic of an element in a norm, forward and backward (bytes): one kernel, or cast, square, mean, product, cast, product one by one in
 fp32 (LlamaRMSNorm of github.com/huggingface/transformers)."""
@@ -315,8 +311,9 @@ def _streams(of: Cases, jobs: _Jobs, tokens: Any, share: Any) -> None:
         jobs.stream(part, in_four_bits, 2.6 * held, 4 * blocks)
     gathered = (of.zero >= 2) & (of.pipeline == 1)
     # shards are cast from 32 bits, gathered weights copied apart, gradients together
-    jobs.stream("stream", gathered, (4.0 + 6.0 / of.shards) * held, 3 * blocks)
-    jobs.stream("stream_back", gathered, (4.0 + 6.0 / of.shards) * held * (of.zero == 3), 3 * blocks)
+    copied = (4.0 + (2.0 + np.where(of.trained, of.weight_bytes, 2.0)) / of.shards) * held
+    jobs.stream("stream", gathered, copied, 3 * blocks)
+    jobs.stream("stream_back", gathered, copied * (of.zero == 3), 3 * blocks)
     jobs.stream("stream_back", gathered & of.trained, (2.0 + program.reduced_bytes) * held, 2 * blocks)
     # adapters of the attention layers: dropout, two narrow products, scaling and sum
     adapted = shape.attention_layers * share * tokens * shape.hidden / split
@@ -372,7 +369,10 @@ def _update(of: Cases, jobs: _Jobs) -> None:
     dense, routed = parameters_of_gpu(of)
     shards, expert_shards = (np.where(of.zero, ways, 1.0) for ways in (of.shards, of.expert_replicas))
     held = dense / shards + routed / expert_shards
-    jobs.stream("update", True, np.where(of.trained, held, 0.0) * OPTIMIZER_BYTES, 8)
+    # gradient read for the norm, read and written to be scaled, read; weight and moments read and written
+    # (torch.nn.utils.clip_grad_norm_, torch.optim.AdamW with fused=True)
+    moved = 6 * of.weight_bytes + 2 * of.moments_bytes
+    jobs.stream("update", True, np.where(of.trained, held, 0.0) * moved, 8)
 
 
 @cache

@@ -5,6 +5,4 @@
 - `models`: What is a language model made of?
 - `chakra/`: How are Chakra execution traces (`NAME.RANK.et`) read and written?
 - `hlo/`: What does a StableHLO program compute, and what does each operator cost?
-- `partition/`: What does each device run after a program is split over several?
-- `zoo/`: Which named programs are there, without weights?
 """

@@ -2,7 +2,7 @@
 
 import json
 
-from analysis.artifact.publishing.environment import bill_of_materials, pins
+from tests.checks.environment import bill_of_materials, pins
 
 
 def test_every_pin_is_listed_with_its_digests():

@@ -10,12 +10,12 @@ import yaml
 
 from analysis.artifact.survey.bibliography import load_bibliography
 from analysis.artifact.survey.cards import added_tools, frame, load_cards, slug, stale
-from analysis.artifact.survey.changes import COLUMNS, history
 from analysis.artifact.survey.taxonomy import coverage
 from analysis.artifact.survey.tools import load_tools
 from analysis.errors import InputError
 from analysis.paths import DATA, ROOT
 from analysis.tables import read_csv
+from tests.checks.changes import COLUMNS, history
 
 SURVEY = DATA / "survey"
 NEW = {

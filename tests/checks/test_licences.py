@@ -8,16 +8,16 @@ import pytest
 import yaml
 
 from analysis.artifact.publishing.build import slowdown
-from analysis.artifact.publishing.environment import NOT_HERE, canonical, licence, licences, pins
 from analysis.paths import ROOT
 from analysis.tables import read_csv
+from tests.checks.environment import NOT_HERE, canonical, licence, licences, pins
 
 
 def test_every_package_of_the_lock_has_its_row():
     kept = (ROOT / "THIRD_PARTY.md").read_text(encoding="utf-8")
     cells = [line.split("|") for line in kept.split("## Data of others")[0].splitlines() if "pypi.org" in line]
     rows = {f"{name.split(']')[0].strip(' [')}=={version.strip()}" for _, name, version, *_ in cells}
-    assert rows == {pin.split(" ; ")[0].split("[")[0] for pin in pins()}, "python -m analysis environment write writes it again"
+    assert rows == {pin.split(" ; ")[0].split("[")[0] for pin in pins()}, "python -m tests.checks.environment write writes it again"
     dated = read_csv(ROOT / "data" / "sources" / "lock_dates.csv", dtype=str)
     known = {f"{row.name}=={row.version}" for row in dated.itertuples(index=False)}
     assert {f"{canonical(row.partition('==')[0])}=={row.partition('==')[2]}" for row in rows} == known, "make lock brings the dates"

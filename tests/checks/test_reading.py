@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.artifact.publishing import reading
 from analysis.paths import BOOK
+from tests.checks import reading
 
 PLAIN = "<article><p>A plain sentence has few words. It says one thing.</p></article>"
 HARD = (

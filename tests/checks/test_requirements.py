@@ -2,10 +2,10 @@
 
 import pytest
 
-from analysis.artifact.claims.requirements import Requirement, problems, read_requirements
 from analysis.configs import columns_of
 from analysis.errors import InputError
 from analysis.paths import DATA, ROOT
+from tests.checks.requirements import Requirement, problems, read_requirements
 
 
 def table(tmp_path, *rows):

@@ -11,9 +11,10 @@ import yaml
 from frictionless import Package
 from publishing.notebook_files import write
 
-from analysis.artifact.publishing import environment, package, plan
+from analysis.artifact.publishing import package, plan
 from analysis.artifact.publishing.execute import clean
 from analysis.paths import DATA, NOTEBOOKS, ROOT
+from tests.checks import environment
 
 STORED = sorted(NOTEBOOKS.glob("*.ipynb"))
 
@@ -54,7 +55,7 @@ def test_cleaning_takes_outputs_away_and_names_cells(tmp_path: Path) -> None:
 def test_conda_gets_the_versions_of_the_lock() -> None:
     conda = yaml.safe_load((ROOT / "environment.yml").read_text())
     pip = conda["dependencies"][-1]["pip"]
-    assert pip == environment.pins(), "run python -m analysis environment write"
+    assert pip == environment.pins(), "run python -m tests.checks.environment write"
     lock = (ROOT / "requirements.txt").read_text()
     assert len(pip) == sum("==" in line and not line.startswith((" ", "#")) for line in lock.splitlines())
     assert lock.count("--hash=sha256:") > len(pip), "every pin has hashes"
@@ -63,11 +64,6 @@ def test_conda_gets_the_versions_of_the_lock() -> None:
 def test_the_lock_names_no_address() -> None:
     for name in ("requirements.txt", "requirements-dev.txt", "environment.yml"):
         assert "://" not in (ROOT / name).read_text(), name
-
-
-def test_every_csv_is_described_as_it_is() -> None:
-    inputs = [line for line in package.differences() if not line.startswith("results/")]
-    assert inputs == [], "run python -m analysis data describe"
 
 
 def test_the_data_package_is_valid() -> None:

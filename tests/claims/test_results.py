@@ -14,7 +14,6 @@ from analysis.artifact.claims.ledger import Claim, read_ledger
 from analysis.artifact.claims.report import judge_all, unexpected
 from analysis.artifact.claims.results import Results
 from analysis.artifact.commands.repository.claims import app
-from analysis.artifact.publishing import check
 from analysis.configs import columns_of
 from analysis.errors import InputError
 from analysis.paths import DATA, RESULTS
@@ -176,15 +175,13 @@ def test_a_finding_that_is_not_as_expected_fails(place, old, new, message):
     assert status == 1 and message in text
 
 
-def test_make_check_fails_on_whatever_claims_check_fails_on(place, monkeypatch):
-    monkeypatch.setattr(check, "RESULTS", place / "results")
-    monkeypatch.setattr(check, "DATA", place)
-    assert check.claims() == []
+def test_claims_and_findings_fail_together_and_are_named(place):
     (place / "claims" / "findings.yaml").write_text(FINDINGS.replace("expect: 2.1", "expect: 2.2"))
     (place / "claims" / "checks" / "mtap.yaml").write_text(CHECKS.replace("expect: 0.0", "expect: 0.2"))
-    assert [line.partition(":")[0] for line in check.claims()] == ["two (mtap.yaml)", "own (findings.yaml)"]
+    lines = unexpected(*judge_all(place / "results", place / "claims"))
+    assert [line.partition(":")[0] for line in lines] == ["two (mtap.yaml)", "own (findings.yaml)"]
     status, text = run(place)
-    assert status == 1 and all(line in text for line in check.claims())
+    assert status == 1 and all(line in text for line in lines)
 
 
 def test_every_claim_and_finding_of_ours_is_as_expected():

@@ -127,7 +127,7 @@ QUESTIONS = (
                "kind=lora sequence_length=4096 global_batch=256 micro_batch=2 accumulation=16 tensor_parallel=8 virtual_pipeline=5 "
                "pipeline_parallel=8 data_parallel=8 context_parallel=2 expert_parallel=2 zero=3 zero_group=2 precision=fp8 recompute=full "
                "fp8_recipe=rowwise async_tensor_parallel=no bucket_mb=100 output_layer=dealt optimizer=sgd gradient_precision=bf16 "
-               "power_limit_w=400 memory_gb=96"),
+               "weight_precision=bf16 power_limit_w=400 memory_gb=96"),
         _words("model=llama3.1-405b gpus=8 tensor_parallel=8 pipeline_parallel=1 global_batch=8"),
         _words("device=A30"),
     ),

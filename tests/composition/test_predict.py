@@ -29,10 +29,10 @@ from analysis.predict.program.predict_trace import nodes, steps
 from analysis.predict.program.systolic_device import ARRAYS, product_cycles, product_s
 from analysis.predict.program.vector_unit import VectorWork, registers, work_of
 from analysis.predict.program.vector_unit import seconds as vector_s
+from analysis.studies.workloads.zoo import catalogue as zoo
 from analysis.workloads.chakra.traces import read_trace
 from analysis.workloads.graph import Collective, Matmul, Module, OperatorWork, Tensor
 from analysis.workloads.hlo.reader import read as read_hlo
-from analysis.workloads.zoo import catalogue as zoo
 from tests.workloads import hlo_texts as texts
 from tests.workloads.hlo_oracle import our_module
 
@@ -278,18 +278,44 @@ def test_an_interval_does_not_begin_below_the_products_at_the_peak(device: str, 
 
 
 def test_products_by_the_kernel_tables_are_those_that_kernels_predict_answers(programs: dict[str, Module]) -> None:
-    """A program that is one product takes what the table says, on a GPU that was timed; a device of no measured kin is refused."""
+    """A program that is one product takes what the table says, on a GPU that was timed; a TPU is refused."""
     row = face.predict_kernels({"op": "gemm", "dtype": "bf16", "M": 4096, "N": 4096, "K": 4096, "device": "H100-SXM5-80GB"}).iloc[0]
     found = predict(programs["gemm"], devices.load("H100-SXM5-80GB"), "kernels")
     assert found.seconds == row["latency_ms"] / 1e3
     assert found.lower_s <= row["lower_ms"] / 1e3 * 1.001 and found.upper_s is not None and found.upper_s > row["upper_ms"] / 1e3
     assert any("1 of 1 products by the device's kernel tables" in note for note in found.notes)
-    with pytest.raises(InputError, match="no kernel was measured on TPU-v3"):
+    with pytest.raises(InputError, match="kernels of TPU-v3 are not modelled, of GPUs alone"):
         predict(programs["gemm"], devices.load("TPU-v3"), "kernels")
+
+
+@pytest.mark.parametrize("device", ["L4", "MI300X", "V100-SXM2-32GB", "Max-1550"])
+def test_a_gpu_that_nobody_timed_gets_the_kernel_models_answer_and_their_doubt(device: str) -> None:
+    """`hlo predict` gave the data sheet's peak there (17.5 ms of a product on L4) and `kernels predict` 38.7: one of them answers both."""
+    text = """module @one { func.func public @main(%a: tensor<4096x8192xf16>, %b: tensor<8192x28672xf16>) -> tensor<4096x28672xf16> {
+      %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+        : (tensor<4096x8192xf16>, tensor<8192x28672xf16>) -> tensor<4096x28672xf16>
+      return %0 : tensor<4096x28672xf16> } }"""
+    row = face.predict_kernels({"op": "gemm", "dtype": "fp16", "M": 4096, "N": 28672, "K": 8192, "device": device}).iloc[0]
+    found = predictions(our_module(text), device, "")[0]
+    assert found.fidelity == "kernels" and found.seconds == row["latency_ms"] / 1e3
+    peak_s = 2 * 4096 * 28672 * 8192 / devices.load(device).peak["fp16"].value
+    assert found.lower_s <= max(row["lower_ms"] / 1e3, peak_s) * (1 + 1e-9)
+    assert found.upper_s is not None and found.upper_s >= row["upper_ms"] / 1e3 * (1 - 1e-9)
+    assert predictions(our_module(text), "TPU-v6e", "")[0].fidelity == "fused"
+
+
+def test_a_product_in_a_type_that_the_gpu_lacks_says_so() -> None:
+    """T4's tensor cores have no bf16 (NVIDIA T4 data sheet): the kernel models refuse, the program runs in fp32 and names it."""
+    text = """module @one { func.func public @main(%a: tensor<512x512xbf16>, %b: tensor<512x512xbf16>) -> tensor<512x512xbf16> {
+      %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<512x512xbf16>, tensor<512x512xbf16>) -> tensor<512x512xbf16>
+      return %0 : tensor<512x512xbf16> } }"""
+    notes = predictions(our_module(text), "T4", "")[0].notes
+    assert "no kernel model: T4 has no bf16 rate in its data sheet" in notes
+    assert "bf16 products at the fp32 rate: T4 has no other for them" in notes
 
 
 def test_batched_products_read_all_their_matrices() -> None:
     """A product of 32 x 8 rows is no product of 8 rows: its time is that of 256 rows; types without a table have none."""
     asked = [(Matmul(32, 8, 4096, 4096), "bf16"), (Matmul(1, 256, 4096, 4096), "bf16"), (Matmul(1, 8, 8, 8), "f32"), (None, "bf16")]
     times = product_times(asked, "H100-SXM5-80GB")
-    assert times[0] == times[1] > 0 and math.isnan(times[2]) and math.isnan(times[3])
+    assert times[0] == times[1] and times[0].seconds > 0 and math.isnan(times[2].seconds) and math.isnan(times[3].seconds)

@@ -78,7 +78,7 @@ def test_a_loop_reads_a_slice_of_its_stack(tmp_path: Path) -> None:
 
 
 def test_scores_stay_on_the_chip(tmp_path: Path) -> None:
-    from analysis.workloads.zoo import transformer as zt
+    from analysis.studies.workloads.zoo import transformer as zt
 
     def attend(q: Any, k: Any, v: Any) -> Any:
         return zt.attention(q, k, v, None)

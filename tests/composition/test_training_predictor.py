@@ -741,6 +741,7 @@ RUNS: dict[str, dict[str, str]] = {
     "wider vocabulary": {"vocabulary": "256000", "tensor_parallel": "4"},
     "slower": {"power_limit_w": "350", "gpus": "16", "gpus_per_node": "4", "network_gbit_per_s_per_gpu": "100", "memory_gb": "64"},
     "optimizer": {"optimizer": "adamw_8bit", "gradient_precision": "bf16"},
+    "pure bf16": {"gpus": "1", "weight_precision": "bf16", "program": "fsdp"},
     "sgd": {"optimizer": "sgd", "bucket_mb": "100", "async_tensor_parallel": "yes", "tensor_parallel": "2"},
     "accumulated": {"accumulation": "4", "micro_batch": ""},
     "TPU": {"device": "TPU-v5e", "gpus": "64", "program": "", "global_batch": "128"},

@@ -426,6 +426,13 @@ MACHINES = (
 )
 
 
+@pytest.mark.parametrize("device", ["P100", "P4"])
+def test_a_gpu_before_volta_has_no_training_model_in_memory_either(device: str) -> None:
+    """It had a memory and no time, while the refusal said that GPUs are covered from Volta on (Pascal is the one before: GP100)."""
+    with pytest.raises(InputError, match=f"no training model for {device}.*: NVIDIA GPUs from Volta on"):
+        machine_of(device)
+
+
 def test_machines_of_every_name() -> None:
     """Device, domain, network and host of each name that tables use; cells that change them, and what is refused."""
     found: dict[str, object] = {name: answer(lambda name=name: machine_of(name)) for name in MACHINES.split()}  # type: ignore[misc]

@@ -256,7 +256,6 @@ def readers() -> dict[str, Reader]:
     from analysis.artifact.claims.check_files import read_checks
     from analysis.artifact.claims.findings import read_findings
     from analysis.artifact.claims.ledger import read_ledger
-    from analysis.artifact.claims.requirements import read_requirements
     from analysis.artifact.measuring.folder import read_facts
     from analysis.artifact.mtap.evidence import Evidence
     from analysis.artifact.mtap.rubric import Rubric, Weights
@@ -290,6 +289,7 @@ def readers() -> dict[str, Reader]:
     from analysis.workloads.chakra.traces import read_rank
     from analysis.workloads.checkpoints import read_config
     from analysis.workloads.models import ModelFile
+    from tests.checks.requirements import read_requirements
 
     def checks(path: Path) -> Any:
         return read_checks(path.parent)

@@ -66,6 +66,21 @@ def test_states_of_a_weight_are_as_documented(program: str, zero: str, each: flo
     assert _state(item, 1e9, 0.0) == pytest.approx(each * 1e9) == pytest.approx(_state(item, 0.0, 1e9))
 
 
+@pytest.mark.parametrize(
+    ("change", "each"),
+    # docs.pytorch.org, AdamW: exp_avg and exp_avg_sq are zeros_like(weight); bitsandbytes keeps both in 8 bits whatever the weight is
+    [({"zero": "3"}, 8), ({"zero": "0"}, 8), ({"optimizer": "sgd"}, 4), ({"optimizer": "adamw_8bit"}, 6), ({"optimizer": "momentum"}, 6)],
+)
+def test_pure_bf16_has_no_fp32_copy(change: dict[str, str], each: float) -> None:
+    """Weights, gradients and states all in 16 bits on one GPU: torchtune's full_finetune_single_device with dtype bf16."""
+    row = {"model": "llama-3.1-8b", "device": "h100", "gpus": "1", "sequence_length": "2048", "global_batch": "2", "micro_batch": "1"}
+    item = case({**row, "program": "fsdp", "precision": "bf16", "weight_precision": "bf16", **change})
+    assert _state(item, 1e9, 0.0) == pytest.approx(each * 1e9)
+    answer = answers(pd.DataFrame([{**row, "program": "fsdp", "weight_precision": "bf16", "zero": "0", "recompute": "full"}])).iloc[0]
+    assert answer["memory_gib"] == pytest.approx(8 * 8.03e9 / 2**30, rel=0.15) and answer["fits"] == "yes"
+    assert "network" not in answer["assumed"] and "joined" not in answer["assumed"]
+
+
 def test_adapters_keep_frozen_weights_alone() -> None:
     """LoRA holds weights in 16 bits, QLoRA in 4 with their scales (Dettmers et al. 2023: 0.5 bytes and 0.127 bits, quantised twice)."""
     rows = {"model": "llama-2-7b", "device": "a100", "gpus": "8", "sequence_length": "2048", "global_batch": "8", "micro_batch": "1"}

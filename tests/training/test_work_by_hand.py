@@ -65,6 +65,17 @@ def test_the_root_s_weights_are_gathered_and_reduced_alone() -> None:
     assert found.ends[0] == pytest.approx(ends * (gather + scatter), rel=1e-3)
 
 
+@pytest.mark.parametrize(
+    "change, each", [({}, 40), ({"weight_precision": "bf16"}, 20), ({"optimizer": "adamw_8bit"}, 28), ({"optimizer": "sgd"}, 24)]
+)
+def test_the_optimizer_moves_gradients_weights_and_states(change: dict[str, str], each: int) -> None:
+    """A gradient is read for the norm, read and written to be scaled, and read; weight and moments are read and written
+    (torch.nn.utils.clip_grad_norm_; torch.optim.AdamW, fused)."""
+    item = case({**LLAMA, "gpus": "1", "program": "fsdp", "sequence_length": "2048", "zero": "0", **change})
+    bandwidth = 0.85 * devices.load("H100-SXM5-80GB").memory_bandwidth_bytes_per_s
+    assert parts([item]).update[0] == pytest.approx(each * models.load("llama-3-8b").parameters / bandwidth, rel=2e-3)
+
+
 def test_tiles_in_which_two_experts_meet_are_computed_for_each() -> None:
     """megablox, make_group_metadata: tiles plus groups are visited; tiles of 512 rows, on each of TPU v7x's two cores: with 2,048 rows of
     an expert on a chip half as many again, with 8,192 an eighth."""

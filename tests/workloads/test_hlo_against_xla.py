@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from jax import lax
 
 from analysis.paths import DATA
+from analysis.studies.workloads.zoo import catalogue as zoo
 from analysis.tables import read_csv
-from analysis.workloads.zoo import catalogue as zoo
 from tests.workloads.hlo_oracle import lowered_text, our_cost, our_module, xla_cost
 
 SMALL = settings(max_examples=40, deadline=None)

@@ -18,6 +18,7 @@ from analysis.predict.program.predict import operator_times, predict, prediction
 from analysis.predict.program.predict_report import as_json, table
 from analysis.predict.program.predict_trace import steps
 from analysis.predict.program.study_fusion import kernels
+from analysis.studies.workloads.zoo import catalogue as zoo
 from analysis.workloads.graph import Tensor, element_bits
 from analysis.workloads.hlo import bindings
 from analysis.workloads.hlo import child as hlo_child
@@ -26,7 +27,6 @@ from analysis.workloads.hlo.cost import valid_positions
 from analysis.workloads.hlo.loops import linear_trips
 from analysis.workloads.hlo.reader import read
 from analysis.workloads.hlo.types import device_groups, groups_of_axes
-from analysis.workloads.zoo import catalogue as zoo
 from tests.golden import answer, kept
 from tests.workloads import hlo_texts as texts
 from tests.workloads.hlo_oracle import our_cost, our_module, xla_cost

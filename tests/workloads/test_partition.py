@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from analysis.errors import InputError
+from analysis.studies.workloads.partition import partitioner as partition
 from analysis.studies.workloads.partition import report as partition_report
 from analysis.studies.workloads.partition import volumes as partition_volumes
+from analysis.studies.workloads.partition import worker as partition_worker
 from analysis.studies.workloads.partition.volumes import Volume
+from analysis.studies.workloads.zoo import catalogue as zoo
 from analysis.studies.workloads.zoo import shipped
+from analysis.studies.workloads.zoo.programs import shape_of
 from analysis.workloads.graph import Module
 from analysis.workloads.hlo import reader as hlo
-from analysis.workloads.partition import partitioner as partition
-from analysis.workloads.partition import worker as partition_worker
-from analysis.workloads.zoo import catalogue as zoo
-from analysis.workloads.zoo.programs import shape_of
 
 
 def exchanged(module: Module) -> dict[str, tuple[int, int]]:

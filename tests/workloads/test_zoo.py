@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from analysis.__main__ import main as command
 from analysis.errors import InputError
 from analysis.paths import DATA
+from analysis.studies.workloads.zoo import catalogue as zoo
+from analysis.studies.workloads.zoo import resnet as zoo_resnet
+from analysis.studies.workloads.zoo.programs import shape_of
 from analysis.tables import read_csv
 from analysis.workloads.models import Model
-from analysis.workloads.zoo import catalogue as zoo
-from analysis.workloads.zoo import resnet as zoo_resnet
-from analysis.workloads.zoo.programs import shape_of
 
 
 def matmul_flop(jaxpr: Any, times: int = 1) -> int:
@@ -95,8 +95,8 @@ def test_full_recomputation_adds_a_forward_pass_of_the_blocks_but_its_last_produ
     scan=st.booleans(),
 )
 def test_any_transformer_has_the_products_and_parameters_of_its_shape(scan: bool, **fields: Any) -> None:
-    from analysis.workloads.zoo import transformer as zt
-    from analysis.workloads.zoo import transformer_steps as steps
+    from analysis.studies.workloads.zoo import transformer as zt
+    from analysis.studies.workloads.zoo import transformer_steps as steps
 
     group, tied, parallel = fields.pop("group"), fields.pop("tied"), fields.pop("parallel")
     heads = fields["kv_heads"] * group
@@ -125,7 +125,7 @@ def test_any_transformer_has_the_products_and_parameters_of_its_shape(scan: bool
 def test_attention_equals_the_definition() -> None:
     import numpy as np
 
-    from analysis.workloads.zoo import transformer as zt
+    from analysis.studies.workloads.zoo import transformer as zt
 
     rng = np.random.default_rng(0)
     query, key, value = (rng.normal(size=size).astype("float32") for size in ((2, 5, 4, 3), (2, 5, 2, 3), (2, 5, 2, 3)))
@@ -163,7 +163,7 @@ def test_experts_compute_what_a_loop_over_tokens_computes() -> None:
     """With room for every token the dispatch loses none: the sum over the two best experts, weighted by their probability."""
     import numpy as np
 
-    from analysis.workloads.zoo import blocks as zoo_blocks
+    from analysis.studies.workloads.zoo import blocks as zoo_blocks
 
     fields = {"layers": 1, "hidden": 6, "heads": 2, "ffn_hidden": 8, "gated": True, "experts": 4, "experts_per_token": 2}
     shape = Model.model_validate({"name": "small", "vocab": 3, "max_sequence": 8, **fields})
@@ -226,9 +226,9 @@ def test_what_does_not_exist_is_refused_with_what_does(name: str, options: dict[
 def test_the_command_writes_what_the_name_asks_for(tmp_path: Path) -> None:
     from typer.testing import CliRunner
 
-    from analysis.commands.models.hlo import app
+    from analysis.__main__ import _app
 
-    run = CliRunner().invoke
+    run, app = CliRunner().invoke, _app("hlo")
     heads = {"a.mlir": b"module @jit", "a.mlirbc": b"ML\xefR\rMLIR", "a.vhlo": b"ML\xefR\rStableHLO"}
     for name, head in heads.items():
         done = run(app, ["lower", "gemm", "--out", str(tmp_path / name), "--set", "m=8", "--set", "n=8"])

@@ -13,7 +13,6 @@
 - `ledger`: Which claims do the five documents make?
 - `prose`: Is a number typed into a chapter that a results file gives?
 - `report`: How many claims have which verdict, and which of them are not as expected?
-- `requirements`: Is every requirement that is marked done backed by a page, a notebook and a test, and by a table, figure or test that ...
 - `results`: What do the results of the notebooks say, and are they as the notebooks wrote them?
 - `verdicts`: Does the value got agree with the value printed, by how much not, and what stands behind it:
 """

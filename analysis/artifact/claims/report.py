@@ -13,7 +13,7 @@ from analysis.artifact.claims.ledger import DOCUMENTS
 
 
 def judge_all(results: Path, claims: Path) -> tuple[list[Outcome], list[FindingOutcome]]:
-    """Every claim and every finding of ours, judged on the results that are there: what `claims check` and `make check` read."""
+    """Every claim and every finding of ours, judged on the results that are there: what `claims check` prints."""
     return check_all(results, claims), judge_findings(results, claims / "findings.yaml")
 
 

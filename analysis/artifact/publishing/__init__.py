@@ -3,8 +3,6 @@
 - `archive`: One file for a deposit: sources, results, book, PDFs and their provenance
 - `book`: Builds the pages of the book from the chapters and the results, and puts them in place in one step
 - `build`: Runs the notebooks that are out of date, as many at once as there are cores, and keeps what was good when one fails
-- `check`: Everything `make check` compares:
-- `environment`: What is made from the lock:
 - `execute`: Runs one notebook through papermill, in a kernel forked with its imports done
 - `package`: The data package:
 - `pages`: The Sphinx extension of the book:
@@ -13,7 +11,6 @@
 - `paper_typst`: How Typst does, from which the PDF is made
 - `pdf`: One PDF of the whole book:
 - `plan`: What a build has to do:
-- `reading`: How hard are the pages to read?
 - `run`: One run of a notebook:
 - `trace`: What a notebook really used:
 - `words`: Words for readers in place of the data's keys

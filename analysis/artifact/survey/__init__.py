@@ -3,12 +3,9 @@
 - `accuracy`: What is printed of each tool's accuracy:
 - `bibliography`: The bibliography:
 - `cards`: One file a tool:
-- `changes`: Which tool, claim or piece of evidence changed, when and why:
-- `charts`: Charts of the survey:
 - `choosing`: Which tools answer a question, and what is known of each:
 - `claimed`: What tools claim against what was measured:
-- `diagrams`: Box-and-arrow figures of the survey:
-- `mechanisms`: How does it work, in one picture?
+- `diagrams`: Boxes and arrows of the drawn figures, in one style
 - `protocol`: The survey draft's search protocol, as printed, with what of it can be repeated
 - `references`: The reference lists as printed, against the corrected bibliography and against each other
 - `taxonomy`: The two taxonomies as tables computed from the tools, their gaps, and what the documents say of both

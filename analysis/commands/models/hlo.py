@@ -34,8 +34,11 @@ def predict(
     device: Annotated[str, typer.Option(help="device of data/hardware/devices, such as h100; all: every one")],
     fidelity: Annotated[
         str,
-        typer.Option(help="roofline, fused, efficiency, kernels (GPUs that were timed), systolic or loopnest (TPUs), or all but loopnest"),
-    ] = "fused",
+        typer.Option(
+            help="roofline, fused, efficiency, kernels (GPUs), systolic or loopnest (TPUs), or all but loopnest; "
+            "without it kernels on a GPU and fused on others"
+        ),
+    ] = "",
     system: Annotated[str, typer.Option(help="machine of data/hardware/systems.yaml whose links the collectives use")] = "",
     f32: Annotated[str, typer.Option(help="type that f32 products run in: fp32, tf32 or bf16")] = "fp32",
     launch_us: Annotated[
@@ -74,42 +77,3 @@ def predict(
         save_plot(plot, lambda plots: plots.roofline(predict_report.table(found), peaks, bandwidth, chosen.name))
     answers = [predict_report.as_json(each) for each in found]
     typer.echo(json.dumps(answers[0] if len(answers) == 1 else answers, indent=1))
-
-
-@app.command()
-def lower(
-    name: Annotated[str, typer.Argument(help="workload of the zoo; list shows them; none with --jax")] = "",
-    out: Annotated[
-        Path | None, typer.Option(help="file to write: .mlir text, .mlirbc bytecode, .vhlo or .stablehlo portable artifact")
-    ] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="option of the workload, such as batch=8; may be given often")] = None,
-    form: Annotated[str, typer.Option(help="text, bytecode or portable, whatever the file's name")] = "",
-    partitioned: Annotated[bool, typer.Option(help="one device's module of a program split over several (text)")] = False,
-    jax: Annotated[
-        str, typer.Option(help="MODULE:FUNCTION, a JAX function of your own in place of the zoo's; importing MODULE runs the code in it")
-    ] = "",
-    arg: Annotated[list[str] | None, typer.Option(help="with --jax: type and shape of an argument, such as f32[64,128]; in order")] = None,
-) -> None:
-    """Lower a workload of the zoo, or a JAX function of your own, to StableHLO, from shapes alone; `list` shows what there is.
-
-    In Python, with arguments that are trees: `open("step.mlir", "w").write(jax.jit(function).lower(*arguments).as_text())`.
-    """
-    from analysis.errors import InputError
-    from analysis.workloads.zoo import catalogue as zoo
-    from analysis.workloads.zoo import files as zoo_files
-
-    if name == "list":
-        for entry in zoo.entries().values():
-            typer.echo(f"{entry.name:26} {entry.title}; " + " ".join(f"{key}={value}" for key, value in entry.options.items()))
-        return
-    if out is None:
-        raise InputError("expected --out FILE", key="out")
-    if bool(name) == bool(jax):
-        raise InputError("expected the name of a workload (list shows them) or --jax MODULE:FUNCTION", key="name")
-    if jax:
-        if set_ or partitioned:
-            raise InputError("is for workloads of the zoo, not for --jax", key="--set" if set_ else "--partitioned")
-        size = zoo_files.save(zoo_files.own(jax, arg or []), out, form)
-    else:
-        size = zoo_files.write(name, zoo_files.options(set_ or []), out, form, partitioned)
-    typer.echo(f"{out}: {size:,} bytes")

@@ -5,10 +5,11 @@
 | roofline | every operator alone: max(operations / peak of its type, unfused bytes / bandwidth) |
 | fused | the same over kernels, by the rule that `study_fusion` states |
 | efficiency | as fused, each peak times what the device reaches on single operators (`efficiencies`: no training step in them) |
-| kernels | as efficiency, matrix products by the kernel tables of the GPU (`measured_kernels`) |
+| kernels | as efficiency, matrix products as `kernels predict` answers them on the GPU (`measured_kernels`) |
 | systolic | as fused on a TPU, products and convolutions by the cycles of its arrays, the rest by those of its vector unit |
 | loopnest | as fused on a TPU, products and convolutions by the best loop nest the mapper finds; seconds of search for each shape |
 
+Where none is asked for, a GPU is answered by `kernels` and any other device by `fused`.
 Unless a system is given, communication between devices is not timed, and that is said.
 """
 
@@ -29,7 +30,7 @@ from analysis.predict.program import efficiencies, loopnest_device, vector_unit
 from analysis.predict.program.collective_time import collective_s
 from analysis.predict.program.device_rates import Rate, matrix_rate, vector_rate
 from analysis.predict.program.device_work import as_run
-from analysis.predict.program.measured_kernels import has_tables, product_times
+from analysis.predict.program.measured_kernels import ProductTime, has_tables, product_times
 from analysis.predict.program.study_fusion import kernels
 from analysis.predict.program.systolic_device import ARRAYS, arrays_of, product_s
 from analysis.predict.program.vector_unit import NO_WORK, VectorWork
@@ -52,7 +53,7 @@ MEASURED: dict[str, tuple[float, float]] = {
 """5th and 95th percentile of measured over predicted time of 79 published training steps of 17 machines (data/frozen/hlo_published);
 roofline: at least what was predicted, since a program of few operators fuses nothing; the cycles of arrays as fused. kernels: above, of 56
 steps on GPUs, every source weighing the same (`by_kernel_tables.csv` there); below, the tables' own 90 % interval, since a program may be
-one kernel. Programs unlike a training step were not timed."""
+one kernel; on a GPU that was not timed at least the products' own interval. Programs unlike a training step were not timed."""
 
 
 @dataclass
@@ -93,6 +94,7 @@ class ProgramPrediction:
         notes: what was assumed.
         launch_s: of the kernels' launches, where a time for one was given (s); launches: of kernels (count).
         peak_s: of the matrix products at the data sheet's peak (s), below which the interval does not reach; 0 where peaks are measured.
+        open_s: of products on a GPU that was not timed: how far below and above the sum their own intervals reach (s).
     """
 
     device: str
@@ -107,6 +109,7 @@ class ProgramPrediction:
     launch_s: float = 0.0
     launches: int = 0
     peak_s: float = 0.0
+    open_s: tuple[float, float] = (0.0, 0.0)
 
     @property
     def lower_bound(self) -> bool:
@@ -116,13 +119,13 @@ class ProgramPrediction:
     @property
     def lower_s(self) -> float:
         """Lower end of the interval (s), at least the products' time at the data sheet's peak."""
-        return max(self.seconds * MEASURED[self.fidelity][0], min(self.peak_s, self.seconds))
+        return max(min(self.seconds * MEASURED[self.fidelity][0], self.seconds - self.open_s[0]), min(self.peak_s, self.seconds))
 
     @property
     def upper_s(self) -> float | None:
         """Upper end of the interval (s), launches that are not in the sum included; `None` where the sum is a lower bound."""
         waiting = 0.0 if self.launch_s else self.launches * TYPICAL_LAUNCH_S
-        return None if self.lower_bound else self.seconds * MEASURED[self.fidelity][1] + waiting
+        return None if self.lower_bound else max(self.seconds * MEASURED[self.fidelity][1], self.seconds + self.open_s[1]) + waiting
 
 
 @dataclass(frozen=True)
@@ -177,13 +180,18 @@ def predict(
         notes.setdefault(f"{device.name}: what its arrays do not do takes the time of its bytes; no vector unit with a clock is published")
     if fidelity in ON_ARRAYS and device.name in vector_unit.ASSUMED:
         notes.setdefault(vector_unit.ASSUMED[device.name])
-    peak_s = 0.0
-    tables = [math.nan] * len(units)
+    peak_s = below = above = 0.0
+    tables = [ProductTime()] * len(units)
     if fidelity == "kernels":
         tables = product_times([(unit.product if unit.kind == "matmul" else None, unit.dtype) for unit in units], device.name)
-        timed = sum(unit.runs for unit, time in zip(units, tables, strict=True) if not math.isnan(time))
+        timed = sum(unit.runs for unit, time in zip(units, tables, strict=True) if time.source)
         every = sum(unit.runs for unit in units if unit.kind in PRODUCTS)
-        notes.setdefault(f"{timed} of {every} products by the device's kernel tables, the rest by shares of its peaks")
+        sources = sorted({time.source for time in tables if time.source})
+        by = {"measured gpu": "the device's kernel tables", "unmeasured gpu": "kernel tables of other GPUs", "data sheet": "the data sheet"}
+        words = " and ".join(by.get(source, source) for source in sources) or by["measured gpu"]
+        notes.setdefault(f"{timed} of {every} products by {words}, the rest by shares of its peaks")
+        for status in sorted({time.status for time in tables if time.status})[:3]:
+            notes.setdefault(f"no kernel model: {status}")
     for unit, table in zip(units, tables, strict=True):
         product = unit.kind in PRODUCTS
         rate = matrix_rate(device, unit.dtype, f32_in) if product else vector_rate(device, unit.dtype)
@@ -198,8 +206,10 @@ def predict(
             peak_s += unit.flop / rate.flop_per_s
         found = by_class.setdefault(unit.kind, ClassTime())
         time = DeviceTime(compute, unit.bytes / bandwidth)
-        if not math.isnan(table):
-            whole = unit.runs * table
+        if table.source:
+            whole = unit.runs * table.seconds
+            if table.source != "measured gpu":  # such errors are the device's and do not average out
+                below, above = below + whole - unit.runs * table.lower_s, above + unit.runs * table.upper_s - whole
             time = DeviceTime(whole, 0.0) if time.is_compute_bound else DeviceTime(0.0, whole)
         found.seconds += time.latency_s
         found.compute_s += time.latency_s if time.is_compute_bound else 0.0
@@ -224,7 +234,7 @@ def predict(
     total = seconds + communication + launching
     return ProgramPrediction(
         device.name, fidelity, total, seconds, communication, ordered, unsupported, dict(module.unknown), tuple(notes), launching, launches,
-        peak_s,
+        peak_s, (below, above),
     )  # fmt: skip
 
 
@@ -236,7 +246,7 @@ def predictions(
     Args:
         module: what one device runs.
         device: name or alias, or ``all``: those whose kind has shares of the peak.
-        fidelity: see `predict`, or ``all``: those that cover the device, without the slow ``loopnest``.
+        fidelity: see `predict`, or ``all``: those that cover the device, without the slow ``loopnest``; empty: `usual`.
         system: name of a machine.
         f32_in: fp32, tf32 or bf16.
         launch_s: see `predict`.
@@ -251,15 +261,20 @@ def predictions(
     )
     found: list[ProgramPrediction] = []
     for each in chosen:
-        wanted = [name for name in FIDELITIES if _covers(each, name)] if fidelity == "all" else [fidelity]
+        wanted = [name for name in FIDELITIES if _covers(each, name)] if fidelity == "all" else [fidelity or usual(each)]
         found.extend(predict(module, each, name, system=machine, f32_in=f32_in, launch_s=launch_s) for name in wanted)
     return found
+
+
+def usual(device: Device) -> str:
+    """The fidelity that answers where none is asked for: kernels on a GPU, fused on other devices."""
+    return "kernels" if device.kind == "gpu" else "fused"
 
 
 def _covers(device: Device, fidelity: str) -> bool:
     """Whether `all` asks a fidelity for a device: arrays on TPUs, kernel tables on GPUs whose like was timed, not the slow search."""
     if fidelity == "kernels":
-        return device.kind == "gpu" and has_tables(device.name)
+        return has_tables(device.name)
     return fidelity not in ON_ARRAYS or (fidelity == "systolic" and device.name in ARRAYS)
 
 

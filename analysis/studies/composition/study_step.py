@@ -23,10 +23,10 @@ from analysis.hardware.roofline import Rates, time_on_device
 from analysis.networks.collective_time import collective_s
 from analysis.predict.program import efficiencies
 from analysis.predict.program.study_fusion import Kernel
+from analysis.studies.workloads.zoo import resnet as zoo_resnet
+from analysis.studies.workloads.zoo.programs import shape_of
 from analysis.studies.workloads.zoo.published_steps import Step
 from analysis.workloads.graph import Module
-from analysis.workloads.zoo import resnet as zoo_resnet
-from analysis.workloads.zoo.programs import shape_of
 
 Fidelity = Literal["roofline", "fused", "shares"]
 SYSTEMS = {

@@ -24,18 +24,6 @@ def describe() -> None:
 
 
 @app.command()
-def changes() -> None:
-    """Write data/survey/changes.csv from the history of the data files (for maintainers; needs a git clone)."""
-    from analysis.artifact.survey.changes import history
-    from analysis.paths import DATA, ROOT
-    from analysis.tables import write_csv
-
-    found = history(ROOT)
-    write_csv(found, DATA / "survey" / "changes.csv")
-    typer.echo(f"data/survey/changes.csv: {len(found)} changes")
-
-
-@app.command()
 def fetch(only: Annotated[list[str] | None, typer.Option(help="only this dataset (may be repeated)")] = None) -> None:
     """Fetch other people's datasets into data/datasets, verified against pinned digests (needs the network)."""
     from analysis.artifact.publishing.fetching.fetch import fetch as fetch_datasets

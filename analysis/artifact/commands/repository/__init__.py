@@ -1,11 +1,8 @@
 """Commands that build, check and publish the repository.
 
-- `bench`: Measure the target speeds and print each with its target
 - `book`: Run what is out of date and build the pages (make book)
 - `build`: Run the notebooks that are out of date (make book does this, then builds the pages)
-- `check`: Compare what was built with what is expected:
-- `claims`: Check every printed number of the five documents (`python -m analysis check` checks requirements and prose as well)
-- `environment`: The locked environment:
+- `claims`: Check every printed number of the five documents
 - `notebook`: Prepare a notebook for the repository:
 - `paper`: Set the article and the artifact appendix as PDF (make paper)
 - `pdf`: Print the book as one PDF (make pdf)

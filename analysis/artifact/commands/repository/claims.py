@@ -1,4 +1,4 @@
-"""Check every printed number of the five documents (`python -m analysis check` checks requirements and prose as well)."""
+"""Check every printed number of the five documents."""
 
 from __future__ import annotations
 

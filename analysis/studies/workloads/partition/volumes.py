@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from math import prod
 
 from analysis.errors import InputError
+from analysis.studies.workloads.zoo.resnet import convolutions, parameter_shapes
+from analysis.studies.workloads.zoo.transformer import layer_shapes
 from analysis.workloads.models import Model
-from analysis.workloads.zoo.resnet import convolutions, parameter_shapes
-from analysis.workloads.zoo.transformer import layer_shapes
 
 F32 = 4
 

@@ -59,7 +59,7 @@ class Step:
 
     def text(self) -> str:
         """StableHLO text of what one device runs, without its collectives."""
-        from analysis.workloads.zoo import catalogue as zoo
+        from analysis.studies.workloads.zoo import catalogue as zoo
 
         return zoo.text(zoo.lower(self.workload, **self.local_options))
 

@@ -79,8 +79,8 @@ def case(name: str) -> Case:
 
 def make(workload: str, options: Mapping[str, Any], devices: int) -> str:
     """StableHLO text of a program, or of one device's module where it is split over several."""
-    from analysis.workloads.partition import partitioner as partition
-    from analysis.workloads.zoo import catalogue as zoo
+    from analysis.studies.workloads.partition import partitioner as partition
+    from analysis.studies.workloads.zoo import catalogue as zoo
 
     text = zoo.text(zoo.lower(workload, **options))
     return partition.partition(text.encode(), devices) if devices > 1 else text

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from analysis.studies.workloads.zoo import transformer as zt
 from analysis.workloads.models import Model
-from analysis.workloads.zoo import transformer as zt
 
 Array = Any
 Recompute = Literal["none", "full"]

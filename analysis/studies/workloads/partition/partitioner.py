@@ -14,7 +14,7 @@ from pathlib import Path
 
 from analysis.errors import InputError
 from analysis.paths import HOME
-from analysis.workloads.partition import worker as partition_worker
+from analysis.studies.workloads.partition import worker as partition_worker
 
 
 def partition(source: bytes, devices: int, timeout_s: float = 900.0) -> str:
@@ -38,7 +38,7 @@ def partition(source: bytes, devices: int, timeout_s: float = 900.0) -> str:
             "TF_CPP_MIN_LOG_LEVEL": "3",
             "PYTHONPATH": str(HOME),
         }
-        command = [sys.executable, "-m", "analysis.workloads.partition.worker", str(given), str(out), str(devices)]
+        command = [sys.executable, "-m", "analysis.studies.workloads.partition.worker", str(given), str(out), str(devices)]
         try:
             done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", timeout=timeout_s)
         except subprocess.TimeoutExpired:

@@ -1,6 +1,6 @@
 """Which tool, claim or piece of evidence changed, when and why: read off the history of the data files.
 
-`python -m analysis data changes` writes data/survey/changes.csv; the book shows that table and needs no history itself.
+`python -m tests.checks.changes` writes data/survey/changes.csv; the book shows that table and needs no history itself.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.errors import InputError
+from analysis.paths import DATA, ROOT
+from analysis.tables import write_csv
 
 FOLDERS = {
     "tool": ("data/survey/tools",),
@@ -75,3 +77,7 @@ def history(root: Path) -> pd.DataFrame:
                 what = ", ".join(names) if len(names) <= LISTED else f"{len(names)}, among them {', '.join(names[:3])}"
                 rows.append(dict(zip(COLUMNS, (date, kind, what, change, why), strict=True)))
     return pd.DataFrame(rows, columns=COLUMNS).sort_values("date", kind="stable", ignore_index=True)
+
+
+if __name__ == "__main__":
+    write_csv(history(ROOT), DATA / "survey" / "changes.csv")

@@ -15,10 +15,10 @@ import jax
 import jax.numpy as jnp
 
 from analysis.errors import InputError
+from analysis.studies.workloads.partition import partitioner as partition
+from analysis.studies.workloads.zoo import catalogue as zoo
+from analysis.studies.workloads.zoo.catalogue import Form, Program
 from analysis.tables import write_atomic
-from analysis.workloads.partition import partitioner as partition
-from analysis.workloads.zoo import catalogue as zoo
-from analysis.workloads.zoo.catalogue import Form, Program
 
 SUFFIXES: dict[str, Form] = {".mlir": "text", ".mlirbc": "bytecode", ".vhlo": "portable", ".stablehlo": "portable"}
 

@@ -1,4 +1,4 @@
-"""Target speeds, compared with CPU-seconds measured on this machine: one table, and the functions that measure its rows."""
+"""Target speeds, compared with CPU-seconds measured on this machine: `python -m tests.bench [GROUP]` measures the rows of one table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from analysis.errors import InputError
 from analysis.paths import DATA, EXAMPLES, ROOT
 
 TARGETS = DATA / "evaluation" / "speed_targets.csv"
@@ -171,15 +170,15 @@ print(count / (after - before))
 
 def lowering_s() -> float:
     """CPU-seconds to lower the program (tracing, StableHLO), JAX already imported."""
-    from analysis.workloads.zoo import catalogue
+    from analysis.studies.workloads.zoo import catalogue
 
     return cpu_s(lambda: catalogue.lower(PROGRAM))
 
 
 def operations_read_per_s(form: Any) -> float:
     """Operations of MLIR text or bytecode parsed, simplified and costed a CPU-second (median of 3 processes, start-up apart)."""
+    from analysis.studies.workloads.zoo import catalogue
     from analysis.workloads.hlo import reader
-    from analysis.workloads.zoo import catalogue
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "program"
@@ -192,8 +191,8 @@ def operations_read_per_s(form: Any) -> float:
 def operators_fused_per_s() -> float:
     """Operators of the program a CPU-second that the study's fusion rule takes in, reading apart."""
     from analysis.predict.program import study_fusion
+    from analysis.studies.workloads.zoo import catalogue
     from analysis.workloads.hlo import reader
-    from analysis.workloads.zoo import catalogue
 
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "step.mlir"
@@ -655,7 +654,7 @@ def report(only: str | None = None) -> int:
     rows = benchmarks()
     groups = list(dict.fromkeys(row.group for row in rows))
     if only is not None and only not in groups:
-        raise InputError(f"no benchmarks of {only!r}; there are: {', '.join(groups)}", key="group")
+        raise SystemExit(f"no benchmarks of {only!r}; there are: {', '.join(groups)}")
     missed = 0
     for row in rows:
         if only and row.group != only:
@@ -667,3 +666,7 @@ def report(only: str | None = None) -> int:
         line = f"{verdict} {row.group}: {row.name}: {figure:,.4g} {row.unit} (target {sign} {row.target:,.4g})"
         print(line + (f" - {row.note}" if row.note else ""), flush=True)
     return missed
+
+
+if __name__ == "__main__":
+    sys.exit(1 if report(*sys.argv[1:2]) else 0)

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from analysis.workloads.zoo.transformer import matmul, spread
-from analysis.workloads.zoo.transformer_steps import cross_entropy
+from analysis.studies.workloads.zoo.transformer import matmul, spread
+from analysis.studies.workloads.zoo.transformer_steps import cross_entropy
 
 Array = Any
 STAGES: dict[int, tuple[tuple[int, int, int, int], bool]] = {

@@ -8,9 +8,9 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
+from analysis.studies.workloads.zoo import transformer as zt
+from analysis.studies.workloads.zoo.resnet import convolve
 from analysis.workloads.models import Model
-from analysis.workloads.zoo import transformer as zt
-from analysis.workloads.zoo.resnet import convolve
 
 Array = Any
 

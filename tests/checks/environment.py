@@ -1,4 +1,7 @@
-"""What is made from the lock: the conda file (the same versions through conda), the bill of materials, the licences."""
+"""What is made from the lock: the conda file (the same versions through conda), the bill of materials, the licences.
+
+    python -m tests.checks.environment write | dates | sbom
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import hashlib
 import json
 import re
 import subprocess
+import sys
 import tempfile
 import tomllib
 from collections import Counter
@@ -36,7 +40,7 @@ def pins() -> list[str]:
 def text() -> str:
     """The content of `environment.yml`: Python from conda, every package at the version of the lock, through pip."""
     lines = [
-        "# Written by `python -m analysis environment write` from requirements.txt; a test proves that they agree.",
+        "# Written by `python -m tests.checks.environment write` from requirements.txt; a test proves that they agree.",
         "# conda env create --file environment.yml && conda activate ml-performance-survey",
         "name: ml-performance-survey",
         "channels: [conda-forge]",
@@ -130,7 +134,7 @@ def licences() -> str:
     lines = [
         "# Licences of others",
         "",
-        "Written by `python -m analysis environment write` from what each package of `requirements.txt` states in its own metadata,",
+        "Written by `python -m tests.checks.environment write` from what each package of `requirements.txt` states in its own metadata,",
         "and from `data/datapackage.json`. Ours: `LICENSE` (code, Apache-2.0), `LICENSE-TEXT` (text and data made here, CC BY 4.0).",
         "None of these packages is part of this repository: `make book` installs them. Nor is the data that `make data` fetches",
         "(`data/sources/README.md`).",
@@ -179,3 +183,10 @@ def bill_of_materials() -> str:
         "components": components,
     }
     return json.dumps(document, indent=1) + "\n"
+
+
+if __name__ == "__main__":
+    wanted = sys.argv[1:]
+    if wanted not in (["write"], ["dates"], ["sbom"]):
+        sys.exit("expected write, dates or sbom")
+    {"write": write, "dates": write_dates, "sbom": lambda: print(bill_of_materials(), end="")}[wanted[0]]()

@@ -1,6 +1,6 @@
 """The zoo: named workloads that are lowered to StableHLO from shapes alone, on one CPU, with no weight allocated.
 
->>> from analysis.workloads.zoo import catalogue as zoo
+>>> from analysis.studies.workloads.zoo import catalogue as zoo
 >>> zoo.text(zoo.lower("gemm", m=8, n=8, k=8)).count("stablehlo.dot_general")
 1
 """
@@ -20,8 +20,8 @@ import jax
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 from analysis.errors import InputError
-from analysis.workloads.zoo import programs as zoo_programs
-from analysis.workloads.zoo.programs import Program
+from analysis.studies.workloads.zoo import programs as zoo_programs
+from analysis.studies.workloads.zoo.programs import Program
 
 Form = Literal["text", "bytecode", "portable"]
 

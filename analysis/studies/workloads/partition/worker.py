@@ -1,8 +1,8 @@
-"""The one place that calls XLA's private compiler: run as a program of its own by `analysis.workloads.partition.partitioner`.
+"""The one place that calls XLA's private compiler: run as a program of its own by `analysis.studies.workloads.partition.partitioner`.
 
-``python -m analysis.workloads.partition.worker IN OUT DEVICES`` compiles a StableHLO module for that many CPU devices, none of which does
-any work, with XLA told to write the module down right after its partitioner, and converts what was written back to StableHLO. The rest of
-the compilation, which takes most of its time, is abandoned.
+``python -m analysis.studies.workloads.partition.worker IN OUT DEVICES`` compiles a StableHLO module for that many CPU devices, none of
+which does any work, with XLA told to write the module down right after its partitioner, and converts what was written back to StableHLO.
+The rest of the compilation, which takes most of its time, is abandoned.
 
 The environment must already hold ``XLA_FLAGS`` from `flags`: XLA reads it once, when jaxlib is loaded.
 """
