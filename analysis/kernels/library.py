@@ -10,7 +10,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -88,9 +88,22 @@ def _shares() -> dict[str, dict[str, Share]]:
     return read_yaml(PARAMETERS / "shares.yaml", Shares).shares
 
 
+def _middle(own: list[Latency]) -> Latency:
+    """The median of several engines' kernels for one question; its doubt has their spread and that of measuring again."""
+    logs = np.log([each.s for each in own])
+    log_s = np.median(logs, axis=0)
+    apart = ((logs - log_s) ** 2).sum(axis=0) / max(len(own) - 1, 1)
+    doubt = np.median([each.log_sd for each in own], axis=0)
+    return replace(own[0], s=np.exp(log_s), log_sd=np.sqrt(doubt**2 + apart + MEASURED_AGAIN_SD**2))
+
+
 @dataclass(frozen=True)
 class Kernels:
-    """The kernels of one GPU, by framework and version where given; every call takes arrays that broadcast."""
+    """The kernels of one GPU; every call takes arrays that broadcast.
+
+    Args:
+        framework: the engine whose kernels run; None: the median of all whose kernels were timed, its doubt with their spread.
+    """
 
     gpu: Gpu
     framework: str | None = None
@@ -99,6 +112,8 @@ class Kernels:
 
     def timed_version(self, operator: str, dtype: str) -> str:
         """Version of the framework whose timings answer, such as "vllm 0.24.0"; empty where no single one does."""
+        if self.framework is None:
+            return ""
         fitted, framework, source, _ = self._model(operator, dtype)
         return f"{framework} {fitted.version}" if fitted and fitted.version and source != "none" else ""
 
@@ -158,6 +173,9 @@ class Kernels:
             return self._refuse(shape, f"{self.gpu.name} has no {rate_type} rate in its data sheet")
         if self.gpu.vendor != "NVIDIA" or not _measured(operator):
             return self._data_sheet(operator, rate_type, flat, shape, build)
+        if self.framework is None and (engines := self.measured_by(operator, cell_type)):
+            own = [replace(self, framework=f)._answer(operator, cell_type, rate_type, sizes, build, hull, variant) for f in engines]
+            return _middle(own)
         fitted, framework, source, reason = self._model(operator, cell_type)
         if fitted is None:
             return self._refuse(shape, reason or f"{operator} has no fitted parameters")
@@ -204,17 +222,24 @@ class Kernels:
         )
 
     def gemm(self, m: ArrayLike, n: ArrayLike, k: ArrayLike, dtype: str) -> Latency:
-        """C (m, n) = A (m, k) B (k, n); the answer includes the framework's quantisation of A where it quantises on the way."""
+        """C (m, n) = A (m, k) B (k, n); the answer includes the framework's quantisation of A where it quantises on the way.
+
+        Where no engine is named, A may come quantised: the interval reaches down to the product alone.
+        """
         dtype = gpus.kernel_type(dtype)
         if dtype not in GEMM_TYPES:
             return self._refuse(
                 np.broadcast(m, n, k).shape, f"number type {dtype} of gemm is not covered; covered: {', '.join(GEMM_TYPES)}"
             )
-        return self._answer(
+        got = self._answer(
             "gemm", dtype, dtype, (m, n, k),
             lambda z, f, s: physics.gemm(z[0], z[1], z[2], dtype, f, self.gpu, s),
             lambda z: [np.log(v) for v in z],
         )  # fmt: skip
+        if self.framework is None and dtype in QUANTISED and got.source != "none":
+            pass_s = self.memory_bound(3 * np.asarray(m, np.float64) * np.asarray(k, np.float64)).s  # 2 bytes read, 1 written
+            got = replace(got, log_sd=np.hypot(got.log_sd, -np.log1p(-np.minimum(pass_s / got.s, 0.6)) / 1.645))
+        return got
 
     def _attention_types(self, dtype: str, kv_dtype: str | None) -> tuple[str, str, str]:
         dtype, kv = gpus.kernel_type(dtype), gpus.kernel_type(kv_dtype or dtype)
@@ -417,7 +442,11 @@ FRAMEWORKS = physics.FRAMEWORKS
 SIBLING_SD = {  # of log latency when a GPU is answered by a sibling's forest: from the six timed GPUs that have one, fitted shapes only
     "gemm": 0.11, "attention_prefill": 0.16, "attention_decode": 0.09, "latent_prefill": 0.13, "latent_decode": 0.1, "moe": 0.11,
 }  # fmt: skip
+MEASURED_AGAIN_SD = 0.105
+"""Of log latency, of one kernel measured again with another release: products in bf16 are cuBLAS's in all three engines, and between two of
+their tables |log ratio| has its 90th percentile at 1.645 times this (27 pairs in aiconfigurator-core 0.12.0)."""
 ORDER = ("vllm", "trtllm", "sglang")  # whose kernels answer where none is named
 GEMM_TYPES = ("bf16", "fp8", "fp8_block", "nvfp4", "int8", "int8_wo", "int4_wo")
+QUANTISED = ("fp8", "fp8_block", "nvfp4", "int8")  # types whose activations an engine quantises on the way
 MOE_TYPES = ("bf16", "fp8", "fp8_block", "nvfp4", "mxfp4", "int4_wo")
 DISTRIBUTIONS = ("balanced", "power_law_1.01", "power_law_1.2")

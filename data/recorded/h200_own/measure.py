@@ -1,16 +1,15 @@
 """Measures the questions of `questions.py` on the GPU of this machine with PyTorch and JAX. Each part writes what it has after each row.
 
 `python measure.py training|kernels|programs QUESTIONS OUT SECONDS`: QUESTIONS holds training.csv, kernels.csv and the exported programs
-(*.jaxexport), OUT takes the tables; no row starts after SECONDS. A run of `training` is a process of its own (`run`), so that memory
+(*.jaxexport), OUT takes the tables; no row starts after SECONDS. A run of `training` is a process of its own, so that memory
 begins at zero and an error ends one row alone.
 """
 
 from __future__ import annotations
 
 import csv
-import json
+import multiprocessing
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -98,7 +97,7 @@ def run(row: dict) -> dict:
     if row["optimizer"] == "adamw":
         optimizer = torch.optim.AdamW(learned, lr=1e-5, fused=cuda)
     else:
-        optimizer = torch.optim.SGD(learned, lr=1e-5, fused=cuda)
+        optimizer = torch.optim.SGD(learned, lr=1e-5, foreach=True)
     length, batch = (64 if TINY else int(row["sequence_length"])), int(row["micro_batch"])
     tokens = torch.randint(0, model.config.vocab_size, (int(row["accumulation"]), batch, length + 1), device=where)
 
@@ -147,28 +146,40 @@ def run(row: dict) -> dict:
 
 
 def training(questions: Path, out: Path, seconds: float) -> None:
+    import peft  # noqa: F401  what takes seconds to import is imported once; each run is a fork, which alone speaks to the GPU
+    import torch.distributed.fsdp
+    import transformers.models.llama.modeling_llama  # noqa: F401
+
     start, rows = time.time(), []
     for place, row in enumerate(csv.DictReader((questions / "training.csv").open())):
         left = seconds - (time.time() - start)
         if left < 8:
             break
-        if place == 0:
+        if place == 0 and row["optimizer"] == "adamw" and row["micro_batch"] == "1":
             row["trace"] = str(out / "step.json.gz")
         begin = time.time()
-        try:
-            done = subprocess.run([sys.executable, __file__, "run", json.dumps(row), *sys.argv[5:]], capture_output=True, text=True, timeout=min(left + 5, 75))
-            text, error = done.stdout, done.stderr
-        except subprocess.TimeoutExpired as late:
-            text, error = "", f"timed out {late.timeout}"
+        ours, theirs = multiprocessing.get_context("fork").Pipe(False)
+        process = multiprocessing.get_context("fork").Process(target=_send, args=(theirs, row))
+        process.start()
+        theirs.close()
         row.pop("trace", None)
-        answers = [line for line in text.splitlines() if line.startswith("{")]
-        if answers:
-            row |= json.loads(answers[-1]) | {"status": "measured"}
-        else:
-            row["status"] = "out of memory" if "OutOfMemoryError" in error else "failed: " + " | ".join(error.strip().splitlines()[-2:])[-300:]
+        try:
+            row |= ours.recv() if ours.poll(min(left + 5, 75)) else {"status": "failed: timed out"}
+        except EOFError:
+            row["status"] = "failed: process ended"
+        process.kill()
+        process.join()
         rows.append(row)
         write(out / "training.csv", rows)
         print(f"{time.time() - begin:5.1f} s", {k: row[k] for k in ("model", "program", "recompute", "status", "step_ms", "peak_gib", "watts") if k in row}, flush=True)
+
+
+def _send(pipe, row: dict) -> None:
+    try:
+        pipe.send(run(row) | {"status": "measured"})
+    except Exception as error:
+        kind = type(error).__name__
+        pipe.send({"status": "out of memory" if kind == "OutOfMemoryError" else f"failed: {kind}: {str(error)[:200]}"})
 
 
 # --- kernels ------------------------------------------------------------------------------------------------------------
@@ -260,12 +271,11 @@ def programs(questions: Path, out: Path, seconds: float) -> None:
     """Milliseconds of a StableHLO program as XLA compiles it for this device; arguments are drawn, results are not copied to the host."""
     import jax
     import jax.numpy as jnp
+    import numpy as np
     from jax import export
 
     start, rows = time.time(), []
-    order = ["llama2_7b_layer", "llama2_7b_decode", "resnet50_forward", "bert_base_forward", "gemm", "moe_block", "unet_block", "llama2_7b_prefill",
-             "bert_base_train", "resnet18_forward", "llama2_13b_layer", "llama2_7b_forward", "resnet50_train", "llama2_13b_decode"]
-    for name in order:
+    for name in (questions / "programs.txt").read_text().split():
         if time.time() - start > seconds:
             break
         row = {"program": name, "jax": jax.__version__}
@@ -273,12 +283,13 @@ def programs(questions: Path, out: Path, seconds: float) -> None:
             got = export.deserialize(bytearray((questions / f"{name}.jaxexport").read_bytes()))
             avals = got.in_avals
 
-            def draw(key, avals=avals):
-                keys = jax.random.split(key, len(avals))
-                return [(0.02 * jax.random.normal(k, a.shape)).astype(a.dtype) if jnp.issubdtype(a.dtype, jnp.floating)
-                        else jax.random.randint(k, a.shape, 0, 100).astype(a.dtype) for k, a in zip(keys, avals, strict=True)]
-
-            drawn = jax.jit(draw)(jax.random.key(0))
+            values, big = np.random.default_rng(0), jax.jit(lambda key, like: 0.02 * jax.random.normal(key, like.shape, like.dtype), static_argnums=1)
+            drawn = [
+                values.integers(0, 100, a.shape).astype(a.dtype) if not jnp.issubdtype(a.dtype, jnp.floating)
+                else big(jax.random.key(0), jax.ShapeDtypeStruct(a.shape, a.dtype)) if a.size > 2**22
+                else jnp.asarray(0.02 * values.standard_normal(a.shape, np.float32), a.dtype)
+                for a in avals
+            ]
             arguments, named = jax.tree.unflatten(got.in_tree, drawn)
             begin = time.time()
             compiled = jax.jit(got.call).lower(*arguments, **named).compile()
@@ -305,7 +316,4 @@ def programs(questions: Path, out: Path, seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "run":
-        print(json.dumps(run(json.loads(sys.argv[2]))))
-    else:
-        {"training": training, "kernels": kernels, "programs": programs}[sys.argv[1]](Path(sys.argv[2]), Path(sys.argv[3]), float(sys.argv[4]))
+    {"training": training, "kernels": kernels, "programs": programs}[sys.argv[1]](Path(sys.argv[2]), Path(sys.argv[3]), float(sys.argv[4]))

@@ -8,7 +8,7 @@ import random
 import sys
 from pathlib import Path
 
-DEVICE = "H100-SXM"
+DEVICE = "H200-SXM"
 RUNS = [  # model, program, kind, optimizer, sequence length, sequences at once, microbatches of a step, recomputation
     ("Llama-3.2-1B", "fsdp", "pretrain", "adamw", 4096, 1, 1, "none"),
     ("Llama-3.2-1B", "fsdp", "pretrain", "adamw", 4096, 4, 1, "none"),
