@@ -84,18 +84,6 @@ def test_times_with_the_launch_by_the_host_are_found_by_rule():
     assert evaluate.timed_with_host(cells) == {"h100_sxm/vllm/fp8_block"}
 
 
-def test_unevenness_is_noise_and_not_growth():
-    """Oracle: times that grow with M to a power are even; 5 % of noise moves a point from its neighbours' line by 0.67 sqrt(1.5) of it."""
-    m, n = (v.ravel() for v in np.meshgrid(2.0 ** np.arange(0, 12, 0.5), np.arange(1, 101), indexing="ij"))
-    even = 1e-6 * m**0.8
-    for noise, expected in ((0.0, 0.0), (0.05, 0.05 * 0.6745 * np.sqrt(1.5))):
-        seconds = even * np.exp(RNG.normal(0, noise, len(m)))
-        cell = splits.Cell("gemm", "h100_sxm", "vllm", "1", "bf16", {"m": m, "n": n, "k": n}, np.full(len(m), ""), seconds)
-        found = pd.DataFrame({"system": ["h100_sxm"], "framework": ["vllm"], "dtype": ["bf16"], "ours_s": [1.1], "seconds": [1.0]})
-        line = evaluate.unevenness([cell], found).iloc[0]
-        assert line["roughness"] == pytest.approx(expected, rel=0.1, abs=1e-9) and line["median_error"] == pytest.approx(0.1)
-
-
 def test_hidden_types_are_refused():
     """Weight-only int4 was measured on one architecture: with it left out nothing is known."""
     assert np.isnan(LIBRARY.on("a100_sxm", hide="architecture").gemm(64, 4096, 4096, "int4").s)
