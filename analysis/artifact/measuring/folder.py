@@ -17,6 +17,7 @@ from analysis.tables import read_csv
 CAMPAIGN = DATA / "measured" / "cpu_operators"
 """The committed campaign: folders one_thread, two_threads and models."""
 
+
 @dataclass(frozen=True)
 class Measured:
     """One folder: its facts (machine.json) and its timings, those of operators, or of whole models where it has no operators."""

@@ -350,8 +350,9 @@ def test_first_times_of_every_kernel():
                     (got.values.astype(int) * np.arange(1, got.values.shape[1] + 1)).sum(axis=1),
                     got.values[-1],
                 ]
+        sheet = "name system architecture peak_flop_per_s bandwidth_bytes_per_s l2_bytes sms tdp_w node vendor clock_hz"
         found[f"{card} sheet"] = [
-            gpu,
+            {name: getattr(gpu, name) for name in sheet.split()},
             [physics.cache_bandwidth(gpu), plain.tick(gpu), plain._replace(cycles=True).tick(gpu)],
             {kind: [plain.share(gpu, kind), plain.transferred(gpu, kind)] for kind in gpu.peak_flop_per_s},
             physics.memory_time(np.array([1e3, 1e6, 1.7e7, 1e9]), gpu),
