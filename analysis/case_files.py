@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
 import pandas as pd
 
@@ -28,8 +28,6 @@ PARQUET = (".parquet", ".pq")
 class Unread(ValueError):
     """pyarrow did not read the table; pandas may."""
 
-
-Case = TypeVar("Case")
 
 Answer = Callable[[pd.DataFrame], pd.DataFrame]
 """Cases (every cell as text) -> answers: as many rows, in the same order, with a `status` (or `reason`) that is empty where the case was
@@ -330,17 +328,3 @@ def count(row: dict[str, str], key: str, least: int = 1) -> int | None:
     if value != int(value) or value < least:
         raise InputError(f"{key} {value:g} must be a whole number, at least {least}")
     return int(value)
-
-
-def read_rows(frame: pd.DataFrame, case: Callable[[dict[str, str]], Case]) -> tuple[list[Case | None], list[str]]:
-    """Every row of a table (cells as text) as a case, and why those that could not be read could not."""
-    cases: list[Case | None] = []
-    reasons: list[str] = []
-    for row in frame.astype(str).to_dict("records"):
-        try:
-            cases.append(case({str(key): str(value) for key, value in row.items()}))
-            reasons.append("")
-        except InputError as error:
-            cases.append(None)
-            reasons.append(error.message)
-    return cases, reasons

@@ -243,7 +243,7 @@ def simulate_core(program: str | Path, design: str = "8w", limit: int | None = N
 
 
 def read_program(path: str | Path, **named: Any) -> Any:
-    """A StableHLO program, read from text, bytecode or a portable artifact: its operators with operations and bytes."""
+    """A program, read from StableHLO (text, bytecode, portable artifact) or ONNX: its operators with operations and bytes."""
     from analysis.workloads.hlo.reader import read
 
     return read(Path(path), **named)

@@ -20,6 +20,7 @@ from analysis.tables import read_csv
 from analysis.training.config import Training
 from analysis.training.views import ask
 from analysis.workloads.hlo.child import read
+from tests import bench
 
 
 def test_every_example_is_of_a_command_and_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -35,7 +36,7 @@ def test_every_example_is_of_a_command_and_is_printed(capsys: pytest.CaptureFixt
                 assert path.read_text().replace("howfast", PROGRAM) in printed
             else:
                 assert f"# examples/{name}/{path.name}\n" in printed and path.read_text().rstrip() in printed
-    assert main(["bench", "--example"]) == 2
+    assert main(["claims", "--example"]) == 2
 
 
 def test_an_example_is_copied_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,6 +80,6 @@ def test_scenarios_fill_the_survey_s_categories_and_each_command_has_its_rows() 
     assert all(row["answer"].startswith("no: ") for row in listed.to_dict("records") if not row["command"])
 
 
-def test_benchmarks_of_a_room_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "foo"]) == 2
-    assert "no benchmarks of 'foo'" in capsys.readouterr().err
+def test_benchmarks_of_a_room_that_is_not_there() -> None:
+    with pytest.raises(SystemExit, match="no benchmarks of 'foo'"):
+        bench.report("foo")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 
 from analysis.errors import InputError
 from analysis.hardware import devices, own, systems
@@ -73,30 +73,57 @@ BLACKWELL_FLOP = 8192.0  # of 16 bits a cycle and multiprocessor: twice Hopper's
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU as its data sheet has it.
+    """A device as the kernels of today's number types see it; what its data sheet lacks is assumed.
 
     Args:
-        name: of `data/hardware`.
+        device: its data sheet.
         system: name in the kernel tables, empty where they lack it.
         architecture: key of `ARCHITECTURES`, or the data sheet's word.
         peak_flop_per_s: dense rate of each number type of `PEAK_OF` that the tensor cores have.
-        bandwidth_bytes_per_s, l2_bytes, sms, tdp_w: memory, last-level cache, multiprocessors, board power.
         node: what joins it to the others.
-        vendor: of the card.
-        clock_hz: boost clock; where the data sheet has none, of Blackwell the rate over `BLACKWELL_FLOP`, of others 1.9 GHz.
     """
 
-    name: str
+    device: Device
     system: str
     architecture: str
     peak_flop_per_s: dict[str, float]
-    bandwidth_bytes_per_s: float
-    l2_bytes: float
-    sms: float
-    tdp_w: float
     node: System
-    vendor: str
-    clock_hz: float = 1.9e9
+
+    @property
+    def name(self) -> str:
+        """Name in `data/hardware`."""
+        return self.device.name
+
+    @property
+    def vendor(self) -> str:
+        """Of the card."""
+        return self.device.vendor
+
+    @cached_property
+    def bandwidth_bytes_per_s(self) -> float:
+        """Of device memory (bytes/s)."""
+        return self.device.memory_bandwidth_bytes_per_s
+
+    @cached_property
+    def l2_bytes(self) -> float:
+        """Last-level cache (bytes)."""
+        return self.device.l2_bytes or 32e6
+
+    @cached_property
+    def sms(self) -> float:
+        """Multiprocessors (count)."""
+        return float(self.device.sm_count or 100)
+
+    @property
+    def tdp_w(self) -> float:
+        """Board power (W)."""
+        return self.device.tdp_w or 300.0
+
+    @cached_property
+    def clock_hz(self) -> float:
+        """Boost clock (Hz); where the data sheet has none, of Blackwell the rate over `BLACKWELL_FLOP`, of others 1.9 GHz."""
+        blackwell = self.architecture == "blackwell" and "bf16" in self.peak_flop_per_s
+        return self.device.clock_hz or (self.peak_flop_per_s["bf16"] / self.sms / BLACKWELL_FLOP if blackwell else 1.9e9)
 
 
 def _plain(name: str) -> str:
@@ -118,21 +145,7 @@ def from_device(device: Device) -> Gpu:
     rates = {dtype: device.peak[rate].value for dtype, rate in PEAK_OF.items() if rate in device.peak}  # type: ignore[index]
     if "fp4" not in device.peak:
         rates.pop("nvfp4", None)
-    sms = float(device.sm_count or 100)
-    derived = rates["bf16"] / sms / BLACKWELL_FLOP if architecture == "blackwell" and "bf16" in rates else 1.9e9
-    return Gpu(
-        device.name,
-        system,
-        architecture,
-        rates,
-        device.memory_bandwidth_bytes_per_s,
-        device.l2_bytes or 32e6,
-        sms,
-        device.tdp_w or 300.0,
-        systems.of_device(device),
-        device.vendor,
-        device.clock_hz or derived,
-    )
+    return Gpu(device, system, architecture, rates, systems.of_device(device))
 
 
 @cache

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.case_columns import Columns
+from analysis.case_rows import Rows, alike
 from analysis.documents import whole_number
 from analysis.errors import InputError, together
 from analysis.networks import columns
@@ -114,7 +115,7 @@ def answer_cases(frame: pd.DataFrame, path: str | Path | None = None) -> pd.Data
 
 def _row_by_row(frame: pd.DataFrame, given: list[str], path: str | Path | None) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
     """Cycles (-1: none) and reasons of rows, by formula or event by event; rows of equal text are one case."""
-    numbers, first = _distinct(frame, given)
+    numbers, first = alike(*(Rows(frame[given]).columns.values()))
     cases, wrong = [], []
     for number, row in zip(first, frame.iloc[first][given].to_dict("records"), strict=True):
         try:
@@ -131,13 +132,3 @@ def _row_by_row(frame: pd.DataFrame, given: list[str], path: str | Path | None) 
             known[case] = int(simulate_collective(case).cycles.max())
     found = np.array([-1 if reason else known[case] for case, reason in zip(cases, said, strict=True)], np.int64)
     return found[numbers], np.array(said, dtype=object)[numbers]
-
-
-def _distinct(frame: pd.DataFrame, columns: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For each row the number of its case among those with different text, and for each of these the row where it stands first."""
-    codes = np.zeros(len(frame), np.int64)
-    for column in columns:
-        own, _ = pd.factorize(frame[column])
-        codes, _ = pd.factorize(codes * (int(own.max(initial=0)) + 1) + own)
-    first = np.unique(codes, return_index=True)[1]
-    return codes, first

@@ -4,7 +4,7 @@
 - `checkable`: Which functions may a check of the claims call, and with which arguments?
 - `freezing`: How is long work frozen?
 - `statistics`: Errors, rank correlations and exact tests of small samples
-- `accelerators/`: Studies of spatial accelerators: fusion, processing in memory, sparsity, peers
+- `accelerators/`: Studies of spatial accelerators: fusion, processing in memory, sparsity
 - `composition/`: How do errors compose from kernels to models?
 - `cores/`: Studies of CPU cores: learned cycles, the Neutrino accelerator, the NeuroScalar system
 - `kernels/`: Studies of kernel predictors: the survey's formulas, learned models, evaluation of today's kernels

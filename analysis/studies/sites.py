@@ -30,11 +30,7 @@ LEAST = 1e-8
 
 
 def training() -> pd.DataFrame:
-    """Steps of every source, each predicted with its source left out (as frozen), with terms by the shipped shares.
-
-    Raises:
-        DatasetMissing: a source of the splits is not there.
-    """
+    """Steps of every source, each predicted with its source left out (as frozen), with terms by the shipped shares."""
     from analysis.studies.training import sources
     from analysis.training.answers import fitted
     from analysis.training.interval import site_terms
@@ -53,11 +49,7 @@ def training() -> pd.DataFrame:
 
 
 def serving() -> pd.DataFrame:
-    """Times of a token and to the first: sources as the others tell; of first tokens the public benchmark by engine and GPU.
-
-    Raises:
-        DatasetMissing: PipeWeave or LLM-Inference-Bench is not there.
-    """
+    """Times of a token and to the first: sources as the others tell; of first tokens the public benchmark by engine and GPU."""
     from analysis.kernels.library import KernelLibrary
     from analysis.serving.points.answers import site_terms
     from analysis.serving.points.constants import elsewhere, load
@@ -87,11 +79,7 @@ def serving() -> pd.DataFrame:
 
 
 def collectives() -> pd.DataFrame:
-    """All-reduces of nccl-tests, each predicted with its machine left out (as frozen).
-
-    Raises:
-        DatasetMissing: the panel's collectives, which say what each machine is, are not there.
-    """
+    """All-reduces of nccl-tests, each predicted with its machine left out (as frozen)."""
     from analysis.datasets import load
     from analysis.networks.collective_cases import parts_of
 

@@ -37,8 +37,6 @@ def absolute_percentage_errors(truth: ArrayLike, predicted: ArrayLike) -> Floats
     Args:
         truth: measured values, shape (n,), none zero.
         predicted: predictions, same shape and unit.
-    Raises:
-        ValueError: different lengths, no values, or a true value of zero.
     """
     y, y_hat = _pair(truth, predicted)
     if (y == 0).any():
@@ -77,11 +75,7 @@ def mae(truth: ArrayLike, predicted: ArrayLike) -> float:
 
 
 def rae(truth: ArrayLike, predicted: ArrayLike) -> float:
-    """Relative absolute error: sum |y - y_hat| / sum |y - mean(y)|. One means no better than always saying the mean.
-
-    Raises:
-        ValueError: all true values are equal.
-    """
+    """Relative absolute error: sum |y - y_hat| / sum |y - mean(y)|. One means no better than always saying the mean."""
     y, y_hat = _pair(truth, predicted)
     spread = float(np.abs(y - y.mean()).sum())
     if spread == 0:
@@ -188,8 +182,6 @@ def exact_permutation_test(x: ArrayLike, y: ArrayLike, statistic: RankStatistic 
 
     Args:
         x, y: shape (n,), n from 3 to 10; ties allowed.
-    Raises:
-        ValueError: n out of range, or a constant side (no order is more extreme than another).
     """
     a, b = _pair(x, y, least=3)
     if a.size > MAX_EXACT_N:
@@ -244,8 +236,6 @@ def fisher_exact(table: ArrayLike) -> FisherTest:
 
     Args:
         table: [[a, b], [c, d]], counts of successes and failures in two groups.
-    Raises:
-        ValueError: not a 2x2 table of counts.
     """
     counts = np.asarray(table)
     if counts.shape != (2, 2) or (counts < 0).any() or not np.array_equal(counts, np.floor(counts)) or counts.sum() == 0:

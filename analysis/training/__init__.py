@@ -2,7 +2,6 @@
 
 - `answers`: How long does a training step take, how sure is that, and does it fit?
 - `cases`: What does a row of a table of training runs say, and what has to be assumed?
-- `columns`: Columns whose values repeat: each distinct value is kept, and worked out, once.
 - `config`: What do the YAML files of `train` and `train search` say?
 - `interval`: How sure is a predicted step?
 - `kernels`: How long does a kernel of a training step take on a device?
@@ -10,7 +9,6 @@
 - `memory`: What must one GPU hold in a training step, and does it fit?
 - `programs`: What does a training program do by default?
 - `recipes`: How is a published run of a mixture of experts made, where its row does not say?
-- `rows`: How is a table read by its columns?
 - `schedule`: The pipeline schedule, task by task:
 - `search`: All parallel plans of a model on some GPUs, each a row of `predict training`:
 - `shares`: Fitted shares:

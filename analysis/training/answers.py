@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.case_rows import Shared, alike
 from analysis.configs import read_yaml
 from analysis.errors import InputError
 from analysis.hardware import devices
@@ -18,7 +19,6 @@ from analysis.paths import DATA
 from analysis.site import Site
 from analysis.training import interval
 from analysis.training.cases import Case, Cases, read
-from analysis.training.columns import Shared, alike
 from analysis.training.kernels import tpus
 from analysis.training.machines import Machine, machine_of
 from analysis.training.memory import GIB, capacity_bytes, fits, memory

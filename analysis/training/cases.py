@@ -18,15 +18,14 @@ from numpy.typing import NDArray
 
 from analysis.case_columns import Columns
 from analysis.case_files import count, number
+from analysis.case_rows import Rows, Shared, alike
 from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.training import recipes
-from analysis.training.columns import Shared, alike
 from analysis.training.machines import Machine, of_row
 from analysis.training.programs import PROGRAMS, Program
 from analysis.training.programs import known as known_program
 from analysis.training.recipes import Recipe
-from analysis.training.rows import Rows
 from analysis.workloads import models
 from analysis.workloads.models import Model
 

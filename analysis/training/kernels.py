@@ -8,11 +8,11 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.case_rows import alike
 from analysis.configs import Strict, read_yaml
 from analysis.hardware import devices
 from analysis.kernels.library import FRAMEWORKS, Hide, KernelLibrary
 from analysis.paths import DATA
-from analysis.training.columns import alike
 
 Floats = NDArray[np.float64]
 

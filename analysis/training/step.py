@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.case_rows import alike
 from analysis.training.cases import Case, Cases
-from analysis.training.columns import alike
 from analysis.training.shares import Share
 from analysis.training.work import Parts, stages
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.case_rows import Shared, alike
 from analysis.hardware import devices, systems
 from analysis.kernels.library import Hide
 from analysis.networks.collective_time import collective_s
 from analysis.training.cases import Case, Cases
-from analysis.training.columns import Shared, alike
 from analysis.training.kernels import Kernels, kernels_of
 from analysis.training.machines import Machine
 

@@ -1,8 +1,9 @@
 """What does a Hugging Face `config.json` say about a model? Its description as `models.Model`, or which kind of layer is not modelled.
 
-Keys are those of the configuration classes in `transformers` and of the remote code that some checkpoints bring; what a configuration
-leaves out has its class's default. Types come from `quantization_config`, or from a `hf_quant_config.json` in the same folder.
-Of vision-language models the language part is described. Blocks for multi-token prediction are counted apart, as the published counts do.
+Most model types are rows of `data/workloads/configurations.yaml`. Keys are those of the configuration classes in `transformers` and of
+the remote code that some checkpoints bring; what a configuration leaves out has its class's default. Types come from
+`quantization_config`, or from a `hf_quant_config.json` in the same folder. Of vision-language models the language part is described.
+Blocks for multi-token prediction are counted apart, as the published counts do.
 """
 
 from __future__ import annotations
@@ -11,17 +12,19 @@ import difflib
 import fnmatch
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError, model_validator
 
-from analysis.configs import MOST_COUNT
+from analysis.configs import MOST_COUNT, Strict, read_yaml
 from analysis.documents import is_file, read_json
 from analysis.errors import InputError, shown
+from analysis.paths import DATA
 from analysis.workloads.models import Model, all_models, plain
 
+PATH = DATA / "workloads" / "configurations.yaml"
 LARGEST_CONFIG_BYTES = 8 << 20
 MOST_LAYERS = 10_000
 LONGEST_PATTERN = 300  # characters of a pattern of modules that are not quantised
@@ -160,11 +163,6 @@ def _window(c: Config, layers: int | None = None, key: str = "sliding_window") -
     return {"window": size, "window_layers": layers} if layers and not (context and size >= context) else {}
 
 
-def _every(c: Config, interval: int) -> int:
-    """Layers but each last of an interval: those with a window in a pattern of local and one global layer."""
-    return c.layers - c.layers // interval if interval else 0
-
-
 def _latent(c: Config) -> Facts:
     """Multi-head latent attention, with a sparse indexer where there is one."""
     sizes = {
@@ -271,30 +269,127 @@ def _of_types(c: Config, kind: str) -> int:
     return sum(one == kind for one in c.names("layer_types", "layers_block_type")[: c.layers])
 
 
-# --- families ---
+# --- families that a row of the table describes ---
 
 
-def _llama(c: Config) -> Facts:
-    if c.kind == "llama" and c.count("num_local_experts", default=0) > 1:
-        raise c.refuse("experts (num_local_experts), which the class of this model_type does not read; mixtral does")
-    biases = "all" if c.flag("attention_bias") else "none"
-    norms: Facts = {"norms": 4} if c.flag("use_post_norm") else {}  # HyperCLOVA X
-    return _decoder(c, attention={"biases": biases, **_window(c)}, ffn_biases=c.flag("mlp_bias"), **norms)
+class Family(Strict):
+    """What a model type adds to a decoder of the usual keys; the head of `PATH` says what each key means."""
+
+    types: str = ""
+    like: str = ""
+    tied: bool = False
+    biases: str | dict[str, str] | None = None
+    norm: str | dict[str, str] | None = None
+    kv_heads: dict[str, int | str] | None = None
+    head_size: int = 0
+    width: int = 0
+    window: str | dict[str, int] = ""
+    sinks: bool = False
+    traits: dict[str, Any] = Field(default_factory=dict)
+    experts: dict[str, bool] | None = None
+    sparse: bool = False
+    mtp: bool = False
+    refuse: dict[str, str] = Field(default_factory=dict)
+    defaults: dict[str, int] = Field(default_factory=dict)
+
+    def facts(self, c: Config) -> Facts:
+        """The facts of a configuration."""
+        if self.defaults:
+            c = Config({**self.defaults, **{key: value for key, value in c.raw.items() if value is not None}}, c.path)
+        for key, words in self.refuse.items():
+            if _holds(c, key):
+                raise c.refuse(words)
+        attention: Facts = {"biases": None if self.biases is None else _choice(c, self.biases, "none"), "norm": _choice(c, self.norm)}
+        attention |= {"sinks": self.sinks or None, "head_size": c.count("head_dim", default=self.head_size) if self.head_size else None}
+        heads = _choice(c, self.kv_heads)
+        attention["kv_heads"] = c.count(heads) if isinstance(heads, str) else heads
+        attention = {key: value for key, value in attention.items() if value is not None} | self._windows(c)
+        traits = {name: _choice(c, value) for name, value in self.traits.items()}
+        found = _decoder(c, self.tied, attention, **{name: value for name, value in traits.items() if value is not None})
+        if self.width:
+            found["dense_width"] = self.width * c.hidden
+        if self.experts is not None:
+            experts = _experts(c, **self.experts)
+            found |= _sparse_layers(c, experts) if self.sparse else experts
+        return found | (_mtp(c) if self.mtp else {})
+
+    def _windows(self, c: Config) -> Facts:
+        if isinstance(self.window, dict):
+            every = self.window.get("every", 0)
+            if "pattern" in self.window:
+                keys = ("sliding_window_pattern", "_sliding_window_pattern")
+                pattern = c.get(*keys)
+                every = len(pattern) if isinstance(pattern, str) else c.count(*keys, default=self.window["pattern"])
+            return _window(c, c.layers - c.layers // every if every else 0)
+        if self.window == "late":
+            return _window(c, max(0, c.layers - c.count("max_window_layers", default=c.layers))) if c.flag("use_sliding_window") else {}
+        return _window(c, -(-c.layers // 2) if self.window == "half" else None) if self.window else {}
 
 
-def _mistral(c: Config) -> Facts:
-    return _decoder(c, attention=_window(c)) | _experts(c)
+def _holds(c: Config, condition: str) -> bool:
+    """Whether a configuration meets a condition: `key`, `key=yes` (unless it is false) or `key>count`, several joined by &."""
+    for part in condition.split("&"):
+        name, _, least = part.partition(">")
+        name, _, unless = name.partition("=")
+        if not (c.count(name, default=0) > int(least) if least else c.flag(name, default=bool(unless))):
+            return False
+    return True
+
+
+def _choice(c: Config, choice: Any, otherwise: Any = None) -> Any:
+    """A value, or of a choice that of the first condition that holds; else `otherwise` (no, where the values are yes)."""
+    if not isinstance(choice, dict):
+        return choice
+    for condition, value in choice.items():
+        if condition == "otherwise" or _holds(c, condition):
+            return value
+    return False if any(value is True for value in choice.values()) else otherwise
+
+
+class FamilyFile(Strict):
+    """`data/workloads/configurations.yaml`.
+
+    Args:
+        families: rows by their first type; refused: kinds of layers that are not modelled, and the types that have them;
+        inner: what the language part of a vision-language configuration may leave out, by type.
+    """
+
+    families: dict[str, Family]
+    refused: dict[str, str]
+    inner: dict[str, dict[str, int]]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _whole(cls, raw: Any) -> Any:
+        rows = raw["families"]
+        for name, row in rows.items():
+            rows[name] = {**rows[row["like"]], "types": "", **row} if "like" in row else row
+        return raw
+
+
+@cache
+def _table() -> FamilyFile:
+    return read_yaml(PATH, FamilyFile)
+
+
+@cache
+def families() -> dict[str, Callable[[Config], Facts]]:
+    """Model type -> how its configuration is read."""
+    return {kind: row.facts for name, row in _table().families.items() for kind in (name, *row.types.split())} | IRREGULAR
+
+
+@cache
+def refused() -> dict[str, str]:
+    """Model types with a kind of layer that no predictor here has -> that kind."""
+    return {kind: words for words, kinds in _table().refused.items() for kind in kinds.split()}
+
+
+# --- families that take code ---
 
 
 def _qwen1(c: Config) -> Facts:
     found = _decoder(c, attention={"biases": "qkv"})
     return found | {"dense_width": found["dense_width"] // 2}  # its two halves, gate and up, are counted together
-
-
-def _qwen2(c: Config) -> Facts:
-    from_layer = c.count("max_window_layers", default=c.layers)
-    windowed = _window(c, max(0, c.layers - from_layer)) if c.flag("use_sliding_window") else {}
-    return _decoder(c, attention={"biases": "qkv", **windowed})
 
 
 def _sparse_layers(c: Config, experts: Facts) -> Facts:
@@ -306,72 +401,15 @@ def _sparse_layers(c: Config, experts: Facts) -> Facts:
     return {"experts": {**experts["experts"], "layers": layers, "dense_layers": 0}} if layers else {}
 
 
-def _qwen2_moe(c: Config) -> Facts:
-    experts = _experts(c, shared_gate=True)
-    return _decoder(c, attention={"biases": "qkv" if c.flag("qkv_bias", default=True) else "none"}) | _sparse_layers(c, experts)
-
-
-def _qwen3(c: Config) -> Facts:
-    from_layer = c.count("max_window_layers", default=c.layers)
-    windowed = _window(c, max(0, c.layers - from_layer)) if c.flag("use_sliding_window") else {}
-    attention = {"biases": "all" if c.flag("attention_bias") else "none", "norm": "head", **windowed}
-    if c.get("head_dim") is None and c.kind in ("qwen3", "qwen3_vl_text"):
-        attention["head_size"] = 128
-    return _decoder(c, attention=attention) | _sparse_layers(c, _experts(c))
-
-
 def _qwen3_next(c: Config) -> Facts:
     every = max(1, c.count("full_attention_interval", default=4))
     linear = _of_types(c, "linear_attention") if c.names("layer_types") else c.layers - c.layers // every
     attention = {"norm": "head", "output_gate": c.flag("attn_output_gate", default=True)}
-    attention["biases"] = "all" if c.flag("attention_bias") else "none"
+    attention["biases"] = _choice(c, {"attention_bias": "all"}, "none")
     if c.get("head_dim") is None:
         attention["head_size"] = 256
     facts = _decoder(c, attention=attention) | _sparse_layers(c, _experts(c, shared_gate=True)) | _mtp(c)
     return facts | ({"linear": _delta(c, linear)} if linear else {})
-
-
-def _gemma(c: Config) -> Facts:
-    return _decoder(c, tied=True, attention={"head_size": c.count("head_dim", default=256)})
-
-
-def _gemma2(c: Config) -> Facts:
-    attention = {"head_size": c.count("head_dim", default=256), **_window(c, -(-c.layers // 2))}
-    return _decoder(c, tied=True, attention=attention, norms=4)
-
-
-GEMMA3 = {
-    "vocab_size": 262208,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 4,
-    "head_dim": 256,
-    "max_position_embeddings": 131072,
-    "sliding_window": 4096,
-}
-"""Defaults of Gemma 3's text configuration, which its checkpoints leave out."""
-
-
-def _gemma3(c: Config) -> Facts:
-    c = Config({**GEMMA3, **{key: value for key, value in c.raw.items() if value is not None}}, c.path)
-    pattern = c.count("sliding_window_pattern", "_sliding_window_pattern", default=6)
-    return _decoder(c, tied=True, attention={"norm": "head", **_window(c, _every(c, pattern))}, norms=4)
-
-
-def _phi(c: Config) -> Facts:
-    traits: Facts = {"norm": "layer", "norms": 1, "parallel_block": True, "gated": False, "ffn_biases": True, "output_bias": True}
-    found = _decoder(c, attention={"biases": "all"}, **traits)
-    if c.flag("qk_layernorm"):
-        raise c.refuse("queries and keys normalised with a shift")
-    return found
-
-
-def _phi3(c: Config) -> Facts:
-    return _decoder(c, attention=_window(c))
-
-
-def _phimoe(c: Config) -> Facts:
-    biases = "all" if c.flag("attention_bias") else "none"
-    return _decoder(c, attention={"biases": biases}, norm="layer", output_bias=c.flag("lm_head_bias")) | _experts(c)
 
 
 def _falcon(c: Config) -> Facts:
@@ -409,34 +447,12 @@ def _mpt(c: Config) -> Facts:
 GPT: Facts = {"norm": "layer", "gated": False, "ffn_biases": True}
 
 
-def _gpt2(c: Config) -> Facts:
-    multi_query = {"kv_heads": 1} if c.kind == "gpt_bigcode" and c.flag("multi_query", default=True) else {}
-    if c.flag("add_cross_attention"):
-        raise c.refuse("cross-attention")
-    return _decoder(c, tied=True, attention={"biases": "all", **multi_query}, positions="learned", **GPT)
-
-
 def _gpt_neo(c: Config) -> Facts:
     kinds = c.names("attention_layers")
     local = sum(kind == "local" for kind in kinds) if kinds else c.layers // 2
     window = {"window": c.count("window_size", default=256), "window_layers": local} if local else {}
     c = Config({**c.raw, "num_attention_heads": c.count("num_heads", "num_attention_heads")}, c.path)
     return _decoder(c, tied=True, attention={"biases": "output", **window}, positions="learned", **GPT)
-
-
-def _gpt_neox(c: Config) -> Facts:
-    biases = "all" if c.flag("attention_bias", default=True) else "none"
-    return _decoder(c, attention={"biases": biases}, parallel_block=c.flag("use_parallel_residual", default=True), **GPT)
-
-
-def _gptj(c: Config) -> Facts:
-    return _decoder(c, output_bias=True, norms=1, parallel_block=True, **GPT)
-
-
-def _bloom(c: Config) -> Facts:
-    return _decoder(c, tied=True, attention={"biases": "all"}, embedding_norm=True, positions="alibi", **GPT) | {
-        "dense_width": 4 * c.hidden
-    }
 
 
 def _opt(c: Config) -> Facts:
@@ -458,19 +474,6 @@ def _deepseek(c: Config) -> Facts:
     return _decoder(c, attention={"biases": "none", **latent}) | experts | _mtp(c)
 
 
-def _chatglm(c: Config) -> Facts:
-    heads = c.count("num_attention_heads")
-    kv = c.count("multi_query_group_num") if c.flag("multi_query_attention") else heads
-    biases = "all" if c.flag("add_bias_linear") else "qkv" if c.flag("add_qkv_bias", default=True) else "none"
-    norm = "rms" if c.flag("rmsnorm", default=True) else "layer"
-    return _decoder(c, attention={"kv_heads": kv, "biases": biases}, norm=norm, ffn_biases=c.flag("add_bias_linear"))
-
-
-def _glm(c: Config) -> Facts:
-    biases = "qkv" if c.flag("attention_bias", default=c.kind == "glm") else "none"
-    return _decoder(c, attention={"biases": biases}, norms=4 if c.kind.startswith("glm4") else 2)
-
-
 def _glm_moe(c: Config) -> Facts:
     if c.get("kv_lora_rank"):
         return _decoder(c, attention=_latent(c)) | _experts(c, router_biases=True) | _mtp(c)
@@ -486,23 +489,8 @@ def _minimax_m2(c: Config) -> Facts:
     return _decoder(c, attention={"norm": norm}) | _experts(c, router_biases=c.flag("use_routing_bias", default=True), router="fp32")
 
 
-def _gpt_oss(c: Config) -> Facts:
-    attention = {"biases": "all" if c.flag("attention_bias", default=True) else "none", "sinks": True, **_window(c, -(-c.layers // 2))}
-    return _decoder(c, attention=attention, ffn_biases=True) | _experts(c, router_biases=True)
-
-
-def _olmo(c: Config) -> Facts:
-    return _decoder(c, attention={"biases": "all" if c.flag("attention_bias") else "none"}, norm="layer_plain")
-
-
-def _olmo2(c: Config) -> Facts:
-    windowed = _window(c, _every(c, 4)) if c.kind == "olmo3" else {}
-    experts = _experts(c) if c.kind in ("olmoe", "flex_olmo") else {}
-    return _decoder(c, attention={"norm": "all", "biases": "all" if c.flag("attention_bias") else "none", **windowed}) | experts
-
-
 def _granite_moe(c: Config) -> Facts:
-    found = _decoder(c, attention={"biases": "all" if c.flag("attention_bias") else "none"})
+    found = _decoder(c, attention={"biases": _choice(c, {"attention_bias": "all"}, "none")})
     shared = c.count("shared_intermediate_size", default=0)
     experts = _experts(c) if c.count("num_local_experts", default=0) > 1 else {}
     if experts:
@@ -515,11 +503,6 @@ def _granite_moe(c: Config) -> Facts:
     return found | experts | linear
 
 
-def _nemotron(c: Config) -> Facts:
-    biases = "all" if c.flag("attention_bias") else "none"
-    return _decoder(c, attention={"biases": biases}, norm="layer", gated=False, ffn_biases=c.flag("mlp_bias"))
-
-
 def _nemotron_h(c: Config) -> Facts:
     letters = {"mamba": "M", "linear_attention": "M", "attention": "*", "full_attention": "*", "mlp": "-", "moe": "E"}
     kinds = [letters.get(kind, kind) for kind in c.names("hybrid_override_pattern", "layers_block_type", "layer_types") if kind != "|"]
@@ -527,7 +510,7 @@ def _nemotron_h(c: Config) -> Facts:
     if unknown or not kinds:
         raise c.refuse(f"{', '.join(unknown) or 'no hybrid_override_pattern'}")
     found = _decoder(
-        c, attention={"biases": "all" if c.flag("attention_bias") else "none", "layers": kinds.count("*")}, gated=False, norms=1
+        c, attention={"biases": _choice(c, {"attention_bias": "all"}, "none"), "layers": kinds.count("*")}, gated=False, norms=1
     )
     if not kinds.count("*"):
         found["attention"] = None
@@ -573,7 +556,7 @@ def _bamba(c: Config) -> Facts:
     if not isinstance(indices, list):
         raise InputError("expected a list", path=c.path, key="attn_layer_indices")
     attention = len(indices) or _of_types(c, "attention")
-    found = _decoder(c, attention={"layers": attention, "biases": "all" if c.flag("attention_bias") else "none"})
+    found = _decoder(c, attention={"layers": attention, "biases": _choice(c, {"attention_bias": "all"}, "none")})
     if not attention:
         found["attention"] = None
     return found | {"linear": _duality(c, c.layers - attention)}
@@ -581,33 +564,9 @@ def _bamba(c: Config) -> Facts:
 
 def _falcon_h1(c: Config) -> Facts:
     """Attention and Mamba 2 run side by side in each block."""
-    found = _decoder(c, attention={"layers": c.layers, "biases": "all" if c.flag("attention_bias") else "none"})
+    found = _decoder(c, attention={"layers": c.layers, "biases": _choice(c, {"attention_bias": "all"}, "none")})
     linear = _duality(c, c.layers, biases=c.flag("mamba_proj_bias", "projectors_bias"))
     return found | {"linear": linear, "ffn_biases": c.flag("mlp_bias")}
-
-
-def _cohere(c: Config) -> Facts:
-    attention: Facts = {"biases": "all" if c.flag("attention_bias") else "none"}
-    if c.kind == "cohere2":
-        attention |= _window(c, _every(c, c.count("sliding_window_pattern", "_sliding_window_pattern", default=4)))
-    if c.flag("use_qk_norm"):
-        attention["norm"] = "all"  # a scale for each head
-    return _decoder(c, tied=True, attention=attention, norm="layer_scale", norms=1, parallel_block=True)
-
-
-def _stablelm(c: Config) -> Facts:
-    if c.flag("qk_layernorm"):
-        attention: Facts = {"biases": "qkv" if c.flag("use_qkv_bias") else "none", "norm": "all"}  # a scale for each head
-    else:
-        attention = {"biases": "qkv" if c.flag("use_qkv_bias") else "none"}
-    parallel = c.flag("use_parallel_residual")
-    return _decoder(c, attention=attention, norm="layer", norms=1 if parallel else 2, parallel_block=parallel)
-
-
-def _starcoder2(c: Config) -> Facts:
-    bias = c.flag("use_bias", default=True)
-    traits = {**GPT, "ffn_biases": bias}
-    return _decoder(c, tied=True, attention={"biases": "all" if bias else "none", **_window(c)}, **traits)
 
 
 def _dbrx(c: Config) -> Facts:
@@ -619,17 +578,6 @@ def _dbrx(c: Config) -> Facts:
         "width": ffn.count("ffn_hidden_size", default=3584),
     }
     return _decoder(c, attention=kv, norm="layer_scale") | {"experts": experts}
-
-
-def _internlm(c: Config) -> Facts:
-    return _decoder(c, attention={"biases": "all" if c.flag("bias", default=c.kind == "internlm") else "none"})
-
-
-def _internlm3(c: Config) -> Facts:
-    biases = "all" if c.flag("bias") else "none"
-    if c.flag("qkv_bias") and biases == "none":
-        biases = "qkv"
-    return _decoder(c, attention={"biases": biases}, ffn_biases=c.flag("bias"))
 
 
 def _baichuan(c: Config) -> Facts:
@@ -645,7 +593,8 @@ def _llama4(c: Config) -> Facts:
     elif rope:
         local = sum(one == "1" for one in rope[: c.layers])
     else:
-        local = _every(c, c.count("no_rope_layer_interval", default=4))
+        every = c.count("no_rope_layer_interval", default=4)
+        local = c.layers - c.layers // every if every else 0
     step = c.count("interleave_moe_layer_step", default=1) or 1
     listed = c.names("moe_layers")
     moe = len(listed) if listed else sum((i + 1) % step == 0 for i in range(c.layers))
@@ -658,34 +607,20 @@ def _llama4(c: Config) -> Facts:
         "layers": moe,
     }
     window = {"window": chunk, "window_layers": local} if local else {}
-    biases = "all" if c.flag("attention_bias") else "none"
+    biases = _choice(c, {"attention_bias": "all"}, "none")
     facts = _decoder(c, attention={"biases": biases, **window}) | {"dense_width": c.count("intermediate_size_mlp", default=16384)}
     return facts | {"experts": experts}
 
 
-def _exaone4(c: Config) -> Facts:
-    pattern = c.get("sliding_window_pattern", default=4)
-    windowed = _window(c, _every(c, len(pattern) if isinstance(pattern, str) else c.count("sliding_window_pattern", default=4)))
-    experts = _experts(c, router_biases=True) if c.kind == "exaone_moe" else {}
-    return _decoder(c, attention={"norm": "head", **windowed}) | experts
-
-
-def _ernie(c: Config) -> Facts:
-    bias = c.flag("use_bias")
-    found = _decoder(c, tied=True, attention={"biases": "all" if bias else "none"}, ffn_biases=bias)
-    if c.kind == "ernie4_5":
-        return found
+def _ernie_moe(c: Config) -> Facts:
+    found = families()["ernie4_5"](c)
     last = c.count("moe_layer_end_index", default=c.layers - 1)
     if last < c.layers - 1 or c.count("moe_layer_interval", default=1) != 1:
         raise c.refuse("experts in some of the later layers only")
     return found | _experts(c, router_biases=True)
 
 
-def _hunyuan(c: Config) -> Facts:
-    biases = "all" if c.flag("attention_bias") else "none"
-    attention = {"biases": biases, "norm": "head" if c.flag("use_qk_norm", default=True) else "none"}
-    if c.kind == "hunyuan_v1_dense":
-        return _decoder(c, attention=attention)
+def _hunyuan_moe(c: Config) -> Facts:
     per_token, shared = c.get("moe_topk", default=1), c.get("num_shared_expert", default=1)
     for value in (per_token, shared):
         if isinstance(value, list) and len({str(one) for one in value}) > 1:
@@ -695,29 +630,7 @@ def _hunyuan(c: Config) -> Facts:
     experts = _experts(c)
     if experts:
         experts["experts"]["shared"] = c.count("intermediate_size")
-    return _decoder(c, attention=attention) | experts
-
-
-def _dots1(c: Config) -> Facts:
-    biases = "all" if c.flag("attention_bias") else "none"
-    return _decoder(c, attention={"biases": biases, "norm": "head", **_window(c, 0)}) | _experts(c, router_biases=True)
-
-
-def _seed_oss(c: Config) -> Facts:
-    qkv, output = c.flag("attention_bias", default=True), c.flag("attention_out_bias")
-    return _decoder(c, attention={"biases": "all" if qkv and output else "qkv" if qkv else "none"}, ffn_biases=c.flag("mlp_bias"))
-
-
-def _ungated(c: Config) -> Facts:
-    """Arcee, Apertus: an activation in place of a gate."""
-    attention: Facts = {"biases": "all" if c.flag("attention_bias") else "none"}
-    if c.kind == "apertus":
-        attention["norm"] = "head"
-    return _decoder(c, attention=attention, gated=False, ffn_biases=c.flag("mlp_bias"))
-
-
-def _mimo(c: Config) -> Facts:
-    return _decoder(c, attention={"biases": "qkv" if c.flag("attention_bias", default=True) else "none"}) | _mtp(c)
+    return families()["hunyuan_v1_dense"](c) | experts
 
 
 def _minicpm(c: Config) -> Facts:
@@ -734,20 +647,6 @@ def _bailing(c: Config) -> Facts:
     attention = {"biases": "qkv" if bias else "none", "norm": "head" if c.flag("use_qk_norm") else "none"}
     biased = c.flag("moe_router_enable_expert_bias")
     return _decoder(c, attention=attention) | _experts(c, router_biases=biased) | _mtp(c)
-
-
-def _persimmon(c: Config) -> Facts:
-    if c.flag("qk_layernorm", default=True):
-        raise c.refuse("queries and keys normalised with a shift")
-    return _decoder(c, attention={"biases": "all"}, **GPT)
-
-
-def _codegen(c: Config) -> Facts:
-    return _gptj(c)
-
-
-def _smollm3(c: Config) -> Facts:
-    return _decoder(c, tied=True, attention={"biases": "all" if c.flag("attention_bias") else "none"}, ffn_biases=c.flag("mlp_bias"))
 
 
 def _gemma4(c: Config) -> Facts:
@@ -826,124 +725,40 @@ def _kimi_linear(c: Config) -> Facts:
     return found | {"linear": {"kind": "gated_delta", "layers": delta, "convolution": taps, **sizes}}
 
 
-FAMILIES: dict[str, Callable[[Config], Facts]] = {
-    **dict.fromkeys(
-        ("llama", "granite", "yi", "aquila", "xverse", "orion", "mobilellm", "exaone", "InternLM", "deepseek", "telechat", "cwm", "helium")
-        + ("granite_swa", "hyperclovax"),
-        _llama,
-    ),
-    **dict.fromkeys(("mistral", "ministral", "ministral3", "mixtral"), _mistral),
+IRREGULAR: dict[str, Callable[[Config], Facts]] = {
     "qwen": _qwen1,
-    "qwen2": _qwen2,
-    **dict.fromkeys(("qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni_text"), _qwen2),
-    "qwen2_moe": _qwen2_moe,
-    **dict.fromkeys(("qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl_moe_text", "qwen3_omni_moe_text"), _qwen3),
     **dict.fromkeys(("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text", "qwen3_5", "qwen3_5_moe"), _qwen3_next),
-    "gemma": _gemma,
-    "gemma2": _gemma2,
-    **dict.fromkeys(("gemma3", "gemma3_text"), _gemma3),
-    **dict.fromkeys(("phi", "phi-msft", "mixformer-sequential"), _phi),
-    **dict.fromkeys(("phi3", "phi3_v", "phi4mm", "phi4_multimodal"), _phi3),
-    "phimoe": _phimoe,
     **dict.fromkeys(("falcon", "RefinedWeb", "RefinedWebModel"), _falcon),
     "mpt": _mpt,
-    **dict.fromkeys(("gpt2", "gpt_bigcode", "openai-gpt", "gpt-sw3"), _gpt2),
     "gpt_neo": _gpt_neo,
-    "gpt_neox": _gpt_neox,
-    "gptj": _gptj,
-    "codegen": _codegen,
-    "bloom": _bloom,
     "opt": _opt,
-    **dict.fromkeys(("deepseek", "deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "deepseek_vl_v2"), _deepseek),
-    **dict.fromkeys(("axk1", "sarvam_mla", "youtu", "aria_text"), _deepseek),
-    "chatglm": _chatglm,
-    **dict.fromkeys(("glm", "glm4"), _glm),
-    **dict.fromkeys(("glm4_moe", "glm4v_moe_text", "glm4_moe_lite", "glm_moe_dsa", "solar_open", "sarvam_moe"), _glm_moe),
-    "glm4v_text": _glm,
-    **dict.fromkeys(("minimax_m2", "mixtral_minimax"), _minimax_m2),
-    "gpt_oss": _gpt_oss,
-    "olmo": _olmo,
-    **dict.fromkeys(("olmo2", "olmo3", "olmoe", "flex_olmo"), _olmo2),
-    **dict.fromkeys(("granitemoe", "granitemoeshared", "granitemoehybrid", "granitemoe_swa"), _granite_moe),
-    **dict.fromkeys(("nemotron", "jais2"), _nemotron),
     "nemotron_h": _nemotron_h,
     "jamba": _jamba,
-    **dict.fromkeys(("mamba", "falcon_mamba", "mamba2", "mamba_ssm"), _ssm),
     "bamba": _bamba,
     "falcon_h1": _falcon_h1,
-    **dict.fromkeys(("cohere", "cohere2"), _cohere),
-    **dict.fromkeys(("stablelm", "stablelm_epoch"), _stablelm),
-    "starcoder2": _starcoder2,
+    **dict.fromkeys(("deepseek", "deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "deepseek_vl_v2"), _deepseek),
+    **dict.fromkeys(("axk1", "sarvam_mla", "youtu", "aria_text"), _deepseek),
+    **dict.fromkeys(("glm4_moe", "glm4v_moe_text", "glm4_moe_lite", "glm_moe_dsa", "solar_open", "sarvam_moe"), _glm_moe),
+    **dict.fromkeys(("minimax_m2", "mixtral_minimax"), _minimax_m2),
+    **dict.fromkeys(("granitemoe", "granitemoeshared", "granitemoehybrid", "granitemoe_swa"), _granite_moe),
+    **dict.fromkeys(("mamba", "falcon_mamba", "mamba2", "mamba_ssm"), _ssm),
     "dbrx": _dbrx,
-    **dict.fromkeys(("internlm", "internlm2"), _internlm),
-    "internlm3": _internlm3,
     "baichuan": _baichuan,
+    "ernie4_5_moe": _ernie_moe,
+    "mimo_v2_flash": _mimo_v2,
+    "kimi_linear": _kimi_linear,
     **dict.fromkeys(("llama4", "llama4_text"), _llama4),
-    **dict.fromkeys(("exaone4", "exaone_moe"), _exaone4),
-    **dict.fromkeys(("ernie4_5", "ernie4_5_moe"), _ernie),
-    **dict.fromkeys(("hunyuan_v1_dense", "hunyuan_v1_moe", "hunyuan"), _hunyuan),
-    **dict.fromkeys(("dots1", "hy_v3"), _dots1),
-    "seed_oss": _seed_oss,
-    **dict.fromkeys(("arcee", "apertus"), _ungated),
-    "mimo": _mimo,
+    **dict.fromkeys(("hunyuan_v1_moe", "hunyuan"), _hunyuan_moe),
     **dict.fromkeys(("minicpm", "minicpm3"), _minicpm),
     **dict.fromkeys(("bailing_moe", "bailing_moe_v2"), _bailing),
-    "persimmon": _persimmon,
-    "smollm3": _smollm3,
     **dict.fromkeys(("gemma4", "gemma4_text"), _gemma4),
-    "mimo_v2_flash": _mimo_v2,
     **dict.fromkeys(("step3p5", "step3p7"), _step),
-    "kimi_linear": _kimi_linear,
 }
-"""Model type -> how its configuration is read."""
-
-REFUSED = {
-    "gemma3n": "per-layer embeddings and alternating updates",
-    "gemma3n_text": "per-layer embeddings and alternating updates",
-    "zamba": "attention blocks shared between layers",
-    "zamba2": "attention blocks shared between layers",
-    "rwkv": "RWKV's time mixing",
-    "rwkv7": "RWKV's time mixing",
-    "recurrent_gemma": "gated linear recurrence",
-    "xlstm": "xLSTM cells",
-    "lfm2": "gated short convolutions",
-    "lfm2_moe": "gated short convolutions",
-    "openelm": "layers of different widths",
-    "minimax": "lightning attention",
-    "minimax_text_01": "lightning attention",
-    "minimax_m1": "lightning attention",
-    "minimax_m3": "block-sparse attention",
-    "minimax_m3_vl": "block-sparse attention",
-    "minimax_m3_vl_text": "block-sparse attention",
-    "step3_text": "multi-matrix factorised attention",
-    "longcat_flash": "two attentions and experts that do nothing in a layer",
-    "deepseek_v4": "compressed sparse attention and hyper-connections",
-    "nemotron-nas": "blocks of different widths",
-    "deci": "blocks of different widths",
-    "phi3small": "block-sparse attention",
-    "bitnet": "ternary weights with norms inside the blocks",
-    "jetmoe": "mixture of attention heads",
-    "mllama": "cross-attention to images between the blocks",
-    "mllama_text_model": "cross-attention to images between the blocks",
-    "t5": "an encoder and a decoder",
-    "bert": "an encoder",
-}
-"""Model types with a kind of layer that no predictor here has."""
+"""Model type -> how its configuration is read, where no row of the table can say it."""
 
 INNER = ("text_config", "llm_config", "language_config", "language_model", "thinker_config", "text_model_config", "lm_config")
 """Where vision-language configurations keep the language part."""
 
-LLAMA = {
-    "hidden_size": 4096,
-    "intermediate_size": 11008,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "vocab_size": 32000,
-    "max_position_embeddings": 2048,
-}
-MISTRAL = {**LLAMA, "intermediate_size": 14336, "num_key_value_heads": 8, "max_position_embeddings": 131072}
-INNER_DEFAULTS: dict[str, dict[str, Any]] = {"llama": LLAMA, "mistral": MISTRAL, "mixtral": {**MISTRAL, "num_local_experts": 8}}
-"""What the language part of a vision-language configuration may leave out: its class's defaults."""
 
 HARMLESS = re.compile(
     r".*(_token_ids?|dropout|_pdrop|_eps|epsilon|_std|dtype|_softcapping|_scaling|_loss|_coef)|(initializer|rope|rotary|output|tie|torch|is|use)_\w+|"
@@ -966,7 +781,7 @@ def _generic(c: Config) -> Facts:
     if strange:
         words = ", ".join(shown(one, 60) for one in strange[:6])
         raise c.refuse(f"{shown(c.kind, 60) or 'no model_type'} is not a known type ({words})")
-    return _internlm(c) if c.flag("bias") else _llama(c)
+    return families()["internlm2" if c.flag("bias") else "granite"](c)
 
 
 # --- types ---
@@ -1099,11 +914,11 @@ def _language(raw: dict[str, Any], path: Path) -> Config:
     outer = raw
     for _ in range(3):
         inner = next((raw[key] for key in INNER if isinstance(raw.get(key), dict) and raw[key]), None)
-        if inner is None or (str(raw.get("model_type")) in FAMILIES and "num_hidden_layers" in raw):
+        if inner is None or (str(raw.get("model_type")) in families() and "num_hidden_layers" in raw):
             break
         wanted: Facts = {key: raw[key] for key in ("tie_word_embeddings", "quantization_config", "torch_dtype", "dtype") if key in raw}
         kind = str(inner.get("model_type") or raw.get("model_type") or "")
-        raw = {**INNER_DEFAULTS.get(kind, {}), **wanted, **{key: one for key, one in inner.items() if one is not None}, "model_type": kind}
+        raw = {**_table().inner.get(kind, {}), **wanted, **{key: one for key, one in inner.items() if one is not None}, "model_type": kind}
     if outer.get("is_encoder_decoder") is True:
         raise InputError(
             "layers of this kind are not modelled: an encoder and a decoder", path=path, key=str(raw.get("model_type") or "model_type")
@@ -1127,11 +942,11 @@ def describe(raw: Any, path: str | Path, beside: Any = None) -> Model:
     kind = c.kind
     if not kind and "ssm_cfg" in raw:
         kind = "mamba_ssm"
-    if kind in REFUSED:
-        raise c.refuse(REFUSED[kind])
+    if kind in refused():
+        raise c.refuse(refused()[kind])
     if c.get("block_configs") or isinstance(c.get("num_key_value_heads_per_layer", "num_query_heads"), list):
         raise c.refuse("blocks of different widths")
-    facts = FAMILIES.get(kind, _generic)(c)
+    facts = families().get(kind, _generic)(c)
     quantised = beside.get("quantization", beside) if isinstance(beside, dict) else {}
     facts["types"] = _types(c, quantised if isinstance(quantised, dict) else {}, facts)
     name = str(raw.get("_name_or_path") or "").strip().rsplit("/", 1)[-1] or path.absolute().parent.name or path.stem

@@ -122,6 +122,34 @@ class Convolution:
 
 
 @dataclass(frozen=True, slots=True)
+class Attention:
+    """Softmax(QK')V as one kernel, whose scores never reach memory; sizes are counts.
+
+    Args:
+        query_tokens, kv_tokens: of a sequence; causal: whether a query sees no later key.
+    """
+
+    batch: int
+    query_heads: int
+    kv_heads: int
+    head_size: int
+    query_tokens: int
+    kv_tokens: int
+    causal: bool = False
+
+    @property
+    def pairs(self) -> float:
+        """Pairs of a query and a key that it sees, of one head (count)."""
+        hidden = (self.query_tokens - 1) / 2 if self.causal else 0.0
+        return self.query_tokens * max(0.0, self.kv_tokens - hidden)
+
+    @property
+    def as_matmul(self) -> Matmul:
+        """Both products as one."""
+        return Matmul(self.batch * self.query_heads, self.query_tokens, self.kv_tokens, 2 * self.head_size)
+
+
+@dataclass(frozen=True, slots=True)
 class Collective:
     """What devices exchange.
 
@@ -153,7 +181,7 @@ class OperatorWork:
         flops: operations other than transcendental ones, by XLA's conventions (count).
         bytes: read and written when nothing is fused, by XLA's conventions (bytes).
         transcendentals: exponentials, logarithms, roots, and so on (count).
-        matmul, convolution, collective: attributes, for an operator of that class.
+        matmul, convolution, attention, collective: attributes, for an operator of that class.
         called: name of what a custom call or composite calls.
     """
 
@@ -166,6 +194,7 @@ class OperatorWork:
     transcendentals: float = 0
     matmul: Matmul | None = None
     convolution: Convolution | None = None
+    attention: Attention | None = None
     collective: Collective | None = None
     called: str | None = None
 

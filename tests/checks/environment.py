@@ -1,6 +1,6 @@
 """What is made from the lock: the conda file (the same versions through conda), the bill of materials, the licences.
 
-    python -m tests.checks.environment write | dates | sbom
+python -m tests.checks.environment write | dates | sbom
 """
 
 from __future__ import annotations

@@ -34,11 +34,7 @@ FACTS = {
 LEAST = {"model": 4, "device": 4, "machine": 3, "collective's time": 3, "interval": 4}
 KNOWN = {
     "model": {"workloads/models.py Model"},
-    "device": {
-        "hardware/devices.py Device",
-        "kernels/gpus.py Gpu",  # what the kernels of today's number types ask of a device, made from it
-        "kernels/fp32/devices.py Gpu",  # the same of its fp32 units, with chip design and tiles: the two should become one
-    },
+    "device": {"hardware/devices.py Device"},
     "machine": {
         "hardware/systems.py System",
         "training/machines.py Machine",  # a view of a system: the host's speed and the power limit of a run

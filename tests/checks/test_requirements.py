@@ -5,6 +5,7 @@ import pytest
 from analysis.configs import columns_of
 from analysis.errors import InputError
 from analysis.paths import DATA, ROOT
+from analysis.tables import read_csv
 from tests.checks.requirements import Requirement, problems, read_requirements
 
 
@@ -82,3 +83,25 @@ def test_the_artifacts_own_table():
     assert len(items) == 123
     assert [item.number for item in items if item.tag.startswith("core") and item.status == "later"] == []
     assert problems(items, ROOT) == []
+
+
+NUMBERED = {
+    "survey": [f"figure {n}" for n in range(1, 8)] + [f"table {n}" for n in range(1, 9)],
+    "ml_survey": ["figure 1", *[f"table {n}" for n in range(1, 6)]],
+    "plan": ["table of tools", "table of issues"],
+    "stablehlo": [*[f"figure {n}" for n in range(1, 13)], "table IV"],
+    "neuroscalar": [f"figure {n}" for n in range(1, 6)]
+    + [f"table {n}" for n in range(1, 8)]
+    + [f"appendix, {a}" for a in ("parameters", "metrics", "pairs")],
+}  # the captions and references of the five texts, read through on 2026-11-26; the plan numbers none
+
+
+def test_every_figure_and_table_of_the_documents_has_its_counterpart_on_the_page_named():
+    rows = read_csv(DATA / "claims" / "exhibits.csv", keep_default_na=False)
+    assert {document: list(part) for document, part in rows.groupby("document")["exhibit"]} == NUMBERED
+    for row in rows.itertuples():
+        page = (ROOT / row.page).read_text(encoding="utf-8")
+        assert bool(row.shown_by) != bool(row.sentence), row.exhibit
+        kind, _, name = row.shown_by.partition(" ")
+        wanted = f"```{{result-{kind}}} {name}\n" if row.shown_by else row.sentence
+        assert wanted in page, f"{row.document}, {row.exhibit}: {wanted!r} is not on {row.page}"

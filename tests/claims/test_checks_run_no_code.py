@@ -29,7 +29,7 @@ def claims_folder(tmp_path, function, arguments):
     ("function", "arguments"),
     [
         # The two that ran: a shell command, and a file outside the output folder.
-        ("analysis.studies.accelerators.peers.environments:run", "{command: [sh, -c, 'touch WITNESS'], folder: '.'}"),
+        ("analysis.artifact.mtap.trials.running:run", "{command: [sh, -c, 'touch WITNESS'], folder: '.'}"),
         ("analysis.tables:write_atomic", "{path: WITNESS, data: owned}"),
         # The same by other ways: a name that a listed module imported, a private one, a class, an attribute of an attribute.
         ("analysis.artifact.claims.arithmetic:read_csv", "{path: /etc/passwd}"),

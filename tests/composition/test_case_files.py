@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from conftest import run_here
 
-from analysis import case_files, tables
+from analysis import case_files, case_rows, tables
 from analysis.case_files import answer_file
 from analysis.errors import InputError
 from analysis.paths import EXAMPLES, ROOT
@@ -128,7 +128,7 @@ def test_cells_and_columns_at_their_edges(tmp_path: Path) -> None:
         f"count {cell!r}": answer(lambda cell=cell: [case_files.count({"k": cell}, "k", least) for least in (0, 1)]) for cell in cells
     }  # type: ignore[misc]
     found["missing"] = answer(lambda: case_files.number({}, "k"))
-    found["rows"] = case_files.read_rows(pd.DataFrame({"k": ["1", "x", ""]}), lambda row: case_files.count(row, "k"))
+    found["rows"] = case_rows.read_cases(pd.DataFrame({"k": ["1", "x", ""]}), lambda row: case_files.count(row, "k"))
     texts = {
         "plain": "x,note\n4,a\n9,b\n",
         "taken": "x,root\n4,1\n",

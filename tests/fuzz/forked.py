@@ -1,4 +1,4 @@
-"""Read StableHLO in a fork of this process, which has the parser loaded: as `hlo.reader` in a process that it starts, but sooner."""
+"""Read StableHLO or ONNX in a fork of this process, which has the parser loaded: as `hlo.reader` does, but sooner."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ MEMORY_BYTES = 2 << 30
 
 
 def record(path: Path) -> dict[str, Any]:
-    """The record of the program in a file (see `analysis.workloads.hlo.child.read`).
+    """The record of the program in a file (see `analysis.workloads.own_process`).
 
     Raises:
         InputError: in the cases and words of `analysis.workloads.hlo.reader`.
     """
-    from analysis.workloads.hlo import bindings, child, reader
+    from analysis.workloads import own_process
+    from analysis.workloads.hlo import reader
 
     with open(os.memfd_create("answer"), "w+b") as answer, open(os.memfd_create("wrong"), "w+b") as wrong:
         pid = os.fork()
@@ -35,10 +36,9 @@ def record(path: Path) -> dict[str, Any]:
                 held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()  # of the tests that ran before
                 resource.setrlimit(resource.RLIMIT_AS, (held + MEMORY_BYTES, held + MEMORY_BYTES))
                 resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
-                bindings.plain_operations()
                 gc.disable()
                 try:
-                    found = child.read(path.read_bytes(), None)
+                    found = own_process.record(str(path), None, 0, {})
                 except MemoryError:
                     found = {"error": "needs more memory", "line": 0}
                 answer.write(json.dumps(found).encode())

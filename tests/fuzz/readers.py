@@ -159,6 +159,21 @@ def programs() -> list[bytes]:
     return [text.encode() for text in odd] + [gzip.decompress((kept / f"{name}.mlir.gz").read_bytes()) for name in ("gemm", "moe_block")]
 
 
+def onnx_files() -> list[bytes]:
+    """Small ONNX files: a transformer's export, a network of convolutions, operators with what is worked out before the run."""
+    import onnx
+
+    data = Path(onnx.__file__).parent / "backend" / "test" / "data"
+    inside = ("light/light_squeezenet", "simple/test_shrink/model", "simple/test_gradient_of_add/model")
+    kept = [(data / f"{each}.onnx").read_bytes() for each in inside]
+    model = onnx.load_from_string(gzip.decompress((ROOT / "tests" / "workloads" / "onnx" / "bert_base.onnx.gz").read_bytes()))
+    for given in model.graph.input:
+        for dim, size in zip(given.type.tensor_type.shape.dim, (2, 16), strict=True):
+            dim.dim_value = size
+    del model.graph.node[60:]
+    return [model.SerializeToString(), *kept]
+
+
 def bytecode(text: bytes) -> bytes:
     """The same program as bytecode; the text where the parser does not take it."""
     from analysis.workloads.hlo import bindings
@@ -420,6 +435,7 @@ def readers() -> dict[str, Reader]:
     found["Parquet cases"] = Reader(parquet, cases, "input.parquet")
     found["packed table"] = Reader([gzip.compress(every["table"][0][0], mtime=0)], every["table"][1], "input.csv.gz")
     found["StableHLO text"] = Reader(programs(), program, "input.mlir", starts=True)
+    found["ONNX"] = Reader(onnx_files(), program, "input.onnx", starts=True)
     found["StableHLO bytecode"] = Reader([bytecode(text) for text in programs()], program, "input.mlirbc", starts=True)
     return found
 

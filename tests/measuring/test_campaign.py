@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -13,7 +12,6 @@ import pytest
 from conftest import run_analysis
 
 from analysis.artifact.measuring import campaign
-from analysis.artifact.measuring.compare import compare
 from analysis.artifact.measuring.devices import MeasuredDevice, choose_cores, default_devices, parse
 from analysis.artifact.measuring.folder import CAMPAIGN, quiet, read, read_facts
 from analysis.artifact.measuring.graphs import resnet50
@@ -87,37 +85,6 @@ def test_nothing_measured_is_no_result() -> None:
     late = Suite(OPERATORS, MODELS, 0.01, limit_s=0)
     with pytest.raises(InputError, match="nothing was measured"):
         campaign.measure_suite(late, [DEVICE], (0,), "quick", start=Pretended)  # type: ignore[arg-type]
-
-
-def test_comparison_of_equal_conditions(tmp_path: Path) -> None:
-    table = compare(_folder(tmp_path / "a"), _folder(tmp_path / "b"))
-    assert table["device"].tolist() == ["jax-1t-fp32"]
-    assert table[["operators", "ratio", "faster", "slower"]].iloc[0].tolist() == [1, 1.0, 0, 0]
-
-
-@pytest.mark.parametrize(
-    ("key", "change"),
-    [
-        ("machine.cpu", lambda facts: facts["machine"].update(cpu="another")),
-        ("machine.governor", lambda facts: facts["machine"].update(governor="powersave")),
-        ("machine.caches.L3", lambda facts: facts["machine"]["caches"].update(L3="1K")),
-        ("machine.versions.jax", lambda facts: facts["machine"]["versions"].update(jax="0.0.1")),
-        ("budget_s", lambda facts: facts.update(budget_s=1)),
-        ("devices", lambda facts: [facts[kind].update({"numpy-1t-fp32": facts[kind].pop("jax-1t-fp32")}) for kind in ("devices", "noise")]),
-        ("devices.jax-1t-fp32.cores", lambda facts: facts["devices"]["jax-1t-fp32"].update(cores=[0, 1])),
-        ("noise.jax-1t-fp32.control_arithmetic_s", lambda facts: facts["noise"]["jax-1t-fp32"].update(control_arithmetic_s=6e-5)),
-        ("kit_version", lambda facts: facts.update(kit_version=0)),
-    ],
-)
-def test_unequal_conditions_are_refused(tmp_path: Path, key: str, change: Any) -> None:
-    before, after = _folder(tmp_path / "a"), _folder(tmp_path / "b")
-    facts = read_facts(after)
-    change(facts)
-    (after / "machine.json").write_text(json.dumps(facts))
-    with pytest.raises(InputError, match="not comparable") as error:
-        compare(before, after)
-    assert error.value.key == key
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("content", ["{", "{}", "[]", None])

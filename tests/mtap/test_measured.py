@@ -5,16 +5,19 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from analysis.artifact.mtap.grading import grade_tool
-from analysis.artifact.mtap.measured import COMPOSED, FILES, measure, measure_all, pairs, with_measured
+from analysis.artifact.mtap.measured import COMPOSED, FILES, WHOLES, measure, measure_all, measured_wholes, pairs, with_measured
 from analysis.artifact.mtap.readings import Readings, apply_reading
 from analysis.artifact.mtap.rubric import Rubric
 from analysis.artifact.mtap.tables import read_folder
 from analysis.artifact.mtap.trials.records import with_trial
 from analysis.configs import read_yaml
+from analysis.networks.cases import CollectiveCase, Network
+from analysis.networks.collectives import collective_cycles
 from analysis.paths import DATA
 
 FOLDER = DATA / "mtap"
@@ -53,6 +56,39 @@ def test_recorded_figures_are_found_again(tool: str, mean: float, median: float 
 def test_the_gap_of_a_composed_prediction_is_the_measured_whole_over_the_sum() -> None:
     rows = pd.DataFrame({"measured": [1.2, 2.0], "predicted": [1.0, 2.5]})
     assert measure(rows).gamma == pytest.approx((0.2 + 0.2) / 2)
+
+
+def test_the_network_of_astra_sim_and_the_products_of_accelforge_give_the_recorded_sums() -> None:
+    rows = pd.read_csv(FOLDER / "wholes.csv").set_index("case")
+    # NVIDIA/Megatron-LM images/tables.tex: GPT 2.03B takes 1.026 s on two A100 and 1.101 s on 256
+    network = Network(
+        topology=("Switch", "Switch"),
+        npus_per_dim=(4, 32),
+        bandwidth_gib_per_s=(300e9 / 2**30, 25e9 / 2**30),
+        latency_ns=(936.25, 936.25),
+        algorithm_per_dim=("ring", "ring"),
+        local_mem_bw_GBps=2039.0,
+    )
+    reduce_s = 1e-9 * collective_cycles(CollectiveCase("all_reduce", 2_030_000_000, network)).cycles
+    assert rows.loc["GPT 2.03B on 256 A100", "predicted"] == pytest.approx(1.026 + reduce_s, rel=1e-5)
+    assert rows.loc["GPT 2.03B on 256 A100", "measured"] == 1.101
+    products = pd.read_csv(DATA / "recorded" / "tpu_v6e" / "products.csv").query("tool == 'AccelForge'")
+    m, k, n = (products[name] for name in "mkn")
+    longer = np.maximum(2 * m * k * n / 918e12, 2 * (m * k + k * n + m * n) / 1638e9)
+    assert np.allclose(products["predicted_s"], longer, rtol=1e-9)
+
+
+def test_a_sum_beside_a_measured_whole_decides_the_gap_and_nothing_else(rules: Rubric, tools: dict) -> None:
+    wholes = measured_wholes()
+    assert (wholes["nn-Meter"].cases, wholes["ASTRA-sim"].cases, wholes["AccelForge"].cases) == (70, 4, 6)
+    # test_result.txt and resnet-log.csv of nn-Meter: 452.7282 ms predicted, 467.478 ms measured
+    row = pd.read_csv(FOLDER / "wholes.csv").set_index("case").loc["resnet50 on cortexA76cpu_tflite21"]
+    assert (row["predicted"], row["measured"]) == (0.452728, 0.467478)
+    meter = tools["nn-Meter"]
+    filled = with_measured(meter, {}, wholes)
+    assert filled.D1 == meter.D1 and filled.D2.gamma_kernel_to_model.value == pytest.approx(0.053, abs=5e-4)
+    doubled = {"nn-Meter": measure(pd.DataFrame({"measured": [2.0, 4.0], "predicted": [1.0, 2.0]}), WHOLES)}
+    assert [grade_tool(with_measured(meter, {}, w), rules).grades[1].letter for w in ({}, wholes, doubled)] == ["?", "H", "L"]
 
 
 def test_what_nobody_knows_is_a_mark_and_leaves_a_range(rules: Rubric, tools: dict) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -13,10 +14,9 @@ from typer.testing import CliRunner
 from analysis.artifact.commands.repository.trials import app
 from analysis.artifact.mtap.trials import bisecting, exercises, records, running
 from analysis.artifact.mtap.trials.catalogue import Trial, catalogue, find
-from analysis.artifact.mtap.trials.running import answer, attempt, failure_class, machine_class, packages, scrub
+from analysis.artifact.mtap.trials.running import Step, answer, attempt, failure_class, machine_class, packages, run, scrub
 from analysis.errors import InputError
 from analysis.paths import ROOT
-from analysis.studies.accelerators.peers.environments import Step
 
 
 def step(name: str, status: int, message: str = "") -> Step:
@@ -148,3 +148,11 @@ def test_a_killed_run_resumes_with_the_tool_that_it_was_at(tmp_path: Path, monke
     assert pd.read_csv(tmp_path / "outcomes.csv")["tool"].tolist() == ["GenZ", "Kavier", "llm-analysis"]
     CliRunner().invoke(app, [*asked, "--again"])
     assert tried[4:] == ["genz", "kavier", "llm-analysis"]
+
+
+def test_failures_are_told(tmp_path: Path) -> None:
+    step = run([sys.executable, "-c", "raise SystemExit('no luck')"], "x", "try", tmp_path)
+    assert step.status == 1 and step.message == "no luck"
+    assert run([sys.executable, "-c", "pass"], "x", "try", tmp_path).message == ""
+    slow = run([sys.executable, "-c", "import time; time.sleep(9)"], "x", "wait", tmp_path, timeout_s=0.2)
+    assert slow.status == 124 and "0 s" in slow.message

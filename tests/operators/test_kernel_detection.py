@@ -6,12 +6,10 @@ import itertools
 
 import networkx as nx
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.studies.kernels.fp32.transfer import work_and_traffic
 from analysis.studies.kernels.networks import fusion_detection as detection
 from analysis.studies.kernels.networks.few_shot_spaces import Space, one_hot
 from analysis.studies.kernels.networks.fusion_detection import SimulatedDevice, TimedOperator
@@ -87,14 +85,3 @@ def test_a_table_of_sums_is_recognized_as_exactly_additive() -> None:
     found = additive_accuracy(Space("mine", features, {"sum": exact, "clock": noisy}, (), ()), measured=200).set_index("device")
     assert found.loc["sum", "median_error"] < 0.01 < 1 < found.loc["clock", "median_error"]
     assert found.loc["sum", "within_10"] == 1 and found.loc["sum", "spearman"] > 0.9999
-
-
-def test_work_and_traffic_of_kernels_by_hand() -> None:
-    """ResNet-50's first layer: 7 x 7, 3 -> 64, stride 2, 224 -> 112: 112^2 x 64 x 3 x 49 = 118,013,952."""
-    conv = pd.DataFrame(
-        {"B": [1], "Input_Channel": [3], "Output_Channel": [64], "Kernel_Szie": [7], "Input_Size": [224], "Stride": [2], "Padding": [3]}
-    )
-    work, moved = work_and_traffic("conv", conv)
-    assert work[0] == 118_013_952 and moved[0] == 3 * 224**2 + 64 * 112**2 + 64 * 3 * 49
-    work, moved = work_and_traffic("bmm", pd.DataFrame({"B": [2], "M": [3], "N": [5], "K": [7]}))
-    assert work[0] == 2 * 3 * 5 * 7 and moved[0] == 2 * (15 + 35 + 21)

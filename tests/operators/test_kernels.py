@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -52,15 +53,21 @@ def mixed(n: int, seed: int = 0) -> Operators:
     return Operators(rng.integers(0, len(OPS), n), size(), size(), size(), size(), size())
 
 
+def with_sms(count: int, **more: Any) -> kernel_devices.Board:
+    sms = V100.device.sms
+    assert sms is not None
+    return replace(V100, device=V100.device.model_copy(update={"sms": sms.model_copy(update={"value": count})}), **more)
+
+
 def test_tile_by_hand() -> None:
     # 128 x 128 outputs on one SM: one tile of 128 x 128 costs 16384 x (1 + 1/8 + 1/8) = 20480, four of 64 x 64 4 x 4096 x (1 + 1/4 + 1/4)
     # = 24576; with four SMs these run at once: 6144. Of 256 x 32 and 32 x 256 only the second keeps 32 rows of 256 in one tile.
-    one = replace(V100, sms=1, bmm_tiles=((64, 64), (128, 128)))
+    one = with_sms(1, bmm_tiles=((64, 64), (128, 128)))
     square, flat = cases(("bmm", 1, 128, 64, 128, 1)), cases(("bmm", 1, 32, 64, 256, 1))
     assert (choose_tiles(square, one).columns[0], choose_tiles(square, one).waves[0]) == (128, 1)
-    four = replace(one, sms=4)
+    four = with_sms(4, bmm_tiles=one.bmm_tiles)
     assert (choose_tiles(square, four).columns[0], choose_tiles(square, four).waves[0]) == (64, 1)
-    wide = choose_tiles(flat, replace(V100, sms=1, bmm_tiles=((32, 256), (256, 32))))
+    wide = choose_tiles(flat, with_sms(1, bmm_tiles=((32, 256), (256, 32))))
     assert (wide.columns[0], wide.rows[0], wide.tiles[0]) == (256, 32, 1)
 
 
@@ -98,7 +105,7 @@ def test_tiles_are_chosen_to_the_last_percent() -> None:
     11 x 16384 x 1.25 = 225280; one product fewer saves no whole wave of the large ones, and with 17 for 16 they would win."""
     shape = ("bmm", 109, 160, 64, 128, 1)
     for tiles in (((32, 32), (128, 128)), ((128, 128), (32, 32))):
-        chosen = choose_tiles(cases(shape), replace(V100, sms=20, bmm_tiles=tiles))
+        chosen = choose_tiles(cases(shape), with_sms(20, bmm_tiles=tiles))
         assert (chosen.columns[0], chosen.tiles[0], chosen.waves[0]) == (32, 2180, 109.0)
 
 

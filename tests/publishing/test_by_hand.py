@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.artifact.publishing import build, execute, package, pages, paper, paper_latex, paper_typst, plan, reading, run, words
+from analysis.artifact.publishing import build, execute, package, pages, paper, paper_latex, paper_typst, plan, run, words
 from analysis.errors import InputError
 from analysis.paths import ROOT
+from tests.checks import reading
 from tests.golden import answer, kept
 
 

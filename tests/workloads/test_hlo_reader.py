@@ -19,6 +19,7 @@ from analysis.predict.program.predict_report import as_json, table
 from analysis.predict.program.predict_trace import steps
 from analysis.predict.program.study_fusion import kernels
 from analysis.studies.workloads.zoo import catalogue as zoo
+from analysis.workloads import own_process
 from analysis.workloads.graph import Tensor, element_bits
 from analysis.workloads.hlo import bindings
 from analysis.workloads.hlo import child as hlo_child
@@ -212,7 +213,8 @@ def test_memory_that_ends_in_the_parser_is_told(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(hlo_child, "read", raises)
     path = tmp_path / "p.mlir"
     path.touch()
-    assert json.loads(hlo_child.answer(str(path), None, 0, 1 << 20)) == {"error": "needs more than 0.0 GiB of memory to read", "line": 0}
+    told = json.loads(own_process.answer(str(path), None, 0, 1 << 20, {}))
+    assert told == {"error": "needs more than 0.0 GiB of memory to read", "line": 0}
 
 
 def test_another_fault_of_the_parser_is_not_called_want_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,7 +225,7 @@ def test_another_fault_of_the_parser_is_not_called_want_of_memory(tmp_path: Path
     path = tmp_path / "p.mlir"
     path.touch()
     with pytest.raises(SystemError):
-        hlo_child.answer(str(path), None, 0, 1 << 50)
+        own_process.answer(str(path), None, 0, 1 << 50, {})
 
 
 def test_the_parser_s_own_want_of_memory_is_no_fault_of_the_program() -> None:

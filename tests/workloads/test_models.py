@@ -436,7 +436,7 @@ def test_types_of_a_mixture_whose_experts_are_not_below_its_feed_forward(tmp_pat
     assert models.load(str(path)).types == models.WeightTypes(attention="bf16", dense="bf16", experts="nvfp4")
 
 
-@pytest.mark.parametrize("name", sorted({*checkpoints.FAMILIES, *checkpoints.REFUSED}))
+@pytest.mark.parametrize("name", sorted({*checkpoints.families(), *checkpoints.refused()}))
 def test_no_family_breaks_on_an_empty_configuration(tmp_path: Path, name: str) -> None:
     """One line for whatever is missing."""
     with pytest.raises(InputError):
@@ -758,12 +758,12 @@ def _questions(kind: str) -> dict[str, dict[str, Any]]:
 def test_every_family_reads_its_keys() -> None:
     """The facts of each family's configurations, from keys with primes of their own: which key, which default, which layers
     (the classes of `transformers` and the checkpoints' remote code: tests/golden/families.json)."""
-    read = lambda raw: checkpoints.FAMILIES[raw["model_type"]](checkpoints.Config(raw, Path("config.json")))  # noqa: E731
+    read = lambda raw: checkpoints.families()[raw["model_type"]](checkpoints.Config(raw, Path("config.json")))  # noqa: E731
     kept(
         "families",
         {
             kind: {case: answer(lambda raw=raw: read(raw)) for case, raw in _questions(kind).items()}  # type: ignore[misc]
-            for kind in sorted(checkpoints.FAMILIES)
+            for kind in sorted(checkpoints.families())
         },
     )
 

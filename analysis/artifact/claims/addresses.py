@@ -25,11 +25,7 @@ def is_address(name: str) -> bool:
 
 
 def read_address(text: str) -> tuple[Source, str]:
-    """The cell that an address names, and the format in which it is printed.
-
-    Raises:
-        InputError: not an address of one cell.
-    """
+    """The cell that an address names, and the format in which it is printed."""
     match = ADDRESS.fullmatch(text)
     try:
         if match is None:
@@ -59,9 +55,6 @@ def cell(text: str, results: Results) -> Cell:
     Args:
         text: the address; its format is Python's (`.1f`, `,`, `.1%`), with a unit after a space (`.2f GiB`);
             without one, the cell as it is.
-
-    Raises:
-        InputError: not an address, no such table, column or row, several rows, an empty cell, or a format that does not fit the cell.
     """
     source, form = read_address(text)
     table = str(source.table)

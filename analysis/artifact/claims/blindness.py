@@ -116,11 +116,7 @@ STRONG = re.compile(r"took? no part|taken no part|unseen|never seen|scored once|
 
 
 def said(content: str, number: Callable[[str], str]) -> Said:
-    """Read what a page writes in the role: `study`, or `words <study>`.
-
-    Raises:
-        InputError: no such study, or words that its log contradicts.
-    """
+    """Read what a page writes in the role: `study`, or `words <study>`."""
     match = re.fullmatch(r"(?:(?P<words>.+?)\s*<(?P<named>\w+)>|(?P<study>\w+))", content, re.DOTALL)
     name = (match["named"] or match["study"]) if match else content
     known = studies()

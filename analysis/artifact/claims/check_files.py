@@ -134,8 +134,6 @@ def read_checks(folder: str | Path) -> dict[str, tuple[Check, Path]]:
 
     Returns:
         claim identifier -> (check, the file it stands in).
-    Raises:
-        InputError: a bad file, or a claim checked in two files (both named).
     """
     found: dict[str, tuple[Check, Path]] = {}
     for path in sorted(Path(folder).glob("*.yaml")):

@@ -34,11 +34,7 @@ class Results:
     _manifests: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def table(self, name: str) -> pd.DataFrame:
-        """A results table by the name `notebook/table`.
-
-        Raises:
-            ResultMissing: the table or its manifest is missing, or the table differs from the manifest.
-        """
+        """A results table by the name `notebook/table`."""
         if name in self._failed:
             raise ResultMissing(self._failed[name])
         if name not in self._tables:
@@ -50,11 +46,7 @@ class Results:
         return self._tables[name]
 
     def cells(self, name: str, where: dict[str, Any], column: str | list[str]) -> Any:
-        """The cell of table `name` in the row whose columns equal `where`; with one list in `where` or `column`, a list of cells.
-
-        Raises:
-            ResultMissing: no such column, no row, or more than one row.
-        """
+        """The cell of table `name` in the row whose columns equal `where`; with one list in `where` or `column`, a list of cells."""
         if isinstance(column, list):
             return [self.cells(name, where, one) for one in column]
         for key, wanted in where.items():

@@ -44,6 +44,7 @@ PAGE_FILES = (
     ("data/hardware/sources.yaml", "analysis.hardware.devices", "SourceFile"),
     ("data/hardware/systems.yaml", "analysis.hardware.systems", "SystemFile"),
     ("data/workloads/models.yaml", "analysis.workloads.models", "ModelFile"),
+    ("data/workloads/configurations.yaml", "analysis.workloads.checkpoints", "FamilyFile"),
     ("data/models/nccl_collectives.yaml", "analysis.networks.calibrated.form", "Calibrated"),
 )
 """Files that models read, and the class each is read into."""

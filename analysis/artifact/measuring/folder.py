@@ -17,9 +17,6 @@ from analysis.tables import read_csv
 CAMPAIGN = DATA / "measured" / "cpu_operators"
 """The committed campaign: folders one_thread, two_threads and models."""
 
-WIDEST_SPREAD = 0.5
-"""Rows whose (90th - 10th percentile) / median exceeds this are dropped from studies, and counted."""
-
 
 @dataclass(frozen=True)
 class Measured:
@@ -60,10 +57,6 @@ def read(folder: Path) -> Measured:
     return Measured(folder, facts, read_csv(folder / "measurements.csv", required=["device", "operator", *TIMING]))
 
 
-def quiet(measurements: pd.DataFrame, widest: float = WIDEST_SPREAD) -> pd.DataFrame:
-    """The rows whose spread does not exceed a limit.
-
-    Args:
-        measurements: with `spread`; widest: limit (1).
-    """
+def quiet(measurements: pd.DataFrame, widest: float) -> pd.DataFrame:
+    """The rows whose spread, (90th - 10th percentile) / median, does not exceed a limit."""
     return measurements[measurements["spread"] <= widest].reset_index(drop=True)

@@ -63,8 +63,6 @@ class MeasuredOperator:
     Args:
         kind: a key of `DIMENSIONS`.
         size: its dimensions (count), in that order.
-    Raises:
-        ValueError: unknown kind or variant, wrong number of dimensions, or one below 1.
     """
 
     kind: str

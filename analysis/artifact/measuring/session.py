@@ -22,8 +22,6 @@ class Session:
     Args:
         device: what to measure; cores: those the widest device of the campaign may use; this one takes the last of them.
         command: how to start the worker; the tests replace it.
-    Raises:
-        InputError: it did not start; the last line that it wrote says why.
     """
 
     def __init__(

@@ -36,6 +36,8 @@ NO_VALIDATION = (OWN, "ASTRA-sim")
 """Their rows are no independent validation: ours are compared by ourselves, ASTRA-sim's are of a neighbour of the GPU that it describes."""
 COMPOSED = ("AIConfigurator", "GenZ", "MLSys-im", "llm-analysis", "Kavier")
 """Their rows are of wholes that the tool adds up from parts: how far the measured whole is from the sum is the composition gap."""
+WHOLES = "data/mtap/wholes.csv"
+"""Measured wholes beside a tool's sum of their parts, for tools whose rows above are parts, or that nobody else has measured."""
 
 
 @dataclass(frozen=True)
@@ -113,13 +115,34 @@ def measure_all(root: Path = DATA) -> dict[str, Measured]:
     return {tool: measure(pairs(tool, root), source) for tool, source in FILES.items()}
 
 
-def with_measured(evidence: Evidence, measured: Mapping[str, Measured]) -> Evidence:
-    """The evidence with what measurements say: error, rank order, largest error, and that somebody other than the authors compared.
+def measured_wholes(root: Path = DATA) -> dict[str, Measured]:
+    """Every tool of `WHOLES`: its sums against the measured wholes."""
+    rows = read_csv(root / WHOLES.removeprefix("data/"), required=["tool", "measured", "predicted"])
+    return {str(tool): measure(part, WHOLES) for tool, part in rows.groupby("tool")}
+
+
+def _with_gap(evidence: Evidence, found: Measured) -> Evidence:
+    """The evidence with the gap that its file asks for and leaves open."""
+    asked = ("gamma_model_to_system", "gamma_kernel_to_model")
+    name = next((gap for gap in asked if getattr(evidence.D2, gap) is not None), asked[0])
+    known = getattr(evidence.D2, name)
+    if known is not None and known.value is not None:
+        return evidence
+    said = {"kind": "measured", "source": found.source, "note": f"{found.cases} cases"}
+    document = evidence.model_dump(exclude_none=True)
+    parts = {**document["D2"], name: {"value": round(found.gamma, 3), **said}, "validated": {"value": True, **said}}
+    return Evidence.model_validate(unknown_again({**document, "D2": parts}))
+
+
+def with_measured(evidence: Evidence, measured: Mapping[str, Measured], wholes: Mapping[str, Measured] | None = None) -> Evidence:
+    """The evidence with what measurements say: error, rank order, largest error, that somebody other than the authors compared, the gap.
 
     Args:
-        measured: by tool; a tool that is not there keeps its evidence.
+        measured, wholes: by tool; a tool that is not there keeps its evidence.
     """
     found = measured.get(evidence.tool)
+    gap = (wholes or {}).get(evidence.tool, found if evidence.tool in COMPOSED else None)
+    evidence = evidence if gap is None else _with_gap(evidence, gap)
     if found is None:
         return evidence
     note = f"{found.cases} cases"
@@ -135,10 +158,4 @@ def with_measured(evidence: Evidence, measured: Mapping[str, Measured]) -> Evide
     if evidence.D1.error_metric is None or evidence.D1.error_metric.value not in ("mape", "geomean", "bound"):
         items["error_metric"] = {"value": "mape", "kind": "measured", "source": found.source, "note": note}
     document = evidence.model_dump(exclude_none=True)
-    parts = document["D2"]
-    gap_known = evidence.D2.gamma_model_to_system is not None and evidence.D2.gamma_model_to_system.value is not None
-    if evidence.tool in COMPOSED and not gap_known:
-        gap = {"value": round(found.gamma, 3), "kind": "measured", "source": found.source, "note": note}
-        validated = {"value": True, "kind": "measured", "source": found.source, "note": note}
-        parts = {**parts, "gamma_model_to_system": gap, "validated": validated}
-    return Evidence.model_validate(unknown_again({**document, "D1": {**document["D1"], **items}, "D2": parts}))
+    return Evidence.model_validate(unknown_again({**document, "D1": {**document["D1"], **items}}))

@@ -12,7 +12,7 @@ import pandas as pd
 from analysis.artifact.mtap import scoring
 from analysis.artifact.mtap.evidence import DIMENSIONS, Evidence, evidence_files, items
 from analysis.artifact.mtap.grading import Assessment, grade_tool, mark
-from analysis.artifact.mtap.measured import measure_all, with_measured
+from analysis.artifact.mtap.measured import measure_all, measured_wholes, with_measured
 from analysis.artifact.mtap.readings import Readings, apply_reading
 from analysis.artifact.mtap.rubric import GRADES, Rubric, Weights
 from analysis.artifact.mtap.trials.records import last, recorded, with_trial
@@ -41,9 +41,9 @@ def read_folder(folder: Path) -> dict[str, Evidence]:
 
 def all_tools(folder: Path = DATA / "mtap") -> dict[str, dict[str, Evidence]]:
     """Every tool's evidence by group (evidence: the survey's five, others, wider), its last recorded trial and all measurements in it."""
-    outcomes, found = last(recorded("outcomes")), measure_all()
+    outcomes, found, wholes = last(recorded("outcomes")), measure_all(), measured_wholes()
     return {
-        group: {tool: with_measured(with_trial(e, outcomes), found) for tool, e in read_folder(folder / group).items()}
+        group: {tool: with_measured(with_trial(e, outcomes), found, wholes) for tool, e in read_folder(folder / group).items()}
         for group in ("evidence", "others", "wider")
     }
 

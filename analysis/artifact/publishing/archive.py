@@ -28,11 +28,7 @@ def _git(*arguments: str) -> str:
 
 
 def files() -> dict[str, Path]:
-    """What goes in, by its name in the archive.
-
-    Raises:
-        InputError: sources that no commit has, or no built book.
-    """
+    """What goes in, by its name in the archive."""
     if changed := _git("status", "--porcelain", "--untracked-files=no").split("\n")[0].strip():
         raise InputError(f"not committed: {changed}; an archive holds the sources of one commit", path=ROOT)
     if not (BUILD / "html" / "index.html").exists():
@@ -44,11 +40,7 @@ def files() -> dict[str, Path]:
 
 
 def write() -> tuple[Path, int]:
-    """Write the archive; returns its path and how many files it holds.
-
-    Raises:
-        InputError: as `files`.
-    """
+    """Write the archive; returns its path and how many files it holds."""
     found = dict(sorted(files().items()))
     commit, seconds = _git("log", "-1", "--format=%H %ct").split()
     provenance = {

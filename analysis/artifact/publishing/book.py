@@ -83,8 +83,6 @@ def build(builder: str = "html", force: bool = False) -> bool:
     Args:
         builder: html or singlehtml.
         force: build even when nothing changed.
-    Raises:
-        PagesFailed: any warning (an unknown number, a broken reference, a missing figure); the pages of before stay.
     """
     names = list(plan.notebooks("book"))
     mark = BUILD / f"{builder}.stamp"

@@ -128,11 +128,7 @@ def start(notebook: plan.Notebook, tier: str, workers: Workers) -> Job:
 
 
 def finish(job: Job, tier: str) -> dict[str, Any]:
-    """Move a finished notebook's results into place and record the run.
-
-    Raises:
-        BuildFailed: the notebook failed; its results of before stay.
-    """
+    """Move a finished notebook's results into place and record the run."""
     from analysis.tables import write_atomic  # pandas: not for a book that is up to date
 
     name = job.notebook.name
@@ -181,8 +177,6 @@ def run(
         only: these notebooks and what they need, instead of all.
         jobs: how many at once; default: as many as cores.
         settings: parameters that replace the tier's, by notebook; the next build without them restores the tier's results.
-    Raises:
-        BuildFailed: a notebook failed; others that were running are allowed to end.
     """
     books = plan.notebooks(tier, settings or {})
     wanted = _closure(books, only) if only else set(books)

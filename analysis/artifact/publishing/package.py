@@ -64,11 +64,7 @@ def _types(path: Path) -> dict[str, str]:
 
 
 def inputs() -> list[dict[str, Any]]:
-    """Descriptions of the committed CSVs, from the `resources.yaml` files.
-
-    Raises:
-        InputError: a CSV that no file describes, a description whose columns are not the CSV's, a description of nothing.
-    """
+    """Descriptions of the committed CSVs, from the `resources.yaml` files."""
     described: dict[str, dict[str, Any]] = {}
     for path in sorted(DATA.rglob("resources.yaml")):
         if path.relative_to(DATA).parts[0] in SKIPPED:
@@ -112,11 +108,7 @@ def glossary() -> dict[str, str]:
 
 
 def manifest(path: Path) -> dict[str, Any]:
-    """A notebook's `manifest.json`, with the glossary's words for the columns that it does not describe itself.
-
-    Raises:
-        InputError: on a column that neither describes.
-    """
+    """A notebook's `manifest.json`, with the glossary's words for the columns that it does not describe itself."""
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     for name, about in found["tables"].items():
         known = glossary() | about["columns"]

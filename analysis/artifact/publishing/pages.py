@@ -102,8 +102,6 @@ def number(name: str) -> dict[str, str]:
 
     Args:
         name: `notebook.key`, or the address of a cell, `notebook/table[where].column:format`.
-    Raises:
-        InputError: no notebook writes it, or the address is not one of a cell.
     """
     if is_address(name):
         one = cell(name, results())

@@ -62,8 +62,6 @@ def write(name: str) -> Path:
 
     Args:
         name: `article` or `artifact`.
-    Raises:
-        InputError: an unknown number, figure, table or work, or more pages than the document may have.
     """
     source = BOOK / f"{name}.md"
     folder = BUILD / "paper"

@@ -50,11 +50,7 @@ def whole(title: str, body: str, numbers: Mapping[str, Mapping[str, str]], cites
 
 
 def text(words: str) -> str:
-    """Plain text: signs that LaTeX reads as markup are escaped.
-
-    Raises:
-        InputError: a sign that has no form here.
-    """
+    """Plain text: signs that LaTeX reads as markup are escaped."""
     if strange := sorted({sign for sign in words if ord(sign) > 0x17F and sign not in SIGNS}):
         raise InputError(f"no LaTeX is known for {strange[0]!r}; it belongs into SIGNS")
     return "".join(SIGNS.get(sign, sign) for sign in words.replace("--", "-\0-")).replace("\0", "{}")

@@ -23,11 +23,7 @@ QUIET = (
 
 
 def browser() -> str:
-    """Path of Chromium.
-
-    Raises:
-        InputError: there is none; says what to install.
-    """
+    """Path of Chromium."""
     for name in BROWSERS:
         found = shutil.which(name)
         if found:

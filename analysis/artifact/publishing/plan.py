@@ -63,11 +63,7 @@ def digest(path: Path) -> str:
 
 
 def given(settings: list[str]) -> dict[str, dict[str, Any]]:
-    """Parameters that a reader sets, `NOTEBOOK.key=value` each, by notebook; values are written as in YAML.
-
-    Raises:
-        InputError: another form, no such notebook or parameter, or a value of another type than the notebook's own.
-    """
+    """Parameters that a reader sets, `NOTEBOOK.key=value` each, by notebook; values are written as in YAML."""
     import papermill
 
     found: dict[str, dict[str, Any]] = {}
@@ -97,8 +93,6 @@ def notebooks(tier: str, settings: Mapping[str, Mapping[str, Any]] = MappingProx
     Args:
         tier: quick, book or full.
         settings: parameters that replace the tier's, by notebook.
-    Raises:
-        InputError: a notebook that needs one that does not exist, needs in a circle, parameters for a notebook that is not there.
     """
     parameters = yaml.safe_load((NOTEBOOKS / "parameters.yaml").read_text(encoding="utf-8")) or {}
     paths = {path.stem: path for path in sorted(NOTEBOOKS.glob("*.ipynb"))}

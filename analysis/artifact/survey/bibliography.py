@@ -91,9 +91,6 @@ class Reference(BaseModel):
 def load_bibliography(path: str | Path) -> tuple[Reference, ...]:
     """Read a BibTeX file and check that every record is whole and given once.
 
-    Raises:
-        InputError: an entry that cannot be parsed, a key, field, title, DOI or arXiv number given twice, a missing or
-            impossible value; with the line of the entry.
     Source: field conventions in the head of bib/references.bib.
     """
     path = Path(path)

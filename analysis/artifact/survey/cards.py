@@ -164,8 +164,6 @@ def load_cards(folder: str | Path, tools: Sequence[Tool], keys: Iterable[str] | 
 
     Args:
         keys: citation keys that exist; when given, an unknown key is an error.
-    Raises:
-        InputError: a card that is not valid, is in a file of another name, or is marked as added although a document names the tool.
     """
     named = {tool.name for tool in tools}
     known = None if keys is None else set(keys)

@@ -3,7 +3,7 @@
 - `collectives`: Cycles of the collectives in a file, as ASTRA-sim's analytical network backends count them
 - `core`: CPU cores:
 - `devices`: Devices:
-- `hlo`: StableHLO programs:
+- `hlo`: Programs (StableHLO, ONNX):
 - `kernels`: Latency of GPU kernels:
 - `loopnest`: Cycles, energy and every access count of a mapping, by Timeloop's rules
 - `map`: The best mapping of a layer on a design, proven over the whole constrained space

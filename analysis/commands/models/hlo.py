@@ -1,4 +1,4 @@
-"""StableHLO programs: what they cost, and how long they take on a device."""
+"""Programs (StableHLO, ONNX): what they cost, and how long they take on a device."""
 
 from __future__ import annotations
 
@@ -11,21 +11,39 @@ from analysis.commands.common.options import Plot, check_plot, save_plot
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 
-Program = Annotated[Path, typer.Argument(help="StableHLO: MLIR text, bytecode or portable artifact, packed with gzip or not")]
+Program = Annotated[Path, typer.Argument(help="StableHLO (MLIR text, bytecode or portable artifact) or .onnx, packed with gzip or not")]
 Entry = Annotated[str, typer.Option(help="function to begin with; without it @main, or the only one that no other calls")]
 Part = Annotated[int, typer.Option(help="which program of a file split by // ----- lines, counted from 1; 0: the file is one program")]
+Dims = Annotated[
+    list[str] | None, typer.Option("--dim", help="size that an ONNX file leaves open: NAME=SIZE or INPUT.AXIS=SIZE; may be given often")
+]
 Seconds = Annotated[int, typer.Option(help="processor time that reading may take (s)", min=1)]
 
 
 @app.command()
-def cost(file: Program, entry: Entry = "", part: Part = 0, seconds: Seconds = 60) -> None:
+def cost(file: Program, entry: Entry = "", part: Part = 0, dim: Dims = None, seconds: Seconds = 60) -> None:
     """Operations, bytes, collectives and what is not known, as JSON."""
     import json
 
     from analysis.workloads.hlo.reader import read
     from analysis.workloads.hlo.report import report
 
-    typer.echo(json.dumps(report(read(file, entry=entry or None, part=part, seconds=seconds)), indent=1))
+    typer.echo(json.dumps(report(read(file, entry=entry or None, part=part, seconds=seconds, sizes=_sizes(dim))), indent=1))
+
+
+def _sizes(dims: list[str] | None) -> dict[str, int]:
+    """Sizes by name, as `--dim NAME=SIZE` gives them."""
+    from analysis.documents import whole_number
+    from analysis.errors import InputError
+
+    found: dict[str, int] = {}
+    for each in dims or []:
+        name, _, size = each.rpartition("=")
+        number = whole_number(size, 9)
+        if not name or number is None or number < 1 or name in found:
+            raise InputError(f"expected NAME=SIZE, once for each name and at least 1, got {each!r}", key="--dim")
+        found[name] = number
+    return found
 
 
 @app.command()
@@ -48,6 +66,7 @@ def predict(
     trace: Annotated[Path | None, typer.Option(help="folder to write Chakra traces to, one a device of the program, for ASTRA-sim")] = None,
     entry: Entry = "",
     part: Part = 0,
+    dim: Dims = None,
     seconds: Seconds = 60,
     plot: Plot = None,
 ) -> None:
@@ -64,7 +83,7 @@ def predict(
     check_plot(plot, file, out)
     if plot is not None and device == "all":
         raise InputError("a roofline is of one device, not of all", key="--plot")
-    module = read(file, entry=entry or None, part=part, seconds=seconds)
+    module = read(file, entry=entry or None, part=part, seconds=seconds, sizes=_sizes(dim))
     found = predictions(module, device, fidelity, system or None, f32, None if launch_us is None else launch_us * 1e-6)
     if out is not None:
         write_csv(predict_report.table(found), out)

@@ -10,7 +10,7 @@ from analysis.case_columns import nearest
 from analysis.errors import InputError
 from analysis.kernels.fp32 import devices as kernel_devices
 from analysis.kernels.fp32.cases import BOUNDS, CODE, DIMENSIONS, OPS, Floats, Operators
-from analysis.kernels.fp32.devices import Gpu
+from analysis.kernels.fp32.devices import Board
 from analysis.kernels.fp32.model import KernelModel
 from analysis.kernels.latency import Answers
 from analysis.tables import numeric
@@ -50,7 +50,7 @@ def answer(frame: pd.DataFrame, predictor: KernelModel) -> Answers:
             if bad.any():
                 reason[bad] = f"{dimension} of {name} must be a whole number, at least 1"
                 usable &= ~bad
-    gpus: dict[int, Gpu] = {}
+    gpus: dict[int, Board] = {}
     for code, name in enumerate(device_names):
         try:
             gpus[code] = kernel_devices.load(name)

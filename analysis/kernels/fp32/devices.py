@@ -62,32 +62,44 @@ class ArchitectureFile(Strict):
 
 
 @dataclass(frozen=True)
-class Gpu:
-    """The data sheet of one GPU, as far as a predictor uses it.
+class Board:
+    """A device as the fp32 models see it: its data sheet with all that they need, its chip's design, and tiles.
 
     Args:
-        vector_flop_per_s: fp32 peak of the vector units (FLOP/s).
-        matrix_flop_per_s: fp32 peak that a matrix product reaches (FLOP/s): the matrix cores on AMD, the vector units on NVIDIA.
-        bandwidth_bytes_per_s: device memory (bytes/s).
-        l2_bytes: last-level cache (bytes).
-        sms: multiprocessors or compute units (count).
-        tdp_w: board power limit (W).
+        name: by which it was asked for.
         bmm_tiles, linear_tiles: output tiles that its library is expected to choose from.
     """
 
     name: str
-    vendor: str
-    vector_flop_per_s: float
-    matrix_flop_per_s: float
-    bandwidth_bytes_per_s: float
-    l2_bytes: float
-    sms: int
-    clock_hz: float
-    tdp_w: float
-    memory_type: str
+    device: devices.Device
     architecture: Architecture
     bmm_tiles: Tiles
     linear_tiles: Tiles
+
+    @property
+    def vector_flop_per_s(self) -> float:
+        """fp32 peak of the vector units (FLOP/s)."""
+        return self.device.vector_flop_per_s("fp32")
+
+    @property
+    def matrix_flop_per_s(self) -> float:
+        """fp32 peak that a matrix product reaches (FLOP/s): the matrix cores on AMD, the vector units on NVIDIA."""
+        return self.device.peak_flop_per_s("fp32")
+
+    @property
+    def bandwidth_bytes_per_s(self) -> float:
+        """Of device memory (bytes/s)."""
+        return self.device.memory_bandwidth_bytes_per_s
+
+    @property
+    def l2_bytes(self) -> float:
+        """Last-level cache (bytes)."""
+        return self.device.l2_bytes or 0.0
+
+    @property
+    def sms(self) -> int:
+        """Multiprocessors or compute units (count)."""
+        return self.device.sm_count or 0
 
     @property
     def power_headroom(self) -> float:
@@ -95,7 +107,7 @@ class Gpu:
 
         ((TDP - 20 W) / peak) / ((reference TDP - 20 W) / reference peak).
         """
-        own = (self.tdp_w - BOARD_OVERHEAD_W) / (self.vector_flop_per_s / 1e12)
+        own = ((self.device.tdp_w or 0.0) - BOARD_OVERHEAD_W) / (self.vector_flop_per_s / 1e12)
         reference = (self.architecture.reference_tdp_w - BOARD_OVERHEAD_W) / self.architecture.reference_tflop_per_s
         return own / reference
 
@@ -125,7 +137,7 @@ def tiles_of(architecture: Architecture, seen: frozenset[str] | None = None) -> 
     return DEFAULT_TILES, DEFAULT_TILES
 
 
-def with_seen(gpu: Gpu, seen: frozenset[str]) -> Gpu:
+def with_seen(gpu: Board, seen: frozenset[str]) -> Board:
     """The GPU as somebody knows it who has seen kernels of the GPUs `seen` only."""
     bmm, linear = tiles_of(gpu.architecture, seen)
     return replace(gpu, bmm_tiles=bmm, linear_tiles=linear)
@@ -139,7 +151,7 @@ def _architecture(device: devices.Device, lanes: int) -> Architecture:
     return min(same, key=lambda a: abs(a.lanes_per_sm - lanes))
 
 
-def from_device(device: devices.Device, name: str | None = None) -> Gpu:
+def from_device(device: devices.Device, name: str | None = None) -> Board:
     """What a predictor uses of a device entry.
 
     Raises:
@@ -155,25 +167,11 @@ def from_device(device: devices.Device, name: str | None = None) -> Gpu:
     missing = [key for key, value in needed.items() if not value]
     if missing:
         raise InputError(f"{device.name} lacks {', '.join(missing)}, which a kernel prediction needs", key=missing[0])
-    assert device.lanes_per_sm and device.l2_bytes and device.sm_count and device.clock_hz and device.tdp_w
-    architecture = _architecture(device, int(device.lanes_per_sm.value))
-    return Gpu(
-        name or device.name,
-        device.vendor,
-        device.vector_flop_per_s("fp32"),
-        device.peak_flop_per_s("fp32"),
-        device.memory_bandwidth_bytes_per_s,
-        device.l2_bytes,
-        device.sm_count,
-        device.clock_hz,
-        device.tdp_w,
-        device.memory_type,
-        architecture,
-        *tiles_of(architecture),
-    )
+    architecture = _architecture(device, int(needed["lanes_per_sm"] or 0))
+    return Board(name or device.name, device, architecture, *tiles_of(architecture))
 
 
 @cache
-def load(name: str) -> Gpu:
+def load(name: str) -> Board:
     """A GPU by any name of `data/hardware/devices` (the names of NeuSight's tables are among them)."""
     return from_device(devices.load(name), name)

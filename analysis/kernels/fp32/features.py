@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from analysis.kernels.fp32.cases import CODE, ELEMENTWISE_3, Floats, Operators
-from analysis.kernels.fp32.devices import Gpu
+from analysis.kernels.fp32.devices import Board
 from analysis.kernels.fp32.physics import BYTES, Physics, choose_tiles, roofline, work
 
 GEMM = (
@@ -32,7 +32,7 @@ def log2(x: Floats | float) -> Floats:
     return np.log2(np.asarray(x, dtype=float))
 
 
-def gemm_features(operators: Operators, gpu: Gpu, physics: Physics) -> Floats:
+def gemm_features(operators: Operators, gpu: Board, physics: Physics) -> Floats:
     """Twelve features of a matrix product.
 
     Returns:
@@ -62,7 +62,7 @@ def gemm_features(operators: Operators, gpu: Gpu, physics: Physics) -> Floats:
     )
 
 
-def vector_features(operators: Operators, gpu: Gpu, physics: Physics) -> Floats:
+def vector_features(operators: Operators, gpu: Board, physics: Physics) -> Floats:
     """Features of element-wise, softmax and layer-norm kernels.
 
     bytes_over_issue is the bandwidth over the rate at which arithmetic issues (half of the peak where addresses take the same slots);
@@ -90,6 +90,6 @@ def vector_features(operators: Operators, gpu: Gpu, physics: Physics) -> Floats:
             np.full(len(o), float(log2(gpu.bandwidth_bytes_per_s / issue))),
             streams,
             cost[o.op],
-            np.full(len(o), 1.0 if gpu.memory_type.startswith("HBM") and gpu.architecture.separate_integer_pipe else 0.0),
+            np.full(len(o), 1.0 if gpu.device.memory_type.startswith("HBM") and gpu.architecture.separate_integer_pipe else 0.0),
         ]
     )

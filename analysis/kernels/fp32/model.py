@@ -13,7 +13,7 @@ import numpy as np
 from analysis.errors import InputError
 from analysis.kernels import trees
 from analysis.kernels.fp32.cases import Floats, KernelPrediction, Operators
-from analysis.kernels.fp32.devices import Gpu
+from analysis.kernels.fp32.devices import Board
 from analysis.kernels.fp32.physics import Physics, bound_by
 from analysis.kernels.fp32.residual import Hybrid, HybridSettings, group_of
 from analysis.kernels.trees import Boosting
@@ -40,12 +40,12 @@ class Ensemble:
     band: Band
     floor_s: float = 0.0
 
-    def log_latency(self, operators: Operators, gpu: Gpu) -> Floats:
+    def log_latency(self, operators: Operators, gpu: Board) -> Floats:
         """Natural logarithm of the predicted latency (s), not below that of the shortest kernel measured: a launch takes time, too."""
         log = np.mean([member.log_latency(operators, gpu) for member in self.members], axis=0) + self.shift
         return np.asarray(np.maximum(log, np.log(self.floor_s)) if self.floor_s > 0 else log)
 
-    def predict(self, operators: Operators, device: Gpu) -> KernelPrediction:
+    def predict(self, operators: Operators, device: Board) -> KernelPrediction:
         """Predict cases of one operator group on one device."""
         log = self.log_latency(operators, device)
         bound = bound_by(operators, device, self.members[0].settings.physics)
@@ -59,7 +59,7 @@ class KernelModel:
     seed: int = 0
     parts: Mapping[Key, Ensemble] = field(default_factory=dict)
 
-    def predict(self, operators: Operators, device: Gpu) -> KernelPrediction:
+    def predict(self, operators: Operators, device: Board) -> KernelPrediction:
         """Predict each case on one device.
 
         Raises:
@@ -69,7 +69,7 @@ class KernelModel:
         n = len(operators)
         latency, lower, upper, bound = np.empty(n), np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
         for group in sorted(set(groups)):
-            ensemble = self.parts.get((device.vendor, group)) or self.parts.get(("NVIDIA", group))
+            ensemble = self.parts.get((device.device.vendor, group)) or self.parts.get(("NVIDIA", group))
             if ensemble is None:
                 raise ValueError(f"the model was not fitted for {group}")
             index = np.flatnonzero(groups == group)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from analysis.hardware.roofline import DeviceTime, Rates, time_on_device
 from analysis.kernels.fp32.cases import CODE, ELEMENTWISE_3, LIMITS, Codes, Floats, Operators
-from analysis.kernels.fp32.devices import Gpu
+from analysis.kernels.fp32.devices import Board
 
 BYTES = 4.0  # fp32
 LAUNCH_S = 5e-6  # a launch on a CUDA stream; the learned correction scales it
@@ -29,7 +29,7 @@ class Physics:
     wide_sm: float = 0.8
     shared_issue: float = 1.0
 
-    def sustained_flop_per_s(self, gpu: Gpu, matrix: bool = True) -> float:
+    def sustained_flop_per_s(self, gpu: Board, matrix: bool = True) -> float:
         """Rate that a long compute-bound kernel is expected to hold (FLOP/s)."""
         share = min(1.0, self.power_gain * gpu.power_headroom)
         if gpu.architecture.lanes_per_sm >= 128:
@@ -71,7 +71,7 @@ def _flop_per_element(op: Codes) -> Floats:
     return cost[op]
 
 
-def roofline(operators: Operators, gpu: Gpu, physics: Physics | None = None) -> DeviceTime[Floats]:
+def roofline(operators: Operators, gpu: Board, physics: Physics | None = None) -> DeviceTime[Floats]:
     """max(flop / rate, bytes / bandwidth), at the peak or, with `physics`, at the sustained rate."""
     todo = work(operators)
     matrix = physics.sustained_flop_per_s(gpu) if physics else gpu.matrix_flop_per_s
@@ -96,7 +96,7 @@ class Tiling:
     waves: Floats
 
 
-def choose_tiles(operators: Operators, gpu: Gpu) -> Tiling:
+def choose_tiles(operators: Operators, gpu: Board) -> Tiling:
     """The tile of the design's list with the least predicted time: rounded-up waves x tile area x (1 + 16/columns + 16/rows).
 
     The last factor is the work of loading a tile's operands, which is larger for small tiles. Vectors of a row-wise kernel are not cut
@@ -118,7 +118,7 @@ def choose_tiles(operators: Operators, gpu: Gpu) -> Tiling:
     return Tiling(columns, rows, tiles, tiles / gpu.sms)
 
 
-def bound_by(operators: Operators, gpu: Gpu, physics: Physics) -> Codes:
+def bound_by(operators: Operators, gpu: Board, physics: Physics) -> Codes:
     """Which term of the physical model is largest: compute, memory or launch."""
     terms = roofline(operators, gpu, physics)
     code = np.where(terms.is_compute_bound, LIMITS["compute"], LIMITS["memory"])

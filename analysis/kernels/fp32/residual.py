@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from analysis.kernels.fp32 import devices as kernel_devices
 from analysis.kernels.fp32.cases import GROUP, OPS, Floats, KernelPrediction, Operators
-from analysis.kernels.fp32.devices import Gpu
+from analysis.kernels.fp32.devices import Board
 from analysis.kernels.fp32.features import gemm_features, vector_features
 from analysis.kernels.fp32.physics import Physics, bound_by, roofline
 from analysis.kernels.trees import Boosting, Forest, predict
@@ -48,24 +48,24 @@ class Hybrid:
     shift: float = 0.0
     seen: frozenset[str] = frozenset()
 
-    def features(self, operators: Operators, gpu: Gpu) -> Floats:
+    def features(self, operators: Operators, gpu: Board) -> Floats:
         """Feature matrix of one group on one GPU, shape (n, d); of the GPU's relatives only what was seen in the fit is known."""
         s, gpu = self.settings, kernel_devices.with_seen(gpu, self.seen)
         gemm = bool(len(operators)) and bool(operators.is_gemm[0])
         found = gemm_features(operators, gpu, s.physics) if gemm else vector_features(operators, gpu, s.physics)
         return found if s.features is None else found[:, list(s.features)]
 
-    def base_s(self, operators: Operators, gpu: Gpu) -> Floats:
+    def base_s(self, operators: Operators, gpu: Board) -> Floats:
         """What the correction multiplies (s)."""
         return roofline(operators, kernel_devices.with_seen(gpu, self.seen), self.settings.physics).latency_s
 
-    def log_latency(self, operators: Operators, gpu: Gpu) -> Floats:
+    def log_latency(self, operators: Operators, gpu: Board) -> Floats:
         """Natural logarithm of the predicted latency (s)."""
         if self.trees is None:
             raise ValueError("fit the predictor first")
         correction = np.clip(predict(self.trees, self.features(operators, gpu)) + self.shift, -LARGEST_CORRECTION, LARGEST_CORRECTION)
         return np.asarray(np.log(self.base_s(operators, gpu)) + correction)
 
-    def predict(self, operators: Operators, device: Gpu) -> KernelPrediction:
+    def predict(self, operators: Operators, device: Board) -> KernelPrediction:
         """Predict each case on one device."""
         return KernelPrediction.point(np.exp(self.log_latency(operators, device)), bound_by(operators, device, self.settings.physics))

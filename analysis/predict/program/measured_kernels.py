@@ -1,4 +1,4 @@
-"""Time of a program's matrix products by the kernel models of the device: what `kernels predict` answers for each distinct product."""
+"""Time of a program's matrix products and attentions by the kernel models of the device: what `kernels predict` answers for each."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pandas as pd
 
 from analysis.errors import InputError
 from analysis.hardware import devices
-from analysis.workloads.graph import Matmul
+from analysis.workloads.graph import Attention, Matmul
 
-TYPES = {"bf16": "bf16", "f16": "fp16", "f8E4M3FN": "fp8", "f8E5M2": "fp8", "i8": "int8"}
-"""Types of StableHLO that the kernel models know."""
+TYPES = {"bf16": "bf16", "f16": "fp16", "f8E4M3FN": "fp8", "f8E5M2": "fp8", "i8": "int8", "ui8": "int8"}
+"""Types of StableHLO and ONNX that the kernel models know."""
 
 
 class ProductTime(NamedTuple):
@@ -35,25 +35,45 @@ def has_tables(device: str) -> bool:
     return product_times([(Matmul(1, 256, 256, 256), "f16")], device)[0].source not in ("", "data sheet")
 
 
-def product_times(products: Sequence[tuple[Matmul | None, str]], device: str) -> list[ProductTime]:
+def product_times(products: Sequence[tuple[Matmul | Attention | None, str]], device: str) -> list[ProductTime]:
     """Time of one run of each product on a GPU.
 
-    A batched product is timed as one of all its rows, m x batch.
+    A batched product is timed as one of all its rows, m x batch; a fused attention as that of prompts.
 
     Args:
-        products: sizes and StableHLO type; None: no product.
+        products: sizes and type of the elements; None: no product.
     Raises:
         InputError: the device is no GPU.
     """
     from analysis.kernels.cases import answers
 
-    asked = sorted({(p.batch * p.m, p.n, p.k, TYPES[kind]) for p, kind in products if p is not None and kind in TYPES})
+    asked = sorted({(p.batch * p.m, p.n, p.k, TYPES[kind]) for p, kind in products if isinstance(p, Matmul) and kind in TYPES})
+    attended = {each: _attention_time(*each, device) for each in {*products} if isinstance(each[0], Attention)}
     if not asked:
-        return [ProductTime()] * len(products)
+        return [attended.get(each, ProductTime()) for each in products]
     if devices.load(device).kind != "gpu":
         raise InputError(f"kernels of {device} are not modelled, of GPUs alone", key="device")
     frame = pd.DataFrame(asked, columns=["M", "N", "K", "dtype"]).assign(op="gemm", device=device).astype(str)
     got = answers(frame)
     ends = (got[name] / 1e3 for name in ("latency_ms", "lower_ms", "upper_ms"))
     times = dict(zip(asked, map(ProductTime, *ends, got["source"], got["status"]), strict=True))
-    return [ProductTime() if p is None or kind not in TYPES else times[(p.batch * p.m, p.n, p.k, TYPES[kind])] for p, kind in products]
+    return [
+        times[(p.batch * p.m, p.n, p.k, TYPES[kind])] if isinstance(p, Matmul) and kind in TYPES else attended.get((p, kind), ProductTime())
+        for p, kind in products
+    ]
+
+
+def _attention_time(attention: Attention | Matmul | None, kind: str, device: str) -> ProductTime:
+    assert isinstance(attention, Attention)
+    if kind not in TYPES or devices.load(device).kind != "gpu":
+        return ProductTime()
+    from analysis.kernels.library import KernelLibrary
+
+    a, kernels = attention, KernelLibrary.load().on(device)
+    got = kernels.attention_prefill(
+        a.batch, a.query_heads, a.kv_heads, a.head_size, a.query_tokens, a.kv_tokens, TYPES[kind], causal=a.causal
+    )
+    seconds, half = float(got.s), math.exp(1.6449 * float(got.log_sd))
+    if math.isnan(seconds):
+        return ProductTime(status=str(got.status))
+    return ProductTime(seconds, seconds / half, seconds * half, got.source)

@@ -5,7 +5,7 @@
 | roofline | every operator alone: max(operations / peak of its type, unfused bytes / bandwidth) |
 | fused | the same over kernels, by the rule that `study_fusion` states |
 | efficiency | as fused, each peak times what the device reaches on single operators (`efficiencies`: no training step in them) |
-| kernels | as efficiency, matrix products as `kernels predict` answers them on the GPU (`measured_kernels`) |
+| kernels | as efficiency, matrix products and fused attention as `kernels predict` answers them on the GPU (`measured_kernels`) |
 | systolic | as fused on a TPU, products and convolutions by the cycles of its arrays, the rest by those of its vector unit |
 | loopnest | as fused on a TPU, products and convolutions by the best loop nest the mapper finds; seconds of search for each shape |
 
@@ -34,7 +34,7 @@ from analysis.predict.program.measured_kernels import ProductTime, has_tables, p
 from analysis.predict.program.study_fusion import kernels
 from analysis.predict.program.systolic_device import ARRAYS, arrays_of, product_s
 from analysis.predict.program.vector_unit import NO_WORK, VectorWork
-from analysis.workloads.graph import Matmul, Module, Operator, Tensor, element_bits
+from analysis.workloads.graph import Attention, Matmul, Module, Operator, Tensor, element_bits
 
 Fidelity = Literal["roofline", "fused", "efficiency", "kernels", "systolic", "loopnest"]
 FIDELITIES: tuple[str, ...] = get_args(Fidelity)
@@ -137,8 +137,13 @@ class _Unit:
     bytes: float
     runs: int
     dtype: str
-    product: Matmul | None = None
+    product: Matmul | Attention | None = None
     vector: VectorWork = NO_WORK
+
+    @property
+    def matmul(self) -> Matmul | None:
+        """Its product; of an attention both as one."""
+        return self.product.as_matmul if isinstance(self.product, Attention) else self.product
 
 
 def predict(
@@ -183,7 +188,9 @@ def predict(
     peak_s = below = above = 0.0
     tables = [ProductTime()] * len(units)
     if fidelity == "kernels":
-        tables = product_times([(unit.product if unit.kind == "matmul" else None, unit.dtype) for unit in units], device.name)
+        run_in = {"f32": f32_in}
+        asked = [(unit.product if unit.kind == "matmul" else None, run_in.get(unit.dtype, unit.dtype)) for unit in units]
+        tables = product_times(asked, device.name)
         timed = sum(unit.runs for unit, time in zip(units, tables, strict=True) if time.source)
         every = sum(unit.runs for unit in units if unit.kind in PRODUCTS)
         sources = sorted({time.source for time in tables if time.source})
@@ -282,11 +289,11 @@ def _compute_s(unit: _Unit, rate: Rate, share: efficiencies.Share, device: Devic
     if unit.kind not in PRODUCTS:
         on_unit = vector_unit.seconds(device, unit.vector) if fidelity in ON_ARRAYS else None
         return unit.flop / rate.flop_per_s if on_unit is None else on_unit
-    if fidelity == "systolic" and unit.product is not None:
-        return unit.runs * product_s(device, unit.product, rate.flop_per_s)
-    if fidelity == "loopnest" and unit.product is not None:
+    if fidelity == "systolic" and unit.matmul is not None:
+        return unit.runs * product_s(device, unit.matmul, rate.flop_per_s)
+    if fidelity == "loopnest" and unit.matmul is not None:
         width = max(1, element_bits(unit.dtype) // 8)
-        return unit.runs * loopnest_device.product_s(device.name, unit.product, width, rate.flop_per_s)
+        return unit.runs * loopnest_device.product_s(device.name, unit.matmul, width, rate.flop_per_s)
     return unit.flop / (rate.flop_per_s * share.of(rate.runs_in))
 
 
@@ -304,9 +311,9 @@ def _communication(module: Module, system: System | None, unsupported: dict[str,
     return math.fsum(times)
 
 
-def _product_of(operator: Operator) -> Matmul | None:
+def _product_of(operator: Operator) -> Matmul | Attention | None:
     convolution = operator.work.convolution
-    return operator.work.matmul or (convolution.as_matmul if convolution is not None else None)
+    return operator.work.matmul or operator.work.attention or (convolution.as_matmul if convolution is not None else None)
 
 
 _KEPT: list[tuple[weakref.ref[Module], Callable[[Tensor], bool] | None, bool, list[_Unit]]] = []

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.case_columns import Columns
-from analysis.case_files import count, read_rows
+from analysis.case_files import count
+from analysis.case_rows import read_cases
 from analysis.errors import InputError
 from analysis.hardware import devices, own, systems
 from analysis.hardware.devices import Device
@@ -191,4 +192,4 @@ def case(raw: dict[str, str]) -> Case:
 
 def read(frame: pd.DataFrame) -> tuple[list[Case | None], list[str]]:
     """Every row of a table (cells as text), and why those that could not be read could not."""
-    return read_rows(frame, case)
+    return read_cases(frame, case)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.case_columns import Columns
-from analysis.case_files import read_rows
+from analysis.case_rows import read_cases
 from analysis.errors import InputError
 from analysis.hardware import devices, systems
 from analysis.kernels import gpus
@@ -639,4 +639,4 @@ def case(row: Mapping[str, object]) -> Case:
 
 def read(frame: pd.DataFrame) -> tuple[list[Case | None], list[str]]:
     """Cases of a table, and for each that is none the reason."""
-    return read_rows(frame, case)
+    return read_cases(frame, case)

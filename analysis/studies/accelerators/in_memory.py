@@ -70,8 +70,6 @@ def product(macro: Macro, m: int, n: int, k: int, input_bits: int = 1, weight_bi
         input_bits, weight_bits: widths (bits).
         datapath: whether what lies behind the converters counts.
 
-    Raises:
-        InputError: a size or width below one.
     Source: dataflow of Jia et al., IEEE JSSC 55 (2020), https://doi.org/10.1109/JSSC.2020.2987714.
     """
     for key, value in {"m": m, "n": n, "k": k, "input_bits": input_bits, "weight_bits": weight_bits}.items():

@@ -33,9 +33,6 @@ _SIBLINGS = {
 def measured_on_gpus() -> tuple[dict[str, float], dict[str, float], float]:
     """Medians of NeuSight's fp32 measurements: share of the fp32 peak of large products, of the bandwidth for large elementwise operators,
     and, over devices, the median of (median product / best product).
-
-    Raises:
-        DatasetMissing: the dataset is not there.
     """
     matrix, memory, typical = {}, {}, []
     linear, elem = datasets.load("neusight/linear_nvidia"), datasets.load("neusight/elem_nvidia")

@@ -35,8 +35,6 @@ def model_error(kernel_error: float, kernels: int, correlation: float = 0.0) -> 
         kernel_error: relative standard deviation of one kernel's error, sigma.
         kernels: N, at least 1.
         correlation: rho between any two kernels' errors, from -1/(N-1) to 1.
-    Raises:
-        ValueError: no such correlation can exist among N kernels.
     """
     if kernels < 1 or kernel_error < 0:
         raise ValueError("expected at least one kernel and an error of zero or more")

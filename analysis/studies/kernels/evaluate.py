@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +26,6 @@ TEST_ROWS = 1500  # of a cell at most, drawn
 BASELINE_ROWS = 4000  # that the roofline is fitted on
 TREES_ROWS = 600  # of a cell, that the boosted trees of the baseline are fitted on
 BASELINES = {"roofline": "roofline", "nearest": "nearest shape", "trees": "boosted trees"}
-NOT_A_SHAPE = ("latency", "version", "device", "kernel_source", "op_name", "framework", "power", "power_limit")
 HOST_LAUNCH = 10.0  # times bf16's shortest kernel: no kernel of these sizes is that slow, its launch by the host was timed
 
 
@@ -295,107 +293,6 @@ def score_siblings(cells: list[Cell], rows_of_a_cell: int = 300, seed: int = 0) 
     return pd.DataFrame(lines).drop(columns="mean_error")
 
 
-def doublings(cells: list[Cell], pairs_of_a_cell: int = 3_000, seed: int = 0) -> pd.DataFrame:
-    """Doublings of one dimension of a GEMM where both shapes were measured: how often the longer one is faster, measured and answered.
-
-    Returns:
-        columns system, framework, dtype, pairs, measured_faster, answered_faster (shares by more than 5 %), answered_alone (by more than
-        5 % where the measurement is not faster at all), answered_alone_worst (largest gain among those).
-    """
-    rng, models, levels, out = np.random.default_rng(seed), store.read("measured_gemm"), store.read_sustained()["none"], []
-    for cell in cells:
-        frame = pd.DataFrame(cell.sizes).assign(row=np.arange(len(cell.seconds)))
-        found = [frame.assign(**{axis: 2 * frame[axis]}).merge(frame, on=["m", "n", "k"])[["row_x", "row_y"]] for axis in "mnk"]
-        pairs = pd.concat(found).to_numpy()
-        pairs = pairs[rng.permutation(len(pairs))[:pairs_of_a_cell]]
-        answered = []
-        for side in (0, 1):
-            got = fit.features(cell, pairs[:, side], levels)
-            answered.append(got.base_s * np.exp(trees.predict(models[cell.key].forest, got.values)))
-        measured = 1 - cell.seconds[pairs[:, 1]] / cell.seconds[pairs[:, 0]]
-        gain = 1 - answered[1] / answered[0]
-        alone = (gain > 0.05) & (measured <= 0)
-        line = {"system": cell.system, "framework": cell.framework, "dtype": cell.dtype, "pairs": len(pairs)}
-        line |= {"measured_faster": float((measured > 0.05).mean()), "answered_faster": float((gain > 0.05).mean())}
-        out.append(line | {"answered_alone": float(alone.mean()), "answered_alone_worst": float(gain[alone].max(initial=0.0))})
-    return pd.DataFrame(out)
-
-
-def unevenness(cells: list[Cell], found: pd.DataFrame) -> pd.DataFrame:
-    """How even the timings of each GEMM cell are, beside our error on it: what no smooth model can follow.
-
-    Args:
-        found: rows of `score`.
-    Returns:
-        columns system, framework, dtype, shapes, median_error, roughness (median distance of a measured time from the line between its two
-        neighbours in M, in logarithms), small_roughness (of those below 5 us), repeats (noise of a timing, in logarithms: median difference
-        of products of M and M + 1 rows, M from 9 to 15, which one matrix instruction holds, over the root of two), far_off (share of these
-        differences above 10 %), other (the framework compared with: vLLM, TensorRT-LLM for vLLM itself), difference (median absolute
-        logarithm of its time over the other's of the same bf16 product; in other types the frameworks run other programs).
-    """
-    out, bf16 = [], {}
-    error = (found["ours_s"] / found["seconds"] - 1).abs()
-    ours = error.groupby([found["system"], found["framework"], found["dtype"]]).median()
-    for cell in cells:
-        frame = pd.DataFrame({**cell.sizes, "log": np.log(cell.seconds)}).sort_values(["n", "k", "m"])
-        x, y, group = np.log(frame["m"].to_numpy()), frame["log"].to_numpy(), frame[["n", "k"]].to_numpy()
-        inner = (group[2:] == group[:-2]).all(axis=1)
-        part = (x[1:-1] - x[:-2]) / np.maximum(x[2:] - x[:-2], 1e-9)
-        distance = np.abs(y[1:-1] - (1 - part) * y[:-2] - part * y[2:])
-        small = inner & (y[1:-1] < np.log(5e-6))
-        m, together = frame["m"].to_numpy(), (group[1:] == group[:-1]).all(axis=1)
-        repeats = np.abs(np.diff(y))[together & (np.diff(m) == 1) & (m[:-1] >= 9) & (m[1:] <= 16)]
-        if cell.dtype == "bf16":
-            bf16[cell.system, cell.framework] = frame.set_index(["m", "n", "k"])["log"]
-        line = {"system": cell.system, "framework": cell.framework, "dtype": cell.dtype, "shapes": len(y)}
-        line |= {"median_error": float(ours.loc[cell.system, cell.framework, cell.dtype]), "roughness": float(np.median(distance[inner]))}
-        line |= {"small_roughness": float(np.median(distance[small])) if small.sum() >= 100 else np.nan}
-        twice = len(repeats) >= 40
-        line |= {"repeats": float(np.median(repeats) / np.sqrt(2)) if twice else np.nan}
-        out.append(line | {"far_off": float(np.mean(repeats > np.log(1.1))) if twice else np.nan})
-    for line in out:
-        system, framework = str(line["system"]), str(line["framework"])
-        other = "trtllm" if framework == "vllm" else "vllm"
-        if line["dtype"] == "bf16" and (system, other) in bf16:
-            pair = pd.concat([bf16[system, framework].rename("one"), bf16[system, other].rename("other")], axis="columns", join="inner")
-            line |= {"other": other, "difference": float((pair["one"] - pair["other"]).abs().median())}
-    return pd.DataFrame(out).fillna({"other": ""})
-
-
-def releases(path: Path, operators: tuple[str, ...] = ("gemm", "attention_prefill", "attention_decode")) -> pd.DataFrame:
-    """Two releases of a framework timed on one GPU, the fastest kernel of each shape: how far the software alone moves a time.
-
-    Returns:
-        columns operator, system, framework, older, newer, shapes, ratio (median of newer over older), difference (median absolute logarithm
-        of it), p90_difference.
-    """
-    out = []
-    for operator in operators:
-        groups: dict[tuple[str, str], list[wheel.Table]] = {}
-        for table in wheel.tables(path):
-            if table.file == splits.FILES[operator] and table.system in gpus.SYSTEMS:
-                groups.setdefault((table.system, table.framework), []).append(table)
-        for (system, framework), found in sorted(groups.items()):
-            found.sort(key=lambda table: wheel.version_order(table.version))
-            for pair in itertools.pairwise(found):
-                frames = [wheel.read(path, table) for table in pair]
-                keys = [c for c in frames[0] if c in frames[1] and c not in NOT_A_SHAPE]
-                times = [f[f["latency"] > 0].astype(dict.fromkeys(keys, str)).groupby(keys)["latency"].min() for f in frames]
-                both = np.log(pd.concat(times, axis=1, join="inner").to_numpy())
-                if len(both):
-                    log = both[:, 1] - both[:, 0]
-                    line: dict[str, object] = {
-                        "operator": operator,
-                        "system": system,
-                        "framework": framework,
-                        "older": pair[0].version,
-                        "newer": pair[1].version,
-                    }
-                    line |= {"shapes": len(log), "ratio": float(np.exp(np.median(log))), "difference": float(np.median(np.abs(log)))}
-                    out.append(line | {"p90_difference": float(np.quantile(np.abs(log), 0.9))})
-    return pd.DataFrame(out)
-
-
 def gains(scores: pd.DataFrame) -> pd.DataFrame:
     """How much smaller is our median error than a baseline's, over architectures? One line an operator, setting and baseline.
 
@@ -418,59 +315,14 @@ def gains(scores: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(out)
 
 
-def known_levels(found: pd.DataFrame) -> pd.DataFrame:
-    """What would remain of the error with the architecture left out, were its medians known: what no document says of hardware unseen.
-
-    Args:
-        found: rows of `score`.
-    Returns:
-        columns known (nothing, the level of each architecture, of each GPU with its framework, type and variant, of each of these in four
-        ranges of the answered time), median_error.
-    """
-    rows = found[found["hidden_s"].notna()]
-    log = (rows["seconds"] / rows["hidden_s"]).apply(np.log)
-    cell = [rows[c] for c in ("system", "framework", "dtype", "variant")]
-    quarter = rows.groupby(cell)["hidden_s"].rank(pct=True).mul(4 - 1e-9).astype(int)
-    names = {"nothing": [], "architecture": [rows["architecture"]], "cell": cell, "cell and time": [*cell, quarter]}
-    left = {known: log - log.groupby(by).transform("median") if by else log for known, by in names.items()}
-    return pd.DataFrame([{"known": known, "median_error": float(np.median(np.abs(np.expm1(-rest))))} for known, rest in left.items()])
-
-
 def freeze(path: Path, operators: tuple[str, ...], place: Path) -> None:
-    """Score some operators and renew their rows of `accuracy.csv`, `siblings.csv` and `known_levels.csv`; with GEMM,
-    `doublings.csv`, `unevenness.csv` and `releases.csv`."""
+    """Score some operators and renew their rows of `accuracy.csv` and `siblings.csv`."""
     for operator in operators:
         cells = list(splits.cells(path, operator))
-        found = score(cells)
-        siblings = score_siblings(cells)
-        if operator == "gemm":
-            write_csv(doublings(cells), place / "doublings.csv")
-            write_csv(unevenness(cells, found), place / "unevenness.csv")
-            write_csv(releases(path), place / "releases.csv")
-        levels = known_levels(found).assign(operator=operator)[["operator", "known", "median_error"]]
-        scores = {"accuracy": accuracy(found, operator), "siblings": siblings, "known_levels": levels}
-        for name, new in scores.items():
+        for name, new in {"accuracy": accuracy(score(cells), operator), "siblings": score_siblings(cells)}.items():
             file = place / f"{name}.csv"
             old = read_csv(file) if file.is_file() else new[:0]
             write_csv(pd.concat([old[old["operator"] != operator], new], ignore_index=True).sort_values("operator", kind="stable"), file)
-
-
-def blind_fp8() -> pd.DataFrame:
-    """FP8 products that PipeWeave timed on cards that the tables lack, answered from their data sheets; nothing is fitted on them."""
-    from analysis import datasets
-    from analysis.kernels.library import KernelLibrary
-
-    every = datasets.load("pipeweave/gemm_fp8_train")
-    out = []
-    for name, part in every.groupby("hardware"):
-        answer = KernelLibrary.load().on(str(name)).gemm(part["M"], part["N"], part["K"], "fp8")
-        log = np.log(answer.s / (1e-6 * part["avg_duration"].to_numpy(np.float64)))
-        error = np.abs(np.expm1(log))
-        small = (part["M"] * part["N"] * part["K"]).to_numpy(np.float64) < 2e9
-        line = {"device": str(name), "rows": len(part), "median_error": float(np.median(error)), "bias": float(np.median(log))}
-        line |= {"small_median_error": float(np.median(error[small])), "coverage_90": float((np.abs(log) <= 1.6449 * answer.log_sd).mean())}
-        out.append(line)
-    return pd.DataFrame(out)
 
 
 if __name__ == "__main__":

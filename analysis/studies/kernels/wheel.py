@@ -43,11 +43,7 @@ class Table:
 
 
 def verify(path: Path) -> Path:
-    """The wheel, if it is the pinned one.
-
-    Raises:
-        InputError: missing, truncated or altered.
-    """
+    """The wheel, if it is the pinned one."""
     if not path.is_file():
         raise InputError(f"the kernel tables are not here: {CURE}", path=path)
     size = path.stat().st_size
@@ -65,20 +61,12 @@ def verify(path: Path) -> Path:
 
 
 def find() -> Path:
-    """The verified wheel among the datasets of this machine.
-
-    Raises:
-        DatasetMissing: not here; InputError: damaged.
-    """
+    """The verified wheel among the datasets of this machine."""
     return verify(datasets.find(f"aiconfigurator/{FILE}"))
 
 
 def tables(path: Path) -> list[Table]:
-    """Every Parquet table of the wheel, in its order.
-
-    Raises:
-        InputError: not a zip file.
-    """
+    """Every Parquet table of the wheel, in its order."""
     try:
         with zipfile.ZipFile(path) as archive:
             names = [name for name in archive.namelist() if name.startswith(ROOT) and name.endswith(".parquet")]
@@ -92,11 +80,7 @@ def tables(path: Path) -> list[Table]:
 
 
 def read(path: Path, table: Table) -> pd.DataFrame:
-    """One table as the wheel has it.
-
-    Raises:
-        InputError: the table cannot be read.
-    """
+    """One table as the wheel has it."""
     import pyarrow
     import pyarrow.parquet
 

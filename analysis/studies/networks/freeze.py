@@ -17,11 +17,7 @@ SPLIT = "all machines of data/evaluation/collectives_split.yaml; accuracy is sta
 
 
 def measured() -> pd.DataFrame:
-    """Everything that was measured, tables that their links could not have made left out.
-
-    Raises:
-        DatasetMissing: PipeWeave's tables or those of nccl-tests are not on this machine.
-    """
+    """Everything that was measured, tables that their links could not have made left out."""
     named = {name: devices.load(name).name for name in sorted(set(read_csv(series.TABLES)["system"]))}
     captured = series.graphs(named)
     cells = list(zip(captured["device"], captured["kind"], captured["gpus"], strict=True))

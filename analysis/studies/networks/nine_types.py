@@ -75,9 +75,6 @@ class Scores:
 def scores() -> Scores:
     """Fitted on medians by half octave, judged on every measured row: medians over rows, and over octaves of size so that small messages
     count alike.
-
-    Raises:
-        DatasetMissing: the PipeWeave tables are not on this machine.
     """
     raw = tables.measured()
     binned = tables.half_octaves(raw)
@@ -124,8 +121,6 @@ def astra_comparison() -> pd.DataFrame:
 
     Returns:
         size_bytes (bytes), measured_us, astra_us, ours_us (us), astra_error, ours_error (1, signed).
-    Raises:
-        DatasetMissing: the PipeWeave tables are not on this machine.
     """
     recorded = read_csv(DATA / "recorded" / "astra-sim" / "astra_hgx8_vs_nccl_h200.csv", required=["size_bytes", "astra_us", "nccl_us"])
     binned = tables.half_octaves(tables.measured())

@@ -52,11 +52,7 @@ def graphs(devices: dict[str, str]) -> pd.DataFrame:
 
 
 def nccl_tests() -> pd.DataFrame:
-    """What nccl-tests printed on machines of others.
-
-    Raises:
-        DatasetMissing: the table is not on this machine.
-    """
+    """What nccl-tests printed on machines of others."""
     rows = datasets.load(NCCL_TESTS)
     return pd.DataFrame({
         "source": rows["machine"], "device": rows["device"], "kind": rows["collective"], "gpus": rows["gpus"], "nodes": rows["nodes"],

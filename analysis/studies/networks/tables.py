@@ -56,11 +56,7 @@ def published_table() -> pd.DataFrame:
 
 
 def pipeweave_table() -> pd.DataFrame:
-    """PipeWeave's tables: median of three repetitions.
-
-    Raises:
-        DatasetMissing: the dataset is not on this machine.
-    """
+    """PipeWeave's tables: median of three repetitions."""
     parts = []
     for name, machine in PIPEWEAVE.items():
         rows = datasets.load(f"pipeweave/collective/{name}")
@@ -79,11 +75,7 @@ def pipeweave_table() -> pd.DataFrame:
 
 
 def measured() -> pd.DataFrame:
-    """Both tables together; rows whose first call is a warm-up (32 GPUs below 256 KiB, milliseconds) are left out.
-
-    Raises:
-        DatasetMissing: the dataset is not on this machine.
-    """
+    """Both tables together; rows whose first call is a warm-up (32 GPUs below 256 KiB, milliseconds) are left out."""
     rows = pd.concat([pipeweave_table(), published_table()], ignore_index=True)
     warm_up = (rows["machine"] == "B200-EFA") & (rows["size_bytes"] < 2**18)
     return rows[~warm_up].reset_index(drop=True)

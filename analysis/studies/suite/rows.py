@@ -292,12 +292,7 @@ READERS = {
 
 
 def rows(part: str) -> pd.DataFrame:
-    """One part of the suite.
-
-    Raises:
-        InputError: no such part.
-        DatasetMissing: a dataset that is not here.
-    """
+    """One part of the suite."""
     if part not in READERS:
         raise InputError(f"no part {part!r}; expected one of {', '.join(READERS)}", key="part")
     table = READERS[part]()

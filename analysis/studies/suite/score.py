@@ -21,11 +21,7 @@ FROZEN = tuple(DATA / "frozen" / "measured_suite" / f"{part}_predictions.csv" fo
 
 
 def measured(ids: pd.Series) -> pd.DataFrame:
-    """The suite's rows that predictions name, whichever part they are in.
-
-    Raises:
-        InputError: an id that no part has.
-    """
+    """The suite's rows that predictions name, whichever part they are in."""
     wanted = set(ids)
     found, missing = [], []
     for part in PARTS:
@@ -101,11 +97,7 @@ def _ours() -> pd.DataFrame | None:
 
 
 def grade_file(path: str | Path) -> pd.DataFrame:
-    """`grade` of a CSV.
-
-    Raises:
-        InputError: missing columns, ids given twice or unknown, or a prediction that is not a positive number.
-    """
+    """`grade` of a CSV."""
     frame = read_csv(path, required=["row_id", "predicted"], dtype={"row_id": str})
     twice = frame["row_id"].duplicated()
     if twice.any():

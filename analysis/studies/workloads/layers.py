@@ -104,9 +104,6 @@ def read_layers(name: str | Path) -> tuple[Layer, ...]:
 
     Args:
         name: a name from `networks`, or the path of a CSV with the same columns.
-
-    Raises:
-        InputError: an unknown name, a bad number, kind or operand, or a layer that reads one that comes later, with its line.
     """
     path = Path(name) if str(name).endswith(".csv") else DATA / "workloads" / f"{name}.csv"
     if not is_file(path):

@@ -1,14 +1,10 @@
-"""Read one program and print its operator graph as JSON, in a process of its own: nothing here can hurt `reader`, which starts it."""
+"""From the bytes of one StableHLO program to the record of its operator graph. (Child process.)"""
 
 from __future__ import annotations
 
-import gc
 import gzip
 import io
-import json
 import re
-import resource
-import sys
 import zlib
 from typing import Any
 
@@ -91,40 +87,3 @@ def _walk(module: Any, entry: str, content: bytes, made: Any) -> tuple[Any, list
     with made:
         walker.walk(entry)
     return walker, notes
-
-
-def main() -> None:
-    """Arguments: file, entry function (empty: the program's own), part, memory limit (bytes), CPU limit (s)."""
-    path, entry = sys.argv[1], sys.argv[2]
-    part, memory, seconds = (int(each) for each in sys.argv[3:6])
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))  # a signal at the first, the end at the second
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    bindings.plain_operations()
-    gc.disable()  # it lives for one file, and the collector would look through every record again and again
-    sys.stdout.write(answer(path, entry or None, part, memory))
-
-
-def answer(path: str, entry: str | None, part: int, memory: int) -> str:
-    """The record of a program in a file (see `read`) as JSON.
-
-    Args:
-        memory: that this process may take (bytes).
-    """
-    try:
-        with open(path, "rb") as stream:
-            content = stream.read()
-        return json.dumps(read(content, entry, part), separators=(",", ":"))
-    except (MemoryError, SystemError) as error:
-        if isinstance(error, SystemError) and _peak_bytes() < memory // 2:
-            raise  # an extension that finds no memory may return without saying why; where there was plenty, it is another fault
-    return json.dumps({"error": f"needs more than {memory / 2**30:.1f} GiB of memory to read", "line": 0})
-
-
-def _peak_bytes() -> int:
-    with open("/proc/self/status") as stream:
-        return next((int(line.split()[1]) << 10 for line in stream if line.startswith("VmPeak")), sys.maxsize)
-
-
-if __name__ == "__main__":
-    main()

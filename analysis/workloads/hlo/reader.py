@@ -1,6 +1,7 @@
-"""Read a StableHLO program (MLIR text, bytecode or portable artifact) into an operator graph.
+"""Read a StableHLO program (MLIR text, bytecode or portable artifact) or an ONNX file into an operator graph.
 
-The parser is jaxlib's. It runs in a process of its own with limits on time and memory, because a malformed file can bring it down.
+The parsers are jaxlib's and onnx's. They run in a process of their own with limits on time and memory, because a malformed file can bring
+them down.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from analysis.documents import is_file
 from analysis.errors import InputError
 from analysis.paths import HOME
-from analysis.workloads.graph import Collective, Convolution, Matmul, Module, Operator, OperatorWork, Scope, Tensor
+from analysis.workloads.graph import Attention, Collective, Convolution, Matmul, Module, Operator, OperatorWork, Scope, Tensor
 
 SECONDS = 60
 MEMORY_BYTES = 3 << 29
@@ -29,33 +32,46 @@ ENVIRONMENT = {
 }
 
 
-def read(path: str | Path, *, entry: str | None = None, part: int = 0, seconds: int = SECONDS, memory_bytes: int = MEMORY_BYTES) -> Module:
+def read(
+    path: str | Path,
+    *,
+    entry: str | None = None,
+    part: int = 0,
+    seconds: int = SECONDS,
+    memory_bytes: int = MEMORY_BYTES,
+    sizes: Mapping[str, int] | None = None,
+) -> Module:
     """The operator graph of a program.
 
     Args:
-        path: text, bytecode or portable artifact (VHLO), packed with gzip or not.
+        path: text, bytecode or portable artifact (VHLO), or ONNX by its ending, packed with gzip or not.
         entry: function to begin with; without it @main, or the only function that no other calls.
         part: which program of a text that lines `// -----` split, counted from 1; 0: the text is one program.
         seconds: processor time that reading may take (s); three times that and 20 s by the clock.
         memory_bytes: address space that reading may take (bytes).
+        sizes: of the dimensions that an ONNX file leaves open, by name, or INPUT.AXIS where they have none (elements).
     """
     path = Path(path)
     if not is_file(path):
         raise InputError("no such file", path=path)
-    return graph(_record(path, entry, part, seconds, memory_bytes), path.name)
+    foreign = {"--entry": entry, "--part": part} if is_onnx(path) else {"--dim": sizes}
+    for key, value in foreign.items():
+        if value:
+            raise InputError(f"is for {'StableHLO' if is_onnx(path) else 'ONNX files'}, and this is not one", path=path, key=key)
+    return graph(_record(path, entry, part, seconds, memory_bytes, dict(sizes or {})), path.name)
 
 
-def _record(path: Path, entry: str | None, part: int, seconds: int, memory_bytes: int) -> dict[str, Any]:
-    command = [
-        sys.executable,
-        "-m",
-        "analysis.workloads.hlo.child",
-        str(path.absolute()),
-        entry or "",
-        str(part),
-        str(memory_bytes),
-        str(seconds),
-    ]
+def is_onnx(path: str | Path) -> bool:
+    """Whether a file is read as ONNX: by its ending."""
+    return str(path).endswith((".onnx", ".onnx.gz"))
+
+
+def _record(path: Path, entry: str | None, part: int, seconds: int, memory_bytes: int, sizes: dict[str, int]) -> dict[str, Any]:
+    package = "onnx" if is_onnx(path) else "jaxlib"
+    if find_spec(package) is None:
+        raise ModuleNotFoundError(f"No module named {package!r}", name=package)
+    arguments = (path.absolute(), entry or "", part, memory_bytes, seconds, json.dumps(sizes))
+    command = [sys.executable, "-m", "analysis.workloads.own_process", *map(str, arguments)]
     try:
         done = subprocess.run(
             command,
@@ -124,7 +140,7 @@ def graph(record: dict[str, Any], name: str) -> Module:
 
 def _work(record: dict[str, Any], tensors: list[Tensor]) -> OperatorWork:
     convolution = record.get("convolution")
-    collective = record.get("collective")
+    collective, attention = record.get("collective"), record.get("attention")
     return OperatorWork(
         name=record["name"],
         op_class=record["class"],
@@ -135,6 +151,7 @@ def _work(record: dict[str, Any], tensors: list[Tensor]) -> OperatorWork:
         transcendentals=record["transcendentals"],
         matmul=Matmul(*record["matmul"]) if "matmul" in record else None,
         convolution=Convolution(**{key: _frozen(value) for key, value in convolution.items()}) if convolution else None,
+        attention=Attention(**attention) if attention else None,
         collective=Collective(collective[0], collective[1], collective[2], _frozen(collective[3])) if collective else None,
         called=record.get("called"),
     )

@@ -3,7 +3,7 @@
 - `blocks`: Throughput of basic blocks from measured ones:
 - `data`: Describe the data package;
 - `hlo`: Lower a workload of the zoo, or a JAX function of your own, to StableHLO
-- `measure`: Time operators and whole models on this machine's devices, and compare two such measurements
+- `measure`: Time operators and whole models on this machine's devices
 - `measured`: The measured suite:
 - `mtap`: MTAP:
 """

@@ -1,4 +1,4 @@
-"""Time operators and whole models on this machine's devices, and compare two such measurements."""
+"""Time operators and whole models on this machine's devices."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import typer
 app = typer.Typer(help=__doc__, add_completion=False)
 
 
-@app.callback(invoke_without_command=True)
+@app.command()
 def main(
-    context: typer.Context,
     suite: Annotated[
         str,
         typer.Option(
@@ -25,9 +24,7 @@ def main(
     stride: Annotated[int, typer.Option(help="measure only every n-th operator of the suite", min=1)] = 1,
     only: Annotated[str, typer.Option(help="operators or models; default: both")] = "",
 ) -> None:
-    """Measure a suite; without a subcommand."""
-    if context.invoked_subcommand is not None:
-        return
+    """Measure a suite."""
     from dataclasses import replace
 
     from analysis.artifact.measuring import suites
@@ -57,15 +54,3 @@ def main(
     for reason, count in result.unsupported["unsupported"].value_counts().items():
         typer.echo(f"not measured: {count} times: {reason}")
     typer.echo(f"{len(result.measurements)} operators and {len(result.models)} models on {len(chosen)} devices, in {out}")
-
-
-@app.command()
-def compare(
-    before: Annotated[Path, typer.Argument(help="folder that measure wrote")],
-    after: Annotated[Path, typer.Argument(help="another, of the same machine, versions and devices")],
-) -> None:
-    """How much faster or slower the second is, device by device; refuses when the conditions differ."""
-    from analysis.artifact.measuring.compare import compare as compare_folders
-
-    table = compare_folders(before, after)
-    typer.echo(table.to_string(index=False, float_format=lambda value: f"{value:.3f}"))

@@ -18,7 +18,6 @@ def main(
         bool, typer.Option(help="compare with the last record under data/trials; exits 1 if a tool that worked no longer does")
     ] = False,
     again: Annotated[bool, typer.Option(help="try again what is done already; without it a stopped run goes on")] = False,
-    compare: Annotated[bool, typer.Option(help="also run SCALE-Sim and ZigZag on our cases and compare every number")] = False,
     bisect: Annotated[bool, typer.Option(help="also find which versions of scikit-learn and NumPy work")] = False,
     releases: Annotated[int, typer.Option(help="also try this many releases of each tool, its oldest and its newest among them")] = 0,
     exercise: Annotated[
@@ -27,7 +26,7 @@ def main(
     record: Annotated[bool, typer.Option(help="add the run to data/trials (for maintainers)")] = False,
     keep: Annotated[bool, typer.Option(help="keep the environments (up to 1.3 GB each)")] = False,
 ) -> None:
-    """Write outcomes.csv, steps.csv, pins.csv (and changes.csv, bisects.csv, comparison.csv); a stopped run goes on with the next tool."""
+    """Write outcomes.csv, steps.csv, pins.csv (and changes.csv, bisects.csv); a stopped run goes on with the next tool."""
     import shutil
     from datetime import UTC, datetime
 
@@ -36,8 +35,6 @@ def main(
     from analysis.artifact.mtap.trials import bisecting, exercises, records
     from analysis.artifact.mtap.trials.catalogue import Trial, catalogue, find
     from analysis.artifact.mtap.trials.running import attempt, machine_class
-    from analysis.errors import InputError
-    from analysis.studies.accelerators.peers import scalesim, zigzag
     from analysis.studies.freezing import Freeze
     from analysis.tables import write_csv
 
@@ -61,7 +58,7 @@ def main(
         pieces.run({trial.name: piece})
         row = pieces.read(trial.name, "outcome").iloc[0]
         typer.echo(f"{trial.name}: {row['outcome']} {row['classes']} {row['message']}".rstrip())
-        if not keep and not (compare and trial.name in ("scalesim", "zigzag")):
+        if not keep:
             shutil.rmtree(out / "environments" / trial.name, ignore_errors=True)
     outcomes, pins = pieces.joined("outcome"), pieces.joined("pins")
     write_csv(outcomes, out / "outcomes.csv")
@@ -87,17 +84,4 @@ def main(
         write_csv(exercises.do_all(out), out / "exercises.csv")
     if record:
         records.add(out)
-    if compare:
-        wanted = {"scalesim": scalesim.compare, "zigzag": zigzag.compare}
-        found = []
-        for name in [trial.name for trial in chosen if trial.name in wanted]:
-            python = out.resolve() / "environments" / name / "bin" / "python"
-            if not python.exists():
-                raise InputError("its environment was not kept; --again makes it", key=name)
-            found.append(wanted[name](python, out))
-        comparison = pd.concat(found, ignore_index=True)
-        write_csv(comparison, out / "comparison.csv")
-        wrong = comparison[comparison["difference"].abs() > 1e-6 * comparison["theirs"].abs().clip(lower=1e-9)]
-        typer.echo(f"{len(comparison) - len(wrong)} of {len(comparison)} numbers agree")
-        failed = failed or len(wrong) > 0
     raise typer.Exit(1 if failed else 0)

@@ -15,9 +15,8 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.artifact.mtap.trials.catalogue import Trial, find
-from analysis.artifact.mtap.trials.running import attempt, interpreter, scrub
+from analysis.artifact.mtap.trials.running import Step, attempt, interpreter, run, scrub
 from analysis.errors import InputError
-from analysis.studies.accelerators.peers.environments import Step, run
 
 SAVE = """
 import pickle, sys, sklearn

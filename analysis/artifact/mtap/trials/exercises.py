@@ -9,10 +9,9 @@ import pandas as pd
 from pydantic import Field
 
 from analysis.artifact.mtap.trials.catalogue import find, printed
-from analysis.artifact.mtap.trials.running import answer, scrub
+from analysis.artifact.mtap.trials.running import answer, run, scrub
 from analysis.configs import Strict, read_yaml
 from analysis.paths import DATA
-from analysis.studies.accelerators.peers.environments import run
 
 
 class Exercise(Strict):

@@ -26,8 +26,6 @@ def latencies(path: Path, count: int) -> list[float]:
     Args:
         path: a list of numbers, or a tensor of one dimension.
         count: architectures of the search space.
-    Raises:
-        InputError: something else, or another number of values.
     """
     found = read_torch(path)
     if isinstance(found, np.ndarray):
@@ -61,8 +59,6 @@ def tables(originals: Mapping[str, Path]) -> Iterator[tuple[str, pd.DataFrame]]:
 
     Args:
         originals: files by their path in the repository.
-    Raises:
-        InputError: a space lacks its architectures, or a file is broken.
     """
     for space, listed in ARCHITECTURES.items():
         devices = {Path(path).stem: file for path, file in originals.items() if path.startswith(f"data/{space}/latency/")}

@@ -108,11 +108,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 
 def _markdown_tables(path: Path) -> Iterator[tuple[dict[int, str], list[dict[str, str]]]]:
-    """The tables of a Markdown page: the headings that each stands under, by level, and its rows.
-
-    Raises:
-        InputError: a row that has another number of cells than its header.
-    """
+    """The tables of a Markdown page: the headings that each stands under, by level, and its rows."""
     headings: dict[int, str] = {}
     columns: list[str] = []
     rows: list[dict[str, str]] = []

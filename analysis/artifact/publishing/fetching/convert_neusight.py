@@ -66,11 +66,7 @@ def columns_of(group: str, vendor: str) -> list[str]:
 
 
 def measurements(path: Path, group: str, vendor: str, split: str) -> pd.DataFrame:
-    """One original file in our columns; values stay the texts that they were.
-
-    Raises:
-        InputError: a column that a prediction needs is not there.
-    """
+    """One original file in our columns; values stay the texts that they were."""
     frame = read_csv(path, dtype=str, keep_default_na=False)
     shapes = SHAPES.get(group, ["B", "H", "large"])
     by_key = {re.sub(r"\W+", "_", shape).lower(): shape for shape in shapes}
@@ -89,11 +85,7 @@ def measurements(path: Path, group: str, vendor: str, split: str) -> pd.DataFram
 
 
 def devices(files: Mapping[str, Path]) -> pd.DataFrame:
-    """The device files, one row a file; `file` tells apart two that use one name.
-
-    Raises:
-        InputError: a file is not a JSON object.
-    """
+    """The device files, one row a file; `file` tells apart two that use one name."""
     rows = []
     for name in sorted(files, key=lambda name: Path(name).name):
         found = read_json(files[name])

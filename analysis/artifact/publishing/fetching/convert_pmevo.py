@@ -23,11 +23,7 @@ def needed(path: str) -> bool:
 
 
 def experiments(path: Path) -> list[dict[str, Any]]:
-    """The experiments of one list: instructions (`iseq`), measured cycles, and other tools' cycles by name.
-
-    Raises:
-        InputError: not an experiment list.
-    """
+    """The experiments of one list: instructions (`iseq`), measured cycles, and other tools' cycles by name."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))["exps"]
         return [
@@ -69,8 +65,6 @@ def tables(originals: Mapping[str, Path]) -> Iterator[tuple[str, pd.DataFrame]]:
 
     Args:
         originals: files by their path in the repository, `vm_setup/data/<arch>/...`.
-    Raises:
-        InputError: an architecture lacks one of its two files, or a file is broken.
     """
     found: dict[str, dict[str, Path]] = {}
     for path, file in originals.items():

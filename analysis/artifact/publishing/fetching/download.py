@@ -54,8 +54,6 @@ def download(
         pause_s: wait before the second try (s); doubles each time.
     Returns:
         Whether anything had to be fetched.
-    Raises:
-        InputError: not there, no connection, or not the pinned bytes; nothing is left in place then.
     """
     if target.exists() and target.stat().st_size == size and digest(target) == sha256:
         return False

@@ -52,8 +52,6 @@ def fetch_originals(name: str, files: list[SourceFile], base: str, folder: Path)
         folder: where originals are kept.
     Returns:
         Where each file is, by its path in the repository.
-    Raises:
-        InputError: a file that cannot be had, or is not the pinned one. The others are fetched first, so that a second run needs only it.
     """
     total, done, fetched = sum(file.bytes for file in files), 0, 0
     found: dict[str, Path] = {}
@@ -85,8 +83,6 @@ def fetch(only: list[str] | None = None, target: Path | None = None, base: str |
         only: names of datasets; default: all.
         target: folder of the datasets; default `data/datasets`.
         base: address that repository paths are appended to; default GitHub's raw files, or `$ANALYSIS_DATA_ADDRESS`.
-    Raises:
-        InputError: an unknown dataset, a file that cannot be had, one that is not the pinned one, or one that is not in the layout known.
     """
     target = target or DATASETS
     base = base or os.environ.get("ANALYSIS_DATA_ADDRESS", ADDRESS)

@@ -122,8 +122,6 @@ def read_pickle(stream: BytesIO, archive: zipfile.ZipFile | None = None, folder:
         stream: stands at the start of the pickle; stands behind it afterwards.
         archive: the zip with the raw values of tensors, if there is one.
         folder: their folder in it, with a slash at the end.
-    Raises:
-        Refused: an instruction that is not on the list, or a broken pickle.
     """
     # More than 100 lines: the list of the instructions that are carried out, each with what it does; what is not here is refused.
     stack: list[Any] = []
@@ -225,8 +223,6 @@ def read_torch(path: Path) -> Any:
 
     Args:
         path: a file written by torch.save, as a zip (since version 1.6) or, without tensors, in the format before.
-    Raises:
-        InputError: the file holds anything else, or is broken; nothing in it has been run.
     """
     try:
         if zipfile.is_zipfile(path):

@@ -25,8 +25,6 @@ def fetch_wheel(name: str) -> Path:
 
     Args:
         name: dataset of `packages.csv`.
-    Raises:
-        InputError: it cannot be had, or is not the pinned one; nothing is left in place then.
     """
     row = read_csv(PACKAGES).set_index("dataset").loc[name]
     size = int(str(row["bytes"]))

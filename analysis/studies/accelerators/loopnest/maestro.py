@@ -56,9 +56,6 @@ def directives(loops: Sequence[Loop]) -> list[Directive]:
 
     A loop over d holds size = product of the factors of d inside it, and moves by as much. A tensor that does not depend on d stays
     where it is under a temporal loop; under a spatial one an operand is multicast and the output is reduced.
-
-    Raises:
-        ValueError: an unknown dimension or a factor below 1.
     """
     for loop in loops:
         if loop.dimension not in MAESTRO_NAMES or loop.factor < 1:
@@ -106,9 +103,6 @@ def systolic_loops(layer_bounds: Mapping[str, int], rows: int, columns: int, dat
         layer_bounds: trip counts of M, P and C (count).
         rows, columns: the array (count).
         dataflow: os, ws or is.
-
-    Raises:
-        ValueError: an unknown dataflow, or bounds that the array does not divide (edge folds have no single directive).
     """
     orders = {"os": ("P", "M", "C"), "ws": ("C", "M", "P"), "is": ("C", "P", "M")}
     if dataflow not in orders:

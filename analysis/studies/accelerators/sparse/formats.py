@@ -115,9 +115,6 @@ def encode(values: NDArray[np.int64], tile: Tile, form: str) -> tuple[Size, dict
 
     Args:
         values: shape (rows, columns).
-
-    Raises:
-        ValueError: an unknown format, or more than N non-zeros in a block of M.
     """
     flat = values.ravel()
     bits, where = tile.word_bits, np.flatnonzero(flat)

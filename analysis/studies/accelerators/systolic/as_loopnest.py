@@ -43,8 +43,6 @@ def as_loop_nest(m: int, n: int, k: int, rows: int, columns: int, dataflow: str)
     Args:
         m, n, k: dimensions of the product (count).
         rows, columns: the array (count).
-    Raises:
-        ValueError: an unknown dataflow.
     """
     if dataflow not in LAYOUT:
         raise ValueError(f"unknown dataflow {dataflow!r}, expected one of {', '.join(LAYOUT)}")

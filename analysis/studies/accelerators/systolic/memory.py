@@ -156,9 +156,6 @@ def with_memory_tiled(
 
     Parts are cut from M (os, ws) or from N (is), into 1, 2, 4, ... of them; weights (inputs, for is) are fetched for each part again.
     One part is SCALE-Sim's order.
-
-    Raises:
-        ValueError: an unknown dataflow.
     """
     streams_weights = int(dataflow_codes(dataflow)) == IS
     length = n if streams_weights else m

@@ -1,4 +1,4 @@
-"""Scores of the fp32 kernel predictors, and transfer.
+"""Scores of the fp32 kernel predictors.
 
 - `conformal`: How sure is a prediction for a GPU nobody measured?
 - `evaluation`: How far off is a predictor on kernels it has not seen?
@@ -6,5 +6,4 @@
 - `freeze`: Everything about kernel predictors that needs the measured kernels, as tables to keep:
 - `selection`: Which settings of the hybrid predictor carry over to a GPU that was left out?
 - `tables`: Tables of the kernel experiments, from predictions made with each device left out:
-- `transfer`: From convolutions to transformers:
 """

@@ -52,8 +52,6 @@ def folds(frame: pd.DataFrame, split: str, seed: int = 0) -> Iterator[Fold]:
 
     Args:
         frame: columns op, device and, for unseen-shapes, `split` (train or test, as NeuSight cut its shapes).
-    Raises:
-        InputError: an unknown split, or a table that it cannot cut.
     """
     device = frame["device"].to_numpy(dtype=object)
     names = sorted(set(device))
@@ -204,11 +202,7 @@ def _fitted(train: Measurements, group: str, split: str, seed: int) -> Ensemble 
 
 
 def evaluate_file(path: Path, split: str, seed: int = 0) -> pd.DataFrame:
-    """`evaluate_frame` on a file with NeuSight's columns.
-
-    Raises:
-        InputError: a missing column, an operator or device that is not known, or a split that the table does not allow.
-    """
+    """`evaluate_frame` on a file with NeuSight's columns."""
     if split not in SPLITS:
         raise InputError(f"unknown split {split!r}; expected one of {', '.join(SPLITS)}", key="--split")
     frame = read_csv(path, required=["op", "device", "latency_ms"])
@@ -228,9 +222,6 @@ def score_file(path: Path, split: str) -> pd.DataFrame:
 
     The rows are found by op, device and shape, so the file may have any order; all blind rows of the operator groups that it answers must
     be there.
-
-    Raises:
-        InputError: an unknown split, or blind rows without a prediction.
     """
     if split not in BLIND:
         raise InputError(f"unknown split {split!r}; expected one of {', '.join(BLIND)}", key="--split")

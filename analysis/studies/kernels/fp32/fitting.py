@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from analysis.kernels.fp32 import devices as kernel_devices
 from analysis.kernels.fp32.cases import Codes, Floats, Operators
-from analysis.kernels.fp32.devices import Gpu
+from analysis.kernels.fp32.devices import Board
 from analysis.kernels.fp32.residual import Hybrid
 from analysis.studies.kernels.forests import fit_boosting
 
@@ -57,7 +57,7 @@ def balance(device: NDArray[np.object_]) -> Floats:
     return np.asarray(weight / weight.mean())
 
 
-def per_device(operators: Operators, device: NDArray[np.object_], compute: Callable[[Operators, Gpu], Floats]) -> Floats:
+def per_device(operators: Operators, device: NDArray[np.object_], compute: Callable[[Operators, Board], Floats]) -> Floats:
     """Apply a function of (operators, gpu) device by device and put the rows back in order."""
     parts: list[tuple[Codes, Floats]] = []
     for name in sorted(set(device)):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from analysis import datasets
 from analysis.kernels.fp32 import devices as kernel_devices
 from analysis.kernels.fp32.cases import GROUP, GROUPS, Operators
-from analysis.kernels.fp32.devices import Gpu
+from analysis.kernels.fp32.devices import Board
 from analysis.kernels.fp32.model import FOLDER, Band, Ensemble, KernelModel
 from analysis.kernels.fp32.residual import Hybrid
 from analysis.studies.freezing import Freeze, commit, digests
@@ -38,19 +38,15 @@ def table_device(name: str) -> str:
     return {"NVIDIA_A100-PCIE-40GB": "NVIDIA A100-PCIE-40GB"}.get(name, name.replace("_", " "))
 
 
-def one_die(gpu: Gpu) -> Gpu:
+def one_die(gpu: Board) -> Board:
     """Half of an MI250: a program sees each of its two dies as a device of its own, and so do the measured times."""
     if gpu.architecture.name != "cdna2" or gpu.sms <= 110:
         return gpu
-    return replace(
-        gpu,
-        vector_flop_per_s=gpu.vector_flop_per_s / 2,
-        matrix_flop_per_s=gpu.matrix_flop_per_s / 2,
-        bandwidth_bytes_per_s=gpu.bandwidth_bytes_per_s / 2,
-        l2_bytes=gpu.l2_bytes / 2,
-        sms=gpu.sms // 2,
-        tdp_w=gpu.tdp_w / 2,
-    )
+    half = lambda figure: figure.model_copy(update={"value": figure.value / 2})  # noqa: E731
+    sheet = gpu.device
+    rates: dict[str, Any] = {name: {dtype: half(rate) for dtype, rate in getattr(sheet, name).items()} for name in ("peak", "vector")}
+    rates |= {name: half(getattr(sheet, name)) for name in ("memory_bandwidth", "l2", "sms", "tdp")}
+    return replace(gpu, device=sheet.model_copy(update=rates))
 
 
 def network_cases() -> pd.DataFrame:
@@ -80,7 +76,7 @@ class Piece:
     ensemble: Ensemble
 
 
-def _predict(ensemble: Ensemble, frame: pd.DataFrame, gpu: Gpu) -> pd.DataFrame:
+def _predict(ensemble: Ensemble, frame: pd.DataFrame, gpu: Board) -> pd.DataFrame:
     one = ensemble.predict(Operators.from_frame(frame), gpu)
     return frame.assign(predicted_s=one.latency_s, lower_s=one.lower_s, upper_s=one.upper_s, bound=one.bound)
 

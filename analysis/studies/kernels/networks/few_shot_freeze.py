@@ -76,11 +76,7 @@ def meta_learned() -> pd.DataFrame:
 
 
 def study(seeds: range = range(10)) -> Study:
-    """Everything, from the datasets.
-
-    Raises:
-        DatasetMissing: HELP's tables are not on this machine.
-    """
+    """Everything, from the datasets."""
     spaces = [load(name) for name in SPACES]
     settings, tries = select(spaces)
     scores = []

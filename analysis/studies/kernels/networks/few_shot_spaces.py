@@ -79,11 +79,7 @@ def used_edges(operators: list[list[str]]) -> NDArray[np.bool_]:
 
 
 def cell_features(texts: pd.Series) -> Floats:
-    """Features of NAS-Bench-201 architectures: operator by edge, and the same for edges in use only.
-
-    Raises:
-        InputError: a text is not a cell of six edges.
-    """
+    """Features of NAS-Bench-201 architectures: operator by edge, and the same for edges in use only."""
     operators = [re.findall(r"([a-z_0-9]+)~", text) for text in texts]
     for line, row in enumerate(operators, start=2):
         if len(row) != len(CELL_EDGES):
@@ -98,8 +94,6 @@ def layer_features(frame: pd.DataFrame) -> Floats:
 
     Args:
         frame: the columns that describe architectures; each is split at everything that is no letter or digit.
-    Raises:
-        InputError: architectures of different lengths.
     """
     split = [
         [token for column in frame.columns for token in re.findall(r"[A-Za-z0-9.]+", str(row[column]))] for row in frame.to_dict("records")
@@ -116,8 +110,6 @@ def from_table(name: str, frame: pd.DataFrame) -> Space:
     Args:
         name: nasbench201, fbnet or ofa; another name takes every device as a source.
         frame: columns that describe architectures (`DESCRIBES`), and a latency column a device (ms).
-    Raises:
-        InputError: no column describes architectures, or a device of the split is missing.
     """
     described = [column for column in frame.columns if column in DESCRIBES and column != "arch_idx"]
     if not described:

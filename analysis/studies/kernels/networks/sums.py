@@ -1,5 +1,4 @@
-"""How far are networks sums of their parts? Additive latency on HELP's measured devices, scored as nn-Meter scores itself; frozen with the
-transfer between kinds of kernels for builds without the datasets."""
+"""How far are networks sums of their parts? Additive latency on HELP's measured devices, scored as nn-Meter scores itself."""
 
 from __future__ import annotations
 
@@ -8,9 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.studies import attempts
 from analysis.studies.freezing import origin
-from analysis.studies.kernels.fp32 import transfer
 from analysis.studies.kernels.networks.few_shot import ridge
 from analysis.studies.kernels.networks.few_shot_spaces import Space, load
 from analysis.studies.statistics import spearman
@@ -48,21 +45,7 @@ def additive_accuracy(space: Space, seed: int = 0, measured: int = MEASURED) -> 
     return pd.DataFrame(rows)
 
 
-def write(folder: Path, seed: int = 0) -> pd.DataFrame:
-    """Run both studies, keep their tables, and return rows for the log."""
-    sums = pd.concat([additive_accuracy(load(name), seed) for name in SPACES], ignore_index=True)
-    transferred = transfer.study(seed)
-    write_csv(sums, folder / "sums.csv")
-    write_csv(transferred, folder / "transfer.csv")
-    inputs = [f"help/{name}_latency_ms" for name in SPACES] + [f"neusight/{kind}_nvidia" for kind in transfer.KINDS]
-    write_csv(origin(inputs), folder / "origin.csv")
-    tries = [
-        {
-            "configuration": f"{row['method']}, trained on {row['trained_on']}",
-            "fitted_on": f"{transfer.ROWS} {row['trained_on']} kernels of five GPUs",
-            "tested_on": f"{row['kernels']} other {row['tested_on']} kernels of the same GPUs",
-            "test_value": row["mape"],
-        }
-        for row in transferred.to_dict("records")
-    ]
-    return attempts.rows(tries, room="operators", experiment="cnn_to_transformer", test_metric="MAPE (%)", note="nothing was tuned")
+def write(folder: Path, seed: int = 0) -> None:
+    """Run the study and keep its table, for builds without the dataset."""
+    write_csv(pd.concat([additive_accuracy(load(name), seed) for name in SPACES], ignore_index=True), folder / "sums.csv")
+    write_csv(origin([f"help/{name}_latency_ms" for name in SPACES]), folder / "origin.csv")

@@ -59,8 +59,6 @@ def from_tables(tables: dict[str, pd.DataFrame], specs: dict[str, dict[str, floa
 
     Args:
         tables: by GPU: columns `PROBLEM`, `CONFIGURATION` and avg_duration (us).
-    Raises:
-        InputError: a column or a fact about a GPU is missing.
     """
     for name, table in tables.items():
         missing = [column for column in [*PROBLEM, *CONFIGURATION, "avg_duration"] if column not in table]

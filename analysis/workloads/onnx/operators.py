@@ -1,0 +1,254 @@
+"""What does one ONNX operator cost? Operations, bytes and class, by the conventions of `hlo.cost`; each operator is one kernel.
+
+Elementwise: operations of an element of the result, plain and transcendental. Reductions and normalisations: of an element of the input.
+Products: 2 batch m n k. Pools count the elements that a window adds or compares. Sources: onnx.ai/onnx/operators, whose function bodies
+the counts of composed operators (Gelu, LayerNormalization, ...) follow; ONNX Runtime's ContribOperators.md for `com.microsoft`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.workloads.graph import Attention, Convolution, Matmul, OperatorClass, Tensor
+from analysis.workloads.hlo.cost import convolution_flops, matmul_flops, moved, valid_positions
+
+ELEMENTWISE: dict[str, tuple[float, float]] = {
+    **dict.fromkeys(
+        ("Abs", "Neg", "Sign", "Floor", "Ceil", "Round", "Not", "IsNaN", "IsInf", "BitwiseNot", "BitwiseAnd", "BitwiseOr", "BitwiseXor",
+         "BitShift", "BitCast", "Relu", "Add", "Sub", "Mul", "Div", "Mod", "And", "Or", "Xor", "Equal", "Greater", "GreaterOrEqual", "Less",
+         "LessOrEqual", "Where", "Cast", "CastLike", "Reciprocal", "Trilu", "ImageScaler"), (1, 0)),
+    **dict.fromkeys(
+        ("Exp", "Log", "Sqrt", "Pow", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Tanh", "Erf",
+         "Sigmoid"), (0, 1)),
+    "Clip": (2, 0), "LeakyRelu": (2, 0), "PRelu": (2, 0), "ThresholdedRelu": (2, 0), "Shrink": (3, 0), "Softsign": (3, 0),
+    "HardSigmoid": (4, 0), "HardSwish": (5, 0), "Elu": (3, 1), "Selu": (4, 1), "Celu": (4, 1), "Softplus": (1, 2), "Mish": (2, 3),
+    "Swish": (2, 1), "QuickGelu": (2, 1), "Gelu": (4, 1), "FastGelu": (6, 1), "BiasGelu": (5, 1), "BatchNormalization": (2, 0),
+    "DequantizeLinear": (2, 0), "QuantizeLinear": (4, 0), "LRN": (3, 1), "RotaryEmbedding": (3, 0), "SwiGLU": (3, 1),
+    **dict.fromkeys(("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli"), (0, 1)),
+}  # fmt: skip
+ADDED_UP = {"Sum", "Mean", "Min", "Max"}
+REDUCTIONS: dict[str, tuple[float, float]] = {
+    **dict.fromkeys(
+        ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ArgMax", "ArgMin", "GlobalAveragePool",
+         "GlobalMaxPool"), (1, 0)),
+    "ReduceL2": (2, 0), "ReduceSumSquare": (2, 0), "ReduceLogSum": (1, 0), "ReduceLogSumExp": (3, 1), "GlobalLpPool": (2, 0),
+    "Softmax": (4, 1), "LogSoftmax": (4, 1), "Hardmax": (2, 0), "LpNormalization": (3, 0), "LayerNormalization": (7, 0),
+    "InstanceNormalization": (7, 0), "GroupNormalization": (7, 0), "MeanVarianceNormalization": (6, 0), "RMSNormalization": (4, 0),
+    "SimplifiedLayerNormalization": (4, 0), "SkipLayerNormalization": (8, 0), "SkipSimplifiedLayerNormalization": (5, 0),
+    "DynamicQuantizeLinear": (6, 0), "SoftmaxCrossEntropyLoss": (5, 1), "NegativeLogLikelihoodLoss": (2, 0),
+}  # fmt: skip
+MOVEMENT = {
+    "Concat", "Expand", "Tile", "Transpose", "Pad", "Resize", "Upsample", "DepthToSpace", "SpaceToDepth", "OneHot", "ReverseSequence",
+    "EyeLike", "ConstantOfShape", "Range", "NonZero", "Compress", "Unique", "Col2Im", "MaxUnpool", "CenterCropPad",
+}  # fmt: skip
+VIEWS = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"}
+GATHERED = {"Gather", "GatherElements", "GatherND"}
+SCATTERED = {"Scatter", "ScatterElements", "ScatterND", "TensorScatter"}
+PRODUCTS = {"MatMul", "MatMulInteger", "QLinearMatMul", "FusedMatMul", "TransposeMatMul", "DynamicQuantizeMatMul", "MatMulIntegerToFloat"}
+CONVOLUTIONS = {"Conv", "ConvInteger", "QLinearConv", "FusedConv", "ConvTranspose"}
+POOLS = {"MaxPool": 1, "AveragePool": 1, "LpPool": 2}
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+CONTROL_FLOW = {"If", "Loop", "Scan", "SequenceMap"}
+ATTENTION = {"Attention", "MultiHeadAttention", "GroupQueryAttention"}
+
+
+class NotModelled(ValueError):
+    """No rule for the operator, or not for these inputs."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What an operator does as one kernel: see `OperatorWork`; `steps`: how often, one after the other."""
+
+    op_class: OperatorClass
+    flops: float = 0.0
+    bytes: float = 0.0
+    transcendentals: float = 0.0
+    matmul: Matmul | None = None
+    convolution: Convolution | None = None
+    attention: Attention | None = None
+    steps: int = 1
+
+
+def stands_for(kind: str) -> str:
+    """The operator of StableHLO that moves data the same way, for the fusion rule; the operator's own name for all others."""
+    if kind in VIEWS:
+        return "stablehlo.reshape"
+    if kind in ("Slice", "Split") or kind in GATHERED:
+        return "stablehlo.slice"
+    if kind in SCATTERED:
+        return "stablehlo.scatter"
+    return "stablehlo.sort" if kind == "TopK" else f"onnx.{kind}"
+
+
+def parts(kind: str, given: dict[str, Any], inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> list[Part]:
+    """What an operator does.
+
+    Args:
+        kind: name of the operator; given: its attributes.
+        inputs: those that are there, of no elements where one is left out.
+    Raises:
+        NotModelled: no rule; IndexError, KeyError, TypeError: inputs or attributes that the operator needs are not there.
+    """
+    everything, first, result = moved(inputs, outputs), inputs[0] if inputs else outputs[0], outputs[0]
+    if kind in VIEWS:
+        return [Part("data movement")]
+    if kind in ELEMENTWISE:
+        plain, hard = ELEMENTWISE[kind]
+        return [Part("elementwise" if plain >= hard else "transcendental", plain * result.elements, everything, hard * result.elements)]
+    if kind in ADDED_UP:
+        return [Part("elementwise", max(1, len(inputs) - (kind != "Mean")) * result.elements, everything)]
+    if kind in REDUCTIONS:
+        plain, hard = REDUCTIONS[kind]
+        return [Part("reduction", plain * first.elements, everything, hard * first.elements)]
+    if kind in MOVEMENT:
+        return [Part("data movement", 0, everything)]
+    if kind in ("Slice", "Split"):
+        return [Part("data movement", 0, 2.0 * sum(each.bytes for each in outputs))]
+    if kind in GATHERED:
+        return [Part("data movement", 0, 2 * result.bytes + inputs[1].bytes)]
+    if kind in SCATTERED:
+        return [Part("data movement", 0, 3 * inputs[-1].bytes + inputs[1].bytes)]
+    if kind in POOLS:
+        return [Part("reduction", POOLS[kind] * result.elements * math.prod(given["kernel_shape"]), everything)]
+    if kind in ("CumSum", "CumProd"):
+        return [Part("scan", 2.0 * first.elements, 2 * everything)]
+    if kind == "EmbedLayerNormalization":
+        return [Part("reduction", 9.0 * result.elements, 4.0 * result.bytes)]  # three rows gathered, added and normalised
+    if kind == "TopK":
+        return [Part("sort", first.elements * max(1, (first.elements - 1).bit_length()), everything)]
+    if kind in GATES:
+        return _recurrent(kind, given, inputs, result)
+    if kind in CONVOLUTIONS:
+        return [_convolution(kind, given, inputs, result, everything)]
+    if kind in ATTENTION:
+        return _attention(kind, given, inputs, result, everything)
+    product = _product(kind, given, inputs, result)
+    biased = kind in ("Gemm", "FusedGemm") and len(inputs) > 2 and inputs[2].elements
+    return [Part("matmul", matmul_flops(product) + (result.elements if biased else 0), everything, matmul=product)]
+
+
+def _shape(tensor: Tensor) -> list[int]:
+    return [int(size or 0) for size in tensor.shape]
+
+
+def _product(kind: str, given: dict[str, Any], inputs: Sequence[Tensor], result: Tensor) -> Matmul:
+    left, out = _shape(inputs[0]), _shape(result)
+    if kind in ("Gemm", "FusedGemm"):
+        return Matmul(1, out[0], out[1], left[0 if given.get("transA") else 1])
+    if kind == "MatMulNBits":
+        return Matmul(1, math.prod(left[:-1]), int(given["N"]), int(given["K"]))
+    if kind == "Einsum":
+        return _einsum(given["equation"], inputs, result)
+    if kind not in PRODUCTS:
+        raise NotModelled(kind)
+    right = _shape(inputs[3 if kind == "QLinearMatMul" else 1])
+    depth = left[-2] if given.get("transA") else left[-1]
+    columns = 1 if len(right) == 1 else right[-2] if given.get("transB") else right[-1]
+    rows = math.prod(out) // max(1, columns)
+    # a weight of two axes multiplies all rows at once
+    batch = 1 if math.prod(right[:-2]) == 1 else math.prod(out[:-2])
+    return Matmul(batch, rows // max(1, batch), columns, depth)
+
+
+def _einsum(equation: str, inputs: Sequence[Tensor], result: Tensor) -> Matmul:
+    sides, _, kept = equation.replace(" ", "").partition("->")
+    named = sides.split(",")
+    if len(inputs) != 2 or len(named) != 2 or "." in equation or not kept:
+        raise NotModelled("Einsum")
+    sizes = {letter: size for name, each in zip(named, inputs, strict=True) for letter, size in zip(name, _shape(each), strict=True)}
+    left, right = set(named[0]), set(named[1])
+
+    def size(letters: set[str]) -> int:
+        return math.prod(sizes[letter] for letter in letters)
+
+    return Matmul(size(left & right & set(kept)), size(left - right), size(right - left), size((left & right) - set(kept)))
+
+
+def _convolution(kind: str, given: dict[str, Any], inputs: Sequence[Tensor], result: Tensor, everything: float) -> Part:
+    image, kernel = _shape(inputs[0]), _shape(inputs[3 if kind == "QLinearConv" else 1])
+    out, rank = _shape(result), len(image) - 2
+    groups = int(given.get("group", 1))
+    ones = [1] * rank
+    taps, stride, dilation = kernel[2:], given.get("strides", ones), given.get("dilations", ones)
+    low = list(given.get("pads", [0] * 2 * rank))[:rank]
+    high = list(given.get("pads", [0] * 2 * rank))[rank:]
+    sizes, places, holes, step = image[2:], out[2:], ones, stride
+    if kind == "ConvTranspose":  # as a convolution of the image with holes between its elements
+        low = [d * (k - 1) - p for d, k, p in zip(dilation, taps, low, strict=True)]
+        high, holes, step = list(low), stride, ones
+    elif str(given.get("auto_pad", "NOTSET")).startswith("SAME"):
+        need = [max(0, (o - 1) * s + (k - 1) * d + 1 - i) for o, s, k, d, i in zip(places, stride, taps, dilation, sizes, strict=True)]
+        low = [n // 2 if given["auto_pad"] == "SAME_UPPER" else n - n // 2 for n in need]
+        high = [n - a for n, a in zip(need, low, strict=True)]
+    spans = zip(sizes, taps, places, step, low, dilation, holes, strict=True)
+    found = Convolution(
+        batch=image[0], in_features=image[1], out_features=out[1], input=tuple(sizes), kernel=tuple(taps), output=tuple(places),
+        stride=tuple(step), dilation=tuple(dilation), padding=tuple(zip(low, high, strict=True)), feature_groups=groups, batch_groups=1,
+        positions=math.prod(valid_positions(*span) for span in spans),
+    )  # fmt: skip
+    return Part("convolution", convolution_flops(found), everything, convolution=found)
+
+
+def _recurrent(kind: str, given: dict[str, Any], inputs: Sequence[Tensor], result: Tensor) -> list[Part]:
+    """The inputs' product of all steps at once, and then a product and the gates a step; the results are written by the steps."""
+    image, weights = _shape(inputs[0]), _shape(inputs[1])
+    steps, batch = (image[1], image[0]) if given.get("layout") else (image[0], image[1])
+    directions, wide, hidden = weights[0], weights[1], weights[1] // GATES[kind]
+    whole = Matmul(directions, steps * batch, wide, image[2])
+    each = Matmul(directions, batch, wide, hidden)
+    size = max(1, inputs[0].bytes // max(1, inputs[0].elements))
+    through = directions * steps * batch * wide * size
+    cells = float(directions * batch * wide)
+    moved_a_step = inputs[2].bytes + (through + result.bytes) / max(1, steps)
+    return [
+        Part("matmul", matmul_flops(whole), inputs[0].bytes + inputs[1].bytes + through, matmul=whole),
+        Part("matmul", matmul_flops(each) + 3 * cells, moved_a_step, cells, each, steps=steps),
+    ]
+
+
+def _attention(kind: str, given: dict[str, Any], inputs: Sequence[Tensor], result: Tensor, everything: float) -> list[Part]:
+    """Fused attention: queries, keys, values and the result pass through memory, the scores do not."""
+    query = _shape(inputs[0])
+    found: list[Part] = []
+    if len(query) == 4:  # batch, heads, tokens, size
+        key = _shape(inputs[1])
+        sizes = (query[0], query[1], key[1], query[3], query[2], key[2])
+    elif len(query) == 3:
+        heads = int(given.get("num_heads") or given["q_num_heads"])
+        shared = int(given.get("kv_num_heads") or heads)
+        width = query[2]
+        keys = query[1]
+        if kind == "Attention" and "num_heads" in given:  # ONNX Runtime's: takes the block's input and its weights
+            wide = _shape(inputs[1])[1]
+            width = wide // 3
+            product = Matmul(1, query[0] * query[1], wide, query[2])
+            size = max(1, inputs[0].bytes // max(1, inputs[0].elements))
+            qkv = query[0] * query[1] * wide * size
+            found = [Part("matmul", matmul_flops(product), inputs[0].bytes + inputs[1].bytes + qkv, matmul=product)]
+            everything = qkv + result.bytes
+        elif len(inputs) > 1 and inputs[1].elements:
+            key = _shape(inputs[1])
+            keys = key[1] if len(key) == 3 else key[-2]
+        else:  # queries, keys and values in one
+            width = query[2] * heads // (heads + 2 * shared)
+        past = next((_shape(each)[2] for each in inputs[3:] if len(each.shape) == 4 and each.elements and each.shape[1] == shared), 0)
+        cached = kind == "GroupQueryAttention"  # whose past is a buffer that holds the new keys, too
+        sizes = (query[0], heads, shared, width // heads, query[1], max(keys, past if cached else past + keys))
+    else:
+        raise NotModelled(kind)
+    causal = bool(given.get("is_causal") or given.get("unidirectional") or kind == "GroupQueryAttention")
+    return [*found, attention_part(Attention(*sizes, causal), everything)]
+
+
+def attention_part(attention: Attention, size: float) -> Part:
+    """One fused kernel: 4 head_size operations a pair of query and key; the softmax runs beside its products and is not counted.
+
+    Args:
+        size: of queries, keys, values, masks and the result (bytes).
+    """
+    scores = attention.batch * attention.query_heads * attention.pairs
+    return Part("matmul", 4 * attention.head_size * scores, size, attention=attention)
