@@ -223,12 +223,6 @@ QUESTIONS: dict[str, list[dict[str, Any]]] = {
         {"dataflow": "ws", "m": 8, "n": 128, "k": 64, "array": 4},
         {"dataflow": "is", "m": 128, "array": 32, "moment": 100},
     ],
-    "mapping_game": [
-        {},
-        {"layer": "wide", "buffer": "4096", "lanes": "2-8-1"},
-        {"buffer": "256", "tile_M": 256},
-        {"layer": "deep", "tile_K": 4, "outer": "KMN"},
-    ],
     "roofline_achieved": [{}, {"device": "H100-SXM5-80GB", "intensity": 10, "share": 30}],
     "mtap_weights": [{}, {f"D{k}": 0 for k in range(1, 6)}, {"reading": "printed", "D1": 100}, {"reading": "stated", "D5": 75, "D2": 5}],
 }

@@ -15,13 +15,11 @@ from typing import Any
 
 import pytest
 
-from analysis.artifact.explorers import NAMES, all_reduce, bundle, controls, explorer, mapping_game, own_model, serving_player
-from analysis.artifact.explorers.records import best_mappings
+from analysis.artifact.explorers import NAMES, all_reduce, bundle, controls, explorer, own_model, serving_player
 from analysis.artifact.publishing import pages
 from analysis.artifact.publishing.pdf import QUIET, browser
 from analysis.errors import InputError
 from analysis.paths import BOOK, ROOT
-from analysis.tables import read_csv
 
 POINTS = 200
 CONFIGS = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests" / "workloads" / "configs").glob("*.json"))]
@@ -92,44 +90,6 @@ def test_a_ring_all_reduce_ends_with_every_sum_everywhere(gpus: int) -> None:
     half = all_reduce.ring_counts(gpus, gpus - 1)
     assert [row.count(gpus) for row in half] == [1] * gpus
     assert all_reduce.ring_counts(gpus, 2 * (gpus - 1)) == [[gpus] * gpus] * gpus
-
-
-def as_played(row: dict[str, Any]) -> dict[str, Any]:
-    """The settings that make a mapping of the search, as `best.csv` writes it."""
-    names = {code: name for name, code in mapping_game.DIMENSIONS.items()}
-    loops: dict[str, dict[str, int]] = {}
-    for part in row["mapping"].split("; "):
-        place, _, factors = part.partition(": ")
-        loops[place] = {names[one[0]]: int(one[1:]) for one in factors.split()}
-    tile = {name: loops["buffer"].get(name, 1) * loops["spatial_lanes"].get(name, 1) for name in "MNK"}
-    order = {place: "".join([*loops[place], *(name for name in "MNK" if name not in loops[place])]) for place in ("DRAM", "buffer")}
-    return {
-        "layer": row["layer"],
-        "buffer": str(int(row["buffer_words"])),
-        **{f"tile_{name}": tile[name] for name in "MNK"},
-        "outer": order["DRAM"],
-        "inner": order["buffer"],
-        "lanes": "-".join(str(loops["spatial_lanes"].get(name, 1)) for name in "MNK"),
-    }
-
-
-def test_the_proven_best_can_be_played_and_nothing_beats_it() -> None:
-    """The search's own mapping costs in the game what the search says; no other setting costs less."""
-    rows = read_csv(best_mappings.PATH).to_dict("records")
-    assert len(rows) == len(mapping_game.LAYERS) * len(mapping_game.BUFFERS)
-    for row in rows:
-        got = mapping_game.answer(as_played(row))
-        assert got["times_best"] == pytest.approx(1, rel=1e-12) and got["energy_j"] == pytest.approx(row["energy_j"], rel=1e-12)
-    others = [mapping_game.answer(values) for values in settings("mapping_game", 300)]
-    assert sum(one["fits"] for one in others) > 100
-    assert min(one["times_best"] for one in others if one["fits"]) >= 1 - 1e-12
-
-
-def test_the_best_of_a_product_is_what_the_search_finds() -> None:
-    """One row of the committed file, searched again."""
-    row = read_csv(best_mappings.PATH).to_dict("records")[0]
-    again = best_mappings.searched(row["layer"], int(row["buffer_words"]))
-    assert again == {name: pytest.approx(value) if isinstance(value, float) else value for name, value in row.items()}
 
 
 @pytest.mark.parametrize("scheduler", [name for name, _ in serving_player.SCHEDULERS])

@@ -14,10 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis import datasets
-from analysis.artifact.mtap import random_weights, scoring
+from analysis.artifact.mtap import scoring
 from analysis.artifact.mtap.evidence import DIMENSIONS, Evidence, evidence_files, facts, items
 from analysis.artifact.mtap.grading import grade_component, grade_tool
-from analysis.artifact.mtap.random_weights import random_outputs, untrained_latency, utilisation
 from analysis.artifact.mtap.readings import Readings, apply_reading, vector_under
 from analysis.artifact.mtap.report import score_range
 from analysis.artifact.mtap.rubric import Condition, Rubric, Weights, holds
@@ -27,6 +26,8 @@ from analysis.configs import read_yaml
 from analysis.errors import InputError
 from analysis.paths import DATA, ROOT
 from analysis.studies import statistics
+from tests.mtap import random_weights
+from tests.mtap.random_weights import random_outputs, untrained_latency, utilisation
 
 MTAP = DATA / "mtap"
 RUBRIC: Rubric = read_yaml(MTAP / "rubric.yaml", Rubric)

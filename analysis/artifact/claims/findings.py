@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import pandas as pd
 from pydantic import RootModel, model_validator
 
-from analysis.artifact.claims.check import describe, show, show_criterion, value_of
+from analysis.artifact.claims.check import show, value_of
 from analysis.artifact.claims.check_files import Comparison
 from analysis.artifact.claims.ledger import DOCUMENTS
 from analysis.artifact.claims.results import Results
@@ -84,27 +83,3 @@ def judge_findings(results: str | Path, path: str | Path) -> list[FindingOutcome
     """The outcome of every finding."""
     store = Results(Path(results))
     return [judge_finding(name, finding, store) for name, finding in read_findings(path).items()]
-
-
-def findings_frame(outcomes: list[FindingOutcome]) -> pd.DataFrame:
-    """The findings as a table, one row each, in the order of the file."""
-    rows = []
-    for one in outcomes:
-        finding = one.finding
-        rows.append(
-            {
-                "finding": one.finding_id,
-                "document": finding.document,
-                "location": finding.location,
-                "statement": finding.statement,
-                "printed": show(finding.printed),
-                "got": show(one.got, finding.reference),
-                "outcome": one.outcome,
-                "criterion": show_criterion(finding) if finding.reference is not None else "",
-                "check": describe(finding.check),
-                "about": "; ".join(finding.about),
-                "note": finding.note,
-                "as_expected": "no" if one.problem else "yes",
-            }
-        )
-    return pd.DataFrame(rows)

@@ -32,7 +32,6 @@ NAMES = (
     "decode_knee",
     "all_reduce",
     "systolic_array",
-    "mapping_game",
     "roofline_achieved",
     "choose_tool",
     "mtap_weights",

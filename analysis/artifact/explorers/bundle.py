@@ -130,7 +130,6 @@ RETURNED = {
     "analysis.artifact.explorers.records.asked_answers": ("answers", "refusals", "parts", "watts"),
     "analysis.artifact.explorers.records.planned_steps": ("choices", "models", "words", "steps", "capacities"),
     "analysis.artifact.explorers.records.mtap_grades": ("grades", "schemes", "dimensions"),
-    "analysis.artifact.explorers.records.best_mappings": ("best",),
     "analysis.artifact.explorers.records.pareto_fronts": ("fronts",),
     "analysis.artifact.survey.choosing": ("records",),
 }

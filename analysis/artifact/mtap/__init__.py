@@ -5,7 +5,6 @@
 - `gaps`: Where the printed rubric is silent or contradicts itself, found by trying every kind of evidence there can be
 - `grading`: From evidence to grades, mechanically, with the reason for each
 - `measured`: What do measurements by others say of a tool's predictions?
-- `random_weights`: How far off is NeuSight when its weight file is missing and it predicts from random weights?
 - `readings`: Other readings of the printed rubric:
 - `report`: One tool's assessment in plain text, and as a table
 - `rubric`: The rubric as data:

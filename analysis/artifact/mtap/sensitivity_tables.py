@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
@@ -11,82 +10,9 @@ from numpy.typing import NDArray
 
 from analysis import intervals
 from analysis.artifact.mtap import scoring
-from analysis.artifact.mtap.evidence import DIMENSIONS, Evidence
-from analysis.artifact.mtap.grading import grade_tool, mark
-from analysis.artifact.mtap.readings import Readings, vector_under
-from analysis.artifact.mtap.rubric import Rubric, Weights
-from analysis.artifact.mtap.simplex import order_shares, place_shares, share_ahead
+from analysis.artifact.mtap.rubric import Weights
 from analysis.artifact.mtap.tables import Scored
 from analysis.studies import statistics
-
-
-def orders_share_table(scored: list[Scored]) -> pd.DataFrame:
-    """Every order of the tools with the exact share of all weightings in which it holds."""
-    rows = []
-    for one in scored:
-        for order, share in order_shares(one.vectors).items():
-            rows.append({"scoring": one.name, "order": " > ".join(order), "share": float(share), "exact": str(share)})
-    return pd.DataFrame(rows)
-
-
-def places_table(scored: list[Scored]) -> pd.DataFrame:
-    """Share of all weightings in which each tool takes each place."""
-    rows = []
-    for one in scored:
-        for tool, places in place_shares(one.vectors).items():
-            for place, share in enumerate(places, start=1):
-                rows.append({"scoring": one.name, "tool": tool, "place": place, "share": float(share), "exact": str(share)})
-    return pd.DataFrame(rows)
-
-
-def pairs_table(scored: list[Scored]) -> pd.DataFrame:
-    """Share of all weightings in which one tool scores higher than another, for every ordered pair."""
-    rows = []
-    for one in scored:
-        for a, va in one.vectors.items():
-            for b, vb in one.vectors.items():
-                if a != b:
-                    share = share_ahead(va, vb)
-                    rows.append({"scoring": one.name, "tool": a, "other": b, "share_ahead": float(share), "exact": str(share)})
-    return pd.DataFrame(rows)
-
-
-def leave_one_out_table(scored: list[Scored], weights: Weights) -> pd.DataFrame:
-    """Scores and ranks with each dimension left out and the other weights scaled up."""
-    rows = []
-    for one in scored:
-        for index, dimension in enumerate(("none", *DIMENSIONS)):
-            exact = weights.exact("base")
-            used = exact if dimension == "none" else scoring.without(exact, index - 1)
-            scores = one.scores(used)
-            ranks = scoring.ranks(scores)
-            rows += [
-                {"scoring": one.name, "left_out": dimension, "tool": tool, "score": float(s), "rank": ranks[tool]}
-                for tool, s in scores.items()
-            ]
-    return pd.DataFrame(rows)
-
-
-def readings_table(evidence: Mapping[str, Evidence], rubric: Rubric, readings: Readings, weights: Weights) -> pd.DataFrame:
-    """Grades and base score of every tool under every other reading of the rubric."""
-    base = weights.exact("base")
-    rows = []
-    for tool, e in evidence.items():
-        usual = grade_tool(e, rubric).vector
-        choices = {"as in the rubric file": ("", usual)}
-        choices |= {name: (r.says, vector_under(e, rubric, r)) for name, r in readings.readings.items()}
-        for name, (says, vector) in choices.items():
-            rows.append(
-                {
-                    "tool": tool,
-                    "reading": name,
-                    "says": says,
-                    "grades": "".join(mark(g) for g in vector),
-                    "score": float(scoring.composite(vector, base)),
-                    "changed": vector != usual,
-                }
-            )
-    return pd.DataFrame(rows)
 
 
 def association_verdict(p_value: float, low: float, high: float) -> str:

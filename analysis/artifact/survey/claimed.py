@@ -5,13 +5,11 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import pandas as pd
-from matplotlib.figure import Figure
 from pydantic import Field, model_validator
 
-from analysis import theme
 from analysis.configs import Row
 from analysis.errors import InputError
 from analysis.paths import DATA
@@ -20,7 +18,6 @@ from analysis.tables import read_csv
 
 MeasuredBy = Literal["us", "a competitor", "its own data"]
 Question = Literal["gpu", "training", "serving", "collective"]
-MARKS = {"us": "o", "a competitor": "s", "its own data": "D"}
 SIGNS = {"us": "●", "a competitor": "■", "its own data": "◆"}
 NEUSIGHT_NAMES = {"NeuSight": "neusight", "Habitat": "habitat", "Li et al.": "Li et al.", "roofline": "roofline"}
 TICKS_PERCENT = (2, 5, 10, 20, 50, 100, 200, 400)
@@ -227,81 +224,4 @@ def chart_html(rows: Iterable[Measured], nobody: Mapping[str, float]) -> str:
         '<th scope="col" class="said">claimed error</th><th scope="col" class="got">measured error</th></tr></thead>'
         f'<tbody>{"".join(lines)}</tbody><tfoot><tr><th scope="row">scale</th><td class="track"><span>{ticks}</span></td>'
         f'<td></td><td></td></tr><tr><td colspan="4">measured by {legend}; last line: by nobody</td></tr></tfoot></table>'
-    )
-
-
-def chart(rows: Iterable[Measured], nobody: Mapping[str, float], size: tuple[float, float] | None = None) -> Figure:
-    """The same chart for print: one line a tool, claim and measurements labelled where they stand, a mark for each kind of measurer."""
-    groups = by_tool(rows)
-    fig, ax = theme.figure(height=0.36 * (len(groups) + 1) + 0.9)
-    if size:
-        fig.set_size_inches(*size)
-    blue, red = theme.COLORS[0], theme.COLORS[1]
-    for place, group in enumerate(groups):
-        first = group[0]
-        values = [row.measured for row in group]
-        span = values + ([first.claimed] if first.claimed is not None else [])
-        ax.plot([min(span), max(span)], [place, place], color="#bbbbbb", linewidth=2, zorder=1)
-        if first.claimed is not None:
-            if first.claimed_low:
-                ax.plot([first.claimed_low, first.claimed], [place, place], color=blue, linewidth=5, solid_capstyle="round", zorder=2)
-            ax.plot(first.claimed, place, "o", markerfacecolor="white", markeredgecolor=blue, markeredgewidth=1.6, zorder=3)
-            under = first.claimed <= min(values)
-            text: dict[str, Any] = {"xytext": (-7 if under else 7, 0), "ha": "right" if under else "left"}
-            edge = first.claimed_low if under and first.claimed_low else first.claimed
-            said = f"{percent(first.claimed_low)}–{percent(first.claimed)}" if first.claimed_low else percent(first.claimed)
-            words = " claimed" if place == 0 else ""
-            ax.annotate(f"{words} {said} %".strip(), (edge, place), textcoords="offset points", va="center", fontsize=8, color=blue, **text)
-        for row in group:
-            ax.plot(row.measured, place, MARKS[row.measured_by], color=red, markersize=5, zorder=3)
-        for number, value in enumerate(values):
-            last = number == len(values) - 1
-            words = " measured" if place == 0 and last else ""
-            below = first.claimed is not None and value < first.claimed
-            shift: dict[str, Any] = {"xytext": (7, 0), "ha": "left", "va": "center"} if last else {"xytext": (0, 6), "ha": "center"}
-            if below and last:
-                shift = {"xytext": (-7, 0), "ha": "right", "va": "center"}
-            ax.annotate(f"{percent(value)} %{words}", (value, place), textcoords="offset points", fontsize=8, color=red, **shift)
-    ax.plot(list(nobody.values()), [len(groups)] * len(nobody), "o", markerfacecolor="white", markeredgecolor=blue, markersize=4, zorder=3)
-    for by, mark in MARKS.items():
-        ax.plot([], [], mark, color=red, markersize=5, label=f"measured by {by}" if by != "its own data" else "measured on its own data")
-    ax.plot([], [], "o", markerfacecolor="white", markeredgecolor=blue, markersize=4, label="claimed; alone: measured by nobody")
-    ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.16), ncol=2, frameon=False, fontsize=7.5)
-    ax.set_xscale("log")
-    ax.set_xlim(1.2, 900)
-    ax.set_xticks(TICKS_PERCENT, [f"{tick}" for tick in TICKS_PERCENT])
-    ax.minorticks_off()
-    ax.set_ylim(len(groups) + 0.5, -0.7)
-    names = ["roofline alone" if g[0].tool == "roofline" else g[0].tool for g in groups]
-    ax.set_yticks(range(len(groups) + 1), [*names, f"{len(nobody)} others"])
-    ax.tick_params(axis="y", length=0)
-    ax.grid(axis="y", visible=False)
-    ax.set_xlabel("error (%), mean of absolute values, logarithmic")
-    return fig
-
-
-def frame_of(rows: Iterable[Measured]) -> pd.DataFrame:
-    """The rows as a table, with the factor between measured and claimed."""
-    return pd.DataFrame(
-        [
-            {
-                "tool": row.tool,
-                "claimed": ""
-                if row.claimed is None
-                else f"{row.claimed_low:g}-{row.claimed:g} %"
-                if row.claimed_low
-                else f"{row.claimed:g} %",
-                "measured_percent": row.measured,
-                "factor": None if row.claimed is None else row.measured / row.claimed,
-                "cases": row.cases,
-                "setting": row.setting,
-                "terms": row.terms,
-                "measured_by": row.measured_by,
-                "claim": row.claim,
-                "claim_source": row.claim_source,
-                "source": row.source,
-            }
-            for group in by_tool(rows)
-            for row in group
-        ]
     )

@@ -1,7 +1,6 @@
 """What explorers show besides models: measurements, grades, answers computed in advance.
 
 - `asked_answers`: The predictor's answers to many questions;
-- `best_mappings`: The best mapping of each product in the mapping game, searched to the end
 - `measured_points`: Measurements that explorers lay over their models;
 - `mtap_grades`: Grades of five tools by three readings, and the weight schemes of the survey draft;
 - `pareto_fronts`: What a faster answer costs, as `predict recommend` has it;

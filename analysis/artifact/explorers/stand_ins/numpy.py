@@ -241,19 +241,7 @@ def argmin(stacked, axis=0):
     return ndarray(found, (len(found),))
 
 
-def min(stacked, axis=0):
-    """The least value of each column."""
-    found = [builtins.min(column) for column in _columns(stacked)]
-    return ndarray(found, (len(found),))
-
-
 def choose(places, options):
     """For each column the value of the row that `places` names."""
     rows = _Stack([asarray(option) for option in options]).rows
     return ndarray([rows[place][k] for k, place in enumerate(places.values)], places.shape)
-
-
-def broadcast_to(values, shape):
-    """One number, repeated to a shape."""
-    made = asarray(values)
-    return ndarray(made.values * shape[0] if len(made.values) == 1 and shape else made.values, shape)
