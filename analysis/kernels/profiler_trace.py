@@ -30,6 +30,7 @@ PRODUCTS = {"aten::mm": 0, "aten::bmm": 0, "aten::_scaled_mm": 0, "aten::addmm":
 """Operators that are matrix products, and which input is the left one."""
 ATTENTION = {
     "aten::_scaled_dot_product_flash_attention": 4, "aten::_scaled_dot_product_cudnn_attention": 6, "aten::_flash_attention_forward": 8,
+    "aten::_cudnn_attention_forward": 8,
 }  # fmt: skip
 """Operators that are attention, and which input says whether it is causal."""
 COLLECTIVES = {
@@ -125,7 +126,7 @@ def _case(operator: str, arguments: dict[str, Any]) -> dict[str, Any] | str:
             return {"op": "gemm", "dtype": _type(arguments, left)[0] or "unknown", "M": math.prod(batch) * m, "N": n, "K": k}
         return "the product's shapes were not recorded (record_shapes=True)"
     if operator in ATTENTION and len(shapes) > 1 and len(shapes[0]) == len(shapes[1]) == 4 and 0 not in shapes[0] + shapes[1]:
-        heads, tokens = (2, 1) if operator.endswith("forward") else (1, 2)  # the library's own operator puts tokens before heads
+        heads, tokens = (2, 1) if operator == "aten::_flash_attention_forward" else (1, 2)  # that library puts tokens before heads
         (query, keys), kind = shapes[:2], _type(arguments, 0)[0]
         sizes = {"batch": query[0], "query_heads": query[heads], "kv_heads": keys[heads], "head_size": query[3], "kv_tokens": keys[tokens]}
         concrete = arguments.get("Concrete Inputs")

@@ -16,7 +16,7 @@ from conftest import run_analysis
 from analysis import face
 from analysis.errors import InputError
 from analysis.kernels.profiler_trace import by_class, device_of, kernels, read, summary
-from analysis.paths import EXAMPLES
+from analysis.paths import DATA, EXAMPLES
 from tests.golden import answer, kept
 
 GPU = "H100-SXM5-80GB"
@@ -204,3 +204,17 @@ def test_every_kind_of_event() -> None:
         by_class(drawn).to_dict("records"),
     ]
     kept("events", found)
+
+
+def test_a_real_step_lies_within_the_intervals_of_its_products_and_attention() -> None:
+    """One training step of Llama 3.2 1B on an H200, 4,096 tokens, recorded by this project (data/recorded/h200_own/measure.py)."""
+    path = DATA / "recorded" / "h200_own" / "step.json.gz"
+    trace = read(path)
+    found = kernels(trace, device_of(trace, path), path).set_index("operator")
+    assert (found["count"] * found["measured_us"]).sum() == pytest.approx(108_532, rel=1e-4)  # the profiler's own kernel total
+    products = found.loc["aten::mm"]
+    inside = (products["lower_us"] <= products["measured_us"]) & (products["measured_us"] <= products["upper_us"])
+    assert len(products) == 15 and (products["count"] * inside).sum() >= 0.9 * products["count"].sum()
+    attention = found.loc["aten::_cudnn_attention_forward"]
+    assert attention["lower_us"] <= attention["measured_us"] <= attention["upper_us"]
+    assert attention["measured_us"] == pytest.approx(183.8, abs=0.1) and attention["count"] == 16
