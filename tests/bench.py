@@ -112,6 +112,45 @@ def many_kernels(n: int, seed: int = 0) -> pd.DataFrame:
     return frame.assign(device=np.array(names)[rng.integers(0, len(names), n)])
 
 
+def many_gemms(n: int, seed: int = 0) -> pd.DataFrame:
+    """Different products and attention of today's number types on six GPUs, timed and not."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"op": np.where(rng.random(n) < 0.7, "gemm", "attention_decode")})
+    gemm = (frame["op"] == "gemm").to_numpy()
+    sizes = {name: np.floor(2 ** rng.uniform(4, 14, n)).astype(int) for name in ("M", "N", "K", "batch", "kv_tokens")}
+    sizes |= {"kv_heads": 2 ** rng.integers(0, 4, n), "head_size": np.full(n, 128)}
+    sizes |= {"query_heads": sizes["kv_heads"] * 8, "batch": 1 + sizes["batch"] // 64}
+    cells = {name: np.where(gemm == (name in "MNK"), values.astype(str), "") for name, values in sizes.items()}
+    names = np.array(["h100", "a100", "B200", "H200", "L40S", "L4"])
+    return frame.assign(**cells, device=names[rng.integers(0, 6, n)], dtype="bf16")
+
+
+def many_collectives(n: int, seed: int = 0) -> pd.DataFrame:
+    """Different collectives of one to three dimensions, by closed form."""
+    rng = np.random.default_rng(seed)
+    shapes = (("Ring", "8", "ring"), ("Switch", "16", "direct"), ("Ring+Switch", "4x8", "ring+ring"),
+              ("Ring+FullyConnected+Switch", "2x4x8", "ring+direct+direct"))  # fmt: skip
+    which = rng.integers(0, len(shapes), n)
+    columns = {name: np.array([shape[at] for shape in shapes])[which] for at, name in enumerate(NETWORK)}
+    many = np.array([len(shape[1].split("x")) for shape in shapes])[which]
+    link = {"bandwidth_gib_per_s": np.round(rng.uniform(20, 900, (n, 3)), 1), "latency_ns": rng.integers(50, 2000, (n, 3))}
+    cells = {name: ["x".join(map(str, row[:k])) for row, k in zip(values.tolist(), many, strict=True)] for name, values in link.items()}
+    kinds = np.array(["all_reduce", "all_gather", "reduce_scatter", "all_to_all"])[rng.integers(0, 4, n)]
+    frame = pd.DataFrame({"backend": "Congestion_Unaware", "collective": kinds, "size_bytes": rng.integers(1 << 10, 1 << 32, n)})
+    return frame.assign(**columns, **cells)
+
+
+NETWORK = ("topology", "npus_per_dim", "algorithm_per_dim")
+
+
+def many_products(n: int, seed: int = 0) -> pd.DataFrame:
+    """Different matrix products on systolic arrays."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({name: np.floor(2 ** rng.uniform(0, 14, n)).astype(int) for name in "MNK"})
+    sides = {name: 2 ** rng.integers(3, 9, n) for name in ("array_rows", "array_cols")}
+    return frame.assign(**sides, dataflow=np.array(["os", "ws", "is"])[rng.integers(0, 3, n)])
+
+
 def many_steps(n: int, seed: int = 0) -> pd.DataFrame:
     """Different training runs: models, devices and plans drawn, batches that divide; about one in five is refused (heads, no FP8)."""
     rng, drawn = np.random.default_rng(seed), round(1.6 * n)
@@ -130,11 +169,19 @@ def many_steps(n: int, seed: int = 0) -> pd.DataFrame:
 
 def million(command: str) -> float:
     """CPU-seconds from a CSV of a million different cases to the CSV of answers, all that is loaded once loaded before by a thousand."""
+    from analysis.accelerators.systolic.cases import predict_cases
     from analysis.case_files import answer_file
     from analysis.kernels.cases import answers as kernels
+    from analysis.networks.case_table import answer_cases as collectives
     from analysis.training.answers import answers as training
 
-    makers: dict[str, Any] = {"kernels predict": (many_kernels, kernels), "predict training": (many_steps, training)}
+    makers: dict[str, Any] = {
+        "kernels predict, fp32": (many_kernels, kernels),
+        "kernels predict": (many_gemms, kernels),
+        "collectives": (many_collectives, collectives),
+        "systolic": (many_products, predict_cases),
+        "predict training": (many_steps, training),
+    }
     make, answer = makers[command]
     with tempfile.TemporaryDirectory() as folder:
         few, many, out = (Path(folder) / name for name in ("few.csv", "many.csv", "out.csv"))

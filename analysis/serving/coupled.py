@@ -2,6 +2,7 @@
 
     simulate(requests, steps, limits, Coupling(ahead=1, prepare_s=0.02))     # the next step is scheduled while one runs
     simulate(requests, steps, limits, Coupling(clients=16))                  # closed loop: an answer releases the next request
+    simulate(requests, steps, limits, Coupling(ahead=0))                     # requests with sessions: an answer releases the next turn
 
 Asynchronous scheduling (vLLM's default): a request that arrives during a step joins the step after the next, and a finished request's
 place is free one step later. Replicas (data parallelism) take a request where 4 x waiting + running is least; those of a mixture of
@@ -23,6 +24,7 @@ from analysis.serving.limits import Limits, check_feasible, record
 from analysis.serving.memory import leave_prefix, release
 from analysis.serving.requests import Requests
 from analysis.serving.schedulers.vllm_v1 import schedule
+from analysis.serving.sessions import chained, following
 from analysis.serving.simulate import Result, initial_prefixes, initial_requests, initial_states
 from analysis.serving.state import NONE, Replica, put_last
 from analysis.serving.step_time.gpu_profile import Profile, experts_s, profiled_s
@@ -35,6 +37,17 @@ STEP = np.dtype(
         ("composed", "f8"),  # when the next step was scheduled
         ("width", "i8"),  # requests in it
         ("emitting", "i8"),  # requests of the running step that get a token
+    ],
+    align=True,
+)
+
+
+TURN = np.dtype(
+    [
+        ("follows", "i8"),  # the session's next turn, or NONE
+        ("after", "i8"),  # deepest block of prompt and answer that it shares, or NONE
+        ("after_tokens", "i8"),
+        ("think", "f8"),  # from the answer before to the request
     ],
     align=True,
 )
@@ -71,6 +84,8 @@ class Fleet(NamedTuple):
     emitting: Any  # i8 (replicas, capacity): requests that get a token when the running step ends
     steps: Any  # STEP (replicas,)
     seen_at: Any  # f8 (requests,): when the scheduler sees each
+    turns: Any  # TURN (requests,)
+    thinking: Any  # i8 (requests + 1,): how many turns will be sent, and these, a heap by `seen_at`
     limits: Any  # LIMITS (1,)
 
 
@@ -137,7 +152,39 @@ def start(fleet: Fleet, r: int, steps: Steps, profile: Profile, coupling: Coupli
 
 
 @inner(error_model="numpy", _nrt=False)
-def end(fleet: Fleet, r: int, now: float) -> int:
+def follow(fleet: Fleet, i: int, now: float, coupling: Coupling) -> None:
+    """Turn `i` will be sent: its user has the answer before it now."""
+    request, heap = fleet.requests[i], fleet.thinking
+    request.arrived_at = max(request.arrived_at, now + fleet.turns[i].think)
+    fleet.seen_at[i] = request.arrived_at + coupling.send_s + coupling.send_token_s * request.prefill
+    heap[0] += 1
+    at = heap[0]
+    while at > 1 and fleet.seen_at[heap[at // 2]] > fleet.seen_at[i]:
+        heap[at] = heap[at // 2]
+        at //= 2
+    heap[at] = i
+
+
+@inner(error_model="numpy", _nrt=False)
+def next_turn(fleet: Fleet) -> int:
+    """Take the turn that is sent first out of the heap."""
+    heap = fleet.thinking
+    found, moved, at = heap[1], heap[heap[0]], 1
+    heap[0] -= 1
+    while 2 * at <= heap[0]:
+        below = 2 * at
+        if below < heap[0] and fleet.seen_at[heap[below + 1]] < fleet.seen_at[heap[below]]:
+            below += 1
+        if fleet.seen_at[heap[below]] >= fleet.seen_at[moved]:
+            break
+        heap[at] = heap[below]
+        at = below
+    heap[at] = moved
+    return int(found)
+
+
+@inner(error_model="numpy", _nrt=False)
+def end(fleet: Fleet, r: int, now: float, coupling: Coupling) -> int:
     """The running step ends: its requests get their tokens, and the complete ones leave; returns how many."""
     f, step, complete = fleet, fleet.steps[r], 0
     replica = Replica(f.states[r], f.requests, f.running[r], f.prefixes[r], f.batches[r], f.tokens[r], f.limits[0])
@@ -150,7 +197,13 @@ def end(fleet: Fleet, r: int, now: float) -> int:
         if request.processed == request.total:
             request.completed_at = now
             replica.state.outstanding -= 1
+            turn = fleet.turns[i]
+            if turn.after != NONE:
+                request.prefix, request.prefix_tokens = turn.after, turn.after_tokens
+                leave_prefix(replica, i)
             release(replica, i)
+            if turn.follows != NONE:
+                follow(fleet, turn.follows, now, coupling)
             complete += 1
     step.emitting, step.ends = 0, np.inf
     return complete
@@ -184,20 +237,25 @@ def arrive(fleet: Fleet, i: int) -> None:
 def run(fleet: Fleet, steps: Steps, profile: Profile, coupling: Coupling) -> bool:
     """Run all requests to completion; False: a request can never be scheduled."""
     count, replicas = fleet.requests.shape[0], fleet.states.shape[0]
-    sent = min(coupling.clients, count) if coupling.clients > 0 else count
+    first = count
+    for i in range(count):
+        first -= 1 if fleet.turns[i].follows != NONE else 0
+    sent = min(coupling.clients, count) if coupling.clients > 0 else first
     seen, done, front = 0, 0, 0.0
     if coupling.clients > 0:
         for i in range(sent):
             front = send(fleet, i, 0.0, front, coupling)
     while done < count:
         now = fleet.seen_at[seen] if seen < sent else np.inf
+        if fleet.thinking[0] > 0:
+            now = min(now, fleet.seen_at[fleet.thinking[1]])
         for r in range(replicas):
             now = min(now, fleet.steps[r].ends)
         if now == np.inf:
             return False
         for r in range(replicas):
             if fleet.steps[r].ends <= now:
-                complete = end(fleet, r, now)
+                complete = end(fleet, r, now, coupling)
                 done += complete
                 for _ in range(complete if coupling.clients > 0 else 0):
                     if sent < count:
@@ -206,6 +264,8 @@ def run(fleet: Fleet, steps: Steps, profile: Profile, coupling: Coupling) -> boo
         while seen < sent and fleet.seen_at[seen] <= now:
             arrive(fleet, seen)
             seen += 1
+        while fleet.thinking[0] > 0 and fleet.seen_at[fleet.thinking[1]] <= now:
+            arrive(fleet, next_turn(fleet))
         shared_tokens, longest = 0, 0.0
         for r in range(replicas):
             if fleet.steps[r].ends == np.inf and fleet.steps[r].width == 0:
@@ -224,19 +284,29 @@ def run(fleet: Fleet, steps: Steps, profile: Profile, coupling: Coupling) -> boo
 
 
 def simulate(requests: Requests, steps: StepTime, limits: Limits, coupling: Coupling, replicas: int = 1) -> Result:
-    """Run requests under vLLM v1's scheduler to completion.
+    """Run requests under vLLM v1's scheduler to completion; the arrival times in the result are those of sending.
 
     Args:
-        requests: of a closed loop in the order in which clients send them; their arrival times in the result are those of sending.
+        requests: of a closed loop in the order in which clients send them; of sessions as `sessions` says.
         steps: how long a step takes, not recorded; limits: of each replica; coupling: see `Coupling`.
     Raises:
         InputError: a request that can never finish.
     """
+    turns = np.zeros(len(requests), TURN)
+    turns["follows"] = turns["after"] = NONE
+    first = np.ones(len(requests), bool)
+    if len(requests.session):
+        requests, turns["after"], turns["after_tokens"] = chained(requests, limits.block_size)
+        turns["follows"], turns["think"] = following(requests), requests.think_s
+        first[turns["follows"][turns["follows"] >= 0]] = False
     named = bool((requests.prefix >= 0).any())
     check_feasible(requests, dataclasses.replace(limits, prefix_caching=limits.prefix_caching and named), SCHEDULER)
     if steps.recorded is not None:
         raise InputError("recorded steps are not those of replicas and clients that wait for each other", key="steps")
-    by_arrival = np.argsort(requests.arrived_at_s, kind="stable") if coupling.clients == 0 else np.arange(len(requests))
+    by_arrival = np.lexsort((requests.arrived_at_s, ~first)) if coupling.clients == 0 else np.arange(len(requests))
+    place = np.empty(len(requests), np.int64)
+    place[by_arrival] = np.arange(len(requests))
+    turns["follows"] = np.where(turns["follows"] >= 0, place[turns["follows"]], NONE)
     settings: Any = record(limits, SCHEDULER)
     settings["reuse"] = limits.prefix_caching and not named
     rows, prefixes = initial_requests(requests, by_arrival)
@@ -247,7 +317,11 @@ def simulate(requests: Requests, steps: StepTime, limits: Limits, coupling: Coup
     slots = np.zeros(replicas, STEP)
     slots["ends"] = np.inf
     resident = initial_prefixes(requests, replicas, prefixes, limits)
-    fleet = Fleet(states, rows, room[0], resident, room[1], room[2], room[3], slots, requests.arrived_at_s[by_arrival].copy(), settings)
+    seen_at = requests.arrived_at_s[by_arrival]
+    if len(requests.session):
+        seen_at = seen_at + coupling.send_s + coupling.send_token_s * rows["prefill"]
+    thinking = np.zeros(len(requests) + 1, np.int64)
+    fleet = Fleet(states, rows, room[0], resident, room[1], room[2], room[3], slots, seen_at, turns[by_arrival], thinking, settings)
     if not run(fleet, steps.compiled, steps.profile, coupling):
         raise InputError(f"{int(np.isnan(rows['completed_at']).sum())} of {len(rows)} requests never finish under these limits")
     records = np.empty_like(rows)

@@ -19,7 +19,7 @@ from analysis.tables import numeric
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 COLUMNS = ("request_id", "arrived_at", "num_prefill_tokens", "num_decode_tokens")
-READS = Columns(names=(*COLUMNS, "prefix_id", "prefix_tokens"), required=COLUMNS)
+READS = Columns(names=(*COLUMNS, "prefix_id", "prefix_tokens", "session_id", "think_s"), required=COLUMNS)
 """Columns of a table of requests: VIDUR's."""
 
 
@@ -37,6 +37,8 @@ class Requests:
         above: of prefixes that are hashed block by block, what each continues (-1: it is the beginning), shape (prefixes,); empty where
             a prefix stands for itself.
         hashed_tokens: tokens of each of these blocks.
+        session: which conversation the request is a turn of, -1: none; empty where there are no conversations.
+        think_s: from the answer before it to the request (s).
     """
 
     request_id: Ints
@@ -47,13 +49,15 @@ class Requests:
     prefix_tokens: Ints
     above: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     hashed_tokens: int = 0
+    session: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    think_s: Floats = field(default_factory=lambda: np.zeros(0))
 
     def __len__(self) -> int:
         return len(self.request_id)
 
     def at(self, positions: Ints) -> Requests:
         """Those at some positions, in that order."""
-        of_all = ("above", "hashed_tokens")
+        of_all = ("above", "hashed_tokens", *(("session", "think_s") if not len(self.session) else ()))
         return Requests(**{name: column if name in of_all else column[positions] for name, column in vars(self).items()})
 
 
@@ -108,31 +112,39 @@ def first_problem(requests: Requests) -> tuple[int, str, str] | None:
     return min(found) if found else None
 
 
-def read_requests(path: str | Path, arrive: Callable[[int], Floats] | None = None, tokens_per_word: float = 0.0) -> Requests:
+def read_requests(
+    path: str | Path, arrive: Callable[[int], Floats] | None = None, tokens_per_word: float = 0.0, turns: int = 1, think_s: float = 0.0
+) -> Requests:
     """Requests from a CSV with the columns of VIDUR's records, or from a public trace (`traces`).
 
     Args:
         path: CSV with `request_id,arrived_at,num_prefill_tokens,num_decode_tokens`, and if wanted `prefix_id,prefix_tokens` (an empty
-            `prefix_id`: no shared prefix); other columns are not read.
-        arrive: arrival times of so many requests (s), for a trace of lengths alone; tokens_per_word: for one of texts.
+            `prefix_id`: no shared prefix), or `session_id,think_s`, whose rows are turns in their order (`sessions`).
+        arrive: arrival times of so many requests or sessions (s), for a trace of lengths alone; tokens_per_word, turns: for one of texts;
+        think_s: where a turn does not say.
     Raises:
         InputError: file, line and column of what is wrong.
     """
-    frame = read_trace(path, tokens_per_word)
+    frame = read_trace(path, tokens_per_word, turns)
+    told = "session_id" in frame.columns
+    sessions = pd.factorize(frame["session_id"])[0].astype(np.int64) if told else np.zeros(0, np.int64)
     if arrive is not None and "arrived_at" not in frame.columns and len(frame):
-        frame.insert(0, "arrived_at", arrive(len(frame)))
+        own = np.where(sessions >= 0, sessions, sessions.max(initial=-1) + np.cumsum(sessions < 0)) if told else np.arange(len(frame))
+        frame.insert(0, "arrived_at", arrive(int(own.max()) + 1)[own])
     carried(frame.columns, "serve", path)
     columns: dict[str, Any] = {}
-    for name in [*COLUMNS, *(n for n in ("prefix_id", "prefix_tokens") if n in frame)]:
+    for name in [*COLUMNS, *(n for n in ("prefix_id", "prefix_tokens", "think_s") if n in frame)]:
         numbers = numeric(frame[name]).to_numpy(dtype=np.float64)
         if name.startswith("prefix"):
             numbers = np.where(frame[name].isna(), -1 if name == "prefix_id" else 0, numbers)
-        fits = np.isfinite(numbers)
-        if name != "arrived_at":
+        if name == "think_s":
+            numbers = np.where(frame[name].isna(), think_s, numbers)
+        fits = np.isfinite(numbers) & ((numbers >= 0) | (name != "think_s"))
+        if name not in ("arrived_at", "think_s"):
             fits &= (numbers == np.floor(numbers)) & (np.abs(numbers) < 2**53)  # beyond, a double holds no whole numbers, nor an int64
         if not fits.all():
             line = int(np.flatnonzero(~fits)[0])
-            expected = "a number" if name == "arrived_at" else "a whole number"
+            expected = {"arrived_at": "a number", "think_s": "seconds, not negative"}.get(name, "a whole number")
             raise InputError(f"expected {expected}, got {frame[name].iloc[line]!r}", path=path, line=line + 2, key=name)
         columns[name] = numbers
     ids, arrived_at_s, prompts, outputs = (columns[name] for name in COLUMNS)
@@ -140,4 +152,9 @@ def read_requests(path: str | Path, arrive: Callable[[int], Floats] | None = Non
         which, tokens, above = hash_tree(frame[HASHES], prompts)
         found = make_requests(arrived_at_s, prompts, outputs, ids, which, tokens, path)
         return replace(found, above=above, hashed_tokens=HASHED_TOKENS)
-    return make_requests(arrived_at_s, prompts, outputs, ids, columns.get("prefix_id"), columns.get("prefix_tokens"), path)
+    found = make_requests(arrived_at_s, prompts, outputs, ids, columns.get("prefix_id"), columns.get("prefix_tokens"), path)
+    if not told:
+        return found
+    if (found.prefix >= 0).any():
+        raise InputError("turns share what came before them: give session_id or prefixes, not both", path=path, key="session_id")
+    return replace(found, session=sessions, think_s=np.asarray(columns.get("think_s", np.full(len(found), think_s)), np.float64))

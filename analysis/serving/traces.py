@@ -7,7 +7,7 @@
 | Mooncake (JSON lines) | timestamp (ms) | input_length, output_length; hash_ids: blocks of 512 tokens |
 | ServeGen (CSV or JSON lines) | timestamp (s) | input_tokens, output_tokens |
 | VIDUR, processed (CSV) | arrived_at (s), or none | num_prefill_tokens, num_decode_tokens |
-| ShareGPT (JSON) | none | words of a conversation's first question and answer, times `tokens_per_word` |
+| ShareGPT (JSON) | none | words times `tokens_per_word` of a conversation's first question and answer, or of as many `turns` |
 
 Hashes become a tree of prefixes (`hash_tree`), which the engine shares block by block. Sources: github.com/Azure/AzurePublicDataset,
 HPMLL/BurstGPT, kvcache-ai/Mooncake (FAST25-release), alibaba/ServeGen, microsoft/vidur; of ShareGPT's conversations vLLM's benchmark
@@ -37,18 +37,19 @@ TRACES = (
 HASHES, HASHED_TOKENS = "hash_ids", 512
 
 
-def read_trace(path: str | Path, tokens_per_word: float = 0.0) -> pd.DataFrame:
+def read_trace(path: str | Path, tokens_per_word: float = 0.0, turns: int = 1) -> pd.DataFrame:
     """A trace as a table: its own columns where it is nobody's that is known here, else `arrived_at` (if there are times) and `LENGTHS`.
 
     Args:
-        tokens_per_word: of texts without token counts; 0: not given.
+        tokens_per_word: of texts without token counts; 0: not given; turns: of a conversation at most, each prompt with all before it.
     Raises:
         InputError: a line that is no JSON object, a time that is none, or texts whose tokens nobody counted.
     """
     if Path(path).suffix == ".json":
-        return _conversations(path, tokens_per_word)
-    if tokens_per_word:
-        raise InputError("is read for a JSON of conversations alone: this trace has its own token counts", key="requests.tokens_per_word")
+        return _conversations(path, tokens_per_word, turns)
+    if tokens_per_word or turns > 1:
+        key = "requests.tokens_per_word" if tokens_per_word else "requests.turns"
+        raise InputError("is read for a JSON of conversations alone: this trace has its own token counts", key=key)
     frame = _lines(path) if Path(path).suffix == ".jsonl" else read_csv(path)
     known = next((names for names in TRACES if set(names) <= set(frame.columns)), None)
     if known is None:
@@ -72,7 +73,7 @@ SHORTEST, LONGEST_PROMPT, LONGEST = 4, 1024, 2048
 """Tokens of the conversations that vLLM's benchmark keeps."""
 
 
-def _conversations(path: str | Path, tokens_per_word: float) -> pd.DataFrame:
+def _conversations(path: str | Path, tokens_per_word: float, turns: int) -> pd.DataFrame:
     """Lengths of ShareGPT's conversations by their words."""
     listed = read_json(path, python=True)
     if not isinstance(listed, list) or not all(isinstance(one, dict) and isinstance(one.get("conversations"), list) for one in listed):
@@ -82,17 +83,24 @@ def _conversations(path: str | Path, tokens_per_word: float) -> pd.DataFrame:
             "a JSON of conversations (ShareGPT) has texts, no token counts: count them with the model's tokenizer, and give a CSV with "
             f"{', '.join(LENGTHS)}, or say tokens_per_word (English prose: about 1.3)", path=path,
         )  # fmt: skip
-    turns = [[turn.get("value") if isinstance(turn, dict) else None for turn in one["conversations"][:2]] for one in listed]
-    texts = [[text for text in pair if isinstance(text, str)] for pair in turns]
-    words = [[len(text.split()) for text in pair] for pair in texts if len(pair) == 2]
-    found = pd.DataFrame(np.rint(tokens_per_word * np.array(words).reshape(-1, 2)).astype(np.int64), columns=list(LENGTHS))
-    prompt, answer = (found[name] for name in LENGTHS)
-    kept = (prompt >= SHORTEST) & (answer >= SHORTEST) & (prompt <= LONGEST_PROMPT) & (prompt + answer <= LONGEST)
-    if not kept.any():
+    rows: list[tuple[int, int, int]] = []
+    for session, one in enumerate(listed):
+        told = [turn.get("value") if isinstance(turn, dict) else None for turn in one["conversations"][: 2 * turns]]
+        before = 0
+        for question, answer in zip(told[::2], told[1::2], strict=False):
+            if not isinstance(question, str) or not isinstance(answer, str):
+                break
+            asked, answered = (round(tokens_per_word * len(text.split())) for text in (question, answer))
+            short = min(asked, answered) < SHORTEST if before == 0 else min(asked, answered) < 1
+            if short or (before == 0 and (asked > LONGEST_PROMPT or asked + answered > LONGEST)):
+                break
+            rows.append((session, before + asked, answered))
+            before += asked + answered
+    if not rows:
         raise InputError(f"none of {len(listed)} conversations is between {SHORTEST} and {LONGEST} tokens long", path=path)
-    found = found[kept].reset_index(drop=True)
+    found = pd.DataFrame(rows, columns=["session_id", *LENGTHS])
     found.insert(0, "request_id", np.arange(len(found)))
-    return found
+    return found if turns > 1 else found.drop(columns="session_id")
 
 
 def _lines(path: str | Path) -> pd.DataFrame:

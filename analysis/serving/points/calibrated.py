@@ -146,12 +146,11 @@ class Served:
         Args:
             simulate: the run on `steps`, given when the scheduler sees each request; replicas: front ends that share the requests.
         """
-        order = np.argsort(requests.arrived_at_s, kind="stable")
-        cost = (self.engine["send_s"] + self.engine["send_token_s"] * requests.prefill_tokens[order]) / replicas
-        sent = np.empty(len(requests))
-        spent = np.cumsum(cost)
-        sent[order] = spent + np.maximum.accumulate(requests.arrived_at_s[order] - (spent - cost)) if len(requests) else 0.0
-        result = dataclasses.replace(simulate(dataclasses.replace(requests, arrived_at_s=sent)), requests=requests)
+        if len(requests.session):  # whose turns are sent while it runs
+            result = simulate(requests)
+            requests = result.requests
+        else:
+            result = dataclasses.replace(simulate(self._behind_front(requests, replicas)), requests=requests)
         if not len(requests):
             return result
         (step, sequence), first, more = self.fitted
@@ -163,6 +162,15 @@ class Served:
         records["completed_at"] += delivered - records["prefill_completed_at"]
         records["prefill_completed_at"] = delivered
         return dataclasses.replace(result, records=records)
+
+    def _behind_front(self, requests: Requests, replicas: int) -> Requests:
+        """The requests when the scheduler sees them: front ends take them one after another."""
+        order = np.argsort(requests.arrived_at_s, kind="stable")
+        cost = (self.engine["send_s"] + self.engine["send_token_s"] * requests.prefill_tokens[order]) / replicas
+        sent = np.empty(len(requests))
+        spent = np.cumsum(cost)
+        sent[order] = spent + np.maximum.accumulate(requests.arrived_at_s[order] - (spent - cost)) if len(requests) else 0.0
+        return dataclasses.replace(requests, arrived_at_s=sent)
 
     def ends(self, result: Result) -> dict[str, float]:
         """Ends of the 90 % intervals of a run's mean times (s): `predict one`'s with as many clients as requests were in the system."""

@@ -23,7 +23,8 @@ told otherwise) must fit `memory_utilization` (0.9) of the devices;
 (calibrated), what the device has room for (calibrated, roofline), else VIDUR's.
 
 Requests may instead be `{trace: requests.csv}` (ours, VIDUR's, Azure's, BurstGPT's, ServeGen's or Mooncake's, whose block hashes
-`limits: {prefix_caching: true}` shares; `arrivals` where it has no times), ShareGPT's conversations with `tokens_per_word: 1.3`,
+`limits: {prefix_caching: true}` shares; `arrivals` where it has no times), ShareGPT's conversations with `tokens_per_word: 1.3`
+(`turns: 8` of each at most, `think_s: 20` between them; a CSV has `session_id` and `think_s`: turns wait for the answers before them),
 `{vidur: {count: 200, rate_per_s: 2.0, seed: 42}}` or
 `{closed_loop: {clients: 16, input_tokens: 1024, output_tokens: 1024}}`: a burst of all clients, then each answer releases the next request.
 With `disaggregation: {prefill_replicas: 1, latency_s: 0.001, token_s: 1.0e-6}` those replicas compute prompts and `replicas` others decode.
@@ -120,6 +121,8 @@ class RequestsConfig(Strict):
     output: Lengths = Lengths()
     trace: str | None = None
     tokens_per_word: Annotated[float, Field(ge=0, le=100)] = 0.0
+    turns: Annotated[int, Field(ge=1, le=MOST_COUNT)] = 1
+    think_s: Annotated[float, Field(ge=0, le=1e6)] = 0.0
     vidur: VidurConfig | None = None
     closed_loop: ClosedLoop | None = None
 
@@ -131,10 +134,9 @@ class RequestsConfig(Strict):
         if self.count == 0:
             raise ValueError("count is 0: expected at least one request")
         source = next(name for name in ("count", "trace", "vidur", "closed_loop") if getattr(self, name) is not None)
-        reads = {"count": ("arrivals", "prompt", "output"), "trace": ("arrivals", "tokens_per_word")}.get(source, ())
-        if stray := [
-            name for name in ("arrivals", "prompt", "output", "tokens_per_word") if name in self.model_fields_set and name not in reads
-        ]:
+        reads = {"count": ("arrivals", "prompt", "output"), "trace": ("arrivals", "tokens_per_word", "turns", "think_s")}.get(source, ())
+        read_by_some = ("arrivals", "prompt", "output", "tokens_per_word", "turns", "think_s")
+        if stray := [name for name in read_by_some if name in self.model_fields_set and name not in reads]:
             raise ValueError(f"requests of {source} do not read {', '.join(stray)}")
         return self
 
@@ -147,7 +149,10 @@ class RequestsConfig(Strict):
         if self.trace is not None:
             stream = np.random.default_rng([self.seed, 0])
             arrive = lambda count: draw_arrivals(self.arrivals, count, stream)  # noqa: E731
-            return read_requests(folder / self.trace, arrive, self.tokens_per_word)
+            found = read_requests(folder / self.trace, arrive, self.tokens_per_word, self.turns, self.think_s)
+            if self.think_s and not len(found.session):
+                raise InputError("is the time between the turns of a session, and the trace has none", key="requests.think_s")
+            return found
         if self.vidur is not None:
             return vidur_requests(**self.vidur.model_dump())
         if self.closed_loop is not None:
@@ -378,9 +383,13 @@ class Configuration:
             if config.limits.kv_blocks is None:
                 assumed += (f"KV cache of {Limits().kv_blocks} blocks, VIDUR's for Llama-2-7B on an A100",)
         if config.requests.tokens_per_word:
-            rule = f"{config.requests.tokens_per_word:g} a word of the first question and answer"
+            rule = (
+                f"{config.requests.tokens_per_word:g} a word of the {'turns' if config.requests.turns > 1 else 'first question and answer'}"
+            )
             assumed += (f"tokens: {rule}; code and other languages have up to twice as many, and no interval says so",)
-        if (self.requests.prefix >= 0).any() and not self.limits().prefix_caching:
+        if len(self.requests.session):
+            assumed += ("a turn is sent when the answer before it is complete; a replica takes it where fewest wait",)
+        if (len(self.requests.session) or (self.requests.prefix >= 0).any()) and not self.limits().prefix_caching:
             assumed += ("prefixes that the requests share are computed again: limits.prefix_caching is off",)
         plan = ", ".join(filter(None, [f"{config.replicas} replicas" if config.replicas > 1 else "", named.pop("plan")])) or "1 replica"
         return Setup(**named, plan=plan, scheduler=config.scheduler, step_time=steps.kind, limits=self.limits(), assumed=assumed)
@@ -409,6 +418,10 @@ class Configuration:
                 raise InputError(f"a closed loop runs under {coupled.SCHEDULER}, not {config.scheduler}", key="scheduler")
             loop = coupled.Coupling(ahead=0, clients=config.requests.closed_loop.clients)
             return coupled.simulate(requests, steps, limits, loop, config.replicas)
+        if len(requests.session):
+            if config.scheduler != coupled.SCHEDULER or config.disaggregation is not None:
+                raise InputError(f"turns of sessions run under {coupled.SCHEDULER}, prompts and answers together", key="requests.trace")
+            return coupled.simulate(requests, steps, limits, self._turns(), config.replicas)
         routing, seed = config.routing, config.seed
         if config.disaggregation is None:
             return simulate(requests, config.scheduler, steps, limits, config.replicas, routing, seed, record_batches)
@@ -424,6 +437,13 @@ class Configuration:
             seed=seed,
             record_batches=record_batches,
         )
+
+    def _turns(self) -> coupled.Coupling:
+        """Turns that wait for each other, and what a calibrated front end takes of each request and of each token of its prompt."""
+        if self.served is None:
+            return coupled.Coupling(ahead=0)
+        send_s, token_s = (float(self.served.engine[name]) / self.config.replicas for name in ("send_s", "send_token_s"))
+        return coupled.Coupling(ahead=0, send_s=send_s, send_token_s=token_s)
 
     def one(self) -> waterfall.One | None:
         """The answer of `predict one`, which a closed loop with calibrated steps asks for; None where that is not the question."""

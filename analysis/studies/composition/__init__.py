@@ -1,6 +1,5 @@
 """How do errors compose from kernels to models?
 
-- `efficiency_fit`: The shares of `predict.program.efficiencies`, from measurements of single operators
 - `errors`: What does the error of each kernel make of the error of the whole model?
 - `gap`: By how much does a measured whole differ from the sum of its predicted parts, and whose fault is it?
 - `serving_gap`: The composition gap of serving, measured:

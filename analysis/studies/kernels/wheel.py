@@ -9,7 +9,6 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from analysis import datasets
@@ -92,75 +91,9 @@ def read(path: Path, table: Table) -> pd.DataFrame:
         raise InputError(f"{table.path} cannot be read: {str(error).splitlines()[0]}", path=path) from None
 
 
-def latency_columns(frame: pd.DataFrame) -> list[tuple[str, float]]:
-    """Columns that hold times, and seconds per unit: `latency` and `*_ms` are milliseconds, `*_us` microseconds.
-
-    In `moe_a2a_perf` the column `latency` is the sum of its two columns in microseconds and has their unit.
-    """
-    found = []
-    names = [str(c) for c in frame.columns]
-    micro = [c for c in names if c.endswith("_us")]
-    for name in names:
-        if name in ("latency",):
-            found.append((name, 1e-6 if micro else 1e-3))
-        elif name.endswith("_ms"):
-            found.append((name, 1e-3))
-        elif name.endswith("_us"):
-            found.append((name, 1e-6))
-    return found
-
-
 def version_order(version: str) -> tuple[int, ...]:
     """A key that sorts versions: 1.3.0rc9 before 1.3.0rc20."""
     return tuple(int(part) for part in re.findall(r"\d+", version))
-
-
-def account(path: Path) -> pd.DataFrame:
-    """What every table is, by rule: measured, copied, placeholder, empty or unreadable.
-
-    Of each table: rows, rows with a positive time, the unit, and the word. *Unreadable*: not Parquet. *Empty*: no rows, or no time column.
-    *Placeholder*: more than a third of the rows have no positive time (such rows are dropped from every table). *Copied*: all rows,
-    shapes and times, equal those of another GPU's table of the same operator, framework and version; the first in alphabetical order
-    counts as the original.
-    """
-    rows = []
-    seen: dict[str, str] = {}
-    for table in sorted(tables(path), key=lambda t: (t.file, t.framework, t.version, t.system)):
-        one = {
-            "system": table.system,
-            "operator": table.operator,
-            "framework": table.framework,
-            "version": table.version,
-            "file": table.file,
-        }
-        try:
-            frame = read(path, table)
-        except InputError:
-            rows.append({**one, "rows": 0, "positive_rows": 0, "unit": "", "kind": "unreadable", "same_as": ""})
-            continue
-        times = latency_columns(frame)
-        if frame.empty or not times:
-            rows.append({**one, "rows": len(frame), "positive_rows": 0, "unit": "", "kind": "empty", "same_as": ""})
-            continue
-        total = frame[[name for name, _ in times]].sum(axis=1)
-        positive = int((np.isfinite(total) & (total > 0)).sum())
-        kept = frame.drop(columns=[c for c in ("device", "power", "power_limit") if c in frame])
-        row_hashes = pd.util.hash_pandas_object(kept.reindex(columns=sorted(kept)), index=False).to_numpy()
-        digest = hashlib.sha256(f"{table.file} {table.framework} {table.version}\n".encode() + np.sort(row_hashes).tobytes()).hexdigest()
-        same_as = seen.setdefault(digest, table.system)
-        kind = "placeholder" if positive < 2 / 3 * len(frame) else "copied" if same_as != table.system else "measured"
-        unit = "us" if times[0][1] == 1e-6 else "ms"
-        rows.append(
-            {
-                **one,
-                "rows": len(frame),
-                "positive_rows": positive,
-                "unit": unit,
-                "kind": kind,
-                "same_as": same_as if kind == "copied" else "",
-            }
-        )
-    return pd.DataFrame(rows).sort_values(["system", "operator", "framework", "version", "file"], ignore_index=True)
 
 
 def collective_times(path: Path) -> pd.DataFrame:

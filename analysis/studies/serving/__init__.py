@@ -9,7 +9,6 @@
 - `load`: How do schedulers compare as the load grows, for short prompts, long prompts and chat?
 - `measured`: Do data sheets say how serving time moves from one GPU to another?
 - `power`: How much power does a GPU draw for some work?
-- `speculative`: When does speculative decoding pay?
 - `table7`: Is Sarathi faster than vLLM by the margin printed in the survey's Table 7?
 - `energy_per_token/`: How many joules does a served token take, and how right is that? Published measurements of power -> cases -> work ...
 - `points/`: Fit and scores of the served points

@@ -172,10 +172,10 @@ def _convolution(kind: str, given: dict[str, Any], inputs: Sequence[Tensor], res
     image, kernel = _shape(inputs[0]), _shape(inputs[3 if kind == "QLinearConv" else 1])
     out, rank = _shape(result), len(image) - 2
     groups = int(given.get("group", 1))
-    ones = [1] * rank
-    taps, stride, dilation = kernel[2:], given.get("strides", ones), given.get("dilations", ones)
-    low = list(given.get("pads", [0] * 2 * rank))[:rank]
-    high = list(given.get("pads", [0] * 2 * rank))[rank:]
+    ones, nothing = [1] * rank, [0] * 2 * rank
+    taps = kernel[2:]
+    stride, dilation, pads = ([int(n) for n in given.get(*key)] for key in (("strides", ones), ("dilations", ones), ("pads", nothing)))
+    low, high = pads[:rank], pads[rank:]
     sizes, places, holes, step = image[2:], out[2:], ones, stride
     if kind == "ConvTranspose":  # as a convolution of the image with holes between its elements
         low = [d * (k - 1) - p for d, k, p in zip(dilation, taps, low, strict=True)]

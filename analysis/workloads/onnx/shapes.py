@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import NodeProto, TensorProto, TypeProto, defs, helper, numpy_helper, shape_inference
+from onnx import NodeProto, TensorProto, TypeProto, checker, defs, helper, numpy_helper, shape_inference
 
 from analysis.workloads.graph import Tensor, element_bits
 
 MOST_FOLDED = 4096  # elements of a tensor that is worked out
+NO_RULE = (defs.SchemaError, shape_inference.InferenceError, checker.ValidationError)
 STANDARD = ("", "ai.onnx")
 CONTRIBUTED = "com.microsoft"
 NAMES = {
@@ -142,7 +143,7 @@ class Shapes:
                 data = {each: numpy_helper.from_array(self.values[each]) for each in node.input if each in self.values}
                 opsets = [helper.make_opsetid(key, value) for key, value in self.opsets.items()]
                 found = shape_inference.infer_node_outputs(schema, node, known, data, opset_imports=opsets)
-            except (defs.SchemaError, shape_inference.InferenceError, RuntimeError, ValueError, TypeError, KeyError, NotImplementedError):
+            except (*NO_RULE, RuntimeError, ValueError, TypeError, KeyError, NotImplementedError):
                 pass  # no rule of the standard: the file's own statement, if it has one
         if not found and (made := _contributed(node, [sizes_of(self.types.get(each)) for each in node.input])) is not None:
             like = self.types[node.input[2 if node.op_type == "EmbedLayerNormalization" else 0]]

@@ -1,13 +1,12 @@
 """The committed kernel models against laws and against the committed sample of measured rows."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from analysis.kernels import attention_backends, gpus, laws, physics, trees, work
 from analysis.kernels.library import KernelLibrary
 from analysis.paths import DATA
-from analysis.studies.kernels import evaluate, forests, law_fits, splits, wheel
+from analysis.studies.kernels import evaluate, forests, law_fits, splits
 from analysis.studies.kernels.samples import recompute
 from analysis.tables import read_csv
 from tests.golden import kept
@@ -165,12 +164,6 @@ def test_an_all_reduce_is_the_frameworks_own_and_vllms_on_blackwell_tensorrt_llm
     assert LIBRARY.on(device, framework=framework).collective("all_reduce", 65536, 8, "custom").s == pytest.approx(
         1e-6 * expected, rel=0.02
     )
-
-
-def test_units_of_the_tables():
-    """Milliseconds are the rule; a table with columns in microseconds has its `latency` in microseconds too."""
-    assert wheel.latency_columns(pd.DataFrame(columns=["latency"])) == [("latency", 1e-3)]
-    assert wheel.latency_columns(pd.DataFrame(columns=["transmit_us", "latency"])) == [("transmit_us", 1e-6), ("latency", 1e-6)]
 
 
 def test_a_pooled_forest_answers_with_the_family_that_is_called():
