@@ -45,7 +45,6 @@ def apply() -> None:
             "savefig.bbox": "tight",
             "svg.hashsalt": "ml-performance-survey",
             "svg.fonttype": "path",
-            "pdf.fonttype": 42,
             "figure.constrained_layout.use": True,
         }
     )

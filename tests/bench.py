@@ -562,8 +562,8 @@ def _json_trace(limit: int) -> Any:
 
 def features_mips() -> float:
     """Million instructions a CPU-second through our features."""
-    from analysis.cores.learning.program_features import program_features
     from analysis.cores.timing.designs import TABLE_4, load_design
+    from analysis.studies.cores.learning.program_features import program_features
 
     trace, cores = _json_trace(400_000), [load_design(name) for name in TABLE_4]
     program_features(trace.slice(0, 10_000), cores)
@@ -572,9 +572,9 @@ def features_mips() -> float:
 
 def first_order_mips() -> float:
     """Million instructions a CPU-second through the first-order model of one design, inputs at hand."""
-    from analysis.cores.first_order.inputs import first_order_inputs
-    from analysis.cores.first_order.model import first_order_times
     from analysis.cores.timing.designs import load_design
+    from analysis.studies.cores.first_order.inputs import first_order_inputs
+    from analysis.studies.cores.first_order.model import first_order_times
 
     trace, core = _json_trace(1_000_000), load_design("8w")
     inputs = first_order_inputs(trace, core)
@@ -583,10 +583,10 @@ def first_order_mips() -> float:
 
 def our_network_kips() -> float:
     """Thousand instructions a CPU-second through our network, all five designs at once, features at hand."""
-    from analysis.cores.learning.model_files import model_path, read_trunk
-    from analysis.cores.learning.program_features import program_features
     from analysis.cores.timing.designs import load_design
     from analysis.studies.cores.learning.corpus import BLOCK
+    from analysis.studies.cores.learning.model_files import model_path, read_trunk
+    from analysis.studies.cores.learning.program_features import program_features
     from analysis.studies.cores.learning.trunk_training import predict
 
     trunk = read_trunk(model_path("ours"))

@@ -268,7 +268,7 @@ def test_no_cell_starts_a_formula(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o077, 0o600), (0o022, 0o644), (0o002, 0o664)])
 def test_what_is_written_keeps_the_umask(tmp_path: Path, umask: int, mode: int) -> None:
-    from analysis.cores.system.sealed import seal, unseal_file
+    from analysis.studies.cores.system.sealed import seal, unseal_file
 
     old = os.umask(umask)
     try:

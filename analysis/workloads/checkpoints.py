@@ -972,6 +972,7 @@ def is_config(text: str) -> bool:
     return text.endswith(".json") or text.startswith((".", "/", "~")) or (bool(text) and is_file(Path(text) / "config.json"))
 
 
+@lru_cache(1024)
 def nearest(name: str, most: int = 4) -> str:
     """The known names that are most like a name, as the end of a sentence."""
     known = {plain(one): model.name for model in all_models().values() for one in (model.name, *model.aliases)}

@@ -317,5 +317,5 @@ def test_a_product_in_a_type_that_the_gpu_lacks_says_so() -> None:
 def test_batched_products_read_all_their_matrices() -> None:
     """A product of 32 x 8 rows is no product of 8 rows: its time is that of 256 rows; types without a table have none."""
     asked = [(Matmul(32, 8, 4096, 4096), "bf16"), (Matmul(1, 256, 4096, 4096), "bf16"), (Matmul(1, 8, 8, 8), "f32"), (None, "bf16")]
-    times = product_times(asked, "H100-SXM5-80GB")
+    times = product_times(asked, ["H100-SXM5-80GB"])["H100-SXM5-80GB"]
     assert times[0] == times[1] and times[0].seconds > 0 and math.isnan(times[2].seconds) and math.isnan(times[3].seconds)

@@ -24,11 +24,11 @@ from analysis.cores.riscv.trace import (
     trace_of,
     write_trace,
 )
-from analysis.cores.system.sealed import CHUNK, SealedWriter, read_key, seal, unseal, unseal_file, write_key
 from analysis.errors import InputError
 from analysis.studies.cores.system.collector import Collector, collect, read_epoch, retired_per_cycle, write_epoch
 from analysis.studies.cores.system.epoch_signatures import coverage, epoch_signatures, footprint_signature, sequence_signature
 from analysis.studies.cores.system.processor_trace import packets
+from analysis.studies.cores.system.sealed import CHUNK, SealedWriter, read_key, seal, unseal, unseal_file, write_key
 
 retirement = st.lists(st.integers(0, 8), min_size=1, max_size=300)
 

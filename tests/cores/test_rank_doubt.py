@@ -2,7 +2,7 @@
 
 import math
 
-from analysis.cores.system.rank import doubt
+from analysis.studies.cores.system.rank import doubt
 
 
 def test_the_doubt_is_that_of_the_programs_left_out() -> None:

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from cores.toy_traces import DESIGNS
 
-from analysis.cores.learning.model_files import TrunkShape, model_path, read_trunk, write_trunk
 from analysis.cores.riscv.emulator import trace_program
 from analysis.cores.riscv.programs import program_path
 from analysis.cores.timing.designs import TABLE_4, load_design
@@ -19,6 +18,7 @@ from analysis.studies.cores.learning.accuracy import accuracy, majority
 from analysis.studies.cores.learning.corpus import BLOCK, Program, program, split_blocks
 from analysis.studies.cores.learning.instruction_features import Window
 from analysis.studies.cores.learning.lstm import LstmShape, parameter_shapes
+from analysis.studies.cores.learning.model_files import TrunkShape, model_path, read_trunk, write_trunk
 from analysis.studies.cores.learning.paper_training import PaperSetting, predict_paper, train_paper
 from analysis.studies.cores.learning.ranking import whole_program_order
 from analysis.studies.cores.learning.study import HELD_OUT, blocks_to_test, indices, own_cycles

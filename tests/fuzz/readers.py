@@ -278,10 +278,8 @@ def readers() -> dict[str, Reader]:
     from analysis.artifact.survey.bibliography import load_bibliography
     from analysis.case_files import answer_file
     from analysis.configs import read_yaml
-    from analysis.cores.learning.model_files import read_trunk
     from analysis.cores.riscv.elf import read_elf
     from analysis.cores.riscv.trace import read_trace
-    from analysis.cores.system.sealed import read_key, seal, unseal
     from analysis.cores.timing.designs import load_design
     from analysis.hardware import own
     from analysis.hardware.devices import DeviceFile, load
@@ -299,6 +297,8 @@ def readers() -> dict[str, Reader]:
     from analysis.serving.vidur.config import VidurConfig
     from analysis.site import digest, read_site
     from analysis.studies.cores.blocks import data as blocks_of
+    from analysis.studies.cores.learning.model_files import read_trunk
+    from analysis.studies.cores.system.sealed import read_key, seal, unseal
     from analysis.tables import read_csv
     from analysis.training.config import Cluster, Training
     from analysis.workloads.chakra.traces import read_rank

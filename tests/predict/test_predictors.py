@@ -8,7 +8,7 @@ import pytest
 
 from analysis import face
 from analysis.errors import InputError
-from analysis.predict.predictors import DESCRIPTIONS, PREDICTORS, Prediction, Workload, ask
+from analysis.studies.composition.predictors import DESCRIPTIONS, PREDICTORS, Prediction, Workload, ask
 
 PRODUCT = {"op": "gemm", "dtype": "bf16", "M": 4096, "N": 4096, "K": 4096}
 LLAMA = {"model": "llama-2-7b", "clients": 4, "input_tokens": 1024, "output_tokens": 64, "precision": "bf16"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -63,9 +63,16 @@ class Looks:
     helped: int
 
 
-def studies(path: Path = PATH) -> dict[str, Study]:
+@cache
+def studies() -> dict[str, Study]:
     """Every study by the name that the role `blind` takes."""
-    return read_yaml(path, Studies).root
+    return read_yaml(PATH, Studies).root
+
+
+@cache
+def counted(name: str) -> Looks:
+    """What the log holds of a study, by its name."""
+    return looks(studies()[name], attempts.read())
 
 
 def looks(study: Study, log: pd.DataFrame) -> Looks:
@@ -84,13 +91,12 @@ def looks(study: Study, log: pd.DataFrame) -> Looks:
     return Looks(len(rows), int(scored.sum()), int((same | said).sum()))
 
 
-def sentence(study: Study, log: pd.DataFrame, number: Callable[[str], str]) -> str:
+def sentence(study: Study, found: Looks, number: Callable[[str], str]) -> str:
     """What the book says of a study.
 
     Args:
-        log: `attempts.read()`; number: from what `{num}` takes to its printed form.
+        number: from what `{num}` takes to its printed form.
     """
-    found = looks(study, log)
     text = [f"Left out of the fit: {study.left_out}."]
     if found.tried == 1:
         text.append("We tried one form, written down before its score.")
@@ -122,18 +128,17 @@ def said(content: str, number: Callable[[str], str]) -> Said:
     known = studies()
     if name not in known:
         raise InputError(f"unknown study {name!r}; expected one of {', '.join(known)}", path=PATH)
-    log, words = attempts.read(), (match["words"] if match else "") or ""
-    counted = looks(known[name], log)
-    if counted.helped and STRONG.search(words):
-        raise InputError(f"{words!r} of a study whose judged rows helped to choose in {counted.helped} attempts", path=PATH, key=name)
-    return Said(words, sentence(known[name], log, number))
+    words, found = (match["words"] if match else "") or "", counted(name)
+    if found.helped and STRONG.search(words):
+        raise InputError(f"{words!r} of a study whose judged rows helped to choose in {found.helped} attempts", path=PATH, key=name)
+    return Said(words, sentence(known[name], found, number))
 
 
 def frame(number: Callable[[str], str]) -> pd.DataFrame:
     """All studies as a table: one row a score (one a study without scores)."""
-    log, rows = attempts.read(), []
+    rows = []
     for name, study in studies().items():
-        counted = looks(study, log)
-        line = {"study": name, "left_out": study.left_out, "attempts": counted.tried, "looks": counted.looks, "helped": counted.helped}
+        found = counted(name)
+        line = {"study": name, "left_out": study.left_out, "attempts": found.tried, "looks": found.looks, "helped": found.helped}
         rows += [{**line, "score_of": one.of, "first": one.first, "today": number(one.today)} for one in study.scores] or [line]
     return pd.DataFrame(rows)

@@ -63,6 +63,7 @@ def encode(value: Any) -> Any:
     return value
 
 
+@cache
 def imports(source: str) -> list[str]:
     """Modules that a source imports, at its top or inside functions."""
     found = []

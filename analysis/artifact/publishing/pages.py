@@ -248,7 +248,7 @@ class ResultFigure(SphinxDirective):
         text += nodes.Text(" ")
         links = nodes.inline(classes=["made"])
         links += nodes.reference("", "Notebook", refuri=f"{up}notebooks/{notebook}.html", internal=True)
-        for kind in ("png", "svg", "pdf"):
+        for kind in ("png", "svg"):
             links += nodes.Text(" · ")
             links += nodes.raw("", f'<a href="{up}_downloads_figures/{notebook}/{name}.{kind}">{kind.upper()}</a>', format="html")
         text += links
@@ -541,6 +541,15 @@ def _mathjax(app: Sphinx, config: Any) -> None:
     config.mathjax_path = "../_assets/tex-svg.js"
 
 
+def _remember() -> None:
+    """Let two things be worked out once a word or name: its stem, and the plugin that formats references."""
+    import pybtex.plugin
+    from sphinx.search.en import SearchEnglish
+
+    pybtex.plugin._load_entry_point = cache(pybtex.plugin._load_entry_point)
+    SearchEnglish.stem = cache(SearchEnglish.stem)  # type: ignore[method-assign]
+
+
 def _parallel(app: Sphinx, config: Any) -> None:
     """Say of two extensions that do not say so that pages may be read side by side: one works when all are read, one is for LaTeX."""
     for name in ("sphinx_multitoc_numbering", "sphinx_jupyterbook_latex"):
@@ -561,6 +570,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("explorer", Explorer)
     app.add_directive("live", Live)
     app.add_js_file(None, body=Path(__file__).with_name("page.js").read_text(encoding="utf-8"), priority=100)
+    _remember()
     app.config.html_search_scorer = str(Path(__file__).with_name("search.js"))
     app.connect("config-inited", _mathjax)
     app.connect("config-inited", _parallel)

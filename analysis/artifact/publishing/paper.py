@@ -161,10 +161,15 @@ def _figure(name: str, title: str, document: Document) -> str:
     about = (pages.manifest(notebook) or {}).get("figures", {}).get(figure)
     if about is None:
         raise InputError(f"unknown figure {name}: no notebook writes it", path=document.source)
-    drawn = RESULTS / notebook / "figures" / f"{figure}.{document.form.PICTURE}"
-    shutil.copyfile(drawn, document.folder / f"{notebook}-{drawn.name}")
+    drawn = RESULTS / notebook / "figures" / f"{figure}.svg"
+    picture = document.folder / f"{notebook}-{figure}.svg"
+    shutil.copyfile(drawn, picture)
+    if document.form.PICTURE == "pdf":  # LaTeX takes no SVG
+        alone = f'#set page(width: auto, height: auto, margin: 0pt)\n#image("{picture.name}")'.encode()
+        picture = picture.with_suffix(".pdf")
+        typst.compile(alone, output=str(picture), root=str(document.folder), timestamp=0)
     words = [_markdown(part, document).strip() for part in (title, about["caption"])]
-    return str(document.form.figure(f"{notebook}-{drawn.name}", pages.wide(drawn.with_suffix(".svg")), *words))
+    return str(document.form.figure(picture.name, pages.wide(drawn), *words))
 
 
 def widths(lines: Sequence[Sequence[str]], markup: str) -> list[float]:

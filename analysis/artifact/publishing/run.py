@@ -162,7 +162,7 @@ class Run:
         return self._write(f"{name}.csv", to_csv_bytes(frame))
 
     def figure(self, fig: Figure, name: str, caption: str, made: str) -> None:
-        """Write a figure as PNG, SVG and PDF; in a quick run as PNG alone.
+        """Write a figure as PNG and SVG; in a quick run as PNG alone.
 
         Args:
             fig: the matplotlib figure; closed afterwards, so that the notebook shows the file once.
@@ -174,12 +174,8 @@ class Run:
         spell(fig)
         legible(fig)
         self._manifest["figures"][name] = {"caption": caption, "made": made, "interactive": False}
-        metadata: dict[str, dict[str, Any]] = {
-            "png": {"Software": None},
-            "svg": {"Date": None, "Creator": None},
-            "pdf": {"CreationDate": None, "ModDate": None, "Creator": None, "Producer": None},
-        }
-        endings = ("png",) if self.tier == "quick" else ("png", "svg", "pdf")
+        metadata: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
+        endings = ("png",) if self.tier == "quick" else ("png", "svg")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             for ending, content in _files(fig, {ending: metadata[ending] for ending in endings}).items():

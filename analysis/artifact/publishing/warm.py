@@ -27,7 +27,6 @@ EARLY = (
     "matplotlib.pyplot",
     "matplotlib.backends.backend_agg",
     "matplotlib.backends.backend_svg",
-    "matplotlib.backends.backend_pdf",
     "pandas",
     "pandas.io.formats.style",
     "pydantic",
@@ -87,7 +86,7 @@ def _use_once() -> None:
         ax.loglog([1, 1000], [1, 1000], label="a")
         ax.set_title("a")
         ax.legend()
-        for ending in ("png", "svg", "pdf"):
+        for ending in ("png", "svg"):
             fig.savefig(io.BytesIO(), format=ending)
         plt.close(fig)
 

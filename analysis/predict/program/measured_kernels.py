@@ -32,35 +32,39 @@ def has_tables(device: str) -> bool:
     """Whether products on a device are told from measured ones: its own, or those of its architecture."""
     if devices.load(device).kind != "gpu":
         return False
-    return product_times([(Matmul(1, 256, 256, 256), "f16")], device)[0].source not in ("", "data sheet")
+    return product_times([(Matmul(1, 256, 256, 256), "f16")], [device])[device][0].source not in ("", "data sheet")
 
 
-def product_times(products: Sequence[tuple[Matmul | Attention | None, str]], device: str) -> list[ProductTime]:
-    """Time of one run of each product on a GPU.
+def product_times(products: Sequence[tuple[Matmul | Attention | None, str]], names: Sequence[str]) -> dict[str, list[ProductTime]]:
+    """Time of one run of each product on each of some GPUs, by GPU.
 
     A batched product is timed as one of all its rows, m x batch; a fused attention as that of prompts.
 
     Args:
         products: sizes and type of the elements; None: no product.
     Raises:
-        InputError: the device is no GPU.
+        InputError: one of them is no GPU.
     """
     from analysis.kernels.cases import answers
 
     asked = sorted({(p.batch * p.m, p.n, p.k, TYPES[kind]) for p, kind in products if isinstance(p, Matmul) and kind in TYPES})
-    attended = {each: _attention_time(*each, device) for each in {*products} if isinstance(each[0], Attention)}
-    if not asked:
-        return [attended.get(each, ProductTime()) for each in products]
-    if devices.load(device).kind != "gpu":
-        raise InputError(f"kernels of {device} are not modelled, of GPUs alone", key="device")
-    frame = pd.DataFrame(asked, columns=["M", "N", "K", "dtype"]).assign(op="gemm", device=device).astype(str)
-    got = answers(frame)
-    ends = (got[name] / 1e3 for name in ("latency_ms", "lower_ms", "upper_ms"))
-    times = dict(zip(asked, map(ProductTime, *ends, got["source"], got["status"]), strict=True))
-    return [
-        times[(p.batch * p.m, p.n, p.k, TYPES[kind])] if isinstance(p, Matmul) and kind in TYPES else attended.get((p, kind), ProductTime())
-        for p, kind in products
-    ]
+    times: dict[tuple[object, ...], ProductTime] = {
+        (name, *each): _attention_time(*each, name) for name in names for each in {*products} if isinstance(each[0], Attention)
+    }
+    if asked:
+        if strange := [name for name in names if devices.load(name).kind != "gpu"]:
+            raise InputError(f"kernels of {strange[0]} are not modelled, of GPUs alone", key="device")
+        keys = [(name, *each) for name in names for each in asked]
+        got = answers(pd.DataFrame(keys, columns=["device", "M", "N", "K", "dtype"]).assign(op="gemm").astype(str))
+        ends = (got[name] / 1e3 for name in ("latency_ms", "lower_ms", "upper_ms"))
+        times |= zip(keys, map(ProductTime, *ends, got["source"], got["status"]), strict=True)
+    return {
+        name: [
+            times.get((name, p.batch * p.m, p.n, p.k, TYPES.get(kind)) if isinstance(p, Matmul) else (name, p, kind), ProductTime())
+            for p, kind in products
+        ]
+        for name in names
+    }
 
 
 def _attention_time(attention: Attention | Matmul | None, kind: str, device: str) -> ProductTime:

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal, get_args
 
 from analysis.errors import InputError
@@ -158,6 +159,7 @@ def predict(
     f32_in: str = "fp32",
     on_chip: Callable[[Tensor], bool] | None = None,
     launch_s: float | None = None,
+    timed: Mapping[str, Sequence[ProductTime]] = MappingProxyType({}),
 ) -> ProgramPrediction:
     """Time of a program on a device.
 
@@ -168,6 +170,7 @@ def predict(
         f32_in: type that f32 products run in: fp32, tf32 or bf16.
         on_chip: tensors that are never written to memory (`study_fusion`).
         launch_s: time that each kernel takes before it computes (s); None: not in the sum, and a note says what it would be.
+        timed: its products by device, where they were asked for many devices together.
     Raises:
         InputError: no such fidelity, or a device that it does not cover.
     """
@@ -189,11 +192,9 @@ def predict(
     if fidelity in ON_ARRAYS and device.name in vector_unit.ASSUMED:
         notes.setdefault(vector_unit.ASSUMED[device.name])
     peak_s = below = above = 0.0
-    tables = [ProductTime()] * len(units)
+    tables: Sequence[ProductTime] = [ProductTime()] * len(units)
     if fidelity == "kernels":
-        run_in = {"f32": f32_in}
-        asked = [(unit.product if unit.kind == "matmul" else None, run_in.get(unit.dtype, unit.dtype)) for unit in units]
-        tables = product_times(asked, device.name)
+        tables = timed[device.name] if device.name in timed else product_times(_products(units, f32_in), [device.name])[device.name]
         timed = sum(unit.runs for unit, time in zip(units, tables, strict=True) if time.source)
         every = sum(unit.runs for unit in units if unit.kind in PRODUCTS)
         sources = sorted({time.source for time in tables if time.source})
@@ -269,11 +270,18 @@ def predictions(
     chosen = (
         [each for each in devices.all_devices().values() if efficiencies.covers(each.name)] if device == "all" else [devices.load(device)]
     )
-    found: list[ProgramPrediction] = []
-    for each in chosen:
-        wanted = [name for name in FIDELITIES if _covers(each, name)] if fidelity == "all" else [fidelity or usual(each)]
-        found.extend(predict(module, each, name, system=machine, f32_in=f32_in, launch_s=launch_s) for name in wanted)
-    return found
+    wanted = [
+        (each, name)
+        for each in chosen
+        for name in ([name for name in FIDELITIES if _covers(each, name)] if fidelity == "all" else [fidelity or usual(each)])
+    ]
+    by_kernels = [each.name for each, name in wanted if name == "kernels"]
+    timed = product_times(_products(_units(module, None, fused=True), f32_in), by_kernels) if len(by_kernels) > 1 else {}
+    return [predict(module, each, name, system=machine, f32_in=f32_in, launch_s=launch_s, timed=timed) for each, name in wanted]
+
+
+def _products(units: Sequence[_Unit], f32_in: str) -> list[tuple[Matmul | Attention | None, str]]:
+    return [(unit.product if unit.kind == "matmul" else None, f32_in if unit.dtype == "f32" else unit.dtype) for unit in units]
 
 
 def usual(device: Device) -> str:

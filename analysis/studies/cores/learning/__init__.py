@@ -6,7 +6,9 @@
 - `instruction_features`: What does NeuroScalar's network see of an instruction, and in which windows?
 - `latency_target`: What NeuroScalar's network predicts:
 - `lstm`: NeuroScalar's network:
+- `model_files`: Our trained network:
 - `paper_training`: How is NeuroScalar's network trained for one design, and what does it predict?
+- `program_features`: What does our network see of an instruction:
 - `ranking`: Does a model order designs as the simulator does:
 - `shared_trunk`: Our network:
 - `study`: The comparison:

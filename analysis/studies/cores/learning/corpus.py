@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.cores.learning.program_features import BLOCK, ProgramFeatures, program_features
 from analysis.cores.riscv.trace import FIRST_FLOAT_REGISTER, NO_REGISTER, Trace
 from analysis.cores.timing.designs import Design
 from analysis.studies.cores.learning.instruction_features import Floats, thirteen_features
 from analysis.studies.cores.learning.latency_target import retire_latencies
+from analysis.studies.cores.learning.program_features import BLOCK, ProgramFeatures, program_features
 
 TRAIN, VALIDATION, TEST = 0, 1, 2
 SHARES = (0.8, 0.05, 0.15)

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.cores.learning.model_files import FOLDER, read_trunk, write_trunk
 from analysis.cores.timing.designs import TABLE_4
 from analysis.intervals import cluster_bootstrap
 from analysis.studies import attempts
 from analysis.studies.cores.learning import study
 from analysis.studies.cores.learning.corpus import Program
 from analysis.studies.cores.learning.instruction_features import Window
+from analysis.studies.cores.learning.model_files import FOLDER, read_trunk, write_trunk
 from analysis.studies.cores.learning.paper_training import PaperSetting
 from analysis.studies.cores.learning.ranking import whole_program_order
 from analysis.studies.cores.learning.trunk_training import Schedule

@@ -17,13 +17,13 @@ import optax
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
-from analysis.cores.learning.model_files import read_arrays
-from analysis.cores.learning.program_features import BLOCK
 from analysis.errors import InputError
 from analysis.studies.cores.learning.corpus import TRAIN, VALIDATION, Program, instructions_of
 from analysis.studies.cores.learning.instruction_features import Floats, Scaling, Window, fit_scaling
 from analysis.studies.cores.learning.latency_target import from_log_target, is_long, log_target
 from analysis.studies.cores.learning.lstm import LstmShape, Parameters, draw, encode, heads, joint_loss, parameter_shapes, predicted_target
+from analysis.studies.cores.learning.model_files import read_arrays
+from analysis.studies.cores.learning.program_features import BLOCK
 from analysis.tables import write_atomic
 
 

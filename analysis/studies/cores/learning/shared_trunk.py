@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from analysis.cores.learning.model_files import TrunkShape, trunk_shapes
-from analysis.cores.learning.program_features import CLASSES
 from analysis.studies.cores.learning.lstm import Parameters
+from analysis.studies.cores.learning.model_files import TrunkShape, trunk_shapes
+from analysis.studies.cores.learning.program_features import CLASSES
 
 
 def _gru(x: jax.Array, p: Parameters) -> jax.Array:

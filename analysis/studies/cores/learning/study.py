@@ -10,15 +10,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.cores.learning.model_files import Trunk
-from analysis.cores.learning.program_features import BLOCK, ProgramFeatures, program_features
 from analysis.cores.riscv.emulator import trace_program
 from analysis.cores.riscv.programs import program_names, program_path
 from analysis.cores.timing.designs import TABLE_4, load_design
 from analysis.cores.timing.simulation import simulate
 from analysis.studies.cores.learning.accuracy import accuracy, fit_pc_table, majority
 from analysis.studies.cores.learning.corpus import TEST, TRAIN, Program, program, split_blocks
+from analysis.studies.cores.learning.model_files import Trunk
 from analysis.studies.cores.learning.paper_training import PaperSetting, predict_paper, train_paper
+from analysis.studies.cores.learning.program_features import BLOCK, ProgramFeatures, program_features
 from analysis.studies.cores.learning.ranking import five_way, pair_orders
 from analysis.studies.cores.learning.trunk_training import Schedule, Trained, predict, train, without_memory
 

@@ -12,10 +12,10 @@ import numpy as np
 import optax
 from numpy.typing import NDArray
 
-from analysis.cores.learning.model_files import Trunk, expected_cycles, memory_width
-from analysis.cores.learning.program_features import BLOCK, CLASSES, NAMES, PLACES, ProgramFeatures
 from analysis.studies.cores.learning.corpus import TRAIN, VALIDATION, Program, instructions_of
 from analysis.studies.cores.learning.lstm import Parameters
+from analysis.studies.cores.learning.model_files import Trunk, expected_cycles, memory_width
+from analysis.studies.cores.learning.program_features import BLOCK, CLASSES, NAMES, PLACES, ProgramFeatures
 from analysis.studies.cores.learning.shared_trunk import TrunkShape, class_of, cross_entropy, logits, starting_values
 
 WARM_UP = 64

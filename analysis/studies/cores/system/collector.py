@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from analysis.compiled import outer
 from analysis.cores.riscv.trace import RECORD, Trace, file_columns, trace_of_columns
-from analysis.cores.system.sealed import SealedWriter, unseal
 from analysis.errors import InputError
+from analysis.studies.cores.system.sealed import SealedWriter, unseal
 
 END = np.dtype("<u8")
 

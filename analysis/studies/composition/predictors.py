@@ -3,7 +3,7 @@
 A workload may be described in several ways: as a kernel, a program, a batch of answers. A predictor reads the description that it
 understands, and refuses in a line where there is none or where it cannot answer. `ask` puts one question to all predictors.
 
->>> from analysis.predict.predictors import PREDICTORS, Workload, ask
+>>> from analysis.studies.composition.predictors import PREDICTORS, Workload, ask
 >>> times = ask(Workload("a product", {"kernel": {"op": "gemm", "dtype": "bf16", "M": 4096, "N": 4096, "K": 4096}}), "h100")
 >>> len(times) == len(PREDICTORS), times.loc[times["seconds"].notna(), "predictor"].tolist()
 (True, ['kernels'])
@@ -219,9 +219,9 @@ def _core_timing(description: Row, hardware: str) -> Prediction:
 
 
 def _core_first_order(description: Row, hardware: str) -> Prediction:
-    from analysis.cores.first_order.inputs import first_order_inputs
-    from analysis.cores.first_order.model import first_order_times
     from analysis.cores.timing.designs import load_design
+    from analysis.studies.cores.first_order.inputs import first_order_inputs
+    from analysis.studies.cores.first_order.model import first_order_times
 
     design = load_design(hardware)
     cycles = first_order_times(first_order_inputs(_trace(description["path"], description["limit"]), design), design)[:, 0].sum()

@@ -2,7 +2,7 @@
 
 The same for every design: reuse distances of data and instruction lines, strides, distances to producers and to the store that a load
 reads from, what idealised predictors get wrong, and how far dependences alone let the program run ahead. For each design: what its
-first-order model (analysis.cores.first_order.model) says. All are causal: an instruction's features need the trace up to it.
+first-order model (analysis.studies.cores.first_order.model) says. All are causal: an instruction's features need the trace up to it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from analysis.compiled import outer
-from analysis.cores.first_order import branch_history, dataflow_limits
-from analysis.cores.first_order.branch_history import surprises
-from analysis.cores.first_order.dataflow_limits import CLASS_LATENCY, limits, load_latencies
-from analysis.cores.first_order.inputs import FirstOrderInputs, first_order_inputs, store_before
-from analysis.cores.first_order.model import first_order_times
-from analysis.cores.first_order.reuse import set_distances, stack_distances, touches_since
 from analysis.cores.riscv.trace import LOADS, PLAIN_INSTRUCTIONS, STORES, OpClass, Trace
 from analysis.cores.timing.designs import Design
+from analysis.studies.cores.first_order import branch_history, dataflow_limits
+from analysis.studies.cores.first_order.branch_history import surprises
+from analysis.studies.cores.first_order.dataflow_limits import CLASS_LATENCY, limits, load_latencies
+from analysis.studies.cores.first_order.inputs import FirstOrderInputs, first_order_inputs, store_before
+from analysis.studies.cores.first_order.model import first_order_times
+from analysis.studies.cores.first_order.reuse import set_distances, stack_distances, touches_since
 
 BLOCK = 2048
 """Instructions of a block: what is trained on, tested and sampled as a whole."""

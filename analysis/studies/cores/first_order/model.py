@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.compiled import inner, outer
-from analysis.cores.first_order.inputs import HIT, MEMORY, NEXT_LEVEL, WRONG_AT_DECODE, WRONG_AT_EXECUTION, FirstOrderInputs, levels
 from analysis.cores.riscv.trace import ATOMIC, FLOAT_MEM_READ, FLOAT_MEM_WRITE, MEM_READ, MEM_WRITE, PLAIN_INSTRUCTIONS
 from analysis.cores.timing.designs import Design
 from analysis.cores.timing.simulation import core_state
 from analysis.cores.timing.state import NO_UNIT, UNITS
+from analysis.studies.cores.first_order.inputs import HIT, MEMORY, NEXT_LEVEL, WRONG_AT_DECODE, WRONG_AT_EXECUTION, FirstOrderInputs, levels
 
 RING = 1 << 13
 ISSUE = UNITS

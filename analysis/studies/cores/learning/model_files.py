@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from analysis.cores.learning.program_features import CLASSES, NAMES, OPCLASSES, PLACES, ProgramFeatures
 from analysis.documents import is_file
 from analysis.errors import InputError
 from analysis.paths import DATA
+from analysis.studies.cores.learning.program_features import CLASSES, NAMES, OPCLASSES, PLACES, ProgramFeatures
 from analysis.tables import write_atomic
 
 FOLDER = DATA / "models" / "neuroscalar"

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.compiled import outer
-from analysis.cores.first_order.reuse import set_distances
 from analysis.cores.riscv.trace import LOADS, PLAIN_INSTRUCTIONS, STORES, Trace
 from analysis.cores.timing.designs import Cache, Design
 from analysis.cores.timing.predictor import BRANCH, INDIRECT_JUMP, RETURN, correct, learn, predict
 from analysis.cores.timing.simulation import predictor_state
 from analysis.cores.timing.state import Record
+from analysis.studies.cores.first_order.reuse import set_distances
 
 WORD_BITS = 3
 RIGHT, WRONG_AT_EXECUTION, WRONG_AT_DECODE = 0, 1, 2  # RIGHT: or no branch

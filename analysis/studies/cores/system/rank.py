@@ -8,13 +8,13 @@ from itertools import combinations, pairwise
 import numpy as np
 import pandas as pd
 
-from analysis.cores.learning.model_files import Trunk, expected_cycles
-from analysis.cores.learning.program_features import BLOCK, program_features
 from analysis.cores.riscv.trace import Trace
 from analysis.cores.timing.designs import load_design
 from analysis.errors import InputError
 from analysis.intervals import cluster_tail
 from analysis.paths import DATA
+from analysis.studies.cores.learning.model_files import Trunk, expected_cycles
+from analysis.studies.cores.learning.program_features import BLOCK, program_features
 from analysis.tables import read_csv
 
 RESAMPLES = 2000
