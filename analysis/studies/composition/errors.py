@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from analysis.studies.checkable import checkable
 
 
+@checkable
 def claimed_model_error(kernel_error: float, kernels: int) -> float:
     """What the survey claims: sigma_model = sigma_kernel * sqrt(N).
 
