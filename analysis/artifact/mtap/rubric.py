@@ -52,11 +52,7 @@ class Condition(Strict):
 
 
 def holds(condition: Condition, known: Mapping[str, Any]) -> Truth:
-    """Whether a condition holds, by Kleene's three-valued logic: None where that depends on what is not known.
-
-    Raises:
-        KeyError: the condition asks for an item that the evidence has no field for.
-    """
+    """Whether a condition holds, by Kleene's three-valued logic: None where that depends on what is not known."""
     if condition.every is not None or condition.some is not None:
         truths = [holds(inner, known) for inner in (condition.every or condition.some or ())]
         decisive = condition.every is None

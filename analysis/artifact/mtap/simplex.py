@@ -72,9 +72,6 @@ def order_shares(grades: Mapping[str, Sequence[int | Fraction]]) -> dict[tuple[s
     """Share of all weightings for each strict order of the tools, best first.
 
     Tools with equal grades tie everywhere and stand as one entry joined by ` = `.
-
-    Raises:
-        ValueError: more than seven tools with different grades.
     """
     groups: dict[tuple[int | Fraction, ...], list[str]] = defaultdict(list)
     for tool in sorted(grades):

@@ -22,8 +22,6 @@ def partition(source: bytes, devices: int, timeout_s: float = 900.0) -> str:
 
     Args:
         devices: how many it is split over (count); the program says so too.
-    Raises:
-        InputError: the compiler refused the program, made nothing, or took too long; its last line is quoted.
     """
     if devices < 2:
         raise InputError(f"expected at least 2, got {devices}", key="devices")

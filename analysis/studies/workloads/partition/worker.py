@@ -67,11 +67,7 @@ def partition(source: bytes, devices: int, dump: Path) -> str:
 
 
 def first_field(message: bytes) -> bytes | None:
-    """The first field of a protocol-buffer message, which for XLA's HloProto is the module; None while the file is still being written.
-
-    Raises:
-        ValueError: the message does not begin with field 1 as bytes.
-    """
+    """The first field of a protocol-buffer message, which for XLA's HloProto is the module; None while the file is still being written."""
     if message[:1] not in (b"", b"\x0a"):
         raise ValueError("expected a message that begins with its module")
     size = shift = 0

@@ -101,11 +101,7 @@ def entries() -> dict[str, Entry]:
 
 
 def options_of(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a workload with those given in place of the defaults; strings are read in the default's type.
-
-    Raises:
-        InputError: no such workload or option, or a value of the wrong type; the message lists those there are.
-    """
+    """The options of a workload with those given in place of the defaults; strings are read in the default's type."""
     if name not in entries():
         raise InputError(f"no workload {name!r}; expected one of {', '.join(entries())}", key="name")
     options = dict(entries()[name].options)

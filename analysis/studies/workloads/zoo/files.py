@@ -92,11 +92,7 @@ TYPES = {
 
 
 def shape(text: str) -> Any:
-    """`f32[64,128]` as an array without values.
-
-    Raises:
-        InputError: it is none.
-    """
+    """`f32[64,128]` as an array without values."""
     found = _SHAPE.fullmatch(text.strip())
     if found is None or found["type"] not in TYPES:
         raise InputError(f"expected TYPE[SIZE,...], such as f32[64,128], with a type of {', '.join(TYPES)}, got {text!r}", key="--arg")
@@ -112,8 +108,6 @@ def own(named: str, shapes: Sequence[str]) -> Program:
     Args:
         named: MODULE:FUNCTION, looked for from the current folder on.
         shapes: of its arguments, such as f32[64,128].
-    Raises:
-        InputError: no such module or function, or a shape that cannot be read.
     """
     module_name, _, name = named.partition(":")
     if not module_name or not name:

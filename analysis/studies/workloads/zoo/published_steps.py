@@ -65,11 +65,7 @@ class Step:
 
 
 def steps() -> tuple[Step, ...]:
-    """Every step of the study, in the order of the table.
-
-    Raises:
-        InputError: a line that the published table does not have, or an unknown reading.
-    """
+    """Every step of the study, in the order of the table."""
     published = read_csv(PUBLISHED, required=["model", "value"])
     found = []
     for at, row in enumerate(read_csv(STEPS, required=["line", "cluster", "device"], keep_default_na=False).to_dict("records"), 2):

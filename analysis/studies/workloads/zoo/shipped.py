@@ -66,11 +66,7 @@ CASES: tuple[Case, ...] = (
 
 
 def case(name: str) -> Case:
-    """A shipped module by name.
-
-    Raises:
-        InputError: no such module; the message lists those there are.
-    """
+    """A shipped module by name."""
     for each in CASES:
         if each.name == name:
             return each
