@@ -5,55 +5,18 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from analysis.errors import InputError
 from analysis.hardware import devices
-from analysis.serving.points.power import load
 from analysis.serving.requests import make_requests
 from analysis.serving.simulate import simulate
 from analysis.serving.steps import linear
 from analysis.studies.serving.cache import block_waste, slot_seconds, with_cache, with_prefix
-from analysis.studies.serving.energy import energy
 from analysis.studies.serving.load import MIXES, Point, draw, gains, measure, shared_time
 from analysis.studies.serving.measured import transfer
 from analysis.studies.serving.table7 import advantage
 
 A100 = devices.load("A100-SXM4-80GB")
 STEP = linear(0.1, 0.0, 0.0)
-
-
-def test_energy_of_one_request_by_hand() -> None:
-    # One request from 1 s on, prompt and two more tokens: 3 steps of 0.1 s busy, 1 s idle, 3 tokens. A100 (data sheet): 400 W, 2,039 GB/s,
-    # 312 TFLOP/s. Weights of 2e10 bytes: read 3 times, 2e10 operations for each of the 12 tokens; 400 x 0.2 x 1.0 = 80 J idle.
-    result = simulate(make_requests(np.array([1.0]), np.array([10]), np.array([3])), "vllm", STEP)
-    spent = energy(result, A100, 1e10, idle_share=0.2)
-    power = load()
-    busy_j = 400 * (power.base * 0.3 + power.memory * 3 * 2e10 / 2039e9 + power.compute * 12 * 2e10 / 312e12)
-    assert spent.busy_j == pytest.approx(busy_j)
-    assert spent.idle_j == pytest.approx(80.0)
-    assert spent.output_token_j == pytest.approx((busy_j + 80.0) / 3)
-    # 1.3 device-seconds for 3 tokens at 2 an hour.
-    assert spent.cost_per_million_tokens(2.0) == pytest.approx(2.0 * 1.3 / 3600 * 1e6 / 3)
-
-
-def test_energy_needs_a_limit_and_requests() -> None:
-    nothing = simulate(make_requests(np.zeros(0), np.zeros(0, int), np.zeros(0, int)), "vllm", STEP)
-    with pytest.raises(InputError, match="without requests"):
-        energy(nothing, A100, 7e9)
-    one = simulate(make_requests(np.zeros(1), np.ones(1, int), np.ones(1, int)), "vllm", STEP)
-    with pytest.raises(InputError, match="no power limit"):
-        energy(one, A100.model_copy(update={"tdp": None}), 7e9)
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.integers(0, 50), st.sampled_from(["vllm", "sarathi", "orca"]), st.integers(1, 3))
-def test_energy_lies_between_idle_and_limit(seed: int, scheduler: str, replicas: int) -> None:
-    result = simulate(draw(MIXES[0], 4.0, 40, seed), scheduler, STEP, replicas=replicas)
-    spent = energy(result, A100, 7e9, idle_share=0.2)
-    least, most = (share * 400 * spent.device_s for share in (0.2, 1.0))
-    assert least <= spent.busy_j + spent.idle_j <= most * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("size", [2, 16, 64])

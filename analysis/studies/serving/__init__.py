@@ -4,7 +4,6 @@
 - `batch_study`: How right is the batch predictor on a device that it has never seen?
 - `cache`: What does the KV cache hold, and what is lost to blocks, reservations, preemption and prompts computed twice?
 - `capacity_search`: How many requests a second may a replica be given under a bound, by scheduler, number of requests and routing?
-- `energy`: How many joules, and how much money, does a token of output take?
 - `lengths`: How long does a batch of requests of known lengths take on a GPU that was not timed?
 - `load`: How do schedulers compare as the load grows, for short prompts, long prompts and chat?
 - `measured`: Do data sheets say how serving time moves from one GPU to another?
