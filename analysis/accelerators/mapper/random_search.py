@@ -45,14 +45,15 @@ class Sampler:
         # The best point evaluated so far, by energy times delay.
         self.best: tuple[float, Genome] | None = None
 
-    def _rows(self, lanes: int, dimension: int) -> tuple[int, int]:
+    def rows(self, lanes: int, dimension: int) -> tuple[int, int]:
+        """First and end row of `Space.temporal` that a choice of lanes leaves to a dimension."""
         option = self.space.lane_choices[lanes, dimension]
         return int(self.space.temporal_first[option]), int(self.space.temporal_first[option + 1])
 
     def draw(self, rng: Generator) -> Genome:
         """A point at random: lanes, then a split of each dimension, then orders, each uniform."""
         lanes = int(rng.integers(len(self.space.lane_choices)))
-        rows = tuple(int(rng.integers(*self._rows(lanes, d))) for d in range(self.dimensions))
+        rows = tuple(int(rng.integers(*self.rows(lanes, d))) for d in range(self.dimensions))
         return Genome(lanes, rows, np.stack([rng.permutation(self.dimensions) for _ in range(self.levels)]))
 
     def change(self, genome: Genome, rng: Generator) -> Genome:
@@ -61,7 +62,7 @@ class Sampler:
         if kind < 0.5:
             d = int(rng.integers(self.dimensions))
             rows = list(genome.rows)
-            rows[d] = int(rng.integers(*self._rows(genome.lanes, d)))
+            rows[d] = int(rng.integers(*self.rows(genome.lanes, d)))
             return replace(genome, rows=tuple(rows))
         if kind < 0.65:
             lanes = int(rng.integers(len(self.space.lane_choices)))
@@ -70,7 +71,7 @@ class Sampler:
                 for d, r in enumerate(genome.rows)
             ]
             return replace(
-                genome, lanes=lanes, rows=tuple(r if r >= 0 else int(rng.integers(*self._rows(lanes, d))) for d, r in enumerate(rows))
+                genome, lanes=lanes, rows=tuple(r if r >= 0 else int(rng.integers(*self.rows(lanes, d))) for d, r in enumerate(rows))
             )
         level, (a, b) = int(rng.integers(self.levels)), rng.choice(self.dimensions, 2, replace=False)
         order = genome.order.copy()
