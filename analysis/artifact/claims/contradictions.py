@@ -37,10 +37,9 @@ class _File(Strict):
 
 def values(file: _File) -> dict[str, Any]:
     """What the contradictions quote, by name: what was seen in the repository, what was looked up, what follows from the documents' own."""
-    seen = {name: plain.printed_table(f"claims/observed/{name}").set_index("id")["value"].to_dict() for name in ("repository", "look_ups")}
+    seen = pd.concat([plain.printed_table(f"claims/observed/{name}") for name in ("repository", "look_ups")])
     return {
-        **{name: float(value) for name, value in seen["repository"].items()},
-        **seen["look_ups"],
+        **{str(name): value for name, value in zip(seen["id"], seen["value"], strict=True)},
         **{name: value_of(source, Results(RESULTS)) for name, source in file.values.items()},
         "zero_pct": 100.0 - plain.mean_of(PAIRWISE, "nonzero"),
         "gpu_epoch_s": neuroscalar.gpu_epoch_s(neuroscalar.gpu_mips("RTX 4090")),
