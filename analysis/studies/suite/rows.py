@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analysis.configs import Strict, read_yaml
 from analysis.datasets import find
 from analysis.errors import InputError
 from analysis.paths import DATA
@@ -16,46 +17,27 @@ from analysis.studies.suite import clean
 from analysis.tables import read_csv
 
 SUITE = DATA / "measured_suite"
-FIELDS: dict[str, tuple[str, str]] = {
-    "row_id": ("string", "name of the row; predictions name it"),
-    "part": ("string", "part of the suite"),
-    "source": ("string", "where the measurement comes from"),
-    "licence": ("string", "licence of the source"),
-    "hardware": ("string", "device or machine, as the source names it"),
-    "devices": ("integer", "devices (count); empty where the source does not say"),
-    "software": ("string", "program that ran"),
-    "version": ("string", "its version, where the source says"),
-    "model": ("string", "model"),
-    "plan": ("string", "how it was divided, as name=value words, or the source's remark"),
-    "workload": ("string", "what was asked of it, as name=value words (tokens, sequences)"),
-    "metric": ("string", "what was measured"),
-    "value": ("number", "median of the repeats, in the row's unit"),
-    "unit": ("string", "unit of the value"),
-    "repeats": ("integer", "measurements behind the value (count)"),
-    "repeat_noise": ("number", "largest over smallest repeat, less one (1)"),
-    "cluster": ("string", "rows that are resampled together"),
-    "flags": ("string", "what is wrong with the row, by rule"),
-}
-"""Columns of the suite: type of the Table Schema, and meaning."""
 
-SCHEMA = tuple(FIELDS)
-REQUIRED = ("row_id", "part", "source", "licence", "hardware", "model", "metric", "value", "unit", "repeats", "repeat_noise", "cluster")
-LEAST = {"devices": 1, "value": 0, "repeats": 1, "repeat_noise": 0}
 
+class Column(Strict):
+    """A column of the suite: type of the Table Schema, meaning, whether each row needs it, least value."""
+
+    type: str
+    meaning: str
+    required: bool = False
+    minimum: int | None = None
+
+
+class Schema(Strict):
+    """`data/measured_suite/schema.yaml`."""
+
+    fields: dict[str, Column]
+    licences: dict[str, str]
+
+
+_READ = read_yaml(SUITE / "schema.yaml", Schema)
+FIELDS, LICENCES, SCHEMA = _READ.fields, _READ.licences, tuple(_READ.fields)
 PARTS = ("training", "batch", "serving", "single_batch_serving", "requests", "published")
-
-LICENCES = {
-    "vtrain": "MIT",
-    "llm_foundry": "Apache-2.0",
-    "megatron_bridge": "Apache-2.0",
-    **dict.fromkeys(("internevo", "mlperf", "primus_mi300x", "tpu_ironwood", "ultrascale", "colossalai"), "Apache-2.0"),
-    **dict.fromkeys(("torchao", "torchtitan"), "BSD-3-Clause"),
-    "llm_inference_bench": "BSD-3-Clause",
-    "silicon_sample": "Apache-2.0 (package); terms of the benchmark behind it not established",
-    "pipeweave": "Apache-2.0",
-    "llmservingsim": "MIT",
-    "published": "quoted figures, CC-BY-4.0 as a table",
-}
 
 
 def _words(frame: pd.DataFrame, names: list[str]) -> pd.Series:
@@ -309,11 +291,11 @@ def package(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
         What `datapackage.json` holds.
     """
     fields = []
-    for name, (kind, meaning) in FIELDS.items():
-        constraints: dict[str, Any] = {"required": True} if name in REQUIRED else {}
-        constraints |= {"minimum": LEAST[name]} if name in LEAST else {}
+    for name, column in FIELDS.items():
+        constraints: dict[str, Any] = {"required": True} if column.required else {}
+        constraints |= {"minimum": column.minimum} if column.minimum is not None else {}
         constraints |= {"unique": True} if name == "row_id" else {"enum": list(PARTS)} if name == "part" else {}
-        fields.append({"name": name, "type": kind, "description": meaning, "constraints": constraints})
+        fields.append({"name": name, "type": column.type, "description": column.meaning, "constraints": constraints})
     schema = {"fields": fields, "primaryKey": ["row_id"], "missingValues": [""]}
     return {
         "name": "measured-suite",

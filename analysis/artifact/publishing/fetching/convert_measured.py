@@ -13,76 +13,36 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pydantic import RootModel
 
+from analysis.configs import read_yaml
 from analysis.documents import LARGEST_JSON_BYTES, read_text
 from analysis.errors import InputError
+from analysis.paths import DATA
 from analysis.tables import read_csv, to_csv_bytes
 
 Originals = Mapping[str, Path]
 Tables = Iterator[tuple[str, bytes]]
 
-VTRAIN = {
-    "# GPUs": "gpus",
-    "global batch": "global_batch",
-    "micro batch": "micro_batch",
-    "hidden size": "hidden_size",
-    "attention heads": "attention_heads",
-    "# layers": "layers",
-    "sequence length": "sequence_length",
-    "tensor parallelism": "tensor_parallel",
-    "data parallelism": "data_parallel",
-    "pipeline parallelism": "pipeline_parallel",
-    "iteration time (ms)": "iteration_time_ms",
-}
+
+class Named(RootModel[dict[str, dict[str, str]]]):
+    """`data/sources/columns.yaml`."""
+
+
+NAMED = read_yaml(DATA / "sources" / "columns.yaml", Named).root
+"""By dataset, the columns that its tables take, and our names."""
+VTRAIN, BATCHES, FOUNDRY, BRIDGE = (NAMED[name] for name in ("vtrain", "llm_inference_bench", "llm_foundry", "megatron_bridge"))
+REQUEST, ENGINE, REAL_COLUMNS = (NAMED[name] for name in ("llmservingsim_client", "llmservingsim_engine", "pipeweave_runs"))
 VTRAIN_SIZES = (3.6, 39.1)  # billion parameters
 
-BATCHES = {
-    "Hardware": "hardware",
-    "Num of Hardware": "devices",
-    "Framework": "framework",
-    "Model": "model",
-    "Input Output Length": "input_output_tokens",
-    "Batch Size": "batch_size",
-    "Latency": "latency_s",
-    "Throughput": "throughput_tokens_per_s",
-}
 BATCHES_WITHOUT = ("MI300X", "GH200")
 
-FOUNDRY = (
-    "Model", "SeqLen (T)", "# GPUs", "GPU", "MFU", "HFU", "Model TFLOP", "MicroBatchSize", "GradAccum", "GlobalBatchSize",
-    "Throughput (S/s)", "Throughput (T/s)", "Throughput (T/s/GPU)", "Precision", "Sharding Strategy", "Activation Checkpointing",
-    "NumParams",
-)  # fmt: skip
-
-BRIDGE = {
-    "System": "system",
-    "#-GPUs": "gpus",
-    "Precision": "precision",
-    "GBS": "global_batch",
-    "MBS": "micro_batch",
-    "Sequence Length": "sequence_length",
-    "FSDP": "fsdp",
-    "TP": "tensor_parallel",
-    "PP": "pipeline_parallel",
-    "CP": "context_parallel",
-    "VP": "virtual_pipeline",
-    "EP": "expert_parallel",
-    "Tokens / sec / GPU": "tokens_per_s_per_gpu",
-    "Model TFLOP / sec / GPU": "model_tflops_per_gpu",
-}
 BRIDGE_PAGES = ("docs/performance-summary.md", "docs/performance-summary-archive.md")
 
 SERVED = re.compile(r"bench/examples/([^/]+)/([^/]+)/vllm/(requests\.jsonl|meta\.json)")
 PROFILE = re.compile(r"profiler/perf/([^/]+)/[^/]+/([^/]+)/bf16/(tp\d+)/(attention|dense|moe|per_sequence|skew)\.csv")
 META = ("model", "vllm_version", "engine_kwargs", "kv_cache", "num_requests")
-REQUEST = {"request_id": "request_id", "input_toks": "input_tokens", "output_toks": "output_tokens", "arrival_time": "arrived_s"}
-ENGINE = {"queued_ts": "queued_s", "scheduled_ts": "scheduled_s", "first_token_ts": "first_token_s", "last_token_ts": "last_token_s"}
-
 REAL_RUNS = re.compile(r"e2e/real/e2e_(.+)\.jsonl")
-REAL_COLUMNS = (
-    "run_name", "batch_size", "input_len", "output_len", "total_prefill_tokens", "total_decode_tokens", "iteration",
-    "prefill_latency", "median_decode_latency", "total_latency",
-)  # fmt: skip
 
 
 def _csv(path: Path, required: list[str]) -> pd.DataFrame:
