@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -36,9 +37,21 @@ WAYS = {
 }
 
 
-def site_terms(system: System, shares: Mapping[str, float]) -> dict[str, float]:
-    """What a site's constants of a collective multiply (`analysis.site`): the shares of its time's parts."""
-    return {f"on={system.device}": 0.0, **shares}
+SIZE_STEP = 3.0
+"""Octaves of message size between two constants of a site's curve: 3 of 1, 2, 3 and 4 by the machines that do not judge."""
+
+
+def site_terms(system: System, shares: Mapping[str, float], size: float) -> dict[str, float]:
+    """What a site's constants of a collective multiply (`analysis.site`): the shares of its time's parts, and a curve over message size,
+    linear between constants that lie `SIZE_STEP` apart.
+
+    Args:
+        size: of the message (bytes).
+    """
+    place = math.log2(max(size, 1.0)) / SIZE_STEP
+    below = math.floor(place)
+    curve = {f"size={below}": 1 - (place - below), f"size={below + 1}": place - below}
+    return {f"on={system.device}": 0.0, **shares, **curve}
 
 
 def parts_of(row: Mapping[str, str]) -> tuple[dict[str, tuple[float, float]], dict[str, float]]:
@@ -46,7 +59,7 @@ def parts_of(row: Mapping[str, str]) -> tuple[dict[str, tuple[float, float]], di
     kind, members, system, _ = case({name: str(row.get(name, "")).strip() for name in READS.names})
     found = collective_time(kind, np.array([float(row["size_bytes"])]), members, system, graph=False).parts
     parts = {name: (float(share[0]), sd) for name, (share, sd) in found.items()}
-    return parts, site_terms(system, {name: share for name, (share, _) in parts.items()})
+    return parts, site_terms(system, {name: share for name, (share, _) in parts.items()}, float(row["size_bytes"]))
 
 
 def answers(frame: pd.DataFrame, site: Site | None = None) -> pd.DataFrame:
@@ -78,7 +91,7 @@ def answers(frame: pd.DataFrame, site: Site | None = None) -> pd.DataFrame:
         assumed[at] = "; ".join((*words, *got.assumed))
         if site is not None:
             shares = [{name: float(share[index]) for name, (share, _) in got.parts.items()} for index in range(len(at))]
-            *ends, said = site.adjust("time_us", [site_terms(system, one) for one in shares], *ends[1:])
+            *ends, said = site.adjust("time_us", [site_terms(system, *one) for one in zip(shares, size[at], strict=True)], *ends[1:])
             assumed[at] = [f"{assumed[row_at]}; {one}" for row_at, one in zip(at, said, strict=True)]
         time[at], lower[at], upper[at] = (1e6 * seconds * end for end in ends)
     status[wrong & (status == "")] = f"size_bytes must be a number from 0 to {MOST_BYTES:.0e}"

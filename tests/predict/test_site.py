@@ -170,9 +170,9 @@ def test_priors_between_sources_find_what_was_put_in() -> None:
 
 
 def test_ten_points_of_the_panels_sources() -> None:
-    """What the page prints: every interval covers 80 to 97 %; none comes to 0.6 of its error, the aim; torchao and p4de come close."""
+    """What the page prints: every interval covers 80 to 97 %; of the aim, 0.6 of its error, p4de alone comes below."""
     points, priors = (read_csv(sites.FROZEN / f"{name}.csv") for name in ("points", "priors"))
     found = sites.scores(points, priors, repeats=20).set_index(["target", "source"])
     assert found["inside"].between(80, 97).all() and (found["ratio"] < 1.2).all()
-    assert (found["ratio"] > 0.6).all()
-    assert found.loc[("step_s", "torchao"), "ratio"] < 0.7 and found.loc[("time_us", "aws_p4de_2n"), "ratio"] < 0.65
+    assert list(found.index[found["ratio"] <= 0.6]) == [("time_us", "aws_p4de_2n")]
+    assert found.loc[("step_s", "torchao"), "ratio"] < 0.7 and found.loc[("time_us", "aws_p4de_2n"), "ratio"] < 0.3
