@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 
-from analysis.artifact.claims.prose import numbers_of, typed_numbers
+from analysis.artifact.claims.prose import numbers_of
 from analysis.artifact.publishing import package, plan
 from analysis.artifact.publishing.pages import number
 from analysis.errors import InputError
 from analysis.paths import BOOK, BUILD, NOTEBOOKS, RESULTS, ROOT
 from tests.checks import reading
+from tests.checks.typed import typed_numbers
 
 MANIFESTS = sorted(RESULTS.glob("*/manifest.json"))
 

@@ -5,10 +5,11 @@ import re
 
 import pytest
 
-from analysis.artifact.claims.prose import quotations, telling, typed_numbers
+from analysis.artifact.claims.prose import quotations
 from analysis.paths import BOOK, RESULTS
 from analysis.studies import attempts
 from analysis.tables import read_csv
+from tests.checks.typed import telling, typed_numbers
 
 
 @pytest.fixture

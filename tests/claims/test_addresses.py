@@ -9,10 +9,11 @@ import yaml
 
 from analysis.artifact.claims.addresses import cell, read_address
 from analysis.artifact.claims.check_files import read_checks
-from analysis.artifact.claims.prose import numbers_of, typed_numbers
+from analysis.artifact.claims.prose import numbers_of
 from analysis.artifact.claims.results import Results
 from analysis.errors import InputError
 from analysis.paths import DATA
+from tests.checks.typed import typed_numbers
 
 TABLE = 'tool,scheme,score,share,note\nVIDUR,base,2.25,0.918,"a, b"\nVIDUR,wide,1234.5,0.02,\nnn-Meter,base,0.0,1.0,c\n'
 

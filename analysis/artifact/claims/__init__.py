@@ -11,7 +11,7 @@
 - `equations`: Do the ML survey's equations give the right answer on examples small enough to work by hand?
 - `findings`: What do we find in the documents that none of them claims:
 - `ledger`: Which claims do the five documents make?
-- `prose`: Is a number typed into a chapter that a results file gives?
+- `prose`: Which numbers does a chapter take from results, and which does it quote?
 - `report`: How many claims have which verdict, and which of them are not as expected?
 - `results`: What do the results of the notebooks say, and are they as the notebooks wrote them?
 - `verdicts`: Does the value got agree with the value printed, by how much not, and what stands behind it:
