@@ -388,7 +388,7 @@ def test_every_spelling_of_full_sharding_is_one(column: str, spelling: str) -> N
         ({"pipeline_parallel": "4", "virtual_pipeline": "3"}, "32 layers, or 34 with embedding and output layer, do not divide"),
         ({"zero": "1", "zero_group": "3"}, "zero_group 3 does not divide data_parallel 8"),
         ({"gpus_per_node": "3"}, "8 GPUs are no whole nodes of gpus_per_node 3"),
-        ({"device": "P4"}, "P4 has no 16-bit arithmetic"),
+        ({"device": "P4"}, "no training model for P4: NVIDIA GPUs from Volta on"),
         ({"zero": "5"}, "zero '5' is not covered (0, zero0"),
         ({"zero": "64"}, "zero '64' is not covered"),
         ({"system": "DGX-A100"}, "system 'DGX-A100' has A100-SXM4-80GB, device 'h100' is H100-SXM5-80GB"),

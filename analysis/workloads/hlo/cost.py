@@ -17,117 +17,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from analysis.paths import DATA
 from analysis.workloads.graph import Convolution, Matmul, OperatorClass, Tensor
 
-TRANSCENDENTAL = frozenset(
-    [
-        "acos",
-        "acosh",
-        "asin",
-        "asinh",
-        "atan2",
-        "atanh",
-        "cbrt",
-        "cosh",
-        "cosine",
-        "erf",
-        "exponential",
-        "exponential_minus_one",
-        "log",
-        "log_plus_one",
-        "logistic",
-        "power",
-        "rsqrt",
-        "sine",
-        "sinh",
-        "sqrt",
-        "tan",
-        "tanh",
-    ]
-)
-ELEMENTWISE = frozenset(
-    [
-        "abs",
-        "add",
-        "and",
-        "bitcast_convert",
-        "ceil",
-        "clamp",
-        "compare",
-        "complex",
-        "convert",
-        "count_leading_zeros",
-        "divide",
-        "floor",
-        "imag",
-        "is_finite",
-        "maximum",
-        "minimum",
-        "mulhi",
-        "multiply",
-        "negate",
-        "not",
-        "or",
-        "popcnt",
-        "real",
-        "reduce_precision",
-        "remainder",
-        "round_nearest_afz",
-        "round_nearest_even",
-        "select",
-        "shift_left",
-        "shift_right_arithmetic",
-        "shift_right_logical",
-        "sign",
-        "stochastic_convert",
-        "subtract",
-        "uniform_dequantize",
-        "uniform_quantize",
-        "xor",
-    ]
-)
-MOVEMENT = frozenset(
-    [
-        "bitcast",
-        "broadcast",
-        "broadcast_in_dim",
-        "concatenate",
-        "copy",
-        "dynamic_broadcast_in_dim",
-        "dynamic_gather",
-        "dynamic_iota",
-        "dynamic_pad",
-        "dynamic_reshape",
-        "dynamic_slice",
-        "dynamic_update_slice",
-        "gather",
-        "get_dimension_size",
-        "infeed",
-        "iota",
-        "outfeed",
-        "pad",
-        "partition_id",
-        "real_dynamic_slice",
-        "replica_id",
-        "reshape",
-        "reverse",
-        "set_dimension_size",
-        "slice",
-        "torch_index_select",
-        "transpose",
-    ]
-)
-COLLECTIVE = {
-    "all_reduce": "all-reduce",
-    "cross-replica-sum": "all-reduce",
-    "all_gather": "all-gather",
-    "reduce_scatter": "reduce-scatter",
-    "all_to_all": "all-to-all",
-    "collective_permute": "collective-permute",
-    "collective_broadcast": "collective-broadcast",
-    "send": "send",
-    "recv": "recv",
-}
+OPERATORS = DATA / "workloads" / "stablehlo" / "operators.csv"
+"""Operators whose cost is the same for a whole class, and the exchange that a collective is; read as it stands, for a quick start."""
+_KINDS = dict(line.split(",") for line in OPERATORS.read_text(encoding="utf-8").split()[1:])
+
+
+def _kind(name: str) -> frozenset[str]:
+    return frozenset(operator for operator, kind in _KINDS.items() if kind == name)
+
+
+TRANSCENDENTAL, ELEMENTWISE, MOVEMENT = _kind("transcendental"), _kind("elementwise"), _kind("movement")
+COLLECTIVE = {operator: kind for operator, kind in _KINDS.items() if operator not in TRANSCENDENTAL | ELEMENTWISE | MOVEMENT}
 
 
 @dataclass(frozen=True, slots=True)
