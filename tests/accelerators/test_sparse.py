@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.studies.accelerators.sparse.compute import SparseProduct, cost, expected_maximum
+from analysis.paths import DATA
+from analysis.studies.accelerators.sparse.compute import SparseProduct, accesses, cost, expected_maximum
 from analysis.studies.accelerators.sparse.formats import FORMATS, Tile, break_even_density, encode, expected_size
+from analysis.tables import read_csv
 
 UNSTRUCTURED = [form for form in FORMATS if form != "n_of_m"]
 
@@ -165,3 +167,13 @@ def test_bad_input_is_refused() -> None:
         expected_size(Tile(2, 2), "huffman", 0.5)
     with pytest.raises(ValueError, match="action"):
         SparseProduct(1, 0.5, 0.5, "drop", "none")
+
+
+def test_every_count_of_four_sparseloop_exercises_is_the_printed_one() -> None:
+    # 01.2.2: B is read 16 times where A has 4 non-zeros of 16: "Actual scalar reads 4, Gated scalar reads 12"
+    assert accesses(16, action="gating", condition=0.25) == (4, 12, 0)
+    rows = read_csv(DATA / "recorded" / "sparseloop" / "exercises.csv", keep_default_na=False)
+    assert len(rows) == 32 and rows["exercise"].nunique() == 4
+    for row in rows.itertuples():
+        found = accesses(row.dense, row.density, row.action, float(row.condition or 1))
+        assert found == (row.actual, row.gated, row.skipped), (row.exercise, row.level, row.tensor, row.access)

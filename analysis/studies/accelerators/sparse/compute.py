@@ -106,3 +106,16 @@ def cost(product: SparseProduct) -> SparseCost:
         gated=product.macs * taken - multiplies,
         skipped=product.macs * (1 - taken),
     )
+
+
+def accesses(dense: int, density: float = 1.0, action: str = "", condition: float = 1.0) -> tuple[int, int, int]:
+    """Accesses made, gated and skipped: what a compressed format leaves out is neither, the action takes the rest, in whole accesses.
+
+    Args:
+        density: share that the tensor's own format leaves (1).
+        action: gating, skipping, or empty; condition: share of non-zeros of the tensors that it looks at (1).
+    """
+    kept = dense * density
+    made = int(kept * condition) if action else round(kept)
+    rest = round(kept) - made
+    return made, rest if action == "gating" else 0, rest if action == "skipping" else 0
