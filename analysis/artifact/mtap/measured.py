@@ -29,6 +29,12 @@ FILES: dict[str, str] = {
     **dict.fromkeys(("ZigZag", "SCALE-Sim v3", "AccelForge"), "data/recorded/tpu_v6e/products.csv"),
 }
 """Where each tool's recorded predictions are."""
+SIZES: dict[str, str] = {
+    **dict.fromkeys(FILES, "batch_size"),
+    "llm-analysis": "gpus", "ASTRA-sim": "size_bytes", "Kavier": "input_output_tokens",
+    **dict.fromkeys(("ZigZag", "SCALE-Sim v3", "AccelForge"), "flop"),
+}
+"""What grows from case to case, for the error by size: a column of the rows."""
 
 OWN = "this project"
 """Compared by its own authors: its error on the others' rows counts."""
@@ -70,14 +76,15 @@ def pairs(tool: str, root: Path = DATA) -> pd.DataFrame:
     spatial arrays: products on a TPU v6e.
 
     Returns:
-        Columns `measured` and `predicted`, one row a case.
+        Columns `measured`, `predicted` and `size`, one row a case; the size is `SIZES`' for the tool.
     """
     path = root / FILES[tool].removeprefix("data/")
     if tool in ("llm-analysis", "ASTRA-sim", "Kavier") or FILES[tool].endswith("products.csv"):
         frame = read_csv(path)
-        frame = frame[frame["tool"] == tool] if "tool" in frame and FILES[tool].endswith("products.csv") else frame
+        if FILES[tool].endswith("products.csv"):
+            frame = frame[frame["tool"] == tool].assign(flop=lambda t: 2.0 * t["m"] * t["k"] * t["n"])
         names = ("nccl_us", "astra_us") if tool == "ASTRA-sim" else ("measured_s", "predicted_s")
-        return frame[list(names)].set_axis(["measured", "predicted"], axis=1).reset_index(drop=True)
+        return frame[[*names, SIZES[tool]]].set_axis(["measured", "predicted", "size"], axis=1).reset_index(drop=True)
     points = read_csv(root / "measured_suite" / "serving_points.csv.gz").drop_duplicates("id")
     flags = read_csv(root / "recorded" / "aiconfigurator" / "row_flags.csv.gz").drop_duplicates("id")
     good = points.merge(flags, on="id")
@@ -92,8 +99,8 @@ def pairs(tool: str, root: Path = DATA) -> pd.DataFrame:
         answers = answers[(answers["widths"] == "corrected") | ~answers["id"].isin(wrong)]
         # "as shipped" sorts before "corrected": the corrected answer is kept where there is one
     answers = answers.rename(columns={"tpot_ms": "tpot"})
-    both = good[["id", "silicon_tpot_ms"]].merge(answers[["id", "tpot"]], on="id").sort_values("id")
-    return both[["silicon_tpot_ms", "tpot"]].set_axis(["measured", "predicted"], axis=1).reset_index(drop=True)
+    both = good[["id", "silicon_tpot_ms", "batch_size"]].merge(answers[["id", "tpot"]], on="id").sort_values("id")
+    return both[["silicon_tpot_ms", "tpot", "batch_size"]].set_axis(["measured", "predicted", "size"], axis=1).reset_index(drop=True)
 
 
 def measure(rows: pd.DataFrame, source: str = "") -> Measured:
