@@ -195,12 +195,12 @@ def predict(
     tables: Sequence[ProductTime] = [ProductTime()] * len(units)
     if fidelity == "kernels":
         tables = timed[device.name] if device.name in timed else product_times(_products(units, f32_in), [device.name])[device.name]
-        timed = sum(unit.runs for unit, time in zip(units, tables, strict=True) if time.source)
+        answered = sum(unit.runs for unit, time in zip(units, tables, strict=True) if time.source)
         every = sum(unit.runs for unit in units if unit.kind in PRODUCTS)
         sources = sorted({time.source for time in tables if time.source})
         by = {"measured gpu": "the device's kernel tables", "unmeasured gpu": "kernel tables of other GPUs", "data sheet": "the data sheet"}
         words = " and ".join(by.get(source, source) for source in sources) or by["measured gpu"]
-        notes.setdefault(f"{timed} of {every} products by {words}, the rest by shares of its peaks")
+        notes.setdefault(f"{answered} of {every} products by {words}, the rest by shares of its peaks")
         for status in sorted({time.status for time in tables if time.status})[:3]:
             notes.setdefault(f"no kernel model: {status}")
     for unit, table in zip(units, tables, strict=True):
