@@ -6,83 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from analysis.accelerators.loopnest.architecture import PICOJOULE, Architecture, Axis, Level
-from analysis.accelerators.timeloop.yaml_tree import File, Tree, sections, split_name
+from analysis.accelerators.timeloop.yaml_tree import File, Tree, known_names, sections, split_name
 
 BUFFERS = ("DRAM", "SRAM", "regfile", "smartbuffer", "storage", "buffet")
 COMPUTE = ("mac", "compute")
-# Attributes that change what a level holds or costs; `width`, `depth` and the word length have more than one name.
-WORD = ("word_bits", "word_width", "datawidth")
-DEPTH = ("depth", "memory_depth")
-WIDTH = ("width", "memory_width")
-USED = {
-    *WORD,
-    *DEPTH,
-    *WIDTH,
-    "block_size",
-    "n_words",
-    "cluster_size",
-    "entries",
-    "sizeKB",
-    "multiple_buffering",
-    "bandwidth",
-    "read_bandwidth",
-    "write_bandwidth",
-    "shared_bandwidth",
-    "instances",
-    "meshX",
-    "meshY",
-    "vector_access_energy",
-    "energy_per_op",
-    "power_gated_at",
-    "global_cycle_seconds",
-}
-# Attributes that only an energy or area estimator reads.
-ESTIMATION = {
-    "technology",
-    "type",
-    "n_banks",
-    "num_banks",
-    "num_ports",
-    "n_ports",
-    "nports",
-    "n_rd_ports",
-    "n_wr_ports",
-    "n_rw_ports",
-    "n_rdwr_ports",
-    "update_fifo_depth",
-    "latency",
-    "cycle_time",
-    "clockrate",
-    "voltage",
-    "action_latency_cycles",
-    "cluster_area",
-    "area",
-    "multiplier_width",
-    "adder_width",
-    "exponent",
-    "mantissa",
-    "num_pipeline_stages",
-    "version",
-}
-# Attributes that are modelled at one value only.
-NEUTRAL: dict[str, tuple[Any, ...]] = {
-    "has_power_gating": (False, True, None),
-    "reduction_supported": (True, None),
-    "min_utilization": (0, 0.0, None),
-    "allow_overbooking": (False, None),
-    "addr_gen_energy": (0, 0.0, None),
-    "network_fill_latency": (0, None),
-    "network_drain_latency": (0, None),
-    "metadata_datawidth": (0, None),
-    "metadata_storage_width": (0, None),
-    "metadata_storage_depth": (0, None),
-}
-ACTIONS = {
-    "read": ("random_read", "read"),
-    "write": ("random_fill", "random_write", "fill", "write"),
-    "update": ("random_update", "update", "random_write", "write"),
-    "compute": ("random_compute", "compute", "mac_random", "mac"),
-}
 
 
 @dataclass
@@ -186,15 +113,16 @@ class _Reader:
         if not _is(kind, BUFFERS) and not _is(kind, COMPUTE):
             raise file.error(f"class {kind} is not modelled; storage has one of {', '.join(BUFFERS)} in its class", f"{key}.class", tree)
         attributes = file.tree(tree.get("attributes", Tree()), f"{key}.attributes", tree)
+        allowed = known_names()
         for attribute, value in attributes.items():
             where = f"{key}.attributes.{attribute}"
             # Nothing said, or a container's attribute repeated, as in the files that Timeloop's front end writes.
             if value in (None, [], {}) or attribute in symbols:
                 continue
-            if attribute in NEUTRAL:
-                if value not in NEUTRAL[attribute]:
+            if attribute in allowed.neutral:
+                if value not in allowed.neutral[attribute]:
                     raise file.error(f"{attribute} = {value!r} is not modelled", where, attributes)
-            elif attribute not in USED and attribute not in ESTIMATION:
+            elif attribute not in {*allowed.used, *allowed.word, *allowed.depth, *allowed.width, *allowed.estimation}:
                 raise file.error("not supported, or unknown", where, attributes)
         known = {**symbols, **attributes}
         mesh = self.mesh
@@ -302,21 +230,22 @@ def _level(file: File, part: Component, energies: dict[str, dict[str, float]]) -
         name = _first(attributes, names)
         return None if name is None else file.whole(attributes[name], f"{key}.{name}", attributes, part.symbols)
 
-    word = whole(WORD)
+    word = whole(known_names().word)
     if word is None:
         # Timeloop's own default.
         word = 16
-    width, block, cluster = whole(WIDTH), whole(("block_size", "n_words")), whole(("cluster_size",))
+    width, block, cluster = whole(known_names().width), whole(("block_size", "n_words")), whole(("cluster_size",))
     if width is not None:
         by = word * (block or 1) * (cluster or 1)
         if width % by:
-            raise file.error(f"{width} bits are no whole number of {by}-bit blocks", f"{key}.{_first(attributes, WIDTH)}", attributes)
+            where = f"{key}.{_first(attributes, known_names().width)}"
+            raise file.error(f"{width} bits are no whole number of {by}-bit blocks", where, attributes)
         if block is None:
             block = width // by
         elif cluster is None:
             cluster = width // by
     block, cluster = block or 1, cluster or 1
-    depth, entries, kilobytes = whole(DEPTH), whole(("entries",)), number("sizeKB")
+    depth, entries, kilobytes = whole(known_names().depth), whole(("entries",)), number("sizeKB")
     size: float | None = entries
     if size is None:
         size = depth * block if depth is not None else None if kilobytes is None else kilobytes * 1024 * 8 / word
@@ -330,7 +259,9 @@ def _level(file: File, part: Component, energies: dict[str, dict[str, float]]) -
     said = number("vector_access_energy")
     if own:
         most = max(own.values())
-        read, write, update = (next((own[a] for a in ACTIONS[what] if a in own), most) for what in ("read", "write", "update"))
+        read, write, update = (
+            next((own[a] for a in known_names().actions[what] if a in own), most) for what in ("read", "write", "update")
+        )
     elif said is not None or part.is_dummy:
         read = write = update = (said or 0.0) * cluster
     else:
@@ -355,7 +286,7 @@ def _level(file: File, part: Component, energies: dict[str, dict[str, float]]) -
 def _mac_energy(file: File, part: Component, energies: dict[str, dict[str, float]]) -> float:
     own = {action: energy for action, energy in energies.get(part.name, {}).items() if action != "leak"}
     if own:
-        return next((own[a] for a in ACTIONS["compute"] if a in own), max(own.values())) * PICOJOULE
+        return next((own[a] for a in known_names().actions["compute"] if a in own), max(own.values())) * PICOJOULE
     if "energy_per_op" in part.attributes:
         return (
             file.number(part.attributes["energy_per_op"], f"{part.key}.attributes.energy_per_op", part.attributes, part.symbols) * PICOJOULE

@@ -7,24 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.accelerators.loopnest.problem import Problem
-from analysis.accelerators.timeloop.yaml_tree import File, Tree
+from analysis.accelerators.timeloop.yaml_tree import File, Tree, known_names
 
 KEYS = {"target", "name", "type", "factors", "permutation", "split", "keep", "bypass", "keep_only"}
-# Read by Timeloop, and without effect when empty; modelled here only so.
-EMPTY = {
-    "no_link_transfer",
-    "no_multicast_no_reduction",
-    "no_temporal_reuse",
-    "no_reuse",
-    "rmw_on_first_writeback",
-    "rmw_first_update",
-    "passthrough",
-    "no_coalesce",
-    "remainders",
-    "default_max_factor",
-    "default_min_factor",
-    "min",
-}
 STORED = {"datatype", "bypass", "bypassing", "dataspace"}
 
 
@@ -97,7 +82,7 @@ def read_directive(file: File, tree: Tree, problem: Problem, key: str, *, target
         target, kind: when they are given by the place where the directive stands.
     """
     for name in tree:
-        if name in EMPTY:
+        if name in known_names().empty:
             if tree[name] not in (None, [], ""):
                 raise file.error("not modelled", f"{key}.{name}", tree)
         elif name not in KEYS:

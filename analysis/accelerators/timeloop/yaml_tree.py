@@ -7,35 +7,39 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from analysis.configs import Strict, read_yaml
 from analysis.documents import construct, parse_yaml, read_bytes, read_text
 from analysis.errors import InputError
+from analysis.paths import DATA
 
-# Sections of Timeloop's input; the ones that describe a search or an area change no count of one mapping.
-SECTIONS = {
-    "architecture",
-    "architecture_constraints",
-    "mapspace_constraints",
-    "constraints",
-    "problem",
-    "mapping",
-    "ERT",
-    "variables",
-    "mapper",
-    "mapspace",
-    "globals",
-    "ART",
-    "ERT_summary",
-    "ART_summary",
-    "compound_components",
-    "components",
-    "dumped_by_timeloop_front_end",
-}
-NATIVE = {"architecture", "problem", "mapping", "ERT", "architecture_constraints", "mapspace_constraints"}
+
+class Names(Strict):
+    """`data/hardware/timeloop.yaml`, which says what each list means."""
+
+    sections: frozenset[str]
+    native: frozenset[str]
+    word: tuple[str, ...]
+    depth: tuple[str, ...]
+    width: tuple[str, ...]
+    used: frozenset[str]
+    estimation: frozenset[str]
+    neutral: dict[str, tuple[bool | int | None, ...]]
+    actions: dict[str, tuple[str, ...]]
+    empty: frozenset[str]
+
+
+@cache
+def known_names() -> Names:
+    """Names of Timeloop's input."""
+    return read_yaml(DATA / "hardware" / "timeloop.yaml", Names)
+
+
 OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -179,7 +183,7 @@ def sections(file: File) -> Tree:
     for name in root:
         if name == "sparse_optimizations" and not root[name]:
             continue
-        if name not in SECTIONS:
+        if name not in known_names().sections:
             raise file.error("not a section of Timeloop's input that is modelled here", name, root)
     return root
 
@@ -194,8 +198,8 @@ def is_native(path: str | Path) -> bool:
             text = read_bytes(path).decode("utf-8", errors="replace")
         except InputError:
             return False
-        return bool(re.search(rf"^(?:{'|'.join(sorted(NATIVE))})\s*:", text, re.MULTILINE))
-    return isinstance(root, Tree) and bool(NATIVE & set(root))
+        return bool(re.search(rf"^(?:{'|'.join(sorted(known_names().native))})\s*:", text, re.MULTILINE))
+    return isinstance(root, Tree) and bool(known_names().native & set(root))
 
 
 LONGEST_NAME = 1000  # characters of one with a range: the expression takes the square of its length

@@ -31,7 +31,9 @@ FILES: dict[str, str] = {
 """Where each tool's recorded predictions are."""
 SIZES: dict[str, str] = {
     **dict.fromkeys(FILES, "batch_size"),
-    "llm-analysis": "gpus", "ASTRA-sim": "size_bytes", "Kavier": "input_output_tokens",
+    "llm-analysis": "gpus",
+    "ASTRA-sim": "size_bytes",
+    "Kavier": "input_output_tokens",
     **dict.fromkeys(("ZigZag", "SCALE-Sim v3", "AccelForge"), "flop"),
 }
 """What grows from case to case, for the error by size: a column of the rows."""
