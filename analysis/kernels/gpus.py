@@ -29,39 +29,20 @@ ARCHITECTURES = {  # GPUs that are left out together
     "blackwell": ("b200_sxm", "b300_sxm", "gb200", "gb300"),
     "blackwell workstation": ("rtx_pro_6000_server",),
 }
-PEAK_OF = {  # number type of a kernel: rate of the data sheet that bounds it
-    "bf16": "bf16",
-    "fp16": "fp16",
-    "fp8": "fp8",
-    "fp8_block": "fp8",
-    "nvfp4": "fp4",
-    "mxfp4": "fp4",
-    "int8": "int8",
-    "int8_wo": "bf16",
-    "int4_wo": "bf16",
+_TYPES = {  # number type of a kernel: rate of the data sheet that bounds it; bytes of a weight, of an activation
+    "bf16": ("bf16", 2.0, 2.0),
+    "fp16": ("fp16", 2.0, 2.0),
+    "fp8": ("fp8", 1.0, 1.0),
+    "fp8_block": ("fp8", 1.0, 1.0),
+    "nvfp4": ("fp4", 0.5625, 0.5625),
+    "mxfp4": ("fp4", 0.53125, 1.0),
+    "int8": ("int8", 1.0, 1.0),
+    "int8_wo": ("bf16", 1.0, 2.0),
+    "int4_wo": ("bf16", 0.5, 2.0),
 }
-WEIGHT_BYTES = {
-    "bf16": 2.0,
-    "fp16": 2.0,
-    "fp8": 1.0,
-    "fp8_block": 1.0,
-    "nvfp4": 0.5625,
-    "mxfp4": 0.53125,
-    "int8": 1.0,
-    "int8_wo": 1.0,
-    "int4_wo": 0.5,
-}
-ACTIVATION_BYTES = {
-    "bf16": 2.0,
-    "fp16": 2.0,
-    "fp8": 1.0,
-    "fp8_block": 1.0,
-    "nvfp4": 0.5625,
-    "mxfp4": 1.0,
-    "int8": 1.0,
-    "int8_wo": 2.0,
-    "int4_wo": 2.0,
-}
+PEAK_OF = {kind: rate for kind, (rate, _, _) in _TYPES.items()}
+WEIGHT_BYTES = {kind: weight for kind, (_, weight, _) in _TYPES.items()}
+ACTIVATION_BYTES = {kind: activation for kind, (_, _, activation) in _TYPES.items()}
 SAME_TYPE = {
     "bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float8": "fp8", "fp8_e4m3": "fp8", "int4": "int4_wo",
     "w4a16": "int4_wo", "w8a16": "int8_wo",
