@@ -13,6 +13,7 @@
 - `search`: All parallel plans of a model on some GPUs, each a row of `predict training`:
 - `shares`: Fitted shares:
 - `step`: How do the parts make a step?
+- `traces`: A predicted training step as Chakra traces, one a rank, so that ASTRA-sim (or `replay`) times its collectives on a network
 - `views`: One training run as `train` shows it:
 - `work`: What does one GPU do in a training step?
 """

@@ -439,23 +439,48 @@ def stages(of: Cases) -> tuple[Shared, Any]:
     return Shared([held for held, _ in found], codes), np.array([stage for _, stage in found])[codes]
 
 
+@dataclass(frozen=True)
+class Exchange:
+    """A collective of many cases, arrays all.
+
+    Args:
+        parts: how often its seconds count in each part of `Parts`.
+        kind, size, members, stride, message: as of `collectives_s`.
+    """
+
+    parts: dict[str, Any]
+    kind: str
+    size: Any
+    members: Any
+    stride: Any
+    message: Any = 0.0
+
+
 def _communicate(of: Cases, values: dict[str, Floats]) -> None:
+    for each in exchanges(of):
+        seconds = collectives_s(of, each.kind, each.size, each.members, each.stride, each.message)
+        for part, often in each.parts.items():
+            values[part] += often * seconds
+    spread = np.flatnonzero((of.expert > 1) & of.shape.experts.there)
+    if spread.size:
+        values["expert"][spread] = values["expert_back"][spread] = _dispatch_s(of.take(spread))
+
+
+def exchanges(of: Cases) -> Iterator[Exchange]:
+    """Every collective of a step but the all-to-all of experts (`_dispatch_s`)."""
     shape, t = of.shape, of.tensor
     tokens = of.micro_batch * of.sequence / of.context
     boundary = 2.0 * tokens * shape.hidden
     share = 1.0 / of.pipeline
-    each = sum(collectives_s(of, kind, boundary, t, 1) for kind in ("all_gather", "reduce_scatter"))
     blocks = (shape.attention_layers + shape.dense_layers + shape.expert_layers + shape.linear_layers) * share
-    values["tensor"][:] = values["tensor_back"][:] = blocks * each
-    spread = np.flatnonzero((of.expert > 1) & shape.experts.there)
-    if spread.size:
-        values["expert"][spread] = values["expert_back"][spread] = _dispatch_s(of.take(spread))
+    for kind in ("all_gather", "reduce_scatter"):
+        yield Exchange({"tensor": blocks, "tensor_back": blocks}, kind, boundary, t, 1)
     kv = 2 * tokens * np.maximum(shape.kv_heads / t, 1.0) * shape.head_size * 2.0
     size = np.where(of.context > 1, kv * of.context, 0.0)
-    values["context"][:] = 3 * shape.attention_layers * share * collectives_s(of, "all_gather", size, of.context, t)
+    yield Exchange({"context": 3 * shape.attention_layers * share}, "all_gather", size, of.context, t)
     sent = np.where(of.pipeline > 1, boundary / t, 0.0)
-    values["send"][:] = 2 * of.virtual * collectives_s(of, "send_recv", sent, 2, of.gpus / of.pipeline)
-    _synchronise(of, values)
+    yield Exchange({"send": 2 * of.virtual}, "send_recv", sent, 2, of.gpus / of.pipeline)
+    yield from _synchronised(of)
 
 
 def _dispatch_s(of: Cases) -> Any:
@@ -480,7 +505,7 @@ def _reached(ways: Any, chosen: Any) -> Floats:
     return np.array([float(ways[row]) * (1 - (1 - 1 / float(ways[row])) ** float(chosen[row])) for row in first])[codes]
 
 
-def _synchronise(of: Cases, values: dict[str, Floats]) -> None:
+def _synchronised(of: Cases) -> Iterator[Exchange]:
     """Gradients and sharded weights: what is gathered and reduced each microbatch (ZeRO 2 and 3) or once a step."""
     program, t = of.defaults, of.tensor
     dense, routed = parameters_of_gpu(of)
@@ -491,37 +516,28 @@ def _synchronise(of: Cases, values: dict[str, Floats]) -> None:
     message = np.maximum(program.bucket_bytes, program.bucket_bytes_per_replica * replicas)
     unit = np.maximum(1.0, (dense + routed) / np.maximum(1.0, of.shape.blocks / of.pipeline))
     sharded, alone = of.zero >= 2, of.pipeline == 1
-    both = ((dense, shards, t), (routed, experts, of.expert))
-    gather = sum(
-        collectives_s(of, "all_gather", np.where(sharded, held * n, 0.0), members, stride, held * unit) for n, members, stride in both
-    )
-    reduced = sharded & of.trained
-    scatter = sum(
-        collectives_s(of, "reduce_scatter", np.where(reduced, size * n, 0.0), members, stride, size * unit) for n, members, stride in both
-    )
     # weights stay gathered over the microbatches of a pipeline; otherwise the root's own are gathered first, kept, and reduced last
     # (docs.pytorch.org, fully_shard)
     ends = np.where(alone, (dense - of.shape.body_parameters / t) / (dense + routed), 0.0)
-    values["collect"][:] = np.where(alone, 0.0, gather)
-    values["ends"][:] = ends * (gather + scatter)
-    values["gather"][:] = np.where(alone, (1 - ends) * gather, 0.0)
-    values["gather_back"][:] = np.where(alone, (1 - ends) * (scatter + gather * (of.zero == 3)), scatter)
+    inside = np.where(alone, 1 - ends, 0.0)
+    gathered = {"collect": ~alone * 1.0, "ends": ends, "gather": inside, "gather_back": inside * (of.zero == 3)}
+    scattered = {"ends": ends, "gather_back": np.where(alone, inside, 1.0)}
+    reduced = sharded & of.trained
+    both = ((dense, shards, t), (routed, experts, of.expert))
+    for n, members, stride in both:
+        yield Exchange(gathered, "all_gather", np.where(sharded, held * n, 0.0), members, stride, held * unit)
+        yield Exchange(scattered, "reduce_scatter", np.where(reduced, size * n, 0.0), members, stride, size * unit)
+    once = {"reduce": 1.0}
     hybrid = np.where(reduced & (replicas > shards), size * dense / shards, 0.0)  # hybrid sharding
-    values["reduce"][:] = collectives_s(of, "all_reduce", hybrid, replicas / shards, t * shards, message)
+    yield Exchange(once, "all_reduce", hybrid, replicas / shards, t * shards, message)
     # sharded optimizer: gradients scattered, weights gathered after the update; otherwise gradients all-reduced
     whole = ~sharded & of.trained
-    scattered = (of.zero > 0) & (shards == replicas)
-    reduce = np.zeros(len(of))
+    apart = (of.zero > 0) & (shards == replicas)
     for n, members, stride in ((dense, replicas, t), (routed, experts, of.expert)):
-        reduce = reduce + sum(
-            collectives_s(of, kind, np.where(whole & where, size * n, 0.0), members, stride, message)
-            for kind, where in (("reduce_scatter", scattered), ("all_reduce", ~scattered))
-        )
+        for kind, where in (("reduce_scatter", apart), ("all_reduce", ~apart)):
+            yield Exchange(once, kind, np.where(whole & where, size * n, 0.0), members, stride, message)
     tied = np.where(whole & ~alone & of.shape.tied, size * of.shape.hidden * of.padded_vocabulary / t, 0.0)
-    reduce = reduce + collectives_s(of, "all_reduce", tied, 2, of.gpus / of.pipeline)
-    values["reduce"] += reduce
+    yield Exchange(once, "all_reduce", tied, 2, of.gpus / of.pipeline)
     back = whole & (of.zero > 0)
-    values["collect"] += sum(
-        collectives_s(of, "all_gather", np.where(back, 2 * n, 0.0), members, stride, message)
-        for n, members, stride in ((dense, shards, t), (routed, experts, of.expert))
-    )
+    for n, members, stride in both:
+        yield Exchange({"collect": 1.0}, "all_gather", np.where(back, 2 * n, 0.0), members, stride, message)

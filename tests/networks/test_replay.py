@@ -139,7 +139,7 @@ def wire_fields(message: bytes) -> list[tuple[int, object]]:
 
 
 def test_written_chakra_files_have_a_second_reader(gpt: list[Node], tmp_path, groups: dict) -> None:
-    files = write_trace(gpt, tmp_path, "ours")
+    files = write_trace(gpt, tmp_path, "ours", {})[:-1]
     assert [f.name for f in files] == [f"ours.{rank}.et" for rank in range(8)]
     assert rank_bytes(read_trace(files[0])[:184]) == files[0].read_bytes()
     content, messages = files[0].read_bytes(), []

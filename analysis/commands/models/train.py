@@ -27,7 +27,9 @@ app = typer.Typer(help="Predict training steps of transformers.", cls=_ConfigFir
 def step(
     config: Annotated[Path, typer.Argument(help="model, system, plan and software (YAML); `data schema train` prints its keys")],
     out: Annotated[Path | None, typer.Option(help="write the prediction as JSON")] = None,
-    trace: Annotated[Path | None, typer.Option(help="write the pipeline schedule for Perfetto (JSON)")] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="FILE.json: write the pipeline schedule for Perfetto; a folder: Chakra traces of all ranks")
+    ] = None,
     plot: Plot = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the prediction as JSON")] = False,
     site: SiteFile = None,
@@ -37,8 +39,9 @@ def step(
     from analysis.errors import InputError
     from analysis.site import read_site
     from analysis.tables import write_atomic
-    from analysis.training import schedule, views
+    from analysis.training import schedule, traces, views
     from analysis.training.config import Training
+    from analysis.workloads.chakra.traces import write_trace
 
     check_plot(plot, config, out, trace)
     training, own = read_yaml(config, Training), read_site(site)
@@ -49,8 +52,11 @@ def step(
     typer.echo(views.as_json(answer) if as_json else views.text(answer), nl=not as_json)
     if out:
         write_atomic(out, views.as_json(answer).encode())
-    if trace:
+    if trace and trace.suffix == ".json":
         write_atomic(trace, schedule.perfetto(views.tasks(answer)).encode())
+    elif trace:
+        nodes, groups = traces.step_nodes(answer)
+        write_trace(nodes, trace, config.stem, groups)
     save_plot(plot, lambda plots: plots.training_step(*views.pictured(answer)))
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.errors import InputError
 from analysis.predict.program.predict import ProgramPrediction, operator_times
-from analysis.tables import write_atomic
 from analysis.workloads.chakra.node import Node
 from analysis.workloads.chakra.traces import write_trace
 from analysis.workloads.graph import Collective, Module
@@ -153,6 +151,4 @@ def write(module: Module, prediction: ProgramPrediction, folder: Path, name: str
         name: of the files.
     """
     found, groups = nodes(module, prediction)
-    written = write_trace(found, folder, name)
-    text = json.dumps({number: list(group) for number, group in groups.items()}, indent=1)
-    return [*written, write_atomic(Path(folder) / f"{name}.groups.json", text.encode())]
+    return write_trace(found, folder, name, groups)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -292,11 +293,12 @@ def rank_bytes(nodes: Iterable[Node]) -> bytes:
     return b"".join(_varint(len(data)) + data for data in (message.SerializeToString(deterministic=True) for message in messages))
 
 
-def write_trace(nodes: Sequence[Node], folder: str | Path, name: str) -> list[Path]:
-    """Write a trace as one `.et` file a rank.
+def write_trace(nodes: Sequence[Node], folder: str | Path, name: str, groups: Mapping[str, Sequence[int]]) -> list[Path]:
+    """Write a trace as one `.et` file a rank, and `NAME.groups.json`, the groups as ASTRA-sim reads them.
 
     Args:
-        name: files are `NAME.RANK.et`.
+        nodes: those of a rank one after another; name: files are `NAME.RANK.et`; groups: ranks of each.
     """
-    ranks = sorted({node.rank for node in nodes})
-    return [write_atomic(Path(folder) / f"{name}.{rank}.et", rank_bytes(n for n in nodes if n.rank == rank)) for rank in ranks]
+    written = [write_atomic(Path(folder) / f"{name}.{rank}.et", rank_bytes(own)) for rank, own in groupby(nodes, lambda node: node.rank)]
+    text = json.dumps({number: list(group) for number, group in groups.items()}, indent=1)
+    return [*written, write_atomic(Path(folder) / f"{name}.groups.json", text.encode())]
