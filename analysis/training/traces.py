@@ -5,7 +5,7 @@ gathers and scatters of sharded weights; sends between stages; then gradients, u
 `schedule.task_order`. Compute nodes carry the predictor's time of kernels and host; what the predictor hides of a collective behind them is
 for the network to hide. Ranks: tensor parallel innermost, then context and data, stages outermost.
 
-The all-to-all of experts and context parallelism are refused. Of a collective that the predictor hides in part, the network hides what it can.
+The all-to-all of experts and context parallelism are refused.
 """
 
 from __future__ import annotations
