@@ -174,3 +174,14 @@ def write() -> int:
     content = package()
     write_atomic(PACKAGE, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode("utf-8"))
     return len(content["resources"])
+
+
+def differences() -> list[str]:
+    """What the committed package says otherwise than the data here, a line each."""
+    committed = {entry["path"]: entry for entry in json.loads(PACKAGE.read_text(encoding="utf-8"))["resources"]}
+    here = {entry["path"]: entry for entry in package()["resources"]}
+    built = RESULTS.exists()
+    lines = [f"{path}: not in data/datapackage.json" for path in here if path not in committed]
+    lines += [f"{path}: described, but not there" for path in committed if path not in here and (built or not path.startswith("results/"))]
+    lines += [f"{path}: described otherwise" for path in here if path in committed and here[path] != committed[path]]
+    return lines
