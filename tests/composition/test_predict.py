@@ -284,7 +284,7 @@ def test_products_by_the_kernel_tables_are_those_that_kernels_predict_answers(pr
     assert found.seconds == row["latency_ms"] / 1e3
     assert found.lower_s <= row["lower_ms"] / 1e3 * 1.001 and found.upper_s is not None and found.upper_s > row["upper_ms"] / 1e3
     assert any("1 of 1 products by the device's kernel tables" in note for note in found.notes)
-    with pytest.raises(InputError, match="kernels of TPU-v3 are not modelled, of GPUs alone"):
+    with pytest.raises(InputError, match="TPU-v3 is no GPU: ask by fused, efficiency or systolic"):
         predict(programs["gemm"], devices.load("TPU-v3"), "kernels")
 
 

@@ -53,7 +53,7 @@ def product_times(products: Sequence[tuple[Matmul | Attention | None, str]], nam
     }
     if asked:
         if strange := [name for name in names if devices.load(name).kind != "gpu"]:
-            raise InputError(f"kernels of {strange[0]} are not modelled, of GPUs alone", key="device")
+            raise InputError(f"{strange[0]} is no GPU: ask by fused, efficiency or systolic", key="device")
         keys = [(name, *each) for name in names for each in asked]
         got = answers(pd.DataFrame(keys, columns=["device", "M", "N", "K", "dtype"]).assign(op="gemm").astype(str))
         ends = (got[name] / 1e3 for name in ("latency_ms", "lower_ms", "upper_ms"))
