@@ -5,6 +5,7 @@ import math
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.test_util import check_grads
 
 from analysis.artifact.claims.arithmetic_neuroscalar import lstm_parameters
 from analysis.paths import DATA
@@ -16,9 +17,9 @@ from analysis.studies.cores.learning.lstm import (
     encode,
     instruction_vectors,
     joint_loss,
-    lstm_layer,
     parameter_shapes,
     predicted_target,
+    recurrence,
 )
 from analysis.tables import read_csv
 
@@ -52,10 +53,17 @@ def test_a_cell_is_the_formula() -> None:
         c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
         h = np.tanh(c) / (1 + np.exp(-o))
         expected.append(h)
-    got = np.asarray(lstm_layer(jnp.asarray(x), jnp.asarray(w), jnp.asarray(u), jnp.asarray(b), reverse=False))
-    assert np.allclose(got[:, 0], expected, atol=1e-6)
-    backward = np.asarray(lstm_layer(jnp.asarray(x[::-1].copy()), jnp.asarray(w), jnp.asarray(u), jnp.asarray(b), reverse=True))
-    assert np.allclose(backward[::-1, 0], expected, atol=1e-6)
+    gates_x = x @ w.T + b
+    assert np.allclose(recurrence(gates_x, u.T, False)[:, 0], expected, atol=1e-6)
+    assert np.allclose(recurrence(gates_x[::-1].copy(), u.T, True)[::-1, 0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_the_gradients_are_the_differences(reverse: bool) -> None:
+    """Ours are written down by hand; here beside central differences of the states' weighted sum."""
+    generator = np.random.default_rng(1)
+    gates_x, recurrent, weight = (generator.normal(size=size).astype(np.float32) for size in ((6, 2, 12), (3, 12), (6, 2, 3)))
+    check_grads(lambda a, b: (recurrence(a, b, reverse) * weight).sum(), (gates_x, recurrent), order=1, modes=["rev"], atol=1e-2, rtol=1e-2)
 
 
 def test_categories_are_embedded_and_concatenated() -> None:

@@ -4,7 +4,6 @@ import dataclasses
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from cores.toy_traces import DESIGNS
 
@@ -19,11 +18,10 @@ from analysis.studies.cores.learning.corpus import BLOCK, Program, program, spli
 from analysis.studies.cores.learning.instruction_features import Window
 from analysis.studies.cores.learning.lstm import LstmShape, parameter_shapes
 from analysis.studies.cores.learning.model_files import TrunkShape, model_path, read_trunk, write_trunk
-from analysis.studies.cores.learning.paper_training import PaperSetting, predict_paper, train_paper
+from analysis.studies.cores.learning.paper_training import Corpus, Member, PaperSetting, predict_paper, train_paper
 from analysis.studies.cores.learning.ranking import whole_program_order
-from analysis.studies.cores.learning.study import HELD_OUT, blocks_to_test, indices, own_cycles
+from analysis.studies.cores.learning.study import blocks_to_test, indices, own_cycles, paper_across, paper_side_by_side
 from analysis.studies.cores.learning.trunk_training import Schedule, Trained, predict, train, without_memory
-from analysis.tables import read_csv, write_csv
 
 CORES = [load_design("8w").model_copy(update={"width": width}) for width in (1, 8)]
 SMALL = TrunkShape(2, mixed=24, hidden=24)
@@ -111,30 +109,58 @@ def test_memory_helps_on_code_that_was_seen(programs: list[Program], parts: list
 def test_the_papers_network_learns(programs: list[Program], parts: list[np.ndarray]) -> None:
     """In both directions, which runs the one-directional layer twice; `test_lstm` tells them apart."""
     setting = PaperSetting(kind="bilstm", width=16, layers=1, steps=60, batch=16, rate=1e-2, checks=3)
-    result = train_paper(programs, parts, 0, setting)
-    looks = [look.mae for look in result.looks]
-    assert min(looks) < looks[0] and result.kept_step == result.looks[int(np.argmin(looks))].step and result.finished
+    result = train_paper(Corpus(programs, parts), [Member()], setting)
+    looks = [look.mae[0] for look in result.looks]
+    assert min(looks) < looks[0] and result.kept_steps == [result.looks[int(np.argmin(looks))].step] and result.finished
     one, blocks = programs[0], blocks_to_test(parts[0])
     truth = one.latency[indices(blocks, len(one)), 0]
-    got = predict_paper(result.model, one.raw, blocks)
+    got = predict_paper(result.models, one.raw, blocks)[:, 0]
     assert got.shape == truth.shape and (got >= 0).all()
     assert accuracy(truth, got).mae < accuracy(truth, np.full(len(truth), truth.mean())).mae
-    whole = predict_paper(result.model, one.raw)
+    whole = predict_paper(result.models, one.raw)[:, 0]
     assert np.allclose(whole[indices(blocks, len(one))], got, atol=1e-5)
+
+
+TINY = PaperSetting(width=6, steps=6, batch=2, checks=3, embedding=3, last_rate=1.0, window=Window(64, 32))
 
 
 def test_an_interrupted_training_gives_the_same_bits(programs: list[Program], parts: list[np.ndarray], tmp_path: Path) -> None:
     """With embeddings and dropout; stopped between two looks."""
-    setting = PaperSetting(width=6, steps=6, batch=2, checks=3, embedding=3, last_rate=1.0, window=Window(64, 32))
-    whole = train_paper(programs, parts, 1, setting, 4)
-    file = tmp_path / "c.safetensors"
-    part = train_paper(programs, parts, 1, setting, 4, file, cpu_seconds=1e-9)  # one update, then the budget is spent
+    corpus, members, file = Corpus(programs, parts), [Member(1, 4)], tmp_path / "c.safetensors"
+    whole = train_paper(corpus, members, TINY)
+    part = train_paper(corpus, members, TINY, file, seconds=1e-9)  # one update, then the time is spent
     assert not part.finished and not part.looks
-    part = train_paper(programs, parts, 1, setting, 4, file)
+    part = train_paper(corpus, members, TINY, file)
     assert part.finished and [(look.step, look.mae) for look in part.looks] == [(look.step, look.mae) for look in whole.looks]
-    assert all(np.array_equal(part.model.parameters[name], value) for name, value in whole.model.parameters.items())
+    assert all(np.array_equal(part.models[0].parameters[name], value) for name, value in whole.models[0].parameters.items())
     with pytest.raises(InputError, match="is of another training"):
-        train_paper(programs, parts, 0, setting, 4, file)
+        train_paper(corpus, [Member(0, 4)], TINY, file)
+
+
+def test_networks_side_by_side_are_those_trained_alone(programs: list[Program], parts: list[np.ndarray]) -> None:
+    """Another design, another seed, one program of two, and a narrower one in the arrays of the wider: its own size is all that it uses."""
+    corpus, once = Corpus(programs, parts), dataclasses.replace(TINY, steps=2, checks=1)
+    members = [Member(0, 4), Member(1, 4), Member(0, 5), Member(0, 4, programs=(1,)), Member(0, 4, width=4)]
+    together = train_paper(corpus, members, once)
+    for n, member in enumerate(members[:4]):
+        alone = train_paper(corpus, [member], once).models[0]
+        assert np.array_equal(alone.scaling.mean, together.models[n].scaling.mean)
+        for name, value in alone.parameters.items():
+            assert np.allclose(value, together.models[n].parameters[name], atol=2e-6)
+    parameters = [model.parameters for model in together.models]
+    assert not np.allclose(parameters[0]["rnn.weight_hh_l1"], parameters[1]["rnn.weight_hh_l1"], atol=1e-5)
+    narrow = {}
+    for name, shape in parameter_shapes(LstmShape(hidden=4, embedding=3)).items():
+        gates = 4 if name.startswith("rnn.") else 1
+        value = parameters[4][name]
+        rest = np.array(value).reshape(gates, len(value) // gates, *value.shape[1:])
+        own = (slice(None), slice(shape[0] // gates), *map(slice, shape[1:]))
+        narrow[name] = rest[own].reshape(shape)
+        rest[own] = 0
+        assert not rest.any()
+    model = dataclasses.replace(together.models[4], parameters=narrow)  # cut out, it says the same
+    said = [predict_paper([one], programs[0].raw, np.array([2])) for one in (model, together.models[4])]
+    assert np.allclose(*said, atol=1e-5) and np.ptp(said[0]) > 0
 
 
 def test_models_survive_their_files(programs: list[Program], trained: Trained, tmp_path: Path) -> None:
@@ -156,24 +182,22 @@ def test_damaged_or_missing_models_are_refused(trained: Trained, tmp_path: Path)
         model_path("nobody")
 
 
-def test_full_size_is_trained_for_every_design_within_a_day_of_cpu_time(tmp_path: Path) -> None:
-    """`make full` spends at most 24 CPU-hours on the paper's network: 0.5 + 0.5 + 1.5 + 5 x 4.3."""
-    plan = freeze.size_plan([], tmp_path)
-    assert {f"size_256_{design}" for design in TABLE_4} < set(plan) and len(plan) == 8
-    seconds = [float(piece.args[-1]) for piece in plan.values()]  # type: ignore[attr-defined]
-    assert sum(seconds) == pytest.approx(24 * 3600)
+def test_the_full_size_is_the_papers() -> None:
+    """Two layers of 256 (appendix), a context of the largest reorder buffer on the left, every design; and its tables come in pieces."""
     shapes = parameter_shapes(LstmShape(hidden=freeze.FULL.width, embedding=freeze.FULL.embedding))
     assert shapes["rnn.weight_hh_l1"] == (1024, 256) and freeze.FULL.window.left == load_design("8w").rob_entries
+    assert {m.design for m in freeze.MEMBERS if m.width is None} == set(range(len(TABLE_4)))
 
 
-def test_rows_of_networks_no_longer_trained_are_kept(tmp_path: Path) -> None:
-    pieces, frozen = tmp_path / "pieces", tmp_path / "frozen"
-    for table in freeze.TABLES:
-        row = pd.DataFrame({"model": ["ours"], "setting": [HELD_OUT], "seed": [0], "program": ["json"], "value": [1.0]})
-        write_csv(row, pieces / f"ours_0.{table}.csv")
-    write_csv(pd.DataFrame({"piece": ["ours_0"]}), pieces / "ours_0.done.csv")
-    old = {"model": ["NeuroScalar, one direction", "ours"], "setting": HELD_OUT, "seed": 0, "program": "json", "value": [0.5, 0.7]}
-    write_csv(pd.DataFrame(old), frozen / "accuracy.csv")
-    freeze.collect(pieces, frozen)
-    kept = read_csv(frozen / "accuracy.csv")
-    assert sorted(zip(kept["model"], kept["value"], strict=True)) == [("NeuroScalar, one direction", 0.5), ("ours", 1.0)]
+def test_networks_side_by_side_give_their_tables(programs: list[Program], parts: list[np.ndarray], tmp_path: Path) -> None:
+    corpus, short = Corpus(programs, parts), dataclasses.replace(TINY, steps=2, checks=2)
+    members = [Member(0), Member(1), Member(0, width=3)]
+    models, tables = paper_side_by_side(corpus, members, short, tmp_path)
+    assert len(tables["curve"]) == 6 and len(tables["size"]) == 6 and set(tables["size"]["width"]) == {3, 6}
+    row = tables["size"].query("width == 3 and program == 'program1'").iloc[0]
+    blocks = blocks_to_test(parts[1])
+    got = predict_paper([models[2]], programs[1].raw, blocks)[:, 0]
+    assert row["mae"] == pytest.approx(accuracy(programs[1].latency[indices(blocks, len(programs[1])), 0], got).mae, rel=1e-6)
+    assert set(tables["cycles"]["design"]) == set(TABLE_4[:2]) and len(tables["pairs"]) == 2
+    across = paper_across(corpus, short, 1, None)["across"]
+    assert len(across) == 4 and across.groupby("tested_on")["majority_exact"].nunique().eq(1).all()

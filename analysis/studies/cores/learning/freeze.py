@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +17,11 @@ from analysis.studies.cores.learning import study
 from analysis.studies.cores.learning.corpus import Program
 from analysis.studies.cores.learning.instruction_features import Window
 from analysis.studies.cores.learning.model_files import FOLDER, read_trunk, write_trunk
-from analysis.studies.cores.learning.paper_training import PaperSetting
+from analysis.studies.cores.learning.paper_training import Corpus, Member, PaperSetting
 from analysis.studies.cores.learning.ranking import whole_program_order
 from analysis.studies.cores.learning.trunk_training import Schedule
 from analysis.studies.freezing import Freeze
-from analysis.tables import read_csv, write_csv
+from analysis.tables import write_csv
 
 SEEDS = (0, 1)
 OURS = Schedule(steps=800, rate=4e-3)
@@ -31,19 +31,18 @@ which its classes were scored there on 2026-11-21; every program is left out onc
 absolute error of a program's cycles, added up from the means of the network's distributions (`network_mean_cycles` of table `own`); beside
 it stand its most likely latencies, the first-order model that it reads, and the guesses (all designs equal, majority). Programs are
 resampled; the first-order model's error less the network's, program by program, is tested by exchanging signs. Nothing is chosen by it."""
-RETIRED = "NeuroScalar"
-"""Networks 64 wide of the paper's kind whose rows are kept as they were frozen: trained for 300 updates at commit e76b7f06 or before."""
-FULL = PaperSetting(width=256, steps=40_000, last_rate=1.0, dropout=0.1, checks=2_500, patience=100, window=Window(640, 256), embedding=16)
+FULL = PaperSetting(width=256, steps=5_000, batch=64, dropout=0.1, checks=40, window=Window(640, 256), embedding=16)
 """The paper's network at full size: both layers 256 wide, a context of 384 instructions (the largest reorder buffer of the five designs),
-embeddings of the categories, dropout, and a stop by the absolute error on validation blocks. Of the 24 CPU-hours that `make full` spends,
-the five designs at full size take most; the rest is the curve over size on 8w.
+embeddings of the categories, dropout, and a stop by the absolute error on validation blocks.
 
-Written down before the first of these trainings ended: what full size buys is read from ln(MAE) = a + b ln(updates) + c ln(width), fitted
-by least squares to all looks on 8w after the first 48 updates. Its 90 % interval leaves out one training after the other (jackknife,
-Student's t with one degree of freedom less than there are trainings). The line has no floor, so what it says of more training is the best
-that can be hoped for. Fitted to the first half of each training's updates, it is judged on the second half."""
-CPU_HOURS = {32: 0.5, 64: 0.5, 128: 1.5, 256: 4.3}
-"""Of each training at a width; of 256 there are five, one a design: 24 in all."""
+Written down before the first score of these trainings: windows an update are 64, as a GPU takes 64 in about the time of 32; the rate falls
+as a cosine to a hundredth; the updates are as many as five minutes of one GPU allow, counted from the speed of the first ones; nothing
+else is chosen. Each network keeps the parameters with the least absolute error on its validation windows. The one of design 8w with
+seed 0 is compared with itself at other widths and with another seed."""
+MEMBERS = (*(Member(d) for d in range(len(TABLE_4))), Member(0, 1), *(Member(0, width=width) for width in (128, 64, 32)))
+"""Trained side by side on all programs: the full size for every design, a second seed, and the curve over size on 8w."""
+ACROSS = replace(FULL, steps=500, checks=10)
+"""Of each network that learns one program."""
 WHOSE = "the cycles are those of the first-order model with its table, in which no weight of the network enters; its own: table `own`"
 OWNERS = {
     "first_order": "first-order model, nothing learned",
@@ -52,7 +51,7 @@ OWNERS = {
     "network_mean": "our network: the mean of its distribution",
 }
 GUESSES = ("all designs equal", "majority", "table by program counter")
-TABLES = ("accuracy", "cycles", "pairs", "five_way", "blocks", "own", "curve", "size")
+TABLES = ("accuracy", "cycles", "pairs", "five_way", "blocks", "own", "curve", "size", "across")
 
 
 def plan(programs: Sequence[Program], models: Path = FOLDER) -> dict[str, Callable[[], dict[str, pd.DataFrame]]]:
@@ -77,27 +76,16 @@ def plan(programs: Sequence[Program], models: Path = FOLDER) -> dict[str, Callab
     return pieces
 
 
-def size_plan(
-    programs: Sequence[Program], checkpoints: Path, cpu_hours: Mapping[int, float] = CPU_HOURS
-) -> dict[str, Callable[[], dict[str, pd.DataFrame]]]:
-    """The pieces of the curve over size: every width on 8w, the full one on every design.
+def full_size_plan(programs: Sequence[Program], checkpoints: Path) -> dict[str, Callable[[], dict[str, pd.DataFrame]]]:
+    """The pieces at full size; each goes on where it stopped.
 
     Args:
-        checkpoints: folder of the trainings' checkpoints, so that each goes on where it stopped.
-        cpu_hours: of each training, by width.
+        checkpoints: folder of the trainings' checkpoints.
     """
+    corpus = cache(lambda: Corpus(programs, study.split(programs)))
     return {
-        f"size_{width}_{design}": partial(
-            study.paper_of_one_design,
-            programs,
-            replace(FULL, width=width),
-            TABLE_4.index(design),
-            0,
-            checkpoints / f"{width}_{design}.safetensors",
-            3600 * hours,
-        )
-        for width, hours in cpu_hours.items()
-        for design in (TABLE_4 if width == FULL.width else TABLE_4[:1])
+        "size": lambda: study.paper_side_by_side(corpus(), MEMBERS, FULL, checkpoints)[1],
+        "across": lambda: study.paper_across(corpus(), ACROSS, len(MEMBERS), checkpoints),
     }
 
 
@@ -108,7 +96,7 @@ def run_pieces(programs: Sequence[Program], folder: Path, only: Sequence[str] | 
         folder: for the tables of each piece.
         only: names of the pieces to run (several processes can share the work); default all.
     """
-    Freeze(folder).run(plan(programs) | size_plan(programs, folder), only)
+    Freeze(folder).run(plan(programs) | full_size_plan(programs, folder), only)
 
 
 def collect(folder: Path, frozen: Path) -> None:
@@ -126,9 +114,6 @@ def collect(folder: Path, frozen: Path) -> None:
             frame = frame[(frame["model"] == "ours") & (frame["setting"] == study.HELD_OUT) & (frame["seed"] == 0)]
         for column in frame.select_dtypes("float").columns:
             frame[column] = frame[column].round(6)
-        before = read_csv(frozen / f"{table}.csv") if (frozen / f"{table}.csv").exists() else pd.DataFrame({"model": []})
-        if "model" in frame:
-            frame = pd.concat([frame, before[before["model"].astype(str).str.startswith(RETIRED)]], ignore_index=True)
         write_csv(frame, frozen / f"{table}.csv")
 
 

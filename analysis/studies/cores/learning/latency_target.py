@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -25,9 +27,9 @@ def retire_latencies(retire_cycles: ArrayLike) -> NDArray[np.int64]:
     return latencies
 
 
-def log_target(latency: ArrayLike, cap: float = CAP) -> NDArray[np.float32]:
+def log_target(latency: ArrayLike, cap: float = CAP) -> jax.Array:
     """ln(1 + min(c, cap)), float32 (NeuroScalar, equation 2; the cap is that of its Figure 2)."""
-    return np.log1p(np.minimum(np.asarray(latency, dtype=np.float64), cap)).astype(np.float32)
+    return jnp.log1p(jnp.minimum(jnp.asarray(latency, jnp.float32), cap))
 
 
 def from_log_target(target: ArrayLike) -> NDArray[np.float64]:
@@ -35,6 +37,6 @@ def from_log_target(target: ArrayLike) -> NDArray[np.float64]:
     return np.maximum(np.expm1(np.asarray(target, dtype=np.float64)), 0.0)
 
 
-def is_long(latency: ArrayLike, threshold: float = LONG_FROM) -> NDArray[np.int32]:
+def is_long(latency: ArrayLike, threshold: float = LONG_FROM) -> jax.Array:
     """1 where the latency is above the threshold, else 0 (NeuroScalar, equation 3 and section 3.3.2: 10 cycles)."""
-    return (np.asarray(latency) > threshold).astype(np.int32)
+    return (jnp.asarray(latency) > threshold).astype(jnp.int32)

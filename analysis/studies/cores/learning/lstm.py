@@ -6,7 +6,10 @@ Names and shapes of the parameters are those of the paper's appendix.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -113,48 +116,87 @@ def count(parameters: Parameters | dict[str, tuple[int, ...]]) -> int:
     return sum(int(np.prod(p if isinstance(p, tuple) else p.shape)) for p in parameters.values())
 
 
-def lstm_layer(x: jax.Array, weight_ih: jax.Array, weight_hh: jax.Array, bias: jax.Array, reverse: bool, unroll: int = 1) -> jax.Array:
-    """One direction of one layer; gates in the order input, forget, cell, output.
+def _gates(gate_x: jax.Array, h: jax.Array, c: jax.Array, recurrent: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """State, cell and the four activated gates (input, forget, cell, output) of one step."""
+    i, f, g, o = jnp.split(gate_x + h @ recurrent, 4, axis=-1)
+    i, f, g, o = jax.nn.sigmoid(i), jax.nn.sigmoid(f), jnp.tanh(g), jax.nn.sigmoid(o)
+    c = f * c + i * g
+    return o * jnp.tanh(c), c, jnp.concatenate([i, f, g, o], axis=-1)
 
-    c_t = f c_(t-1) + i g, h_t = o tanh(c_t), with i, f, o = sigmoid and g = tanh of W_ih x_t + W_hh h_(t-1) + bias.
+
+def _scan(step: Callable, start: jax.Array, inputs: Any, reverse: bool) -> Any:
+    """`lax.scan` with a state of zeros; on a GPU eight steps in one pass of the loop, as starting a kernel takes longer than a step."""
+    zero = jnp.zeros_like(start)
+    return jax.lax.scan(step, (zero, zero), inputs, reverse=reverse, unroll=1 if jax.default_backend() == "cpu" else 8)[1]
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(2,))
+def recurrence(gates_x: jax.Array, recurrent: jax.Array, reverse: bool) -> jax.Array:
+    """The states h of one direction of a layer, from what its inputs add to the gates.
+
+    c_t = f c_(t-1) + i g, h_t = o tanh(c_t), with i, f, o = sigmoid and g = tanh of gates_x + h_(t-1) recurrent.
 
     Args:
-        x: shape (length, batch, width).
-        weight_ih, weight_hh: shapes (4 hidden, width) and (4 hidden, hidden).
-        bias: sum of both biases, shape (4 hidden,).
+        gates_x: shape (length, batch, 4 hidden).
+        recurrent: shape (hidden, 4 hidden).
         reverse: from the last to the first.
-    Returns:
-        shape (length, batch, hidden), in the order of x.
     """
-    hidden = weight_hh.shape[1]
-    gates_x = x @ weight_ih.T + bias
-    recurrent = weight_hh.T
 
     def step(state: tuple[jax.Array, jax.Array], gate_x: jax.Array) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
-        h, c = state
-        gates = gate_x + h @ recurrent
-        i, f, g, o = (gates[:, k * hidden : (k + 1) * hidden] for k in range(4))
-        c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
-        h = jax.nn.sigmoid(o) * jnp.tanh(c)
+        h, c, _ = _gates(gate_x, *state, recurrent)
         return (h, c), h
 
-    zero = jnp.zeros((x.shape[1], hidden), x.dtype)
-    _, states = jax.lax.scan(step, (zero, zero), gates_x, reverse=reverse, unroll=unroll)
-    return states
+    return _scan(step, gates_x[0, :, : recurrent.shape[0]], gates_x, reverse)
+
+
+def _forward(gates_x: jax.Array, recurrent: jax.Array, reverse: bool) -> tuple[jax.Array, tuple]:
+    def step(state: tuple[jax.Array, jax.Array], gate_x: jax.Array) -> tuple[tuple[jax.Array, jax.Array], tuple]:
+        h, c, gates = _gates(gate_x, *state, recurrent)
+        return (h, c), (h, c, gates)
+
+    states, cells, gates = _scan(step, gates_x[0, :, : recurrent.shape[0]], gates_x, reverse)
+    return states, (states, cells, gates, recurrent)
+
+
+def _backward(reverse: bool, saved: tuple, d_states: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Gradients; that of the weights is one product behind the loop, where automatic differentiation has one in each step."""
+    states, cells, gates, recurrent = saved
+    pad = ((0, 1), (0, 0), (0, 0)) if reverse else ((1, 0), (0, 0), (0, 0))
+    earlier_h, earlier_c = ((jnp.pad(x, pad)[1:] if reverse else jnp.pad(x, pad)[:-1]) for x in (states, cells))
+
+    def step(later: tuple[jax.Array, jax.Array], at: tuple) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
+        (dh, dc), (given, c, before, gate) = later, at
+        i, f, g, o = jnp.split(gate, 4, axis=-1)
+        dh, bent = dh + given, jnp.tanh(c)
+        dc = dc + dh * o * (1 - bent**2)
+        d_gate = jnp.concatenate([dc * g * i * (1 - i), dc * before * f * (1 - f), dc * i * (1 - g**2), dh * bent * o * (1 - o)], axis=-1)
+        return (d_gate @ recurrent.T, dc * f), d_gate
+
+    d_gates = _scan(step, d_states[0], (d_states, cells, earlier_c, gates), not reverse)
+    return d_gates, jnp.einsum("tbh,tbg->hg", earlier_h, d_gates)
+
+
+recurrence.defvjp(_forward, _backward)
 
 
 def instruction_vectors(parameters: Parameters, windows: jax.Array) -> jax.Array:
     """What the projection sees of each instruction: its categories' embeddings and its projected addresses, one behind the other.
 
-    Without an embedding among the parameters: the scaled features themselves.
+    Without an embedding among the parameters: the scaled features themselves. Rows are picked by products with zeros and ones, as the
+    gradient of a gather adds up one by one on a GPU.
 
     Source: NeuroScalar, section 3.1.2.
     """
     if "embedding.weight" not in parameters:
         return windows
-    found = parameters["embedding.weight"][windows[..., np.array(CATEGORICAL)].astype(jnp.int32) + ROWS[:-1]]
-    addresses = windows[..., np.array(ADDRESSES)] @ parameters["address_proj.weight"].T + parameters["address_proj.bias"]
-    return jnp.concatenate([found.reshape(*windows.shape[:-1], -1), addresses], axis=-1)
+    table, exact = parameters["embedding.weight"], jax.lax.Precision.HIGHEST
+    places = windows[..., np.array(CATEGORICAL)].astype(jnp.int32)
+    found = [
+        jnp.matmul(jax.nn.one_hot(places[..., k], ROWS[k + 1] - ROWS[k], dtype=table.dtype), table[ROWS[k] : ROWS[k + 1]], precision=exact)
+        for k in range(len(CATEGORICAL))
+    ]
+    addresses = jnp.matmul(windows[..., np.array(ADDRESSES)], parameters["address_proj.weight"].T, precision=exact)
+    return jnp.concatenate([*found, addresses + parameters["address_proj.bias"]], axis=-1)
 
 
 def encode(parameters: Parameters, windows: jax.Array, dropout: float = 0.0, key: jax.Array | None = None) -> jax.Array:
@@ -168,7 +210,8 @@ def encode(parameters: Parameters, windows: jax.Array, dropout: float = 0.0, key
     Returns:
         shape (batch, length, width).
     """
-    x = jnp.swapaxes(instruction_vectors(parameters, windows), 0, 1) @ parameters["input_proj.weight"].T + parameters["input_proj.bias"]
+    seen, exact = jnp.swapaxes(instruction_vectors(parameters, windows), 0, 1), jax.lax.Precision.HIGHEST
+    x = jnp.matmul(seen, parameters["input_proj.weight"].T, precision=exact) + parameters["input_proj.bias"]
     layer = 0
     while f"rnn.weight_ih_l{layer}" in parameters:
         states = []
@@ -176,8 +219,8 @@ def encode(parameters: Parameters, windows: jax.Array, dropout: float = 0.0, key
             suffix = f"_l{layer}{direction}"
             if f"rnn.weight_ih{suffix}" in parameters:
                 bias = parameters[f"rnn.bias_ih{suffix}"] + parameters[f"rnn.bias_hh{suffix}"]
-                weights = parameters[f"rnn.weight_ih{suffix}"], parameters[f"rnn.weight_hh{suffix}"]
-                states.append(lstm_layer(x, *weights, bias, reverse=bool(direction)))
+                gates_x = x @ parameters[f"rnn.weight_ih{suffix}"].T + bias
+                states.append(recurrence(gates_x, parameters[f"rnn.weight_hh{suffix}"].T, bool(direction)))
         x = jnp.concatenate(states, axis=-1) if len(states) > 1 else states[0]
         layer += 1
         if key is not None and dropout > 0 and f"rnn.weight_ih_l{layer}" in parameters:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import jax
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -15,9 +16,17 @@ from analysis.cores.riscv.programs import program_names, program_path
 from analysis.cores.timing.designs import TABLE_4, load_design
 from analysis.cores.timing.simulation import simulate
 from analysis.studies.cores.learning.accuracy import accuracy, fit_pc_table, majority
-from analysis.studies.cores.learning.corpus import TEST, TRAIN, Program, program, split_blocks
+from analysis.studies.cores.learning.corpus import TEST, TRAIN, Program, instructions_of, program, split_blocks
 from analysis.studies.cores.learning.model_files import Trunk
-from analysis.studies.cores.learning.paper_training import PaperSetting, predict_paper, train_paper
+from analysis.studies.cores.learning.paper_training import (
+    Corpus,
+    Member,
+    PaperModel,
+    PaperSetting,
+    PaperTraining,
+    predict_paper,
+    train_paper,
+)
 from analysis.studies.cores.learning.program_features import BLOCK, ProgramFeatures, program_features
 from analysis.studies.cores.learning.ranking import five_way, pair_orders
 from analysis.studies.cores.learning.trunk_training import Schedule, Trained, predict, train, without_memory
@@ -26,6 +35,7 @@ INSTRUCTIONS = 1 << 20
 TESTED_BLOCKS = 32
 SPLIT_SEED = 0
 HELD_OUT, UNSEEN = "held-out windows", "unseen programs"
+FULL_SIZE = "NeuroScalar, full size"
 
 
 def load_program(name: str, instructions: int = INSTRUCTIONS, designs: Sequence[str] = TABLE_4) -> Program:
@@ -208,22 +218,60 @@ def ours_on_unseen(programs: Sequence[Program], out: Sequence[int], schedule: Sc
     return merge([score_ours(trunk, programs[k], blocks, label) for k, blocks in tested.items()]) | {"own": pd.DataFrame(own)}
 
 
-def paper_of_one_design(
-    programs: Sequence[Program], setting: PaperSetting, design: int, seed: int, checkpoint: Path, cpu_seconds: float
-) -> dict[str, pd.DataFrame]:
-    """The paper's network for one design, trained for at most so many CPU-seconds: every look (`curve`), and its test (`size`).
+def paper_side_by_side(
+    corpus: Corpus,
+    members: Sequence[Member],
+    setting: PaperSetting,
+    folder: Path | None,
+    watch: Callable[[PaperTraining], None] = lambda state: None,
+) -> tuple[list[PaperModel], dict[str, pd.DataFrame]]:
+    """The paper's networks and their looks (`curve`), test (`size`), and, of the first one of each design, the tables of `score`.
+
+    A GPU trains all at once, a CPU one after the other.
 
     Args:
-        checkpoint: file from which the training goes on, see `train_paper`.
+        folder: of the checkpoints from which the trainings go on, see `train_paper`; None: without.
     """
-    parts = split(programs)
-    trained = train_paper(programs, parts, design, setting, seed, checkpoint, cpu_seconds)
-    label = {"design": TABLE_4[design], "width": setting.width, "seed": seed}
-    rows = []
-    for one, part in zip(programs, parts, strict=True):
+    groups = [[m] for m in members] if jax.default_backend() == "cpu" else [members]
+    files = [None if folder is None else folder / f"size_{k}.safetensors" for k in range(len(groups))]
+    trained = [train_paper(corpus, group, setting, file, watch=watch) for group, file in zip(groups, files, strict=True)]
+    models, kept = [m for one in trained for m in one.models], [k for one in trained for k in one.kept_steps]
+    labels = [{"design": TABLE_4[m.design], "width": m.width or setting.width, "seed": m.seed} for m in members]
+    looks = [(look, n, k) for k, one in enumerate(trained) for look in one.looks for n in range(len(groups[k]))]
+    curve = [{**labels[n + k], "updates": look.step, "seconds": look.seconds, "mae": look.mae[n]} for look, n, k in looks]
+    first = [[m.design for m in members].index(d) for d in range(corpus.latency.shape[1])]
+    size, scored = [], []
+    for one, part in zip(corpus.programs, corpus.parts, strict=True):
         blocks = blocks_to_test(part)
-        truth, got = one.latency[indices(blocks, len(one)), design], predict_paper(trained.model, one.raw, blocks)
-        cycles = {"true_cycles": int(truth.sum()), "predicted_cycles": float(got.sum())}
-        rows.append({**label, "updates": trained.kept_step, "program": one.name, **accuracy(truth, got).as_dict(), **cycles})
-    curve = [{**label, "updates": look.step, "cpu_s": look.cpu_s, "mae": look.mae} for look in trained.looks]
-    return {"curve": pd.DataFrame(curve), "size": pd.DataFrame(rows)}
+        truth, got = one.latency[indices(blocks, len(one))], predict_paper(models, one.raw, blocks)
+        for n, (m, label) in enumerate(zip(members, labels, strict=True)):
+            true, said = truth[:, m.design], got[:, n]
+            cycles = {"true_cycles": int(true.sum()), "predicted_cycles": float(said.sum())}
+            size.append({**label, "updates": kept[n], "program": one.name, **accuracy(true, said).as_dict(), **cycles})
+        answer = Answer(got[:, first], got[:, first])
+        scored.append(score(one, blocks, answer, {"model": FULL_SIZE, "setting": HELD_OUT, "seed": members[0].seed}))
+    return models, {"curve": pd.DataFrame(curve), "size": pd.DataFrame(size)} | merge(scored)
+
+
+def paper_across(corpus: Corpus, setting: PaperSetting, together: int, folder: Path | None, design: int = 0) -> dict[str, pd.DataFrame]:
+    """The paper's network learns one program and is tested on the held-out blocks of each: table `across`.
+
+    Args:
+        together: programs whose networks are trained side by side.
+        folder: see `paper_side_by_side`.
+    """
+    tested = [indices(blocks_to_test(part), len(one)) for one, part in zip(corpus.programs, corpus.parts, strict=True)]
+    seen = [one.latency[instructions_of(part, TRAIN, len(one)), design] for one, part in zip(corpus.programs, corpus.parts, strict=True)]
+    rows = []
+    for first in range(0, len(corpus.programs), together):
+        learned = range(first, min(first + together, len(corpus.programs)))
+        file = None if folder is None else folder / f"across_{first}.safetensors"
+        models = train_paper(corpus, [Member(design, programs=(k,)) for k in learned], setting, file).models
+        for k, (one, part) in enumerate(zip(corpus.programs, corpus.parts, strict=True)):
+            truth, got = one.latency[tested[k], design], predict_paper(models, one.raw, blocks_to_test(part))
+            guesses = {"majority_exact": float(np.mean(truth == majority(seen[k]))), "mean_cycles": float(seen[k].mean() * len(truth))}
+            for n, from_ in enumerate(learned):
+                label = {"trained_on": corpus.programs[from_].name, "tested_on": one.name}
+                cycles = {"true_cycles": int(truth.sum()), "predicted_cycles": float(got[:, n].sum())}
+                rows.append({**label, **accuracy(truth, got[:, n]).as_dict(), **cycles, **guesses})
+    return {"across": pd.DataFrame(rows)}
