@@ -155,7 +155,7 @@ def test_networks_side_by_side_are_those_trained_alone(programs: list[Program], 
         value = parameters[4][name]
         rest = np.array(value).reshape(gates, len(value) // gates, *value.shape[1:])
         own = (slice(None), slice(shape[0] // gates), *map(slice, shape[1:]))
-        narrow[name] = rest[own].reshape(shape)
+        narrow[name] = rest[own].copy().reshape(shape)
         rest[own] = 0
         assert not rest.any()
     model = dataclasses.replace(together.models[4], parameters=narrow)  # cut out, it says the same

@@ -249,7 +249,8 @@ def paper_side_by_side(
             cycles = {"true_cycles": int(true.sum()), "predicted_cycles": float(said.sum())}
             size.append({**label, "updates": kept[n], "program": one.name, **accuracy(true, said).as_dict(), **cycles})
         answer = Answer(got[:, first], got[:, first])
-        scored.append(score(one, blocks, answer, {"model": FULL_SIZE, "setting": HELD_OUT, "seed": members[0].seed}))
+        label = {"model": FULL_SIZE, "setting": HELD_OUT, "seed": members[0].seed}
+        scored.append(score(one, blocks, answer, label, TABLE_4[: len(first)]))
     return models, {"curve": pd.DataFrame(curve), "size": pd.DataFrame(size)} | merge(scored)
 
 
