@@ -89,15 +89,16 @@ def test_scaling_is_the_training_sets() -> None:
     assert scaled.tolist() == [[-1, 0], [1, 0]]
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 3000), min_size=1, max_size=100))
 def test_latencies_sum_to_the_cycles_of_the_run(steps: list[int]) -> None:
     """Section 4.4: cycles elapsed since the previous instruction retired."""
     cycles = np.cumsum(steps)
     latency = retire_latencies(cycles)
     assert latency.sum() == cycles[-1]
-    capped = np.minimum(latency, 1000)
-    assert np.allclose(from_log_target(log_target(latency)), capped, atol=1e-3, rtol=1e-5)
-    assert (is_long(latency) == (latency > 10)).all()
+    padded = np.resize(latency, 100)  # one length: compiled once
+    assert np.allclose(from_log_target(log_target(padded)), np.minimum(padded, 1000), atol=1e-3, rtol=1e-5)
+    assert (is_long(padded) == (padded > 10)).all()
     classes = LatencyClasses()
     place = classes.of(latency)
     assert (classes.edges[place] <= latency).all()

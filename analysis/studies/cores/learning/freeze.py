@@ -12,12 +12,13 @@ import pandas as pd
 
 from analysis.cores.timing.designs import TABLE_4
 from analysis.intervals import cluster_bootstrap
+from analysis.paths import DATA
 from analysis.studies import attempts
 from analysis.studies.cores.learning import study
 from analysis.studies.cores.learning.corpus import Program
 from analysis.studies.cores.learning.instruction_features import Window
 from analysis.studies.cores.learning.model_files import FOLDER, read_trunk, write_trunk
-from analysis.studies.cores.learning.paper_training import Corpus, Member, PaperSetting
+from analysis.studies.cores.learning.paper_training import Corpus, Member, PaperSetting, write_paper
 from analysis.studies.cores.learning.ranking import whole_program_order
 from analysis.studies.cores.learning.trunk_training import Schedule
 from analysis.studies.freezing import Freeze
@@ -31,18 +32,22 @@ which its classes were scored there on 2026-11-21; every program is left out onc
 absolute error of a program's cycles, added up from the means of the network's distributions (`network_mean_cycles` of table `own`); beside
 it stand its most likely latencies, the first-order model that it reads, and the guesses (all designs equal, majority). Programs are
 resampled; the first-order model's error less the network's, program by program, is tested by exchanging signs. Nothing is chosen by it."""
-FULL = PaperSetting(width=256, steps=5_000, batch=64, dropout=0.1, checks=40, window=Window(640, 256), embedding=16)
+FULL = PaperSetting(width=256, steps=3_600, batch=64, dropout=0.1, checks=40, window=Window(640, 256), embedding=16)
 """The paper's network at full size: both layers 256 wide, a context of 384 instructions (the largest reorder buffer of the five designs),
 embeddings of the categories, dropout, and a stop by the absolute error on validation blocks.
 
 Written down before the first score of these trainings: windows an update are 64, as a GPU takes 64 in about the time of 32; the rate falls
-as a cosine to a hundredth; the updates are as many as five minutes of one GPU allow, counted from the speed of the first ones; nothing
-else is chosen. Each network keeps the parameters with the least absolute error on its validation windows. The one of design 8w with
-seed 0 is compared with itself at other widths and with another seed."""
+as a cosine to a hundredth; the updates are as many as five minutes of one GPU allow, counted from the speed of the first ones (3,600 in
+199 seconds of an H200, and 480 of each network that learns one program); nothing else is chosen. Each network keeps the parameters with
+the least absolute error on its validation windows. The one of design 8w with seed 0 is compared with itself at other widths and with
+another seed."""
 MEMBERS = (*(Member(d) for d in range(len(TABLE_4))), Member(0, 1), *(Member(0, width=width) for width in (128, 64, 32)))
 """Trained side by side on all programs: the full size for every design, a second seed, and the curve over size on 8w."""
-ACROSS = replace(FULL, steps=500, checks=10)
+ACROSS = replace(FULL, steps=480, checks=10)
 """Of each network that learns one program."""
+CPU_S_AN_UPDATE = 3.65
+"""Of one of these networks, in CPU-seconds: the third to eighth update on one thread of an AMD EPYC core of a busy machine, 2026-11-26."""
+WEIGHTS = DATA / "frozen" / "cores_model" / "full_size_8w.safetensors"
 WHOSE = "the cycles are those of the first-order model with its table, in which no weight of the network enters; its own: table `own`"
 OWNERS = {
     "first_order": "first-order model, nothing learned",
@@ -50,7 +55,7 @@ OWNERS = {
     "network_likely": "our network: its most likely latencies",
     "network_mean": "our network: the mean of its distribution",
 }
-GUESSES = ("all designs equal", "majority", "table by program counter")
+OTHERS = ("all designs equal", "majority", "table by program counter", study.FULL_SIZE)
 TABLES = ("accuracy", "cycles", "pairs", "five_way", "blocks", "own", "curve", "size", "across")
 
 
@@ -76,17 +81,23 @@ def plan(programs: Sequence[Program], models: Path = FOLDER) -> dict[str, Callab
     return pieces
 
 
-def full_size_plan(programs: Sequence[Program], checkpoints: Path) -> dict[str, Callable[[], dict[str, pd.DataFrame]]]:
+def full_size_plan(
+    programs: Sequence[Program], checkpoints: Path, weights: Path = WEIGHTS
+) -> dict[str, Callable[[], dict[str, pd.DataFrame]]]:
     """The pieces at full size; each goes on where it stopped.
 
     Args:
         checkpoints: folder of the trainings' checkpoints.
+        weights: where the first network goes.
     """
     corpus = cache(lambda: Corpus(programs, study.split(programs)))
-    return {
-        "size": lambda: study.paper_side_by_side(corpus(), MEMBERS, FULL, checkpoints)[1],
-        "across": lambda: study.paper_across(corpus(), ACROSS, len(MEMBERS), checkpoints),
-    }
+
+    def size() -> dict[str, pd.DataFrame]:
+        models, tables = study.paper_side_by_side(corpus(), MEMBERS, FULL, checkpoints)
+        write_paper(models[0], weights)
+        return tables
+
+    return {"size": size, "across": lambda: study.paper_across(corpus(), ACROSS, len(MEMBERS), checkpoints)}
 
 
 def run_pieces(programs: Sequence[Program], folder: Path, only: Sequence[str] | None = None) -> None:
@@ -100,7 +111,8 @@ def run_pieces(programs: Sequence[Program], folder: Path, only: Sequence[str] | 
 
 
 def collect(folder: Path, frozen: Path) -> None:
-    """Put the pieces' tables together as the frozen tables (blocks: of our network on held-out windows, seed 0).
+    """Put the pieces' tables together as the frozen tables (blocks: of our network with seed 0, and of the
+    paper's for 8w, on held-out windows).
 
     On unseen programs, baselines are kept only for programs on which our network was tested, so that means are over the same ones.
     """
@@ -111,7 +123,8 @@ def collect(folder: Path, frozen: Path) -> None:
         if "setting" in frame:
             frame = frame[(frame["setting"] != study.UNSEEN) | frame["program"].isin(tested)]
         if table == "blocks":
-            frame = frame[(frame["model"] == "ours") & (frame["setting"] == study.HELD_OUT) & (frame["seed"] == 0)]
+            ours = (frame["model"] == "ours") & (frame["setting"] == study.HELD_OUT) & (frame["seed"] == 0)
+            frame = frame[ours | ((frame["model"] == study.FULL_SIZE) & (frame["design"] == TABLE_4[0]))]
         for column in frame.select_dtypes("float").columns:
             frame[column] = frame[column].round(6)
         write_csv(frame, frozen / f"{table}.csv")
@@ -149,7 +162,7 @@ def summary(accuracy: pd.DataFrame, cycles: pd.DataFrame) -> pd.DataFrame:
 
 
 def whose_cycles(own: pd.DataFrame, cycles: pd.DataFrame) -> pd.DataFrame:
-    """True and predicted cycles of each program and design by whose they are, guesses with them; what an empty table gives is left out.
+    """True and predicted cycles of each program and design by whose they are, others with them; what an empty table gives is left out.
 
     Args:
         own, cycles: frozen tables.
@@ -160,8 +173,8 @@ def whose_cycles(own: pd.DataFrame, cycles: pd.DataFrame) -> pd.DataFrame:
     long = long.melt([*key, "true_cycles"], list(columns.values()), "cycles_of", "predicted_cycles")
     empty = (long["cycles_of"] == OWNERS["with_table"]) & ((long["model"] != "ours") | (long["setting"] == study.UNSEEN))
     again = (long["cycles_of"] == OWNERS["first_order"]) & (long["model"] != "ours")
-    guessed = cycles[cycles["model"].isin(GUESSES)].assign(cycles_of=lambda table: table["model"], model="")
-    every = pd.concat([long[~empty & ~again], guessed[long.columns]], ignore_index=True)
+    others = cycles[cycles["model"].isin(OTHERS)].assign(cycles_of=lambda table: table["model"], model="")
+    every = pd.concat([long[~empty & ~again], others[long.columns]], ignore_index=True)
     every["error"] = 100 * (every["predicted_cycles"] / every["true_cycles"] - 1).abs()
     return every.sort_values("setting", kind="stable").rename(columns={"model": "network"})
 
@@ -228,5 +241,5 @@ def record_attempts(table: pd.DataFrame) -> None:
             }
         )
     earlier = log[~log["configuration"].isin([row["configuration"] for row in rows])]
-    renewed = pd.DataFrame(rows).assign(attempt=range(len(earlier) + 1, len(earlier) + len(rows) + 1))
-    attempts.record(pd.concat([earlier, renewed], ignore_index=True))
+    every = pd.concat([earlier, pd.DataFrame(rows)], ignore_index=True)
+    attempts.record(every.assign(attempt=range(1, len(every) + 1)))

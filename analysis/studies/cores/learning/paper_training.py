@@ -270,7 +270,7 @@ def _cycles(
         at: windows of each member, as `Corpus.windows` gives, shape (members, windows, 3).
     """
     mean, deviation = (np.stack([getattr(s, what) for s in scalings]) for what in ("mean", "deviation"))
-    got = np.zeros((*at.shape[:2], window.target))
+    got, batch = np.zeros((*at.shape[:2], window.target)), max(1, min(batch, at.shape[1]))
     for first in range(0, at.shape[1], batch):
         piece = at[:, np.minimum(np.arange(first, first + batch), at.shape[1] - 1)]  # always as many: compiled once
         said = _said(p, _cut(raw, piece, mean, deviation, _length(window, p)), window.left, window.target)
@@ -349,7 +349,7 @@ def train_paper(
         if look:
             said = _cycles(parameters, scalings, window, corpus.raw, looked_at)
             errors = np.abs(said - truth).mean(axis=(1, 2))
-            better = errors < np.min([one.mae for one in state.looks] or [np.full(len(members), np.inf)], axis=0)
+            better = errors < np.min([one.mae for one in state.looks] or [(np.inf,) * len(members)], axis=0)
             kept = _choose(better, parameters, kept)
         state.seconds, state.trees = before + time.perf_counter() - began, (parameters, optimised, kept)
         if look:
@@ -359,6 +359,21 @@ def train_paper(
             state.write(checkpoint, about)
             written = time.perf_counter()
     return state
+
+
+def write_paper(model: PaperModel, path: Path) -> None:
+    """Write a network of the paper's kind, its weights in half precision."""
+    arrays = {name: np.asarray(value, np.float16) for name, value in model.parameters.items()}
+    write_atomic(path, save(arrays | asdict(model.scaling), metadata={"window": json.dumps(asdict(model.window))}))
+
+
+def read_paper(path: Path) -> PaperModel:
+    """Read what `write_paper` wrote."""
+    arrays, text = read_arrays(path)
+    scaling = Scaling(arrays.pop("mean"), arrays.pop("deviation"))
+    return PaperModel(
+        {name: jnp.asarray(value, jnp.float32) for name, value in arrays.items()}, scaling, Window(**json.loads(text["window"]))
+    )
 
 
 def predict_paper(models: Sequence[PaperModel], raw: Floats, blocks: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
