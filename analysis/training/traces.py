@@ -11,6 +11,7 @@ The all-to-all of experts and context parallelism are refused.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -69,17 +70,10 @@ class _Rank:
     nodes: list[Node] = field(default_factory=list)
     last: tuple[int, ...] = ()
 
-    def add(self, kind: str, name: str, waits: tuple[int, ...], **more: int | str) -> int:
+    def add(self, kind: str, name: str, waits: tuple[int, ...], **more: Any) -> int:
         """A node that waits for others; its number."""
-        values: dict[str, int | str] = {
-            "duration_us": 0, "operations": 0, "tensor_bytes": 0, "comm_type": "", "comm_bytes": 0, "source": 0, "destination": 0, "tag": 0,
-            "group": "",
-        }  # fmt: skip
-        number = len(self.nodes)
-        self.nodes.append(
-            Node(rank=self.rank, node_id=number, name=name, type=kind, waits_for=waits, on_host=False, line=0, **(values | more))  # type: ignore[arg-type]
-        )
-        return number
+        self.nodes.append(Node(self.rank, len(self.nodes), name, kind, waits_for=waits, **more))
+        return len(self.nodes) - 1
 
     def compute(self, name: str, seconds: float, *waits: int) -> None:
         """Arithmetic after all before it."""

@@ -127,16 +127,9 @@ def nodes(module: Module, prediction: ProgramPrediction) -> tuple[list[Node], di
                     type="COMM_COLL_NODE" if collective else "COMP_NODE",
                     duration_us=0 if collective else round(step.seconds * 1e6),
                     waits_for=(number - 1,) if number else (),
-                    operations=0,
-                    tensor_bytes=0,
                     comm_type=_KINDS[collective.kind] if collective else "",
                     comm_bytes=collective.input_bytes if collective else 0,
-                    source=0,
-                    destination=0,
-                    tag=0,
                     group=numbers.get(group, ""),
-                    on_host=False,
-                    line=0,
                 )
             )
             number += 1

@@ -13,15 +13,15 @@ class Node:
     node_id: int
     name: str
     type: str
-    duration_us: int
-    waits_for: tuple[int, ...]
-    operations: int
-    tensor_bytes: int
-    comm_type: str
-    comm_bytes: int
-    source: int
-    destination: int
-    tag: int
-    group: str
-    on_host: bool
-    line: int
+    duration_us: int = 0
+    waits_for: tuple[int, ...] = ()
+    operations: int = 0
+    tensor_bytes: int = 0
+    comm_type: str = ""
+    comm_bytes: int = 0
+    source: int = 0
+    destination: int = 0
+    tag: int = 0
+    group: str = ""
+    on_host: bool = False
+    line: int = 0

@@ -20,17 +20,7 @@ from onnx import ModelProto, NodeProto, TypeProto, helper, inliner
 
 from analysis.workloads.graph import Attention, Tensor
 from analysis.workloads.hlo.cost import moved
-from analysis.workloads.onnx.operators import (
-    CONTROL_FLOW,
-    CONVOLUTIONS,
-    PRODUCTS,
-    VIEWS,
-    NotModelled,
-    Part,
-    attention_part,
-    parts,
-    stands_for,
-)
+from analysis.workloads.onnx.operators import KIND, NotModelled, Part, attention_part, parts, stands_for
 from analysis.workloads.onnx.shapes import CONTRIBUTED, STANDARD, Shapes, Unreadable, sizes_of, tensor_type
 from analysis.workloads.onnx.skim import MOST_BYTES, NotOnnx, skim
 
@@ -165,9 +155,10 @@ class _Graph:
         """Everything as lists and numbers that JSON can carry."""
         made = {*self.sources, *self.shapes.types}
         for node in self.nodes:
-            if node.op_type in CONTROL_FLOW and node.domain in STANDARD:
-                listed = ", ".join(sorted(CONTROL_FLOW))
-                raise Unreadable(f"holds {node.op_type} {node.name!r}: control flow is not read; expected a graph without {listed}")
+            if KIND.get(node.op_type) == "control flow" and node.domain in STANDARD:
+                raise Unreadable(
+                    f"holds {node.op_type} {node.name!r}: control flow is not read"
+                )
             missing = next((name for name in node.input if name and name not in made), None)
             if missing is not None:
                 raise Unreadable(f"node {node.name or node.op_type!r} reads {missing!r}, which nothing before it makes")
@@ -260,10 +251,10 @@ class _Graph:
             return
         names = list(node.input)  # an empty one: an input left out
         operands = [self.sources.get(name, -1) for name in names]
-        if kind in VIEWS and node.domain in STANDARD:
+        if KIND.get(kind) == "view" and node.domain in STANDARD:
             names, operands = names[:1], operands[:1]
         inputs = [self.shapes.tensor(name) for name in names]
-        if kind in PRODUCTS | CONVOLUTIONS | {"Gemm"} and len(names) > 1:
+        if (KIND.get(kind) in ("product", "convolution") or kind == "Gemm") and len(names) > 1:
             for at in (0, 1) if all(self._integers(name) for name in names[:2]) else ():
                 source = self.maker[names[at]].input[0]
                 inputs[at], operands[at] = self.shapes.tensor(source), self.sources.get(source, -1)

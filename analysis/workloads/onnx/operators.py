@@ -12,47 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.paths import DATA
 from analysis.workloads.graph import Attention, Convolution, Matmul, OperatorClass, Tensor
 from analysis.workloads.hlo.cost import convolution_flops, matmul_flops, moved, valid_positions
 
-ELEMENTWISE: dict[str, tuple[float, float]] = {
-    **dict.fromkeys(
-        ("Abs", "Neg", "Sign", "Floor", "Ceil", "Round", "Not", "IsNaN", "IsInf", "BitwiseNot", "BitwiseAnd", "BitwiseOr", "BitwiseXor",
-         "BitShift", "BitCast", "Relu", "Add", "Sub", "Mul", "Div", "Mod", "And", "Or", "Xor", "Equal", "Greater", "GreaterOrEqual", "Less",
-         "LessOrEqual", "Where", "Cast", "CastLike", "Reciprocal", "Trilu", "ImageScaler"), (1, 0)),
-    **dict.fromkeys(
-        ("Exp", "Log", "Sqrt", "Pow", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Tanh", "Erf",
-         "Sigmoid"), (0, 1)),
-    "Clip": (2, 0), "LeakyRelu": (2, 0), "PRelu": (2, 0), "ThresholdedRelu": (2, 0), "Shrink": (3, 0), "Softsign": (3, 0),
-    "HardSigmoid": (4, 0), "HardSwish": (5, 0), "Elu": (3, 1), "Selu": (4, 1), "Celu": (4, 1), "Softplus": (1, 2), "Mish": (2, 3),
-    "Swish": (2, 1), "QuickGelu": (2, 1), "Gelu": (4, 1), "FastGelu": (6, 1), "BiasGelu": (5, 1), "BatchNormalization": (2, 0),
-    "DequantizeLinear": (2, 0), "QuantizeLinear": (4, 0), "LRN": (3, 1), "RotaryEmbedding": (3, 0), "SwiGLU": (3, 1),
-    **dict.fromkeys(("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli"), (0, 1)),
-}  # fmt: skip
-ADDED_UP = {"Sum", "Mean", "Min", "Max"}
-REDUCTIONS: dict[str, tuple[float, float]] = {
-    **dict.fromkeys(
-        ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ArgMax", "ArgMin", "GlobalAveragePool",
-         "GlobalMaxPool"), (1, 0)),
-    "ReduceL2": (2, 0), "ReduceSumSquare": (2, 0), "ReduceLogSum": (1, 0), "ReduceLogSumExp": (3, 1), "GlobalLpPool": (2, 0),
-    "Softmax": (4, 1), "LogSoftmax": (4, 1), "Hardmax": (2, 0), "LpNormalization": (3, 0), "LayerNormalization": (7, 0),
-    "InstanceNormalization": (7, 0), "GroupNormalization": (7, 0), "MeanVarianceNormalization": (6, 0), "RMSNormalization": (4, 0),
-    "SimplifiedLayerNormalization": (4, 0), "SkipLayerNormalization": (8, 0), "SkipSimplifiedLayerNormalization": (5, 0),
-    "DynamicQuantizeLinear": (6, 0), "SoftmaxCrossEntropyLoss": (5, 1), "NegativeLogLikelihoodLoss": (2, 0),
-}  # fmt: skip
-MOVEMENT = {
-    "Concat", "Expand", "Tile", "Transpose", "Pad", "Resize", "Upsample", "DepthToSpace", "SpaceToDepth", "OneHot", "ReverseSequence",
-    "EyeLike", "ConstantOfShape", "Range", "NonZero", "Compress", "Unique", "Col2Im", "MaxUnpool", "CenterCropPad",
-}  # fmt: skip
-VIEWS = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"}
-GATHERED = {"Gather", "GatherElements", "GatherND"}
-SCATTERED = {"Scatter", "ScatterElements", "ScatterND", "TensorScatter"}
-PRODUCTS = {"MatMul", "MatMulInteger", "QLinearMatMul", "FusedMatMul", "TransposeMatMul", "DynamicQuantizeMatMul", "MatMulIntegerToFloat"}
-CONVOLUTIONS = {"Conv", "ConvInteger", "QLinearConv", "FusedConv", "ConvTranspose"}
-POOLS = {"MaxPool": 1, "AveragePool": 1, "LpPool": 2}
+OPERATORS = DATA / "workloads" / "onnx_operators.csv"
+"""Kind of each operator, and operations of an element where it has such; read as it stands, for a quick start."""
+_ROWS = [line.split(",") for line in OPERATORS.read_text(encoding="utf-8").splitlines()[1:]]
+KIND = {name: kind for name, kind, _, _ in _ROWS}
+EACH = {name: (float(plain or 0), float(hard or 0)) for name, _, plain, hard in _ROWS}
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
-CONTROL_FLOW = {"If", "Loop", "Scan", "SequenceMap"}
-ATTENTION = {"Attention", "MultiHeadAttention", "GroupQueryAttention"}
 
 
 class NotModelled(ValueError):
@@ -75,13 +44,8 @@ class Part:
 
 def stands_for(kind: str) -> str:
     """The operator of StableHLO that moves data the same way, for the fusion rule; the operator's own name for all others."""
-    if kind in VIEWS:
-        return "stablehlo.reshape"
-    if kind in ("Slice", "Split") or kind in GATHERED:
-        return "stablehlo.slice"
-    if kind in SCATTERED:
-        return "stablehlo.scatter"
-    return "stablehlo.sort" if kind == "TopK" else f"onnx.{kind}"
+    same = {"view": "reshape", "gather": "slice", "slice": "slice", "scatter": "scatter", "sort": "sort"}.get(KIND.get(kind, ""))
+    return f"stablehlo.{same}" if same else f"onnx.{kind}"
 
 
 def parts(kind: str, given: dict[str, Any], inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> list[Part]:
@@ -94,37 +58,36 @@ def parts(kind: str, given: dict[str, Any], inputs: Sequence[Tensor], outputs: S
         NotModelled: no rule; IndexError, KeyError, TypeError: inputs or attributes that the operator needs are not there.
     """
     everything, first, result = moved(inputs, outputs), inputs[0] if inputs else outputs[0], outputs[0]
-    if kind in VIEWS:
+    family, (plain, hard) = KIND.get(kind), EACH.get(kind, (0.0, 0.0))
+    if family == "view":
         return [Part("data movement")]
-    if kind in ELEMENTWISE:
-        plain, hard = ELEMENTWISE[kind]
+    if family == "elementwise":
         return [Part("elementwise" if plain >= hard else "transcendental", plain * result.elements, everything, hard * result.elements)]
-    if kind in ADDED_UP:
+    if family == "added up":
         return [Part("elementwise", max(1, len(inputs) - (kind != "Mean")) * result.elements, everything)]
-    if kind in REDUCTIONS:
-        plain, hard = REDUCTIONS[kind]
+    if family == "reduction":
         return [Part("reduction", plain * first.elements, everything, hard * first.elements)]
-    if kind in MOVEMENT:
+    if family == "movement":
         return [Part("data movement", 0, everything)]
-    if kind in ("Slice", "Split"):
+    if family == "slice":
         return [Part("data movement", 0, 2.0 * sum(each.bytes for each in outputs))]
-    if kind in GATHERED:
+    if family == "gather":
         return [Part("data movement", 0, 2 * result.bytes + inputs[1].bytes)]
-    if kind in SCATTERED:
+    if family == "scatter":
         return [Part("data movement", 0, 3 * inputs[-1].bytes + inputs[1].bytes)]
-    if kind in POOLS:
-        return [Part("reduction", POOLS[kind] * result.elements * math.prod(given["kernel_shape"]), everything)]
+    if family == "pool":
+        return [Part("reduction", plain * result.elements * math.prod(given["kernel_shape"]), everything)]
     if kind in ("CumSum", "CumProd"):
         return [Part("scan", 2.0 * first.elements, 2 * everything)]
     if kind == "EmbedLayerNormalization":
         return [Part("reduction", 9.0 * result.elements, 4.0 * result.bytes)]  # three rows gathered, added and normalised
-    if kind == "TopK":
+    if family == "sort":
         return [Part("sort", first.elements * max(1, (first.elements - 1).bit_length()), everything)]
     if kind in GATES:
         return _recurrent(kind, given, inputs, result)
-    if kind in CONVOLUTIONS:
+    if family == "convolution":
         return [_convolution(kind, given, inputs, result, everything)]
-    if kind in ATTENTION:
+    if family == "attention":
         return _attention(kind, given, inputs, result, everything)
     product = _product(kind, given, inputs, result)
     biased = kind in ("Gemm", "FusedGemm") and len(inputs) > 2 and inputs[2].elements
@@ -143,7 +106,7 @@ def _product(kind: str, given: dict[str, Any], inputs: Sequence[Tensor], result:
         return Matmul(1, math.prod(left[:-1]), int(given["N"]), int(given["K"]))
     if kind == "Einsum":
         return _einsum(given["equation"], inputs, result)
-    if kind not in PRODUCTS:
+    if KIND.get(kind) != "product":
         raise NotModelled(kind)
     right = _shape(inputs[3 if kind == "QLinearMatMul" else 1])
     depth = left[-2] if given.get("transA") else left[-1]
