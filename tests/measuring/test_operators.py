@@ -69,17 +69,13 @@ def test_runtimes_agree(operator: MeasuredOperator, onnx: onnx_runtime.OnnxRunti
         assert operator.kind in ("conv2d", "pool", "rope", "transpose") or operator.variant in ("causal", "gelu", "fused")
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [("tf32", 2e-3), ("bf16", 2e-2), ("fp8", 0.3)])
-def test_narrow_types_compute_the_same_product(dtype: str, tolerance: float) -> None:
-    """The data types of a GPU, run on a CPU: the product in fewer bits, within a few of their roundings (2^-11, 2^-8, 2^-4 of a term)."""
+def test_narrow_types_compute_the_same_product() -> None:
+    """The product in bf16, within a few of its roundings (2^-8 of a term)."""
     operator = MeasuredOperator("gemm", (16, 8, 32))
     x, w = (10 * values(shape, index) for index, shape in enumerate((*operator.inputs(), *operator.parameters())))
-    kind = jax_runtime.ARRAYS[dtype]
-    got = jax.jit(jax_runtime.function(operator, dtype))(jax.numpy.asarray(x, kind), jax.numpy.asarray(w, kind))
-    np.testing.assert_allclose(np.asarray(got, np.float32), x @ w, atol=tolerance * np.abs(x @ w).max())
-    if dtype == "fp8":
-        with pytest.raises(Unsupported):
-            jax_runtime.function(MeasuredOperator("softmax", (1, 2, 2)), dtype)
+    kind = jax_runtime.ARRAYS["bf16"]
+    got = jax.jit(jax_runtime.function(operator))(jax.numpy.asarray(x, kind), jax.numpy.asarray(w, kind))
+    np.testing.assert_allclose(np.asarray(got, np.float32), x @ w, atol=2e-2 * np.abs(x @ w).max())
 
 
 def test_blocked_attention_is_attention() -> None:

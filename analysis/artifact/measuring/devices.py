@@ -4,35 +4,30 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
 
 from analysis.errors import InputError
 
 RUNTIMES = {"jax": ("fp32", "bf16"), "onnxruntime": ("fp32",), "numpy": ("fp32",)}
 """CPU runtimes and the data types that each is measured in."""
 
-GPU_DTYPES = ("fp32", "tf32", "bf16", "fp8")
-
 
 @dataclass(frozen=True)
 class MeasuredDevice:
-    """A runtime pinned to some cores (or to a GPU) in one data type.
+    """A runtime pinned to some cores in one data type.
 
     Args:
-        threads: threads it may use; as many cores are given to it. On a GPU these feed it.
+        threads: threads it may use; as many cores are given to it.
         dtype: of activations and weights.
     """
 
     runtime: str
     threads: int
     dtype: str
-    platform: str = "cpu"
 
     @property
     def name(self) -> str:
-        """Such as ``jax-1t-fp32`` or ``jax-gpu-bf16``."""
-        return f"{self.runtime}-{'gpu' if self.platform == 'gpu' else f'{self.threads}t'}-{self.dtype}"
+        """Such as ``jax-1t-fp32``."""
+        return f"{self.runtime}-{self.threads}t-{self.dtype}"
 
     def environment(self, cores: tuple[int, ...]) -> dict[str, str]:
         """Environment that holds every thread pool of its process to the threads given.
@@ -42,20 +37,16 @@ class MeasuredDevice:
         """
         count = str(self.threads)
         threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "NPROC"), count)
-        own = {**threads, "JAX_PLATFORMS": "" if self.platform == "gpu" else "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"}
-        if self.platform == "cpu" and self.threads == 1:
+        own = {**threads, "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"}
+        if self.threads == 1:
             own["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
-        if self.platform == "gpu":
-            own["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # the processes of all data types share the GPU's memory
         return own
 
 
 def parse(name: str) -> MeasuredDevice:
     """A device by its name."""
-    expected = "expected jax-1t-fp32, jax-2t-bf16, onnxruntime-1t-fp32, numpy-2t-fp32, jax-gpu-tf32 or the like"
+    expected = "expected jax-1t-fp32, jax-2t-bf16, onnxruntime-1t-fp32, numpy-2t-fp32 or the like"
     parts = name.split("-")
-    if len(parts) == 3 and parts[0] == "jax" and parts[1] == "gpu" and parts[2] in GPU_DTYPES:
-        return MeasuredDevice("jax", 1, parts[2], "gpu")
     if (
         len(parts) == 3
         and parts[2] in RUNTIMES.get(parts[0], ())
@@ -84,21 +75,8 @@ def choose_cores(devices: list[MeasuredDevice], cores: tuple[int, ...] | None = 
     return usable[-widest:]
 
 
-def default_devices(gpu: bool | None = None) -> list[MeasuredDevice]:
-    """Every CPU runtime with one thread, and with two where there are two cores, and JAX's data types of a GPU where there is one."""
+def default_devices() -> list[MeasuredDevice]:
+    """Every CPU runtime with one thread, and with two where there are two cores."""
     counts = [count for count in (1, 2) if count <= len(available_cores())]
     found = [MeasuredDevice(runtime, count, dtype) for count in counts for runtime, dtypes in RUNTIMES.items() for dtype in dtypes]
-    found = [device for device in found if device.dtype == "fp32" or device.threads == 1]
-    if (has_nvidia_gpu() and has_cuda()) if gpu is None else gpu:
-        found += [MeasuredDevice("jax", 1, dtype, "gpu") for dtype in GPU_DTYPES]
-    return found
-
-
-def has_nvidia_gpu() -> bool:
-    """Whether the driver shows a GPU."""
-    return any(Path("/proc/driver/nvidia/gpus").glob("*"))
-
-
-def has_cuda() -> bool:
-    """Whether JAX's CUDA plugin is installed; the lock holds JAX for CPUs only."""
-    return any(find_spec(name) is not None for name in ("jax_cuda13_plugin", "jax_cuda12_plugin"))
+    return [device for device in found if device.dtype == "fp32" or device.threads == 1]

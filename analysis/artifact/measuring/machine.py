@@ -41,18 +41,6 @@ def _openblas() -> str:
     return found[0] if found else "none"
 
 
-def _gpu() -> str:
-    """Model and driver of NVIDIA GPUs, as the driver's files name them; empty without one."""
-    found = [
-        line
-        for path in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))
-        for line in _text(path).splitlines()
-        if line.startswith("Model")
-    ]
-    driver = _text(Path("/proc/driver/nvidia/version"), "").splitlines()[:1]
-    return "; ".join(line.partition(":")[2].strip() for line in found) + (f" ({driver[0]})" if driver else "")
-
-
 def machine() -> dict[str, Any]:
     """Facts of this machine that do not change while it measures: CPU, caches, frequency governor, memory, system, versions."""
     info = _cpuinfo()
@@ -66,7 +54,6 @@ def machine() -> dict[str, Any]:
         "virtual_machine": "hypervisor" in flags,
         "governor": _text(CPU / "cpu0" / "cpufreq" / "scaling_governor"),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
-        "gpu": _gpu(),
         "system": f"{platform.system()} {platform.release().partition('-')[0]}",
         "versions": {"python": platform.python_version(), "openblas": _openblas(), **{name: metadata.version(name) for name in PACKAGES}},
     }

@@ -29,7 +29,7 @@ def main(
 
     from analysis.artifact.measuring import suites
     from analysis.artifact.measuring.campaign import check_folder, measure_suite, noise_lines, write
-    from analysis.artifact.measuring.devices import choose_cores, default_devices, has_cuda, has_nvidia_gpu, parse
+    from analysis.artifact.measuring.devices import choose_cores, default_devices, parse
     from analysis.errors import InputError
 
     if suite not in ("quick", "full", "composition"):
@@ -39,8 +39,6 @@ def main(
     if not all(part.strip().isdigit() for part in cores.split(",") if cores):
         raise InputError(f"expected core numbers separated by commas, got {cores!r}", key="--cores")
     chosen = [parse(name.strip()) for name in devices.split(",")] if devices else default_devices()
-    if not devices and has_nvidia_gpu() and not has_cuda():
-        typer.echo("a GPU is here, JAX's CUDA plugin is not (pip install 'jax[cuda13]'): measuring the CPU only")
     used = choose_cores(chosen, tuple(int(part) for part in cores.split(",")) if cores else None)
     check_folder(out)
     whole = suites.suite(suite)

@@ -11,13 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from analysis.artifact.measuring.graphs import Graph
-from analysis.artifact.measuring.operators import MeasuredOperator, Unsupported
+from analysis.artifact.measuring.operators import MeasuredOperator
 from analysis.artifact.measuring.runtimes.fill import values
 from analysis.artifact.measuring.timing import CALLS
 
-ARRAYS = {"fp32": jnp.float32, "tf32": jnp.float32, "bf16": jnp.bfloat16, "fp8": jnp.float8_e4m3fn}
-PRECISIONS = {"fp32": "highest", "tf32": "tensorfloat32"}
-"""What `jax.default_matmul_precision` is given; bf16 and fp8 need none."""
+ARRAYS = {"fp32": jnp.float32, "bf16": jnp.bfloat16}
 
 
 Running = tuple[jax.Array, jax.Array, jax.Array]
@@ -70,23 +68,15 @@ def blocked_attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
     return jnp.moveaxis(jax.lax.map(one, q_blocks), 0, 2).reshape(q.shape)
 
 
-def _cudnn_attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
-    q, k, v = (jnp.swapaxes(x, 1, 2) for x in (q, k, v))
-    return jnp.swapaxes(jax.nn.dot_product_attention(q, k, v, implementation="cudnn"), 1, 2)
-
-
-def function(operator: MeasuredOperator, dtype: str = "fp32", gpu: bool = False) -> Callable[..., jax.Array]:
+def function(operator: MeasuredOperator) -> Callable[..., jax.Array]:
     """The operator as a JAX function of its activations and weights; leading dimensions may be anything."""
     kind, variant = operator.kind, operator.variant
-    if dtype == "fp8" and kind not in ("gemm", "bmm"):
-        raise Unsupported("fp8 is for products")
-    out = jnp.bfloat16 if dtype == "fp8" else None
     if kind == "gemm":
-        return lambda x, w, b=None: jnp.matmul(x, w, preferred_element_type=out) + (0 if b is None else b)
+        return lambda x, w, b=None: jnp.matmul(x, w) + (0 if b is None else b)
     if kind == "bmm":
         if variant == "transposed":
-            return lambda x, y: jnp.einsum("...mk,...nk->...mn", x, y, preferred_element_type=out)
-        return lambda x, y: jnp.matmul(x, y, preferred_element_type=out)
+            return lambda x, y: jnp.einsum("...mk,...nk->...mn", x, y)
+        return lambda x, y: jnp.matmul(x, y)
     if kind == "conv2d":
         padding, stride, groups = operator["window"] // 2, operator["stride"], operator["groups"]
         return lambda x, w, b: (
@@ -134,11 +124,7 @@ def function(operator: MeasuredOperator, dtype: str = "fp32", gpu: bool = False)
             return lambda x: jnp.swapaxes(x.reshape(tokens, heads, width), 0, 1)
         return lambda x: jnp.swapaxes(x, 0, 1).reshape(tokens, heads * width)
     if kind == "attention":
-        if variant == "naive":
-            return naive_attention
-        if gpu and dtype != "bf16":
-            raise Unsupported("cuDNN's fused attention takes 16-bit types")
-        return _cudnn_attention if gpu else blocked_attention
+        return naive_attention if variant == "naive" else blocked_attention
     functions: dict[str, Callable[..., jax.Array]] = {
         "add": lambda x, y: x + y,
         "mul": lambda x, y: x * y,
@@ -150,9 +136,9 @@ def function(operator: MeasuredOperator, dtype: str = "fp32", gpu: bool = False)
     return functions[variant]
 
 
-def model_function(graph: Graph, dtype: str = "fp32", gpu: bool = False) -> Callable[[jax.Array, list[list[jax.Array]]], jax.Array]:
+def model_function(graph: Graph) -> Callable[[jax.Array, list[list[jax.Array]]], jax.Array]:
     """The whole graph as one JAX function of its input and of each node's weights."""
-    steps = [(node, function(node.operator, dtype, gpu)) for node in graph.nodes]
+    steps = [(node, function(node.operator)) for node in graph.nodes]
 
     def model(x: jax.Array, weights: list[list[jax.Array]]) -> jax.Array:
         known = {"input": x}
@@ -163,40 +149,27 @@ def model_function(graph: Graph, dtype: str = "fp32", gpu: bool = False) -> Call
     return model
 
 
-def _calls(compiled: Callable[..., Any], arguments: tuple[Any, ...], wait_each: bool) -> CALLS:
+def _calls(compiled: Callable[..., Any], *arguments: Any) -> CALLS:
     def run(calls: int) -> None:
-        result = None
         for _ in range(calls):
-            result = compiled(*arguments)
-            if wait_each:
-                jax.block_until_ready(result)
-        jax.block_until_ready(result)
+            jax.block_until_ready(compiled(*arguments))
 
     return run
 
 
 class JaxRuntime:
-    """One data type on JAX's default device.
-
-    On a CPU every call is waited for; on a GPU the calls of a sample queue up and the last is waited for, so that the time of launching
-    them is hidden as it is in a model.
-
-    Args:
-        dtype: fp32, tf32, bf16 or fp8.
-    """
+    """One data type, fp32 or bf16, in JAX on the CPU; every call is waited for."""
 
     FAILURES = (jax.errors.JaxRuntimeError,)
 
     def __init__(self, dtype: str) -> None:
         self.dtype = dtype
-        self.device = jax.devices()[0]
-        self.gpu = self.device.platform == "gpu"
-        if dtype in PRECISIONS:
-            jax.config.update("jax_default_matmul_precision", PRECISIONS[dtype])
+        if dtype == "fp32":
+            jax.config.update("jax_default_matmul_precision", "highest")
 
     def facts(self) -> dict[str, str]:
         """What JAX runs on."""
-        return {"platform": self.device.platform, "accelerator": self.device.device_kind if self.gpu else ""}
+        return {"platform": "cpu", "accelerator": ""}
 
     def _arrays(self, shapes: tuple[tuple[int, ...], ...], start: int = 0) -> list[jax.Array]:
         kind = ARRAYS[self.dtype]
@@ -204,11 +177,9 @@ class JaxRuntime:
 
     def prepare(self, operator: MeasuredOperator) -> CALLS:
         """Calls of the compiled operator on fixed values."""
-        compiled = jax.jit(function(operator, self.dtype, self.gpu))
-        return _calls(compiled, tuple(self._arrays((*operator.inputs(), *operator.parameters()))), not self.gpu)
+        return _calls(jax.jit(function(operator)), *self._arrays((*operator.inputs(), *operator.parameters())))
 
     def prepare_model(self, graph: Graph) -> CALLS:
         """Calls of the whole graph compiled as one program."""
-        compiled = jax.jit(model_function(graph, self.dtype, self.gpu))
         weights = [self._arrays(node.operator.parameters(), 1) for node in graph.nodes]
-        return _calls(compiled, (self._arrays((graph.input_shape,))[0], weights), not self.gpu)
+        return _calls(jax.jit(model_function(graph)), self._arrays((graph.input_shape,))[0], weights)
