@@ -7,11 +7,9 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from analysis import units
-from analysis.configs import Asked, Strict
-from analysis.training.cases import Case
+from analysis.configs import Asked
 from analysis.training.machines import machine_of
 from analysis.training.search import Choices
-from analysis.training.step import ends_as_layers
 from analysis.workloads import models
 
 Recompute = Literal["none", "selective", "full"]
@@ -28,9 +26,7 @@ class Plan(Asked):
         interleave: model chunks that each pipeline stage holds (count); 1 is plain 1F1B.
         microbatch, global_batch: sequences (count).
         sequence_length: tokens of each.
-        sequence_parallel: norms, dropouts and residuals split over the tensor-parallel group.
         recompute: none, selective (attention scores) or full (whole blocks).
-        ends_as_layers: embedding and output layer count as a layer each when layers are dealt out to the stages (Llama 3: 126 + 2 over 16).
         zero: 0 none; 1 optimizer state, 2 and gradients, 3 and weights sharded over the data-parallel group.
     """
 
@@ -43,8 +39,6 @@ class Plan(Asked):
     microbatch: int = Field(default=1, ge=1)
     global_batch: int = Field(ge=1)
     sequence_length: int = Field(ge=1)
-    sequence_parallel: bool = False
-    ends_as_layers: bool = False
     recompute: Recompute = "none"
     zero: int = Field(default=0, ge=0, le=3)
 
@@ -64,76 +58,41 @@ class Plan(Asked):
         return self.tensor_parallel * self.pipeline_parallel * self.data_parallel * self.context_parallel
 
 
-class Software(Strict):
-    """What the training program does; the defaults are those of a program of 2024.
-
-    Args:
-        dtype: of the matrix arithmetic.
-        attention: fused never writes the attention matrix; unfused does, as in 2021.
-        dropout: whether dropout runs.
-        gradient_bytes: of each gradient kept and reduced (bytes).
-        fused_gradients: the weight-gradient kernel adds into the gradient buffer itself.
-        overlap_tensor: the backward collectives of tensor parallelism hide behind weight gradients.
-        overlap_data: gradient reduction and weight gathering hide behind the last backward and first forward pass.
-        overlap_pipeline: sends between stages hide behind compute.
-        scatter_gather: without sequence parallelism, each GPU of a tensor-parallel group sends its share of the boundary and gathers it.
-    """
-
-    dtype: Literal["bf16", "fp16", "fp8", "mxfp8", "nvfp4"] = "bf16"
-    attention: Literal["fused", "unfused"] = "fused"
-    dropout: bool = False
-    gradient_bytes: Literal[2, 4] = 4
-    fused_gradients: bool = True
-    overlap_tensor: bool = True
-    overlap_data: bool = True
-    overlap_pipeline: bool = True
-    scatter_gather: bool = True
-
-
-OLDER = {"attention": "unfused", "dropout": True, "overlap_tensor": False, "overlap_data": False, "overlap_pipeline": False}
-"""What tells a program of 2021 from today's (Narayanan et al., SC 2021)."""
-
-
 class Training(Asked):
     """A training run: `python -m analysis train CONFIG.yaml` reads this.
 
     Args:
         model: a name that `predict training` knows, or a shape written out.
         system: a machine or device that `predict training` knows.
-        plan: the layout; program: as in `predict training`; software: what an older form of this file says of the program.
-        efficiencies: of an older predictor; refused.
+        plan: the layout; program, precision: as in `predict training`; empty: what it assumes.
     """
 
     model: str | models.Model
     system: str
     plan: Plan
     program: str = ""
-    software: Software = Software()
-    efficiencies: str = ""
+    precision: str = ""
 
     @model_validator(mode="after")
     def _known(self) -> Training:
-        _check_names(self.model, self.system, self.efficiencies)
+        _check_names(self.model, self.system)
         return self
 
 
-def _check_names(model: str | models.Model, system: str, efficiencies: str) -> None:
+def _check_names(model: str | models.Model, system: str) -> None:
     machine_of(system)
     if isinstance(model, str):
         models.load(model)
-    if efficiencies:
-        raise ValueError("fitted efficiencies are no longer part of this predictor: leave the key out")
 
 
 class Cluster(Asked):
     """What to search: `python -m analysis train search CLUSTER.yaml` reads this.
 
     Args:
-        model, system, program, software: as of `Training`; gpus: devices to use, all of them (count).
+        model, system, program, precision: as of `Training`; gpus: devices to use, all of them (count).
         global_batch: sequences; sequence_length: tokens of each.
         tensor_parallel, pipeline_parallel, context_parallel, expert_parallel, interleave, microbatch, zero, recompute: values to try;
             empty: as `search.plans` says.
-        sequence_parallel: what the program does; plans without are not told apart.
         memory: of a device; empty: the device's own.
     """
 
@@ -150,32 +109,26 @@ class Cluster(Asked):
     microbatch: tuple[int, ...] = ()
     zero: tuple[int, ...] = ()
     recompute: tuple[Recompute, ...] = ()
-    sequence_parallel: tuple[bool, ...] = (True, False)
     program: str = ""
-    software: Software = Software()
-    efficiencies: str = ""
+    precision: str = ""
     memory: str = ""
 
     @model_validator(mode="after")
     def _known(self) -> Cluster:
-        _check_names(self.model, self.system, self.efficiencies)
+        _check_names(self.model, self.system)
         if self.memory:
             units.parse(self.memory, "bytes")
         return self
 
 
 def _common(asked: Training | Cluster) -> dict[str, object]:
-    model, software = asked.model, asked.software
-    cells: dict[str, object] = {"system": asked.system, "program": asked.program}
+    model = asked.model
+    cells: dict[str, object] = {"system": asked.system, "program": asked.program, "precision": asked.precision}
     if isinstance(model, str):
         cells["model"] = model
     else:
         cells |= {name: getattr(model, key) for name, key in WRITTEN.items()}
         cells |= {"experts": model.expert_count, "top_k": model.experts_per_token} if model.experts else {}
-    if "dtype" in software.model_fields_set:
-        cells["precision"] = software.dtype
-    if not asked.program and all(getattr(software, key) == value for key, value in OLDER.items()):
-        cells["program"] = "megatron_2021"
     return cells
 
 
@@ -205,18 +158,3 @@ WRITTEN = {
     "gated": "gated", "kv_heads": "kv_heads", "head_size": "head_size", "tied": "tied",
 }  # fmt: skip
 """Column of `predict training` -> key of a model that is written out."""
-
-
-def unused(training: Training, item: Case) -> list[str]:
-    """What a configuration says and the predictor does not use, each with what it takes in its place."""
-    plan, software, found = training.plan, training.software, []
-    without = "sequence_parallel" in plan.model_fields_set and not plan.sequence_parallel and plan.tensor_parallel > 1
-    if without and item.defaults.sequence_parallel:
-        found.append("sequence_parallel false is not used: without it activations take more memory than said here")
-    other = [key for key in OLDER if key in software.model_fields_set and (getattr(software, key) == OLDER[key]) != item.written_out]
-    if plan.pipeline_parallel > 1 and "ends_as_layers" in plan.model_fields_set and plan.ends_as_layers != ends_as_layers(item):
-        found.append("ends_as_layers not used: the output layer counts as a layer where the blocks alone do not divide")
-    other += sorted({"gradient_bytes", "fused_gradients", "scatter_gather"} & software.model_fields_set)
-    if other:
-        found.append(f"{', '.join(other)} not used: they are those of {item.program}")
-    return found

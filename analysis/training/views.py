@@ -17,7 +17,7 @@ from analysis.training import schedule
 from analysis.training.answers import COLUMNS, answered, fitted, mfu
 from analysis.training.cases import COLUMNS as CASE_COLUMNS
 from analysis.training.cases import Case, case
-from analysis.training.config import Training, row_of, unused
+from analysis.training.config import Training, row_of
 from analysis.training.memory import Memory, memory
 from analysis.training.search import PLAN
 from analysis.training.step import BREAKDOWN, Plans, step
@@ -46,8 +46,7 @@ def ask(training: Training, site: Site | None = None) -> Answer:
     Raises:
         InputError: a run that cannot be, or that the predictor does not cover.
     """
-    item = case(row_of(training))
-    return answer_of(replace(item, assumed=(*item.assumed, *unused(training, item))), site)
+    return answer_of(case(row_of(training)), site)
 
 
 def answer_of(item: Case, site: Site | None = None) -> Answer:

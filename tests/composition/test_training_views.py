@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 import analysis
 from analysis.artifact.explorers import training_planner
 from analysis.commands.models.train import app
-from analysis.configs import read_yaml
 from analysis.errors import InputError
 from analysis.intervals import next_group
 from analysis.studies.training import tpus
@@ -49,7 +48,7 @@ QUESTIONS = [
         {},
     ),
     ({"model": "llama-3-8b", "system": "TPU-v6e-pod", "plan": {"data_parallel": 8, "global_batch": 24, "sequence_length": 8192}}, {}),
-    ({"model": "llama-3-8b", "system": "HGX-H100", "plan": PLAN, "software": {"dtype": "fp8"}}, {"precision": "fp8"}),
+    ({"model": "llama-3-8b", "system": "HGX-H100", "plan": PLAN, "precision": "fp8"}, {"precision": "fp8"}),
 ]
 """A file of `train`, and what its row of `predict training` says besides the plan."""
 
@@ -78,16 +77,6 @@ def test_train_answers_as_predict_training_does(tmp_path: Path, question: dict, 
     assert row_said["status"] == ""
     assert {name: said[name] for name in COLUMNS if name != "assumed"} == {name: row_said[name] for name in COLUMNS if name != "assumed"}
     assert "; ".join(said["assumed"]) == row_said["assumed"]
-
-
-def test_a_setting_that_is_not_used_is_named(tmp_path: Path) -> None:
-    config = tmp_path / "run.yaml"
-    config.write_text(
-        "model: llama-2-7b\nsystem: HGX-H100\nsoftware: {gradient_bytes: 2, dropout: true}\n"
-        "plan: {tensor_parallel: 8, data_parallel: 2, global_batch: 16, sequence_length: 4096, sequence_parallel: false}\n"
-    )
-    assumed = "; ".join(views.ask(read_yaml(config, Training)).case.assumed)
-    assert all(word in assumed for word in ("sequence_parallel", "gradient_bytes", "dropout"))
 
 
 @pytest.mark.parametrize("plan", [{}, {"interleave": 4}, {"recompute": "full"}, {"tensor_parallel": 8, "pipeline_parallel": 2}])
@@ -171,7 +160,7 @@ def test_what_a_cluster_names_is_tried_alone() -> None:
 
 @pytest.mark.parametrize(
     ("changed", "says"),
-    [({"memory": "80"}, "no unit"), ({"model": "gpt-9"}, "gpt-9"), ({"system": "Juno"}, "Juno"), ({"efficiencies": "x"}, "no longer")],
+    [({"memory": "80"}, "no unit"), ({"model": "gpt-9"}, "gpt-9"), ({"system": "Juno"}, "Juno"), ({"dropout": True}, "dropout")],
 )
 def test_impossible_clusters_are_refused(changed: dict[str, object], says: str) -> None:
     with pytest.raises((ValidationError, InputError), match=says):
@@ -214,7 +203,7 @@ def test_search_command(tmp_path: Path) -> None:
     ("text", "says"),
     [
         ("model: llama-2-7b\nsystem: HGX-H100\nefficiencies: default\nplan: {global_batch: 8, sequence_length: 8}\n", "efficiencies"),
-        ("model: llama-2-7b\nsystem: A100\nsoftware: {dtype: fp8}\nplan: {global_batch: 8, sequence_length: 8}\n", "run.yaml: A100"),
+        ("model: llama-2-7b\nsystem: A100\nprecision: fp8\nplan: {global_batch: 8, sequence_length: 8}\n", "run.yaml: A100"),
         ("model: llama-2-7b\nsystem: Juno\nplan: {global_batch: 8, sequence_length: 8}\n", "Juno"),
         ("model: llama-2-7b\nsystem: HGX-H100\nplan: {global_batch: 0, sequence_length: 8}\n", "global_batch"),
         ("model: llama-2-7b\nsystem: HGX-H100\nplan: {global_batch: 8, sequence_length: 8, colour: 1}\n", "unknown key"),

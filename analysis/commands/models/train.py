@@ -25,7 +25,7 @@ app = typer.Typer(help="Predict training steps of transformers.", cls=_ConfigFir
 
 @app.command()
 def step(
-    config: Annotated[Path, typer.Argument(help="model, system, plan and software (YAML); `data schema train` prints its keys")],
+    config: Annotated[Path, typer.Argument(help="model, system, plan, program and precision (YAML); `data schema train` prints its keys")],
     out: Annotated[Path | None, typer.Option(help="write the prediction as JSON")] = None,
     trace: Annotated[
         Path | None, typer.Option(help="FILE.json: write the pipeline schedule for Perfetto; a folder: Chakra traces of all ranks")
