@@ -22,6 +22,7 @@ from analysis.case_rows import Rows, Shared, alike
 from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.training import recipes
+from analysis.training.kernels import OLDER
 from analysis.training.machines import Machine, of_row
 from analysis.training.programs import PROGRAMS, Program
 from analysis.training.programs import known as known_program
@@ -337,7 +338,7 @@ def choice(row: dict[str, str], key: str, known: Mapping[str, Any]) -> Any:
         InputError: it is in none of them; the nearest is named.
     """
     text = row.get(key, "").strip()
-    name = plain(text)
+    name = plain(text.removesuffix(".0"))  # a whole number in a column that a program wrote as decimals
     if name in known:
         return known[name]
     if name in EMPTY:
@@ -509,13 +510,15 @@ def _program(
         # attention written out holds a matrix of sequence x sequence: nobody runs it far beyond what those programs were published with;
         # gated layers, experts and sharded weights came to programs that had fused attention, which Volta has not
         architecture = devices.load(machine.device).architecture
-        old = architecture in ("volta", "ampere") and context == 1 and sequence <= LONGEST_WRITTEN_OUT
+        old = architecture in OLDER and context == 1 and sequence <= LONGEST_WRITTEN_OUT
         newer = (zero or 0) >= 2 or shape.gated or shape.experts
-        found = "megatron_2021" if old and (architecture == "volta" or not newer) else "megatron"
+        found = "megatron_2021" if old and (architecture != "ampere" or not newer) else "megatron"
     assumed.append(f"program {found}: {PROGRAMS[found].words}")
     return found
 
 
+MOST_CUT = 8
+"""GPUs over which weights are cut where a row has no plan, and fewer sequences than GPUs."""
 PLANS = ("tensor_parallel", "pipeline_parallel", "context_parallel", "data_parallel")
 
 
@@ -531,10 +534,12 @@ def _plan(rows: Rows, gpus: Ints, name: Shared, shape: Shared, said: dict[str, A
     filled = {key: rows.text(key).each(lambda cell: bool(cell.strip())) for key in (*PLANS, "virtual_pipeline")}
     rows.refuse(batch == 0, "global_batch is missing")
     whole = np.maximum(batch, 1)  # refused rows go on with numbers that divide
-    cut = (program == "maxtext") & ~np.any([filled[key] for key in PLANS], axis=0) & (batch < gpus) & (gpus % whole == 0)
-    context = np.where(cut, gpus // whole.astype(np.int64), context)
-    words = "sequences cut over {} devices (context parallelism), since there are fewer of them than devices"
-    rows.note(cut, lambda row: words.format(context[row]), context)
+    share, tpu = gpus // whole.astype(np.int64), program == "maxtext"
+    cut = ~np.any([filled[key] for key in PLANS], axis=0) & (batch < gpus) & (gpus % whole == 0) & (tpu | (share <= MOST_CUT))
+    context, tensor = np.where(cut & tpu, share, context), np.where(cut & ~tpu, share, tensor)
+    words = "{} cut over {} devices ({} parallelism), since there are fewer sequences than devices"
+    kinds = {True: ("sequences", "context"), False: ("weights", "tensor")}
+    rows.note(cut, lambda row: words.format(kinds[bool(tpu[row])][0], share[row], kinds[bool(tpu[row])][1]), share, tpu)
     rows.note((pipeline > 1) & ~filled["virtual_pipeline"], "one chunk of layers a stage (no interleaved schedule)")
     facts: dict[str, Any] = {"gpus": gpus, "tensor": tensor, "pipeline": pipeline, "context": context, "batch": batch}
     ways = "tensor {tensor} x pipeline {pipeline} x context {context}"
@@ -545,8 +550,8 @@ def _plan(rows: Rows, gpus: Ints, name: Shared, shape: Shared, said: dict[str, A
     rows.refuse(micro != np.floor(micro), "micro_batch {micro:g} must be a whole number", micro=micro)
     (accumulation,) = rows.numbers(["accumulation"])
     most = np.maximum(1, batch.astype(np.int64) // (data * np.maximum(accumulation, 1)))
-    none, at_once = micro == 0, (zero == 3) & (accumulation == 0)
-    micro = np.where(none, np.where((accumulation > 0) | (zero == 3), most, 1.0), micro)
+    none, at_once = micro == 0, (zero == 3) & (accumulation == 0) & (pipeline == 1)
+    micro = np.where(none, np.where((accumulation > 0) | at_once, most, 1.0), micro)
     rows.note(
         none, lambda row: f"micro_batch {micro[row]:.0f}{': the whole batch of a device at once' if at_once[row] else ''}", micro, at_once
     )

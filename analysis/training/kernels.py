@@ -20,6 +20,9 @@ AMD_ATTENTION = 0.4
 """Share of the peak in fused attention on AMD, whose kernels no table holds, before the share that is fitted on GPUs: assumed. Products are
 counted at the peak, before the share that is fitted on AMD."""
 
+OLDER = ("volta", "turing", "ampere")
+"""Architectures whose programs are older than the tables' libraries, and have no attention kernels of their own there."""
+
 LARGE = (4096.0, 8192.0, 16384.0)
 """Rows, columns and depth of the products whose median rate stands for a device's kernels where their shapes are not asked for."""
 NARROW = 1024.0
@@ -67,7 +70,7 @@ def _once(function: Callable[..., Floats], *sizes: Floats | float) -> Floats:
 class Kernels:
     """Seconds of kernels on one device; arrays broadcast.
 
-    On Hopper and later each product and each attention is the fastest of the tables' frameworks at its own shape. The programs that were
+    On Ada and later each product and each attention is the fastest of the tables' frameworks at its own shape. The programs that were
     measured on Volta and Ampere are older than the tables' libraries: there a device has one rate, the median over large kernels, and
     tiles and waves. A TPU has a fitted share of its peak, and no waves; it runs no experts here.
 
@@ -79,7 +82,7 @@ class Kernels:
         self.device = device
         timed = device.kind == "gpu" and device.vendor == "NVIDIA"
         self.tables = [KernelLibrary.load().on(device, framework, hide=hide) for framework in FRAMEWORKS] if timed else []
-        self.by_shape = timed and device.architecture not in ("volta", "ampere")
+        self.by_shape = timed and device.architecture not in OLDER
         self.bandwidth = device.memory_bandwidth_bytes_per_s * 0.85
         self.sms = float(device.sm_count or 100)
         self.peak = device.peak_flop_per_s("bf16" if "bf16" in device.peak else "fp16")
@@ -96,7 +99,7 @@ class Kernels:
             prompts = self._attention(np.ones(3), np.full(3, 32.0), np.full(3, 8.0), np.full(3, 128.0), tokens, np.full(3, 128.0))
             self.product_rate = float(np.median(2 * m * n * k / products))
             self.attention_rate = float(np.median(2 * 32 * tokens**2 * 128 / prompts))
-            if not np.isfinite(self.product_rate):  # Volta, of which no table is: the shares of the peak that an A100 reaches
+            if not np.isfinite(self.product_rate):  # Volta and Turing, of which no table is: the shares of the peak that an A100 reaches
                 known = kernels_of("A100-SXM4-80GB")
                 self.product_rate, self.attention_rate = (
                     rate / known.peak * self.peak for rate in (known.product_rate, known.attention_rate)

@@ -96,9 +96,9 @@ def machine_of(text: str) -> Machine:
     system = systems.all_systems().get(text)
     device = devices.load(system.device if system else text)
     if device.kind == "tpu":  # a compiled program launches whole steps
-        pod = system or systems.of_device(device)
-        listed = any(each.device == device.name for each in systems.all_systems().values())
-        return Machine(device.name, pod.device_count if listed else LARGEST_POD, pod.levels[-1].bandwidth_bytes_per_s, host=0.0)
+        pods = [each for each in systems.all_systems().values() if each.device == device.name]
+        pod = system or max(pods, key=lambda each: each.device_count, default=systems.of_device(device))
+        return Machine(device.name, pod.device_count if pods else LARGEST_POD, pod.levels[-1].bandwidth_bytes_per_s, host=0.0)
     machine = next((machine for machine in machines().values() if machine.device == device.name), None)
     if machine is None:
         if device.vendor == "AMD" and "bf16" in device.peak:

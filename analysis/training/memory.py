@@ -44,8 +44,8 @@ class Memory:
 
     @property
     def ends(self) -> tuple[Any, Any]:
-        """The estimate's lower and upper end (bytes)."""
-        return self.error[0] * self.total, self.error[1] * self.total
+        """The estimate's lower and upper end (bytes); nearly all of the states is certain, for the plan says them."""
+        return np.maximum(self.error[0] * self.total, 0.9 * self.state), self.error[1] * self.total
 
 
 def _state(of: Cases, dense: Any, routed: Any) -> Any:
@@ -58,7 +58,9 @@ def _state(of: Cases, dense: Any, routed: Any) -> Any:
     # from ZeRO 2 on what is reduced replaces what is accumulated; sharded weights are the fp32 copy itself
     gradient = np.where(of.zero >= 2, np.maximum(2.0, program.reduced_bytes), program.held_bytes)
     copy = np.where((of.zero == 3) | (of.weight_bytes == 2), 0.0, 2.0)
-    weight = np.where(of.trained, copy, np.where(of.kind == "qlora", 0.55, 2.0))
+    # Megatron's core holds frozen weights in the products' 8 bits (github.com/mlcommons/training_results_v4.0, llama2_70b_lora: fp8_params)
+    frozen = np.where(~(of.precision == "bf16") & (program.kernels == "fused"), 1.0, 2.0)
+    weight = np.where(of.trained, copy, np.where(of.kind == "qlora", 0.55, frozen))
     gradient = np.where(of.trained, gradient, 0.0)
     update = np.where(of.trained, of.weight_bytes + of.moments_bytes + program.step_bytes, 0.0)
     bytes_of = 0.0
@@ -72,7 +74,8 @@ def _block_bytes(of: Cases) -> tuple[Floats, Floats]:
     """Bytes that a block keeps for a microbatch, and what is needed besides while it is recomputed.
 
     Korthikanti et al. 2022, eq. 1 to 5, extended to gates, grouped queries and kernels that are not fused: each operator of an eager
-    program keeps its input, so that a gate keeps eight bytes a width in place of six, and a norm in fp32 four more.
+    program keeps its input, so that a gate keeps eight bytes a width in place of six, and a norm in fp32 four more. A frozen product
+    keeps no input; adapters, of attention, keep theirs.
     """
     shape, t, program = of.shape, of.tensor, of.defaults
     tokens = of.micro_batch * of.sequence / of.context
@@ -84,14 +87,15 @@ def _block_bytes(of: Cases) -> tuple[Floats, Floats]:
     low = np.where(of.precision == "bf16", 2.0, 1.4)  # inputs of products kept in 8 bits
     blocks = np.maximum(1, np.where(shape.linear_layers > 0, shape.blocks, shape.attention_layers))
     attention = (shape.heads + shape.kv_heads) * shape.head_size * (2 * 2 + 2 * copies) * tokens / t * shape.attention_layers / blocks
-    norm = 8 + np.where(old, 2, 0) + np.where(program.fused_norms, 0, 8)
+    frozen = ~of.trained
+    norm = 8 + np.where(old, 2, 0) - np.where(frozen, 2, 0) + np.where(program.fused_norms, 0, 8)
     norms = tokens * h / split * norm * np.maximum(1.0, (shape.attention_layers + shape.linear_layers) / blocks)
-    widths = np.where(gated, 3.0 * low + np.where(eager, 2.0, 0.0) + 2.0 * copies, 2.0 * low)
+    widths = np.where(gated, 3.0 * low + np.where(eager, 2.0, 0.0) + 2.0 * copies, 2.0 * low) - low * frozen
     ffn = widths * tokens * shape.dense_width / t * shape.dense_layers / blocks
     e = shape.experts
     routed = tokens / t * e.per_token
     inner = np.where(e.latent > 0, e.latent, h)
-    kept = routed * (np.where(gated, 3, 2) * e.width * low + 4 * inner) + tokens / t * e.shared * 6
+    kept = routed * ((np.where(gated, 3, 2) - frozen) * e.width * low + (4 - 2 * frozen) * inner) + tokens / t * e.shared * 6
     ffn = ffn + np.where(e.there, kept * shape.expert_layers / blocks, 0.0)
     ffn = ffn + tokens / t * shape.linear.values * 12 * shape.linear_layers / blocks
     core = np.where(old, of.micro_batch * shape.heads / t * (of.sequence * 1.0) ** 2 * 5, 0.0)

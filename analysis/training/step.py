@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from analysis.case_rows import alike
 from analysis.training.cases import Case, Cases
+from analysis.training.kernels import OLDER
 from analysis.training.shares import Share
 from analysis.training.work import Parts, stages
 
@@ -41,8 +42,10 @@ SHARES = {
     "host_s": Share(0.7e-3, 0.4, "the same today, fused kernels (s)"),
     "host_eager_s": Share(1.0e-3, 0.4, "the same where each operator is a kernel (s)"),
     "host_compiled_s": Share(0.5e-3, 0.4, "the same where a block is compiled (s)"),
-    "between_s": Share(0.02, 0.6, "between two steps, fused kernels: data, norm of the gradients, launches of the optimizer, logging (s)"),
-    "between_eager_s": Share(0.1, 0.6, "the same in programs of PyTorch's own optimizer and sharding (s)"),
+    "between_s": Share(0.02, 0.6, "between two steps: data, norm of the gradients, launches of the optimizer, logging (s)"),
+    "between_block_s": Share(
+        3e-3, 0.6, "and for each block in PyTorch's own programs on several GPUs (s): collectives that begin late; one GPU has none"
+    ),
     "routing": Share(3.0, 0.5, "host work of routing, dispatch and combination in a layer of experts, in passes over a dense block"),
     "expert_host": Share(0.06, 0.7, "host work of each expert that a GPU holds, in the same passes"),
     "graphed": Share(0.4, 0.5, "host work left where attention, router and preprocessing are captured in CUDA graphs"),
@@ -107,13 +110,14 @@ class Plans:
     experts_again: Floats
     attention_again: Floats
     host: Floats
+    several: NDArray[np.bool_]
 
     @classmethod
     def of(cls, cases: Sequence[Case]) -> Plans:
         """From the cases."""
         of = Cases.of(cases)
         program, device, recipe, machine = of.defaults, of.device, of.recipe, of.machine
-        ampere = device.architecture.isin("volta", "ampere")
+        ampere = device.architecture.isin(*OLDER)
         selective, mixture = of.recompute == "selective", of.shape.experts.there
         core, half = (selective & (program.selective == kind) for kind in ("core", "half"))
         moe, core_attn = (recipe.each(lambda found, what=what: float(what in found.again)) for what in ("moe", "core_attn"))
@@ -150,6 +154,7 @@ class Plans:
             experts_again=moe,
             attention_again=core_attn,
             host=machine.host,
+            several=of.gpus > 1,
             low=of.precision.each({"bf16": 16, "fp8": 8, "mxfp8": 8, "nvfp4": 4}.__getitem__),
         )
 
@@ -254,7 +259,8 @@ def step(parts: Parts, plans: Plans, shares: Floats) -> dict[str, Floats]:
         parts.collect, busy_forward, s["reduce"], plans.collect_overlap
     )
     update = stream * parts.update
-    between = np.where(eager | compiled, s["between_eager_s"], np.where(plans.old, 0.0, s["between_s"])) * (plans.host > 0)
+    own = np.where((eager | compiled) & plans.several, s["between_block_s"] * plans.blocks, 0.0)
+    between = np.where(plans.host > 0, np.where(plans.old, 0.0, s["between_s"]) + own, 0.0)
     total = (m * busiest + fill + reduce + update) * slow + between
     return {
         "products": m * (products + products_back) * slow,

@@ -315,6 +315,11 @@ def _streams(of: Cases, jobs: _Jobs, tokens: Any, share: Any) -> None:
     jobs.stream("stream", gathered, copied, 3 * blocks)
     jobs.stream("stream_back", gathered, copied * (of.zero == 3), 3 * blocks)
     jobs.stream("stream_back", gathered & of.trained, (2.0 + program.reduced_bytes) * held, 2 * blocks)
+    # gradients of a microbatch are added to what is held, in kernels of their own unless the weight gradient's product does it: apart in
+    # 32 bits (github.com/huggingface/nanotron, gradient_accumulator.py: each), or in place from the second on (torch's AccumulateGrad)
+    apart, size = program.held_bytes > 4, program.held_bytes
+    added = np.where(apart, 2.0 + 4.0 + 4.0, 3 * size * (1 - 1 / of.microbatches)) * (sum(parameters_of_gpu(of)))
+    jobs.stream("stream_back", program.kernels.isin("eager", "compiled") & (of.zero < 2) & of.trained, added, 9 * blocks / 2)
     # adapters of the attention layers: dropout, two narrow products, scaling and sum
     adapted = shape.attention_layers * share * tokens * shape.hidden / split
     jobs.stream("stream", ~of.trained, 34.0 * adapted, 12 * shape.attention_layers * share)

@@ -388,6 +388,7 @@ def test_every_spelling_of_full_sharding_is_one(column: str, spelling: str) -> N
         ({"pipeline_parallel": "4", "virtual_pipeline": "3"}, "32 layers, or 34 with embedding and output layer, do not divide"),
         ({"zero": "1", "zero_group": "3"}, "zero_group 3 does not divide data_parallel 8"),
         ({"gpus_per_node": "3"}, "8 GPUs are no whole nodes of gpus_per_node 3"),
+        ({"device": "TPU-v1", "program": ""}, "TPU-v1 has no 16-bit arithmetic"),
         ({"device": "P4"}, "no training model for P4: NVIDIA GPUs from Volta on"),
         ({"zero": "5"}, "zero '5' is not covered (0, zero0"),
         ({"zero": "64"}, "zero '64' is not covered"),
@@ -496,6 +497,38 @@ def test_an_unknown_program_is_other_and_says_so() -> None:
     known, other = one({**LLAMA_8B, "program": "fsdp", "zero": "1"}), one({**LLAMA_8B, "program": "my trainer", "zero": "1"})
     assert "program 'my trainer'" in other["assumed"] and other["status"] == ""
     assert other["upper_s"] / other["lower_s"] >= known["upper_s"] / known["lower_s"]
+
+
+@pytest.mark.parametrize("device, gpus", [("T4", 4), ("V100-SXM2-16GB", 8), ("RTX-3090", 2), ("TPU-v3", 64), ("P100-PCIE-16GB", 8)])
+def test_a_device_is_answered_whole_or_refused(device: str, gpus: int) -> None:
+    """T4 and V100 train in fp16 (data sheets); a TPU v3 pod has 1,024 chips; Pascal has no matrix units, and no answer, not half of one."""
+    row = {"model": "llama-3.2-1b", "device": device, "gpus": str(gpus), "sequence_length": "1024", "global_batch": str(4 * gpus)}
+    found = one({**row, "program": "" if device.startswith("TPU") else "fsdp"})
+    assert np.isfinite(found[["step_time_s", "memory_gib"]].astype(float)).all() == (found["status"] == "")
+    assert (found["status"] == "") == (device != "P100-PCIE-16GB")
+
+
+def test_decimals_of_a_spreadsheet_are_whole_numbers() -> None:
+    """A column with an empty cell is written with decimals by pandas."""
+    row = {**LLAMA_8B, "gpus": "8.0", "micro_batch": "1.0", "global_batch": "64.0"}
+    assert (
+        one({**row, "zero": "3.0"})["step_time_s"]
+        == one({**LLAMA_8B, "zero": "3", "micro_batch": "1", "global_batch": "64"})["step_time_s"]
+    )
+
+
+def test_a_pipeline_of_sharded_weights_has_microbatches() -> None:
+    """A batch of 32 on eight stages is 32 microbatches unless the row says otherwise, not one that every stage waits for."""
+    row = {**LLAMA_8B, "gpus": "8", "pipeline_parallel": "8", "global_batch": "32", "micro_batch": "", "zero": "3"}
+    assert case(row).microbatches == 32 and "micro_batch 1" in one(row)["assumed"]
+
+
+def test_fewer_sequences_than_gpus_share_the_weights() -> None:
+    """MLPerf's LoRA batch of 8 on two nodes of eight, no plan printed."""
+    row = {"model": "llama-2-70b", "device": "MI300X", "gpus": "16", "kind": "lora", "sequence_length": "8192", "global_batch": "8"}
+    item = case({**row, "program": "nemo"})
+    assert (item.tensor, item.data) == (2, 8) and any("weights cut over 2 devices" in words for words in item.assumed)
+    assert "more than global_batch" in one({**row, "gpus": "256"})["status"]
 
 
 def test_network_and_node_of_the_row_are_used() -> None:

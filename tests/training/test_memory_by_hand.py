@@ -88,6 +88,40 @@ def test_adapters_keep_frozen_weights_alone() -> None:
     assert 0.5e9 + 0.127 / 8 * 1e9 <= _state(case({**rows, "kind": "qlora"}), 1e9, 0) <= 0.6e9
 
 
+def test_a_frozen_product_keeps_no_input() -> None:
+    """Llama 2 70B with adapters of attention in NVIDIA's MLPerf v4.0 submission (llama2_70b_lora, megatron_gpt_peft_tuning_config.yaml:
+    fp8_params where fp8, target_modules attention): weights in 8 bits; of a token a block keeps both norms' inputs and one output (6 h),
+    queries, keys, values and output, and two of the three feed-forward widths. It ran on one B200 of 180 GB and on half an H200."""
+    row = {"model": "llama-2-70b", "sequence_length": "8192", "global_batch": "8", "micro_batch": "1", "program": "nemo", "kind": "lora"}
+    item = case({**row, "device": "b200", "gpus": "8", "precision": "bf16"})
+    assert _block_bytes(item)[0] == pytest.approx(8192 * (6 * 8192 + 4 * (64 + 8) * 128 + 2 * 2 * 28672))
+    assert _state(case({**row, "device": "b200", "gpus": "8", "precision": "fp8"}), 1e9, 0) == 1e9 == _state(item, 0.5e9, 0)
+    ran = [{"device": "b200"}, {"device": "h200", "context_parallel": "2"}, {"device": "h100", "tensor_parallel": "4"}]
+    said = answers(pd.DataFrame([{**row, "context_parallel": "1", "tensor_parallel": "1", "gpus": "8", "precision": "fp8"} | each
+                                 for each in ran]))  # fmt: skip
+    assert "no" not in said["fits"].tolist() and (said["status"] == "").all()
+
+
+def test_states_that_a_plan_says_are_certain() -> None:
+    """70 billion weights on each GPU take 2 + 2 + 12 / 64 bytes each, whatever their activations: no MI300X of 192 GB holds them, and no
+    spread of printed peaks makes it so."""
+    row = {"program": "primus", "model": "llama-3-70b", "device": "MI300X", "gpus": "64", "sequence_length": "8192", "global_batch": "64"}
+    item = case({**row, "micro_batch": "1", "recompute": "full"})
+    held = memory(item)
+    assert held.ends[0] == pytest.approx(0.9 * held.state) and held.state > 190e9
+    assert answers(pd.DataFrame([{**row, "micro_batch": "1", "recompute": "full"}]))["fits"][0] == "no"
+
+
+def test_colossalai_recomputes_and_takes_its_loss_in_16_bits() -> None:
+    """examples/language/llama/scripts: -g in each; shardformer/layer/loss.py: no cast of the logits, three copies at the peak."""
+    row = {"program": "colossalai", "model": "llama-2-7b", "device": "h200", "gpus": "8", "sequence_length": "4096", "global_batch": "8"}
+    item = case({**row, "micro_batch": "1"})
+    assert item.recompute == "full"
+    wider = case({**row, "micro_batch": "1", "vocabulary": "64000"})
+    more = (memory(wider).total - memory(item).total) - (memory(wider).state - memory(item).state)
+    assert more == pytest.approx(6 * 4096 * 32000)
+
+
 def test_a_pipeline_s_first_stage_holds_every_stage_s_microbatches() -> None:
     """Narayanan et al. 2021, section 2.2: one forward, one backward keeps p microbatches on the first stage; interleaved, 1 +
     (p - 1) / (p v) times as many."""

@@ -21,6 +21,7 @@ import pandas as pd
 from analysis.hardware import devices
 from analysis.studies.training import sources
 from analysis.studies.training.fit import Prepared
+from analysis.training.kernels import OLDER
 from analysis.training.step import NAMES, Plans, step
 from analysis.training.work import PART_NAMES, Floats, Parts
 
@@ -56,7 +57,7 @@ def _busy(parts: Parts, plans: Plans, shares: Floats, host: bool = False) -> Flo
     even = shares.copy()
     even[NAMES.index("imbalance")] = 1.0
     if not host:
-        even[[NAMES.index("between_s"), NAMES.index("between_eager_s")]] = 0.0
+        even[[NAMES.index("between_s"), NAMES.index("between_block_s")]] = 0.0
     seconds = step(parts, plans, even)
     return np.asarray(seconds["total"] - seconds["bubble"])
 
@@ -88,7 +89,7 @@ def gaps(prepared: Mapping[str, Prepared], left_out: Mapping[str, Floats]) -> pd
         for name in together:
             item, shares = prepared[name], left_out[name]
             runs = item.runs
-            measured = np.array([devices.load(case.machine.device).architecture not in ("volta", "ampere") for case in runs.cases])
+            measured = np.array([devices.load(case.machine.device).architecture not in OLDER for case in runs.cases])
             if not measured.any():
                 continue
             frame = pd.DataFrame(split(item.parts, item.plans, shares, runs.step_s))
