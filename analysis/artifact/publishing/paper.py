@@ -58,11 +58,7 @@ class Document:
 
 
 def write(name: str) -> Path:
-    """Set one document; returns the PDF, beside which a CSV lists its numbers with the notebook that writes each, and LaTeX in `paper/`.
-
-    Args:
-        name: `article` or `artifact`.
-    """
+    """Set one document; returns the PDF, beside which a CSV lists its numbers with the notebook that writes each, and LaTeX in `paper/`."""
     source = BOOK / f"{name}.md"
     folder = BUILD / "paper"
     folder.mkdir(parents=True, exist_ok=True)
