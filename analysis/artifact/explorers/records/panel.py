@@ -11,7 +11,7 @@ LEAST_ANSWERED = 50.0
 
 @cache
 def rows() -> list[list[Any]]:
-    """Question, source, its rows (count), and the tools from the nearest to the one furthest off, each with its median error (%); a star: times one constant."""
+    """Question, source, its rows (count), and tools from the nearest on with their median error (%); a star: times one constant."""
     from analysis.artifact.publishing.words import in_words
     from analysis.paths import RESULTS
     from analysis.studies.suite import tools
