@@ -42,11 +42,7 @@ class Freeze:
         return sorted(path.name.removesuffix(".done.csv") for path in self.folder.glob("*.done.csv"))
 
     def run(self, pieces: Mapping[str, Piece], only: Collection[str] | None = None) -> None:
-        """Run the pieces that are not finished; several processes can share the work.
-
-        Args:
-            pieces: what gives the tables of each; a table without rows is not written.
-        """
+        """Run the pieces that are not finished; several processes can share the work."""
         for name, piece in pieces.items():
             if (only is not None and name not in only) or name in self.done():
                 continue

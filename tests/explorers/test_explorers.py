@@ -132,7 +132,10 @@ def test_the_modules_of_the_page_run_alone(tmp_path: Path) -> None:
     """What the page carries, stand-ins for what it lacks, imported by a bare CPython: a missing name shows without a browser."""
 
     carried = bundle.our_modules(name for name in bundle.roots() if not name.endswith("stand_ins.page"))
-    carried["analysis.artifact.explorers.page_data"] = [".py", f"FILES = {bundle.page_files()!r}\n", []]
+    carried[bundle.PAGE_DATA] = [".py", bundle.READ.format("FILES"), []]
+    carried["browser"] = [".py", f"class window:\n    explorer_records = {bundle.kept()!r}\n", []]
+    carried["javascript"] = [".py", "import json\nUNDEFINED = None\nclass JSON:\n    parse = staticmethod(json.loads)\n", []]
+    del carried["re"]
     for name, entry in carried.items():
         path = tmp_path.joinpath(*name.split("."))
         path = path / "__init__.py" if len(entry) > 3 else path.with_suffix(".py")
@@ -286,3 +289,16 @@ def test_weights_that_are_all_zero_are_said_to_count_alike() -> None:
 
     zero = {"reading": "evidence", **{f"D{k}": 0 for k in range(1, 6)}}
     assert "count alike" in mtap_weights.tell(zero) and "count alike" not in mtap_weights.tell({**zero, "D1": 1})
+
+
+def test_the_panel_ranks_tools_that_answer_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nearest comes first; one that answers a tenth of the rows is left out; a fitted constant shows as a star."""
+    from analysis import paths
+    from analysis.artifact.explorers.records import panel
+
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    (tmp_path / "who_is_right").mkdir()
+    head, line = "question,source,tool,setting,rows,answered_percent,median_percent", "training step,mlperf_training,"
+    lines = ["far,as it is,9,100,80", "near,at one efficiency,9,50,2.5", "lucky,as it is,9,10,0.1"]
+    (tmp_path / "who_is_right" / "scores.csv").write_text("\n".join([head, *(line + each for each in lines)]) + "\n", encoding="utf-8")
+    assert [row[2:] for row in panel.rows.__wrapped__()] == [[9, [["near *", 2.5], ["far", 80.0]]]]

@@ -1,7 +1,8 @@
 """ONNX files against published counts, and what is odd in them.
 
 `onnx/`: BERT-base and MobileNetV2 of transformers 4.28.1 (Apache-2.0) as torch.onnx.export of PyTorch 1.13.1 writes them, opset 16, weights
-emptied. The convolutional networks are the onnx package's own test data.
+emptied; of BERT also as ONNX Runtime 1.31 optimises it (extended) and as its transformer optimizer fuses it, of MobileNetV2 as its static
+quantisation leaves it (QDQ). The convolutional networks are the onnx package's own test data.
 """
 
 from __future__ import annotations
@@ -78,6 +79,24 @@ def test_mobilenet_and_bert_cost_what_is_published() -> None:
     assert attentions == [Attention(1, 12, 12, 64, 128, 128)] * 12
     long = read(HERE / "bert_base.onnx.gz", sizes={"batch": 2, "sequence": 384})
     assert multiply_adds(long) == 2 * (12 * 384 * (12 * 768**2 + 2 * 384 * 768) + 768**2)
+
+
+@pytest.mark.parametrize(
+    ("name", "plain", "sizes"),
+    [
+        ("bert_base_optimized", "bert_base", SIZES),
+        ("bert_base_fused", "bert_base", {"batch": 3, "sequence": 200}),
+        ("mobilenet_v2_int8", "mobilenet_v2", {"batch": 2}),
+    ],
+)
+def test_what_onnx_runtime_makes_of_a_file_multiplies_as_much(name: str, plain: str, sizes: dict[str, int]) -> None:
+    """Its own operators: Attention, FusedMatMul, FusedGemm, BiasGelu, SkipLayerNormalization, EmbedLayerNormalization; QDQ pairs."""
+    found, first = (read(HERE / f"{each}.onnx.gz", sizes=sizes) for each in (name, plain))
+    assert multiply_adds(found) == multiply_adds(first) and not found.unknown
+    assert len(found.operators) < len(first.operators) or name == "mobilenet_v2_int8"
+    if name == "mobilenet_v2_int8":
+        convolutions = [operator.work for operator in found.operators if operator.work.convolution]
+        assert {work.inputs[1].dtype for work in convolutions} == {"i8"} and len(convolutions) == 52
 
 
 def test_measured_kernels_time_products_and_attention() -> None:

@@ -34,6 +34,7 @@ NAMES = (
     "systolic_array",
     "roofline_achieved",
     "choose_tool",
+    "who_is_right",
     "mtap_weights",
 )
 

@@ -21,7 +21,7 @@ from analysis.artifact.explorers.controls import Choice, defaults, form_html
 from analysis.paths import BOOK, ROOT
 
 HERE = Path(__file__).parent
-STAND_INS = {name: HERE / "stand_ins" / f"{name.replace('.', '_')}.py" for name in ("numpy", "numpy.typing", "pydantic")} | {
+STAND_INS = {name: HERE / "stand_ins" / f"{name.replace('.', '_')}.py" for name in ("numpy", "numpy.typing", "pydantic", "re")} | {
     "analysis.compiled": HERE / "stand_ins" / "compiled.py",
     "analysis.configs": HERE / "stand_ins" / "files.py",
     "analysis.paths": HERE / "stand_ins" / "files.py",
@@ -96,6 +96,16 @@ def library_imports(source: str, name: str, package: bool) -> list[str]:
     return found
 
 
+LIBRARY = "analysis.artifact.explorers.stand_ins.library"
+OURS = re.compile(r"^( *)from (?:typing|collections\.abc|dataclasses|functools|html) import (?!.*(?:get_args|\())", re.MULTILINE)
+
+
+def _quick(source: str) -> str:
+    """A source that takes from `stand_ins.library` what it can: of Brython's library it would be a megabyte to translate at the start."""
+    ours = OURS.sub(rf"\1from {LIBRARY} import ", source)
+    return re.sub(r"^import (html|fnmatch)$", rf"from {LIBRARY.rpartition('.')[0]} import library as \1", ours, flags=re.MULTILINE)
+
+
 def _file_of(module: str) -> Path | None:
     if module in STAND_INS:
         return STAND_INS[module]
@@ -118,7 +128,7 @@ def our_modules(roots: Iterable[str], returned: Mapping[str, object] | None = No
         path = _file_of(module)
         if path is None or module in found:
             continue
-        source = _returned(module) if module in (RETURNED if returned is None else returned) else path.read_text(encoding="utf-8")
+        source = _returned(module) if module in (RETURNED if returned is None else returned) else _quick(path.read_text(encoding="utf-8"))
         needs = imports(source)
         found[module] = [".py", source, needs] + ([1] if path.name == "__init__.py" or module == "numpy" else [])
         parents = [module.rsplit(".", k)[0] for k in range(1, module.count(".") + 1)]
@@ -126,33 +136,33 @@ def our_modules(roots: Iterable[str], returned: Mapping[str, object] | None = No
     return found
 
 
+PAGE_DATA = "analysis.artifact.explorers.page_data"
 RETURNED = {
     "analysis.artifact.explorers.records.measured_points": ("all_reduces", "cpu_operators", "gpu_products"),
     "analysis.artifact.explorers.records.asked_answers": ("answers", "refusals", "parts", "watts"),
     "analysis.artifact.explorers.records.planned_steps": ("choices", "models", "words", "steps", "capacities"),
     "analysis.artifact.explorers.records.mtap_grades": ("grades", "schemes", "dimensions"),
     "analysis.artifact.explorers.records.pareto_fronts": ("fronts",),
+    "analysis.artifact.explorers.records.panel": ("rows",),
     "analysis.artifact.survey.choosing": ("records",),
 }
 """Modules of which the page has only what their functions return."""
 
 
-@cache
 def _returned(module: str) -> str:
-    """Such a module for the page: its functions return what they return here."""
+    """Such a module for the page: its functions return what the browser reads of `kept`."""
+    return READ.format("KEPT") + "".join(f"def {name}():\n    return KEPT[{name!r}]\n" for name in RETURNED[module])
+
+
+READ = "from browser import window\nfrom javascript import JSON\n{} = JSON.parse(window.explorer_records[__name__])\n"
+
+
+def kept() -> dict[str, str]:
+    """What functions of `RETURNED` return and models read of files, as JSON: a browser reads that at once, and Python's text slowly."""
     from importlib import import_module
 
-    real = import_module(module)
-    names = RETURNED[module]
-    return "\n".join(f"_{name} = {_plain(getattr(real, name)())!r}\ndef {name}():\n    return _{name}\n" for name in names)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value
+    found = {module: {name: getattr(import_module(module), name)() for name in names} for module, names in RETURNED.items()}
+    return {module: json.dumps(value, separators=(",", ":")) for module, value in {**found, PAGE_DATA: page_files()}.items()}
 
 
 def _library() -> dict[str, list[Any]]:
@@ -246,11 +256,11 @@ def sources() -> list[Path]:
 def script() -> str:
     """JavaScript that holds the part of Brython's library and the models that the explorers use."""
     ours = our_modules(roots())
-    if "analysis.configs" in ours or "analysis.paths" in ours:
-        ours["analysis.artifact.explorers.page_data"] = [".py", f"FILES = {page_files()!r}\n", []]
+    ours[PAGE_DATA] = [".py", READ.format("FILES"), []]
     needed = {need for entry in ours.values() for need in entry[2]}
     both = {**_library_modules(sorted(needed)), **ours}
-    return f"__BRYTHON__.use_VFS = true;\n__BRYTHON__.update_VFS({json.dumps(both, sort_keys=True)});\n"
+    records = f"window.explorer_records = {json.dumps(kept(), sort_keys=True)};\n"
+    return f"{records}__BRYTHON__.use_VFS = true;\n__BRYTHON__.update_VFS({json.dumps(both, sort_keys=True)});\n"
 
 
 def write(folder: Path) -> None:

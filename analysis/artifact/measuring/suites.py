@@ -103,11 +103,7 @@ FULL_COUNTS: dict[str, tuple[Callable[[np.random.Generator], MeasuredOperator], 
 
 
 def full_operators(seed: int = 0) -> tuple[MeasuredOperator, ...]:
-    """Distinct shapes drawn log-uniformly within the limits, shuffled so that no kind is measured at one time of day.
-
-    Args:
-        seed: of the draw; the committed campaign used 0.
-    """
+    """Distinct shapes drawn log-uniformly within the limits, shuffled so that no kind is measured at one time of day."""
     rng = np.random.default_rng(seed)
     chosen: dict[str, MeasuredOperator] = {}
     for draw, count in FULL_COUNTS.values():

@@ -22,11 +22,7 @@ class PagesFailed(RuntimeError):
 
 
 def place(names: list[str]) -> None:
-    """Copy figures, LaTeX and CSV tables and executed notebooks from results to where the chapters expect them.
-
-    Args:
-        names: the notebooks, in order.
-    """
+    """Copy figures, LaTeX and CSV tables and executed notebooks from results to where the chapters expect them."""
     for room in ("figures", "tables", "notebooks"):
         shutil.rmtree(BOOK / room, ignore_errors=True)
     for name in names:
@@ -51,11 +47,7 @@ def folded(notebook: str) -> str:
 
 
 def fingerprint(names: list[str], explored: list[Path]) -> str:
-    """Digest of everything the pages are made of.
-
-    Args:
-        explored: what the explorers' script was made of.
-    """
+    """Digest of everything the pages are made of."""
     chapters = [
         path
         for path in sorted(BOOK.rglob("*"))

@@ -133,11 +133,7 @@ def _kernel(folder: str) -> Any:
 
 
 def execute(job: dict[str, Any]) -> dict[str, Any]:
-    """Run the notebook of a job through papermill; returns what it cost and, if it failed, where.
-
-    Args:
-        job: notebook (path), parameters, page (where the executed notebook goes), trace (where the trace goes).
-    """
+    """Run the notebook of a job through papermill; returns what it cost and, if it failed, where."""
     import nbformat
     import pandas
     import papermill

@@ -58,11 +58,7 @@ class Document:
 
 
 def write(name: str) -> Path:
-    """Set one document; returns the PDF, beside which a CSV lists its numbers with the notebook that writes each, and LaTeX in `paper/`.
-
-    Args:
-        name: `article` or `artifact`.
-    """
+    """Set one document; returns the PDF, beside which a CSV lists its numbers with the notebook that writes each, and LaTeX in `paper/`."""
     source = BOOK / f"{name}.md"
     folder = BUILD / "paper"
     folder.mkdir(parents=True, exist_ok=True)
@@ -165,9 +161,10 @@ def _figure(name: str, title: str, document: Document) -> str:
     picture = document.folder / f"{notebook}-{figure}.svg"
     shutil.copyfile(drawn, picture)
     if document.form.PICTURE == "pdf":  # LaTeX takes no SVG
-        alone = f'#set page(width: auto, height: auto, margin: 0pt)\n#image("{picture.name}")'.encode()
+        alone = picture.with_suffix(".typ")
+        alone.write_text(f'#set page(width: auto, height: auto, margin: 0pt)\n#image("{picture.name}")', encoding="utf-8")
         picture = picture.with_suffix(".pdf")
-        typst.compile(alone, output=str(picture), root=str(document.folder), timestamp=0)
+        typst.compile(str(alone), output=str(picture), root=str(document.folder), timestamp=0)
     words = [_markdown(part, document).strip() for part in (title, about["caption"])]
     return str(document.form.figure(picture.name, pages.wide(drawn), *words))
 

@@ -88,12 +88,7 @@ def given(settings: list[str]) -> dict[str, dict[str, Any]]:
 
 
 def notebooks(tier: str, settings: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> dict[str, Notebook]:
-    """All notebooks, by name, in an order that respects what each needs.
-
-    Args:
-        tier: quick, book or full.
-        settings: parameters that replace the tier's, by notebook.
-    """
+    """All notebooks, by name, in an order that respects what each needs."""
     parameters = yaml.safe_load((NOTEBOOKS / "parameters.yaml").read_text(encoding="utf-8")) or {}
     paths = {path.stem: path for path in sorted(NOTEBOOKS.glob("*.ipynb"))}
     for name in parameters:
@@ -137,11 +132,7 @@ def fingerprint(notebook: Notebook, tier: str) -> dict[str, str]:
 
 
 def reason_to_run(notebook: Notebook, tier: str) -> str | None:
-    """Why a notebook has to run again, or None when its results stand.
-
-    Args:
-        tier: quick, book or full.
-    """
+    """Why a notebook has to run again, or None when its results stand."""
     path = stamps(tier) / f"{notebook.name}.json"
     try:
         stamp = json.loads(path.read_text(encoding="utf-8"))
@@ -164,13 +155,7 @@ def reason_to_run(notebook: Notebook, tier: str) -> str | None:
 
 
 def record(notebook: Notebook, tier: str, trace: dict[str, list[str]], work: Path) -> dict[str, Any]:
-    """The record of a finished run: digests of what it used and of what it wrote.
-
-    Args:
-        tier: quick, book or full.
-        trace: modules, files and folders used, relative to the repository.
-        work: the folder that the run wrote, not yet in its place.
-    """
+    """The record of a finished run: digests of what it used and of what it wrote."""
     written = sorted(path for path in work.rglob("*") if path.is_file())
     own = f"{work.relative_to(ROOT)}/"
     used = [name for name in {*trace["modules"], *trace["files"]} if not name.startswith(own)]

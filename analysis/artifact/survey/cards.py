@@ -160,11 +160,7 @@ def slug(name: str) -> str:
 
 
 def load_cards(folder: str | Path, tools: Sequence[Tool], keys: Iterable[str] | None = None) -> tuple[Card, ...]:
-    """Read every card and hold it against the tools that the documents name.
-
-    Args:
-        keys: citation keys that exist; when given, an unknown key is an error.
-    """
+    """Read every card and hold it against the tools that the documents name."""
     named = {tool.name for tool in tools}
     known = None if keys is None else set(keys)
     cards = []

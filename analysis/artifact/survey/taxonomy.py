@@ -14,11 +14,7 @@ CELL_PLATFORMS = ("accelerator", "gpu", "distributed", "edge", "cpu")
 
 
 def coverage(tools: Iterable[Tool], platforms: Sequence[str] = CELL_PLATFORMS) -> pd.DataFrame:
-    """Number of tools by methodology (rows) and platform (columns).
-
-    Args:
-        tools: those to count; one without a methodology counts nowhere.
-    """
+    """Number of tools by methodology (rows) and platform (columns)."""
     found = Counter((tool.methodology, tool.platform) for tool in tools)
     return pd.DataFrame({p: [found[m, p] for m in METHODOLOGIES] for p in platforms}, index=list(METHODOLOGIES))
 

@@ -82,11 +82,7 @@ class Tool(Row):
 
 
 def load_tools(path: str | Path, keys: Iterable[str] | None = None) -> tuple[Tool, ...]:
-    """Read the tool table and check every row.
-
-    Args:
-        keys: citation keys that exist; when given, an unknown key is an error.
-    """
+    """Read the tool table and check every row."""
     known = {"group": GROUPS, "platform": PLATFORMS, "methodology": {"", *METHODOLOGIES}} | ({} if keys is None else {"key": {"", *keys}})
     return read_rows(path, Tool, unique=("tool",), known=known)
 

@@ -203,9 +203,6 @@ def fused(layers: Sequence[Layer], buffer_words: float, longest: int = 24) -> Tr
     """The cut of the network into consecutive groups that moves the fewest words, with every group inside the buffer.
 
     best(j) = min over i of best(i) + traffic(i .. j-1), over the groups that fit: exact over all cuts with groups up to `longest`.
-
-    Args:
-        longest: layers in a group, at most (count).
     """
     layers = tuple(layers)
     best: list[int] = [0]

@@ -130,11 +130,7 @@ def trends(frame: pd.DataFrame, predictors: Sequence[str]) -> pd.DataFrame:
 
 
 def mean_tau(table: pd.DataFrame, predictor: str, resamples: int, seed: int, against: str = "") -> Interval:
-    """Mean tau over workloads, weighted by pairs, with a 95 % interval over resampled clusters; or the difference to another predictor.
-
-    Args:
-        table: from `trends`; predictor: its column; against: another column, subtracted.
-    """
+    """Mean tau over workloads, weighted by pairs, with a 95 % interval over resampled clusters; or the difference to another predictor."""
     values = table[predictor].to_numpy(float) - (table[against].to_numpy(float) if against else 0.0)
     weight = table["pairs"].to_numpy(float)
     mean = lambda v, w: float((v * w).sum() / w.sum())  # noqa: E731

@@ -97,11 +97,7 @@ def communication_s(step: Step) -> float:
 
 
 def estimate(step: Step, module: Module, parts: list[Kernel], fidelity: Fidelity) -> Estimate:
-    """Time of a published step at a fidelity.
-
-    Args:
-        step: the step; module: what a device runs (`Step.text`); parts: its kernels (`study_fusion.kernels`).
-    """
+    """Time of a published step at a fidelity."""
     products, others = rates(step.device, step.arithmetic, fidelity == "shares")
     by_kind: dict[str, float] = {}
     work: list[tuple[str, float, float]]

@@ -129,11 +129,7 @@ def predict(solution: Solution, x: Features) -> tuple[Floats, Floats, Floats, Fl
 
 
 def solve(rows: pd.DataFrame, blind: bool = False) -> Solution:
-    """Robust least squares on log time, every series (source, kind, GPUs) of equal weight, with the priors above.
-
-    Args:
-        blind: see `machine_of`.
-    """
+    """Robust least squares on log time, every series (source, kind, GPUs) of equal weight, with the priors above."""
     x = features(rows, blind)
     names, sources = sorted(set(x.device)), sorted(set(x.source))
     device_at, source_at = (np.array([order.index(name) for name in held]) for order, held in ((names, x.device), (sources, x.source)))
@@ -213,9 +209,6 @@ def scales(scored: pd.DataFrame) -> dict[str, float]:
     """By way the factor on `SPREAD` with which 90 % intervals hold 90 % of each source left out, sources alike.
 
     Wider by sqrt(1 + 1 / sources): the common value that a new machine departs from is itself known from so many.
-
-    Args:
-        scored: rows of `left_out` of several sources.
     """
     ratio = np.abs(np.log(scored["time_s"].to_numpy(float) / scored["predicted_s"].to_numpy(float))) / log_sd(scored, SPREAD) / NINETY
     place = scored["way"].map(PLACE).to_numpy()

@@ -21,9 +21,6 @@ def serving_flags(points: pd.DataFrame) -> pd.Series:
     squared_width: both widths of the experts above one and equal, or tensor and attention data parallelism equal and above one: N GPUs that
     became N x N; implausible_width: more than eight GPUs in one aggregated server, not squared; no_worker_counts: disaggregated without the
     number of prefill workers, so that the total of GPUs is unknown; deepseek: multi-token prediction is in some rows and in no column.
-
-    Args:
-        points: silicon_sample.csv of aiconfigurator-core.
     """
     together = points["mode"] == "agg"
     squared = together & (

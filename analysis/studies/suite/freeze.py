@@ -54,11 +54,7 @@ def scores(frame: pd.DataFrame, by: list[str], measured: str, cluster: str) -> p
 
 
 def training(folder: Path, write_model: bool) -> None:
-    """Training: shares and intervals with the source left out, with half of vTrain given, and with a mixture of experts left out.
-
-    Args:
-        folder: to write to; write_model: also write the shipped shares.
-    """
+    """Training: shares and intervals with the source left out, with half of vTrain given, and with a mixture of experts left out."""
     from analysis.studies.training import gap, plan_choice, study
 
     prepared = study.prepare()

@@ -285,8 +285,6 @@ def rows(part: str) -> pd.DataFrame:
 def package(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
     """A Frictionless data package of parts of the suite, each in `<part>.csv`.
 
-    Args:
-        tables: rows by part.
     Returns:
         What `datapackage.json` holds.
     """

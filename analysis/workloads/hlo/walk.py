@@ -202,19 +202,24 @@ class Walker:
                 if handler(self, operation, name, operands, [*operation.results], scope, trips) is not False:
                     place = len(self.operator_work)
                     continue
+            values = operation.operands
+            count = len(values)
             try:
-                taken = [*map(made_by, map(hash, operation.operands))]
+                if count == 2:  # by index, which is faster than to iterate
+                    taken = [made_by(hash(values[0])), made_by(hash(values[1]))]
+                else:
+                    taken = [made_by(hash(values[0]))] if count == 1 else [*map(made_by, map(hash, values))]
             except KeyError:
-                taken = [made.get(hash(value), (-1, hash(value.type))) for value in operation.operands]
+                taken = [made.get(hash(value), (-1, hash(value.type))) for value in values]
             results = operation.results
             single = len(results) == 1
             if single:
                 result = results[0]
                 output = hash(result.type)
-                if len(taken) == 2:
+                if count == 2:
                     (first, first_kind), (second, second_kind) = taken
                     sources, key = [first, second], (full, output, first_kind, second_kind)
-                elif len(taken) == 1:
+                elif count == 1:
                     ((first, first_kind),) = taken
                     sources, key = [first], (full, output, first_kind)
                 else:

@@ -156,9 +156,7 @@ class _Graph:
         made = {*self.sources, *self.shapes.types}
         for node in self.nodes:
             if KIND.get(node.op_type) == "control flow" and node.domain in STANDARD:
-                raise Unreadable(
-                    f"holds {node.op_type} {node.name!r}: control flow is not read"
-                )
+                raise Unreadable(f"holds {node.op_type} {node.name!r}: control flow is not read")
             missing = next((name for name in node.input if name and name not in made), None)
             if missing is not None:
                 raise Unreadable(f"node {node.name or node.op_type!r} reads {missing!r}, which nothing before it makes")

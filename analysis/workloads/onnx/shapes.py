@@ -29,10 +29,7 @@ NAMES = {
 }  # fmt: skip
 TYPES = {number: NAMES.get(name, name.lower()) for name, number in TensorProto.DataType.items()}
 # Operators of ONNX Runtime that give what an operator of the standard gives: its name there.
-SAME_SHAPES = {
-    "FusedConv": "Conv", "FusedGemm": "Gemm", "FusedMatMul": "MatMul", "TransposeMatMul": "MatMul", "DynamicQuantizeMatMul": "MatMul",
-    "MatMulIntegerToFloat": "MatMul",
-}  # fmt: skip
+SAME_SHAPES = {"FusedConv": "Conv", "FusedGemm": "Gemm", "DynamicQuantizeMatMul": "MatMul", "MatMulIntegerToFloat": "MatMul"}
 
 
 class Unreadable(ValueError):
@@ -147,7 +144,9 @@ class Shapes:
                 pass  # no rule of the standard: the file's own statement, if it has one
         if not found and (made := _contributed(node, [sizes_of(self.types.get(each)) for each in node.input])) is not None:
             like = self.types[node.input[2 if node.op_type == "EmbedLayerNormalization" else 0]]
-            found = {node.output[0]: tensor_type(like.tensor_type.elem_type, made)}
+            found = {name: tensor_type(like.tensor_type.elem_type, made) for name in node.output if name}
+            if node.op_type == "EmbedLayerNormalization" and len(node.output) > 1:  # how long each sequence is
+                found[node.output[1]] = tensor_type(TensorProto.INT32, made[:1])
         for each in node.output:
             kind = found.get(each)
             sizes = sizes_of(kind)
@@ -162,12 +161,12 @@ class Shapes:
 
 _LIKE_FIRST = {
     "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "SimplifiedLayerNormalization", "FastGelu", "BiasGelu", "Gelu",
-    "QuickGelu", "RotaryEmbedding", "GroupQueryAttention", "MultiHeadAttention",
+    "QuickGelu", "RotaryEmbedding", "GroupQueryAttention", "MultiHeadAttention", "LayerNormalization",
 }  # fmt: skip
 
 
 def _contributed(node: NodeProto, inputs: list[tuple[int | None, ...] | None]) -> tuple[int | None, ...] | None:
-    """Sizes of the first result of ONNX Runtime's own operators; None where no rule tells."""
+    """Sizes of the results of ONNX Runtime's own operators, all alike; None where no rule tells."""
     first = inputs[0] if inputs else None
     second = inputs[1] if len(inputs) > 1 else None
     given = {each.name: each.i for each in node.attribute}
@@ -177,6 +176,9 @@ def _contributed(node: NodeProto, inputs: list[tuple[int | None, ...] | None]) -
         return *first[:-1], first[-1] * given["num_heads"] // (given["num_heads"] + 2 * given.get("kv_num_heads", 0))
     if node.op_type in _LIKE_FIRST:
         return first
+    if node.op_type in ("FusedMatMul", "TransposeMatMul") and second is not None and min(len(first), len(second)) > 1:
+        batch = first[:-2] if len(first) >= len(second) else second[:-2]
+        return *batch, first[-1 if given.get("transA") else -2], second[-2 if given.get("transB") else -1]
     if node.op_type == "MatMulNBits" and "N" in given:
         return *first[:-1], given["N"]
     if node.op_type == "Attention" and node.domain == CONTRIBUTED and second is not None and second[-1]:

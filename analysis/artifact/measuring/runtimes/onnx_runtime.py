@@ -120,12 +120,7 @@ def input_shape(operator: MeasuredOperator, shape: tuple[int, ...]) -> tuple[int
 
 
 def model_bytes(graph: Graph, inputs: dict[str, tuple[int, ...]]) -> bytes:
-    """A graph as a serialised ONNX model.
-
-    Args:
-        graph: its nodes in order.
-        inputs: name and ONNX shape of each activation that comes from outside.
-    """
+    """A graph as a serialised ONNX model."""
     model = _Model()
     for node in graph.nodes:
         model.add(node)

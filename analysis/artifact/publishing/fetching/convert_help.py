@@ -21,12 +21,7 @@ def needed(path: str) -> bool:
 
 
 def latencies(path: Path, count: int) -> list[float]:
-    """One device's latencies.
-
-    Args:
-        path: a list of numbers, or a tensor of one dimension.
-        count: architectures of the search space.
-    """
+    """One device's latencies."""
     found = read_torch(path)
     if isinstance(found, np.ndarray):
         found = found.reshape(-1).tolist()
@@ -55,11 +50,7 @@ def fbnet_architectures(found: Any, path: Path) -> pd.DataFrame:
 
 
 def tables(originals: Mapping[str, Path]) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The tables of the search spaces that there are files of.
-
-    Args:
-        originals: files by their path in the repository.
-    """
+    """The tables of the search spaces that there are files of."""
     for space, listed in ARCHITECTURES.items():
         devices = {Path(path).stem: file for path, file in originals.items() if path.startswith(f"data/{space}/latency/")}
         if not devices:

@@ -109,11 +109,7 @@ def devices(files: Mapping[str, Path]) -> pd.DataFrame:
 
 
 def tables(originals: Mapping[str, Path]) -> Iterator[tuple[str, pd.DataFrame]]:
-    """A table for each group and vendor that there are files of, training rows first, and the devices.
-
-    Args:
-        originals: files by their path in the repository.
-    """
+    """A table for each group and vendor that there are files of, training rows first, and the devices."""
     order = {operator: index for index, operator in enumerate(operator for operators in GROUPS.values() for operator in operators)}
     for vendor in ("nvidia", "amd"):
         for group in GROUPS:

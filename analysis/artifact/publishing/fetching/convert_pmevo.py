@@ -40,14 +40,7 @@ def experiments(path: Path) -> list[dict[str, Any]]:
 
 
 def blocks(arch: str, measured: list[dict[str, Any]], alone: Mapping[str, float], path: Path) -> pd.DataFrame:
-    """One architecture's blocks.
-
-    Args:
-        arch: name of the core.
-        measured: its experiments with several instructions.
-        alone: cycles of each instruction measured by itself.
-        path: named in errors.
-    """
+    """One architecture's blocks."""
     rows = []
     for entry in measured:
         unknown = [name for name in entry["iseq"] if name not in alone]
@@ -61,11 +54,7 @@ def blocks(arch: str, measured: list[dict[str, Any]], alone: Mapping[str, float]
 
 
 def tables(originals: Mapping[str, Path]) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The table of all architectures.
-
-    Args:
-        originals: files by their path in the repository, `vm_setup/data/<arch>/...`.
-    """
+    """The table of all architectures."""
     found: dict[str, dict[str, Path]] = {}
     for path, file in originals.items():
         found.setdefault(Path(path).parent.name, {})[Path(path).name] = file

@@ -45,11 +45,6 @@ def sources(path: Path = SOURCES) -> list[SourceFile]:
 def fetch_originals(name: str, files: list[SourceFile], base: str, folder: Path) -> dict[str, Path]:
     """Fetch one dataset's files, verified; those that are there and right are kept.
 
-    Args:
-        name: of the dataset, for what is printed.
-        files: those that tables are made of.
-        base: address that repository paths are appended to.
-        folder: where originals are kept.
     Returns:
         Where each file is, by its path in the repository.
     """

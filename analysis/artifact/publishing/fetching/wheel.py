@@ -21,11 +21,7 @@ def names() -> list[str]:
 
 
 def fetch_wheel(name: str) -> Path:
-    """Fetch one wheel with pip into `data/datasets/<name>`; one that is there and right is kept.
-
-    Args:
-        name: dataset of `packages.csv`.
-    """
+    """Fetch one wheel with pip into `data/datasets/<name>`; one that is there and right is kept."""
     row = read_csv(PACKAGES).set_index("dataset").loc[name]
     size = int(str(row["bytes"]))
     megabytes = size / 1e6

@@ -121,10 +121,6 @@ def choose(known: Prior, count: int, pool: Integers, judged: Integers) -> Intege
 
     The gain of measuring x is sum_j cov(x, j)^2 / (var(x) + noise), with covariances after the samples chosen so far; an unknown
     offset counts as one more direction. Needs no latency of the new device.
-
-    Args:
-        pool: architectures that may be measured.
-        judged: architectures on which errors count.
     """
     basis = np.hstack([known.basis, np.full((len(known.mean), 1), OFFSET)])
     covariance = np.eye(basis.shape[1])
@@ -146,9 +142,6 @@ def predict(known: Prior, samples: Integers, latencies: Floats, rounds: int = 5)
     """Latency of every architecture on the new device: the posterior mean, with heavy-tailed noise by reweighting.
 
     K w = y with K = A A' + noise / weights; weights = (tail + 1) / (tail + r^2 / noise), renewed `rounds` times.
-
-    Args:
-        samples: architectures measured on the new device.
     """
     settings = known.settings
     centre, spread = float(latencies.mean()), float(latencies.std())

@@ -45,11 +45,7 @@ def described(settings: FewShotSettings) -> str:
 
 
 def select(spaces: list[Space], seeds: tuple[int, ...] = SELECTION_SEEDS) -> tuple[FewShotSettings, list[dict[str, Any]]]:
-    """The settings with the highest rank correlation on sources left out in turn, mean over both spaces, and how all did.
-
-    Args:
-        seeds: of the draws; not those of the test.
-    """
+    """The settings with the highest rank correlation on sources left out in turn, mean over both spaces, and how all did."""
     variants = trial.grid()
     found = pd.concat(
         [trial.left_out_scores(space, seed, variants, [SAMPLES]).assign(space=space.name) for space in spaces for seed in seeds]
@@ -107,8 +103,6 @@ def checks(settings: FewShotSettings, seeds: range = range(5)) -> pd.DataFrame:
     """Ten samples elsewhere: the devices of each table that HELP lists neither as source nor as new, and NAS-Bench-201 without the feature
     that says whether an edge is on a path.
 
-    Args:
-        settings: the chosen ones; nothing is chosen here.
     Returns:
         one row a check (unlisted devices, with path, without path), space, device and method: spearman, median_error, means over seeds.
     """

@@ -60,11 +60,7 @@ class Situation:
 def situations(
     space: Space, seed: int, variants: Sequence[FewShotSettings], without: str = "", longest: int = LONGEST
 ) -> Iterator[Situation]:
-    """One situation for each of the settings, all with the same measured architectures and the same random samples.
-
-    Args:
-        without: a source that is left out, to be predicted.
-    """
+    """One situation for each of the settings, all with the same measured architectures and the same random samples."""
     rng = np.random.default_rng(seed)
     count = len(space.features)
     measured = {device: rng.permutation(count)[:MEASURED_PER_SOURCE] for device in space.sources}
@@ -157,11 +153,7 @@ def new_device_scores(
     methods: Sequence[str] = METHODS,
     quantiles: dict[int, float] | None = None,
 ) -> pd.DataFrame:
-    """The new devices: one row a device, method and number of samples.
-
-    Args:
-        quantiles: from `conformal_quantiles`.
-    """
+    """The new devices: one row a device, method and number of samples."""
     (situation,) = situations(space, seed, [settings], longest=max(counts))
     rows = [
         score(situation, device, method, count, (quantiles or {}).get(count, np.nan) if method == "prior_chosen" else np.nan)
@@ -174,11 +166,7 @@ def new_device_scores(
 
 
 def paired(scores: pd.DataFrame, baseline: str = "ridge", column: str = "spearman") -> pd.DataFrame:
-    """Each method minus the baseline, with two intervals: over seeds (mean over devices first) and over devices (mean over seeds first).
-
-    Args:
-        scores: rows of `new_device_scores` for one number of samples.
-    """
+    """Each method minus the baseline, with two intervals: over seeds (mean over devices first) and over devices (mean over seeds first)."""
     rows = []
     for space, part in scores.groupby("space", sort=False):
         table = part.pivot_table(index=["seed", "device"], columns="method", values=column)

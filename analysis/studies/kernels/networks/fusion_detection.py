@@ -98,9 +98,6 @@ def kernels(graph: nx.DiGraph, rules: Mapping[tuple[str, str], bool]) -> list[tu
     """The kernels of a network: from each operator, in order, fuse on along single edges while the rules allow.
 
     A result that is read twice ends its kernel, since it has to be written out.
-
-    Args:
-        graph: nodes with an `operator`; edges from producer to reader.
     """
     kernel_of: dict[int, int] = {}
     groups: list[list[int]] = []
@@ -171,11 +168,7 @@ class AdditivePredictor:
 def fit_additive(
     timer: Timer, rules: Mapping[tuple[str, str], bool], networks: Sequence[nx.DiGraph], samples: int, seed: int, trees: int = 60
 ) -> AdditivePredictor:
-    """Sample kernels as they occur in networks, vary their shapes, time each by itself, and fit a forest for each kind.
-
-    Args:
-        rules: from `fusion_rules`, or none fused for the sum over operators.
-    """
+    """Sample kernels as they occur in networks, vary their shapes, time each by itself, and fit a forest for each kind."""
     rng = np.random.default_rng(seed)
     found: dict[str, list[list[TimedOperator]]] = {}
     for graph in networks:
