@@ -175,4 +175,5 @@ def test_ten_points_of_the_panels_sources() -> None:
     found = sites.scores(points, priors, repeats=20).set_index(["target", "source"])
     assert found["inside"].between(80, 97).all() and (found["ratio"] < 1.2).all()
     assert list(found.index[found["ratio"] <= 0.6]) == [("time_us", "aws_p4de_2n")]
-    assert found.loc[("step_s", "torchao"), "ratio"] < 0.7 and found.loc[("time_us", "aws_p4de_2n"), "ratio"] < 0.3
+    # torchao begins at 10 % in place of 12: what is left differs by board, which no constant of a site is
+    assert found.loc[("step_s", "torchao"), "ratio"] < 0.85 and found.loc[("time_us", "aws_p4de_2n"), "ratio"] < 0.3
