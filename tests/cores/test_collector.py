@@ -15,19 +15,14 @@ from analysis.cores.riscv.emulator import epochs, load, trace_program
 from analysis.cores.riscv.programs import program_path
 from analysis.cores.riscv.trace import (
     EPOCH_INSTRUCTIONS,
-    NO_REGISTER,
     RECORD,
-    OpClass,
-    Trace,
     file_columns,
     read_trace,
-    trace_of,
     write_trace,
 )
 from analysis.errors import InputError
 from analysis.studies.cores.system.collector import Collector, collect, read_epoch, retired_per_cycle, write_epoch
 from analysis.studies.cores.system.epoch_signatures import coverage, epoch_signatures, footprint_signature, sequence_signature
-from analysis.studies.cores.system.processor_trace import packets
 from analysis.studies.cores.system.sealed import CHUNK, SealedWriter, read_key, seal, unseal, unseal_file, write_key
 
 retirement = st.lists(st.integers(0, 8), min_size=1, max_size=300)
@@ -155,48 +150,3 @@ def test_the_collector_encrypts_before_anything_reaches_memory(tmp_path: Path) -
     assert not (tmp_path / "half").exists() and not writer.temporary.exists()
     with pytest.raises(InputError, match="wrong key"):
         read_epoch(tmp_path / "epoch", bytes(31) + b"1")
-
-
-def _walk(steps: list[tuple[int, OpClass]], end: int) -> Trace:
-    pcs = [pc for pc, _ in steps]
-    none = np.full(len(steps), NO_REGISTER)
-    zero = np.zeros(len(steps))
-    return trace_of(pcs, [kind for _, kind in steps], zero, np.stack([none] * 3, axis=1), none, zero, np.full(len(steps), 4), end)
-
-
-def test_the_packets_of_processor_trace_by_hand() -> None:
-    """Intel SDM volume 3C, tables 36-16 and 36-17: six outcomes to a byte; a target is a byte and 2, 4, 6 or 8 of the address."""
-    branches = [(0x1000 + 4 * k, OpClass.BRANCH) for k in range(13)]
-    assert packets(_walk(branches, 0x1034)).bytes == 3  # 6 + 6 + 1 outcomes
-    jumps = [(0x1000, OpClass.INDIRECT_JUMP), (0x2000, OpClass.INDIRECT_JUMP), (0x7FFF_0000_2000, OpClass.INDIRECT_JUMP)]
-    # 0 -> 0x2000: 2 bytes; -> 0x7fff00002000: 6; -> 0xffff_ffff_8000_0000: 8; a byte in front of each
-    assert packets(_walk(jumps, 0xFFFF_FFFF_8000_0000)) == packets(_walk(jumps, 0xFFFF_FFFF_8000_0000), depth=1)
-    assert packets(_walk(jumps, 0xFFFF_FFFF_8000_0000)).bytes == 3 + 2 + 6 + 8
-    told = packets(_walk([(0x1000, OpClass.BRANCH), (0x1004, OpClass.INDIRECT_JUMP), (0x1010, OpClass.BRANCH)], 0x1014))
-    assert (told.outcomes, told.targets, told.bytes) == (2, 1, 1 + 3 + 1)  # the target forces out the byte before it
-    calls = [(0x1000, OpClass.CALL), (0x2000, OpClass.JUMP), (0x3000, OpClass.RETURN), (0x1004, OpClass.INT_ALU)]
-    direct = packets(_walk(calls, 0x1008))
-    assert (direct.outcomes, direct.targets, direct.bytes) == (
-        1,
-        0,
-        1,
-    )  # call and jump are in the code, the return is where it was expected
-    astray = packets(_walk([*calls[:3], (0x5000, OpClass.INT_ALU)], 0x5004))
-    assert (astray.outcomes, astray.targets, astray.bytes) == (0, 1, 3)
-
-
-def test_calls_deeper_than_remembered_cost_targets() -> None:
-    down = [(0x1000 + 16 * k, OpClass.CALL) for k in range(100)]
-    back = [(0x9000, OpClass.RETURN), *((0x1004 + 16 * k, OpClass.RETURN) for k in range(99, 0, -1))]
-    deep = packets(_walk(down + back, 0x1004))
-    assert (deep.outcomes, deep.targets) == (64, 36)
-    assert packets(_walk(down + back, 0x1004), depth=100).targets == 0
-
-
-def test_processor_trace_of_a_program() -> None:
-    trace, _ = trace_program(program_path("interpreter"), 100_000)
-    found = packets(trace)
-    kinds = np.bincount(trace.opclass, minlength=len(OpClass))
-    transfers = kinds[[OpClass.BRANCH, OpClass.RETURN, OpClass.INDIRECT_JUMP, OpClass.INDIRECT_CALL]].sum()
-    assert found.outcomes + found.targets == transfers
-    assert found.outcomes / 6 <= found.bytes <= found.outcomes + 9 * found.targets

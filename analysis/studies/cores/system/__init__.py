@@ -3,7 +3,6 @@
 - `collector`: What does the trace collector cost:
 - `driver`: The driver's side:
 - `epoch_signatures`: Which epochs ran the same code:
-- `processor_trace`: How many bytes would Intel's Processor Trace write for an executed program, in place of a collector of its own?
 - `rank`: How many cycles does a trace take on each design by a trained model, in which order, and how sure is the order?
 - `repository`: Where models come from:
 - `sealed`: Keep a trace unreadable, at rest or from the moment it is collected:
