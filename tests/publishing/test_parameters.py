@@ -14,7 +14,7 @@ NOTHING_TO_TURN = {
     **dict.fromkeys(("claimed_measured", "claims", "contradictions", "cores_related", "evaluation_log", "survey_accuracy"), FACTS),
     **dict.fromkeys(("survey_facts", "survey_taxonomy", "survey_timeline", "survey_tools"), FACTS),
     **dict.fromkeys(("mtap_deployment", "mtap_scores", "mtap_sensitivity", "mtap_trials"), GRADES),
-    **dict.fromkeys(("nccl_calibrated", "training_validation"), FROZEN),
+    **dict.fromkeys(("basic_blocks", "nccl_calibrated", "training_validation"), FROZEN),
     "cluster_sweeps": "shows a run on a cluster, recorded once",
     "mechanisms": "drawings, not data",
     "tried_to_break": "shows attacks, recorded once",

@@ -12,7 +12,7 @@ from analysis.paths import DATA
 from analysis.studies import attempts as log
 from analysis.studies.cores.blocks import ports as basic_block_ports
 from analysis.studies.cores.blocks import trial as basic_block_trial
-from analysis.studies.cores.blocks.data import Blocks, alone, cores, load, trait_matrix, traits
+from analysis.studies.cores.blocks.data import Blocks, cores, load, traits
 from analysis.studies.freezing import origin
 from analysis.tables import read_csv, write_csv
 
@@ -31,7 +31,6 @@ class Study:
         settings: the chosen ones.
         scores: one row a core, split, method and seed.
         points: predicted and measured cycles of the held-out blocks of the first seed.
-        loads: how many blocks each learned resource binds, how many instructions use it, and which loads it most.
         writes: errors of other tools by memory writes in a block.
         attempts: rows for the log.
     """
@@ -39,7 +38,6 @@ class Study:
     settings: basic_block_ports.PortSettings
     scores: pd.DataFrame
     points: pd.DataFrame
-    loads: pd.DataFrame
     writes: pd.DataFrame
     attempts: pd.DataFrame
 
@@ -60,27 +58,6 @@ def points(blocks: Blocks, settings: basic_block_ports.PortSettings) -> pd.DataF
             blocks.tools[tool][split.held_out] if tool in blocks.tools else np.full(len(split.held_out), np.nan)
         )
     return pd.DataFrame(columns)
-
-
-def learned(blocks: Blocks, settings: basic_block_ports.PortSettings) -> pd.DataFrame:
-    """How the blocks are spread over the resources that bind them, all blocks of a core fitted."""
-    traits, _ = trait_matrix(blocks.instructions)
-    ports = basic_block_ports.fit(
-        blocks.counts, blocks.cycles, alone(blocks), traits, basic_block_ports.PortSettings(**(vars(settings) | {"members": 1}))
-    )
-    bound = np.bincount(basic_block_ports.bottleneck(ports, blocks.counts), minlength=settings.resources)
-    order = np.argsort(-bound)
-    heaviest = [blocks.instructions[int(ports.loads[0][:, k].argmax())] for k in order]
-    used = (ports.loads[0][:, order] > 0.05).sum(axis=0)
-    return pd.DataFrame(
-        {
-            "arch": blocks.arch,
-            "resource": range(1, len(order) + 1),
-            "blocks_bound": bound[order],
-            "instructions": used,
-            "heaviest": heaviest,
-        }
-    )
 
 
 def by_memory_writes(blocks: Blocks) -> pd.DataFrame:
@@ -147,16 +124,14 @@ def study(seeds: tuple[int, ...] = SEEDS) -> Study:
     compared = [basic_block_trial.compare(blocks, settings, seeds) for blocks in every.values()]
     scores = pd.concat([*compared, frozen[frozen["method"] == GRAPH]], ignore_index=True)
     drawn = pd.concat([points(blocks, settings) for blocks in every.values()], ignore_index=True)
-    loads = pd.concat([learned(blocks, settings) for blocks in every.values()], ignore_index=True)
     writes = pd.concat([by_memory_writes(blocks) for blocks in every.values()], ignore_index=True)
-    return Study(settings, scores, drawn, loads, writes, attempts(selection, settings, scores))
+    return Study(settings, scores, drawn, writes, attempts(selection, settings, scores))
 
 
 def write(found: Study, folder: Path) -> None:
     """Keep what the pages show."""
     write_csv(found.scores, folder / "scores.csv")
     write_csv(found.points, folder / "points.csv")
-    write_csv(found.loads, folder / "loads.csv")
     write_csv(found.writes, folder / "writes.csv")
     write_csv(pd.DataFrame([vars(found.settings) | {"sharp": found.settings.sharp[1]}]), folder / "settings.csv")
     write_csv(origin(["pmevo/insn_multiset_cycles"]), folder / "origin.csv")

@@ -155,8 +155,3 @@ def predict(ports: Ports, counts: Floats) -> Floats:
     """
     answers = [smooth_maximum(counts @ loads, ports.sharp) for loads in ports.loads]
     return np.asarray(np.exp(np.mean(np.log(answers), axis=0)))
-
-
-def bottleneck(ports: Ports, counts: Floats) -> NDArray[np.int64]:
-    """The busiest resource of each block, in the first member."""
-    return np.asarray((counts @ ports.loads[0]).argmax(axis=1))

@@ -69,8 +69,8 @@ def program(name: str, trace: Trace, retire_cycles: NDArray[np.int64], designs: 
     return Program(name, trace.pc.astype(np.int64), paper_features(trace), program_features(trace, designs), latency)
 
 
-def split_blocks(instructions: int, seed: int, block: int = BLOCK, shares: tuple[float, float, float] = SHARES) -> NDArray[np.int8]:
-    """TRAIN, VALIDATION or TEST for each block of consecutive instructions, drawn at random by the given shares.
+def split_blocks(instructions: int, seed: int, block: int = BLOCK) -> NDArray[np.int8]:
+    """TRAIN, VALIDATION or TEST for each block of consecutive instructions, drawn at random by `SHARES`.
 
     The last block may be short. Labels of validation and test blocks never reach training; as context, features may cross an edge.
 
@@ -78,13 +78,12 @@ def split_blocks(instructions: int, seed: int, block: int = BLOCK, shares: tuple
         instructions: length of the trace.
         seed: of the draw.
         block: instructions a block.
-        shares: of train, validation and test.
     Returns:
         shape (blocks,).
     """
     blocks = -(-instructions // block)
     order = np.random.default_rng(seed).permutation(blocks)
-    ends = np.rint(np.cumsum(shares) / np.sum(shares) * blocks).astype(int)
+    ends = np.rint(np.cumsum(SHARES) / np.sum(SHARES) * blocks).astype(int)
     part = np.empty(blocks, np.int8)
     part[order[: ends[0]]], part[order[ends[0] : ends[1]]], part[order[ends[1] :]] = TRAIN, VALIDATION, TEST
     return part

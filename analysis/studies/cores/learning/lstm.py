@@ -141,12 +141,7 @@ def recurrence(gates_x: jax.Array, recurrent: jax.Array, reverse: bool) -> jax.A
         recurrent: shape (hidden, 4 hidden).
         reverse: from the last to the first.
     """
-
-    def step(state: tuple[jax.Array, jax.Array], gate_x: jax.Array) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
-        h, c, _ = _gates(gate_x, *state, recurrent)
-        return (h, c), h
-
-    return _scan(step, gates_x[0, :, : recurrent.shape[0]], gates_x, reverse)
+    return _forward(gates_x, recurrent, reverse)[0]
 
 
 def _forward(gates_x: jax.Array, recurrent: jax.Array, reverse: bool) -> tuple[jax.Array, tuple]:
