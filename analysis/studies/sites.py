@@ -61,7 +61,7 @@ def serving() -> pd.DataFrame:
     token = pd.concat([answered(part, parameters) for part in parts], ignore_index=True)
     tables = []
     for source, own in token.groupby("source", sort=False):
-        told = fit(token[token["source"] != source], parameters.tpot_interval)
+        told = fit(token[token["source"] != source], parameters.tpot_interval, parameters.elsewhere["tpot"].families)
         ends = elsewhere(own, own["answer"].to_numpy(), parameters.tpot_interval, told)
         tables.append(_table("tpot_ms", str(source), own["row_id"].fillna(""), (own["measured"], *ends), site_terms(own)))
     first = answered(rows.panel(library, parameters, "ttft"), parameters, "ttft")

@@ -732,7 +732,9 @@ def _own_parameters() -> Parameters:
         )
     ends = {"python": (-0.5, 0.7), "trtllm": (-0.6, 0.8), "other maker": (-0.9, 1.1)}
     other = {
-        target: Elsewhere(slower={"engine": 0.11, "amd": 0.23}, each_s={"engine": 1e-6}, devices=("l40s",), ends=ends)
+        target: Elsewhere(
+            slower={"amd": 0.23}, each_s={"engine": 1e-6, "serial": 3e-6}, families=("Llama-3.1-70B",), devices=("l40s",), ends=ends
+        )
         for target in ("tpot", "ttft")
     }
     known = {"device": ("h100_sxm",), "types": ("fp8", "bf16"), "release": ("vllm 0.12",), "family": ("llama-3.1-70b",)}

@@ -24,6 +24,7 @@ from analysis.serving.points.closed_loop import RESULT
 from analysis.serving.points.operators import BEFORE, PROMPT, TOKENS
 from analysis.serving.points.points import LONGEST, memory_bytes, points
 from analysis.tables import read_csv
+from analysis.workloads import models
 
 ROW = {"backend": "vllm", "model_path": "llama-3.1-70b", "system": "h100_sxm", "mode": "agg", "isl": "1024", "osl": "1024", "tp_size": "8"}
 ROW |= {"batch_size": "16", "gemm_quant_mode": "fp8"}
@@ -234,6 +235,38 @@ def test_the_host_of_an_engine_at_its_defaults_launches_operators():
     count = points_module.operator_count(points_module.configuration(case))
     assert 10 * case.model.layers < count < 40 * case.model.layers
     assert points_module.launch_s(case, points_module.HOST["sglang"]) == pytest.approx(8e-5 * count)
+
+
+@pytest.mark.parametrize(
+    ("device", "release", "replayed"),
+    [("b200_sxm", "0.5.9", False), ("b200_sxm", "0.5.10.post1", True), ("b200_sxm", "0.6", True), ("MI300X", "0.5.12", False)],
+)
+def test_prompts_are_replayed_in_pieces_from_the_release_that_does(device, release, replayed):
+    """SGLang 0.5.10 enables piecewise CUDA graphs by default (its release notes): 0.15 ms a layer in place of 80 us an operator."""
+    asked = {**ROW, "backend": "sglang", "system": device, "model_path": "minimax-m2.5", "gemm_quant_mode": "fp8", "tp_size": 8}
+    case = cases.case({**asked, "requests": 100, "engine_version": release})
+    host = points_module.HOST["sglang"]
+    assert (points_module.launch_s(case, host) == pytest.approx(62 * host.layer_s)) == replayed
+
+
+@pytest.mark.parametrize(("count", "chosen", "ranks"), [(256, 8, 1), (256, 8, 8), (128, 4, 4)])
+def test_a_batch_reaches_fewer_experts_than_even_choices_would(count, chosen, ranks):
+    """Against draws: experts' chances are beta distributed around k / E with their squared mean over their variance as POPULARITY says."""
+    model = next(m for m in map(models.load, ("deepseek-v3", "gpt-oss-120b")) if m.experts and m.experts.count == count)
+    tokens, share = np.array([1.0, 16.0, 48.0, 4096.0]), chosen / count
+    found = operators.reached(model.experts, ranks, tokens)
+    a = operators.POPULARITY * (1 - share) - share
+    rng = np.random.default_rng(0)
+    chances = rng.beta(a, a / share - a, (1500, count))
+    assert chances.mean() ** 2 / chances.var() == pytest.approx(operators.POPULARITY, rel=0.05)
+
+    def slowest(p, t):
+        hit = rng.random(p.shape) < 1 - (1 - p) ** t
+        return hit.reshape(len(p), ranks, -1).sum(axis=2).max(axis=1).mean()
+
+    drawn = [slowest(chances, t) / slowest(np.full_like(chances, share), t) for t in tokens]
+    np.testing.assert_allclose(found, drawn, atol=0.035)
+    assert found[1] < 0.95 and found[-1] == pytest.approx(1, abs=0.01)
 
 
 @pytest.mark.parametrize("device", ["mi300x", "TPU-v6e"])

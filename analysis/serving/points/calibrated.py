@@ -102,9 +102,12 @@ class Served:
         found = {target: self._at_site(target)[0] * coefficients(frame, getattr(p, target)) for target in ("tpot", "ttft")}
         more = 0.0
         if p.elsewhere and outside(frame, p)[0]:
+            at = {target: self._at_site(target)[0] for target in found}
+            none, one = np.zeros(1), np.ones(1)
             for target, other in p.elsewhere.items():
-                found[target] = found[target] * on_others(frame, np.ones(1), other.slower, {})
-            more = self._at_site("tpot")[0] * float(on_others(frame, np.zeros(1), {}, p.elsewhere["tpot"].each_s)[0])
+                found[target] = found[target] * float((on_others(frame, one, other) - on_others(frame, none, other))[0])
+            step, sequence = (float(on_others(frame.assign(host_s=n), none, p.elsewhere["tpot"])[0]) for n in (0.0, SEQUENCE_S))
+            more, found["tpot"][1] = at["tpot"] * step, found["tpot"][1] + at["tpot"] * (sequence - step) / SEQUENCE_S
         return found["tpot"], found["ttft"], more
 
     def _at_site(self, target: str) -> tuple[float, str]:

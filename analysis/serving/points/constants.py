@@ -79,17 +79,18 @@ class Interval(Strict):
 
 
 class Elsewhere(Strict):
-    """What times are on sources that calibrated nothing: answer x exp(slower) + operators x each, and an interval that held other sources.
+    """What times are on sources that calibrated nothing: answer x exp(slower) + counts x each, and an interval that held other sources.
 
     Attributes:
-        slower: term of `default_terms` -> logarithm of its factor; each_s: term -> seconds more for each operator of the layer list.
-        devices: GPUs of which these sources have enough rows.
+        slower: term of `default_terms` -> logarithm of its factor; each_s: term -> seconds more for each that it counts.
+        families: model families whose kernels engines are tuned to; devices: GPUs of which these sources have enough rows.
         ends: of each of `engine_groups`, 5th and 95th percentile of log(measured / answer) with the factor, divided by `UNSEEN` on other
             GPUs; every source weighs the same.
     """
 
     slower: dict[str, float]
     each_s: dict[str, float]
+    families: tuple[str, ...]
     devices: tuple[str, ...]
     ends: dict[str, tuple[float, float]]
 
@@ -312,25 +313,45 @@ def _beyond(frame: pd.DataFrame, found: Interval) -> Floats:
     return np.asarray(NORMAL_90 * np.sqrt(np.maximum(0.0, frame[found.doubt_of].to_numpy(dtype=np.float64) ** 2 - found.doubt_seen**2)))
 
 
-def default_terms(frame: pd.DataFrame) -> pd.DataFrame:
-    """What runs on other sources depend on, where published recipes do not.
+def default_terms(frame: pd.DataFrame, families: Sequence[str]) -> pd.DataFrame:
+    """What runs on other sources depend on, where published recipes do not, as counts.
 
-    `engine`: Python drives it, started with its defaults: kernels that are not tuned to the device and start one after another, where XLA
-    does not compile a step into one program; `amd`: weights of fewer than 16 bits on AMD's GPUs, whose block-scaled products have least
-    times of their own.
+    `engine`: operators where Python drives an engine at its defaults: kernels start one after another, where XLA compiles a step into one
+    program; `untuned`: the same of models that no measured suite has, for whose shapes engines have no tuned kernels and fewer fused ones.
+    `block`: operators with weights in blocks of one scale where DeepGEMM does not multiply them (vLLM before 0.14, AMD), or in 4 bits on AMD.
+    `serial`: sequences of a step where the host schedules, samples and sends between steps: vLLM before 0.14.
+    `amd`: 1 for prompts with weights of fewer than 16 bits on AMD's GPUs.
+
+    Source: release notes of vLLM 0.14.0 (asynchronous scheduling by default, https://github.com/vllm-project/vllm/pull/27614);
+    https://github.com/sgl-project/sglang benchmark/kernels/quantization (DeepGEMM on SM90 and later, Triton elsewhere), and
+    python/sglang/srt/layers/moe/fused_moe_triton/configs (tuned by shape and GPU).
+
+    Args:
+        families: to which engines are tuned.
     """
+    python = (frame["script"] == "default") & frame["engine"].isin(("vllm", "sglang")) & (frame["vendor"] != "Google")
+    quantised = (frame["vendor"] == "AMD") & (frame["types"] != "bf16")
+    block = quantised | (frame["old"] & frame["types"].str.contains("fp8_block"))
+    operators = frame["operators"].astype(float)
     terms = {
-        "engine": (frame["script"] == "default") & frame["engine"].isin(("vllm", "sglang")) & (frame["vendor"] != "Google"),
-        "amd": (frame["vendor"] == "AMD") & (frame["types"] != "bf16"),
+        "engine": python * operators,
+        "untuned": (python & ~frame["family"].isin(families)) * operators,
+        "block": block * operators,
+        "serial": frame["old"] * 1e6 * frame["host_s"],
+        "amd": quantised,
     }
     return pd.DataFrame({name: value.astype(float) for name, value in terms.items()})
 
 
-def on_others(frame: pd.DataFrame, answer_s: Floats, slower: Mapping[str, float], each_s: Mapping[str, float]) -> Floats:
-    """Answers as on other sources; arguments as of `Elsewhere`."""
-    terms, none = default_terms(frame), np.zeros(len(frame))
-    factor, each = (sum((found.get(str(name), 0.0) * terms[name].to_numpy() for name in terms), none) for found in (slower, each_s))
-    return np.asarray(answer_s * np.exp(factor) + frame["operators"].to_numpy(dtype=np.float64) * each)
+def corrected(answer_s: Floats, terms: pd.DataFrame, slower: Mapping[str, float], each_s: Mapping[str, float]) -> Floats:
+    """Answers with what `default_terms` count; the last two as of `Elsewhere`."""
+    factor, more = (sum((size * terms[name].to_numpy() for name, size in one.items()), 0.0) for one in (slower, each_s))
+    return np.asarray(answer_s * np.exp(factor) + more)
+
+
+def on_others(frame: pd.DataFrame, answer_s: Floats, other: Elsewhere) -> Floats:
+    """Answers as on other sources."""
+    return corrected(answer_s, default_terms(frame, other.families), other.slower, other.each_s)
 
 
 def elsewhere(frame: pd.DataFrame, answer_s: Floats, found: Interval, other: Elsewhere) -> tuple[Floats, Floats, Floats]:
@@ -338,7 +359,7 @@ def elsewhere(frame: pd.DataFrame, answer_s: Floats, found: Interval, other: Els
 
     A GPU without calibrated rows, and kernels more doubtful than theirs, widen it as in `bounds`.
     """
-    centre = on_others(frame, answer_s, other.slower, other.each_s)
+    centre = on_others(frame, answer_s, other)
     ends = np.array([other.ends[name] for name in engine_groups(frame)]).reshape(-1, 2) * unfamiliar(frame, found, other.devices)[:, None]
     low, high = np.hypot(ends, _beyond(frame, found)[:, None]).T
     return centre, centre * np.exp(-low), centre * np.exp(high)

@@ -47,7 +47,7 @@ class Host:
 
 
 # Launch of a layer in vLLM: of 0.15, 0.3, 0.45 and 0.6 ms the best on the selection families, steps within graphs apart.
-HOST = {"vllm": Host(4e-4, 4.5e-4, 1.5e-3, 1e-6), "sglang": Host(4e-4, 1.5e-4, 1.5e-3, 1e-6), "trtllm": Host(4e-4, 1.5e-4, 1.5e-3, 1e-6)}
+HOST = {"vllm": Host(4e-4, 4.5e-4, 1.5e-3, 1e-6), "sglang": Host(0.0, 1.5e-4, 1.5e-3, 1e-6), "trtllm": Host(4e-4, 1.5e-4, 1.5e-3, 1e-6)}
 OPERATOR_S = {"sglang": 8e-5}
 """Launch of an operator by the host of an engine at its defaults, where no graph is replayed: of 10, 40, 60 and 80 us the one with which
 SGLang's strangers (data/published/served_panel.csv) are as slow on one client as on a hundred, each model family left out."""
@@ -252,12 +252,25 @@ def operator_count(c: Configuration) -> float:
     return operators(c)
 
 
+def at_least(case: Case, least: tuple[int, ...]) -> bool:
+    """Is the release of a case's engine said, and this one or later?"""
+    return tuple(map(int, re.findall(r"\d+", case.version)[: len(least)])) >= least
+
+
+def in_pieces(case: Case) -> bool:
+    """Are prompts replayed from graphs of pieces of a layer? SGLang's default on NVIDIA's GPUs from 0.5.10 on.
+
+    Source: release notes of SGLang 0.5.10 (https://github.com/sgl-project/sglang/pull/16331).
+    """
+    return case.engine == "sglang" and device_of(case.device).vendor == "NVIDIA" and at_least(case, (0, 5, 10))
+
+
 def launch_s(case: Case, host: Host) -> float:
     """What the host takes to launch a step with a prompt (s): layers by their launch, or at an engine's defaults operators by theirs."""
     model = case.model
     if device_of(case.device).kind == "tpu":  # XLA compiles a step for each padded number of tokens into one program
         return 0.0
-    if case.engine in OPERATOR_S and settings.of(case).script == "default":
+    if case.engine in OPERATOR_S and settings.of(case).script == "default" and not in_pieces(case):
         return OPERATOR_S[case.engine] * operator_count(configuration(case))
     # Where a block has attention or a feed-forward alone, two make a layer.
     return host.layer_s * (model.attention_layers + model.linear_layers + model.expert_layers + model.dense_layers) / 2
@@ -361,6 +374,7 @@ def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
                 "ranks": case.plan.ranks,
                 "types": case.types,
                 "release": release(case.engine, case.version),
+                "old": case.engine == "vllm" and release("vllm", case.version) != "" and not at_least(case, (0, 14)),
                 "beyond": beyond(case),
                 "asked": case.measured == ASKED_NOW,
                 "vendor": device_of(case.device).vendor,

@@ -84,7 +84,7 @@ def breakdown(
     if parameters.elsewhere and outside(own, parameters)[0]:
         for target, whole in (("tpot", fitted.sum()), ("ttft", terms.sum())):
             other = parameters.elsewhere[target]
-            longer = float(on_others(own, np.array([whole]), other.slower, other.each_s)[0]) - whole
+            longer = float(on_others(own, np.array([whole]), other)[0]) - whole
             lines.append((target, "defaults and device, as on other sources", 1e3 * longer, 0.3))
     for target in ("tpot", "ttft"):
         by_site = own.iloc[0].get(f"site_{target}", 1.0) - 1

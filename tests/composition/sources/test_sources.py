@@ -16,6 +16,8 @@ INTERVAL = constants.Interval(
     terms=(), centre=(), scale=(), slope=(), level=0.0, doubt_of="doubt", doubt_seen=0.1, seen=(), devices=("d",), pooled=(-1, 1), groups={}
 )
 
+FAMILIES = ("f", "g", "m0", "m1")
+
 
 def rows(source: str, ratio: list[float], **change: object) -> pd.DataFrame:
     """Runs of vLLM at its defaults on one GPU, as many times longer than answered as said."""
@@ -30,6 +32,8 @@ def rows(source: str, ratio: list[float], **change: object) -> pd.DataFrame:
         "types": "bf16",
         "asked": True,
         "operators": 1e5,
+        "host_s": 1e-6,
+        "old": False,
     }
     return pd.DataFrame({"source": source, "measured": ratio, "answer": 1.0, "lower": 0.9, "upper": 1.1, "doubt": 0.1, **plain, **change})
 
@@ -39,16 +43,44 @@ def test_what_defaults_cost_is_what_sources_agree_on() -> None:
     parts = [rows(name, [1.2] * 20, **change) for name in "ab" for change in ({}, {"family": "g"})]
     parts += [rows(name, [1.4] * 20, operators=2e5, family=f"m{k}") for name in "ab" for k in range(2)]
     parts += [rows("c", [1.0] * 20, script="recipe")]
-    factors, each = slower(pd.concat(parts, ignore_index=True))
-    assert each["engine"] == pytest.approx(2e-6, rel=0.03) and each["amd"] == pytest.approx(0.0, abs=1e-7) and not factors
+    factors, each = slower(pd.concat(parts, ignore_index=True), FAMILIES)
+    assert each["engine"] == pytest.approx(2e-6, rel=0.03) and not factors
+    assert [each[name] for name in ("untuned", "block", "serial")] == pytest.approx([0.0] * 3, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("change", "term", "each_s", "longer"),
+    [
+        ({"family": "new"}, "untuned", 2e-6, 1.2),  # 1e5 operators
+        ({"vendor": "AMD", "types": "fp8_block"}, "block", 2e-6, 1.2),
+        ({"old": True, "types": "bf16 and fp8_block"}, "block", 2e-6, 1.2),
+        ({"old": True, "host_s": 2e-2}, "serial", 1e-5, 1.2),  # 20,000 sequences
+    ],
+)
+def test_what_the_host_and_kernels_that_nobody_tuned_take_is_told_by_those_who_have_it(change, term, each_s, longer) -> None:
+    """Two sources with and without it, the rest as answered: the whole difference is of one term, and of none where nobody has it."""
+    parts = [rows(name, [ratio] * 20, **with_it) for name in "ab" for ratio, with_it in ((1.0, {}), (longer, change))]
+    table = pd.concat(parts, ignore_index=True)
+    _, each = slower(table, FAMILIES)
+    assert each[term] == pytest.approx(each_s, rel=0.03)
+    assert all(size < 0.05 * each_s for name, size in each.items() if name != term)
+    told = constants.corrected(np.ones(80), constants.default_terms(table, FAMILIES), {}, {term: each_s})
+    np.testing.assert_allclose(told, table["measured"])
+
+
+def test_the_host_works_between_steps_in_old_releases_alone() -> None:
+    """vLLM schedules while the GPU works from 0.14.0 on (its release notes); of a release that is not said, today's is meant."""
+    base = waterfall.question("llama-3.1-70b", "h100_sxm", 8, 32, 1024, 1024, "vllm")
+    cases = [replace(base, version=version) for version in ("", "0.11.1", "0.13.0", "0.14.0", "1.0")]
+    assert features(list(cases), points(list(cases), KernelLibrary.load()))["old"].tolist() == [False, True, True, False, False]
 
 
 def test_an_end_is_what_other_sources_tell_and_a_source_is_scored_without_itself() -> None:
     """The third source is twice as slow as the two others tell: it is not inside what they say, and is inside of what all say."""
     table = pd.concat([rows("a", [0.95, 1.05] * 20), rows("b", [0.95, 1.05] * 20), rows("c", [2.0] * 40)], ignore_index=True)
-    alone = scores(table, INTERVAL).set_index("source")
+    alone = scores(table, INTERVAL, FAMILIES).set_index("source")
     assert alone.loc["c", "coverage_elsewhere_percent"] == 0 and alone.loc["a", "coverage_elsewhere_percent"] == 100
-    assert np.exp(fit(table, INTERVAL).ends["python"][1]) > 1.9
+    assert np.exp(fit(table, INTERVAL, FAMILIES).ends["python"][1]) > 1.9
 
 
 def test_sources_weigh_the_same() -> None:
@@ -58,7 +90,7 @@ def test_sources_weigh_the_same() -> None:
 
 
 def test_a_gpu_without_rows_and_doubtful_kernels_widen_the_interval() -> None:
-    other = fit(pd.concat([rows("a", [0.8, 1.25] * 20), rows("b", [0.8, 1.25] * 20)], ignore_index=True), INTERVAL)
+    other = fit(pd.concat([rows("a", [0.8, 1.25] * 20), rows("b", [0.8, 1.25] * 20)], ignore_index=True), INTERVAL, FAMILIES)
     asked = pd.concat([rows("x", [1.0]), rows("x", [1.0], device="new"), rows("x", [1.0], doubt=0.4)], ignore_index=True)
     _, low, high = constants.elsewhere(asked, np.ones(3), INTERVAL, other)
     width = np.log(high / low)

@@ -34,15 +34,15 @@ def freeze(sample_path: str | Path, recorded: str | Path) -> pd.DataFrame:
     families = first.assign(source=first["source"] + ", " + first["family"])
     own = answered(vendor(sample, raw), parameters)
     problems = answered(ml_energy(library, published.rows(published.PROBLEMS), published.PROBLEM_TOKENS), parameters)
-    interval = parameters.tpot_interval
-    others = {"tpot": fit(token, interval), "ttft": fit(families, parameters.ttft_interval, "ttft")}
-    unseen = score(problems, interval, fit(token[token["source"] != "ml.energy"], interval))
+    interval, suite = parameters.tpot_interval, sorted(set(sample.rows["model_family"]))
+    others = {"tpot": fit(token, interval, suite), "ttft": fit(families, parameters.ttft_interval, suite, "ttft")}
+    unseen = score(problems, interval, fit(token[token["source"] != "ml.energy"], interval, suite))
     found = pd.concat(
         [
             pd.DataFrame([{"source": "vendor", **score(own, interval, others["tpot"]), "target": "tpot"}]),
-            scores(token, interval).assign(target="tpot"),
+            scores(token, interval, suite).assign(target="tpot"),
             pd.DataFrame([{"source": UNSEEN, **unseen, "target": "tpot"}]),
-            scores(families, parameters.ttft_interval, "ttft").assign(target="ttft"),
+            scores(families, parameters.ttft_interval, suite, "ttft").assign(target="ttft"),
         ],
         ignore_index=True,
     )

@@ -32,11 +32,15 @@ DEVICES = {
     "Nvidia H100 GPU": "h100_sxm",
 }
 ENGINES = {"vLLM": "vllm", "TensorRT-LLM": "trtllm"}
+BEFORE_2025 = "0.6"
+"""vLLM's release when LLM-Inference-Bench was published (arXiv 2411.00136, November 2024): its runs are of it, or older."""
 SAME_SIZES = {"meta-llama/Meta-Llama-3-8B": "llama-3.1-8b", "meta-llama/Meta-Llama-3-70B": "llama-3.1-70b"}
 """Llama 3 has Llama 3.1's sizes (https://arxiv.org/abs/2407.21783, table 3)."""
 
 
-def _case(model: str, hardware: str, gpu_count: int, engine: str, lengths: tuple[int, int], clients: int) -> Case | None:
+def _case(
+    model: str, hardware: str, gpu_count: int, engine: str, lengths: tuple[int, int], clients: int, version: str = ""
+) -> Case | None:
     """A 16-bit case, tensor parallel; None where model or GPU is not known."""
     try:
         found, device = models.load(SAME_SIZES.get(model, model)), gpus.name(DEVICES.get(hardware, hardware))
@@ -45,7 +49,7 @@ def _case(model: str, hardware: str, gpu_count: int, engine: str, lengths: tuple
     if not found.family:  # no published serving measurements of it are kept
         return None
     return Case(
-        model=found, device=device, engine=engine, version="", origin="benchmark", precision="bf16", gemm="bf16", attention="bf16",
+        model=found, device=device, engine=engine, version=version, origin="benchmark", precision="bf16", gemm="bf16", attention="bf16",
         experts="bf16", input_tokens=lengths[0], output_tokens=lengths[1], clients=clients, plan=Plan(gpu_count, 1, gpu_count, 1),
         measured="",
     )  # fmt: skip
@@ -88,7 +92,7 @@ def offline(library: Any) -> pd.DataFrame:
     words = pd.DataFrame([dict(word.split("=") for word in text.split()) for text in frame["workload"]], index=frame.index).astype(int)
     lengths, sizes = words["input_output_tokens"].tolist(), words["batch_size"].tolist()
     cases = [
-        _case(str(model), str(hardware), int(count), ENGINES[str(software)], (length, max(2, length)), size)
+        _case(str(model), str(hardware), int(count), ENGINES[str(software)], (length, max(2, length)), size, BEFORE_2025)
         for model, hardware, count, software, length, size in zip(
             frame["model"], frame["hardware"], frame["devices"], frame["software"], lengths, sizes, strict=True
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
@@ -12,18 +14,19 @@ from analysis.serving.points.constants import (
     Parameters,
     apply,
     bounds,
+    corrected,
+    default_terms,
     elsewhere,
     engine_groups,
-    on_others,
     unfamiliar,
 )
 
 SLOWER = {"tpot": (), "ttft": ("amd",)}
-EACH = {"tpot": ("engine", "amd"), "ttft": ()}
-"""Terms of `default_terms` of which a factor, or seconds for each operator, is fitted: decode steps lack time between their many kernels;
-prompts multiply for longer than kernels take to start."""
-RIDGE, UNIT_S = 0.0003, 5e-6
-"""Strength with which factors and seconds are held at none, and of what size a time of an operator would surprise."""
+EACH = {"tpot": ("engine", "untuned", "block", "serial"), "ttft": ()}
+"""Terms of `default_terms` of which a factor, or seconds for each that they count, is fitted: decode steps lack time between their many
+kernels; prompts multiply for longer than kernels take to start."""
+RIDGE, UNIT_S = 0.0003, {"engine": 5e-6, "untuned": 5e-6, "block": 5e-6, "serial": 2e-5}
+"""Strength with which factors and seconds are held at none, and of what size a time of an operator or a sequence would surprise."""
 TAIL = 0.3
 """Errors (logarithm) beyond which a row's weight falls."""
 LIGHT = 8
@@ -42,33 +45,39 @@ def answered(rows: pd.DataFrame, parameters: Parameters, target: str = "tpot") -
     return rows.assign(measured=rows["measured_s"], answer=answer, lower=low, upper=high)
 
 
-def slower(rows: pd.DataFrame, target: str = "tpot") -> tuple[dict[str, float], dict[str, float]]:
-    """`slower` and `each_s` of `Elsewhere` by least errors (Huber's) of the rows' logarithms; sources weigh the same."""
+def slower(rows: pd.DataFrame, families: Sequence[str], target: str = "tpot") -> tuple[dict[str, float], dict[str, float]]:
+    """`slower` and `each_s` of `Elsewhere` by least errors (Huber's) of the rows' logarithms; sources weigh the same.
+
+    Args:
+        families: of the measured suite.
+    """
     from scipy.optimize import least_squares
 
     factors, each = SLOWER[target], EACH[target]
     size, answer = np.sqrt(weights(rows) / weights(rows).sum()), rows["answer"].to_numpy()
+    terms, measured = default_terms(rows, families), rows["measured"].to_numpy()
 
     def split(x: np.ndarray) -> tuple[dict[str, float], dict[str, float]]:
         values = [float(value) for value in x]
-        return dict(zip(factors, values, strict=False)), dict(zip(each, (UNIT_S * v for v in values[len(factors) :]), strict=True))
+        return dict(zip(factors, values, strict=False)), {name: UNIT_S[name] * v for name, v in zip(each, values[len(factors) :], strict=True)}
 
     def residual(x: np.ndarray) -> np.ndarray:
-        error = np.log(rows["measured"] / on_others(rows, answer, *split(x))).to_numpy()
+        error = np.log(measured / corrected(answer, terms, *split(x)))
         huber = np.sign(error) * np.sqrt(2 * TAIL * (np.hypot(TAIL, error) - TAIL))
         return np.concatenate([size * huber, np.sqrt(RIDGE) * x])
 
     return split(least_squares(residual, np.full(len(factors) + len(each), 0.1), bounds=(0.0, 12.0)).x)
 
 
-def residuals(rows: pd.DataFrame, target: str = "tpot") -> pd.Series:
+def residuals(rows: pd.DataFrame, families: Sequence[str], target: str = "tpot") -> pd.Series:
     """log(measured / answer), each source corrected by what the others tell; other makers' devices, which one source has, by family."""
     out = pd.Series(np.nan, index=rows.index)
     alone = rows["source"].where(engine_groups(rows) != "other maker", rows["source"] + "|" + rows["family"])
     for name in alone.unique():
         own = alone == name
-        told = slower(rows[~own], target) if (~own).any() else ({}, {})
-        out[own] = np.log(rows.loc[own, "measured"] / on_others(rows[own], rows.loc[own, "answer"].to_numpy(), *told))
+        told = slower(rows[~own], families, target) if (~own).any() else ({}, {})
+        answer = corrected(rows.loc[own, "answer"].to_numpy(), default_terms(rows[own], families), *told)
+        out[own] = np.log(rows.loc[own, "measured"] / answer)
     return out
 
 
@@ -80,15 +89,15 @@ def weights(rows: pd.DataFrame) -> np.ndarray:
     return np.asarray(share / rows["source"].map(share.groupby(rows["source"]).sum()) * np.minimum(1.0, count / LIGHT), dtype=np.float64)
 
 
-def fit(rows: pd.DataFrame, interval: Interval, target: str = "tpot") -> Elsewhere:
+def fit(rows: pd.DataFrame, interval: Interval, families: Sequence[str], target: str = "tpot") -> Elsewhere:
     """Factors on all rows, and ends from each source as the others tell of it.
 
     Args:
-        interval: the benchmark's, which knows the GPUs of its own rows.
+        interval: the benchmark's, which knows the GPUs of its own rows; families: of the measured suite.
     """
     count = rows["device"].value_counts()
     devices = tuple(sorted(count.index[count >= LIGHT]))
-    left = residuals(rows, target).to_numpy() / unfamiliar(rows, interval, devices)
+    left = residuals(rows, families, target).to_numpy() / unfamiliar(rows, interval, devices)
     ends: dict[str, tuple[float, float]] = {}
     for name in ("python", "trtllm", "other maker"):
         own = (engine_groups(rows) == name).to_numpy()
@@ -98,15 +107,15 @@ def fit(rows: pd.DataFrame, interval: Interval, target: str = "tpot") -> Elsewhe
         own = own if own.any() else np.ones(len(rows), dtype=bool)
         low, high = (interpolated_quantile(left[own], weights(rows[own]), share) for share in (0.05, 0.95))
         ends[name] = (min(low, -0.05), max(high, 0.05))
-    factors, each = slower(rows, target)
-    return Elsewhere(slower=factors, each_s=each, devices=devices, ends=ends)
+    factors, each = slower(rows, families, target)
+    return Elsewhere(slower=factors, each_s=each, families=tuple(families), devices=devices, ends=ends)
 
 
-def scores(rows: pd.DataFrame, interval: Interval, target: str = "tpot") -> pd.DataFrame:
+def scores(rows: pd.DataFrame, interval: Interval, families: Sequence[str], target: str = "tpot") -> pd.DataFrame:
     """Each source with what the other sources tell, and as the benchmark's fit has it."""
     out = []
     for name, part in rows.groupby("source", sort=False):
-        out.append({"source": name, **score(part, interval, fit(rows[rows["source"] != name], interval, target))})
+        out.append({"source": name, **score(part, interval, fit(rows[rows["source"] != name], interval, families, target))})
     return pd.DataFrame(out)
 
 
