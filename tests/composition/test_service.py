@@ -832,6 +832,7 @@ def test_fits_and_intervals_of_rows_of_our_own() -> None:
         release="vllm 0.12",
         beyond=[()] * n,
         operators=draw.uniform(50, 900, n),
+        old=np.arange(n) % 3 == 0,
         doubt=draw.uniform(0, 0.2, n),
         doubt_prompt=draw.uniform(0, 0.2, n),
         ttft_s=draw.uniform(0.01, 3, n),
