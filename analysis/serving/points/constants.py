@@ -318,7 +318,7 @@ def default_terms(frame: pd.DataFrame, families: Sequence[str]) -> pd.DataFrame:
 
     `engine`: operators where Python drives an engine at its defaults: kernels start one after another, where XLA compiles a step into one
     program; `untuned`: the same of models that no measured suite has, for whose shapes engines have no tuned kernels and fewer fused ones.
-    `block`: operators with weights in blocks of one scale where DeepGEMM does not multiply them (vLLM before 0.14, AMD), or in 4 bits on AMD.
+    `block`: operators with weights in blocks of one scale where DeepGEMM does not multiply (vLLM before 0.14, AMD), or in 4 bits on AMD.
     `serial`: sequences of a step where the host schedules, samples and sends between steps: vLLM before 0.14.
     `amd`: 1 for prompts with weights of fewer than 16 bits on AMD's GPUs.
 

@@ -175,7 +175,8 @@ def _experts(c: Configuration) -> Iterator[Call]:
         yield _gemm("experts", "tokens", layers, t, width, h, c.gemm)
         yield _gemm("experts", "tokens", layers, t, h, width, c.gemm)
     # The tables' experts have three matrices.
-    yield Call("experts", "tokens", "moe", layers * (c.model.ffn_matrices / 3), {"tokens": everywhere}, options, reached(e, c.plan.expert, everywhere))
+    count, fewer = layers * (c.model.ffn_matrices / 3), reached(e, c.plan.expert, everywhere)
+    yield Call("experts", "tokens", "moe", count, {"tokens": everywhere}, options, fewer)
     if dispatched(c.model, c.plan):
         yield from _dispatched(c, layers, width)
     elif c.plan.attention_data > 1:
@@ -195,7 +196,7 @@ errors on the selection families (infinite: all are alike)."""
 def reached(e: Experts, ranks: int, everywhere: Floats) -> Floats:
     """Experts whose weights the slowest of some ranks reads, over those that evenly spread choices would reach.
 
-    Texts choose some experts more often than others, and the same ones again, so that a batch reaches fewer, and a step reads fewer weights.
+    Texts choose some experts more often than others, and the same ones again, so that a batch reaches fewer and a step reads fewer weights.
     Formula: one of t tokens that each choose k of E experts misses one with a chance of 1 - k / E, or of a beta distribution of that mean:
     q = 1 - B(a, b + t) / B(a, b). Of n ranks with L experts the slowest has L q + z(n) sqrt(L q (1 - q)) of them.
     Source: A. Q. Jiang et al., Mixtral of Experts (arXiv 2401.04088), section 5, table 5 (experts repeat); beta-binomial distribution.

@@ -38,9 +38,7 @@ SAME_SIZES = {"meta-llama/Meta-Llama-3-8B": "llama-3.1-8b", "meta-llama/Meta-Lla
 """Llama 3 has Llama 3.1's sizes (https://arxiv.org/abs/2407.21783, table 3)."""
 
 
-def _case(
-    model: str, hardware: str, gpu_count: int, engine: str, lengths: tuple[int, int], clients: int, version: str = ""
-) -> Case | None:
+def _case(model: str, hardware: str, gpu_count: int, engine: str, lengths: tuple[int, int], clients: int, version: str = "") -> Case | None:
     """A 16-bit case, tensor parallel; None where model or GPU is not known."""
     try:
         found, device = models.load(SAME_SIZES.get(model, model)), gpus.name(DEVICES.get(hardware, hardware))

@@ -59,7 +59,8 @@ def slower(rows: pd.DataFrame, families: Sequence[str], target: str = "tpot") ->
 
     def split(x: np.ndarray) -> tuple[dict[str, float], dict[str, float]]:
         values = [float(value) for value in x]
-        return dict(zip(factors, values, strict=False)), {name: UNIT_S[name] * v for name, v in zip(each, values[len(factors) :], strict=True)}
+        more = zip(each, values[len(factors) :], strict=True)
+        return dict(zip(factors, values, strict=False)), {name: UNIT_S[name] * value for name, value in more}
 
     def residual(x: np.ndarray) -> np.ndarray:
         error = np.log(measured / corrected(answer, terms, *split(x)))
