@@ -33,28 +33,10 @@ from analysis.workloads.models import Model
 Ints = NDArray[np.int64]
 
 OTHER_NAMES = {
-    "Model": "model",
     "SeqLen (T)": "sequence_length",
-    "# GPUs": "gpus",
-    "GPU": "device",
-    "MicroBatchSize": "micro_batch",
-    "GlobalBatchSize": "global_batch",
-    "Precision": "precision",
     "Sharding Strategy": "zero",
-    "sharding": "zero",
-    "fsdp": "zero",
-    "Activation Checkpointing": "recompute",
-    "checkpointing": "recompute",
     "GradAccum": "accumulation",
-    "heads": "attention_heads",
     "hidden": "hidden_size",
-    "num_attention_heads": "attention_heads",
-    "num_hidden_layers": "layers",
-    "ffn_hidden": "ffn",
-    "ffn_hidden_size": "ffn",
-    "intermediate_size": "ffn",
-    "num_key_value_heads": "kv_heads",
-    "num_query_groups": "kv_heads",
     "head_dim": "head_size",
     "kv_channels": "head_size",
     "num_experts": "experts",
@@ -63,23 +45,16 @@ OTHER_NAMES = {
     "num_experts_per_tok": "top_k",
     "tied_embeddings": "tied",
     "tie_word_embeddings": "tied",
-    "num_layers": "layers",
-    "microbatch": "micro_batch",
     "batch": "global_batch",
-    "global_batch_size": "global_batch",
-    "micro_batch_size": "micro_batch",
-    "vocab": "vocabulary",
     "vocabulary_size": "vocabulary",
-    "vocab_size": "vocabulary",
     "sequence": "sequence_length",
-    "hardware": "device",
     "seq_length": "sequence_length",
     "virtual_pipeline_parallel": "virtual_pipeline",
     "interleave": "virtual_pipeline",
     "tensor_model_parallel": "tensor_parallel",
     "pipeline_model_parallel": "pipeline_parallel",
 }
-"""Column of a known table -> our name."""
+"""Column of a known table -> our name, where `vocabulary` does not have it."""
 
 COLUMNS = {
     "model": "a known model, or any name beside the sizes",
@@ -370,7 +345,7 @@ def read(frame: pd.DataFrame) -> tuple[Cases, NDArray[np.int64], dict[int, Input
     rows = Rows(frame)
     if "fsdp" in rows.columns:
         _megatron_bridge_fsdp(rows)
-    rows.rename(OTHER_NAMES)
+    rows.rename({label: called for label in rows.called if (called := READS.read_as(label))})
     (gpus,) = rows.numbers(["gpus"])
     rows.refuse(gpus == 0, "gpus is missing")
     machine = rows.each(_machine, ["gpus", *MACHINE_CELLS])
