@@ -23,16 +23,10 @@ PACKAGES = {"models": "commands.models", "evaluation": "artifact.commands.evalua
 PROGRAM = "python -m analysis" if CHECKOUT else "howfast"
 
 
-EXTRAS = {
-    "pyarrow": "parquet",
-    "matplotlib": "plot",
-    "jax": "hlo",
-    "jaxlib": "hlo",
-    "onnx": "onnx",
-    "dask": "cluster",
-    "distributed": "cluster",
-}
-EXTRAS |= dict.fromkeys(("cryptography", "networkx", "onnx", "onnxruntime", "opentelemetry", "optax", "scipy", "sklearn"), "learning")
+EXTRAS = {"pyarrow": "parquet", "matplotlib": "plot", "jax": "hlo", "jaxlib": "hlo", "onnx": "onnx", "dask": "cluster"}
+EXTRAS |= {"distributed": "cluster"} | dict.fromkeys(
+    ("cryptography", "networkx", "onnxruntime", "opentelemetry", "optax", "scipy", "sklearn"), "learning"
+)
 """Package that a command may miss -> the extra of the wheel that brings it."""
 
 

@@ -103,6 +103,7 @@ def test_measured_kernels_time_products_and_attention() -> None:
     module = read(HERE / "bert_base.onnx.gz", sizes=SIZES)
     h100 = devices.load("h100")
     assert any(note.startswith("85 of 85 products") for note in predict(module, h100, "kernels", f32_in="bf16").notes)
+    assert any("--f32 bf16" in note for note in predict(module, h100, "kernels").notes)
     for fidelity in ("roofline", "fused", "efficiency", "kernels"):
         found = predict(module, h100, fidelity, f32_in="bf16")
         assert found.lower_s < found.seconds and not found.lower_bound

@@ -201,6 +201,13 @@ def predict(
         by = {"measured gpu": "the device's kernel tables", "unmeasured gpu": "kernel tables of other GPUs", "data sheet": "the data sheet"}
         words = " and ".join(by.get(source, source) for source in sources) or by["measured gpu"]
         notes.setdefault(f"{answered} of {every} products by {words}, the rest by shares of its peaks")
+        if (
+            device.kind == "gpu"
+            and not answered
+            and f32_in == "fp32"
+            and any(unit.product is not None and unit.dtype == "f32" for unit in units)
+        ):
+            notes.setdefault("no kernel model has 32-bit products: --f32 bf16 asks for a program that runs in 16 bits")
         for status in sorted({time.status for time in tables if time.status})[:3]:
             notes.setdefault(f"no kernel model: {status}")
     for unit, table in zip(units, tables, strict=True):
