@@ -80,34 +80,6 @@ def selections(sample: Sample, raw: Points) -> dict[str, np.ndarray]:
     }
 
 
-def spreads(rows: pd.DataFrame, answers: pd.DataFrame) -> list[dict[str, Any]]:
-    """How wide must a 90 % interval be, whoever forms it? 95th over 5th percentile of measured over answer, by target and who measured.
-
-    `spread`: of all rows; `spread_of_known`: with the median of each framework, model family and GPU taken off, as if its scale were known.
-    Args:
-        rows: measured points with `public`; answers: theirs, same order, in ms.
-    """
-    found = []
-    for target in TARGETS:
-        ratio = 1e3 * rows[f"{target}_s"] / answers[f"{target}_ms"]
-        error = pd.Series(np.log(ratio), index=rows.index)
-        known = error - error.groupby([rows["backend"], rows["model_family"], rows["system"]]).transform("median")
-        for public, one in error.groupby(rows["public"]):
-            ends = [np.exp(part.quantile(0.95) - part.quantile(0.05)) for part in (one, known[one.index])]
-            width = (answers[f"{target}_upper_ms"] / answers[f"{target}_lower_ms"])[one.index].median()
-            found.append(
-                {
-                    "target": target,
-                    "measured_by": "public benchmark" if public else "vendor",
-                    "rows": len(one),
-                    "width": width,
-                    "spread": ends[0],
-                    "spread_of_known": ends[1],
-                }
-            )
-    return found
-
-
 def freeze(sample_path: str | Path, recorded: str | Path = RECORDED) -> pd.DataFrame:
     """Fit on all rows, score every split, write parameters and frozen tables; returns the scores."""
     from analysis.kernels.library import KernelLibrary
@@ -122,14 +94,9 @@ def freeze(sample_path: str | Path, recorded: str | Path = RECORDED) -> pd.DataF
     named = gap.assign(id=sample.rows["id"].to_numpy()[gap["index"]]).drop(columns="index")
     write_csv(named.round({name: 5 for name in named.columns if named[name].dtype == float and name != "kernels_s"}), GAP / "gap.csv")
     hidden = {split: simulate_sample(sample, library, split) for split in ("device", "architecture")}
-    scores, gains, groups, points, wide = [], [], [], [], []
-    public = np.array([case is not None and case.origin == "benchmark" for case in sample.cases])
-    any_release = [name for name in CONFIGURATION if name != "backend_version"]
+    scores, gains, groups, points = [], [], [], []
     ceilings = {
-        (name, target): {
-            "tau_ceiling": rank_ceiling(sample.rows[rows], target, CONFIGURATION),
-            "tau_ceiling_releases": rank_ceiling(sample.rows[rows], target, any_release),
-        }
+        (name, target): {"tau_ceiling": rank_ceiling(sample.rows[rows], target, CONFIGURATION)}
         for name, rows in selections(sample, raw).items()
         for target in TARGETS
     }
@@ -153,9 +120,8 @@ def freeze(sample_path: str | Path, recorded: str | Path = RECORDED) -> pd.DataF
                                 **summary(one, answers.loc[one.index], target),
                             }
                         )
-        judged = selections(sample, raw)["clean, peer answers"]
-        wide += [{"split": split, **one} for one in spreads(sample.rows[judged].assign(public=public[judged]), table[judged])]
         if split == "family":
+            judged = selections(sample, raw)["clean, peer answers"]
             asked = [case for case, one in zip(sample.cases, judged, strict=True) if one and case is not None]
             lost = order_lost(sample.rows[judged], table.loc[judged, "tpot_ms"].to_numpy(dtype=float), asked)
             write_csv(lost.round(2), FROZEN / "order.csv")
@@ -165,7 +131,6 @@ def freeze(sample_path: str | Path, recorded: str | Path = RECORDED) -> pd.DataF
     write_csv(pd.DataFrame(scores).round(4), FROZEN / "scores.csv")
     write_csv(pd.DataFrame(gains).round(4), FROZEN / "gains.csv")
     write_csv(pd.DataFrame(groups).round(3), FROZEN / "groups.csv")
-    write_csv(pd.DataFrame(wide).round(3), FROZEN / "widths.csv")
     rounded = pd.concat(points)
     for name in rounded.columns[1:]:
         if name != "split":
