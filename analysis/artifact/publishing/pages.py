@@ -476,6 +476,18 @@ def _mend(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any]
         context["body"] = re.sub(r' role="(?:list|doc-biblioentry|doc-backlink)"', "", context["body"]).replace("<th></th>", "<td></td>")
 
 
+def _titles_alone(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """Let the sidebar copy the titles of other pages: it copied their headings as well, for each page, and left them out again."""
+    for name in app.env.tocs.keys() - app.env.toctree_includes.keys():
+        app.env.metadata[name]["tocdepth"] = 1
+
+
+def _headings_again(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """The contents beside the next page have its headings."""
+    for name in app.env.tocs.keys() - app.env.toctree_includes.keys():
+        app.env.metadata[name].pop("tocdepth", None)
+
+
 def _write_assets(app: Sphinx, error: Exception | None) -> None:
     """Put the scripts, figures and tables that pages refer to beside the pages."""
     if error is not None or app.builder.name not in ("html", "singlehtml"):
@@ -574,6 +586,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.config.html_search_scorer = str(Path(__file__).with_name("search.js"))
     app.connect("config-inited", _mathjax)
     app.connect("config-inited", _parallel)
+    app.connect("html-page-context", _titles_alone, priority=100)
+    app.connect("html-page-context", _headings_again, priority=950)
     app.connect("html-page-context", _drop_network, priority=900)
     app.connect("html-page-context", _mend)
     app.connect("build-finished", _write_assets)

@@ -97,13 +97,20 @@ def ends(rows: pd.DataFrame) -> dict[str, float]:
     return {"lower": float(low), "upper": float(high)}
 
 
-def score(rows: pd.DataFrame, answered: str, measured: str) -> dict[str, float]:
-    """Median, mean and signed median error (percent), with the 90 % interval of the median over model families."""
+def errors(rows: pd.DataFrame, answered: str, measured: str) -> dict[str, float]:
+    """Median, mean and signed median error (percent)."""
     ratio = (rows[answered] / rows[measured]).to_numpy(dtype=float)
     error = 100 * np.abs(ratio - 1)
     out = {"rows": len(rows), "median_percent": float(np.median(error)), "mean_percent": float(error.mean())}
     out["bias_percent"] = float(100 * (np.exp(np.median(np.log(ratio))) - 1))
+    return out
+
+
+def score(rows: pd.DataFrame, answered: str, measured: str) -> dict[str, float]:
+    """The errors, with the 90 % interval of their median over model families."""
+    out = errors(rows, answered, measured)
     if rows["family"].nunique() > 1:
+        error = 100 * (rows[answered] / rows[measured] - 1).abs().to_numpy(dtype=float)
         found = cluster_bootstrap(np.median, rows["family"].tolist(), error, level=0.9)
         out |= {"median_low": found.low, "median_high": found.high}
     return out

@@ -89,20 +89,20 @@ def panel() -> pd.DataFrame:
 
 def best(points: pd.DataFrame, rate: str, time: str, target: float) -> int | None:
     """Place of the point with the greatest rate of those whose time meets the target; None: none does."""
-    meets = points[time].le(target) if np.isfinite(target) else points[rate].notna()
-    kept = points[meets & points[rate].notna()]
-    if kept.empty:
+    rates = points[rate].to_numpy(dtype=float)
+    kept = ~np.isnan(rates) & ((points[time].to_numpy(dtype=float) <= target) | np.isinf(target))
+    if not kept.any():
         return None
-    near = kept[kept[rate] >= kept[rate].max() * (1 - 1e-3)]
-    return int(near.sort_values(["gpus", "all_clients"], kind="stable").index[0])
+    near = np.flatnonzero(kept & (rates >= rates[kept].max() * (1 - 1e-3)))
+    return int(near[np.lexsort((points["all_clients"].to_numpy()[near], points["gpus"].to_numpy()[near]))[0]])
 
 
 def reached(cell: pd.DataFrame, place: int | None, target: float, top: float) -> float:
     """Measured rate of a chosen point over the best; 0 where none is chosen or it misses the target by more than `NOISE`."""
     if place is None:
         return 0.0
-    chosen = cell[["measured_tpot_ms", "measured_rate"]].astype(float).to_numpy()[place]
-    return 0.0 if chosen[0] > target * (1 + NOISE) else min(1.0, float(chosen[1]) / top)
+    missed = float(cell["measured_tpot_ms"].iat[place]) > target * (1 + NOISE)
+    return 0.0 if missed else min(1.0, float(cell["measured_rate"].iat[place]) / top)
 
 
 def questions(points: pd.DataFrame) -> pd.DataFrame:
