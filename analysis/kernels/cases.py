@@ -204,7 +204,7 @@ def answer(frame: pd.DataFrame, library: KernelLibrary | None = None) -> Answers
             out.status[at] = f"operator {op!r} is not covered; {hint}expected one of {', '.join(SIZES)}"
             continue
         if not group["dtype"] and op not in NO_TYPE:
-            out.status[at] = f"{op} needs a dtype: an empty one is not answered as if it were another"
+            out.status[at] = f"{op} needs a precision: an empty one is not answered as if it were another"
             continue
         try:
             kernels = library.on(group["device"], group["framework"] or None, group["version"] or None)
@@ -240,7 +240,7 @@ def answer(frame: pd.DataFrame, library: KernelLibrary | None = None) -> Answers
             timed = kernels.timed_version(MODELS[op], gpus.kernel_type(group["dtype"]) if op in ("gemm", "moe") else "")
             framework, _, version = timed.rpartition(" ")
             # versions are not told apart: the newest timed one answers, and is named
-            if version != (group["version"] or version) or framework != (group["framework"] or framework):
+            if version != (group["version"] or version) or framework != (group["framework"].lower() or framework):
                 out.source[at[good]] = f"{got.source}, as timed with {timed or 'all frameworks'}"
         refused = ~bad & ~good
         out.status[at[refused]] = got.status[refused]

@@ -433,8 +433,9 @@ class KernelLibrary:
             gpu = gpus.from_device(device)
         else:
             gpu = gpus.load(device)
+        framework = framework and framework.lower()
         if framework is not None and framework not in FRAMEWORKS:
-            raise InputError(f"no framework {framework!r}; expected one of {', '.join(FRAMEWORKS)}", key="framework")
+            raise InputError(f"no engine {framework!r}; expected one of {', '.join(FRAMEWORKS)}", key="engine")
         return Kernels(gpu, framework, version, hide)
 
 

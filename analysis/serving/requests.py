@@ -145,8 +145,12 @@ def read_requests(
         if not fits.all():
             line = int(np.flatnonzero(~fits)[0])
             expected = {"arrived_at": "a number", "think_s": "seconds, not negative"}.get(name, "a whole number")
-            raise InputError(f"expected {expected}, got {frame[name].iloc[line]!r}", path=path, line=line + 2, key=name)
+            raise InputError(f"expected {expected}, got {str(frame[name].iloc[line])!r}", path=path, line=line + 2, key=name)
         columns[name] = numbers
+    alone = (sessions < 0 if told else np.ones(len(frame), bool)) & (frame["think_s"].notna() if "think_s" in frame else False)
+    if (alone := alone & (columns.get("think_s", 0.0) > 0)).any():
+        message = "is the time between the turns of a session, and this request is of none (session_id)"
+        raise InputError(message, path=path, line=int(np.flatnonzero(alone)[0]) + 2, key="think_s")
     ids, arrived_at_s, prompts, outputs = (columns[name] for name in COLUMNS)
     if HASHES in frame.columns:
         which, tokens, above = hash_tree(frame[HASHES], prompts)

@@ -61,7 +61,9 @@ def read_trace(path: str | Path, tokens_per_word: float = 0.0, turns: int = 1) -
         times = pd.to_datetime(found["arrived_at"], errors="coerce")
         if times.isna().any():
             line = int(np.flatnonzero(times.isna())[0]) + 2
-            raise InputError(f"expected a date and time, got {found['arrived_at'].iloc[line - 2]!r}", path=path, line=line, key=known[0])
+            raise InputError(
+                f"expected a date and time, got {str(found['arrived_at'].iloc[line - 2])!r}", path=path, line=line, key=known[0]
+            )
         found["arrived_at"] = (times - times.min()).dt.total_seconds()
     elif known[1] == "input_length":
         found["arrived_at"] = pd.to_numeric(found["arrived_at"], errors="coerce") / 1e3

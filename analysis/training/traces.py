@@ -49,7 +49,7 @@ class Moved:
 def collectives(item: Case) -> dict[str, list[Moved]]:
     """Of each part of a step (`Parts`) the collectives that it is made of."""
     if item.expert > 1 or item.context > 1:
-        raise InputError("of experts and of context parallelism are not written", key="plan")
+        raise InputError("traces of expert or context parallelism are not written", key="plan")
     found: dict[str, list[Moved]] = {}
     for each in exchanges(Cases.of([item])):
         size, members, stride = (float(np.ravel(column)[0]) for column in (each.size, each.members, each.stride))

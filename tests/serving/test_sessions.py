@@ -17,6 +17,7 @@ from analysis.serving.requests import Requests, read_requests
 from analysis.serving.sessions import chained, following
 from analysis.serving.simulate import Result
 from analysis.serving.steps import linear
+from analysis.serving.vidur.replay import replay
 
 HEAD = "request_id,arrived_at,num_prefill_tokens,num_decode_tokens,session_id,think_s\n"
 ROOMY = Limits(block_size=16, kv_blocks=10_000, max_batch_tokens=8192, prefix_caching=True)
@@ -114,7 +115,10 @@ def test_calibrated_steps_serve_sessions(tmp_path: Path) -> None:
     ("header", "row", "why"),
     [
         ("session_id,think_s", "a,-1", "expected seconds, not negative"),
+        ("session_id,think_s", "a,-1", "got '-1'"),
         ("session_id,think_s", "a,soon", "think_s"),
+        ("session_id,think_s", ",5", "r.csv:2: think_s: is the time between the turns"),
+        ("think_s", "5", "this request is of none"),
         ("session_id,prefix_id,prefix_tokens", "a,1,2", "give session_id or prefixes, not both"),
     ],
 )
@@ -123,3 +127,10 @@ def test_what_is_wrong_is_said(tmp_path: Path, header: str, row: str, why: str) 
     path.write_text(f"request_id,arrived_at,num_prefill_tokens,num_decode_tokens,{header}\n0,0,10,5,{row}\n")
     with pytest.raises(InputError, match=why):
         read_requests(path)
+
+
+def test_a_recorded_run_does_not_drop_its_sessions(tmp_path: Path) -> None:
+    requests(tmp_path, "0,0,10,2,a,\n1,0,20,2,a,5\n")
+    (tmp_path / "steps.csv").write_text("total_time_s\n" + "0.1\n" * 9)
+    with pytest.raises(InputError, match="session_id: a recorded run says when"):
+        replay(tmp_path / "requests.csv", tmp_path / "steps.csv", "vllm")

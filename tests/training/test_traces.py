@@ -118,7 +118,9 @@ def test_files_are_read_again_and_what_is_not_written_is_refused(tmp_path: Path,
     arguments = ["replay", str(tmp_path / "out" / "t.0.et"), "--network", str(tmp_path / "network.yaml"), "--out", str(tmp_path / "w.csv")]
     assert main(arguments) == 0
     capsys.readouterr()
-    with pytest.raises(InputError, match="context parallelism are not written"):
+    with pytest.raises(InputError, match="traces of expert or context parallelism are not written"):
         step_nodes(answer(tmp_path, PLAN.replace("data_parallel", "context_parallel")))
+    assert main(["train", str(tmp_path / "t.yaml"), "--trace", str(tmp_path / "no"), "--out", str(tmp_path / "no.json")]) == 2
+    assert "t.yaml: plan: traces of" in capsys.readouterr().err and not (tmp_path / "no.json").exists()
     with pytest.raises(InputError, match="a trace of about"):
         step_nodes(answer(tmp_path, PLAN.replace("data_parallel: 2", "data_parallel: 512").replace("16", "16384")))

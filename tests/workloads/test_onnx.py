@@ -240,3 +240,18 @@ def test_what_is_no_model_is_refused(tmp_path: Path, content: bytes, why: str) -
 def test_nodes_that_read_what_nothing_makes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="reads 'z', which nothing before it makes"):
         read(write(tmp_path / "a.onnx", [helper.make_node("Relu", ["z"], ["y"])], {"x": [2]}))
+
+
+@pytest.mark.parametrize(
+    ("node", "inputs", "why"),
+    [
+        (helper.make_node("MatMul", ["a", "b"], ["y"]), {"a": [64, 1000], "b": [1024, 8]}, "64x1000, 1024x8 do not go together"),
+        (helper.make_node("Gemm", ["a", "b"], ["y"]), {"a": [64, 1000], "b": [1024, 8]}, "node 'Gemm' of Gemm"),
+        (helper.make_node("Add", ["a", "b"], ["y"]), {"a": [3, 4], "b": [5]}, "3x4, 5 do not"),
+        (helper.make_node("Concat", ["a", "b"], ["y"], axis=0), {"a": [3, 4], "b": [3, 5]}, "3x4, 3x5 do not"),
+        (helper.make_node("Conv", ["a", "b"], ["y"], group=3), {"a": [1, 8, 9, 9], "b": [6, 4, 3, 3]}, "1x8x9x9, 6x4x3x3 do not"),
+    ],
+)
+def test_inputs_that_do_not_go_together_are_refused(tmp_path: Path, node: Any, inputs: dict[str, list[int]], why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        read(write(tmp_path / "a.onnx", [node], inputs))

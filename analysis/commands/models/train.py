@@ -47,6 +47,7 @@ def step(
     training, own = read_yaml(config, Training), read_site(site)
     try:
         answer = views.ask(training, own)
+        nodes, groups = traces.step_nodes(answer) if trace and trace.suffix != ".json" else ([], {})
     except InputError as error:
         raise InputError(error.message, path=config, key=error.key) from None
     typer.echo(views.as_json(answer) if as_json else views.text(answer), nl=not as_json)
@@ -55,7 +56,6 @@ def step(
     if trace and trace.suffix == ".json":
         write_atomic(trace, schedule.perfetto(views.tasks(answer)).encode())
     elif trace:
-        nodes, groups = traces.step_nodes(answer)
         write_trace(nodes, trace, config.stem, groups)
     save_plot(plot, lambda plots: plots.training_step(*views.pictured(answer)))
 

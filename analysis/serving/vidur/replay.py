@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+from analysis.errors import InputError
 from analysis.serving.limits import Limits
 from analysis.serving.requests import read_requests
 from analysis.serving.schedulers.names import kind_of
@@ -28,6 +29,9 @@ def replay(
     Returns: (the run with its batches, recorded steps not used).
     """
     arrived, recorded, limits = read_requests(requests), read_recorded(steps), limits or Limits()
+    if len(arrived.session):
+        message = "a recorded run says when each request arrived: turns of sessions wait for answers in `serve simulate`"
+        raise InputError(message, path=requests, key="session_id")
     if max_request_tokens is not None:
         limits = dataclasses.replace(limits, max_request_tokens=max_request_tokens)
     elif kind_of(scheduler).reserves and len(arrived):

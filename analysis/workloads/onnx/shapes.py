@@ -18,6 +18,8 @@ from onnx import NodeProto, TensorProto, TypeProto, checker, defs, helper, numpy
 from analysis.workloads.graph import Tensor, element_bits
 
 MOST_FOLDED = 4096  # elements of a tensor that is worked out
+CONFLICTS = ("ncompatible dimensions", "Dimension mismatch", "Can't merge shape info")
+"""What `onnx.shape_inference` says of inputs that no runtime takes together."""
 NO_RULE = (defs.SchemaError, shape_inference.InferenceError, checker.ValidationError)
 STANDARD = ("", "ai.onnx")
 CONTRIBUTED = "com.microsoft"
@@ -140,8 +142,12 @@ class Shapes:
                 data = {each: numpy_helper.from_array(self.values[each]) for each in node.input if each in self.values}
                 opsets = [helper.make_opsetid(key, value) for key, value in self.opsets.items()]
                 found = shape_inference.infer_node_outputs(schema, node, known, data, opset_imports=opsets)
-            except (*NO_RULE, RuntimeError, ValueError, TypeError, KeyError, NotImplementedError):
-                pass  # no rule of the standard: the file's own statement, if it has one
+            except (*NO_RULE, RuntimeError, ValueError, TypeError, KeyError, NotImplementedError) as error:
+                if any(words in str(error) for words in CONFLICTS):
+                    self._refuse(node)
+                # else no rule of the standard: the file's own statement, if it has one
+            if node.op_type == "Conv" and self._channels_differ(node):
+                self._refuse(node)
         if not found and (made := _contributed(node, [sizes_of(self.types.get(each)) for each in node.input])) is not None:
             like = self.types[node.input[2 if node.op_type == "EmbedLayerNormalization" else 0]]
             found = {name: tensor_type(like.tensor_type.elem_type, made) for name in node.output if name}
@@ -157,6 +163,15 @@ class Shapes:
                 self.types[each] = stated
             elif kind is not None:
                 self.types[each] = kind
+
+    def _channels_differ(self, node: NodeProto) -> bool:
+        image, kernel = (sizes_of(self.types.get(each)) or () for each in node.input[:2])
+        groups = next((each.i for each in node.attribute if each.name == "group"), 1)
+        return len(image) > 1 and len(kernel) > 1 and None not in (image[1], kernel[1]) and image[1] != groups * (kernel[1] or 0)
+
+    def _refuse(self, node: NodeProto) -> None:
+        sizes = ", ".join("x".join(map(str, sizes_of(self.types.get(each)) or ("?",))) for each in node.input if each)
+        raise Unreadable(f"node {node.name or node.op_type!r} of {node.op_type}: inputs of {sizes} do not go together")
 
 
 _LIKE_FIRST = {

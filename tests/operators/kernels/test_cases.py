@@ -48,8 +48,19 @@ def test_a_mixed_file(tmp_path):
     one = got[answered].astype(dict.fromkeys(("latency_ms", "lower_ms", "upper_ms"), float))
     assert (one["lower_ms"] <= one["latency_ms"]).all() and (one["latency_ms"] <= one["upper_ms"]).all()
     assert got["source"].tolist()[:2] == ["measured gpu", "unmeasured gpu"]
-    assert "no nvfp4 rate" in got["status"][2] and "needs a dtype" in got["status"][3] and "whole number" in got["status"][4]
+    assert "no nvfp4 rate" in got["status"][2] and "needs a precision" in got["status"][3] and "whole number" in got["status"][4]
     assert "fp32 only, not in bf16" in got["status"][9] and "not known" in got["status"][10]
+
+
+def test_an_engine_is_named_as_elsewhere(tmp_path):
+    path, out = tmp_path / "cases.csv", tmp_path / "out.csv"
+    path.write_text(
+        "op,device,precision,M,N,K,engine\n" + "".join(f"gemm,h100,bf16,64,4096,1024,{name}\n" for name in ("vllm", "vLLM", "tgi"))
+    )
+    assert RUN.invoke(app, ["predict", str(path), "--out", str(out)]).exit_code == 0
+    got = pd.read_csv(out, keep_default_na=False)
+    assert got["latency_ms"][0] == got["latency_ms"][1] != "" and got["source"][0] == got["source"][1]
+    assert got["status"][2] == "engine: no engine 'tgi'; expected one of sglang, trtllm, vllm"
 
 
 def test_status_two_where_nothing_is_answered(tmp_path):
