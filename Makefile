@@ -23,7 +23,7 @@ help:
 	@echo "make bench    target speeds, compared with what is measured here                    $(call took,bench)"
 	@echo "make fuzz     damaged files for every reader; MINUTES=60 of processor time, goes on   (counts and what breaks one: _build/fuzz)"
 	@echo "make faults   a small build killed, on a full disk, read-only, as another user: what is lost  (minutes; root for some)"
-	@echo "make full     every notebook with full parameters; freezes results under data/frozen  (hours; may be stopped and resumed)"
+	@echo "make full     every notebook with full parameters; freezes results under data/frozen  (hours, 42 CPU-hours of them for NeuroScalar's networks, five minutes with a GPU; may be stopped and resumed)"
 	@echo "make data     fetch other people's datasets, pinned and verified, into data/datasets  (network)"
 	@echo "make trials   install other tools live and time the way to a first prediction         (network; minutes a tool)"
 	@echo "make measure  time operators and whole models on this machine, into _build/measured   $(call took,measure)"
