@@ -22,6 +22,10 @@ from analysis.workloads.hlo import reader as hlo
 FIDELITIES: tuple[study_step.Fidelity, ...] = ("roofline", "fused", "shares")
 
 
+FROZEN_AS = {"again": "rematerialize", "exchange_s": "communication_s"}
+"""Columns of data/frozen/hlo_published/estimates.csv and what `estimates` calls them today."""
+
+
 def estimates(steps: Sequence[Step]) -> pd.DataFrame:
     """Times of steps by fidelity, one row a step, fidelity and kind of kernel; `rematerialize` False is the fusion rule without rule 3.
 
