@@ -237,6 +237,18 @@ def test_what_is_no_model_is_refused(tmp_path: Path, content: bytes, why: str) -
         read(path)
 
 
+def test_a_softmax_of_nothing_is_no_attention(tmp_path: Path) -> None:
+    """Found by damaged nodes."""
+    assert read(write(tmp_path / "a.onnx", [helper.make_node("Softmax", [], ["y"])], {"x": [2]})).unknown
+
+
+def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.onnx", [helper.make_node("Relu", ["x"], ["y"], name="neuron")], {"x": [2]})
+    path.write_bytes(path.read_bytes().replace(b"neuron", b"n\xe8uron"))
+    with pytest.raises(InputError, match="holds a name that is not UTF-8 text"):
+        read(path)
+
+
 def test_nodes_that_read_what_nothing_makes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="reads 'z', which nothing before it makes"):
         read(write(tmp_path / "a.onnx", [helper.make_node("Relu", ["z"], ["y"])], {"x": [2]}))
