@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import shlex
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -122,7 +123,7 @@ class _Graph:
                 self._argument(given.name)
         if self.asked:
             named = list(dict.fromkeys(self.asked))
-            options = " ".join(f"--dim {each}=SIZE" for each in named)
+            options = " ".join("--dim " + shlex.quote(f"{each}=SIZE") for each in named)
             raise Unreadable(f"leaves {'a size' if len(named) == 1 else 'sizes'} of its inputs open: give {options}")
         stray = [name for name in sizes if name not in self.used]
         if stray:
@@ -174,8 +175,14 @@ class _Graph:
             missing = next((name for name in node.input if name and name not in made), None)
             if missing is not None:
                 raise Unreadable(f"node {node.name or node.op_type!r} reads {missing!r}, which nothing before it makes")
+            twice = next((name for name in node.output if name in made), None)
+            if twice:
+                raise Unreadable(f"node {node.name or node.op_type!r} makes {twice!r}, which is there before it")
             self.shapes.infer(node)
             made.update(node.output)
+        absent = next((each.name for each in self.graph.output if each.name not in made), None)
+        if absent is not None or not self.graph.output:
+            raise Unreadable("names no results" if absent is None else f"its result {absent!r} is made by nothing in it")
         attentions = [found for node in self.nodes if node.op_type == "Softmax" and (found := self._attention(node)) is not None]
         last = {id(each.nodes[-1]): each for each in attentions}
         skipped = {id(node) for each in attentions for node in each.nodes}
