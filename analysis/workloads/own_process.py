@@ -46,7 +46,7 @@ def record(path: str, entry: str | None, part: int, sizes: dict[str, int]) -> di
 
 def _parser(path: str) -> Any:
     """The module that reads a file of this ending."""
-    if path.endswith((".onnx", ".onnx.gz")):
+    if path.lower().endswith((".onnx", ".onnx.gz")):
         from analysis.workloads.onnx import graph
 
         return graph

@@ -121,6 +121,8 @@ def test_open_sizes_are_asked_for_by_name(tmp_path: Path, capsys: pytest.Capture
     with pytest.raises(InputError, match=r"leaves a size of its inputs open: give --dim x\.0=SIZE$"):
         read(unnamed)
     assert read(unnamed, sizes={"x.0": 3}).flops == 12
+    with pytest.raises(InputError, match=r"open: give --dim 'batch size=SIZE'$"):
+        read(write(tmp_path / "A.ONNX", [helper.make_node("Relu", ["x"], ["y"])], {"x": ["batch size", 4]}))
     assert main(["hlo", "cost", bert, "--dim", "batch=1", "--dim", "sequence=128"]) == 0
     assert json.loads(capsys.readouterr().out)["unknown"] == {}
     for wrong in ("batch", "batch=0", "=3", "batch=1e3"):
@@ -237,9 +239,40 @@ def test_what_is_no_model_is_refused(tmp_path: Path, content: bytes, why: str) -
         read(path)
 
 
+def test_a_softmax_of_nothing_is_no_attention(tmp_path: Path) -> None:
+    """Found by damaged nodes."""
+    assert read(write(tmp_path / "a.onnx", [helper.make_node("Softmax", [], ["y"])], {"x": [2]})).unknown
+
+
+def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.onnx", [helper.make_node("Relu", ["x"], ["y"], name="neuron")], {"x": [2]})
+    path.write_bytes(path.read_bytes().replace(b"neuron", b"n\xe8uron"))
+    with pytest.raises(InputError, match="holds a name that is not UTF-8 text"):
+        read(path)
+
+
 def test_nodes_that_read_what_nothing_makes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="reads 'z', which nothing before it makes"):
         read(write(tmp_path / "a.onnx", [helper.make_node("Relu", ["z"], ["y"])], {"x": [2]}))
+
+
+@pytest.mark.parametrize(
+    ("makes", "results", "why"),
+    [
+        (["y"], [], "names no results"),
+        (["y"], ["z"], "its result 'z' is made by nothing in it"),
+        (["y", "y"], ["y"], "makes 'y', which is there before it"),
+        (["x"], ["x"], "makes 'x', which is there before it"),
+    ],
+)
+def test_results_are_made_once(tmp_path: Path, makes: list[str], results: list[str], why: str) -> None:
+    path = write(tmp_path / "a.onnx", [helper.make_node("Relu", ["x"], [name]) for name in makes], {"x": [2]})
+    model = onnx.load(path)
+    del model.graph.output[:]
+    model.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in results)
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(InputError, match=why):
+        read(path)
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def read(
 
 def is_onnx(path: str | Path) -> bool:
     """Whether a file is read as ONNX: by its ending."""
-    return str(path).endswith((".onnx", ".onnx.gz"))
+    return str(path).lower().endswith((".onnx", ".onnx.gz"))
 
 
 def _record(path: Path, entry: str | None, part: int, seconds: int, memory_bytes: int, sizes: dict[str, int]) -> dict[str, Any]:

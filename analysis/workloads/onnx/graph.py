@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import gzip
 import io
+import shlex
 import zlib
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -62,6 +64,8 @@ def _model(path: str) -> ModelProto:
             model = onnx.load_model_from_string(skim(stream, size))
         except (NotOnnx, DecodeError) as error:
             raise NotOnnx(f"is not an ONNX model: {error}") from None
+    if any(isinstance(each, bytes) for each in _names(model)):
+        raise NotOnnx("holds a name that is not UTF-8 text")
     if not model.graph.node:
         raise NotOnnx("is not an ONNX model: it holds no node")
     if model.functions:
@@ -70,6 +74,17 @@ def _model(path: str) -> ModelProto:
         except Exception as error:  # the C++ library's, of kinds of its own
             raise NotOnnx(f"its functions cannot be put into its graph: {str(error).splitlines()[0][:150]}") from None
     return model
+
+
+def _names(model: ModelProto) -> Iterator[str | bytes]:
+    """Texts of a graph; bytes where protobuf could not make text of one."""
+    graph = model.graph
+    yield graph.name
+    for node in graph.node:
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output, *(each.name for each in node.attribute))
+    for given in (*graph.input, *graph.output, *graph.value_info):
+        yield from (given.name, *(dim.dim_param for dim in given.type.tensor_type.shape.dim))
+    yield from (weight.name for weight in graph.initializer)
 
 
 @dataclass(frozen=True)
@@ -108,7 +123,7 @@ class _Graph:
                 self._argument(given.name)
         if self.asked:
             named = list(dict.fromkeys(self.asked))
-            options = " ".join(f"--dim {each}=SIZE" for each in named)
+            options = " ".join("--dim " + shlex.quote(f"{each}=SIZE") for each in named)
             raise Unreadable(f"leaves {'a size' if len(named) == 1 else 'sizes'} of its inputs open: give {options}")
         stray = [name for name in sizes if name not in self.used]
         if stray:
@@ -160,8 +175,14 @@ class _Graph:
             missing = next((name for name in node.input if name and name not in made), None)
             if missing is not None:
                 raise Unreadable(f"node {node.name or node.op_type!r} reads {missing!r}, which nothing before it makes")
+            twice = next((name for name in node.output if name in made), None)
+            if twice:
+                raise Unreadable(f"node {node.name or node.op_type!r} makes {twice!r}, which is there before it")
             self.shapes.infer(node)
             made.update(node.output)
+        absent = next((each.name for each in self.graph.output if each.name not in made), None)
+        if absent is not None or not self.graph.output:
+            raise Unreadable("names no results" if absent is None else f"its result {absent!r} is made by nothing in it")
         attentions = [found for node in self.nodes if node.op_type == "Softmax" and (found := self._attention(node)) is not None]
         last = {id(each.nodes[-1]): each for each in attentions}
         skipped = {id(node) for each in attentions for node in each.nodes}
@@ -278,7 +299,7 @@ class _Graph:
     def _attention(self, softmax: NodeProto) -> _Fused | None:
         """The attention that a softmax stands in the middle of; none where the pattern is another or the scores are read elsewhere."""
         before: list[NodeProto] = []
-        name = softmax.input[0]
+        name = softmax.input[0] if softmax.input else ""
         while name in self.maker and self.readers[name] == 1:
             before.append(self.maker[name])
             if before[-1].op_type in ("MatMul", "FusedMatMul") or before[-1].op_type not in _BETWEEN:
