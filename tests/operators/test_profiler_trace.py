@@ -14,6 +14,7 @@ import pytest
 from conftest import run_analysis
 
 from analysis import face
+from analysis.__main__ import main
 from analysis.errors import InputError
 from analysis.kernels.profiler_trace import by_class, device_of, kernels, read, summary
 from analysis.paths import DATA, EXAMPLES
@@ -218,3 +219,12 @@ def test_a_real_step_lies_within_the_intervals_of_its_products_and_attention() -
     attention = found.loc["aten::_cudnn_attention_forward"]
     assert attention["lower_us"] <= attention["measured_us"] <= attention["upper_us"]
     assert attention["measured_us"] == pytest.approx(183.8, abs=0.1) and attention["count"] == 16
+
+
+def test_another_gpu_than_the_trace_s_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """data/recorded/h200_own/step.json.gz is of an H200."""
+    trace = str(DATA / "recorded" / "h200_own" / "step.json.gz")
+    assert main(["kernels", "profile", trace, "--device", "a100"]) == 0
+    assert "calls on H200-SXM5-141GB (predicted for A100-SXM4-80GB), " in capsys.readouterr().out
+    assert main(["kernels", "profile", trace, "--device", "h200"]) == 0
+    assert "calls on H200-SXM5-141GB, " in capsys.readouterr().out

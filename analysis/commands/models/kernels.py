@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Annotated
 
@@ -51,6 +52,7 @@ def profile(
     as_json: Records = False,
 ) -> None:
     """Kernels of a PyTorch trace, measured beside predicted; record it with ProfilerActivity.CUDA and record_shapes=True."""
+    from analysis.errors import InputError
     from analysis.hardware import devices
     from analysis.kernels import profiler_trace
     from analysis.tables import check_output, write_csv
@@ -58,8 +60,11 @@ def profile(
     check_plot(plot, trace, out)
     if out is not None:
         check_output(out, trace)
-    read = profiler_trace.read(trace)
+    read, own = profiler_trace.read(trace), ""
     gpu = devices.load(device).name if device else profiler_trace.device_of(read, trace)
+    with contextlib.suppress(InputError):  # a trace may name no GPU
+        own = profiler_trace.device_of(read, trace)
+    label = gpu if own in ("", gpu) else f"{own} (predicted for {gpu})"
     table = profiler_trace.kernels(read, gpu, trace)
     if out is not None:
         write_csv(table, out)
@@ -67,4 +72,4 @@ def profile(
     peaks = {name: rate.value for name, rate in found.peak.items()}
     by_class = profiler_trace.by_class(table)
     save_plot(plot, lambda plots: plots.roofline(by_class, peaks, found.memory_bandwidth_bytes_per_s, gpu))
-    typer.echo(table.to_json(orient="records") if as_json else profiler_trace.summary(table, gpu))
+    typer.echo(table.to_json(orient="records") if as_json else profiler_trace.summary(table, label))
