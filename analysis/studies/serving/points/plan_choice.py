@@ -101,8 +101,8 @@ def reached(cell: pd.DataFrame, place: int | None, target: float, top: float) ->
     """Measured rate of a chosen point over the best; 0 where none is chosen or it misses the target by more than `NOISE`."""
     if place is None:
         return 0.0
-    missed = float(cell["measured_tpot_ms"].iat[place]) > target * (1 + NOISE)
-    return 0.0 if missed else min(1.0, float(cell["measured_rate"].iat[place]) / top)
+    missed = cell["measured_tpot_ms"].to_numpy(dtype=float)[place] > target * (1 + NOISE)
+    return 0.0 if missed else min(1.0, float(cell["measured_rate"].to_numpy(dtype=float)[place]) / top)
 
 
 def questions(points: pd.DataFrame) -> pd.DataFrame:
