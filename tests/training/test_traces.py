@@ -114,6 +114,8 @@ def test_files_are_read_again_and_what_is_not_written_is_refused(tmp_path: Path,
     ]
     assert main(["train", str(tmp_path / "t.yaml"), "--trace", str(tmp_path / "out")]) == 0
     assert (tmp_path / "out" / "t.7.et").read_bytes() == files[7].read_bytes()
+    with pytest.raises(InputError, match=r"holds t\.\d\.et, of a trace with more ranks"):
+        write_trace([node for node in nodes if node.rank < 4], tmp_path / "out", "t", {})
     (tmp_path / "network.yaml").write_text(NETWORK.format(gpus=8, gib=400, latency=500) + "groups: out/t.groups.json\n")
     arguments = ["replay", str(tmp_path / "out" / "t.0.et"), "--network", str(tmp_path / "network.yaml"), "--out", str(tmp_path / "w.csv")]
     assert main(arguments) == 0

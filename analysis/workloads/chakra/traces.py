@@ -299,6 +299,10 @@ def write_trace(nodes: Sequence[Node], folder: str | Path, name: str, groups: Ma
     Args:
         nodes: those of a rank one after another; name: files are `NAME.RANK.et`; groups: ranks of each.
     """
+    ours, there = {f"{name}.{node.rank}.et" for node in nodes}, sorted(Path(folder).glob("*.et"))
+    stray = next((old.name for old in there if re.fullmatch(re.escape(name) + r"\.\d+\.et", old.name) and old.name not in ours), None)
+    if stray is not None:  # a reader would take both for one trace
+        raise InputError(f"holds {stray}, of a trace with more ranks: name another folder", path=folder)
     written = [write_atomic(Path(folder) / f"{name}.{rank}.et", rank_bytes(own)) for rank, own in groupby(nodes, lambda node: node.rank)]
     text = json.dumps({number: list(group) for number, group in groups.items()}, indent=1)
     return [*written, write_atomic(Path(folder) / f"{name}.groups.json", text.encode())]
