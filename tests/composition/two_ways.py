@@ -185,7 +185,7 @@ def _run(question: Question) -> tuple[Question, Question]:
     """A question as keys of `train`'s YAML: of the run, of its plan."""
     top = {"model": question["model"], "system": question["device"]}
     top |= {"program": question["program"]} if "program" in question else {}
-    top |= {"software": {"dtype": question["precision"]}} if "precision" in question else {}
+    top |= {"precision": question["precision"]} if "precision" in question else {}
     return top, {name: value for name, value in question.items() if name not in ("model", "device", "program", "precision")}
 
 

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from analysis.paths import DATA
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -364,7 +366,7 @@ def readers() -> dict[str, Reader]:
             lambda path: read_yaml(path, VidurConfig),
         ),
         "hashed requests": ([MOONCAKE], read_requests),
-        "conversations": ([SHAREGPT], lambda path: read_requests(path, lambda count: [float(i) for i in range(count)], 1.3)),
+        "conversations": ([SHAREGPT], lambda path: read_requests(path, lambda count: np.arange(float(count)), 1.3)),
         "serving requests": ([b"request_id,arrived_at,num_prefill_tokens,num_decode_tokens\n0,0,10,5\n1,1.5,20,1\n"], read_requests),
         "training": ([TRAINING], lambda path: read_yaml(path, Training)),
         "devices": ([path.read_bytes() for path in devices[:3]], lambda path: read_yaml(path, DeviceFile)),

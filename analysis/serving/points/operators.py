@@ -6,6 +6,7 @@ One layer list, four grids: `tokens` (all tokens of a step), `sequences` (those 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from statistics import NormalDist
@@ -13,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaln
 
 from analysis.serving.points.cases import Plan
 from analysis.workloads.models import Attention, Experts, Model
@@ -210,9 +210,14 @@ def reached(e: Experts, ranks: int, everywhere: Floats) -> Floats:
         return np.ones_like(everywhere)
     b = a / share - a
     spread = NormalDist().inv_cdf((ranks - 0.375) / (ranks + 0.25)) if ranks > 1 else 0.0
-    even, drawn = 1 - (1 - share) ** everywhere, 1 - np.exp(betaln(a, b + everywhere) - betaln(a, b))
+    untouched = np.exp(_log_gamma(b + everywhere) - _log_gamma(a + b + everywhere) - _log_gamma(b) + _log_gamma(a + b))
+    even, drawn = 1 - (1 - share) ** everywhere, 1 - untouched
     most = [np.minimum(held, held * q + spread * np.sqrt(held * q * (1 - q))) for q in (drawn, even)]
     return np.asarray(most[0] / most[1])
+
+
+def _log_gamma(x: Floats | float) -> Floats:
+    return np.vectorize(math.lgamma, otypes=[float])(x)
 
 
 def dispatched(model: Model, plan: Plan) -> bool:

@@ -16,7 +16,7 @@ from analysis.paths import DATA
 from analysis.workloads.graph import Attention, Convolution, Matmul, OperatorClass, Tensor
 from analysis.workloads.hlo.cost import convolution_flops, matmul_flops, moved, valid_positions
 
-OPERATORS = DATA / "workloads" / "onnx_operators.csv"
+OPERATORS = DATA / "workloads" / "onnx" / "operators.csv"
 """Kind of each operator, and operations of an element where it has such; read as it stands, for a quick start."""
 _ROWS = [line.split(",") for line in OPERATORS.read_text(encoding="utf-8").splitlines()[1:]]
 KIND = {name: kind for name, kind, _, _ in _ROWS}

@@ -30,5 +30,5 @@ def test_a_card_without_the_type_is_refused():
 def test_unknown_names_are_errors():
     with pytest.raises(InputError, match="no device"):
         LIBRARY.on("h1000")
-    with pytest.raises(InputError, match="framework"):
+    with pytest.raises(InputError, match="engine"):
         LIBRARY.on("h100_sxm", framework="excel")
