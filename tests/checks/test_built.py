@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
+
+import pytest
 
 from analysis.artifact.claims.prose import numbers_of
 from analysis.artifact.publishing import package, plan
@@ -65,3 +69,10 @@ def test_pages_are_in_plain_english() -> None:
     assert (pages / "index.html").exists(), "there are no pages to read; make book builds them"
     counted = reading.book(pages)
     assert counted.beyond() == [], ", ".join(f"{name} {value:,.1f}" for name, value in counted.figures().items())
+
+
+@pytest.mark.browser
+def test_every_page_of_a_notebook_works_without_the_network(built_book: Path, chromium: Any) -> None:
+    from tests.publishing.test_pages import work_without_the_network
+
+    work_without_the_network(built_book, chromium, sorted((built_book / "notebooks").glob("*.html")))

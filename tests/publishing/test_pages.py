@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 
 
-def test_every_page_works_without_the_network(built_book: Path, chromium: Browser) -> None:
+def test_every_chapter_works_without_the_network(built_book: Path, chromium: Browser) -> None:
+    """Pages of notebooks are opened by `make check` (tests/checks/test_built.py)."""
+    found = work_without_the_network(built_book, chromium, [path for path in _pages(built_book) if path.parent.name != "notebooks"])
+    assert sum(one.drawn for one in found) and sum(one.maths for one in found) and sum(one.filtered for one in found)
+
+
+def work_without_the_network(built_book: Path, chromium: Browser, opened: list[Path]) -> list[Seen]:
     """No request leaves the machine or fails, no console error; maths, figures and filters are there; on a phone nothing is cut."""
     context = chromium.new_context(offline=True, viewport={"width": 390, "height": 844})
     page = context.new_page()  # one for all: the browser compiles Plotly and MathJax once, not once a page
@@ -31,15 +37,14 @@ def test_every_page_works_without_the_network(built_book: Path, chromium: Browse
     page.on("requestfailed", lambda asked: None if asked.failure == _LEFT else _say(seen, f"failed {asked.url}: {asked.failure}"))
     page.on("console", lambda message: _say(seen, message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: _say(seen, str(error)))
-    pages = [path for path in _pages(built_book) if not _REDIRECT.search(path.read_text(encoding="utf-8"))]
+    pages = [path for path in opened if not _REDIRECT.search(path.read_text(encoding="utf-8"))]
     assert len(pages) > 20
     for path in pages:
         seen[str(path.relative_to(built_book))] = one = Seen()
         _open(page, path, one)
     context.close()
-    found = seen.values()
     assert [f"{name}: {problem}" for name, one in seen.items() for problem in one.problems] == []
-    assert sum(one.drawn for one in found) and sum(one.maths for one in found) and sum(one.filtered for one in found)
+    return list(seen.values())
 
 
 def test_the_front_page_leads_to_a_page(built_book: Path) -> None:

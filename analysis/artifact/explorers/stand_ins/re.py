@@ -5,7 +5,7 @@
 from browser import window
 from javascript import UNDEFINED
 
-IGNORECASE = VERBOSE = DOTALL = MULTILINE = ASCII = 0
+IGNORECASE = DOTALL = MULTILINE = ASCII = 0
 TEXT = window.String.prototype
 
 
