@@ -5,7 +5,7 @@
 from browser import window
 from javascript import UNDEFINED
 
-IGNORECASE = DOTALL = MULTILINE = ASCII = 0
+IGNORECASE = VERBOSE = DOTALL = MULTILINE = ASCII = 0  # VERBOSE: the page's own module `string` asks for it
 TEXT = window.String.prototype
 
 
