@@ -88,13 +88,14 @@ def _shares() -> dict[str, dict[str, Share]]:
     return read_yaml(PARAMETERS / "shares.yaml", Shares).shares
 
 
-def _middle(own: list[Latency]) -> Latency:
+def _middle(own: list[Latency], engines: tuple[str, ...]) -> Latency:
     """The median of several engines' kernels for one question; its doubt has their spread and that of measuring again."""
     logs = np.log([each.s for each in own])
     log_s = np.median(logs, axis=0)
     apart = ((logs - log_s) ** 2).sum(axis=0) / max(len(own) - 1, 1)
     doubt = np.median([each.log_sd for each in own], axis=0)
-    return replace(own[0], s=np.exp(log_s), log_sd=np.sqrt(doubt**2 + apart + MEASURED_AGAIN_SD**2))
+    note = f"median of {', '.join(engines)}, since no engine is named" if len(own) > 1 else ""
+    return replace(own[0], s=np.exp(log_s), log_sd=np.sqrt(doubt**2 + apart + MEASURED_AGAIN_SD**2), note=note or own[0].note)
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,7 @@ class Kernels:
             return self._data_sheet(operator, rate_type, flat, shape, build)
         if self.framework is None and (engines := self.measured_by(operator, cell_type)):
             own = [replace(self, framework=f)._answer(operator, cell_type, rate_type, sizes, build, hull, variant) for f in engines]
-            return _middle(own)
+            return _middle(own, engines)
         fitted, framework, source, reason = self._model(operator, cell_type)
         if fitted is None:
             return self._refuse(shape, reason or f"{operator} has no fitted parameters")

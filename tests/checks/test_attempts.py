@@ -106,6 +106,8 @@ WITHIN = {  # chosen on the way: no page or result gives the value of the row
     **{f"kernels_{group}": "selection within each fold, on a sample; announced is the frozen error of the whole" for group in GROUPS},
     **{f"kernels_{group}_exploration": "shaped features and constants; never tested" for group in GROUPS},
     "kernels_today": "exploration on the architectures that then were left out; announced are the frozen tables of all",
+    "kernels_own_h200": "chosen with its rows in view; announced are the scores of own_gpu, first and today's",
+    "programs_own_h200": "chosen with its rows in view; announced is the first score, in own_gpu",
     "measured_panel": "mean of the frozen medians of its sources, which the page shows one by one",
     "served_requests": "chosen on the profiles' own measurements, each length left out; announced are the two runs' statistics",
     "site_calibration": "chosen by sources that are not judged; announced are the judged ones, which the notebook scores anew",

@@ -150,6 +150,20 @@ class _Unit:
         return self.product.as_matmul if isinstance(self.product, Attention) else self.product
 
 
+def _of_products(units: Sequence[_Unit], tables: Sequence[ProductTime], plain_f32: bool) -> list[str]:
+    """What an answer by kernel tables says of its products; `plain_f32`: whether 32-bit products run in 32 bits, on a GPU."""
+    answered = sum(unit.runs for unit, time in zip(units, tables, strict=True) if time.source)
+    every = sum(unit.runs for unit in units if unit.kind in PRODUCTS)
+    bases = sorted({time.source.partition("; ")[0] for time in tables if time.source})
+    whose = sorted({time.source.partition("; ")[2] for time in tables} - {""})
+    by = {"measured gpu": "the device's kernel tables", "unmeasured gpu": "kernel tables of other GPUs", "data sheet": "the data sheet"}
+    words = " and ".join(by.get(basis, basis) for basis in bases) or by["measured gpu"]
+    said = [f"{answered} of {every} products by {words}, the rest by shares of its peaks", *(f"products: {text}" for text in whose)]
+    if not answered and plain_f32 and any(unit.product is not None and unit.dtype == "f32" for unit in units):
+        said.append("no kernel model has 32-bit products: --f32 bf16 asks for a program that runs in 16 bits")
+    return said + [f"no kernel model: {status}" for status in sorted({time.status for time in tables if time.status})[:3]]
+
+
 def predict(
     module: Module,
     device: Device,
@@ -195,21 +209,7 @@ def predict(
     tables: Sequence[ProductTime] = [ProductTime()] * len(units)
     if fidelity == "kernels":
         tables = timed[device.name] if device.name in timed else product_times(_products(units, f32_in), [device.name])[device.name]
-        answered = sum(unit.runs for unit, time in zip(units, tables, strict=True) if time.source)
-        every = sum(unit.runs for unit in units if unit.kind in PRODUCTS)
-        sources = sorted({time.source for time in tables if time.source})
-        by = {"measured gpu": "the device's kernel tables", "unmeasured gpu": "kernel tables of other GPUs", "data sheet": "the data sheet"}
-        words = " and ".join(by.get(source, source) for source in sources) or by["measured gpu"]
-        notes.setdefault(f"{answered} of {every} products by {words}, the rest by shares of its peaks")
-        if (
-            device.kind == "gpu"
-            and not answered
-            and f32_in == "fp32"
-            and any(unit.product is not None and unit.dtype == "f32" for unit in units)
-        ):
-            notes.setdefault("no kernel model has 32-bit products: --f32 bf16 asks for a program that runs in 16 bits")
-        for status in sorted({time.status for time in tables if time.status})[:3]:
-            notes.setdefault(f"no kernel model: {status}")
+        notes |= dict.fromkeys(_of_products(units, tables, device.kind == "gpu" and f32_in == "fp32"))
     for unit, table in zip(units, tables, strict=True):
         product = unit.kind in PRODUCTS
         rate = matrix_rate(device, unit.dtype, f32_in) if product else vector_rate(device, unit.dtype)

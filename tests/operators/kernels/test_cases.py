@@ -47,7 +47,8 @@ def test_a_mixed_file(tmp_path):
     assert answered.tolist() == [True, True, False, False, False, True, True, True, True, False, False]
     one = got[answered].astype(dict.fromkeys(("latency_ms", "lower_ms", "upper_ms"), float))
     assert (one["lower_ms"] <= one["latency_ms"]).all() and (one["latency_ms"] <= one["upper_ms"]).all()
-    assert got["source"].tolist()[:2] == ["measured gpu", "unmeasured gpu"]
+    whose = "; median of sglang, trtllm, vllm, since no engine is named"
+    assert got["source"].tolist()[:2] == ["measured gpu" + whose, "unmeasured gpu" + whose]
     assert "no nvfp4 rate" in got["status"][2] and "needs a precision" in got["status"][3] and "whole number" in got["status"][4]
     assert "fp32 only, not in bf16" in got["status"][9] and "not known" in got["status"][10]
 
@@ -79,7 +80,7 @@ def test_a_card_of_ones_own(tmp_path):
     )
     assert RUN.invoke(app, ["predict", str(path), "--out", str(out), "--device-spec", str(spec)]).exit_code == 0
     got = pd.read_csv(out)
-    assert got["source"][0] == "unmeasured gpu"
+    assert got["source"][0] == "unmeasured gpu; median of sglang, trtllm, vllm, since no engine is named"
     assert got["latency_ms"][0] > 1e3 * 2 * 4096**3 / 500e12  # the data sheet's rate
 
 
