@@ -101,6 +101,7 @@ def _say(seen: dict[str, Seen], what: str) -> None:
 def _open(page: Page, path: Path, seen: Seen) -> None:
     page.goto(path.as_uri(), wait_until="load")
     page.evaluate("document.querySelectorAll('article details').forEach(one => one.setAttribute('open', ''))")
+    page.evaluate(_STILL)
     if page.locator(".math").count():
         page.wait_for_selector("mjx-container", timeout=60_000)
         seen.maths = True
@@ -117,6 +118,10 @@ def _open(page: Page, path: Path, seen: Seen) -> None:
         seen.problems.append(f"broken image {source}")
     seen.problems += page.evaluate(_CUT)
 
+
+_STILL = """() => Promise.all(document.getAnimations()
+  .filter(one => Number.isFinite(one.effect.getComputedTiming().endTime)).map(one => one.finished.catch(() => null)))"""
+"""What was opened fades in: colours are judged when it is there."""
 
 _CUT = """() => {
   const found = [], root = document.scrollingElement, shown = one => one.getBoundingClientRect().width > 0;
