@@ -17,8 +17,6 @@ from analysis.tables import read_csv
 
 # What `make data` does not bring, and what to do instead.
 NOT_FETCHED = {
-    "help/ofa_latency_ms": "`make data` does not bring it: no file of data/sources/files.csv holds it. "
-    "Set ANALYSIS_DATASETS to a folder with your own help/ofa_latency_ms.csv (columns ks, e, d, r, and a latency in ms by device)",
     "panel/collectives": "`make data` does not bring it: some of its sources state no licence. "
     "Set ANALYSIS_DATASETS to a folder with your own panel/collectives.csv (columns machine, device, gpus, nodes, "
     "network_gbit_per_s_per_gpu, collective, size_bytes, time_us)",

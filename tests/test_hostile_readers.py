@@ -7,7 +7,6 @@ import gzip
 import html
 import json
 import os
-import pickle
 import re
 import tempfile
 import time
@@ -25,7 +24,6 @@ from analysis.accelerators.systolic.files import read_design, read_topology
 from analysis.accelerators.timeloop.yaml_tree import split_name
 from analysis.artifact.measuring.folder import read_facts
 from analysis.artifact.publishing import build
-from analysis.artifact.publishing.fetching.torch_file import read_torch
 from analysis.artifact.publishing.pages import without_tags
 from analysis.artifact.survey.bibliography import load_bibliography, printed_names
 from analysis.errors import DatasetMissing, InputError
@@ -152,36 +150,6 @@ def test_nodes_and_groups(tmp_path: Path) -> None:
         assert refused(lambda: read_network(path), "groups")
 
 
-def torch_zip(path: Path, pickled: bytes, values: bytes = b"\0\0\0\0", method: int | None = None) -> Path:
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("a/data.pkl", pickled)
-        archive.writestr("a/data/0", values)
-    if method is not None:  # the method of compression in both headers
-        content = bytearray(path.read_bytes())
-        for sign, offset in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
-            at = content.find(sign)
-            content[at + offset] = method
-        path.write_bytes(bytes(content))
-    return path
-
-
-def test_torch_archives(tmp_path: Path) -> None:
-    path = tmp_path / "t.pt"
-    assert refused(lambda: read_torch(torch_zip(path, pickle.dumps(1), method=99)), "cannot be read")
-    assert refused(lambda: read_torch(torch_zip(path, b"\x80\x02(")), "ends early|broken")
-    assert refused(lambda: read_torch(torch_zip(path, b"\x80\x02" + b"(" * 200_000 + b"l" * 10)), "instruction|opened")
-    brackets = b"\x80\x02" + b"(" * 100_000 + b"t" * 100_000 + b"."  # quadratic once: 100,000 brackets, each closed
-    read_torch(torch_zip(path, brackets))
-    # a tensor of one value seen 2^27 times (stride 0), eight times over: 4 GiB
-    tensor = (
-        b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x01tQ"
-        b"K\x00J\x00\x00\x00\x08\x85K\x00\x85\x89}tR"
-    )
-    assert refused(lambda: read_torch(torch_zip(path, b"\x80\x02]" + b"(" + tensor * 8 + b"e.")), "more than 1 GiB of tensors")
-    path.write_bytes(b"")
-    assert refused(lambda: read_torch(path), "broken|early")
-
-
 def test_packed_tables(tmp_path: Path) -> None:
     path = tmp_path / "t.csv.gz"
     packed = gzip.compress(b"a,b\n1,2\n" * 1000)
@@ -305,11 +273,11 @@ def test_a_download_stops_at_the_announced_size(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_dataset_that_make_data_cannot_bring_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from analysis.studies.kernels.networks import few_shot_spaces
+    from analysis import datasets
 
     monkeypatch.setenv("ANALYSIS_DATASETS", str(tmp_path))
     with pytest.raises(DatasetMissing, match="`make data` does not bring it"):
-        few_shot_spaces.load("ofa")
+        datasets.load("panel/collectives")
 
 
 def test_cells_of_any_length_are_numbers_or_refused(tmp_path: Path) -> None:

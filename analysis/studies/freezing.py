@@ -3,7 +3,7 @@
     pieces = Freeze(folder)
     pieces.run({"seed_0": lambda: {"scores": frame}, ...})   # what is done is not done again
     write_csv(pieces.joined("scores"), frozen / "scores.csv")
-    write_csv(origin(["help/nasbench201_latency_ms"]), frozen / "origin.csv")
+    write_csv(origin(["neusight/bmm_nvidia"]), frozen / "origin.csv")
 
 What was tried on the way goes into the log with `analysis.studies.attempts.record`.
 """

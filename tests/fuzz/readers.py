@@ -7,12 +7,10 @@ import contextlib
 import gc
 import gzip
 import io
-import pickle
 import re
 import shlex
 import shutil
 import tempfile
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,13 +121,6 @@ def _trace() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         write_trace(toy_trace(40, seed=1), Path(folder) / "t.npz")
         return (Path(folder) / "t.npz").read_bytes()
-
-
-def _torch() -> bytes:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        archive.writestr("a/data.pkl", pickle.dumps({"a": [1, 2.5, "x"], "b": {}}, protocol=2))
-    return stream.getvalue()
 
 
 @dataclass(frozen=True)
@@ -276,7 +267,6 @@ def readers() -> dict[str, Reader]:
     from analysis.artifact.measuring.folder import read_facts
     from analysis.artifact.mtap.evidence import Evidence
     from analysis.artifact.mtap.rubric import Rubric, Weights
-    from analysis.artifact.publishing.fetching.torch_file import read_torch
     from analysis.artifact.survey.bibliography import load_bibliography
     from analysis.case_files import answer_file
     from analysis.configs import read_yaml
@@ -395,7 +385,6 @@ def readers() -> dict[str, Reader]:
         "loop-nest design": (loopnest, read_architecture),
         "loop-nest layer": ([LAYER, *timeloop], read_layer),
         "bibliography": ([b"\n}\n".join((ROOT / "bib" / "references.bib").read_bytes().split(b"\n}\n")[:4]) + b"\n}\n"], load_bibliography),
-        "PyTorch file": ([_torch()], read_torch),
         "core trace": ([_trace()], read_trace),
         "profiler trace": ([(ROOT / "examples" / "kernels" / "profile.json").read_bytes()], profile),
         "RISC-V executable": ([(DATA / "cores" / "programs" / "chase.elf").read_bytes()[:200_000]], read_elf),

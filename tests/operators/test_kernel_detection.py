@@ -1,4 +1,4 @@
-"""Kernel detection: rules of known devices, kernels by hand, sums that are exact where they must be; measured sums; physical features."""
+"""Kernel detection: rules of known devices, kernels by hand, sums that are exact where they must be."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.studies.kernels.networks import fusion_detection as detection
-from analysis.studies.kernels.networks.few_shot_spaces import Space, one_hot
 from analysis.studies.kernels.networks.fusion_detection import SimulatedDevice, TimedOperator
-from analysis.studies.kernels.networks.sums import additive_accuracy
 
 LIGHT = ("batch norm", "relu", "hard swish", "add")
 PAIRS = list(itertools.product(detection.KINDS, LIGHT))
@@ -75,13 +73,3 @@ def test_overlap_makes_a_network_faster_than_its_kernels() -> None:
     alone = sum(one_by_one.truth(detection.chain([graph.nodes[node]["operator"]])) for node in graph)
     assert one_by_one.truth(graph) == pytest.approx(alone)
     assert overlapping.truth(graph) < one_by_one.truth(graph)
-
-
-def test_a_table_of_sums_is_recognized_as_exactly_additive() -> None:
-    rng = np.random.default_rng(0)
-    features = one_hot([[str(rng.integers(3)) for _ in range(6)] for _ in range(400)])
-    costs = rng.uniform(1, 2, features.shape[1])
-    exact, noisy = features @ costs, (features @ costs) * np.exp(0.1 * rng.standard_normal(400))
-    found = additive_accuracy(Space("mine", features, {"sum": exact, "clock": noisy}, (), ()), measured=200).set_index("device")
-    assert found.loc["sum", "median_error"] < 0.01 < 1 < found.loc["clock", "median_error"]
-    assert found.loc["sum", "within_10"] == 1 and found.loc["sum", "spearman"] > 0.9999

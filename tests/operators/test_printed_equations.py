@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from analysis.hardware.roofline import Rates, attainable_flop_per_s, time_on_device
 from analysis.studies.kernels import learned
-from analysis.studies.kernels.networks.few_shot import ridge
 from analysis.studies.kernels.tiles import as_waves, greedy_kernel_latency, kernel_latency, kernel_latency_as_printed
 from analysis.studies.kernels.wave_scaling import split_by_roofline, wave_scaling
 
@@ -153,24 +152,8 @@ def test_linear_model_and_layer() -> None:
     x = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [2.0, 1.0]])
     y = learned.linear(x, np.array([2.0, -3.0]), 0.5)
     assert y.tolist() == [2.5, -2.5, -0.5, 1.5]
-    weights, bias = ridge(x, y, 1e-9)
-    assert weights == pytest.approx(np.array([2.0, -3.0]))
-    assert bias == pytest.approx(0.5)
-    shrunk, _ = ridge(x, y, 10)
-    assert np.linalg.norm(shrunk) < np.linalg.norm(weights)
     layer = learned.mlp_layer(np.array([1.0, -1.0]), np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0.5, 0.5]))
     assert layer.tolist() == [1.5, 0.0]
-
-
-def test_ridge_agrees_with_scikit_learn() -> None:
-    from sklearn.linear_model import Ridge
-
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(30, 4)), rng.normal(size=30)
-    reference = Ridge(alpha=2.5).fit(x, y)
-    weights, bias = ridge(x, y, 2.5)
-    assert weights == pytest.approx(reference.coef_)
-    assert bias == pytest.approx(reference.intercept_)
 
 
 def test_all_predictors_share_one_interface() -> None:

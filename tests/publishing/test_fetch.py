@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from publishing import torch_files
 from publishing.dataset_server import FileServer
 
 from analysis.artifact.publishing.fetching import download as downloading
@@ -63,14 +62,6 @@ ORIGINALS: dict[str, dict[str, bytes]] = {
         f"{NEUSIGHT}/dataset/test/vec.csv": b"not converted\n",
         f"{NEUSIGHT}/device_configs/Tesla_T4.json": b'{"Device": "Tesla T4", "Num_Sm": 40}',
     },
-    "help": {
-        "data/nasbench201/str_arch2idx.pt": torch_files.saved({"|none~0|": 1, "|skip_connect~0|": 0}),
-        "data/nasbench201/latency/pixel2.pt": torch_files.saved([9, 17]),
-        "data/nasbench201/latency/fpga.pt": torch_files.saved_tensor([2.5, 5.25], "DoubleStorage", "d"),
-        "data/fbnet/arch.pt": torch_files.saved([[7, 8, 1], [5, 3, 5]]),
-        "data/fbnet/latency/raspi4.pt": torch_files.saved([30.25, 31.5]),
-        "data/nasbench201/arch_generated_by_metad2a.txt": b"not converted\n",
-    },
     "pmevo": {
         "vm_setup/data/ZEN/exps_eval_small_annotated.json": experiments([([ONE, TWO], 1.25, [("llvm-mca", 2.5)])]),
         "vm_setup/data/ZEN/exps_singletons.json": experiments([([ONE], 0.25, []), ([TWO], 1.0, [])]),
@@ -110,7 +101,7 @@ def table(target: Path, name: str) -> pd.DataFrame:
 def test_every_dataset_is_fetched_verified_and_converted(tmp_path: Path, server: FileServer) -> None:
     """Columns and their order: the tables of the dataset folder's README."""
     target = tmp_path / "datasets"
-    assert fetch(target=target, base=server.address, listing=listing(tmp_path)) == 2 + 4 + 2 + 1
+    assert fetch(target=target, base=server.address, listing=listing(tmp_path)) == 2 + 4 + 1
     placed = target / "pipeweave" / "collective" / "RTX_6000_Ada_all_reduce.csv.gz"
     assert gzip.decompress(placed.read_bytes()) == b"rank,size\n0,8\n"
 
@@ -122,10 +113,6 @@ def test_every_dataset_is_fetched_verified_and_converted(tmp_path: Path, server:
     assert table(target, "neusight/elem_nvidia.csv.gz").loc[0, "op"] == "relu"
     assert list(table(target, "neusight/ln_amd.csv.gz").loc[0, ["vendor", "split", "H"]]) == ["amd", "train", 40]
     assert table(target, "neusight/devices.csv").loc[0, "file"] == "Tesla_T4.json"
-
-    nas = table(target, "help/nasbench201_latency_ms.csv.gz")
-    assert nas.to_dict("list") == {"arch_idx": [0, 1], "arch_str": ["|skip_connect~0|", "|none~0|"], "fpga": [2.5, 5.25], "pixel2": [9, 17]}
-    assert table(target, "help/fbnet_latency_ms.csv.gz").to_dict("list") == {"arch": ["7-8-1", "5-3-5"], "raspi4": [30.25, 31.5]}
 
     blocks = table(target, "pmevo/insn_multiset_cycles.csv.gz").astype(object)
     assert list(blocks["arch"]) == ["SKL", "ZEN"] and blocks.loc[1, "iseq"] == f"{ONE} ; {TWO}"
@@ -181,7 +168,7 @@ def test_a_corrupted_a_truncated_and_a_missing_file_are_refused(tmp_path: Path, 
     del server.files[f"owner/pipeweave/{COMMIT}/{path}"]
     with pytest.raises(InputError, match="cannot be fetched: 404"):
         fetch(only=["pipeweave"], target=tmp_path / "f", base=server.address, listing=listing(tmp_path))
-    with pytest.raises(InputError, match="no such dataset; there are: help, neusight, pipeweave, pmevo"):
+    with pytest.raises(InputError, match="no such dataset; there are: neusight, pipeweave, pmevo"):
         fetch(only=["nothing"], target=tmp_path / "g", base=server.address, listing=listing(tmp_path))
     for folder in "defg":
         assert not list((tmp_path / folder / "pipeweave").glob("**/*")), "a table was written in spite of the error"
@@ -198,9 +185,6 @@ def test_no_network_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     [
         ("neusight", f"{NEUSIGHT}/dataset/test/bmm.csv", b"OPName,Latency\nbmm,1\n", "device, kernel, grid_x.*missing column"),
         ("neusight", f"{NEUSIGHT}/device_configs/Tesla_T4.json", b"[]", "Device: is not a device file"),
-        ("help", "data/nasbench201/latency/pixel2.pt", torch_files.saved([1]), "has 1 latencies; expected 2"),
-        ("help", "data/nasbench201/latency/pixel2.pt", torch_files.saved(["a", "b"]), "something else than a list of latencies"),
-        ("help", "data/fbnet/arch.pt", torch_files.saved([[1], [1, 2]]), "not a list of operator numbers"),
         ("pmevo", "vm_setup/data/ZEN/exps_singletons.json", b'{"exps": [{"iseq": []}]}', "lacks 'result'"),
         ("pmevo", "vm_setup/data/ZEN/exps_singletons.json", b'{"exps": []}', "was not measured by itself"),
     ],
@@ -228,4 +212,4 @@ def test_the_committed_list_is_pinned() -> None:
     counts = {name: sum(file.dataset == name and CONVERTERS[name].needed(file.path) for file in files) for name in CONVERTERS}
     # HELP: 27 devices in each of two search spaces, and their architectures; PMEvo: two lists for each of three cores;
     # NeuSight: 16 operators on 5 GPUs, 5 test files (conv has none), 3 of AMD, 13 device files
-    assert counts["help"] == 2 * (27 + 1) and counts["pmevo"] == 3 * 2 and counts["neusight"] == 16 * 5 + 5 + 3 + 13
+    assert counts["pmevo"] == 3 * 2 and counts["neusight"] == 16 * 5 + 5 + 3 + 13

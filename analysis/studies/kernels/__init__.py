@@ -12,6 +12,5 @@
 - `wave_scaling`: What does a kernel timed on one GPU take on another?
 - `wheel`: Kernel timings out of the wheel of `aiconfigurator-core` 0.12.0 (NVIDIA, Apache-2.0):
 - `fp32/`: Scores of the fp32 kernel predictors, their baselines and transfer
-- `networks/`: How long does a whole network take, from its operators or from a few samples on a new device?
-- `schedules/`: Which schedule of a fused mixture-of-experts kernel should be tried first?
+- `networks/`: How long does a whole network take, from its operators operator by operator?
 """

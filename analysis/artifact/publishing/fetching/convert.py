@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.artifact.publishing.fetching import convert_help, convert_measured, convert_neusight, convert_pmevo
+from analysis.artifact.publishing.fetching import convert_measured, convert_neusight, convert_pmevo
 from analysis.tables import to_csv_bytes
 
 Originals = Mapping[str, Path]
@@ -45,8 +45,6 @@ def pipeweave_place(path: str) -> str | None:
         return "e2e_real_runs.csv"
     if parts[0] in ("e2e", "hardware", "workload"):
         return f"{parts[0]}/{parts[1]}"
-    if "moe_dse" in parts and parts[-1].startswith("moe_dse_"):
-        return f"moe_dse/{parts[-1]}.gz"
     return None
 
 
@@ -63,7 +61,6 @@ def pipeweave(originals: Originals) -> Tables:
 CONVERTERS: dict[str, Converter] = {
     "pipeweave": Converter(lambda path: pipeweave_place(path) is not None, pipeweave),
     "neusight": Converter(convert_neusight.needed, lambda originals: packed(convert_neusight.tables(originals))),
-    "help": Converter(convert_help.needed, lambda originals: packed(convert_help.tables(originals))),
     "pmevo": Converter(convert_pmevo.needed, lambda originals: packed(convert_pmevo.tables(originals))),
     "vtrain": Converter(lambda path: path.startswith("data/ground_truth_"), convert_measured.vtrain),
     "llm_inference_bench": Converter(lambda path: path.endswith("All_results.csv"), convert_measured.llm_inference_bench),
