@@ -58,8 +58,6 @@ def question(log: Log, options: Mapping[str, object], path: str | Path | None = 
         InputError: something that neither says, by name; an option that such a question does not have.
     """
     given = {name: str(value) for name, value in options.items() if value not in (None, "")}
-    if log.kind == "serving" and "gpus" in given:
-        given.setdefault("tensor_parallel", given.pop("gpus"))
     name_of = LABELS if log.kind == "serving" else {}
     from analysis.case_columns import reads
 
@@ -76,7 +74,7 @@ def question(log: Log, options: Mapping[str, object], path: str | Path | None = 
         row = {**row, **given}
         if log.kind == "training" and "hidden_size" in row:
             row.setdefault("model", "as its sizes say")
-        missing = [name for name in NEEDED[log.kind] if not row.get(name)]
+        missing = [name for name in NEEDED[log.kind] if not row.get(name) and not (name == "tensor_parallel" and row.get("gpus"))]
         if missing:
             said = ", ".join(f"--{name.replace('_', '-')}" for name in missing)
             raise InputError(f"this log of {log.tool} does not say {', '.join(missing)}: give {said}", path=path, key=missing[0])

@@ -151,7 +151,7 @@ QUESTIONS = (
         "predict serving",
         _words("backend=vllm model_path=meta-llama/Llama-3.1-70B-Instruct system=h100_sxm mode=agg tp_size=4 isl=1024 osl=1024 "
                "batch_size=16 gemm_quant_mode=fp8"),
-        _words("backend=sglang model_path=Qwen/Qwen3-32B system=h200_sxm mode=disagg tp_size=8 isl=4096 osl=256 batch_size=64 "
+        _words("backend=sglang model_path=Qwen/Qwen3-32B system=h200_sxm mode=disagg tp_size=8 gpus=8 isl=4096 osl=256 batch_size=64 "
                "gemm_quant_mode=bf16 moe_quant_mode=nvfp4 precision=bf16 kvcache_quant_mode=fp8 backend_version=0.6.1 pp_size=2 "
                "attention_dp_size=2 moe_tp_size=2 moe_ep_size=2 max_num_seqs=4 max_batched_tokens=512 memory_utilization=0.7 "
                "request_rate=1 arrival=offline requests=500 length_low=0.2 "

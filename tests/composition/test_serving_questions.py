@@ -42,6 +42,22 @@ WITHOUT_ROOM = [
 ]
 
 
+def test_the_gpus_of_a_replica_are_its_tensor_width_or_agree_with_its_plan() -> None:
+    """GPUs of a replica = tensor x attention data x pipeline; a point without `mode` is aggregated."""
+    plain = {key: value for key, value in ROW.items() if key not in ("mode", "tp_size")}
+    plans = [case.plan for case in map(cases.case, ({**plain, "gpus": "8"}, {**plain, "gpus": "8", "pp_size": "2"}, {**ROW, "gpus": "8"}))]
+    assert [(plan.tensor, plan.pipeline, plan.gpus) for plan in plans] == [(8, 1, 8), (4, 2, 8), (8, 1, 8)]
+    assert not any("not given" in words and "tensor" in words for words in cases.case({**plain, "gpus": "8"}).assumed)
+    for change, found in (({"tp_size": "4"}, 4), ({"pp_size": "3"}, 6)):
+        with pytest.raises(InputError, match=f"8 GPUs of a replica, but its plan has {found}"):
+            cases.case({**plain, "gpus": "8", **change})
+    apart = {**plain, "mode": "disagg", "prefill_num_workers": "2", "prefill_tp_size": "2", "decode_num_workers": "1", "decode_tp_size": "4"}
+    apart |= {"decode_batch_size": "16", "prefill_batch_size": "1"}
+    assert cases.case({**apart, "gpus": "8"}).plan.gpus == 4
+    with pytest.raises(InputError, match="the workers of both kinds have 8"):
+        cases.case({**apart, "gpus": "16"})
+
+
 @pytest.mark.parametrize(("model", "device", "gpus", "precision", "prompt"), WITHOUT_ROOM)
 def test_a_replica_without_room_for_one_request_is_refused_everywhere_with_the_numbers(model, device, gpus, precision, prompt):
     """Reviews, bugs K2 and newcomer S6: these were answered with an invented KV cache of four requests."""

@@ -125,7 +125,7 @@ def test_what_a_log_does_not_say_is_refused_by_name() -> None:
     with pytest.raises(InputError, match="is no part of a question of serving"):
         question(log, {"device": "h100", "gpus": 1, "zero": 1})
     frame, notes = question(log, {"device": "h100", "gpus": 2, "clients": 8})
-    assert frame["tp_size"].tolist() == ["2"] and notes == ["clients 8, as the option says, not 16"]
+    assert frame["gpus"].tolist() == ["2"] and notes == ["clients 8, as the option says, not 16"]
     assert frame["precision"].tolist() == ["bf16"]  # a checkpoint is loaded as it is
 
 

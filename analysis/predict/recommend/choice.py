@@ -226,8 +226,10 @@ def report(answered: Recommended) -> str:
     lines.append(f"assumed: {found['assumed']}")
     if "joules_per_token" in found:
         lines.append("power: of the boards alone, without hosts and cooling; three constants fitted on H100 and B200")
-    lines += ["", "the best plans, each with the clients at which it is cheapest:", front.table(front.best(answered.tried, answered.sure))]
-    if front.USER in answered.tried:
+    served = front.USER in answered.tried
+    title = "the best plans" + (", each with the clients at which it is cheapest:" if served else ":")
+    lines += ["", title, front.table(front.best(answered.tried, answered.sure))]
+    if served:
         lines += ["", front.terminal(front.pareto(answered.tried))]
     return "\n".join(lines)
 

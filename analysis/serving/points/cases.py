@@ -25,10 +25,10 @@ READS = Columns(
     names=(
         *COLUMNS, "backend_version", "precision", "gemm_quant_mode", "moe_quant_mode", "kvcache_quant_mode", *_OF_A_WORKER,
         "silicon_data_source", "max_num_seqs", "max_batched_tokens", "memory_utilization", "engine_version", "arrival", "requests",
-        "request_rate", "length_low", "nextn", "acceptance", "prefix",
+        "request_rate", "length_low", "nextn", "acceptance", "prefix", "gpus",
         *(f"{worker}_{name}" for worker in ("prefill", "decode") for name in (*_OF_A_WORKER, "num_workers")),
     ),
-    required=COLUMNS,
+    required=tuple(name for name in COLUMNS if name != "mode"),
 )  # fmt: skip
 """Columns of a table of serving points: aiconfigurator's, and ours."""
 ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "trtllm", "tensorrt-llm": "trtllm"}
@@ -292,6 +292,18 @@ def _length(value: object, key: str) -> int:
 def _given(value: object) -> bool:
     """Is a cell filled?"""
     return value is not None and value == value and str(value).strip().lower() not in ("", "nan")
+
+
+def _of_gpus(row: Mapping[str, object]) -> Mapping[str, object]:
+    """The row of a replica with its tensor width, where it says how many GPUs the replica has."""
+    if not _given(row.get("gpus")):
+        return row
+    asked = _count(row.get("gpus"), "gpus")
+    others = _count(row.get("pp_size"), "pp_size", 1) * _count(row.get("attention_dp_size"), "attention_dp_size", 1)
+    tensor = _count(row.get("tp_size"), "tp_size", max(1, asked // others))
+    if tensor * others != asked:
+        raise InputError(f"{asked} GPUs of a replica, but its plan has {tensor * others}: tensor x attention data x pipeline", key="gpus")
+    return {**row, "tp_size": str(tensor)}
 
 
 def _plan(row: Mapping[str, object], prefix: str, experts: Experts | None) -> tuple[Plan, bool]:
@@ -598,12 +610,13 @@ def case(row: Mapping[str, object]) -> Case:
     if stray := next((key for key in (other if mode == "agg" else ()) if text(key) not in ("", "0", "0.0")), ""):
         raise InputError("only a disaggregated point (mode disagg) has workers of its own", key=stray)
     if mode == "agg":
+        row = _of_gpus(row)
         plan, squared = _plan(row, "", model.experts)
         plan = replace(plan, pipeline=_count(row.get("pp_size"), "pp_size", 1))
         if plan.pipeline > model.layers:
             raise InputError(f"{plan.pipeline} stages of {model.layers} layers", key="pp_size")
         assumed += _check_plan(plan, device, model, "tp_size", when == ASKED_NOW)
-        if not text("tp_size"):
+        if not _given(row.get("tp_size")):
             assumed.append("tensor parallel 1 (not given): the engine's default")
         assumed += _widths_of_none(row, "", plan, model)
         clients, uneven = _clients(row, "", plan, input_tokens + output_tokens)
@@ -621,6 +634,9 @@ def case(row: Mapping[str, object]) -> Case:
     clients, uneven = _clients(row, "decode_", plan, input_tokens + output_tokens)
     assumed += uneven
     workers = _count(row.get("decode_num_workers"), "decode_num_workers")
+    total = prefill.gpus * _count(row.get("prefill_num_workers"), "prefill_num_workers") + plan.gpus * workers
+    if _given(row.get("gpus")) and _count(row.get("gpus"), "gpus") != total:
+        raise InputError(f"{text('gpus')} GPUs, but the workers of both kinds have {total}", key="gpus")
     comes = _arrival(text, plan.ranks * workers)
     if comes["arrival"] not in ("closed", "poisson"):
         raise InputError(f"arrival {comes['arrival']} at prefill and decode workers is not covered", key="arrival")
