@@ -25,7 +25,7 @@ PROGRAM = "python -m analysis" if CHECKOUT else "howfast"
 
 EXTRAS = {"pyarrow": "parquet", "matplotlib": "plot", "jax": "hlo", "jaxlib": "hlo", "onnx": "onnx", "dask": "cluster"}
 EXTRAS |= {"distributed": "cluster"} | dict.fromkeys(
-    ("cryptography", "networkx", "onnxruntime", "opentelemetry", "optax", "scipy", "sklearn"), "learning"
+    ("cryptography", "networkx", "opentelemetry", "optax", "scipy", "sklearn"), "learning"
 )
 """Package that a command may miss -> the extra of the wheel that brings it."""
 

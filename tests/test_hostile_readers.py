@@ -22,7 +22,6 @@ from markdown_it import MarkdownIt
 from analysis import tables
 from analysis.accelerators.systolic.files import read_design, read_topology
 from analysis.accelerators.timeloop.yaml_tree import split_name
-from analysis.artifact.measuring.folder import read_facts
 from analysis.artifact.publishing import build
 from analysis.artifact.publishing.pages import without_tags
 from analysis.artifact.survey.bibliography import load_bibliography, printed_names
@@ -351,19 +350,6 @@ def test_measured_blocks_of_no_core(tmp_path: Path) -> None:
 def test_an_infinite_figure_of_a_device() -> None:
     with pytest.raises(ValueError, match="must be finite"):
         Quantity(value=float("inf"), source="x", low=1.0, high=float("inf"))
-
-
-@pytest.mark.parametrize(
-    ("key", "value"), [("noise", {}), ("noise", {"cpu": {"control_arithmetic_s": "x"}}), ("devices", ["cpu"]), ("noise", {"cpu": 1})]
-)
-def test_machine_facts(tmp_path: Path, key: str, value: object) -> None:
-    facts = {"kit_version": 1, "machine": {}, "devices": {"cpu": {}}, "budget_s": 1, "noise": {"cpu": {"control_arithmetic_s": 0.1}}}
-    path = tmp_path / "machine.json"
-    path.write_text(json.dumps(facts))
-    assert read_facts(tmp_path) == facts
-    path.write_text(json.dumps({**facts, key: value}))
-    with pytest.raises(InputError, match="expected"):
-        read_facts(tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"{", b"\xff", b"[" * 100_000, b'{"max_num_seqs": 1' + b"0" * 5000 + b"}", b'{"model": NaN}'])

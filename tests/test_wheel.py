@@ -67,7 +67,7 @@ def _run(command: Path, *arguments: str, cwd: Path, without: str = "") -> subpro
     return subprocess.run([command, *arguments], cwd=cwd, env=outside | {"PYTHONPATH": without}, capture_output=True, text=True)
 
 
-EXTRAS = {"scipy", "sklearn", "jax", "jaxlib", "matplotlib", "networkx", "dask", "optax", "onnx", "onnxruntime", "cryptography"}
+EXTRAS = {"scipy", "sklearn", "jax", "jaxlib", "matplotlib", "networkx", "dask", "optax", "onnx", "cryptography"}
 """Packages that the wheel does not ask for."""
 NEED_AN_EXTRA = {"blocks": "learning", "core key": "learning", "core seal": "learning", "core unseal": "learning"}
 """First words of a command -> the extra that it names."""
@@ -82,7 +82,7 @@ sys.meta_path.insert(0, Absent())
 
 
 def test_every_command_of_the_wheel_has_an_example() -> None:
-    without = {"data", "measure"}  # the one fetches, the other times this machine: neither has an input
+    without = {"data"}  # it fetches, and has no input
     assert {name for name, _ in LINES} == set(command_names("models", "evaluation")) - without
 
 

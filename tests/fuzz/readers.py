@@ -80,8 +80,6 @@ recompute: [none]
 """
 META = b"""{"model": "meta-llama/Llama-3.1-8B-Instruct", "engine_kwargs": {"tensor_parallel_size": 2, "data_parallel_size": 1,
 "max_num_seqs": 128, "max_num_batched_tokens": 4096, "gpu_memory_utilization": 0.9, "block_size": 16}, "kv_cache": {"num_blocks": 2000}}"""
-FACTS = b"""{"kit_version": 2, "machine": {"cpu": "x"}, "devices": {"jax-1t-fp32": {"cores": [0]}}, "budget_s": 60,
-"noise": {"jax-1t-fp32": {"control_arithmetic_s": 0.001}}}"""
 SHAREGPT = (
     b'[{"id": "a", "conversations": [{"from": "human", "value": "how long are these six words"}, {"from": "gpt", "value": '
     b'"as long as a rule of thumb says"}]}, {"id": "b", "conversations": []}]'
@@ -264,7 +262,6 @@ def readers() -> dict[str, Reader]:
     from analysis.artifact.claims.check_files import read_checks
     from analysis.artifact.claims.findings import read_findings
     from analysis.artifact.claims.ledger import read_ledger
-    from analysis.artifact.measuring.folder import read_facts
     from analysis.artifact.mtap.evidence import Evidence
     from analysis.artifact.mtap.rubric import Rubric, Weights
     from analysis.artifact.survey.bibliography import load_bibliography
@@ -326,9 +323,6 @@ def readers() -> dict[str, Reader]:
 
     def profile(path: Path) -> Any:
         return profiler_trace.kernels(profiler_trace.read(path), "H100-SXM5-80GB", path)
-
-    def facts(path: Path) -> Any:
-        return read_facts(path.parent)
 
     def mapping(path: Path) -> Any:
         return read_mapped(EXAMPLE / "arch.yaml", EXAMPLE / "layer.yaml", path)
@@ -401,7 +395,6 @@ def readers() -> dict[str, Reader]:
         "own machine": ([own.as_file(load(name)).encode() for name in ("H100-SXM5-80GB", "TPU-v5e", "MI300X")], machine),
         "recorded steps": ([STEPS], read_recorded),
         "network weights": ([(DATA / "models" / "neuroscalar" / "ours.safetensors").read_bytes()], read_trunk),
-        "machine facts": ([FACTS], facts),
         "key": ([b"0" * 64 + b"\n", bytes(range(32))], read_key),
         "sealed trace": ([(place / "sealed").read_bytes()], lambda path: unseal(path, bytes(32))),
         "logs": ([path.read_bytes() for path in sorted(logs.glob("*.[ltj]*"))], read_log),
@@ -409,7 +402,6 @@ def readers() -> dict[str, Reader]:
         "measured blocks": ([(ROOT / "examples" / "blocks" / "blocks.csv").read_bytes()], blocks),
     }
     files = {
-        "machine facts": "machine.json",
         "logs": "input.log",
         "hashed requests": "input.jsonl",
         "conversations": "input.json",

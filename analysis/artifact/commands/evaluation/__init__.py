@@ -1,10 +1,9 @@
-"""Commands that measure this machine, fetch data, and score tools.
+"""Commands that fetch data and score tools.
 
 - `blocks`: Throughput of basic blocks from measured ones:
 - `core`: Rank designs of a CPU core by a learned model, and seal traces:
 - `data`: Describe the data package;
 - `hlo`: Lower a workload of the zoo, or a JAX function of your own, to StableHLO
-- `measure`: Time operators and whole models on this machine's devices
 - `measured`: The measured suite:
 - `mtap`: MTAP:
 """
