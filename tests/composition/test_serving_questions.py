@@ -51,8 +51,8 @@ def test_the_gpus_of_a_replica_are_its_tensor_width_or_agree_with_its_plan() -> 
     for change, found in (({"tp_size": "4"}, 4), ({"pp_size": "3"}, 6)):
         with pytest.raises(InputError, match=f"8 GPUs of a replica, but its plan has {found}"):
             cases.case({**plain, "gpus": "8", **change})
-    apart = {**plain, "mode": "disagg", "prefill_num_workers": "2", "prefill_tp_size": "2", "decode_num_workers": "1", "decode_tp_size": "4"}
-    apart |= {"decode_batch_size": "16", "prefill_batch_size": "1"}
+    apart = {**plain, "mode": "disagg", "prefill_num_workers": "2", "prefill_tp_size": "2", "prefill_batch_size": "1"}
+    apart |= {"decode_num_workers": "1", "decode_tp_size": "4", "decode_batch_size": "16"}
     assert cases.case({**apart, "gpus": "8"}).plan.gpus == 4
     with pytest.raises(InputError, match="the workers of both kinds have 8"):
         cases.case({**apart, "gpus": "16"})
