@@ -84,7 +84,7 @@ def test_kv_heads_are_not_cut() -> None:
         ("meta-llama/Llama-3.3-70B-Instruct", "llama-3.1-70b"),
         ("nvidia/Llama-3.3-70B-Instruct-FP8", "llama-3.1-70b"),
         ("RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w4a16", "llama-3.1-8b"),
-        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-32B", "qwen2.5-32b"),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-32B", "deepseek-r1-distill-qwen-32b"),
         ("deepseek-ai/DeepSeek-R1", "deepseek-v3"),
         ("Qwen/Qwen3-235B-A22B-Instruct-2507-FP8", "qwen3-235b-a22b-2507"),
         ("nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4", "nemotron-3-super"),
@@ -95,6 +95,19 @@ def test_kv_heads_are_not_cut() -> None:
 def test_names_that_a_model_goes_by(asked: str, name: str) -> None:
     """Vendor prefixes, endings that change nothing of the network, distillates of the same network."""
     assert models.load(asked).name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "context"),
+    [
+        ("Qwen/Qwen2.5-32B", 131_072), ("Qwen/Qwen2.5-32B-Instruct-AWQ", 32_768), ("deepseek-ai/DeepSeek-R1-Distill-Qwen-32B", 131_072),
+        ("Qwen/QwQ-32B", 40_960), ("Qwen/Qwen3-8B", 40_960), ("deepseek-ai/DeepSeek-R1-0528-Qwen3-8B", 131_072),
+    ],
+)  # fmt: skip
+def test_checkpoints_of_one_network_have_their_own_context(name: str, context: int) -> None:
+    """`max_position_embeddings` of each checkpoint's config.json (QwenLM/Qwen3 issues 663 and 679, QwenLM/QwQ issue 26)."""
+    found = models.load(name)
+    assert (found.context, models.beyond(name, context)) == (context, "") and f"takes {context:,}" in models.beyond(name, context + 1)
 
 
 @pytest.mark.parametrize(
