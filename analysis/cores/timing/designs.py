@@ -80,29 +80,10 @@ class Units(Strict):
         return self
 
 
-class Tage(Strict):
-    """Sizes of the TAGE predictor (Seznec and Michaud 2006): a table without tags, and `tables` with geometric history lengths."""
-
-    tables: Annotated[int, Field(ge=1, le=8)] = 7
-    entries: Annotated[int, Field(ge=2, le=4096), AfterValidator(_power_of_two)] = 512
-    tag_bits: Annotated[int, Field(ge=4, le=16)] = 11
-    shortest_history: Annotated[int, Field(ge=1, le=1000)] = 5
-    longest_history: Annotated[int, Field(ge=1, le=1000)] = 130
-    base_entries: TableEntries = 8192
-    reset_period: Annotated[int, Field(ge=1, le=1 << 30)] = 1 << 18
-
-    @model_validator(mode="after")
-    def _longest_is_longest(self) -> Self:
-        if self.longest_history < self.shortest_history:
-            raise ValueError(f"expected a longest_history of {self.shortest_history} at least, the shortest_history")
-        return self
-
-
 class BranchPrediction(Strict):
-    """Front-end prediction (gem5: BranchPredictor.py): the tournament predictor, TAGE in its place, or always right."""
+    """Front-end prediction (gem5: BranchPredictor.py): the tournament predictor, or always right."""
 
-    kind: Literal["tournament", "tage", "perfect"] = "tournament"
-    tage: Tage = Tage()
+    kind: Literal["tournament", "perfect"] = "tournament"
     local_entries: TableEntries = 2048
     local_histories: TableEntries = 2048
     global_entries: TableEntries = 8192

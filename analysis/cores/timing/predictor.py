@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from analysis.compiled import inner
 from analysis.cores.timing.state import HISTORY, Record
-from analysis.cores.timing.tage import tage_learn, tage_lookup, tage_push, tage_rewind
 
 BRANCH, JUMP, CALL, INDIRECT_JUMP, INDIRECT_CALL, RETURN = 15, 16, 17, 18, 19, 20
 RAS_NONE, RAS_PUSHED, RAS_POPPED = 0, 1, 2
@@ -104,9 +103,7 @@ def indirect_index(p: Record, pc: int) -> int:
 def shift_history(p: Record, h: Record, conditional: int, taken: int) -> None:
     """A predicted outcome enters the histories: every branch the global one, conditional ones their own as well."""
     p.global_history = ((p.global_history << 1) | taken) & 0xFFFFF
-    if p.with_tage:
-        tage_push(p.tage[0], taken)
-    elif conditional:
+    if conditional:
         p.local_history[h.local_index] = (p.local_history[h.local_index] << 1) | taken
 
 
@@ -143,13 +140,7 @@ def predict(p: Record, seq: int, pc: int, length: int, kind: int) -> tuple[int, 
     h.indirect_history = p.indirect_history
     h.ras_action = RAS_NONE
     conditional = kind == BRANCH
-    taken = 1
-    if p.with_tage:
-        h.position = p.tage[0].position
-        if conditional:
-            taken = tage_lookup(p.tage[0], p.tail - 1, pc)
-    elif conditional:
-        taken = tournament_lookup(p, h, pc)
+    taken = tournament_lookup(p, h, pc) if conditional else 1
     found = False
     target = pc + length
     entry = (pc >> 2) & p.btb_mask
@@ -189,7 +180,7 @@ def forget(p: Record, h: Record) -> None:
     if is_indirect(h.kind) and p.path_n > 0:
         p.path_n -= 1
     p.global_history = h.global_history
-    if h.kind == BRANCH and not p.with_tage:
+    if h.kind == BRANCH:
         p.local_history[h.local_index] = h.local_history
 
 
@@ -199,8 +190,6 @@ def squash_after(p: Record, seq: int) -> None:
     while p.tail > p.head and p.history[(p.tail - 1) & (HISTORY - 1)].seq > seq:
         forget(p, p.history[(p.tail - 1) & (HISTORY - 1)])
         p.tail -= 1
-        if p.with_tage and (p.tail == p.head or p.history[(p.tail - 1) & (HISTORY - 1)].seq <= seq):
-            tage_rewind(p.tage[0], p.history[p.tail & (HISTORY - 1)].position)
 
 
 @inner(_nrt=False)
@@ -213,10 +202,7 @@ def correct(p: Record, seq: int, taken: int, target: int) -> None:
     h.taken = taken
     h.target = target
     p.global_history = ((h.global_history << 1) | taken) & 0xFFFFF
-    if p.with_tage:
-        tage_rewind(p.tage[0], h.position)
-        tage_push(p.tage[0], taken)
-    elif h.kind == BRANCH:
+    if h.kind == BRANCH:
         p.local_history[h.local_index] = (h.local_history << 1) | taken
     p.indirect_history = h.indirect_history
     if is_indirect(h.kind):
@@ -268,10 +254,7 @@ def learn(p: Record, seq: int) -> None:
     """Commit every branch up to `seq`: counters and target buffer learn."""
     while p.tail > p.head and p.history[p.head & (HISTORY - 1)].seq <= seq:
         h = p.history[p.head & (HISTORY - 1)]
-        if not p.with_tage:
-            tournament_learn(p, h)
-        elif h.kind == BRANCH:
-            tage_learn(p.tage[0], p.head, h.taken)
+        tournament_learn(p, h)
         if h.taken:
             entry = (h.pc >> 2) & p.btb_mask
             p.btb_word[entry] = btb_word(p, h.pc)

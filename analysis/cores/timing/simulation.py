@@ -34,7 +34,6 @@ from analysis.cores.timing.state import (
     NO_UNIT,
     PREDICTOR,
 )
-from analysis.cores.timing.tage import set_up
 from analysis.errors import InputError
 
 
@@ -187,9 +186,6 @@ def predictor_state(design: Design) -> NDArray:
         prediction.btb_entries - 1,
         prediction.return_stack_entries,
     )
-    if prediction.kind == "tage":
-        p["with_tage"] = 1
-        set_up(p["tage"][0], prediction.tage)
     p["btb_word"] = -1
     p["indirect_tag"] = -1
     p["random"] = random_state()

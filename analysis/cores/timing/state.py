@@ -280,38 +280,16 @@ HISTORY = 4096
 BRANCH_HISTORY = np.dtype(
     [
         ("seq", "i8"), ("pc", "i8"), ("target", "i8"), ("global_history", "i8"), ("local_index", "i8"), ("local_history", "i8"),
-        ("indirect_history", "i8"), ("indirect_set", "i8"), ("position", "i8"),
+        ("indirect_history", "i8"), ("indirect_set", "i8"),
         ("ras_top", "i8"), ("ras_entry", "i8"), ("kind", "i1"), ("local_taken", "i1"),
         ("global_taken", "i1"), ("taken", "i1"), ("btb_hit", "i1"), ("ras_action", "i1"),
     ],
     align=True,
 )  # fmt: skip
 
-TAGE_TABLES = 8
-TAGE_ENTRIES = 4096
-TAGE_BITS = 8192
-"""Outcomes that a TAGE predictor remembers: those of its longest history and of the branches in flight."""
-TAGE_BRANCH = np.dtype(
-    [
-        ("index", "i4", (TAGE_TABLES,)), ("tag", "i4", (TAGE_TABLES,)), ("base", "i4"), ("provider", "i1"), ("other", "i1"),
-        ("provided", "i1"), ("other_taken", "i1"), ("taken", "i1"), ("fresh", "i1"),
-    ],
-    align=True,
-)  # fmt: skip
-TAGE = np.dtype(
-    [
-        ("tables", "i8"), ("index_bits", "i8"), ("tag_bits", "i8"), ("tag_mask", "i8"), ("base_mask", "i8"), ("reset_period", "i8"),
-        ("length", "i8", (TAGE_TABLES,)), ("base", "i1", (MAX_TABLE,)), ("tag", "i4", (TAGE_TABLES, TAGE_ENTRIES)),
-        ("counter", "i1", (TAGE_TABLES, TAGE_ENTRIES)), ("useful", "i1", (TAGE_TABLES, TAGE_ENTRIES)), ("new_is_bad", "i8"),
-        ("learnt", "i8"), ("random", "i8"), ("position", "i8"), ("outcome", "u1", (TAGE_BITS,)), ("fold_index", "i8", (TAGE_TABLES,)),
-        ("fold_tag", "i8", (TAGE_TABLES,)), ("fold_more", "i8", (TAGE_TABLES,)), ("flight", TAGE_BRANCH, (HISTORY,)),
-    ],
-    align=True,
-)  # fmt: skip
-
 PREDICTOR = np.dtype(
     [
-        ("history", BRANCH_HISTORY, (HISTORY,)), ("tage", TAGE, (1,)), ("with_tage", "i8"),
+        ("history", BRANCH_HISTORY, (HISTORY,)),
         ("local_mask", "i8"), ("local_history_mask", "i8"), ("global_mask", "i8"), ("btb_mask", "i8"),
         ("ras_entries", "i8"),
         ("local_counter", "u1", (MAX_TABLE,)), ("local_history", "i4", (MAX_TABLE,)), ("global_counter", "u1", (MAX_TABLE,)),
