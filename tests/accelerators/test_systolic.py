@@ -12,11 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.__main__ import main
-from analysis.accelerators.systolic.array import NO_QUIRKS, SCALE_SIM_3, Quirks, convolution_output, count, dataflow_codes, fits, kept
+from analysis.accelerators.systolic.array import (
+    NO_QUIRKS,
+    SCALE_SIM_3,
+    Quirks,
+    convolution_output,
+    count,
+    dataflow_codes,
+    fits,
+    kept,
+    pipelined_cycles,
+)
 from analysis.accelerators.systolic.cases import OUTPUTS, predict_cases
 from analysis.accelerators.systolic.files import cases as scale_sim_cases
 from analysis.accelerators.systolic.files import read_design, read_topology, sparsity
-from analysis.accelerators.systolic.multi import pipelined_cycles
 from analysis.paths import DATA
 from analysis.studies.accelerators.systolic.cycles import run
 from tests.golden import answer

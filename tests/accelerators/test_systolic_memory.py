@@ -14,15 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
-from analysis.accelerators.systolic.array import NO_QUIRKS, count
+from analysis.accelerators.systolic.array import NO_QUIRKS, count, pipelined_cycles
 from analysis.accelerators.systolic.cases import OUTPUTS, predict_cases
 from analysis.accelerators.systolic.files import cases, read_design, read_topology
-from analysis.accelerators.systolic.multi import CHIPS, on_chip, pipelined_cycles
 from analysis.commands.models import systolic as systolic_command
 from analysis.errors import InputError
+from analysis.hardware import devices
 from analysis.paths import DATA
+from analysis.predict.program.systolic_device import arrays_of, product_cycles
 from analysis.studies.accelerators.loopnest.maestro import Loop, directives, systolic_loops, text
 from analysis.studies.accelerators.systolic.memory import Memory, with_memory, with_memory_tiled
+from analysis.workloads.graph import Matmul
 
 DATAFLOW = st.sampled_from(["os", "ws", "is"])
 SIZE = st.integers(1, 400)
@@ -97,11 +99,12 @@ def test_pipelined_folds_equal_a_walk_over_the_folds(m: int, n: int, k: int, row
 
 def test_chips_have_their_published_peaks() -> None:
     # 2 x arrays x 128^2 (256^2) x clock against the vendor's figure: TPU v1 92 TOP/s (ISCA 2017), v3 123 and v4 275 TFLOP/s (docs).
-    for chip in CHIPS.values():
-        assert chip.peak_flop_per_s == pytest.approx(chip.published_peak_flop_per_s, rel=0.005)
-        big = on_chip(chip, 16384, 16384, 16384)
-        assert 0.99 < big.utilization <= 1 and big.bound == "compute"
-        assert on_chip(chip, 1, 4096, 4096).bound == "memory" and big.split[0] * big.split[1] == chip.arrays
+    for name, dtype in (("TPU-v1", "int8"), ("TPU-v3", "bf16"), ("TPU-v4", "bf16")):
+        device = devices.load(name)
+        arrays = arrays_of(device)
+        pes = arrays.count * arrays.rows * arrays.columns
+        assert 2 * pes * device.clock_hz == pytest.approx(device.peak_flop_per_s(dtype), rel=0.005)
+        assert 0.99 < 16384**3 / (product_cycles(arrays, Matmul(1, 16384, 16384, 16384)) * pes) <= 1
 
 
 CONFIG = """[general]

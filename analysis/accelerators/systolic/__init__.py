@@ -3,5 +3,4 @@
 - `array`: How many cycles does a systolic array need for a matrix product, and how often does it touch its SRAMs?
 - `cases`: What does each row of a case file cost on its systolic array, by SCALE-Sim's definitions?
 - `files`: Reads SCALE-Sim's own inputs:
-- `multi`: How fast are several systolic arrays that share a layer, as in a TPU?
 """

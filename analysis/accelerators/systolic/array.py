@@ -206,3 +206,23 @@ def convolution_output(size: ArrayLike, window: ArrayLike, stride: ArrayLike, qu
     if quirks.convolution_rounding:
         return -(-(size - window + stride) // stride)
     return (size - window) // stride + 1
+
+
+def pipelined_cycles(m: int, n: int, k: int, rows: int, columns: int) -> int:
+    """Weight-stationary cycles when the next weights load while this fold streams.
+
+    R_0 + sum over folds of max(M, rows of the next fold) + R_last + C_last - 2: waves of consecutive folds follow each other
+    without a gap, so that skew is paid once. Never more than the sum of separate folds.
+
+    Args:
+        m, n, k: dimensions of the product (count).
+        rows, columns: the array (count).
+    """
+    row_folds, column_folds = -(-k // rows), -(-n // columns)
+    last = k - (row_folds - 1) * rows
+    first = min(rows, k)
+    # Loads hidden behind a stream: every fold's but the first; the last stream hides none.
+    full_loads = column_folds * (row_folds - 1) - (1 if row_folds > 1 else 0)
+    last_loads = column_folds - (1 if row_folds == 1 else 0)
+    streaming = full_loads * max(m, rows) + last_loads * max(m, last) + m
+    return first + streaming + last + (n - (column_folds - 1) * columns) - 2

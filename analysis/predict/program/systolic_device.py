@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from analysis.accelerators.systolic.multi import CHIPS, pipelined_cycles
+from analysis.accelerators.systolic.array import pipelined_cycles
 from analysis.errors import InputError
 from analysis.hardware.devices import Device
 from analysis.workloads.graph import Matmul
@@ -20,10 +20,13 @@ class Arrays:
     columns: int
 
 
-# TPU v1, v3, v4 as in `systolic.multi`. v2: Jouppi et al., CACM 2020 (2 cores, one 128 x 128 unit each); v5e, v5p and v6e: Google Cloud's
-# documents of each (cores x units of 128 x 128, of v6e 256 x 256).
-ARRAYS = {chip.device: Arrays(chip.arrays, chip.rows, chip.columns) for chip in CHIPS.values()} | {
+# v1: Jouppi et al., ISCA 2017, section 2 (one unit of 256 x 256); v2: Jouppi et al., CACM 2020 (2 cores, one unit of 128 x 128 each); v3,
+# v4, v5e, v5p and v6e: Google Cloud's documents of each (cloud.google.com/tpu/docs; cores x units of 128 x 128, of v6e 256 x 256).
+ARRAYS = {
+    "TPU-v1": Arrays(1, 256, 256),
     "TPU-v2": Arrays(2, 128, 128),
+    "TPU-v3": Arrays(4, 128, 128),
+    "TPU-v4": Arrays(8, 128, 128),
     "TPU-v5e": Arrays(4, 128, 128),
     "TPU-v5p": Arrays(8, 128, 128),
     "TPU-v6e": Arrays(2, 256, 256),
