@@ -21,8 +21,6 @@ from analysis.paths import DATA
 from analysis.predict.program import efficiencies
 from analysis.predict.program.collective_time import collective_s, layout
 from analysis.predict.program.device_rates import family, matrix_rate
-from analysis.predict.program.loopnest_device import padded
-from analysis.predict.program.loopnest_device import product_s as loopnest_product_s
 from analysis.predict.program.measured_kernels import has_tables, product_times
 from analysis.predict.program.predict import FIDELITIES, operator_times, predict, predictions
 from analysis.predict.program.predict_trace import nodes, steps
@@ -85,7 +83,7 @@ def test_laws(device: str, programs: dict[str, Module]) -> None:
     )
     for name, module in programs.items():
         by_fidelity = {each.fidelity: each for each in predictions(module, device, "all")}
-        apart = {"loopnest": False, "systolic": device in ARRAYS, "kernels": chip.kind == "gpu" and has_tables(device)}
+        apart = {"systolic": device in ARRAYS, "kernels": chip.kind == "gpu" and has_tables(device)}
         assert set(by_fidelity) == {each for each in FIDELITIES if apart.get(each, True)}
         for each in by_fidelity.values():
             assert math.isfinite(each.seconds) and (each.seconds > 0 or each.unsupported), (name, each)
@@ -166,17 +164,6 @@ def test_arrays_never_beat_their_peak(device: str, batch: int, m: int, n: int, k
     assert product_cycles(arrays, product) >= batch * m * n * k / (arrays.count * arrays.rows * arrays.columns)
     peak = max(rate.value for rate in chip.peak.values())
     assert product_s(chip, product, peak) >= 2 * batch * m * n * k / peak * (1 - 1e-12)
-
-
-def test_loop_nest_on_arrays() -> None:
-    chip = devices.load("TPU-v3")
-    product = Matmul(1, 512, 512, 512)
-    peak = chip.peak_flop_per_s("bf16")
-    assert padded(Matmul(1, 3, 130, 100), ARRAYS["TPU-v3"]) == Matmul(1, 3, 256, 100)
-    found = loopnest_product_s("TPU-v3", product, 2, peak)
-    # Neither arithmetic nor memory is beaten; 512 = 4 x 128 fills the arrays, so the arithmetic is met or the memory binds.
-    assert found >= max(2 * 512**3 / peak, 3 * 512**2 * 2 / chip.memory_bandwidth_bytes_per_s) * (1 - 1e-6)
-    assert found <= 2 * 512**3 / peak + 4 * 512**2 * 2 / chip.memory_bandwidth_bytes_per_s
 
 
 @given(st.integers(1, 6), st.integers(1, 5), st.integers(1, 4))

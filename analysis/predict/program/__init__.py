@@ -4,7 +4,6 @@
 - `device_rates`: At what rate does a device run arithmetic of a StableHLO type?
 - `device_work`: What does a device do for an operator that XLA's cost analysis counts otherwise?
 - `efficiencies`: What share of its peaks does a device reach on single operators?
-- `loopnest_device`: How long does a matrix product take on a TPU by the best loop nest?
 - `measured_kernels`: Time of a program's matrix products by the kernel tables of the device
 - `predict`: How long does a program take on a device?
 - `predict_report`: The answer of a predictor as plain rows and numbers

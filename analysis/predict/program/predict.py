@@ -7,7 +7,6 @@
 | efficiency | as fused, each peak times what the device reaches on single operators (`efficiencies`: no training step in them) |
 | kernels | as efficiency, matrix products and fused attention as `kernels predict` answers them on the GPU (`measured_kernels`) |
 | systolic | as fused on a TPU, products and convolutions by the cycles of its arrays, the rest by those of its vector unit |
-| loopnest | as fused on a TPU, products and convolutions by the best loop nest the mapper finds; seconds of search for each shape |
 
 Where none is asked for, a GPU is answered by `kernels` and any other device by `fused`.
 Unless a system is given, communication between devices is not timed, and that is said.
@@ -27,7 +26,7 @@ from analysis.hardware import devices, systems
 from analysis.hardware.devices import Device
 from analysis.hardware.roofline import DeviceTime, Rates, time_on_device
 from analysis.hardware.systems import System
-from analysis.predict.program import efficiencies, loopnest_device, vector_unit
+from analysis.predict.program import efficiencies, vector_unit
 from analysis.predict.program.collective_time import collective_s
 from analysis.predict.program.device_rates import Rate, matrix_rate, vector_rate
 from analysis.predict.program.device_work import as_run
@@ -35,9 +34,9 @@ from analysis.predict.program.measured_kernels import ProductTime, has_tables, p
 from analysis.predict.program.study_fusion import kernels
 from analysis.predict.program.systolic_device import ARRAYS, arrays_of, product_s
 from analysis.predict.program.vector_unit import NO_WORK, VectorWork
-from analysis.workloads.graph import Attention, Matmul, Module, Operator, Tensor, element_bits
+from analysis.workloads.graph import Attention, Matmul, Module, Operator, Tensor
 
-Fidelity = Literal["roofline", "fused", "efficiency", "kernels", "systolic", "loopnest"]
+Fidelity = Literal["roofline", "fused", "efficiency", "kernels", "systolic"]
 FIDELITIES: tuple[str, ...] = get_args(Fidelity)
 PRODUCTS = ("matmul", "convolution")
 UNTIMED = ("scan", "fft", "sort", "linear algebra", "custom call", "unknown")
@@ -45,14 +44,12 @@ TYPICAL_LAUNCH_S = 4e-6  # for the note alone; no answer holds it unless it is a
 SLOWEST_LAUNCH_S = 9e-6
 """For the upper end of the interval: of twelve programs that we timed on an H200 (data/recorded/h200_own/programs.csv), small convolutional
 networks took up to 8.8 us a kernel beyond the device's time."""
-ON_ARRAYS = ("systolic", "loopnest")
 MEASURED: dict[str, tuple[float, float]] = {
     "roofline": (0.083, 1.0),
     "fused": (0.961, 2.113),
     "efficiency": (0.732, 1.716),
     "kernels": (0.915, 1.815),
     "systolic": (0.961, 2.113),
-    "loopnest": (0.961, 2.113),
 }
 """5th and 95th percentile of measured over predicted time of 79 published training steps of 17 machines (data/frozen/hlo_published);
 roofline: at least what was predicted, since a program of few operators fuses nothing; the cycles of arrays as fused. kernels: above, of 56
@@ -190,7 +187,7 @@ def predict(
     """
     if fidelity not in FIDELITIES:
         raise InputError(f"no fidelity {fidelity!r}; expected one of {', '.join(FIDELITIES)}", key="fidelity")
-    if fidelity in ON_ARRAYS:
+    if fidelity == "systolic":
         arrays_of(device)
     measured = device.kind == "cpu"  # its peaks are what programs reached
     share = efficiencies.Share(matrix=1, fp32_matrix=1, memory=1)
@@ -201,9 +198,9 @@ def predict(
     by_class: dict[str, ClassTime] = {}
     unsupported: dict[str, int] = {}
     notes = dict.fromkeys(module.notes)
-    if fidelity in ON_ARRAYS and vector_unit.seconds(device, NO_WORK) is None:
+    if fidelity == "systolic" and vector_unit.seconds(device, NO_WORK) is None:
         notes.setdefault(f"{device.name}: what its arrays do not do takes the time of its bytes; no vector unit with a clock is published")
-    if fidelity in ON_ARRAYS and device.name in vector_unit.ASSUMED:
+    if fidelity == "systolic" and device.name in vector_unit.ASSUMED:
         notes.setdefault(vector_unit.ASSUMED[device.name])
     peak_s = below = above = 0.0
     tables: Sequence[ProductTime] = [ProductTime()] * len(units)
@@ -264,7 +261,7 @@ def predictions(
     Args:
         module: what one device runs.
         device: name or alias, or ``all``: those whose kind has shares of the peak.
-        fidelity: see `predict`, or ``all``: those that cover the device, without the slow ``loopnest``; empty: `usual`.
+        fidelity: see `predict`, or ``all``: those that cover the device; empty: `usual`.
         system: name of a machine.
         f32_in: fp32, tf32 or bf16.
         launch_s: see `predict`.
@@ -297,21 +294,18 @@ def usual(device: Device) -> str:
 
 
 def _covers(device: Device, fidelity: str) -> bool:
-    """Whether `all` asks a fidelity for a device: arrays on TPUs, kernel tables on GPUs whose like was timed, not the slow search."""
+    """Whether `all` asks a fidelity for a device: arrays on TPUs, kernel tables on GPUs whose like was timed."""
     if fidelity == "kernels":
         return has_tables(device.name)
-    return fidelity not in ON_ARRAYS or (fidelity == "systolic" and device.name in ARRAYS)
+    return fidelity != "systolic" or device.name in ARRAYS
 
 
 def _compute_s(unit: _Unit, rate: Rate, share: efficiencies.Share, device: Device, fidelity: str) -> float:
     if unit.kind not in PRODUCTS:
-        on_unit = vector_unit.seconds(device, unit.vector) if fidelity in ON_ARRAYS else None
+        on_unit = vector_unit.seconds(device, unit.vector) if fidelity == "systolic" else None
         return unit.flop / rate.flop_per_s if on_unit is None else on_unit
     if fidelity == "systolic" and unit.matmul is not None:
         return unit.runs * product_s(device, unit.matmul, rate.flop_per_s)
-    if fidelity == "loopnest" and unit.matmul is not None:
-        width = max(1, element_bits(unit.dtype) // 8)
-        return unit.runs * loopnest_device.product_s(device.name, unit.matmul, width, rate.flop_per_s)
     return unit.flop / (rate.flop_per_s * share.of(rate.runs_in))
 
 

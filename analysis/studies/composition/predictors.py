@@ -119,7 +119,6 @@ FIDELITIES = {
     "efficiency": "shares of the data sheet that single operators reach",
     "kernels": "shares, and products by the kernel tables of the GPU",
     "systolic": "cycles of systolic arrays by SCALE-Sim's rules",
-    "loopnest": "best mapping of a loop nest by Timeloop's rules",
 }
 
 
