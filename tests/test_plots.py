@@ -18,7 +18,6 @@ from analysis.commands.common.options import check_plot
 from analysis.configs import read_yaml
 from analysis.errors import InputError
 from analysis.hardware import devices
-from analysis.networks.timeline import gantt
 from analysis.paths import EXAMPLES
 from analysis.training import schedule, views
 from analysis.training.config import Training
@@ -69,38 +68,6 @@ def test_a_serving_run_adds_the_queues_of_its_replicas() -> None:
     assert tpot.lines[0].get_xydata().tolist() == [[4.0, 0.01], [5.0, 0.02]] and len(tpot.lines) == 1
 
 
-def test_rates_are_drawn_against_their_bounds() -> None:
-    (axes,) = plots.rates_tried(
-        pd.DataFrame({"rate_per_s": [4.0, 2.0], "met": [False, True], "ttft_p99_s": [1.0, 0.25]}), {"ttft_p99": 0.5}
-    ).axes
-    assert axes.lines[0].get_xydata().tolist() == [[2.0, 0.5], [4.0, 2.0]]
-
-
-def test_bus_bandwidth_is_that_of_nccl_tests() -> None:
-    """All-reduce 2 (n-1)/n size / time; all-gather (n-1)/n of what all put in (NVIDIA/nccl-tests, doc/PERFORMANCE.md)."""
-    cases = pd.DataFrame(
-        {
-            "collective": ["all_reduce", "all_gather", "all_to_all", "all_to_all"],
-            "npus_per_dim": ["8", "2x4", "8", "8"],
-            "size_bytes": [8000, 1000, 8000, 1],
-            "cycles_max": [1000, 1000, 1000, None],
-        }
-    )
-    (axes,) = plots.bus_bandwidth(cases).axes
-    assert [line.get_xydata().tolist() for line in axes.lines] == [[[8000, 14.0]], [[1000, 7.0]], [[8000, 7.0]]]
-    with pytest.raises(InputError, match="no case has an answer"):
-        plots.bus_bandwidth(cases.assign(cycles_max=None))
-    many = pd.concat([cases.iloc[:1].assign(latency_ns=k) for k in range(10)])
-    assert plots.bus_bandwidth(many).axes[0].get_legend().get_title().get_text() == "and 2 more, not drawn"
-
-
-def test_a_replay_shows_the_first_ranks() -> None:
-    rows = [(rank, slot, 1e6 * k, 1e6 * (k + 1)) for rank in range(20) for k, slot in enumerate(("compute", "communication"))]
-    (axes,) = plots.replayed(pd.DataFrame(rows, columns=["rank", "slot", "start", "end"]), gantt).axes
-    assert len(axes.collections) == 2 * 16 and axes.get_title() == "ranks 0 to 15 of 20"
-    assert spans(axes, 0) == [(0.0, 1.0)] and spans(axes, 1) == [(1.0, 2.0)]
-
-
 def test_points_lie_under_the_roof_of_their_type() -> None:
     rows = [("all", 3.0, 9.0, 9.0), ("matmul", 2.0, 8e14, 1e12), ("elementwise", 1.0, 1e12, 3e12), ("transpose", 0.5, 0.0, 1e9)]
     table = pd.DataFrame(rows, columns=["class", "seconds", "flop", "bytes"]).assign(fidelity="fused")
@@ -115,23 +82,6 @@ def test_points_lie_under_the_roof_of_their_type() -> None:
     assert axes.get_legend().get_texts()[0].get_text() == "matmul: 67% of the time"
     with pytest.raises(InputError, match="no class of operators"):
         plots.roofline(table.iloc[3:], {"bf16": peak}, 1.0, "h100")
-
-
-def test_energy_and_cycles_are_stacked() -> None:
-    (axes,) = plots.energy_by_level({"mac": 1e-6, "DRAM": 3e-6}, 1000).axes
-    assert bars(axes) == pytest.approx([1.0, 3.0]) and [text.get_text() for text in axes.texts] == [" 25.0%", " 75.0%"]
-    (axes,) = plots.cpi_stack({"one": {"base": 0.5, "data cache and memory": 0.25}, "two": {"base": 1.0}}).axes
-    assert bars(axes) == [0.5, 1.0, 0.25, 0.0] and [patch.get_x() for patch in axes.patches] == [0.0, 0.0, 0.5, 1.0]
-
-
-def test_grades_have_their_ranges() -> None:
-    rows = [("tool", "D1", 2, 1, 3), ("tool", "D2", 0, 0, 0), ("tool", "S uniform", 1.0, 0.5, 1.5)]
-    left, right = plots.grades(
-        pd.DataFrame(rows, columns=["tool", "what", "value", "low", "high"]), {"D1": "one", "D2": "two"}, "FLMH"
-    ).axes
-    assert bars(left) == [2.0, 0.0] and bars(right) == [1.0]
-    assert left.collections[0].get_segments()[0][:, 0].tolist() == [1.0, 3.0]
-    assert [label.get_text() for label in left.get_xticklabels()] == ["F", "L", "M", "H"]
 
 
 def test_the_place_is_checked_before_the_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,8 +1,7 @@
-"""The pipeline schedule, task by task: plain and interleaved 1F1B, for Gantt charts and to check the closed form."""
+"""The pipeline schedule, task by task: plain and interleaved 1F1B, for pictures and to check the closed form."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from analysis.errors import InputError
@@ -111,20 +110,3 @@ def bubble_share(tasks: list[Task]) -> float:
     """Share of the stages' time in which nothing runs (1)."""
     stages = 1 + max(task.stage for task in tasks)
     return 1 - sum(task.end_s - task.start_s for task in tasks) / (stages * makespan_s(tasks))
-
-
-def perfetto(tasks: list[Task]) -> str:
-    """The schedule as Chrome trace events (JSON), which Perfetto opens: one track a stage, microseconds."""
-    events = [
-        {
-            "name": f"{task.phase[0].upper()}{task.microbatch}" + (f".{task.chunk}" if task.chunk else ""),
-            "cat": task.phase,
-            "ph": "X",
-            "ts": round(task.start_s * 1e6, 3),
-            "dur": round((task.end_s - task.start_s) * 1e6, 3),
-            "pid": 0,
-            "tid": task.stage,
-        }
-        for task in tasks
-    ]
-    return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}, indent=1)

@@ -426,10 +426,9 @@ def test_progress_is_lines_where_there_is_no_terminal():
     assert len(lines) >= 2 and all(" s: " in line for line in lines)
 
 
-def test_layers_of_one_name_or_two_layers_in_one_picture_are_refused(tmp_path, capsys):
+def test_layers_of_one_name_are_refused(tmp_path, capsys):
     arch = str(EXAMPLES / "map" / "arch.yaml")
     layers = [str(EXAMPLES / folder / "layer.yaml") for folder in ("map", "loopnest")]
     twice = ["map", "--arch", arch, "--layer", layers[0], "--layer", layers[1]]
     assert command(twice) == 2 and "two layers have one file name" in capsys.readouterr().err
-    assert command([*twice, "--plot", str(tmp_path / "energy.png")]) == 2 and "a picture is of one layer" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

@@ -175,9 +175,9 @@ plan: {tensor_parallel: 2, pipeline_parallel: 2, data_parallel: 2, global_batch:
 
 
 def test_command_prints_and_writes(tmp_path: Path) -> None:
-    config, out, trace = tmp_path / "run.yaml", tmp_path / "run.json", tmp_path / "trace.json"
+    config, out = tmp_path / "run.yaml", tmp_path / "run.json"
     config.write_text(CONFIG)
-    result = CliRunner().invoke(app, [str(config), "--out", str(out), "--trace", str(trace)])
+    result = CliRunner().invoke(app, [str(config), "--out", str(out)])
     assert result.exit_code == 0, result.output
     content = json.loads(out.read_text())
     assert content["step_time_s"] == pytest.approx(sum(content["time_s"].values()))
@@ -187,7 +187,6 @@ def test_command_prints_and_writes(tmp_path: Path) -> None:
     printed = CliRunner().invoke(app, [str(config), "--json"])
     assert json.loads(printed.output) == content
     assert {"step_time_s", "lower_s", "upper_s", "memory_gib", "fits", "assumed", "status"} <= set(content)
-    assert json.loads(trace.read_text())["traceEvents"]
 
 
 def test_search_command(tmp_path: Path) -> None:
@@ -475,6 +474,7 @@ def test_a_schedule_in_order_by_hand() -> None:
         (0, 1, "backward", 16, 19),
     ]
     assert schedule.makespan_s(tasks) == 19 and schedule.bubble_share(tasks) == pytest.approx(1 - 22 / 38)
-    events = json.loads(schedule.perfetto(schedule.simulate([1.0, 2.0], [3.0, 5.0], 2, 2)))["traceEvents"]
-    assert {event["name"] for event in events} == {"F0", "F1", "F0.1", "F1.1", "B0", "B1", "B0.1", "B1.1"}
-    assert [(e["ts"], e["dur"], e["pid"], e["tid"]) for e in events if e["name"] == "F0"] == [(0.0, 5e5, 0, 0), (5e5, 1e6, 0, 1)]
+    halves = schedule.simulate([1.0, 2.0], [3.0, 5.0], 2, 2)
+    assert len({(t.phase, t.microbatch, t.chunk, t.stage) for t in halves}) == len(halves) == 2 * 2 * 2 * 2
+    first = [(t.start_s, t.end_s, t.stage) for t in halves if (t.phase, t.microbatch, t.chunk) == ("forward", 0, 0)]
+    assert first == [(0, 0.5, 0), (0.5, 1.5, 1)]

@@ -17,7 +17,6 @@ from analysis.cores.riscv.emulator import trace_program
 from analysis.cores.riscv.programs import program_path
 from analysis.cores.riscv.trace import file_columns, read_trace, write_trace
 from analysis.cores.timing.designs import DESIGNS, TABLE_4, load_design
-from analysis.cores.timing.simulate_command import cpi_stack, simulate_to_file
 from analysis.errors import InputError
 from analysis.studies.cores.learning.model_files import TRUNK
 from analysis.studies.cores.learning.program_features import NAMES
@@ -261,9 +260,3 @@ def test_bad_models(text: dict[str, str], said: str, tmp_path: Path, capfd: pyte
     model.write_bytes(save({"one": np.full(3, np.nan, np.float32)}, metadata=text))
     assert_refused(capfd, tmp_path, "one: expected finite numbers", "rank", trace, "--model", model)
     assert_refused(capfd, tmp_path, "theirs: no such model; known: ", "rank", trace, "--model", "theirs")
-
-
-def test_a_cpi_stack_adds_up_to_the_simulation(tmp_path: Path) -> None:
-    stack = cpi_stack(PROGRAM, "8w", 3000)
-    assert simulate_to_file(PROGRAM, "8w", tmp_path / "counters.csv", 3000, None).endswith(f"IPC {1 / sum(stack.values()):.4f}")
-    assert stack["base"] >= 1 / 8 and stack["data cache and memory"] > 0 and stack["instruction cache"] > 0

@@ -215,7 +215,7 @@ def commands() -> dict[str, Reader]:
         lines = listed.read_text(encoding="utf-8").splitlines()
         for number, line in enumerate(lines):
             words = shlex.split(line)[1:]
-            outs = {at + 1 for at, word in enumerate(words) if word in ("--out", "--perfetto")}
+            outs = {at + 1 for at, word in enumerate(words) if word == "--out"}
             later = {word for other in lines[number + 1 :] for word in shlex.split(other)}
             if any(words[at] in later and not (beside / words[at]).exists() for at in outs):  # a later line reads what this one writes
                 with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):

@@ -1,6 +1,5 @@
 """The two commands as a user runs them, with good input and bad."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -36,13 +35,14 @@ def network_file(folder: Path, **changes: object) -> Path:
 
 
 def test_replay_command(tmp_path: Path) -> None:
-    out, trace = tmp_path / "out.csv", tmp_path / "trace.json"
-    done = run_here("replay", str(GPT / "nodes.csv"), "--network", str(network_file(tmp_path)), "--out", str(out), "--perfetto", str(trace))
+    out, nodes = tmp_path / "out.csv", tmp_path / "nodes.csv"
+    done = run_here("replay", str(GPT / "nodes.csv"), "--network", str(network_file(tmp_path)), "--out", str(out), "--timeline", str(nodes))
     assert done.returncode == 0, done.stderr
     answers = read_csv(out)
     assert list(answers.columns) == ["rank", "cycles", "exposed_comm_cycles", "gpu_cycles", "comm_cycles"]
     assert answers.iloc[7].tolist() == [7, 13571568, 5387206, 8184362, 7260136]  # gpt_tp4dp2_results.csv
-    assert json.loads(trace.read_text())["traceEvents"]
+    timeline = read_csv(nodes)
+    assert timeline["end"].max() == answers["cycles"].max() and (timeline["end"] >= timeline["start"]).all()
 
 
 def test_collectives_command_refuses_what_cannot_be(tmp_path: Path) -> None:

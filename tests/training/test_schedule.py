@@ -1,14 +1,13 @@
 """The pipeline schedule against its closed form, by hand and as a property."""
 
 import itertools
-import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.errors import InputError
-from analysis.training.schedule import bubble_share, makespan_s, perfetto, simulate, task_order
+from analysis.training.schedule import bubble_share, makespan_s, simulate, task_order
 
 
 def test_two_stages_by_hand() -> None:
@@ -64,9 +63,3 @@ def test_every_pass_runs_once_and_after_what_it_needs(stages: int, groups: int, 
 def test_interleaving_needs_whole_groups() -> None:
     with pytest.raises(InputError, match="6 microbatches over 4 stages"):
         task_order(0, 4, 6, 2)
-
-
-def test_perfetto_events() -> None:
-    events = json.loads(perfetto(simulate([1e-3] * 2, [2e-3] * 2, 2)))["traceEvents"]
-    assert len(events) == 8
-    assert events[0] == {"name": "F0", "cat": "forward", "ph": "X", "ts": 0.0, "dur": 1000.0, "pid": 0, "tid": 0}

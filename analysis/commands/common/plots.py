@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,6 @@ from analysis import theme
 from analysis.errors import InputError
 from analysis.tables import write_atomic
 
-MOST_SERIES = 8
-MOST_RANKS = 16
 METADATA: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
 
@@ -161,66 +159,6 @@ def serving_run(requests: pd.DataFrame, batches: pd.DataFrame, bounds: Mapping[s
     return fig
 
 
-def rates_tried(tries: pd.DataFrame, bounds: Mapping[str, float], title: str = "") -> Figure:
-    """Every rate of a capacity search: each bounded latency over the rate, and the bound.
-
-    Args:
-        tries: rate_per_s, met, and a column NAME_s for each bound.
-        title: what was served on what.
-    """
-    fig, axis = _figure(3.0)
-    fig.suptitle("\n".join(textwrap.wrap(title, 80)), fontsize=8)
-    ordered = tries.sort_values("rate_per_s")
-    for k, (name, bound) in enumerate(bounds.items()):
-        axis.plot(ordered["rate_per_s"], ordered[f"{name}_s"] / bound, marker=theme.MARKERS[k % 8], label=f"{name}, bound {bound:g} s")
-    axis.axhline(1.0, color="black", linestyle="--", linewidth=1)
-    axis.set(xlabel="requests per second", ylabel="latency / its bound", xscale="log", yscale="log")
-    axis.legend()
-    return fig
-
-
-def bus_bandwidth(answers: pd.DataFrame) -> Figure:
-    """Bus bandwidth of collectives by size, as nccl-tests defines it, a line for each collective on each network.
-
-    `bus = size (n-1)/n / time`, twice that for an all-reduce; for an all-gather size is what all NPUs put in together.
-    Source: github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md.
-
-    Args:
-        answers: cases of `collectives` with `cycles_max` (ns); rows without an answer are left out.
-    """
-    rows = answers[answers["cycles_max"].fillna(0).astype(float) > 0]
-    if rows.empty:
-        raise InputError("no case has an answer to draw", key="--plot")
-    npus = rows["npus_per_dim"].astype(str).map(lambda text: int(np.prod([int(part) for part in text.split("x")])))
-    size = rows["size_bytes"].astype(float)
-    gathered = rows["collective"].eq("all_gather")
-    moved = size * (npus - 1) / npus * np.where(gathered, npus, 1) * np.where(rows["collective"].eq("all_reduce"), 2, 1)
-    kinds = [c for c in ("collective", "topology", "npus_per_dim", "algorithm_per_dim", "backend") if c in rows]
-    no_setting = (*kinds, "size_bytes", "cycles_max", "cycles_max_given", "reason", "npus")
-    others = [c for c in rows if c not in no_setting and rows[c].nunique() > 1]
-    table = rows.assign(bus=moved / rows["cycles_max"].astype(float), x=size)
-    fig, axis = _figure(3.4)
-    groups = list(table.groupby([*kinds, *others], sort=False))
-    for k, (key, part) in enumerate(groups[:MOST_SERIES]):
-        part = part.sort_values("x")
-        axis.plot(part["x"], part["bus"], marker=theme.MARKERS[k], color=theme.COLORS[k], label=", ".join(str(cell) for cell in key))
-    axis.set(xscale="log", yscale="log", xlabel="size (bytes)", ylabel="bus bandwidth (1e9 bytes/s)")
-    more = f"and {len(groups) - MOST_SERIES} more, not drawn" if len(groups) > MOST_SERIES else None
-    axis.legend(title=more, loc="lower left", bbox_to_anchor=(0.0, 1.0), fontsize=7)
-    return fig
-
-
-def replayed(timeline: pd.DataFrame, gantt: Callable[..., None]) -> Figure:
-    """Gantt chart of a replayed trace, the first `MOST_RANKS` ranks."""
-    ranks = sorted(timeline["rank"].unique().tolist())
-    drawn = ranks[:MOST_RANKS]
-    fig, axis = _figure(0.8 + 0.36 * len(drawn))
-    gantt(axis, timeline, drawn, (theme.COLORS[0], theme.COLORS[1]))
-    if len(ranks) > len(drawn):
-        axis.set_title(f"ranks {drawn[0]} to {drawn[-1]} of {len(ranks)}")
-    return fig
-
-
 def roofline(table: pd.DataFrame, peaks_flop_per_s: Mapping[str, float], bandwidth_bytes_per_s: float, device: str) -> Figure:
     """Classes of operators or kernels under the roofs of a device; those without arithmetic are named below the legend.
 
@@ -253,61 +191,4 @@ def roofline(table: pd.DataFrame, peaks_flop_per_s: Mapping[str, float], bandwid
     axis.set(xscale="log", yscale="log", xlabel="arithmetic intensity (FLOP/byte)", ylabel="FLOP/s", title=device)
     idle = [kind for kind in dict.fromkeys(rows["class"]) if kind not in classes]
     axis.legend(title=f"without arithmetic: {', '.join(idle)}" if idle else None, loc="lower right", fontsize=7, title_fontsize=7)
-    return fig
-
-
-def energy_by_level(energy_j: Mapping[str, float], cycles: int) -> Figure:
-    """Energy of a mapping by level of the design."""
-    fig, axis = _figure(0.9 + 0.3 * len(energy_j))
-    total = sum(energy_j.values())
-    axis.barh(range(len(energy_j)), [energy * 1e6 for energy in energy_j.values()], color=theme.COLORS[0])
-    for k, energy in enumerate(energy_j.values()):
-        axis.text(energy * 1e6, k, f" {energy / total:.1%}" if total else "", va="center", fontsize=7)
-    axis.set_yticks(range(len(energy_j)), list(energy_j))
-    axis.invert_yaxis()
-    axis.margins(x=0.1)
-    axis.set(xlabel="energy (uJ)", title=f"{total * 1e6:.4g} uJ, {cycles:,} cycles")
-    return fig
-
-
-def cpi_stack(stacks: Mapping[str, Mapping[str, float]]) -> Figure:
-    """Cycles per instruction and what they are made of, a bar for each program."""
-    fig, axis = _figure(1.3 + 0.4 * len(stacks))
-    causes = list(dict.fromkeys(cause for stack in stacks.values() for cause in stack))
-    starts = np.zeros(len(stacks))
-    for k, cause in enumerate(causes):
-        sizes = np.array([stack.get(cause, 0.0) for stack in stacks.values()])
-        axis.barh(range(len(stacks)), sizes, left=starts, color=theme.COLORS[k % 8], label=cause)
-        starts += sizes
-    axis.set_yticks(range(len(stacks)), list(stacks))
-    axis.set_xlabel("cycles per instruction")
-    axis.legend(ncols=2, loc="lower left", bbox_to_anchor=(0.0, 1.0), fontsize=7)
-    return fig
-
-
-def grades(table: pd.DataFrame, dimensions: Mapping[str, str], names: Sequence[str]) -> Figure:
-    """Grades and scores of tools as bars; thin lines are what the ranges of the evidence leave open.
-
-    Args:
-        table: rows of `mtap.report.report_table` of all tools: tool, what, value, low, high.
-    """
-    theme.apply()
-    schemes = [what for what in dict.fromkeys(table["what"]) if what not in dimensions]
-    tools = list(dict.fromkeys(table["tool"]))
-    fig, axes = plt.subplots(1, 2, figsize=(theme.WIDTHS["full"], 1.4 + 0.16 * len(tools) * (len(dimensions) + 1)))
-    for axis, kinds, labels in ((axes[0], list(dimensions), list(dimensions.values())), (axes[1], schemes, schemes)):
-        for k, tool in enumerate(tools):
-            rows = table[table["tool"] == tool].set_index("what").loc[kinds]
-            places = np.arange(len(kinds)) + (k - (len(tools) - 1) / 2) * 0.8 / len(tools)
-            value = rows["value"].astype(float).to_numpy()
-            axis.barh(places, value, 0.8 / len(tools), color=theme.COLORS[k % 8], label=tool)
-            low, high = (rows[end].astype(float).to_numpy() for end in ("low", "high"))
-            spread = [np.maximum(value - low, 0.0), np.maximum(high - value, 0.0)]
-            axis.errorbar(value, places, xerr=spread, fmt="none", color="black", linewidth=0.8)
-        axis.set_yticks(range(len(kinds)), labels)
-        axis.invert_yaxis()
-    axes[0].set_xticks(range(len(names)), list(names))
-    axes[0].set_xlabel("grade")
-    axes[1].set(xlabel="score", xlim=(0, len(names) - 1))
-    axes[0].legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4)
     return fig

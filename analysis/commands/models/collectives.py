@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from analysis.commands.common.answers import answer_cases
-from analysis.commands.common.options import Out, Plot, Records, Scheduler, check_plot, save_plot
+from analysis.commands.common.options import Out, Records, Scheduler
 
 COLUMNS = (
     "CSV: backend (Congestion_Unaware, Congestion_Aware), collective (all_reduce, all_gather, reduce_scatter, all_to_all), size_bytes, "
@@ -23,21 +23,11 @@ app = typer.Typer(help=__doc__, add_completion=False)
 
 @app.command()
 def main(
-    cases: Annotated[Path, typer.Argument(help=COLUMNS)],
-    out: Out = None,
-    scheduler: Scheduler = "",
-    as_json: Records = False,
-    plot: Plot = None,
+    cases: Annotated[Path, typer.Argument(help=COLUMNS)], out: Out = None, scheduler: Scheduler = "", as_json: Records = False
 ) -> None:
     """Answer each case; one outside the model has an empty cycles_max and its reason."""
     from functools import partial
 
-    from analysis.case_files import read_answers
-    from analysis.errors import InputError
     from analysis.networks import case_table
 
-    check_plot(plot, cases, out)
-    if plot is not None and (out is None or str(out) == "-"):
-        raise InputError("is drawn from the answers' file: give --out FILE", key="--plot")
     answer_cases("collectives", cases, out, partial(case_table.answer_cases, path=cases), scheduler, as_json, beside=False)
-    save_plot(plot, lambda plots: plots.bus_bandwidth(read_answers(out or "")))

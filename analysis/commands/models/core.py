@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from analysis.commands.common.options import Plot, check_plot, save_plot
-
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 
 
@@ -37,14 +35,11 @@ def simulate(
     out: Annotated[Path, typer.Option(help="CSV file to write: one row of counters")],
     limit: Annotated[int | None, typer.Option(min=1, help="only the first so many instructions")] = None,
     per_instruction: Annotated[Path | None, typer.Option(help=".npz file for the retire cycle of each instruction")] = None,
-    plot: Plot = None,
 ) -> None:
     """Time the program on an out-of-order core: instructions, cycles, IPC, mispredictions, misses."""
-    from analysis.cores.timing.simulate_command import cpi_stack, simulate_to_file
+    from analysis.cores.timing.simulate_command import simulate_to_file
 
-    check_plot(plot, program, design, out, per_instruction)  # type: ignore[arg-type]
     typer.echo(simulate_to_file(program, design, out, limit, per_instruction), err=True)
-    save_plot(plot, lambda plots: plots.cpi_stack({program.stem: cpi_stack(program, design, limit)}))
 
 
 @app.command()

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.commands.common.options import Plot, Scheduler, check_plot, save_plot
+from analysis.commands.common.options import Scheduler
 
 app = typer.Typer(help=__doc__, add_completion=False)
 
@@ -40,7 +40,6 @@ def main(
     workers: Annotated[int, typer.Option(min=1, help="threads")] = 1,
     ert: Annotated[Path | None, typer.Option(help="Timeloop's energy reference table, for a design in its own format")] = None,
     constraints: Annotated[list[Path] | None, typer.Option(help="Timeloop's constraints, besides those of the design")] = None,
-    plot: Plot = None,
     scheduler: Scheduler = "",
 ) -> None:
     """Search every mapping that the constraints allow, and say how large the space was and how it was pruned; a layer at a time."""
@@ -54,9 +53,6 @@ def main(
     from analysis.sweeps import sweep
     from analysis.tables import write_atomic
 
-    check_plot(plot, arch, *layer, out)
-    if plot is not None and len(layer) > 1:
-        raise InputError("a picture is of one layer", key="--plot")
     names = [one.stem for one in layer]
     if len(set(names)) < len(names):
         raise InputError("two layers have one file name, and so would their mappings", key="--layer")
@@ -67,8 +63,6 @@ def main(
         with Progress() as progress:
             progress(0, 0, "listing and bounding configurations")
             answers = [best_mapping(*one, objective.value, workers=workers, progress=progress) for one in asked]
-    best = answers[0].evaluation
-    save_plot(plot, lambda plots: plots.energy_by_level(best.energy_by_level(), best.cycles))
     for name, (_, architecture), found in zip(names, asked, answers, strict=True):
         text = mapping_yaml(found.mapping, architecture, name)
         if out:

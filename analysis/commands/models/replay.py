@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from analysis.commands.common.answers import check_header
-from analysis.commands.common.options import Plot, check_plot, save_plot
 
 app = typer.Typer(help=__doc__, add_completion=False)
 
@@ -27,19 +26,15 @@ def main(
     system: Annotated[Path | None, typer.Option(help="ASTRA-sim's system JSON; --network is then ASTRA-sim's own network YAML")] = None,
     groups: Annotated[Path | None, typer.Option(help="with --system: JSON of process groups")] = None,
     backend: Annotated[str, typer.Option(help="with --system: Congestion_Unaware or Congestion_Aware")] = "Congestion_Unaware",
-    perfetto: Annotated[Path | None, typer.Option(help="JSON to write besides: the timeline, for ui.perfetto.dev")] = None,
-    plot: Plot = None,
 ) -> None:
     """Replay the trace; the answer is ASTRA-sim's to the cycle."""
     from analysis.networks.native import read_native
     from analysis.networks.network_file import read_network
     from analysis.networks.replay import prepare, replay
-    from analysis.networks.timeline import gantt, perfetto_bytes
     from analysis.networks.trace import read_groups, read_nodes
-    from analysis.tables import write_atomic, write_csv
+    from analysis.tables import write_csv
     from analysis.workloads.chakra.traces import read_trace
 
-    check_plot(plot, nodes, network, out, timeline, perfetto)
     chakra = nodes.suffix in (".et", ".json")
     if not chakra:
         check_header("replay", nodes)
@@ -54,7 +49,4 @@ def main(
     write_csv(result.ranks, out)
     if timeline is not None:
         write_csv(result.timeline, timeline)
-    if perfetto is not None:
-        write_atomic(perfetto, perfetto_bytes(result.timeline))
-    save_plot(plot, lambda plots: plots.replayed(result.timeline, gantt))
     typer.echo(f"{len(result.ranks)} ranks, {int(result.ranks['cycles'].max())} cycles, in {out}")

@@ -125,7 +125,6 @@ def capacity(
     tolerance: Annotated[float, typer.Option(help="relative width of the rates' bracket at which the search ends")] = 0.01,
     out: Annotated[Path | None, typer.Option(help="folder for capacity.csv, every rate tried")] = None,
     as_json: Json = False,
-    plot: Plot = None,
     site: SiteFile = None,
 ) -> None:
     """Largest rate of requests that meets all bounds, by bisection on the same requests."""
@@ -137,7 +136,6 @@ def capacity(
     from analysis.site import read_site
     from analysis.tables import write_csv
 
-    check_plot(plot, config)
     bounds = [read_bound(text) for text in slo]
     configuration = read_configuration(config, read_site(site))
     requests, setup = configuration.requests, configuration.setup()
@@ -145,7 +143,6 @@ def capacity(
     tries = pd.DataFrame([{"rate_per_s": t.rate_per_s, "met": t.met, **{f"{n}_s": v for n, v in t.values_s.items()}} for t in found.tries])
     if out is not None:
         write_csv(tries, out / "capacity.csv")
-    save_plot(plot, lambda plots: plots.rates_tried(tries, {bound.name: bound.most_s for bound in bounds}, setup.title))
     if as_json:
         above = found.above_per_s if math.isfinite(found.above_per_s) else None
         found_rates = {"rate_per_s": found.rate_per_s, "above_per_s": above, "bound_by": list(found.bound_by)}

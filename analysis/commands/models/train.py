@@ -27,9 +27,7 @@ app = typer.Typer(help="Predict training steps of transformers.", cls=_ConfigFir
 def step(
     config: Annotated[Path, typer.Argument(help="model, system, plan, program and precision (YAML); `data schema train` prints its keys")],
     out: Annotated[Path | None, typer.Option(help="write the prediction as JSON")] = None,
-    trace: Annotated[
-        Path | None, typer.Option(help="FILE.json: write the pipeline schedule for Perfetto; a folder: Chakra traces of all ranks")
-    ] = None,
+    trace: Annotated[Path | None, typer.Option(help="folder to write Chakra traces of all ranks to")] = None,
     plot: Plot = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the prediction as JSON")] = False,
     site: SiteFile = None,
@@ -39,7 +37,7 @@ def step(
     from analysis.errors import InputError
     from analysis.site import read_site
     from analysis.tables import write_atomic
-    from analysis.training import schedule, traces, views
+    from analysis.training import traces, views
     from analysis.training.config import Training
     from analysis.workloads.chakra.traces import write_trace
 
@@ -47,15 +45,13 @@ def step(
     training, own = read_yaml(config, Training), read_site(site)
     try:
         answer = views.ask(training, own)
-        nodes, groups = traces.step_nodes(answer) if trace and trace.suffix != ".json" else ([], {})
+        nodes, groups = traces.step_nodes(answer) if trace else ([], {})
     except InputError as error:
         raise InputError(error.message, path=config, key=error.key) from None
     typer.echo(views.as_json(answer) if as_json else views.text(answer), nl=not as_json)
     if out:
         write_atomic(out, views.as_json(answer).encode())
-    if trace and trace.suffix == ".json":
-        write_atomic(trace, schedule.perfetto(views.tasks(answer)).encode())
-    elif trace:
+    if trace:
         write_trace(nodes, trace, config.stem, groups)
     save_plot(plot, lambda plots: plots.training_step(*views.pictured(answer)))
 

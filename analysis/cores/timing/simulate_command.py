@@ -51,26 +51,6 @@ def _write_instructions(path: Path, trace: Trace, timing: Timing) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def cpi_stack(program: Path, design: str, limit: int | None) -> dict[str, float]:
-    """Cycles per instruction by cause, from four simulations: as it is, then with one more thing made perfect each time.
-
-    `CPI = base + data cache + instruction cache + branches`: a cause is what its being perfect takes away from the CPI with those before it
-    perfect already (branches, then L1I, then L1D), so that overlaps count once and the parts add up.
-
-    Args:
-        program, design, limit: as for `simulate_to_file`.
-    """
-    core, executable = load_design(design), read_elf(program)
-    trace, _ = trace_program(program, limit)
-    perfect = core.model_copy(update={"branch_prediction": core.branch_prediction.model_copy(update={"kind": "perfect"})})
-    runs = [core, perfect]
-    for cache in ("l1i", "l1d"):
-        runs.append(runs[-1].model_copy(update={cache: getattr(core, cache).model_copy(update={"perfect": True})}))
-    cpi = [1.0 / simulate(trace, each, executable).ipc for each in runs]
-    causes = ("data cache and memory", "instruction cache", "mispredicted branches")
-    return {"base": cpi[3], **dict(zip(causes, (cpi[2] - cpi[3], cpi[1] - cpi[2], cpi[0] - cpi[1]), strict=True))}
-
-
 def simulate_to_file(program: Path, design: str, out: Path, limit: int | None, per_instruction: Path | None) -> str:
     """Time `program` on `design`; writes one `row` to `out` and returns a line that says the same.
 

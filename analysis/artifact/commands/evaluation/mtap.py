@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from analysis.commands.common.options import Plot, check_plot, save_plot
 from analysis.paths import DATA
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
@@ -21,7 +20,6 @@ def score(
     rubric: Annotated[Path | None, typer.Option(help="a rubric; without it the printed one, errors found by others first")] = None,
     weights: Annotated[Path, typer.Option(help="the weight schemes")] = WEIGHTS,
     out: Annotated[Path | None, typer.Option(help="CSV to write, too")] = None,
-    plot: Plot = None,
 ) -> None:
     """Grade each tool by the rubric and print why; an unknown key, a missing source or an impossible value is refused."""
     import pandas as pd
@@ -29,12 +27,11 @@ def score(
     from analysis.artifact.mtap.evidence import Evidence
     from analysis.artifact.mtap.grading import grade_tool
     from analysis.artifact.mtap.report import report_table, report_text
-    from analysis.artifact.mtap.rubric import GRADES, Rubric, Weights
+    from analysis.artifact.mtap.rubric import Rubric, Weights
     from analysis.artifact.mtap.tables import rubric_of
     from analysis.configs import read_yaml
     from analysis.tables import write_csv
 
-    check_plot(plot, out, *files)
     rules, schemes = read_yaml(rubric, Rubric) if rubric else rubric_of(), read_yaml(weights, Weights)
     read = [read_yaml(path, Evidence) for path in files]
     graded = [(evidence, grade_tool(evidence, rules)) for evidence in read]
@@ -42,8 +39,6 @@ def score(
     table = pd.concat([report_table(assessment, schemes) for _, assessment in graded], ignore_index=True)
     if out is not None:
         write_csv(table, out)
-    titles = {name: f"{name} {dimension.name}" for name, dimension in rules.dimensions.items()}
-    save_plot(plot, lambda plots: plots.grades(table, titles, GRADES))
 
 
 @app.command()
