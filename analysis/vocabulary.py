@@ -41,6 +41,10 @@ NAMES = (
     ("vocabulary", "vocab", "vocab_size"),
     ("layers", "num_layers", "num_hidden_layers"),
     ("attention_heads", "heads", "num_attention_heads"),
+    ("draft", "speculative_model"),
+    ("draft_tokens", "nextn", "num_speculative_tokens"),
+    ("lora_adapters", "max_loras", "max_loras_per_batch"),
+    ("lora_rank", "max_lora_rank"),
 )  # fmt: skip
 ALSO = {"device": "devices", "engine": "engines", "tensor_parallel": "gpus"}
 """Of options and arguments: what a name means where a command has the other alone: several devices; GPUs that are all tensor parallel."""

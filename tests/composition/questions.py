@@ -155,7 +155,7 @@ QUESTIONS = (
                "gemm_quant_mode=bf16 moe_quant_mode=nvfp4 precision=bf16 kvcache_quant_mode=fp8 backend_version=0.6.1 pp_size=2 "
                "attention_dp_size=2 moe_tp_size=2 moe_ep_size=2 max_num_seqs=4 max_batched_tokens=512 memory_utilization=0.7 "
                "request_rate=1 arrival=offline requests=500 length_low=0.2 "
-               "engine_version=0.6.1 nextn=2 acceptance=0.8 prefix=512"),
+               "engine_version=0.6.1 draft=eagle nextn=2 acceptance=0.8 prefix=512 lora_adapters=4 lora_rank=8"),
         _words("model_path=meta-llama/Llama-3.1-405B-Instruct tp_size=1 gemm_quant_mode=bf16"),
         _words("system=A30 model_path=meta-llama/Llama-3.1-8B-Instruct tp_size=1"),
     ),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -227,6 +229,82 @@ def test_drafted_tokens_share_a_step():
     given, guessed = (answers(row(**asked, nextn=1, **more)).iloc[0] for more in ({"acceptance": 0.75}, {}))
     assert given["tpot_ms"] == guessed["tpot_ms"] and guessed["tpot_upper_ms"] > given["tpot_upper_ms"]
     assert "a chance of 0.75 (not given" in guessed["assumed"] and "a chance of" not in given["assumed"]
+
+
+@pytest.mark.parametrize(
+    ("model", "billions"),
+    [("llama-2-7b", 0.24), ("llama-2-13b", 0.37), ("llama-2-70b", 0.99), ("llama-3.1-8b", 0.25), ("llama-3.1-70b", 0.99)],
+)
+def test_an_eagle_head_has_the_published_size(model, billions):
+    """Its README (github.com/SafeAILab/EAGLE) lists heads by parameters: one block and a product of 2 h with h; no output layer."""
+    case = cases.case({**ROW, "model_path": model, "gemm_quant_mode": "bf16", "draft": "EAGLE", "nextn": 3, "isl": 512, "osl": 512})
+    plain = replace(case, draft=None, drafted=0)
+    head = points_module.weight_bytes(case, cases.Plan()) - points_module.weight_bytes(plain, cases.Plan())
+    assert head / 2e9 == pytest.approx(billions, abs=0.006)
+
+
+def test_drafts_by_a_head_or_a_model_cost_what_they_run():
+    """A token drafted by the model itself costs a step of it: with acceptance 1, three drafts and a check of four tokens bring four."""
+    asked = {"model_path": "llama-3.1-8b", "system": "h100_sxm", "tp_size": 1, "gemm_quant_mode": "bf16", "batch_size": 1, "length_low": 1}
+    drafts: dict[str, dict[str, object]] = {
+        "": {},
+        **{name: {"draft": name, "nextn": 3, "acceptance": 1} for name in ("llama-3.1-8b", "llama-3.2-1b", "eagle", "eagle3")},
+    }
+    found = points([cases.case({**ROW, **asked, **more}) for more in drafts.values()], KernelLibrary.load())
+    plain, itself, small, eagle, eagle3 = found.result[:, 2]
+    assert itself == pytest.approx(plain, rel=0.06)  # one host's time for four steps, one step of four tokens
+    assert plain / 4 < eagle3 < eagle < small < itself
+    room = dict(zip(drafts, found.engines["cache_tokens"], strict=True))
+    assert room["llama-3.1-8b"] < room["llama-3.2-1b"] < room["eagle"] < room[""]
+    said = answers(row(**asked, draft="eagle3", nextn=3)).iloc[0]
+    assert "an EAGLE-3 head, taken as one block" in said["assumed"] and "a chance of 0.75 (not given" in said["assumed"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({"draft": "eagle"}, "draft without nextn (draft_tokens): nothing is drafted"),
+        ({"nextn": 2}, "draft takes eagle, eagle3 or a model"),
+        ({"nextn": 2, "draft": "qwen3-8b"}, "a draft model needs the same"),
+        ({"nextn": 2, "draft": "gpt-oss-20b"}, "draft models with experts are not covered"),
+        ({"nextn": 9, "draft": "eagle"}, "at most 8 is answered"),
+        ({"lora_rank": 8}, "lora_rank without lora_adapters"),
+        ({"lora_adapters": 1, "lora_rank": 513}, "at most 512 is answered"),
+        ({"lora_adapters": 1, "model_path": "deepseek-v3", "system": "h200_sxm"}, "LoRA adapters of latent attention are not covered"),
+        ({"lora_adapters": 1, "system": "TPU-v6e", "gemm_quant_mode": "bf16"}, "LoRA adapters of a model on TPU-v6e are not covered"),
+    ],
+)
+def test_drafts_and_adapters_that_cannot_be_are_refused(asked, reason):
+    with pytest.raises(InputError, match=re.escape(reason)):
+        cases.case({**ROW, **asked})
+
+
+def test_adapters_served_together():
+    """Memory by hand: an adapter of rank r of Llama 2 7B is r (3 x 4096 + 3 x 4096 + 2 x 4096 + 2 x 4096 + 2 x 11008 + 11008 + 4096)
+    elements a layer. Time: Punica (arXiv 2310.18547, abstract) adds 2 ms a token on an A100; here half to twice of it at its batch of 32.
+    """
+    asked = {
+        "model_path": "llama-2-7b",
+        "system": "A100-SXM4-80GB",
+        "tp_size": 1,
+        "gemm_quant_mode": "bf16",
+        "batch_size": 32,
+        "isl": 512,
+        "osl": 512,
+    }
+    rows = [{}, *({"lora_adapters": n, "lora_rank": 16} for n in (1, 32, 128))]
+    read = [cases.case({**ROW, **asked, **more}) for more in rows]
+    plain, one, many, more = points(read, KernelLibrary.load()).result[:, 2]
+    assert 1e-3 < many - plain < 4e-3 and plain < one < many < more
+    each = 2 * 32 * 16 * (3 * 4096 + 3 * 4096 + 2 * 4096 + 2 * 4096 + 2 * 11008 + 11008 + 4096)
+    weights = [points_module.weight_bytes(case, cases.Plan()) for case in read]
+    assert weights[2] - weights[0] == pytest.approx(32 * each)
+    cut = points_module.adapter_bytes(read[0].model, 2, 16)
+    assert each / 2 < cut < each  # of a product cut by columns each GPU has the whole A, of one cut by rows the whole B
+    found = answers(pd.concat([row(**asked), row(**asked, lora_adapters=32), row(**asked, lora_adapters=5000)], ignore_index=True))
+    width = found["tpot_upper_ms"] / found["tpot_ms"]
+    assert width[1] > width[0] and "lora_rank 16 (not given" in found["assumed"][1]
+    assert "GB of LoRA adapters a GPU" in found["status"][2] and np.isnan(found["tpot_ms"][2])
 
 
 def test_a_step_takes_at_least_its_weights_and_its_cache():

@@ -92,6 +92,7 @@ OLD_SERVED = {
     "model": "model_path", "device": "system", "engine": "backend", "clients": "batch_size", "input_tokens": "isl", "output_tokens": "osl",
     "tensor_parallel": "tp_size", "kv_precision": "kvcache_quant_mode", "expert_parallel": "moe_ep_size",
     "engine_version": "backend_version", "memory_utilization": "gpu_memory_utilization", "max_batched_tokens": "max_num_batched_tokens",
+    "lora_adapters": "max_loras",
 }  # fmt: skip
 
 
@@ -113,7 +114,7 @@ def _closed_loop(question: Question, folder: Path) -> Numbers:
 
 
 def _tried(question: Question, folder: Path) -> Numbers:
-    if {"memory_utilization", "max_batched_tokens", "engine_version"} & set(question):
+    if {"memory_utilization", "max_batched_tokens", "engine_version", "lora_adapters"} & set(question):
         raise Elsewhere
     gpus, experts = question["gpus"], question.get("expert_parallel", 1)
     asked = {name: question[name] for name in ("model", "input_tokens", "output_tokens", "precision", "kv_precision") if name in question}
@@ -158,6 +159,7 @@ def served(draw: random.Random) -> Question:
     more = {
         "precision": ("bf16", "fp8", "nvfp4", "int4", "FP16"), "kv_precision": ("fp8", "bf16"), "memory_utilization": (0.8, 0.95),
         "max_batched_tokens": (2048, 16384), "engine_version": ("0.10.0",), "expert_parallel": (1, found["gpus"]),
+        "lora_adapters": (8,),
     }  # fmt: skip
     return found | {name: draw.choice(values) for name, values in more.items() if draw.random() < (0.5 if name == "precision" else 0.2)}
 

@@ -57,8 +57,8 @@ def serving(
             "tensor_parallel, clients (of a rank); optional pipeline_parallel, attention_data_parallel, expert_tensor_parallel, "
             "expert_parallel, precision, kv_precision, engine_version, max_num_seqs, max_batched_tokens, memory_utilization, "
             "length_low (1 fixed, 0.8 drawn from there to the label), arrival (closed, poisson with request_rate, offline, static), "
-            "requests, prefix (tokens that the cache holds), nextn and acceptance (tokens drafted, chance that one is right); of "
-            "disaggregated points prefill_ and decode_ columns"
+            "requests, prefix (tokens that the cache holds), draft (mtp, eagle, eagle3 or a model), draft_tokens, acceptance (chance "
+            "that one is right), lora_adapters, lora_rank; of disaggregated points prefill_ and decode_ columns"
         ),
     ],
     out: Out = None,
@@ -126,6 +126,11 @@ def one(
     memory_utilization: Annotated[float, typer.Option(help="share of the memory that the engine may use; 0: its own, mostly 0.9")] = 0.0,
     max_batched_tokens: Annotated[int, typer.Option(help="most tokens of a step; 0: the engine's own")] = 0,
     engine_version: Annotated[str, typer.Option(help="release of the engine, such as 0.19.0; empty: today's")] = "",
+    lora_adapters: Annotated[int, typer.Option(help="LoRA adapters in memory, as --max-loras; 0: none")] = 0,
+    lora_rank: Annotated[int, typer.Option(help="their rank; 0: 16")] = 0,
+    draft: Annotated[str, typer.Option(help="speculative decoding: mtp, eagle, eagle3 or a model; empty: mtp")] = "",
+    draft_tokens: Annotated[int, typer.Option(help="tokens drafted in a step; 0: none")] = 0,
+    acceptance: Annotated[float | None, typer.Option(help="chance that a drafted token is right", show_default="0.5 to 0.9")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="the answer as JSON")] = False,
     plot: Plot = None,
     site: SiteFile = None,
@@ -139,7 +144,7 @@ def one(
     check_plot(plot)
     found = waterfall.one(
         model, device, gpus, clients, input_tokens, output_tokens, engine, precision, expert_parallel, kv_precision, memory_utilization,
-        max_batched_tokens, engine_version, site=read_site(site),
+        max_batched_tokens, engine_version, lora_adapters, lora_rank, draft, draft_tokens, acceptance, site=read_site(site),
     )  # fmt: skip
     typer.echo(json.dumps(waterfall.as_json(found), indent=1) if as_json else waterfall.report(found))
     save_plot(plot, lambda plots: plots.one_answer(found.parts, found.answer))

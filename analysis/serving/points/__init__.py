@@ -5,6 +5,7 @@
 - `cases`: What is asked?
 - `closed_loop`: The engine and its clients:
 - `constants`: What is fitted:
+- `drafts`: What drafts tokens ahead of a served model?
 - `operators`: A model under a plan, as calls of the kernel library:
 - `points`: Serving points with nothing fitted:
 - `power`: How much power does a GPU draw in a step of a served model?

@@ -16,6 +16,8 @@ from analysis.case_rows import read_cases
 from analysis.errors import InputError
 from analysis.hardware import devices, systems
 from analysis.kernels import gpus
+from analysis.serving.points.drafts import ACCEPTANCE, MOST_DRAFTED, Draft, draft
+from analysis.serving.points.drafts import in_words as draft_in_words
 from analysis.workloads import models
 from analysis.workloads.models import Experts, Model
 
@@ -25,7 +27,7 @@ READS = Columns(
     names=(
         *COLUMNS, "backend_version", "precision", "gemm_quant_mode", "moe_quant_mode", "kvcache_quant_mode", *_OF_A_WORKER,
         "silicon_data_source", "max_num_seqs", "max_batched_tokens", "memory_utilization", "engine_version", "arrival", "requests",
-        "request_rate", "length_low", "nextn", "acceptance", "prefix", "gpus",
+        "request_rate", "length_low", "draft", "nextn", "acceptance", "prefix", "lora_adapters", "lora_rank", "gpus",
         *(f"{worker}_{name}" for worker in ("prefill", "decode") for name in (*_OF_A_WORKER, "num_workers")),
     ),
     required=tuple(name for name in COLUMNS if name != "mode"),
@@ -48,13 +50,10 @@ MEAN_LENGTH = 0.9
 """Mean length over the label with it."""
 LARGEST = 1 << 20
 """Of tokens and GPUs that a cell may name."""
-ACCEPTANCE = (0.5, 0.75, 0.9)
-"""Chance that a drafted token is right where none is given, and its range: 0.85 to 0.9 of DeepSeek-V3's second tokens (arXiv 2412.19437,
-section 5.4.3), fewer of later ones and of other texts."""
 MOST_CLIENTS = 10_000
 """Of a replica: each of their requests is simulated."""
-MOST_DRAFTED = 8
-"""Tokens drafted in a step."""
+MOST_LORA_RANK = 512
+"""vLLM's greatest --max-lora-rank."""
 MOST_TOKENS = 1 << 30
 """Of all clients' requests together: each step of each is simulated."""
 
@@ -110,8 +109,9 @@ class Case:
         max_running: most requests that run at a time (max_num_seqs), 0: as the engine was started; likewise batched_tokens (of a step) and
             memory_share (of the memory that weights and cache, or with TensorRT-LLM the cache beside them, may take).
         prefix: tokens at the start of each prompt that the KV cache holds already.
-        drafted, acceptance: tokens that blocks for multi-token prediction draft in a step, and the chance that the next of them is right
-            (negative: not given, `ACCEPTANCE`).
+        draft, drafted, acceptance: what drafts tokens, how many in a step, and the chance that the next of them is right (negative: not
+            given, `drafts.ACCEPTANCE`).
+        lora_adapters, lora_rank: LoRA adapters that lie in memory, of which each request takes one, and their rank; 0: none.
         assumed: sentences on what the row did not say, or said otherwise.
     """
 
@@ -144,8 +144,11 @@ class Case:
     rate: float = 0.0
     length_low: float = -1.0
     prefix: int = 0
+    draft: Draft | None = None
     drafted: int = 0
     acceptance: float = -1.0
+    lora_adapters: int = 0
+    lora_rank: int = 0
     assumed: tuple[str, ...] = ()
 
     @property
@@ -441,8 +444,10 @@ def in_words(kind: str, device: str) -> str:
     return kind.replace("bf16", "fp16") if without_bf16(device) else kind
 
 
-def _check_plan(plan: Plan, device: str, model: Model, key: str, asked_now: bool) -> list[str]:
+def _check_plan(plan: Plan, device: str, model: Model, key: str, asked_now: bool, drafts: Draft | None) -> list[str]:
     """Refuse a plan that cannot be; what is assumed of its stages."""
+    if drafts is not None and drafts.model.heads % plan.tensor:
+        raise InputError(f"{drafts.model.heads} heads of the draft model {drafts.model.name} do not divide by {plan.tensor}", key=key)
     system = machine(device)
     if plan.gpus > system.devices_per_node and system.network is None:
         raise InputError(f"{plan.gpus} GPUs of one replica: no machine of more than {system.devices_per_node} {device} is known", key=key)
@@ -461,28 +466,53 @@ def _prefix(text: Callable[[str], str], input_tokens: int) -> int:
     return prefix
 
 
-def _drafts(text: Callable[[str], str], model: Model, assumed: list[str]) -> dict[str, Any]:
-    """The fields `drafted` and `acceptance` of a case."""
+def _drafts(text: Callable[[str], str], model: Model, own: tuple[str, str, str], assumed: list[str]) -> dict[str, Any]:
+    """The fields `draft`, `drafted` and `acceptance` of a case; `own`: types of its products, attention and experts."""
     if text("nextn") in ("", "0", "0.0"):
-        if text("acceptance"):
-            raise InputError("acceptance without nextn: nothing is drafted", key="acceptance")
+        if stray := next((key for key in ("acceptance", "draft") if text(key)), ""):
+            raise InputError(f"{stray} without nextn (draft_tokens): nothing is drafted", key=stray)
         return {}
     drafted = _count(text("nextn"), "nextn")
-    if not model.mtp_modules:
-        raise InputError(f"{model.name} has no blocks for multi-token prediction; other draft models are not covered", key="nextn")
     if drafted > MOST_DRAFTED:
         raise InputError(f"nextn is {drafted}, at most {MOST_DRAFTED} is answered", key="nextn")
+
+    def load(name: str) -> tuple[Model, tuple[str, str, str]]:
+        found = served(name)
+        return found, types(found, "", "", models.type_in_name(name) or "bf16", name)[1:]
+
+    kind = text("draft").lower().replace("-", "") if text("draft").lower().startswith(("mtp", "eagle")) else text("draft") or "mtp"
+    found: dict[str, Any] = {"draft": draft(kind, model, own, load), "drafted": drafted}
+    assumed.append(draft_in_words(found["draft"], drafted))
     if not text("acceptance"):
         least, chance, most = ACCEPTANCE
         assumed.append(f"a drafted token is right with a chance of {chance} (not given; interval: {least} to {most})")
-        return {"drafted": drafted}
+        return found
     try:
         given = float(text("acceptance"))
     except ValueError:
         given = math.nan
     if not 0 <= given <= 1:
         raise InputError(f"acceptance is {text('acceptance')!r}, no number from 0 to 1", key="acceptance")
-    return {"drafted": drafted, "acceptance": given}
+    return found | {"acceptance": given}
+
+
+def _adapters(text: Callable[[str], str], model: Model, device: str, assumed: list[str]) -> dict[str, int]:
+    """The fields `lora_adapters` and `lora_rank` of a case."""
+    if text("lora_adapters") in ("", "0", "0.0"):
+        if text("lora_rank"):
+            raise InputError("lora_rank without lora_adapters: there are none", key="lora_rank")
+        return {}
+    count, rank = _count(text("lora_adapters"), "lora_adapters"), _count(text("lora_rank"), "lora_rank", 16)
+    if rank > MOST_LORA_RANK:
+        raise InputError(f"lora_rank is {rank}, at most {MOST_LORA_RANK} is answered", key="lora_rank")
+    kind = "latent attention" if model.latent else "linear attention" if model.linear else ""
+    if kind or devices.load(gpus.SYSTEMS.get(device, device)).kind != "gpu":
+        raise InputError(f"LoRA adapters of {kind or f'a model on {device}'} are not covered", key="lora_adapters")
+    where = "attention's products alone, not in the experts'" if model.experts else "all linear layers"
+    assumed += ["lora_rank 16 (not given; vLLM's --max-lora-rank)"] if not text("lora_rank") else []
+    assumed.append(f"{count} LoRA adapters of rank {rank} in {where}, in 16 bits, all in memory; each request takes one, all alike often")
+    assumed.append("an adapter's two kernels a product take half to twice what their bytes do: no measured run has adapters")
+    return {"lora_adapters": count, "lora_rank": rank}
 
 
 def _refuse_not_covered(text: Callable[[str], str]) -> None:
@@ -598,7 +628,8 @@ def case(row: Mapping[str, object]) -> Case:
         batched_tokens=_count(row.get("max_batched_tokens"), "max_batched_tokens") if text("max_batched_tokens") else 0,
         memory_share=_share(text("memory_utilization")),
         precision=label, gemm=gemm, attention=attention, experts=experts, input_tokens=input_tokens, output_tokens=output_tokens,
-        prefix=_prefix(text, input_tokens), **_drafts(text, model, assumed),
+        prefix=_prefix(text, input_tokens), **_drafts(text, model, (gemm, attention, experts), assumed),
+        **_adapters(text, model, device, assumed),
     )  # fmt: skip
     if common["prefix"]:
         assumed.append(f"the KV cache holds the first {common['prefix']:,} tokens of each prompt, each request its own copy")
@@ -615,7 +646,7 @@ def case(row: Mapping[str, object]) -> Case:
         plan = replace(plan, pipeline=_count(row.get("pp_size"), "pp_size", 1))
         if plan.pipeline > model.layers:
             raise InputError(f"{plan.pipeline} stages of {model.layers} layers", key="pp_size")
-        assumed += _check_plan(plan, device, model, "tp_size", when == ASKED_NOW)
+        assumed += _check_plan(plan, device, model, "tp_size", when == ASKED_NOW, common.get("draft"))
         if not _given(row.get("tp_size")):
             assumed.append("tensor parallel 1 (not given): the engine's default")
         assumed += _widths_of_none(row, "", plan, model)
@@ -628,7 +659,7 @@ def case(row: Mapping[str, object]) -> Case:
     prefill, first = _plan(row, "prefill_", model.experts)
     plan, second = _plan(row, "decode_", model.experts)
     for one, key, squared in ((prefill, "prefill_tp_size", first), (plan, "decode_tp_size", second)):
-        assumed += _check_plan(one, device, model, key, when == ASKED_NOW)
+        assumed += _check_plan(one, device, model, key, when == ASKED_NOW, common.get("draft"))
         assumed += _widths_of_none(row, key.removesuffix("tp_size"), one, model)
         assumed += [squares.format(one.gpus, one.gpus**2)] * squared
     clients, uneven = _clients(row, "decode_", plan, input_tokens + output_tokens)

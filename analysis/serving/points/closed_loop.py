@@ -52,9 +52,9 @@ ENGINE = np.dtype(
         ),  # requests a second of clients that do not wait for answers (Poisson); 0: a burst, then each answer releases the next
         ("exponential", "i8"),  # 1: lengths of answers are drawn exponentially, with the mean of the even ones
         ("prefix", "i8"),  # tokens at the start of every prompt that the KV cache holds already
-        ("drafted", "i8"),  # tokens that blocks for multi-token prediction draft in a decode step, which checks them all
+        ("drafted", "i8"),  # tokens that are drafted in a decode step, which checks them all
         ("step_tokens", "f8"),  # tokens that a sequence gets from such a step in the mean (0: one)
-        ("draft_layers", "f8"),  # of one such block, over the layers of the model
+        ("draft_table", "i8"),  # of what runs for each of them
     ],
     align=True,
 )
@@ -68,7 +68,7 @@ LOOP = np.dtype(
         *((name, "i8") for name in ("arrivals", "seen", "admitted", "running", "done", "size", "steps", "waited", "poll")),
         *((name, "i8") for name in ("partial", "partial_done", "lined", "out_of")),  # the prompt begun; running in order; taken back
         *((name, "i8") for name in ("prompts", "prompt_tokens", "ready", "hold")),  # of the next step
-        ("attention", "f8"),
+        *((name, "f8") for name in ("attention", "draft_attention")),  # of the next step's prompts
         ("drafts", "f8"),  # right ones that steps with prompts made, and that no whole step of all sequences has used yet
         *(
             (name, "f8")
@@ -251,12 +251,29 @@ def _wait(engine: Any, r: Requests, s: Any) -> None:
 
 
 @inner(_nrt=False)
+def _attend(engine: Any, tables: Tables, s: Any, chunk: int, before: int) -> None:
+    """A piece of a prompt joins the next step: its attention, and that of what drafts, which sees the prompts too."""
+    s.attention += surface(tables.prompt_axis, tables.before_axis, tables.prefill[engine.table], chunk, before)
+    if engine.drafted > 0:
+        s.draft_attention += surface(tables.prompt_axis, tables.before_axis, tables.prefill[engine.draft_table], chunk, before)
+
+
+@inner(_nrt=False)
+def _decode_attention(engine: Any, tables: Tables, sequences: int, cached: float) -> float:
+    """Attention of a decode step (s), and of what drafts its tokens one after another."""
+    found = surface(tables.batch_axis, tables.cached_axis, tables.decode[engine.table], sequences, cached)
+    if engine.drafted > 0:
+        found += engine.drafted * surface(tables.batch_axis, tables.cached_axis, tables.decode[engine.draft_table], sequences, cached)
+    return float(found)
+
+
+@inner(_nrt=False)
 def _admit(engine: Any, tables: Tables, r: Requests, s: Any) -> None:
     """Prompts of the next step: the one begun earlier, those taken back, new ones, while budget, places and KV cache last."""
-    prefill_s, room = tables.prefill[engine.table], engine.budget - (s.running if engine.mixed == 1 else 0)
+    room = engine.budget - (s.running if engine.mixed == 1 else 0)
     if s.partial >= 0:
         chunk = min(r.need[s.partial] - s.partial_done, room)
-        s.attention += surface(tables.prompt_axis, tables.before_axis, prefill_s, chunk, s.partial_done)
+        _attend(engine, tables, s, chunk, s.partial_done)
         s.prompt_tokens += chunk
         room -= chunk
         s.partial_done += chunk
@@ -276,7 +293,7 @@ def _admit(engine: Any, tables: Tables, r: Requests, s: Any) -> None:
         if engine.chunked == 0 and fresh > room and s.prompts > 0:
             break
         chunk = fresh if engine.chunked == 0 else min(fresh, room)
-        s.attention += surface(tables.prompt_axis, tables.before_axis, prefill_s, chunk, r.held[i])
+        _attend(engine, tables, s, chunk, r.held[i])
         s.prompt_tokens += chunk
         room -= chunk
         s.prompts += 1
@@ -303,13 +320,12 @@ def _step_with_prompts(engine: Any, tables: Tables, r: Requests, heap: Any, s: A
     duration = line(tables.token_axis, tables.tokens[k], s.prompt_tokens + checked) + s.attention
     duration += line(tables.sequence_axis, tables.sequences[k], s.prompts + checked)
     if decodes > 0:
-        attended = surface(tables.batch_axis, tables.cached_axis, tables.decode[k], decodes, s.cached / decodes)
-        duration += attended * (1.0 + engine.drafted * engine.draft_layers)
-    if engine.drafted > 0:  # the block for multi-token prediction sees the prompts too, then one token of each sequence after another
-        duration += engine.draft_layers * (line(tables.token_axis, tables.tokens[k], s.prompt_tokens + decodes) + s.attention)
-        again = (engine.drafted - 1) * engine.draft_layers
-        duration += again * line(tables.token_axis, tables.tokens[k], s.prompts + decodes)
-        duration += engine.drafted * line(tables.sequence_axis, tables.sequences[k], s.prompts + decodes)
+        duration += _decode_attention(engine, tables, decodes, s.cached / decodes)
+    if engine.drafted > 0:  # the prompts and a token of each sequence, then one token of each sequence after another
+        d = engine.draft_table
+        duration += line(tables.token_axis, tables.tokens[d], s.prompt_tokens + decodes) + s.draft_attention
+        duration += (engine.drafted - 1) * line(tables.token_axis, tables.tokens[d], s.prompts + decodes)
+        duration += engine.drafted * line(tables.sequence_axis, tables.sequences[d], s.prompts + decodes)
     duration += engine.host_s
     if s.prompt_tokens + checked > engine.graph_tokens:
         duration = max(duration, engine.prompt_host_s)
@@ -344,30 +360,28 @@ def _step_with_prompts(engine: Any, tables: Tables, r: Requests, heap: Any, s: A
 @inner(_nrt=False)
 def _decode_steps(engine: Any, tables: Tables, r: Requests, heap: Any, s: Any) -> None:
     """All steps up to the next event, added up at once; one counts a token of each, of which a step that checks drafts makes several."""
-    decode_s, run = tables.decode[engine.table], heap[0, 0] - s.steps
+    run = heap[0, 0] - s.steps
     if engine.reserve == 0 and engine.servers == 0:
         run = min(run, max(1, int((engine.cache_tokens - s.cached - s.carried) / s.running)))
     if s.hold == 1:
         run = min(run, max(1, engine.wait_steps - s.waited))
     if engine.receive > 1 and s.seen < s.arrivals:
         run = min(run, max(1, engine.receive - s.poll))
-    checked, drafts = s.running * (1 + engine.drafted), engine.drafted * engine.draft_layers
+    checked, made = s.running * (1 + engine.drafted), max(1.0, engine.step_tokens)
     flat = line(tables.token_axis, tables.tokens[engine.table], checked)
     flat += line(tables.sequence_axis, tables.sequences[engine.table], checked)
     flat += engine.host_s
     if engine.drafted > 0:
-        flat += drafts * line(tables.token_axis, tables.tokens[engine.table], s.running)
-        flat += engine.drafted * line(tables.sequence_axis, tables.sequences[engine.table], s.running)
-    made = max(1.0, engine.step_tokens)
+        flat += engine.drafted * line(tables.token_axis, tables.tokens[engine.draft_table], s.running)
+        flat += engine.drafted * line(tables.sequence_axis, tables.sequences[engine.draft_table], s.running)
     flat /= made
-    attended = (1.0 + drafts) / made
     if engine.receive <= 1 and s.seen < s.arrivals:
         # The next request is on its way: stop when it is there.
-        now = flat + attended * surface(tables.batch_axis, tables.cached_axis, decode_s, s.running, s.cached / s.running)
+        now = flat + _decode_attention(engine, tables, s.running, s.cached / s.running) / made
         run = min(run, max(1, int((r.sent[s.seen] - s.clock) / now) + 1))
     run = max(run, 1)
     middle = s.cached / s.running + 0.5 * (run - 1)
-    attend = attended * surface(tables.batch_axis, tables.cached_axis, decode_s, s.running, middle)
+    attend = _decode_attention(engine, tables, s.running, middle) / made
     s.clock += run * (flat + attend)
     s.decode_time += run * (flat + attend) * s.running
     s.decode_weight += run * s.running
@@ -412,7 +426,7 @@ def one(engine: Any, tables: Tables, r: Requests, heap: Any, s: Any, out: Any) -
     s.clock = 0.0
     while s.done < n:
         _look(engine, r, s)
-        s.prompts, s.prompt_tokens, s.ready, s.hold, s.attention = 0, 0, 0, 0, 0.0
+        s.prompts, s.prompt_tokens, s.ready, s.hold, s.attention, s.draft_attention = 0, 0, 0, 0, 0.0, 0.0
         begun = s.partial
         _take_back(engine, r, heap, s)
         if engine.servers > 0:

@@ -60,7 +60,7 @@ USUAL = {"decode": np.tile(CACHED <= 18432, BATCH.size), "prefill": np.logical_a
 """Points of the grids as long as the requests whose answers calibrated the intervals: of these is the doubt of a step's kernels."""
 GROUP_TOKENS = 2048.0
 """Prompts shorter than this share a launch: their attention is timed in a batch of about so many tokens."""
-PARTS = ("projections", "attention", "experts", "communication", "memory", "vocabulary")
+PARTS = ("projections", "attention", "experts", "communication", "memory", "vocabulary", "adapters")
 GRIDS = {"tokens": (TOKENS,), "sequences": (SEQUENCES,), "decode": (BATCH, CACHED), "prefill": (PROMPT, BEFORE)}
 
 
@@ -85,7 +85,10 @@ class Call:
 
 @dataclass(frozen=True)
 class Configuration:
-    """What decides the step's operators: engine, model, plan, types (`attention`: of the products around it; `kv`: of the KV cache)."""
+    """What decides the step's operators: engine, model, plan, types (`attention`: of the products around it; `kv`: of the KV cache).
+
+    `joined`: vectors of the served model's width that a drafting block makes into one; `lora_adapters`, `lora_rank`: as of a case.
+    """
 
     engine: str
     model: Model
@@ -95,6 +98,9 @@ class Configuration:
     experts: str
     kv: str
     router: str = "bf16"
+    joined: int = 0
+    lora_adapters: int = 0
+    lora_rank: int = 0
 
 
 def _gemm(part: str, grid: str, count: float, m: Floats, n: float, k: float, dtype: str) -> Call:
@@ -121,7 +127,11 @@ def calls(c: Configuration) -> Iterator[Call]:
     t, tp = TOKENS, c.plan.tensor
     h = float(c.model.hidden)
     yield _memory("tokens", 1, 4 * t * h)
+    if c.joined:
+        yield _gemm("projections", "tokens", 1, t, h, c.joined * h, c.attention)
     yield from _attention(c)
+    if c.lora_adapters:
+        yield from _adapters(c)
     if c.model.linear is not None:
         yield from _linear_attention(c)
     yield _memory("tokens", c.model.norms * c.model.layers, 8 * t * h)
@@ -272,6 +282,42 @@ def _attention_of_a_kind(c: Configuration, layers: int, a: Attention) -> Iterato
     yield Call("attention", "decode", "attention_decode", layers, {"batch": batch, "kv_tokens": cached}, shape)
     grown = {"batch": together, "query_tokens": prompt, "kv_tokens": prompt + before}
     yield Call("attention", "prefill", "attention_prefill", layers, grown, shape, 1 / together)
+
+
+def adapted(model: Model, tensor: int) -> Iterator[tuple[int, int, float, float]]:
+    """Products that a LoRA adapter has: layers, products that engines run as one (queries, keys and values; gate and up), and the widths
+    that go in and out of a GPU's part of them (elements). Of mixtures, attention's and plain feed-forwards' alone."""
+    h, wide = float(model.hidden), model.ffn_matrices - 1
+    for layers, a in model.attention_kinds:
+        heads, kv_heads = max(1, a.heads // tensor), max(1, a.kv_heads // tensor)
+        yield layers, 3, h, float((heads * (2 if a.output_gate else 1) + 2 * kv_heads) * a.head_size)
+        yield layers, 1, float(heads * a.head_size), h
+    if model.dense_layers:
+        yield model.dense_layers, wide, h, wide * model.dense_width / tensor
+        yield model.dense_layers, 1, model.dense_width / tensor, h
+
+
+def adapter_bytes(model: Model, tensor: int, rank: int) -> float:
+    """A LoRA adapter on one GPU, in 16 bits (bytes): 2 r (s k + n) for s products of widths k and n that run as one; what is not cut by
+    tensor parallelism lies on each GPU, as vLLM keeps it (without --fully-sharded-loras)."""
+    return sum(2.0 * layers * rank * (products * k + n) for layers, products, k, n in adapted(model, tensor))
+
+
+def _adapters(c: Configuration) -> Iterator[Call]:
+    """What LoRA adapters add to each product: a kernel that shrinks each token's vector to the rank of its own adapter, and one that
+    expands it and adds it to the output. Both are bound by memory up to ranks of some hundreds.
+
+    Formula: 2 t k + 4 s t r + 2 d s r k bytes, then 4 s t r + 4 t n + 2 d r n, where t tokens take d = N (1 - (1 - 1 / N)^t) of N adapters.
+    Source: L. Chen et al., Punica (arXiv 2310.18547), section 4; vLLM's lora_shrink and lora_expand (vllm/lora/ops/triton_ops).
+    """
+    t, r = TOKENS, float(c.lora_rank)
+    taken = c.lora_adapters * (1 - (1 - 1 / c.lora_adapters) ** t)
+    for layers, products, k, n in adapted(c.model, c.plan.tensor):
+        for moved in (
+            2 * t * k + 4 * products * t * r + 2 * taken * products * r * k,
+            4 * products * t * r + 4 * t * n + 2 * taken * r * n,
+        ):
+            yield Call("adapters", "tokens", "memory_bound", layers, {"bytes": moved})
 
 
 def _latent(c: Configuration) -> Iterator[Call]:

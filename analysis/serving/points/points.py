@@ -19,7 +19,7 @@ from analysis.serving.kv_cache import RESERVED_BYTES, kv_cache
 from analysis.serving.points import settings
 from analysis.serving.points.cases import ASKED_NOW, Case, Plan, machine
 from analysis.serving.points.closed_loop import ENGINE, RESULT, simulate
-from analysis.serving.points.operators import GRIDS, PARTS, Configuration, operators
+from analysis.serving.points.operators import GRIDS, PARTS, Configuration, adapter_bytes, operators
 from analysis.serving.points.step_table import Key, StepTable, on_grid, stack, step_tables
 from analysis.workloads.models import Model
 
@@ -60,7 +60,7 @@ class Points:
     Attributes:
         result: shape (cases, len(RESULT)): seconds, as `closed_loop` writes them; NaN where there is none.
         status: empty, or why there is none.
-        tables, table_of: step tables, and which one each case uses; prefill_of: -1, or the prefill worker's.
+        tables, table_of: step tables, and which one each case uses; prefill_of, draft_of: -1, or the prefill worker's, and what drafts'.
         engines: `closed_loop.ENGINE` records.
     """
 
@@ -69,6 +69,7 @@ class Points:
     tables: list[StepTable]
     table_of: NDArray[np.int64]
     prefill_of: NDArray[np.int64]
+    draft_of: NDArray[np.int64]
     engines: Any
 
 
@@ -90,13 +91,23 @@ def has_fp4(device: str) -> bool:
 
 
 def weight_bytes(case: Case, plan: Plan) -> float:
-    """Weights of one GPU (bytes)."""
-    weights = (case.model.with_mtp() if case.drafted else case.model).matrices
-    dense, around, routed = (WEIGHT_BYTES[kind] for kind in (case.gemm, case.attention, case.experts))
-    layers = (weights["attention"] * around + weights["dense"] * dense) / plan.tensor
-    layers += weights["experts"] * routed / (plan.expert_tensor * plan.expert)
+    """Weights of one GPU, with those of what drafts and of LoRA adapters (bytes)."""
     # The first stage of a pipeline has the embedding, the last the head.
-    return layers / plan.pipeline + weights["vocabulary"] * 2 / plan.tensor / min(2, plan.pipeline)
+    vocabulary = 2 / plan.tensor / min(2, plan.pipeline)
+    found = _layer_bytes(case.model, (case.attention, case.gemm, case.experts), plan) + case.model.matrices["vocabulary"] * vocabulary
+    if d := case.draft:
+        found += d.blocks * _layer_bytes(d.model, (d.attention, d.gemm, d.experts), plan)
+        found += d.joined * case.model.hidden**2 * WEIGHT_BYTES[d.attention] / plan.tensor
+        found += d.model.matrices["vocabulary"] * vocabulary * d.own_vocabulary
+    return found + case.lora_adapters * adapter_bytes(case.model, plan.tensor, case.lora_rank) / plan.pipeline
+
+
+def _layer_bytes(model: Model, types: tuple[str, str, str], plan: Plan) -> float:
+    """Weights of a model's layers on one GPU (bytes); `types`: of attention, other products, experts."""
+    around, dense, routed = (WEIGHT_BYTES[kind] for kind in types)
+    weights = model.matrices
+    layers = (weights["attention"] * around + weights["dense"] * dense) / plan.tensor
+    return (layers + weights["experts"] * routed / (plan.expert_tensor * plan.expert)) / plan.pipeline
 
 
 def floors_s(case: Case, batch: float, cached: float) -> tuple[float, float]:
@@ -138,6 +149,7 @@ def cache_tokens(case: Case, plan: Plan, share: float, kv_bytes: float) -> float
     `share` is of all memory (vLLM, SGLang) or of what is free beside the weights (TensorRT-LLM's free_gpu_memory_fraction).
     """
     token, weights = max(1.0, case.model.kv_bytes_per_token(kv_bytes, plan.tensor)), weight_bytes(case, plan)
+    token += case.draft.model.kv_bytes_per_token(kv_bytes, plan.tensor) if case.draft else 0.0
     reserved = TPU_RESERVED * weights if device_of(case.device).kind == "tpu" else RESERVED_BYTES
     cache = kv_cache(memory_bytes(case.device), weights, token, share, reserved, of_free=case.engine == "trtllm")
     return cache.size_bytes / cache.token_bytes
@@ -150,12 +162,14 @@ def without_room(case: Case, plan: Plan, room_tokens: float) -> str:
         room_tokens: of the KV cache of one attention rank (`cache_tokens`).
     """
     weights, memory = weight_bytes(case, plan) / 1e9, memory_bytes(case.device) / 1e9
+    adapters = case.lora_adapters * adapter_bytes(case.model, plan.tensor, case.lora_rank) / plan.pipeline / 1e9
+    held = f"weights and {adapters:.1f} GB of LoRA adapters" if adapters else "weights"
     need = case.input_tokens + case.output_tokens
     if room_tokens >= need:
         return ""
     share = settings.of(case).memory_share
     return (
-        f"does not fit: {weights:.1f} GB of weights a GPU of {memory:.1f} GB ({share:.0%} used) leave a KV cache of "
+        f"does not fit: {weights - adapters:.1f} GB of {held} a GPU of {memory:.1f} GB ({share:.0%} used) leave a KV cache of "
         f"{max(0, int(room_tokens)):,} tokens; one request needs {need:,}"
     )
 
@@ -194,7 +208,6 @@ def _engine(case: Case, room_tokens: float, host: Host) -> dict[str, Any]:
         "prefix": case.prefix,
         "drafted": case.drafted,
         "step_tokens": case.step_tokens[1],
-        "draft_layers": 1 / case.model.layers,
     }
     if case.prefill is not None:
         found["servers"] = case.prefill_workers * case.prefill.attention_data / (case.decode_workers * ranks)
@@ -282,7 +295,17 @@ def configuration(case: Case) -> Configuration:
     routed = "int4" if case.experts == "mxfp4" and not has_fp4(case.device) else case.experts
     router: str = case.model.experts.router if case.model.experts is not None else "bf16"
     router = "tf32" if router == "fp32" and s.tf32 else router
-    return Configuration(case.engine, case.model, case.plan, case.gemm, case.attention, routed, s.kv, router)
+    adapters = case.lora_adapters, case.lora_rank
+    return Configuration(case.engine, case.model, case.plan, case.gemm, case.attention, routed, s.kv, router, 0, *adapters)
+
+
+def drafting(case: Case) -> Configuration:
+    """What decides the operators of what drafts."""
+    d, own = case.draft, configuration(case)
+    assert d is not None
+    plan = replace(case.plan, pipeline=1)
+    routed = own.experts if d.experts == case.experts else d.experts
+    return Configuration(case.engine, d.model, plan, d.gemm, d.attention, routed, own.kv, own.router, d.joined)
 
 
 def points(cases: list[Case | None], library: Any, hide: str = "none", host: dict[str, Host] | None = None) -> Points:
@@ -295,7 +318,7 @@ def points(cases: list[Case | None], library: Any, hide: str = "none", host: dic
     """
     host = host or HOST
     count = len(cases)
-    table_of, prefill_of = np.full(count, -1), np.full(count, -1)
+    table_of, prefill_of, draft_of = (np.full(count, -1) for _ in range(3))
     keys: dict[Key, int] = {}
     engines = np.zeros(count, ENGINE)
     status = [""] * count
@@ -306,6 +329,8 @@ def points(cases: list[Case | None], library: Any, hide: str = "none", host: dic
         table_of[i] = keys.setdefault(Key(found, case.device), len(keys))
         if case.prefill is not None:
             prefill_of[i] = keys.setdefault(Key(replace(found, plan=case.prefill), case.device), len(keys))
+        if case.draft is not None:
+            draft_of[i] = keys.setdefault(Key(drafting(case), case.device), len(keys))
         s = settings.of(case)
         rooms = [(plan, cache_tokens(case, plan, s.memory_share, KV_BYTES[s.kv])) for plan in (case.plan, case.prefill) if plan is not None]
         status[i] = next((reason for plan, room in rooms if (reason := without_room(case, plan, room))), "")
@@ -313,10 +338,14 @@ def points(cases: list[Case | None], library: Any, hide: str = "none", host: dic
             continue
         for name, value in _engine(case, rooms[0][1], host[case.engine]).items():
             engines[i][name] = value
-        engines[i]["table"], engines[i]["prefill_table"] = table_of[i], max(0, prefill_of[i])
+        engines[i]["table"], engines[i]["prefill_table"], engines[i]["draft_table"] = (
+            table_of[i],
+            max(0, prefill_of[i]),
+            max(0, draft_of[i]),
+        )
     tables = step_tables(list(keys), library, hide)
     for i in range(count):
-        for j in (table_of[i], prefill_of[i]):
+        for j in (table_of[i], prefill_of[i], draft_of[i]):
             if j >= 0 and not status[i] and tables[j].status:
                 status[i] = tables[j].status
     live = np.array([table_of[i] >= 0 and not status[i] for i in range(count)])
@@ -325,7 +354,7 @@ def points(cases: list[Case | None], library: Any, hide: str = "none", host: dic
         blank = {grid: np.zeros((len(PARTS), int(np.prod([axis.size for axis in axes])))) for grid, axes in GRIDS.items()}
         stacked = stack([table if table.seconds else StepTable(blank, {}, "", "") for table in tables])
         result[live] = simulate(engines[live], stacked)
-    return Points(result, status, tables, table_of, prefill_of, engines)
+    return Points(result, status, tables, table_of, prefill_of, draft_of, engines)
 
 
 def release(engine: str, version: str) -> str:
@@ -356,6 +385,10 @@ def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
             continue
         r, e = raw.result[i], raw.engines[i]
         kernels = dict(zip(PARTS, on_grid(raw.tables[raw.table_of[i]], r[4], r[5]), strict=True)) if np.isfinite(r[0]) else {}
+        unsure = kernels.get("adapters", 0.0) / r[2]
+        if case.draft is not None and kernels:
+            drafts_s = case.drafted * on_grid(raw.tables[raw.draft_of[i]], r[4], r[5]).sum()
+            unsure = min(0.9, (unsure + drafts_s / r[2]) / case.step_tokens[1])
         rows.append(
             {
                 "engine": case.engine,
@@ -383,9 +416,9 @@ def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
                 "load": 0.9 * case.clients * (case.input_tokens + case.output_tokens) / max(1.0, e["cache_tokens"]),
                 "host_s": 1e-6 * r[RESULT.index("batch")],
                 "operators": operator_count(configuration(case)) / case.step_tokens[1],
-                # Logarithms of how many fewer and more tokens a step may bring than expected.
-                "fewer": math.log(case.step_tokens[1] / case.step_tokens[0]),
-                "more": math.log(case.step_tokens[2] / case.step_tokens[1]),
+                # Logarithms of fewer and more tokens a step than expected; what drafts, and adapters, take half to twice as long.
+                "fewer": math.hypot(math.log(case.step_tokens[1] / case.step_tokens[0]), math.log(1 + unsure)),
+                "more": math.hypot(math.log(case.step_tokens[2] / case.step_tokens[1]), math.log(1 - unsure / 2)),
                 "one": 1.0,
                 "stream_s": (settings.of(case).stream_interval - 1) * r[2],
                 "flow": r[RESULT.index("throughput")],

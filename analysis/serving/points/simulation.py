@@ -13,8 +13,8 @@
     slo: {ttft_s: 0.2, tpot_s: 0.03}
 
 `steps` are calibrated where no kind is named: `model`, `device`, `gpus` (1; tensor parallel), `engine` (vllm), `precision`, `kv_precision`,
-`expert_parallel`, `memory_utilization`, `max_batched_tokens`, `engine_version`, all as of `predict one`, whose kernels, constants, KV cache
-and intervals these are. By name there are
+`expert_parallel`, `memory_utilization`, `max_batched_tokens`, `engine_version`, `lora_adapters`, `lora_rank`, as of `predict one`, whose
+kernels, constants, KV cache and intervals these are. By name there are
 `{kind: roofline, model: llama-2-7b, device: A100-SXM4-80GB}` (or `step_time: roofline`), a lower bound from the data sheet, whose weights
 (`bytes_per_value`, by default as wide as `dtype`) and KV cache (`kv_bytes_per_value`, 2: engines keep 16 bits beside FP8 weights unless
 told otherwise) must fit `memory_utilization` (0.9) of the devices;
@@ -177,6 +177,8 @@ class CalibratedSteps(Asked):
     memory_utilization: Annotated[float, Field(ge=0, le=1)] = 0.0
     max_batched_tokens: Annotated[int, Field(ge=0, le=MOST_COUNT)] = 0
     engine_version: str = ""
+    lora_adapters: Annotated[int, Field(ge=0, le=MOST_COUNT)] = 0
+    lora_rank: Annotated[int, Field(ge=0, le=MOST_COUNT)] = 0
 
 
 class LinearSteps(Strict):

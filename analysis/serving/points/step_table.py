@@ -228,8 +228,12 @@ def stack(tables: list[StepTable], scale: dict[str, float] | None = None) -> Tab
     return Tables(block("tokens"), block("sequences"), block("decode"), block("prefill"), *axes)
 
 
-def on_grid(table: StepTable, batch: float, cached: float) -> np.ndarray:
-    """Seconds of each of `PARTS` in a decode step of so many sequences and cached tokens a sequence, shape (parts,)."""
+def on_grid(table: StepTable, batch: float, cached: float, checked: int = 1) -> np.ndarray:
+    """Seconds of each of `PARTS` in a decode step of so many sequences and cached tokens a sequence, shape (parts,).
+
+    Args:
+        checked: tokens of each sequence in it, its own and those drafted (count).
+    """
     tokens, sequences = table.seconds["tokens"], table.seconds["sequences"]
     decode = table.seconds["decode"].reshape(len(PARTS), BATCH.size, CACHED.size)
     at = min(max(int(np.searchsorted(BATCH, batch, side="right")) - 1, 0), BATCH.size - 2)  # the batches on both sides
@@ -237,7 +241,7 @@ def on_grid(table: StepTable, batch: float, cached: float) -> np.ndarray:
     for k in range(len(PARTS)):
         by_batch = [np.interp(cached, CACHED, decode[k, i]) for i in (at, at + 1)]
         kernels = np.interp(batch, BATCH[at : at + 2], by_batch)
-        out[k] = np.interp(batch, TOKENS, tokens[k]) + np.interp(batch, SEQUENCES, sequences[k]) + kernels
+        out[k] = np.interp(checked * batch, TOKENS, tokens[k]) + np.interp(checked * batch, SEQUENCES, sequences[k]) + kernels
     return out
 
 

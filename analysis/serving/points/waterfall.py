@@ -30,6 +30,7 @@ LABELS = {
     "communication": "communication",
     "memory": "norms and element-wise kernels",
     "vocabulary": "vocabulary and sampling",
+    "adapters": "LoRA adapters",
 }
 
 
@@ -61,11 +62,14 @@ def breakdown(
     """
     row = dict(zip(RESULT, raw.result[index], strict=True))
     table = raw.tables[raw.table_of[index]]
-    kernels = on_grid(table, row["batch"], row["cached"])
-    host = HOST[case.engine].step_s
+    made = case.step_tokens[1]
+    kernels = on_grid(table, row["batch"], row["cached"], 1 + case.drafted) / made
+    host = HOST[case.engine].step_s / made
     lines = [("tpot", LABELS[part], 1e3 * kernels[k], table.log_sd.get(part, 0.0)) for k, part in enumerate(PARTS) if kernels[k] > 0]
     lines.append(("tpot", "host", 1e3 * host, 0.3))
-    lines.append(("tpot", "scheduling: prompts between tokens", 1e3 * (row["tpot_mean"] - kernels.sum() - host), 0.2))
+    drafts = case.drafted * on_grid(raw.tables[raw.draft_of[index]], row["batch"], row["cached"]).sum() / made if case.drafted else 0.0
+    lines.append(("tpot", "drafting", 1e3 * drafts, 0.2))
+    lines.append(("tpot", "scheduling: prompts between tokens", 1e3 * (row["tpot_mean"] - kernels.sum() - drafts - host), 0.2))
     fitted = parts(features.iloc[[index]], parameters.tpot)[0]
     lines.append(("tpot", "engine, as fitted", 1e3 * (fitted.sum() - row["tpot_mean"]), 0.1))
     front = _front_end_s(raw.engines[index])
@@ -104,7 +108,7 @@ def _front_end_s(engine: Any) -> float:
 
 ASKED_AS = {
     "model_path": "model", "system": "device", "tp_size": "gpus", "batch_size": "clients", "isl": "input_tokens", "osl": "output_tokens",
-    "backend": "engine", "moe_ep_size": "expert_parallel", "kvcache_quant_mode": "kv_precision",
+    "backend": "engine", "moe_ep_size": "expert_parallel", "kvcache_quant_mode": "kv_precision", "nextn": "draft_tokens",
 }  # fmt: skip
 """Column of a table of serving points -> argument of `one`."""
 
@@ -123,14 +127,35 @@ def question(
     memory_utilization: float = 0.0,
     max_batched_tokens: int = 0,
     engine_version: str = "",
+    lora_adapters: int = 0,
+    lora_rank: int = 0,
+    draft: str = "",
+    draft_tokens: int = 0,
+    acceptance: float | None = None,
 ) -> Case:
-    """A question as a case, read as a row of `predict serving` is; arguments and errors as of `one`."""
+    """A question as a case, read as a row of `predict serving` is.
+
+    Args:
+        model, device: names as in data/workloads/models.yaml and data/hardware (or the kernel tables); gpus: tensor-parallel.
+        clients: requests in flight; input_tokens, output_tokens: of a request, drawn from 0.8 of them.
+        engine: vllm, sglang or trtllm; precision: a key of `cases.PRECISIONS` (empty: `cases.own_type`).
+        expert_parallel: GPUs over which whole experts are spread; kv_precision: bf16 or fp8 (empty: the engine's own).
+        memory_utilization, max_batched_tokens (of a step), engine_version: 0 or empty: as the engine is started for such a question.
+        lora_adapters, lora_rank: LoRA adapters in memory, and their rank (0: vLLM's default).
+        draft: mtp, eagle, eagle3 or a model; draft_tokens: drafted in a step; acceptance: chance that one is right (None: not known).
+    Raises:
+        InputError: an unknown name or an impossible plan.
+    """
     row: dict[str, object] = {
         "model_path": model, "system": device, "tp_size": gpus, "batch_size": clients, "isl": input_tokens, "osl": output_tokens,
         "backend": engine, "precision": precision, "kvcache_quant_mode": kv_precision, "moe_ep_size": expert_parallel,
         "attention_dp_size": 1,
     }  # fmt: skip
-    said = {"memory_utilization": memory_utilization, "max_batched_tokens": max_batched_tokens, "engine_version": engine_version}
+    said = {
+        "memory_utilization": memory_utilization, "max_batched_tokens": max_batched_tokens, "engine_version": engine_version,
+        "lora_adapters": lora_adapters, "lora_rank": lora_rank, "draft": draft, "nextn": draft_tokens,
+        "acceptance": "" if acceptance is None else str(acceptance),
+    }  # fmt: skip
     for key, value in row.items():
         if isinstance(value, (int, float)) and (value != int(value) or value < 1):
             raise InputError(f"{ASKED_AS[key]} is {value:g}; expected a whole number, at least 1", key=ASKED_AS[key])
@@ -144,23 +169,7 @@ def question(
         raise InputError(error.message.replace(key, name) if key else error.message, key=name or None) from None
 
 
-def one(
-    model: str,
-    device: str,
-    gpus: int = 1,
-    clients: int = 16,
-    input_tokens: int = 1024,
-    output_tokens: int = 1024,
-    engine: str = "vllm",
-    precision: str = "",
-    expert_parallel: int = 1,
-    kv_precision: str = "",
-    memory_utilization: float = 0.0,
-    max_batched_tokens: int = 0,
-    engine_version: str = "",
-    library: Any = None,
-    site: Site | None = None,
-) -> One:
+def one(model: str, device: str, gpus: int = 1, *rest: Any, library: Any = None, site: Site | None = None, **asked: Any) -> One:
     """How fast does a served model answer?
 
     >>> from analysis.serving.points.waterfall import one
@@ -168,21 +177,14 @@ def one(
     >>> r.answer["tpot_ms"], r.parts  # doctest: +SKIP
 
     Args:
-        model, device: names as in data/workloads/models.yaml and data/hardware (or the kernel tables); gpus: tensor-parallel.
-        clients: requests in flight; input_tokens, output_tokens: of a request, drawn from 0.8 of them.
-        engine: vllm, sglang or trtllm; precision: a key of `cases.PRECISIONS` (empty: `cases.own_type`).
-        expert_parallel: GPUs over which whole experts are spread; kv_precision: bf16 or fp8 (empty: the engine's own).
-        memory_utilization, max_batched_tokens (of a step), engine_version: 0 or empty: as the engine is started for such a question.
+        model, device, gpus, rest, asked: of `question`; library: kernels.
         site: whose constants hold (`analysis.site.read_site`), None: nobody's.
     Raises:
         InputError: an unknown name, an impossible plan, or weights and one request that do not fit.
     """
     from analysis.kernels.library import KernelLibrary
 
-    case = question(
-        model, device, gpus, clients, input_tokens, output_tokens, engine, precision, expert_parallel, kv_precision, memory_utilization,
-        max_batched_tokens, engine_version,
-    )  # fmt: skip
+    case = question(model, device, gpus, *rest, **asked)
     parameters = load()
     result = answer([case], parameters, library or KernelLibrary.load(), site)
     if result.raw.status[0]:
