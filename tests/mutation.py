@@ -96,7 +96,7 @@ ROOMS = {
         "serving/points/power studies/serving/energy_per_token/study studies/serving/energy_per_token/published", "composition/energy"
     ),
     "explorers": Room(
-        "artifact/explorers/all_reduce artifact/explorers/decode_knee artifact/explorers/error_composition artifact/explorers/mtap_weights "
+        "artifact/explorers/all_reduce artifact/explorers/decode_knee artifact/explorers/error_composition "
         "artifact/explorers/roofline_achieved artifact/explorers/serving_player artifact/explorers/systolic_array",
         "explorers/test_against_simulators.py",
     ),

@@ -98,20 +98,6 @@ def test_a_roof_by_hand() -> None:
     assert 0.3 < below["median_share"]["fastest product published"] < 1
 
 
-def test_scores_by_hand() -> None:
-    """A weight on one dimension alone gives each tool its grade there; equal weights the mean of five grades."""
-    base = {f"D{k}": 0 for k in range(1, 6)}
-    each = [ask("mtap_weights", **base | {f"D{k}": 100})["scores"] for k in range(1, 6)]
-    alike, zero = (ask("mtap_weights", **dict.fromkeys(base, value))["scores"] for value in (20, 0))
-    for tool in alike:
-        assert all(2 * one[tool] in range(7) for one in each)  # halves: a grade between two that the evidence leaves open
-        assert alike[tool] == zero[tool] == pytest.approx(sum(one[tool] for one in each) / 5)
-    half = ask("mtap_weights", **base | {"D1": 50, "D3": 50})
-    assert all(half["scores"][tool] == pytest.approx((each[0][tool] + each[2][tool]) / 2) for tool in alike)
-    order = sorted(half["scores"].values(), reverse=True)
-    assert all(order.count(score) == 1 or half["ranks"][tool] % 0.5 == 0 for tool, score in half["scores"].items())
-
-
 @pytest.mark.parametrize(
     "plan",
     [
@@ -224,7 +210,6 @@ QUESTIONS: dict[str, list[dict[str, Any]]] = {
         {"dataflow": "is", "m": 128, "array": 32, "moment": 100},
     ],
     "roofline_achieved": [{}, {"device": "H100-SXM5-80GB", "intensity": 10, "share": 30}],
-    "mtap_weights": [{}, {f"D{k}": 0 for k in range(1, 6)}, {"reading": "printed", "D1": 100}, {"reading": "stated", "D5": 75, "D2": 5}],
 }
 
 

@@ -284,13 +284,6 @@ def test_a_live_cell_prints_what_cpython_prints_and_survives_an_error(page: Any)
     assert printed.inner_text().rstrip() == bundle.printed(bundle.live_cells()[name])
 
 
-def test_weights_that_are_all_zero_are_said_to_count_alike() -> None:
-    from analysis.artifact.explorers import mtap_weights
-
-    zero = {"reading": "evidence", **{f"D{k}": 0 for k in range(1, 6)}}
-    assert "count alike" in mtap_weights.tell(zero) and "count alike" not in mtap_weights.tell({**zero, "D1": 1})
-
-
 def test_the_panel_ranks_tools_that_answer_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The nearest comes first; one that answers a tenth of the rows is left out; a fitted constant shows as a star."""
     from analysis import paths

@@ -35,7 +35,6 @@ NAMES = (
     "roofline_achieved",
     "choose_tool",
     "who_is_right",
-    "mtap_weights",
 )
 
 

@@ -5,7 +5,6 @@
 - `errors`: Stands for `analysis.errors` in the page:
 - `files`: Stands for `analysis.configs` and `analysis.paths` in the page:
 - `library`: Stands for what models take of typing, collections.abc, dataclasses, functools, fnmatch and html in the page;
-- `mtap_types`: Stands for `analysis.artifact.mtap.evidence` and `analysis.artifact.mtap.rubric` in the page:
 - `numpy`: Stands for numpy in the page:
 - `numpy_typing`: Stands for numpy.typing in the page
 - `page`: In the browser:
