@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, dataclass_transform
+from typing import Annotated, Any, TypeVar, dataclass_transform, get_args
 
 import numpy as np
 import yaml
@@ -149,10 +150,32 @@ def read_yaml(path: str | Path, model: type[Model]) -> Model:
     except ValidationError as error:
         # A misspelt key is both unknown and missing: the unknown one is what the reader must mend.
         found = sorted(error.errors(), key=lambda one: one["type"] not in UNKNOWN_KEY)
-        told = dict.fromkeys(_told(one, node) for one in found)
-        raise together([InputError(message, path=path, line=line, key=key) for line, key, message in told]) from None
+        wrong, listed = [], set[str]()
+        for line, key, message in dict.fromkeys(_told(one, node, model) for one in found):
+            text = message.split(", expected one of")[0] if message in listed else message  # the keys of a place are listed once
+            wrong.append(InputError(text, path=path, line=line, key=key))
+            listed.add(message)
+        raise together(wrong) from None
     except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
         raise InputError(f"a value is not of the type expected ({error})", path=path) from None
+
+
+def _keys(model: Any, location: tuple[int | str, ...]) -> list[str]:
+    """The keys that a mapping at this place of a file may have."""
+    kinds = [model]
+    for step in location[:-1]:
+        # An index, a key of a free mapping or the tag of a union is no field: what may stand there is what may stand in it.
+        inner = [field.annotation for kind in kinds for name, field in _fields(kind).items() if step in (name, field.alias)]
+        kinds = [kind for annotation in inner for kind in _models(annotation)] if inner else kinds
+    return sorted({field.alias or name for kind in kinds for name, field in _fields(kind).items()})
+
+
+def _fields(kind: Any) -> dict[str, Any]:
+    return dict(getattr(kind, "__pydantic_fields__", {}))
+
+
+def _models(annotation: Any) -> list[Any]:
+    return [annotation] if _fields(annotation) else [kind for part in get_args(annotation) for kind in _models(part)]
 
 
 def columns_of(model: type[Row]) -> tuple[str, ...]:
@@ -199,11 +222,14 @@ def told(error: ValidationError) -> tuple[str | None, str]:
     return (said.key, said.message) if isinstance(said, InputError) else (str(first["loc"][0]), _told(first, None)[2])
 
 
-def _told(one: Any, node: yaml.Node | None) -> tuple[int | None, str, str]:
+def _told(one: Any, node: yaml.Node | None, model: type | None = None) -> tuple[int | None, str, str]:
     location = tuple(one["loc"])
     kind, message = one["type"], one["msg"].removeprefix("Value error, ")
     if kind in UNKNOWN_KEY:
-        message = "unknown key"
+        known = _keys(model, location) if model else []
+        own = str(location[-1])
+        near = [key for key in known if key.startswith(own)] or get_close_matches(own, known, 1, 0.65)
+        message = "unknown key" + (f", did you mean {near[0]}?" if near else f", expected one of {' '.join(known)}" if known else "")
     elif kind == "missing":
         message = "required key is missing"
     elif "input" in one and not isinstance(one["input"], (dict, list)):

@@ -27,9 +27,11 @@ class Outer(Strict):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("name: a\ninner:\n  size: 1\n  colour: red\n", "c.yaml:4: inner.colour: unknown key"),
+        ("name: a\ninner:\n  size: 1\n  colour: red\n", "c.yaml:4: inner.colour: unknown key, expected one of size"),
         ("name: a\ninner:\n  size: big\n", "c.yaml:3: inner.size: Input should be a valid integer"),
-        ("name: a\nouter:\n  size: 1\n", "c.yaml:2: outer: unknown key"),
+        ("name: a\nouter:\n  size: 1\n", "c.yaml:2: outer: unknown key, expected one of inner items name;"),
+        ("name: a\niner:\n  size: 1\n", "c.yaml:2: iner: unknown key, did you mean inner?"),
+        ("name: a\ninner:\n  size: 1\n  syze: 2\n  colour: 3\n  far: 4\n", "colour: unknown key, expected one of size; line 6: inner.far: unknown key"),
         ("name: a\n", "c.yaml:1: inner: required key is missing"),
         ("name: a\nname: b\n", "c.yaml:2: name: given twice"),
         ("name: [\n", "c.yaml:2: not valid YAML"),
@@ -51,7 +53,7 @@ def test_all_errors_of_a_file_are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_yaml(path, Outer)
     told = str(caught.value)
-    assert "c.yaml:6: items.1.colour: unknown key; line 1: name: Input should be a valid string" in told
+    assert "c.yaml:6: items.1.colour: unknown key, expected one of size; line 1: name: Input should be a valid string" in told
     assert "line 3: inner.size" in told and "line 5: items.0.size" in told and "items.1.size: required key is missing" in told
     path.write_text("inner: {size: 1}\n" + "".join(f"key{number}: 1\n" for number in range(40)))
     with pytest.raises(InputError, match="and 35 more"):
