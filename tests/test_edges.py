@@ -31,7 +31,10 @@ class Outer(Strict):
         ("name: a\ninner:\n  size: big\n", "c.yaml:3: inner.size: Input should be a valid integer"),
         ("name: a\nouter:\n  size: 1\n", "c.yaml:2: outer: unknown key, expected one of inner items name;"),
         ("name: a\niner:\n  size: 1\n", "c.yaml:2: iner: unknown key, did you mean inner?"),
-        ("name: a\ninner:\n  size: 1\n  syze: 2\n  colour: 3\n  far: 4\n", "colour: unknown key, expected one of size; line 6: inner.far: unknown key"),
+        (
+            "name: a\ninner:\n  size: 1\n  syze: 2\n  colour: 3\n  far: 4\n",
+            "colour: unknown key, expected one of size; line 6: inner.far: unknown key",
+        ),
         ("name: a\n", "c.yaml:1: inner: required key is missing"),
         ("name: a\nname: b\n", "c.yaml:2: name: given twice"),
         ("name: [\n", "c.yaml:2: not valid YAML"),
