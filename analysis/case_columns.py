@@ -31,8 +31,6 @@ TABLES = {
     "measured score": "analysis.studies.suite.score",
     "replay": "analysis.networks.trace",
     "serve": "analysis.serving.requests",
-    "kernels evaluate": "analysis.studies.kernels.fp32.evaluation",
-    "kernels score": "analysis.studies.kernels.fp32.evaluation",
     "blocks evaluate": "analysis.studies.cores.blocks.data",
 }
 """Commands that read other tables, likewise; a column of theirs is no question to another command."""

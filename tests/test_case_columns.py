@@ -125,7 +125,6 @@ def test_headers_that_are_none(given: list[str], said: str) -> None:
         ("predict training", "panel/training"),
         ("predict batch", "llm_inference_bench/results"),
         ("predict batch", "panel/batch"),
-        ("kernels evaluate", "neusight/bmm_nvidia"),
         ("kernels predict", "neusight/ln_nvidia"),
     ],
 )

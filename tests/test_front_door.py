@@ -31,8 +31,6 @@ EXAMPLE = {
 WITHOUT = {
     "train step": "is `train` by another name",
     "core build": "needs a compiler",
-    "kernels evaluate": "fits forests to a measured table",
-    "kernels score": "needs the datasets",
     "freeze serving": "needs the datasets",
     "predict requests": "needs a profile of a GPU's kernels",
 }

@@ -23,11 +23,11 @@ from analysis.kernels.fp32.residual import Hybrid
 from analysis.studies.freezing import Freeze, commit, digests
 from analysis.studies.kernels import forests
 from analysis.studies.kernels.fp32.conformal import calibrate
-from analysis.studies.kernels.fp32.evaluation import TABLES, evaluate_frame, measured_frame
+from analysis.studies.kernels.fp32.evaluation import TABLES, measured_frame
 from analysis.studies.kernels.fp32.fitting import Measurements, fit
 from analysis.studies.kernels.fp32.selection import Selection, error_of
 from analysis.studies.kernels.networks.kernel_lists import NETWORKS, operators
-from analysis.tables import read_csv, write_atomic, write_csv
+from analysis.tables import read_csv, write_atomic
 
 E2E = "neusight/model_e2e_measured_vs_pred"
 Say = Callable[[str], None]
@@ -217,18 +217,6 @@ def collect_model(work: Path, seed: int) -> None:
         "commit": commit(),
     }
     save(KernelModel(seed, parts), FOLDER, about)
-
-
-def run_splits(work: Path, seed: int, say: Say) -> None:
-    """The hybrid on every split but leave-one-device-out, into `splits.csv` of a folder, if it is not there."""
-    if (work / "splits.csv").exists():
-        return
-    parts = []
-    frame = measured_frame()
-    for split in ("old-to-new", "unseen-shapes", "new-operators", "random"):
-        parts.append(evaluate_frame(frame, split, seed).assign(split=split))
-        say(split)
-    write_csv(pd.concat(parts, ignore_index=True), work / "splits.csv")
 
 
 def attempts_rows(work: Path) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Tables of the kernel experiments, from predictions made with each device left out: accuracy, coverage, anatomy, whole networks."""
+"""Tables of the kernel experiments, from predictions made with each device left out: accuracy, coverage, whole networks."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 
 from analysis.kernels.fp32 import devices as kernel_devices
-from analysis.kernels.fp32.cases import BOUNDS, GROUPS, Operators
-from analysis.kernels.fp32.physics import choose_tiles, roofline
+from analysis.kernels.fp32.cases import GROUPS, Operators
+from analysis.kernels.fp32.physics import roofline
 from analysis.studies.freezing import Freeze
 from analysis.studies.kernels.fp32.evaluation import summarise
-from analysis.studies.kernels.fp32.fitting import per_device
 from analysis.studies.kernels.fp32.freeze import band_without, network_cases, one_die, table_device
 from analysis.studies.kernels.networks.kernel_lists import NETWORKS, operators
 from analysis.tables import read_csv
@@ -46,47 +45,6 @@ def accuracy(work: Path) -> pd.DataFrame:
         for vendor, part in predictions(work, group).groupby("vendor"):
             parts.append(summarise(part, group).assign(vendor=vendor))
     return pd.concat(parts, ignore_index=True)
-
-
-def _regimes(frame: pd.DataFrame) -> dict[str, pd.Series]:
-    o = Operators.from_frame(frame)
-    device = frame["device"].to_numpy(dtype=object)
-    found = {"limit": pd.Series(np.array(BOUNDS, dtype=object)[frame["bound"].to_numpy()])}
-    ideal_s = per_device(o, device, lambda part, gpu: roofline(part, gpu).latency_s)
-    edges = [0, 1e-5, 1e-4, 1e-3, 1e-2, np.inf]
-    found["roofline time"] = pd.Series(
-        pd.cut(ideal_s, edges, labels=["up to 10 us", "10 to 100 us", "0.1 to 1 ms", "1 to 10 ms", "above 10 ms"]).astype(str)
-    )
-    if o.is_gemm.all():
-        waves = per_device(o, device, lambda part, gpu: choose_tiles(part, gpu).waves)
-        found["waves"] = pd.Series(pd.cut(waves, [0, 1, 4, 16, np.inf], labels=["up to 1", "1 to 4", "4 to 16", "above 16"]).astype(str))
-        labels = ["up to 128", "128 to 1,024", "1,024 to 8,192", "above 8,192"]
-        found["reduced length"] = pd.Series(pd.cut(o.n, [0, 128, 1024, 8192, np.inf], labels=labels).astype(str))
-    else:
-        found["columns"] = pd.Series(
-            pd.cut(o.h, [0, 1024, 2048, 4096, np.inf], labels=["up to 1,024", "to 2,048", "to 4,096", "above"]).astype(str)
-        )
-    if "split" in frame:
-        found["shapes"] = frame["split"].reset_index(drop=True)
-    return found
-
-
-def anatomy(work: Path) -> pd.DataFrame:
-    """Error, bias and coverage by regime: which limit binds, how long the kernel is, how many waves, how wide a row (NVIDIA)."""
-    rows = []
-    for group in GROUPS:
-        frame = predictions(work, group)
-        frame = frame[frame["vendor"] == "NVIDIA"].reset_index(drop=True)
-        log = pd.Series(np.log(frame["predicted_s"] / frame["measured_s"]), index=frame.index)
-        error = pd.Series(100 * np.abs(np.expm1(log)), index=frame.index)
-        inside = (frame["measured_s"] >= frame["lower_s"]) & (frame["measured_s"] <= frame["upper_s"])
-        for regime, label in _regimes(frame).items():
-            for value, index in label.groupby(label).groups.items():
-                bias, mean = 100 * np.expm1(float(log[index].median())), float(error[index].mean())
-                values = (len(index), mean, float(error[index].median()), bias, float(inside[index].mean()))
-                rows.append((group, regime, value, *values))
-    columns = ["group", "regime", "value", "cases", "mape", "median_ape", "bias", "coverage"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def networks(work: Path) -> pd.DataFrame:
