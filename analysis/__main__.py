@@ -24,9 +24,7 @@ PROGRAM = "python -m analysis" if CHECKOUT else "howfast"
 
 
 EXTRAS = {"pyarrow": "parquet", "matplotlib": "plot", "jax": "hlo", "jaxlib": "hlo", "onnx": "onnx", "dask": "cluster"}
-EXTRAS |= {"distributed": "cluster"} | dict.fromkeys(
-    ("cryptography", "networkx", "opentelemetry", "optax", "scipy", "sklearn"), "learning"
-)
+EXTRAS |= {"distributed": "cluster"} | dict.fromkeys(("cryptography", "networkx", "opentelemetry", "optax", "scipy", "sklearn"), "learning")
 """Package that a command may miss -> the extra of the wheel that brings it."""
 
 
@@ -57,12 +55,7 @@ def version() -> str:
 
 
 def example(name: str, into: str | None = None, subcommand: str = "") -> int:
-    """Print the small inputs of a command and the lines that use them, or copy them into a folder; returns the exit status.
-
-    Args:
-        into: folder for copies, made if needed; a file that is there already is not touched.
-        subcommand: its lines and files alone, and the lines that make these.
-    """
+    """Print the small inputs of a command and the lines that use them, or copy them into a folder; returns the exit status."""
     files = sorted(path for path in (EXAMPLES / name).glob("*") if path.is_file() and path.name != RUN)
     lines = (EXAMPLES / name / RUN).read_text(encoding="utf-8").splitlines() if (EXAMPLES / name / RUN).is_file() else []
     if subcommand:

@@ -99,11 +99,7 @@ def read_as(header: Iterable[object], command: str) -> dict[str, str]:
 
 
 def carried(header: Iterable[object], command: str, path: str | Path | None = None) -> list[str]:
-    """The user's own columns of a header: those that the command does not read and that nobody could take for one that it does.
-
-    Raises:
-        InputError: a column that is misspelt, another command's, given twice or missing, or a header that is not separated by commas.
-    """
+    """The user's own columns of a header: those that the command does not read and that nobody could take for one that it does."""
     given = [str(name) for name in header]
     columns = reads(command)
     if len(given) == 1 and given[0] not in columns.known():

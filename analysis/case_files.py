@@ -54,11 +54,7 @@ def answer_file(
         scheduler: address of a dask scheduler over whose workers the rows are spread; empty: this process.
         beside: the answer has its own columns alone; False: it has those of the cases too, as they are to be written.
         rows_a_task: rows that a worker of the cluster answers at once.
-        progress: called with the rows answered so far.
         command: of `case_columns.COMMANDS`, whose columns the file has; tell_carried: called once with the other columns.
-    Raises:
-        InputError: an unreadable table, one without rows, one that has a column and its `predicted_` name, or a column as
-            `case_columns.carried` refuses it.
     """
     cases, out = Path(cases), Path(out)
     check_output(out, cases)
@@ -151,14 +147,7 @@ def read_answers(out: str | Path) -> pd.DataFrame:
 
 
 def parts(path: Path) -> Iterator[pd.DataFrame]:
-    """The rows of a table, every cell as text, a part at a time.
-
-    Args:
-        path: CSV (plain or compressed) or Parquet.
-    Raises:
-        Unread: not such a table, or one that pyarrow's reader is too strict for.
-        InputError: no such file, or not a regular one.
-    """
+    """The rows of a table, every cell as text, a part at a time."""
     if not path.is_file():
         read_csv(path)  # says why
     if arrow() is None:
@@ -296,11 +285,7 @@ def _text(cells: Any) -> Any:
 
 
 def number(row: dict[str, str], key: str) -> float | None:
-    """A cell as a number: None where it is empty or n/a.
-
-    Raises:
-        InputError: it is no finite number of at least 0.
-    """
+    """A cell as a number: None where it is empty or n/a."""
     cell = row.get(key)
     if not cell:  # most cells of most rows
         return None
@@ -317,11 +302,7 @@ def number(row: dict[str, str], key: str) -> float | None:
 
 
 def count(row: dict[str, str], key: str, least: int = 1) -> int | None:
-    """A cell as a whole number of at least `least`: None where it is empty or n/a.
-
-    Raises:
-        InputError: it is none.
-    """
+    """A cell as a whole number of at least `least`: None where it is empty or n/a."""
     value = number(row, key)
     if value is None:
         return None

@@ -96,11 +96,7 @@ class Shared:
 
 
 def alike(*columns: Any) -> tuple[Codes, Codes]:
-    """Rows in which all columns say the same: a number for each row, and the first row of each number.
-
-    Args:
-        columns: `Shared`, or arrays of numbers.
-    """
+    """Rows in which all columns say the same: a number for each row, and the first row of each number."""
     codes, most = np.zeros(len(columns[0]), np.int64), 1
     if len(codes) == 1:
         return codes, np.zeros(1, np.int64)

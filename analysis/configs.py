@@ -137,11 +137,7 @@ def _line_of(node: yaml.Node | None, location: tuple[int | str, ...]) -> int | N
 
 
 def read_yaml(path: str | Path, model: type[Model]) -> Model:
-    """Read a YAML file into a pydantic model.
-
-    Raises:
-        InputError: everything wrong, in one line: the first with file, line and key, then the others (at most `MOST_TOLD`).
-    """
+    """Read a YAML file into a pydantic model."""
     content, node = read_yaml_text(path)
     if not isinstance(content, dict):
         raise InputError("expected a mapping of keys to values", path=path, line=1)
@@ -191,8 +187,6 @@ def read_rows(
     Args:
         unique: columns in which no two rows say the same.
         known: by column, what it may name.
-    Raises:
-        InputError: the first cell that is wrong, with line and column; what a validator says of a column is an `InputError` with its key.
     """
     from analysis.tables import read_csv
 

@@ -27,13 +27,7 @@ _Fast: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read_bytes(path: str | Path, largest: int = LARGEST_BYTES) -> bytes:
-    """The content of a regular file.
-
-    Args:
-        largest: size from which on it is refused (bytes).
-    Raises:
-        InputError: no such file, not a regular file (a device may never end), too large, or unreadable.
-    """
+    """The content of a regular file."""
     path = Path(path)
     try:
         found = path.stat()
@@ -67,11 +61,7 @@ def whole_number(text: str, longest: int = 18) -> int | None:
 
 
 def read_text(path: str | Path, largest: int = LARGEST_BYTES) -> str:
-    """The text of a UTF-8 file (see `read_bytes`); a byte-order mark is left out.
-
-    Raises:
-        InputError: as `read_bytes`, or not UTF-8: with the line of the first byte that is not.
-    """
+    """The text of a UTF-8 file (see `read_bytes`); a byte-order mark is left out."""
     content = read_bytes(path, largest)
     try:
         return content.decode("utf-8-sig")
@@ -172,11 +162,7 @@ def _check(text: str, path: Path) -> None:
 
 
 def parse_yaml(text: str, path: str | Path) -> yaml.Node | None:
-    """The node tree of a YAML document, `None` for an empty one.
-
-    Raises:
-        InputError: not YAML, or beyond a limit: depth, values through aliases, length of a number, a key that is not a scalar.
-    """
+    """The node tree of a YAML document, `None` for an empty one."""
     path = Path(path)
     try:
         _check(text, path)
@@ -192,11 +178,7 @@ def _yaml_error(error: yaml.YAMLError, path: Path) -> InputError:
 
 
 def construct(node: yaml.Node | None, path: str | Path) -> Any:
-    """Plain objects (None, bool, int, float, str, date, list, dict) from a node of `parse_yaml`.
-
-    Raises:
-        InputError: a key given twice, a tag that is none of YAML's own, or a value that is not of its kind (a date such as 2001-99-99).
-    """
+    """Plain objects (None, bool, int, float, str, date, list, dict) from a node of `parse_yaml`."""
     if node is None:
         return None
     try:
@@ -210,8 +192,6 @@ def parse_json(text: str | bytes, path: str | Path, python: bool = False) -> Any
 
     Args:
         python: written by Python, whose NaN and infinities are no JSON: each is read as null.
-    Raises:
-        InputError: not JSON (NaN and infinities are none), too deep, a number beyond 64 bits, or a key given twice.
     """
 
     def whole(digits: str) -> int:

@@ -52,8 +52,6 @@ def exact_bootstrap(statistic: Callable[..., float], *samples: ArrayLike, level:
     Args:
         statistic: takes the samples, gives one number; NaN where it is undefined (such resamples are counted, then left out).
         samples: of one length n, from 2 to 6; level: coverage, 0..1.
-    Raises:
-        ValueError: unequal lengths, n too large to enumerate, or a statistic that is undefined on most resamples.
     """
     arrays = [np.asarray(sample, dtype=float) for sample in samples]
     if not arrays or arrays[0].shape[0] < 2 or any(a.shape[0] != arrays[0].shape[0] for a in arrays):
@@ -127,8 +125,6 @@ def cluster_bootstrap(
         level: coverage, 0..1.
         resamples: how many; seed: of the draws.
         together: the statistic takes `axis` as numpy's do, and clusters are of one observation: all resamples are worked out at once.
-    Raises:
-        ValueError: unequal lengths, a single cluster, or a statistic that is undefined on most resamples.
     """
     arrays = [np.asarray(sample) for sample in samples]
     names, label = np.unique(np.asarray(clusters).astype(str), return_inverse=True)

@@ -139,11 +139,7 @@ def prior() -> PriorFile:
 
 
 def read_site(path: str | Path | None) -> Site | None:
-    """A site's file; None where no file is named.
-
-    Raises:
-        InputError: not such a file, or one that another version of the predictor's parameters was calibrated with.
-    """
+    """A site's file; None where no file is named."""
     if path is None:
         return None
     found = read_yaml(path, Site)

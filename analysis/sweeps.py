@@ -32,10 +32,6 @@ def sweep(
         scheduler: address of a dask scheduler; None: processes of this machine, ended afterwards.
         workers: processes on this machine; 0 runs all in this process; None: one a core. Not with `scheduler`.
         retries: how often a setting is run again when its function fails; a worker's death is retried apart from that.
-        wait_s: seconds to wait for the scheduler to answer.
-    Raises:
-        InputError: no scheduler answers at the address.
-        Exception: what the function itself raised, at the last try.
     """
     todo = list(settings)
     if scheduler is None and (workers == 0 or len(todo) < 2):

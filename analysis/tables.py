@@ -28,11 +28,7 @@ _FORMULA = re.compile(FORMULA, re.ASCII)
 
 
 def write_atomic(path: str | Path, content: bytes) -> Path:
-    """Write a file so that a reader, or a killed build, sees the old bytes or the new ones and nothing between.
-
-    Args:
-        path: destination; its folder is made if needed.
-    """
+    """Write a file so that a reader, or a killed build, sees the old bytes or the new ones and nothing between."""
     with atomic(path) as stream:
         stream.write(content)
     return Path(path)
@@ -98,11 +94,7 @@ def _float(cell: object) -> float:
 
 
 def check_output(path: str | Path, *inputs: str | Path) -> None:
-    """Tell before the work begins what would keep its result from being written at the end.
-
-    Raises:
-        InputError: there is no such folder, it cannot be written into, something other than a file has that name, or it is one of `inputs`.
-    """
+    """Tell before the work begins what would keep its result from being written at the end."""
     path = Path(path)
     try:
         if not path.parent.is_dir():
@@ -141,11 +133,7 @@ def write_csv(frame: pd.DataFrame, path: str | Path) -> Path:
 
 
 def unpacked(path: str | Path) -> io.BytesIO | None:
-    """What is packed in a file with gzip; `None` where the file is not packed.
-
-    Raises:
-        InputError: it cannot be read or unpacked, is packed otherwise, or would hold more than `MOST_UNPACKED_BYTES`.
-    """
+    """What is packed in a file with gzip; `None` where the file is not packed."""
     try:
         with Path(path).open("rb") as stream:
             begins = stream.read(6)

@@ -55,11 +55,7 @@ SMALLEST_PT = 6.7
 
 
 def legible(fig: Figure) -> None:
-    """Raise type below the smallest size to it.
-
-    Args:
-        fig: a figure about to be written.
-    """
+    """Raise type below the smallest size to it."""
     for axis in (axis for axes in fig.axes for axis in (axes.xaxis, axes.yaxis)):
         size = FontProperties(size=axis.get_tick_params().get("labelsize", SMALLEST_PT)).get_size_in_points()  # it may be a word
         if size < SMALLEST_PT:  # ticks are made when the figure is drawn
@@ -73,8 +69,6 @@ def figure(width: Literal["full", "half"] = "full", height: float = 2.8, rows: i
     """A figure of the book's width.
 
     Args:
-        width: full or half text width (7.0 or 3.4 inches).
-        height: inches.
         rows, columns: subplots; with more than one, the second value returned is an array of axes.
     """
     fig, axes = plt.subplots(rows, columns, figsize=(WIDTHS[width], height))
@@ -82,13 +76,7 @@ def figure(width: Literal["full", "half"] = "full", height: float = 2.8, rows: i
 
 
 def heatmap(table: pd.DataFrame, ax: Axes, slant: float = 0, size: float = 8, **looks: Any) -> None:
-    """seaborn's heatmap without axis titles or grid, its text in whichever of black and white contrasts more with its cell.
-
-    Args:
-        slant: of the labels below, degrees.
-        size: of the text in the cells.
-        looks: as seaborn.heatmap takes them.
-    """
+    """seaborn's heatmap without axis titles or grid, its text in whichever of black and white contrasts more with its cell."""
     import seaborn as sns
 
     sns.heatmap(table, ax=ax, annot_kws={"size": size}, **looks)

@@ -144,11 +144,7 @@ def _said(value: Any) -> bytes:
 
 
 def content(function: Callable[..., Any]) -> str:
-    """Digest of a function's code, the constants that it takes from its module, and the compiled functions that it calls.
-
-    Args:
-        function: a compiled or plain Python function.
-    """
+    """Digest of a function's code, the constants that it takes from its module, and the compiled functions that it calls."""
     digest = hashlib.sha256()
     seen: set[int] = set()
     stack: list[Any] = [function]
@@ -308,7 +304,6 @@ def inner(function: Any = None, plain: Callable[..., Any] | None = None, **optio
     """Mark a function that compiled functions call.
 
     Args:
-        function: plain Python of the kind that numba compiles.
         plain: the same for numbers of any size, where its own text means numbers of 64 bits.
         options: of `numba.njit`; `_nrt=False` for a function that allocates nothing.
     """
@@ -323,7 +318,6 @@ def outer(function: Any = None, plain: Callable[..., Any] | None = None, **optio
     """Compile and cache a function that Python calls, with all inner functions below it.
 
     Args:
-        function: plain Python of the kind that numba compiles.
         plain: what does the same sooner for small inputs, on whole arrays; otherwise the function's own text does.
         options: of `numba.njit`; `_nrt=False` for a function that allocates nothing.
     """

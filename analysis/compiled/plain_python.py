@@ -159,11 +159,7 @@ def _read(value: Any) -> Any:
 
 
 def run_plain(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    """Call a plain function; arrays and records among the arguments, or in named tuples among them, are changed when it has ended.
-
-    Raises:
-        Exception: whatever plain Python stumbles over; then nothing was changed.
-    """
+    """Call a plain function; arrays and records among the arguments, or in named tuples among them, are changed when it has ended."""
     read: dict[int, Any] = {}
 
     def taken(value: Any) -> Any:

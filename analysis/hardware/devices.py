@@ -104,11 +104,7 @@ class Device(Strict):
         return self
 
     def peak_flop_per_s(self, dtype: str) -> float:
-        """Dense peak for a data type (FLOP/s).
-
-        Raises:
-            InputError: the device has no such rate.
-        """
+        """Dense peak for a data type (FLOP/s)."""
         if dtype not in self.peak:
             raise InputError(f"{self.name} has no {dtype} rate; expected one of {', '.join(self.peak)}", key="dtype")
         return self.peak[dtype].value  # type: ignore[index]
@@ -224,11 +220,7 @@ def sources() -> dict[str, Source]:
 
 @cache
 def all_devices() -> dict[str, Device]:
-    """Every device of `data/hardware/devices/`, by name, in alphabetical order.
-
-    Raises:
-        InputError: a malformed file, a name given twice, or a source that `sources.yaml` lacks.
-    """
+    """Every device of `data/hardware/devices/`, by name, in alphabetical order."""
     found: dict[str, Device] = {}
     for path in sorted((DATA / "hardware" / "devices").glob("*.yaml")):
         for name, device in read_yaml(path, DeviceFile).devices.items():

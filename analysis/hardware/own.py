@@ -71,11 +71,7 @@ def measured_as(name: str) -> str:
 
 
 def device(reference: str) -> Device:
-    """The device that `FILE` or `FILE#NAME` describes.
-
-    Raises:
-        InputError: no such file or name, a malformed file, several where one is asked for, or the name of a device known here.
-    """
+    """The device that `FILE` or `FILE#NAME` describes."""
     file, _, chosen = reference.strip().partition("#")
     path = Path(file)
     try:

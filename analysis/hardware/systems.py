@@ -175,11 +175,7 @@ class SystemFile(Strict):
 
 @cache
 def all_systems() -> dict[str, System]:
-    """Every system of `data/hardware/systems.yaml`, by name.
-
-    Raises:
-        InputError: a malformed file, an unknown device, or a source that `sources.yaml` lacks.
-    """
+    """Every system of `data/hardware/systems.yaml`, by name."""
     path = DATA / "hardware" / "systems.yaml"
     found = read_yaml(path, SystemFile).systems
     for name, system in found.items():

@@ -179,12 +179,7 @@ def _floor_s(kernels: Kernels, group: dict[str, str], z: dict[str, Floats]) -> F
 
 
 def answer(frame: pd.DataFrame, library: KernelLibrary | None = None) -> Answers:
-    """Answer a table of cases; a row that is not covered has no latency and says why.
-
-    Args:
-        frame: columns op, device, dtype and those of `SIZES`; optional kv_dtype, framework, version, distribution, implementation,
-            window, tensor_parallel, expert_parallel.
-    """
+    """Answer a table of cases; a row that is not covered has no latency and says why."""
     library = library or KernelLibrary.load()
     n = len(frame)
     strays = unread(frame)
@@ -261,9 +256,6 @@ def answers(frame: pd.DataFrame, path: Path | None = None, machines: Path | None
     """The cases with latency_ms, lower_ms, upper_ms, source and status added; a latency_ms of theirs becomes measured_latency_ms.
 
     Rows of the older fp32 operators that name no other number type go to the fp32 models; one that names another is refused.
-
-    Args:
-        path: the file of the cases, for messages; machines: a file of devices of the user's own.
     """
     from analysis.kernels.fp32 import answers as fp32
     from analysis.kernels.fp32 import model

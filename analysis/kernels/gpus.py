@@ -112,11 +112,7 @@ def _plain(name: str) -> str:
 
 
 def from_device(device: Device) -> Gpu:
-    """The GPU of a data sheet.
-
-    Raises:
-        InputError: an NVIDIA data sheet without the number of multiprocessors, which tiles and waves need.
-    """
+    """The GPU of a data sheet."""
     if device.sm_count is None and device.vendor == "NVIDIA":
         raise InputError(f"{device.name}: the data sheet lacks the number of multiprocessors (sms)", key="sms")
     architecture = device.architecture
@@ -131,11 +127,7 @@ def from_device(device: Device) -> Gpu:
 
 @cache
 def load(name: str) -> Gpu:
-    """A GPU by its name in the tables (`h100_sxm`) or in `data/hardware`.
-
-    Raises:
-        InputError: no such device.
-    """
+    """A GPU by its name in the tables (`h100_sxm`) or in `data/hardware`."""
     for system, device in SYSTEMS.items():
         if _plain(system) == _plain(name):
             return from_device(devices.load(device))
@@ -143,11 +135,7 @@ def load(name: str) -> Gpu:
 
 
 def name(text: str) -> str:
-    """The one name under which a GPU is asked for, whatever is written: that of the tables where they have it, else its data sheet's.
-
-    Raises:
-        InputError: no such device.
-    """
+    """The one name under which a GPU is asked for, whatever is written: that of the tables where they have it, else its data sheet's."""
     gpu = load(text)
     return gpu.name if own.system(gpu.name) else gpu.system or gpu.name
 

@@ -422,11 +422,8 @@ class KernelLibrary:
         Args:
             device: name in the tables (`h100_sxm`), in `data/hardware`, or a data sheet of your own.
             framework: trtllm, vllm or sglang; None: the tables' mean.
-            version: of the framework.
             hide: "device" or "architecture": answer as if that GPU, or all of its architecture, had never been measured. A GPU that was
                 not measured, or is hidden, is answered by the forests of its nearest sibling (`gpus.siblings`), else by the pooled ones.
-        Raises:
-            InputError: no such device or framework, or not a GPU.
         """
         if isinstance(device, Gpu):
             gpu = device

@@ -46,11 +46,7 @@ COLUMNS = (
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """The trace, packed with gzip or not.
-
-    Raises:
-        InputError: no such file, larger than 256 MB unpacked, or not the profiler's JSON.
-    """
+    """The trace, packed with gzip or not."""
     content = read_bytes(path, LARGEST_JSON_BYTES)
     if content[:2] == b"\x1f\x8b":
         unpack = zlib.decompressobj(31)
@@ -67,11 +63,7 @@ def read(path: str | Path) -> dict[str, Any]:
 
 
 def device_of(trace: dict[str, Any], path: str | Path) -> str:
-    """The GPU that the trace names.
-
-    Raises:
-        InputError: none, or one that `devices` does not list.
-    """
+    """The GPU that the trace names."""
     from analysis.hardware import devices
 
     known = trace.get("deviceProperties")
@@ -141,13 +133,7 @@ def _case(operator: str, arguments: dict[str, Any]) -> dict[str, Any] | str:
 
 
 def kernels(trace: dict[str, Any], device: str, path: str | Path = "") -> pd.DataFrame:
-    """Kernels by name, operator and shapes, most time first, with `COLUMNS`; times are of one launch, in microseconds.
-
-    Args:
-        device: a name that `devices` lists.
-    Raises:
-        InputError: a trace without any work of a GPU, or an unknown device.
-    """
+    """Kernels by name, operator and shapes, most time first, with `COLUMNS`; times are of one launch, in microseconds."""
     from analysis.kernels.cases import answers
 
     operators: dict[int, tuple[str, dict[str, Any]]] = {}

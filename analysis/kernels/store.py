@@ -33,11 +33,7 @@ class Fitted(NamedTuple):
 
 
 def read(name: str, folder: Path | None = None) -> dict[str, Fitted]:
-    """The forests of one operator by key; empty where the file is absent.
-
-    Raises:
-        InputError: not such a file.
-    """
+    """The forests of one operator by key; empty where the file is absent."""
     path = (folder or FOLDER) / f"{name}.npz"
     if not path.is_file():
         return {}

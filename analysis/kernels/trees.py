@@ -65,8 +65,6 @@ def predict(forest: Forest, values: NDArray[Any]) -> Floats:
 
     Args:
         values: features, shape (n, p): in multiples of 1/1024 for a forest of 16-bit numbers.
-    Returns:
-        shape (n,).
     """
     packed = forest.number.dtype == np.int16
     total = np.zeros(len(values), dtype=np.int64) if packed else np.full(len(values), forest.constant)
@@ -77,11 +75,7 @@ def predict(forest: Forest, values: NDArray[Any]) -> Floats:
 
 
 def from_arrays(stored: Mapping[str, NDArray[np.generic]], prefix: str) -> Forest:
-    """The forest that `arrays` wrote.
-
-    Raises:
-        ValueError: its nodes are not in depth-first order.
-    """
+    """The forest that `arrays` wrote."""
     get = {name: np.asarray(stored[f"{prefix}.{name}"]) for name in ("first", "feature", "threshold", "left", "right", "value", "base")}
     at, leaf = np.arange(len(get["feature"])), get["feature"] < 0
     if (get["left"] != at + 1)[~leaf].any() or get["feature"].max(initial=0) >= LEAF:

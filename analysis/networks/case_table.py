@@ -49,11 +49,7 @@ def _number(text: str, kind: type, key: str, path: str | Path | None, line: int 
 
 
 def parse_case(row: Mapping[Any, str], *, path: str | Path | None = None, line: int | None = None) -> CollectiveCase:
-    """One row of text as a checked case.
-
-    Args:
-        row: text of each column in `COLUMNS`, and of `npus` if given.
-    """
+    """One row of text as a checked case."""
 
     def many(key: str, kind: type) -> tuple:
         given = key if key in row else RECORDED_AS.get(key, key)
@@ -90,9 +86,6 @@ def answer_cases(frame: pd.DataFrame, path: str | Path | None = None) -> pd.Data
 
     A case outside the model has an empty `cycles_max` and its `reason`. A `cycles_max` that was there already (a recorded one) is kept
     as `cycles_max_given`.
-
-    Raises:
-        InputError: a missing column, a cell that is no number, or a value that cannot be.
     """
     here = set(frame.columns)
     missing = [column for column in COLUMNS if not here & {column, RECORDED_AS.get(column, column)} and column not in DEFAULTS]

@@ -65,11 +65,7 @@ class CaseArrays(NamedTuple):
 
 
 def case_arrays(cases: Sequence[CollectiveCase]) -> CaseArrays:
-    """Lay cases out side by side.
-
-    Args:
-        cases: checked cases that `outside_model` has nothing against, of at most four dimensions.
-    """
+    """Lay cases out side by side."""
 
     def column(values: list, dtype: type = np.int64) -> np.ndarray:
         return np.array(values, dtype)

@@ -44,9 +44,6 @@ SIZE_STEP = 3.0
 def site_terms(system: System, shares: Mapping[str, float], size: float) -> dict[str, float]:
     """What a site's constants of a collective multiply (`analysis.site`): the shares of its time's parts, and a curve over message size,
     linear between constants that lie `SIZE_STEP` apart.
-
-    Args:
-        size: of the message (bytes).
     """
     place = math.log2(max(size, 1.0)) / SIZE_STEP
     below = math.floor(place)
@@ -69,7 +66,6 @@ def answers(frame: pd.DataFrame, site: Site | None = None) -> pd.DataFrame:
         frame: cells as text, columns of `READS`. size_bytes: as nccl-tests prints it (all_gather, reduce_scatter, broadcast: the whole
             buffer; all_to_all: a GPU's). nodes above 1 with an empty network: one NVLink domain where the device has one so large, else its
             usual network.
-        site: whose constants hold; None: nobody's.
     """
     text = {name: frame[name].astype(str).str.strip() if name in frame else pd.Series("", frame.index) for name in READS.names}
     size = numeric(text["size_bytes"]).to_numpy(np.float64)
@@ -100,11 +96,7 @@ def answers(frame: pd.DataFrame, site: Site | None = None) -> pd.DataFrame:
 
 
 def case(row: dict[str, str]) -> tuple[str, int, System, list[str]]:
-    """Collective, GPUs, machine and what is assumed of a row's cells.
-
-    Raises:
-        InputError: what is missing, unknown or cannot be.
-    """
+    """Collective, GPUs, machine and what is assumed of a row's cells."""
     plain = "".join(letter for letter in row["collective"].lower() if letter.isalnum())
     kind = SPELT.get(plain.removesuffix("perf"))
     if kind is None:
@@ -145,8 +137,6 @@ def machine(device: Device, gpus: int, nodes: int, network_gbit_per_s: float) ->
 
     Args:
         network_gbit_per_s: of one GPU; NaN: not said.
-    Raises:
-        InputError: more GPUs a node than the device's machines have.
     """
     usual = systems.of_device(device)
     held, each, said = usual.devices_per_node, gpus // nodes, network_gbit_per_s == network_gbit_per_s

@@ -60,11 +60,7 @@ def single_collective(collective: int, size_bytes: int, npus: int) -> TraceNodes
 
 
 def simulate_collective(case: CollectiveCase) -> Run:
-    """Simulate one collective event by event, whether or not it has a closed form.
-
-    Args:
-        case: a case that `outside_model` has nothing against.
-    """
+    """Simulate one collective event by event, whether or not it has a closed form."""
     machine: SimulatedSystem = machine_of(case.network)
     return simulate(machine, single_collective(COLLECTIVES[case.collective], case.size_bytes, machine.npus))
 
@@ -85,11 +81,7 @@ def bandwidth_bound_cycles(case: CollectiveCase) -> float:
 
 
 def closed_forms(cases: Sequence[CollectiveCase]) -> np.ndarray:
-    """Cycles of each case by formula, -1 where there is none.
-
-    Args:
-        cases: checked cases that `outside_model` has nothing against.
-    """
+    """Cycles of each case by formula, -1 where there is none."""
     result = np.full(len(cases), -1, np.int64)
     short = [k for k, case in enumerate(cases) if len(case.network.topology) <= MOST_DIMENSIONS]
     if short:
@@ -108,8 +100,6 @@ def closed_forms_of(arrays: CaseArrays) -> np.ndarray:
 def collective_cycles(case: CollectiveCase) -> CollectiveResult:
     """Cycles of one collective.
 
-    Raises:
-        InputError: a value that cannot be, or a case outside the model (the message says why).
     Source: data/recorded/astra-sim/SEMANTICS.md.
     """
     check_case(case)

@@ -129,11 +129,7 @@ def _by_dimension(texts: Texts, sign: str, read: Read, rest: float) -> tuple[Val
 
 
 def side_by_side(frame: pd.DataFrame, defaults: Mapping[str, str]) -> tuple[CaseArrays, NDArray[np.bool_]]:
-    """The rows that have, or may have, a formula, and which rows of the table these are.
-
-    Args:
-        frame: cells as text, at least one row; defaults: text of columns that it may lack.
-    """
+    """The rows that have, or may have, a formula, and which rows of the table these are."""
     good = np.ones(len(frame), bool)
     one: dict[str, Values] = {}
     for name, read in ONE.items():

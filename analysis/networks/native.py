@@ -69,7 +69,6 @@ def read_native(
 
     Args:
         network_path: the tool's network YAML (topology, npus_count, bandwidth in GiB/s, latency in ns; a list each).
-        queues_per_dim: the tool's command-line option `num-queues-per-dim`.
     """
     network_path, system_path = Path(network_path), Path(system_path)
     shape, _ = read_yaml_text(network_path)

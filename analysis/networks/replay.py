@@ -54,11 +54,8 @@ def prepare(
     """Check a trace and a network and lay them out.
 
     Args:
-        network: the network; its algorithms serve all collectives.
         peak_tflops: roofline peak (1e12 flop/s); None: compute nodes take their durations.
         algorithms: algorithms for single collectives, where they differ.
-    Raises:
-        InputError: anything wrong with either, or a network outside the model.
     """
     check_network(network)
     named = {name: replace(network, algorithm_per_dim=given) for name, given in (algorithms or {}).items()}
@@ -88,11 +85,7 @@ def _refuse_collectives(
 
 
 def simulated(prepared: Prepared, path: str | Path | None = None) -> Run:
-    """Replay event by event.
-
-    Raises:
-        InputError: the trace stalls (ranks of a group do not issue the same collectives, or a skipped node's children wait for ever).
-    """
+    """Replay event by event."""
     run = simulate(prepared.machine, prepared.work)
     if len(run.unfinished):
         node = prepared.nodes[int(run.unfinished[0])]

@@ -131,11 +131,7 @@ def read_groups(path: str | Path) -> dict[str, tuple[int, ...]]:
 
 
 def spread(nodes: Sequence[Node], npus: int, path: str | Path | None = None) -> list[Node]:
-    """Nodes of all ranks, in order of rank and number; a trace of rank 0 alone stands for every rank (one program, many data).
-
-    Raises:
-        InputError: ranks beyond the network, missing ranks, or a node given twice.
-    """
+    """Nodes of all ranks, in order of rank and number; a trace of rank 0 alone stands for every rank (one program, many data)."""
     ranks = {node.rank for node in nodes}
     if ranks == {0} and npus > 1:
         nodes = [Node(**{**node.__dict__, "rank": rank}) for rank in range(npus) for node in nodes]
@@ -257,13 +253,6 @@ def work_of(
     Compute nodes take their duration (without one, and without operations: 1 ns, as in the tool), or with `peak_tflops` the roofline of
     their operations and bytes. With a roofline, a
     node without bytes and without a duration is skipped, as the tool does; one that has a duration keeps it.
-
-    Args:
-        network: the network, whose memory bandwidth the roofline uses.
-        peak_tflops: peak of the roofline (1e12 flop/s).
-    Raises:
-        InputError: an unknown node, type or group, a cycle, a size of 0, a receive without its send, a broadcast or operations without a
-            time.
     """
     npus = network.npus
     ordered = spread(nodes, npus, path)

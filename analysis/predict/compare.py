@@ -52,11 +52,7 @@ class Answered:
 
 
 def question(log: Log, options: Mapping[str, object], path: str | Path | None = None) -> tuple[pd.DataFrame, list[str]]:
-    """Rows of the case command, as text, from a log and the options that say what it does not; and what the options overrule.
-
-    Raises:
-        InputError: something that neither says, by name; an option that such a question does not have.
-    """
+    """Rows of the case command, as text, from a log and the options that say what it does not; and what the options overrule."""
     given = {name: str(value) for name, value in options.items() if value not in (None, "")}
     name_of = LABELS if log.kind == "serving" else {}
     from analysis.case_columns import reads
@@ -256,8 +252,6 @@ def compare(paths: Sequence[str | Path], options: Mapping[str, object], site: Si
 
     Args:
         paths: logs; options: what they do not say, by the names of `NEEDED` and of the case command; site: whose constants hold.
-    Raises:
-        InputError: as of the readers and of `question`; logs of two kinds; no measured value that is answered.
     """
     logs = [(path, read(path)) for path in paths]
     kinds = sorted({log.kind for _, log in logs})
@@ -309,8 +303,6 @@ def calibrated(found: Comparison, name: str) -> Site:
     """A site from the points of a comparison that are answered (with no site of its own): constants of every time that was measured.
 
     A rate stands for the time behind it where that was not measured itself.
-    Raises:
-        InputError: none that can be calibrated.
     """
     from analysis.site import MODELS, fit
 

@@ -44,11 +44,7 @@ class Config:
         return next((self.raw[key] for key in keys if self.raw.get(key) is not None), default)
 
     def count(self, *keys: str, default: int | None = None) -> int:
-        """A whole number.
-
-        Raises:
-            InputError: it is missing and has no default, or is none.
-        """
+        """A whole number."""
         value = self.get(*keys, default=default)
         if value is None:
             raise InputError(f"is missing: a {self.kind!r} configuration needs it", path=self.path, key=keys[0])
@@ -99,11 +95,7 @@ class Config:
 
 
 def _decoder(c: Config, tied: bool = False, attention: Facts | None = None, **traits: Any) -> Facts:
-    """A decoder of the usual keys; `attention` and other traits are what its family adds.
-
-    Args:
-        tied: its class's default.
-    """
+    """A decoder of the usual keys; `attention` and other traits are what its family adds."""
     hidden, heads = c.hidden, c.count("num_attention_heads", "n_head", "n_heads")
     head = c.get("head_dim", "kv_channels", "attention_head_dim", "attention_head_size")
     own: Facts = {"heads": heads, "kv_heads": c.count("num_key_value_heads", "num_kv_heads", "n_head_kv", default=heads) or heads}
@@ -930,10 +922,7 @@ def describe(raw: Any, path: str | Path, beside: Any = None) -> Model:
     """A model from what its `config.json` holds.
 
     Args:
-        raw: its content; path: for messages, and for the model's name where the content has none.
         beside: content of a `hf_quant_config.json`.
-    Raises:
-        InputError: a key is missing or cannot be, or the model has a kind of layer that is not modelled.
     """
     path = Path(path)
     if not isinstance(raw, dict):
@@ -982,11 +971,7 @@ def nearest(name: str, most: int = 4) -> str:
 
 
 def read_config(path: str | Path) -> Model:
-    """The model of a `config.json`, or of a folder that has one.
-
-    Raises:
-        InputError: the file cannot be read, or see `describe`.
-    """
+    """The model of a `config.json`, or of a folder that has one."""
     file = Path(path).expanduser()
     file = file if not is_file(file / "config.json") else file / "config.json"
     if not is_file(file):

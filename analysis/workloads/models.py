@@ -608,11 +608,7 @@ class Model(Strict):
         return linear + 4.0 * self.attention_layers * self.attention_width * context
 
     def flop_per_token(self, sequence: float) -> float:
-        """Model arithmetic of a token's forward and backward pass, the causal half of the attention matrix counted (FLOP).
-
-        Args:
-            sequence: its length (tokens).
-        """
+        """Model arithmetic of a token's forward and backward pass, the causal half of the attention matrix counted (FLOP)."""
         latent, near = self.latent, self.window_layers / self.attention_layers if self.window else 0.0
         size = (latent.nope_size + latent.rope_size + latent.value_size) / 2 if latent else self.head_size
         seen = (1 - near) * (sequence / 2) + near * min(self.window, sequence / 2)
@@ -623,9 +619,6 @@ class Model(Strict):
 
         For GPT this is 72 B s l h^2 (1 + s / 6h + V / 12 l h), the count with which Megatron states its figures.
 
-        Args:
-            sequences: sequences in the global batch (count).
-            sequence_length: tokens in each (count).
         Source: Korthikanti et al. 2022, appendix A; Narayanan et al. 2021, equation 3 (with a fourth pass for recomputation).
         """
         return 3.0 * sequences * sequence_length * self.forward_flop_per_token(sequence_length)
@@ -703,11 +696,7 @@ TYPES_IN_NAMES = {
 
 
 def type_in_name(name: str) -> str:
-    """Type of the weights that a checkpoint's name says; empty where it says none: 16 bits, or the model's own.
-
-    Raises:
-        InputError: one that is not covered.
-    """
+    """Type of the weights that a checkpoint's name says; empty where it says none: 16 bits, or the model's own."""
     if _named(name.strip()) is None:  # the path of a configuration, which says its types itself
         return ""
     words = re.split(r"[^a-z0-9]+", name.lower().rsplit("/", 1)[-1])
@@ -732,11 +721,7 @@ def _named(name: str) -> Model | None:
 
 
 def load(name: str) -> Model:
-    """A model by name, alias or checkpoint's name (with or without owner, -Instruct, -FP8 and the like), or by the path of a `config.json`.
-
-    Raises:
-        InputError: no such model, with the nearest names; a configuration that cannot be read or has a kind of layer that is not modelled.
-    """
+    """A model by name, alias or checkpoint's name (with or without owner, -Instruct, -FP8 and the like), or the path of a `config.json`."""
     text = str(name).strip()
     found = _named(text)
     if found is not None:
@@ -787,11 +772,7 @@ def beyond(name: str, tokens: int) -> str:
 
 
 def check_length(name: str, tokens: int, key: str) -> None:
-    """Refuse a request longer than the model takes.
-
-    Raises:
-        InputError: it is.
-    """
+    """Refuse a request longer than the model takes."""
     if reason := beyond(name, tokens):
         raise InputError(reason, key=key)
 
@@ -800,13 +781,7 @@ def check_length(name: str, tokens: int, key: str) -> None:
 
 
 def alike(model: Model, what: str) -> Model:
-    """The model, where all its blocks are alike: softmax attention, then a feed-forward or a mixture of experts.
-
-    Args:
-        what: would take it so, for the message.
-    Raises:
-        InputError: some block is of another kind.
-    """
+    """The model, where all its blocks are alike: softmax attention, then a feed-forward or a mixture of experts."""
     e = model.experts
     kinds = {
         "latent attention": model.latent is not None,

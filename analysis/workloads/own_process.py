@@ -22,11 +22,7 @@ def main() -> None:
 
 
 def answer(path: str, entry: str | None, part: int, memory: int, sizes: dict[str, int]) -> str:
-    """The record of a program in a file (see `hlo.child.read`, `onnx.graph.read`) as JSON.
-
-    Args:
-        memory: that this process may take (bytes).
-    """
+    """The record of a program in a file (see `hlo.child.read`, `onnx.graph.read`) as JSON."""
     try:
         return json.dumps(record(path, entry, part, sizes), separators=(",", ":"))
     except (MemoryError, SystemError) as error:

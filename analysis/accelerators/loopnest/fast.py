@@ -113,11 +113,7 @@ def new_work(tab: Tables) -> TilingWork:
 
 @outer(error_model="numpy", _nrt=False)
 def measure(tab: Tables, temporal: Array, spatial: Array, work: TilingWork, counts: Array) -> tuple[int, int]:
-    """Fill `work`, and tile and partition words of `counts`.
-
-    Returns:
-        compute cycles, and the first level (from the innermost) whose tiles do not fit, or -1.
-    """
+    """Fill `work`, and tile and partition words of `counts`; compute cycles, and the innermost level whose tiles do not fit (or -1)."""
     levels, dimensions = temporal.shape
     tensors, ranks = tab.rank_terms.shape
     cycles = 1
@@ -401,15 +397,7 @@ def count_many(
     overflows: Array,
     counts: Array,
 ) -> None:
-    """Count every access of a stack of mappings [n, ...].
-
-    Args:
-        tab, macs: problem and design, and the problem's multiply-accumulates.
-        temporal, order, spatial, lane_order: the mappings, see `Layout`.
-        work: from `new_work`.
-        energy, cycles, overflows: results, [n]: joules, cycles, first level whose tiles do not fit or -1.
-        counts: reads, fills, updates, tile and partition words of one instance, [n, L, T, 5].
-    """
+    """Count every access of a stack of mappings [n, ...]."""
     for n in range(temporal.shape[0]):
         steps, overflows[n] = measure(tab, temporal[n], spatial[n], work, counts[n])
         energy[n], cycles[n] = price(tab, macs, steps, temporal[n], order[n], spatial[n], lane_order[n], work, counts[n], work.ports)

@@ -91,11 +91,7 @@ def linked_lanes(
     offsets: Array,
     fed: Array,
 ) -> tuple[int, int]:
-    """Lanes whose tile a neighbour had before all tiles moved by `moved`, and the different tiles that the other lanes hold.
-
-    Args:
-        offsets, fed: scratch, [lanes, R] and [lanes].
-    """
+    """Lanes whose tile a neighbour had before all tiles moved by `moved`, and the different tiles that the other lanes hold."""
     ranks, dimensions = tab.rank_terms.shape[1], spatial.shape[1]
     first, last = tab.axis_first[level], tab.axis_first[level + 1]
     width, height = tab.width[level], tab.height[level]

@@ -52,11 +52,7 @@ class Nest:
 
 
 def lay_out(problem: Problem, architecture: Architecture, mapping: Mapping) -> Nest:
-    """Check a mapping against problem and architecture and order it by level.
-
-    Raises:
-        InputError: unknown place or dimension, loop bounds that do not multiply to the problem's, or more lanes used than there are.
-    """
+    """Check a mapping against problem and architecture and order it by level."""
     for place in mapping.at:
         if place not in architecture.places:
             raise InputError(f"no such place; there are: {', '.join(architecture.places)}", key=place)
@@ -108,11 +104,7 @@ class _Mapping(Strict):
 
 
 def read_mapping(path: str | Path, architecture: Architecture) -> Mapping:
-    """Read a mapping: `loops`, outermost first, each with `at` (level or axis), `dim`, `bound`, and `spatial: AXIS` on an axis.
-
-    Raises:
-        InputError: with file and key; also when loops are not in the hierarchy's order.
-    """
+    """Read a mapping: `loops`, outermost first, each with `at` (level or axis), `dim`, `bound`, and `spatial: AXIS` on an axis."""
     given = read_yaml(path, _Mapping)
     places = architecture.places
     axes = {axis.name for level in architecture.levels for axis in level.fanout}

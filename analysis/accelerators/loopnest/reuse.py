@@ -61,13 +61,7 @@ class Lanes:
 
 
 def place_lanes(tensor: Tensor, loops: tuple[Loop, ...], strides: tuple[int, ...], physical: tuple[int, int]) -> Lanes:
-    """Lay out the children that spatial loops make.
-
-    Args:
-        loops: spatial loops, outermost first.
-        strides: iterations of the dimension that one step of each loop skips.
-        physical: width and height of the mesh.
-    """
+    """Lay out the children that spatial loops make."""
     offsets: list[Displacement] = [(0,) * len(tensor.ranks)]
     used = 1
     for loop, stride in zip(loops, strides, strict=True):
@@ -192,9 +186,6 @@ def traffic(
     `words = sum over steps of |tile minus what is kept| * groups of children with equal tiles`, less what neighbours pass on.
 
     Args:
-        extents: of the child's tile, by rank.
-        loops: in time above the tile, outermost first, bounds > 1.
-        lanes: the children.
         walk: `sampled` visits iterations 0 and 1 of each loop and lets the second stand for the rest, as Timeloop does;
             `every` visits all. They differ where a loop over a sliding window is split in two.
         links: children may take a tile from a neighbour that had it one step ago, when that saves reads.

@@ -65,11 +65,7 @@ class Tables(NamedTuple):
 
 
 def tables(problem: Problem, architecture: Architecture) -> Tables:
-    """Put a problem and a design into arrays.
-
-    Raises:
-        InputError: a tensor that no level keeps, or that the outermost level does not keep.
-    """
+    """Put a problem and a design into arrays."""
     dimensions = [dimension for dimension, _ in problem.bounds]
     ranks = max(len(tensor.ranks) for tensor in problem.tensors)
     most = max((len(rank) for tensor in problem.tensors for rank in tensor.ranks), default=1)

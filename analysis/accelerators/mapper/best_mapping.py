@@ -162,13 +162,10 @@ def best_mapping(
 
     Args:
         objective: `latency`, `energy` or `edp` (energy times delay).
-        workers: threads.
         most_configurations: inner configurations to bound; a larger space is searched by annealing instead, and nothing is proven.
         most_splits: splits to look at before the proof is given up (and the best so far is returned).
         most_orders: orders of one tiling to price, where neighbours pass tiles on and every permutation counts.
         progress: called with configurations expanded, and in all; while annealing with runs done, in all, and a word for it.
-    Raises:
-        InputError: there is no valid mapping; the message names the constraint or the level.
     """
     for level in architecture.levels:
         kept = sum(tensor.name in level.keeps for tensor in problem.tensors)

@@ -170,11 +170,7 @@ def least_cost(
     ports: Array,
     loops: Array,
 ) -> tuple[float, int, int]:
-    """Least energy (joules) and cycles of a tiling after `measure`, and what the cost of an order can depend on.
-
-    Args:
-        loops: scratch, [2, MOST].
-    """
+    """Least energy (joules) and cycles of a tiling after `measure`, and what the cost of an order can depend on."""
     energy = macs * tab.mac_energy
     for level in range(temporal.shape[0]):
         ports[level, 0] = ports[level, 1] = 0.0

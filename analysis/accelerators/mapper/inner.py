@@ -97,7 +97,6 @@ def coefficients(
 
     Args:
         outside: product of the trip counts not placed inward of the split level.
-        found: scratch, [L, 2].
     """
     levels, dimensions = temporal.shape
     for point in range(3):
@@ -145,12 +144,7 @@ def _kept_away(tab: Tables, t: int, d: int, level: int, above: int, work: Tiling
 def window_share(
     tab: Tables, t: int, first: int, last: int, temporal: Array, extent: Array, stride: Array, bounds: Array, moves: Array
 ) -> float:
-    """Least words fetched, as a part of whole tiles at every moving step, for the loops in time of levels `first` and `last` in any order.
-
-    Args:
-        extent: of the tile that is moved, [R].
-        stride: iterations that a step of each loop skips, [L, D].
-    """
+    """Least words fetched, as a part of whole tiles at each moving step, for loops in time of levels `first` and `last` in any order."""
     least = 1.0
     for r in range(tab.rank_terms.shape[1]):
         n = 0
@@ -204,11 +198,7 @@ def least_over_types(
 
     Args:
         coefficient: a0, a1, a2 of each tensor, [T, 3].
-        moves: whether a dimension moves a tensor, [T, D].
-        inner, outer: bounds of the loops at the split level and at the outermost, [D].
         inner_share, outer_share: window shares over both levels, and over the outermost alone, [T].
-        own_words: words of the tile at the split level, [T].
-        keeps_split: whether the split level keeps a tensor, [T].
     """
     tensors, dimensions = moves.shape
     least = np.inf

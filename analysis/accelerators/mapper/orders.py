@@ -46,10 +46,8 @@ def list_orders(tab: Tables, level: int, bounds: Array, forced: Array, every: bo
     """Orders of the loops above 1 at a level, innermost first, into `out` [most, D]; returns how many, or -1 when they do not fit.
 
     Args:
-        bounds: of the loops at the level, [D].
         forced: 0 for a dimension that may stand anywhere, otherwise its rank among the innermost, [D] (see `Space.forced_inside`).
         every: all permutations, not one for each class.
-        line: scratch, [4, D + 1].
     """
     dimensions = bounds.size
     active, chosen, pointer, used = line[0], line[1], line[2], line[3]
@@ -116,12 +114,6 @@ def keep_best_orders(tab: Tables, level: int, bounds: Array, orders: Array, coun
 
     Two orders compare when the innermost moving loop of every sliding tensor is the same; then only the product of the loops from each
     tensor's innermost moving loop outward matters, and less is better.
-
-    Args:
-        orders: as from `list_orders`; the survivors are moved to the front.
-        features: scratch, [most, 2 T].
-    Returns:
-        how many survive.
     """
     tensors, dimensions = tab.relevant.shape
     kept = 0

@@ -168,15 +168,7 @@ def bound_configurations(
     chosen: Array,
     stats: Array,
 ) -> int:
-    """Bound every inner configuration of a batch of lane choices.
-
-    Args:
-        touched: words of each tensor that are certainly used, [T].
-        choices and options: see `space.Space`.
-        bounds, chosen: filled with the bound, and the lane choice's row and the group of each dimension, [n], [n, 1 + D].
-    Returns:
-        how many were filled.
-    """
+    """Bound every inner configuration of a batch of lane choices."""
     levels, tensors = tab.keeps.shape
     temporal, spatial, counts, found, coefficient = scratch.temporal, scratch.spatial, scratch.counts, scratch.found, scratch.coefficient
     share, left_over, pointer = scratch.share, temporal[0], scratch.pointer
@@ -319,17 +311,7 @@ def open_configurations(
     most_splits: int,
     most_orders: int,
 ) -> None:
-    """Search configurations in rising order of their bounds; keeps what it finds in `best` and `best_*`.
-
-    Args:
-        bounds, chosen: from `bound_configurations`, sorted.
-        forced: see `Space.forced_inside`.
-        shared: best value of all workers, [1].
-        best: value, energy, cycles of the best mapping of this worker, [3].
-        stats: counters, added to.
-        most_splits: splits to look at before the proof is given up.
-        most_orders: orders of one tiling to price before the proof is given up.
-    """
+    """Search configurations in rising order of their bounds; keeps what it finds in `best` and `best_*`."""
     # More than 100 lines: 23 arrays by name, as compiled code takes them, and one nest of loops that gives up at three depths.
     levels, tensors = tab.keeps.shape
     temporal, spatial, order, counts, ports = scratch.temporal, scratch.spatial, scratch.order, scratch.counts, scratch.ports

@@ -81,11 +81,7 @@ def _limits(rule: Rule, dimension: str, size: int) -> tuple[int, int]:
 
 
 def build_space(problem: Problem, architecture: Architecture) -> Space:
-    """List the options.
-
-    Raises:
-        InputError: there is none; the message names the constraint that leaves none.
-    """
+    """List the options."""
     axes = [axis for level in architecture.levels for axis in level.fanout]
     free = Rule()
     spatial_rows: list[tuple[int, ...]] = []

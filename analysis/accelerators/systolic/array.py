@@ -78,11 +78,7 @@ class SystolicCounts:
 
 
 def dataflow_codes(dataflow: ArrayLike) -> NDArray[np.int8]:
-    """Dataflow names as codes: 0 for os, 1 for ws, 2 for is (codes pass through).
-
-    Raises:
-        ValueError: a name that is none of os, ws, is.
-    """
+    """Dataflow names as codes: 0 for os, 1 for ws, 2 for is (codes pass through)."""
     names = np.asarray(dataflow)
     if names.dtype.kind in "iu":
         if names.size and not (names.min() >= 0 and names.max() <= 2):
@@ -97,12 +93,7 @@ def dataflow_codes(dataflow: ArrayLike) -> NDArray[np.int8]:
 
 
 def spatial_dimensions(m: ArrayLike, n: ArrayLike, k: ArrayLike, dataflow: ArrayLike) -> tuple[Counts, Counts, Counts]:
-    """Rows S_r, columns S_c and time T of a product under a dataflow.
-
-    Args:
-        m, n, k: rows of the input, columns of the weights, and the common dimension (count).
-        dataflow: os, ws, is or their codes.
-    """
+    """Rows S_r, columns S_c and time T of a product under a dataflow."""
     code = dataflow_codes(dataflow)
     m, n, k = (np.asarray(x, np.int64) for x in (m, n, k))
     if code.ndim == 0:
@@ -194,11 +185,6 @@ def convolution_output(size: ArrayLike, window: ArrayLike, stride: ArrayLike, qu
 
     With `Quirks.convolution_rounding` it is ceil((size - window + stride) / stride): one more whenever the stride does not
     divide size - window (ResNet-50's conv1, padded to 230 x 230, gets 113 x 113 and not 112 x 112).
-
-    Args:
-        size: input size with its padding (elements).
-    Raises:
-        ValueError: the window is larger than the input, or a stride is below 1.
     """
     size, window, stride = (np.asarray(x, np.int64) for x in (size, window, stride))
     if (stride < 1).any() or (window < 1).any() or (size < window).any():
@@ -213,10 +199,6 @@ def pipelined_cycles(m: int, n: int, k: int, rows: int, columns: int) -> int:
 
     R_0 + sum over folds of max(M, rows of the next fold) + R_last + C_last - 2: waves of consecutive folds follow each other
     without a gap, so that skew is paid once. Never more than the sum of separate folds.
-
-    Args:
-        m, n, k: dimensions of the product (count).
-        rows, columns: the array (count).
     """
     row_folds, column_folds = -(-k // rows), -(-n // columns)
     last = k - (row_folds - 1) * rows

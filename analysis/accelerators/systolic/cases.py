@@ -28,8 +28,6 @@ def predict_cases(cases: pd.DataFrame, quirks: Quirks = SCALE_SIM_3, path: str |
 
     Args:
         cases: columns M, N, K, array_rows, array_cols (count), dataflow (os, ws or is); sparsity (N:M, empty: dense) if wanted.
-    Raises:
-        InputError: a missing column.
     """
     missing = [column for column in (*INPUTS, "dataflow") if column not in cases]
     if missing:

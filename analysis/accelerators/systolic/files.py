@@ -178,9 +178,6 @@ def read_topology(path: str | Path) -> list[ScaleSimLayer]:
     name a second stride, a sparsity (N:M, which the tool also reads behind the last number) and a batch size. Cells are separated by commas
     or, where the header has none, by tabs; the comma that ends a row may be missing; what follows a `#` and text behind the last number are
     remarks. A convolution whose name contains DP is depthwise: one layer for each channel.
-
-    Raises:
-        InputError: a cell that is no whole number where one is expected, or a number in a column that nothing names.
     """
     rows = [(line, row) for line, row in enumerate(read_text(path).splitlines(), 1) if row.strip() and not row.strip().startswith("#")]
     if not rows:
@@ -240,9 +237,6 @@ def cases(topology: str | Path, config: str | Path, quirks: Quirks = SCALE_SIM_3
     """SCALE-Sim's two files as a table of cases: layer, M, N, K, sparsity, array_rows, array_cols, dataflow.
 
     As in the tool, a sparsity counts where the design supports it.
-
-    Raises:
-        InputError: from either file.
     """
     design = read_design(config)
     rows = [

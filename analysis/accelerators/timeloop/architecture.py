@@ -60,11 +60,7 @@ def _is(kind: str, classes: tuple[str, ...]) -> bool:
 
 
 def energy_table(file: File) -> dict[str, dict[str, float]]:
-    """Energy by component and action in pJ; the costliest where an action is listed for several arguments.
-
-    Raises:
-        InputError: there is no table, or it has no energies.
-    """
+    """Energy by component and action in pJ; the costliest where an action is listed for several arguments."""
     root = file.tree(file.root, "top level")
     table = file.tree(root.get("ERT", root if "tables" in root else None), "ERT", root)
     tables = table.get("tables")
@@ -301,8 +297,6 @@ def read_design(file: File, ert: File | None = None) -> Design:
     `inter_NAME_spatial`, as in the files that Timeloop writes. Axes are called spatial_X and spatial_Y, followed by the level they
     hang from when there are several of a direction.
 
-    Raises:
-        InputError: naming file and key, of anything that is not modelled.
     Source: Timeloop's parser (topology.cpp, buffer.cpp) and its front end's conversion of version 0.4.
     """
     top = sections(file)

@@ -45,11 +45,7 @@ OF_THE_INPUT = ("H", "W", "Hpad", "Wpad")
 
 
 def read_problem(path: str | Path) -> Problem:
-    """Read Timeloop's `problem`: a shape (dimensions, data spaces, coefficients) and an instance (their values).
-
-    Args:
-        path: YAML with a section `problem`; what else Timeloop puts into a file is left alone.
-    """
+    """Read Timeloop's `problem`: a shape (dimensions, data spaces, coefficients) and an instance (their values)."""
     file = File(path)
     top = sections(file)
     if "problem" not in top:
@@ -240,9 +236,6 @@ CONSTRAINTS = ("architecture_constraints", "mapspace_constraints", "constraints"
 def read_timeloop_mapping(path: str | Path, architecture: Architecture, axes: Axes, problem: Problem) -> tuple[Architecture, Mapping]:
     """Read Timeloop's `mapping`: a list of directives by target. Permutations are innermost first; missing factors are 1, a factor of
     0 is the whole dimension; dimensions before `split` run along X, the others along Y (all along X when it is missing).
-
-    Args:
-        architecture: the design; what its levels keep is changed as the mapping says.
     """
     file = File(path)
     if "mapping" not in sections(file):
@@ -318,9 +311,6 @@ def read_mapped(
 
     What a level of Timeloop's own design keeps is said by the mapping, and where that is silent by the constraints in the file of the
     design; without a word it keeps all, as in Timeloop's model.
-
-    Args:
-        ert: Timeloop's energy reference table, when it is not in the file of the design.
     """
     problem, architecture, axes, _ = _read(arch, layer, ert, ())
     if is_native(mapping):
@@ -334,9 +324,6 @@ def read_constrained(
     """Read a layer, and a design with what its mappings must respect, each in our format or in Timeloop's own.
 
     A level of Timeloop's own design keeps what no constraint bypasses. (Timeloop's mapper also tries to bypass it.)
-
-    Args:
-        constraints: files with Timeloop's constraints, besides those in the file of the design.
     """
     problem, architecture, axes, directives = _read(arch, layer, ert, constraints)
     return problem, _rules(directives, architecture, axes, problem)

@@ -76,11 +76,7 @@ def _permutation(file: File, value: Any, problem: Problem, key: str, within: Tre
 
 
 def read_directive(file: File, tree: Tree, problem: Problem, key: str, *, target: str = "", kind: str = "") -> Directive:
-    """One directive.
-
-    Args:
-        target, kind: when they are given by the place where the directive stands.
-    """
+    """One directive."""
     for name in tree:
         if name in known_names().empty:
             if tree[name] not in (None, [], ""):

@@ -174,11 +174,7 @@ class File:
 
 
 def sections(file: File) -> Tree:
-    """The file's sections.
-
-    Raises:
-        InputError: one that Timeloop does not have, or that would change the answer and is not modelled.
-    """
+    """The file's sections."""
     root = file.tree(file.root, "top level")
     for name in root:
         if name == "sparse_optimizations" and not root[name]:

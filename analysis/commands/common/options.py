@@ -75,11 +75,7 @@ def check_plot(plot: Path | None, *others: str | Path | None) -> None:
 
 
 def save_plot(plot: Path | None, draw: Callable[[Any], Any]) -> None:
-    """Write the picture that was asked for, if one was.
-
-    Args:
-        draw: a figure, given the module `plots`, which is loaded only then.
-    """
+    """Write the picture that was asked for, if one was."""
     if plot is not None:
         from analysis.commands.common import plots
 

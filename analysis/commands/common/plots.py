@@ -35,11 +35,7 @@ def _figure(height: float, rows: int = 1) -> tuple[Figure, Any]:
 
 
 def waterfall(axes: Axes, parts: Mapping[str, float], whole: str, unit: str, interval: tuple[float, float] | None = None) -> None:
-    """Parts that add up, one below the other, and their sum.
-
-    Args:
-        parts: size by name; negative ones go back.
-    """
+    """Parts that add up, one below the other, and their sum."""
     start = 0.0
     for k, size in enumerate(parts.values()):
         axes.barh(k, size, left=start, color=theme.COLORS[0 if size >= 0 else 1])
@@ -58,12 +54,7 @@ def waterfall(axes: Axes, parts: Mapping[str, float], whole: str, unit: str, int
 
 
 def one_answer(parts: pd.DataFrame, answer: Mapping[str, float]) -> Figure:
-    """Waterfall of one served model's time per output token and time to first token, with their 90 % intervals (ms).
-
-    Args:
-        parts: target (tpot, ttft), part, ms.
-        answer: tpot_lower_ms, tpot_upper_ms, ttft_lower_ms, ttft_upper_ms.
-    """
+    """Waterfall of one served model's time per output token and time to first token, with their 90 % intervals (ms)."""
     fig, axes = _figure(4.6, rows=2)
     for axis, target, unit in zip(axes, ("tpot", "ttft"), ("time per output token (ms)", "time to first token (ms)"), strict=True):
         rows = parts[parts["target"] == target]
@@ -73,11 +64,7 @@ def one_answer(parts: pd.DataFrame, answer: Mapping[str, float]) -> Figure:
 
 
 def pareto(curves: Sequence[tuple[str, pd.DataFrame]], chosen: Mapping[str, Any]) -> Figure:
-    """Output tokens a second of a GPU over those of a user, a front for each device and mode, between the ends of their 90 % intervals.
-
-    Args:
-        curves: name and plans, with `tokens_per_s_per_gpu` and `tokens_per_s_per_user` and their ends; chosen: the plan recommended.
-    """
+    """Output tokens a second of a GPU over those of a user, a front for each device and mode, between the ends of their 90 % intervals."""
     fig, axis = _figure(3.6)
     for k, (name, part) in enumerate(curves):
         color = theme.COLORS[k % len(theme.COLORS)]
@@ -104,7 +91,6 @@ def training_step(
     """A training step: where its time goes, what fills the memory of a device, and the schedule of the pipeline.
 
     Args:
-        title: model, device, plan, precision.
         time_s: parts of the step (s), without their total; parts of zero are left out; bounds_s: its 90 % interval (s).
         memory_bytes: parts of the fullest stage's memory (bytes), without their total; capacity_bytes: of a device.
     """
@@ -134,12 +120,7 @@ def training_step(
 
 
 def serving_run(requests: pd.DataFrame, batches: pd.DataFrame, bounds: Mapping[str, float], title: str = "") -> Figure:
-    """A simulated run over time: requests that wait and run, time to first token, time per output token.
-
-    Args:
-        bounds: ttft_s and tpot_s, where there are any; drawn as lines.
-        title: what was served on what.
-    """
+    """A simulated run over time: requests that wait and run, time to first token, time per output token."""
     fig, axes = _figure(5.0, rows=3)
     fig.suptitle("\n".join(textwrap.wrap(title, 80)), fontsize=8)
     for name, column, color in (("waiting", "num_waiting", theme.COLORS[1]), ("in the batch", "size", theme.COLORS[0])):
@@ -160,13 +141,7 @@ def serving_run(requests: pd.DataFrame, batches: pd.DataFrame, bounds: Mapping[s
 
 
 def roofline(table: pd.DataFrame, peaks_flop_per_s: Mapping[str, float], bandwidth_bytes_per_s: float, device: str) -> Figure:
-    """Classes of operators or kernels under the roofs of a device; those without arithmetic are named below the legend.
-
-    Args:
-        table: rows of `predict_report.table` of one device: fidelity, class, seconds, flop, bytes.
-    Raises:
-        InputError: no class has both arithmetic and time.
-    """
+    """Classes of operators or kernels under the roofs of a device; those without arithmetic are named below the legend."""
     rows = table[~table["class"].isin(["all", "launch", "communication"])]
     drawn = rows[(rows["flop"] > 0) & (rows["bytes"] > 0) & (rows["seconds"] > 0)]
     if drawn.empty:

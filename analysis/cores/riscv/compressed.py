@@ -40,11 +40,7 @@ def _b(funct3: int, rs1: int, offset: int) -> int:
 
 
 def expand(half: int) -> int | None:
-    """The 32-bit encoding of the 16-bit instruction `half`, or None when it is reserved.
-
-    Args:
-        half: 16 bits whose two lowest are not 11.
-    """
+    """The 32-bit encoding of the 16-bit instruction `half`, or None when it is reserved."""
     quadrant, funct3 = half & 3, half >> 13
     if quadrant == 0:
         return _quadrant0(half, funct3)

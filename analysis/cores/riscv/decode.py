@@ -57,12 +57,7 @@ def _signed(value: int, bits: int) -> int:
 
 
 def decode(word: int, pc: int) -> Instruction | None:
-    """Decode the 32-bit encoding `word` at `pc`; None when it is no instruction of the ISA.
-
-    Args:
-        word: the encoding.
-        pc: its address (AUIPC adds it).
-    """
+    """Decode the 32-bit encoding `word` at `pc`; None when it is no instruction of the ISA."""
     decoder = _DECODERS.get(word & 0x7F)
     return (decoder(word, pc) or _bits(word)) if decoder else None
 

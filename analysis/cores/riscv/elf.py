@@ -68,11 +68,7 @@ class Program:
 
 
 def read_elf(path: str | Path) -> Program:
-    """Read a static 64-bit little-endian RISC-V ELF executable.
-
-    Raises:
-        InputError: no such file, not an ELF file, of another machine, dynamically linked, truncated or without code.
-    """
+    """Read a static 64-bit little-endian RISC-V ELF executable."""
     path = Path(path)
     try:
         data = path.read_bytes()

@@ -73,15 +73,8 @@ def load(
     """Put a program into memory as Linux does before its first instruction.
 
     Args:
-        program: the executable.
-        arguments: argv[1:].
-        environment: strings NAME=VALUE.
         stack_top: address above the stack (Linux has it there with Sv39 and no randomization).
         output: called with file descriptor and bytes of every write; None keeps them in `machine.kernel.written`.
-        standard_input: what read() of descriptor 0 gives.
-
-    Raises:
-        InputError: executable segments too far apart.
     """
     low = program.segments[0].address & -_PAGE
     high = max(segment.address + segment.memory_bytes for segment in program.segments)
@@ -123,18 +116,7 @@ def load(
 
 
 def run(machine: EmulatedMachine, index: NDArray[np.uint32], address: NDArray[np.uint64]) -> int:
-    """Execute until the arrays are full or the program ends.
-
-    Args:
-        machine: is advanced.
-        index, address: slot and memory address of each instruction, filled from 0 on.
-
-    Returns:
-        the number of instructions executed.
-
-    Raises:
-        InputError: illegal instruction, ebreak, access outside memory, or store into what may only be read: one line with the PC.
-    """
+    """Execute until the arrays are full or the program ends; returns how many instructions; their slots and addresses are filled in."""
     from analysis.cores.riscv.emulator_loop import execute
 
     count = 0
@@ -157,13 +139,7 @@ def run(machine: EmulatedMachine, index: NDArray[np.uint32], address: NDArray[np
 
 
 def epochs(machine: EmulatedMachine, instructions: int = EPOCH_INSTRUCTIONS, limit: int | None = None) -> Iterator[Trace]:
-    """Run a program and give its trace epoch by epoch; the last one may be shorter.
-
-    Args:
-        machine: a loaded program; `machine.exit_code` is set when it has ended.
-        instructions: per epoch.
-        limit: stop after so many instructions in all.
-    """
+    """Run a program and give its trace epoch by epoch; the last one may be shorter."""
     left = np.inf if limit is None else limit
     while machine.exit_code is None and left > 0:
         room = int(min(instructions, left))
@@ -174,13 +150,7 @@ def epochs(machine: EmulatedMachine, instructions: int = EPOCH_INSTRUCTIONS, lim
 
 
 def trace_program(path: str | Path, limit: int | None = None, arguments: tuple[str, ...] = ()) -> tuple[Trace, EmulatedMachine]:
-    """Trace a program in memory, to its end or for `limit` instructions; what it printed is in `machine.kernel.written`.
-
-    Args:
-        path: static RV64 Linux executable.
-        limit: instructions at most.
-        arguments: argv[1:].
-    """
+    """Trace a program in memory, to its end or for `limit` instructions; what it printed is in `machine.kernel.written`."""
     machine = load(read_elf(path), arguments)
     parts = list(epochs(machine, min(limit, 1 << 22) if limit else 1 << 22, limit))
     return (concatenate(parts) if len(parts) != 1 else parts[0]), machine

@@ -141,15 +141,7 @@ def _compare(kind: Word, a: Word, b: Word, double: bool, state: NDArray[np.int64
 
 @inner(_nrt=False)
 def other(extra: Word, a: Word, b: Word, field: Word, rounding: Word, state: NDArray[np.int64]) -> Word:
-    """Sign injection, comparison, classification, conversion, move.
-
-    Args:
-        extra: which, and of which precision (`operations`).
-        a, b: registers.
-        field: the instruction's rounding field, which tells the three sign injections apart.
-        rounding: the rounding mode in force.
-        state: flags are set in it.
-    """
+    """Sign injection, comparison, classification, conversion, move."""
     kind, double = extra & 31, (extra & OTHER_DOUBLE) != 0
     if kind == OTHER_MOVE_TO_INTEGER:
         return a if double else (a << 32) >> 32
@@ -183,13 +175,6 @@ def control_register(extra: Word, number: Word, operand: Word, retired: Word, st
     """CSR instruction: whether it is legal, and the old value.
 
     fflags, frm and fcsr; the read-only counters cycle, time and instret all count retired instructions.
-
-    Args:
-        extra: funct3, bit 3 set when the source field is zero, bit 4 when the destination is x0.
-        number: of the register.
-        operand: value of the source register or the immediate.
-        retired: instructions retired in this call of the loop.
-        state: the machine's.
     """
     writes = (extra & 3) == 1 or (extra & 8) == 0
     if number == 0x001:

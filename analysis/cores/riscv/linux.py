@@ -39,16 +39,7 @@ _NANOSECONDS = 1_000_000_000
 
 
 def build_stack(stack: NDArray[np.uint8], top: int, program: Program, argv: tuple[str, ...], environment: tuple[str, ...]) -> int:
-    """Write argc, argv, envp and the auxiliary vector; returns the stack pointer (a multiple of 16).
-
-    Args:
-        stack: bytes of the stack's memory, the last of which lies at `top - 1`.
-        top: address above the stack.
-        program: for its entry and program headers.
-        argv, environment: strings.
-    Raises:
-        InputError: the strings take more than a quarter of the stack, as in Linux.
-    """
+    """Write argc, argv, envp and the auxiliary vector; returns the stack pointer (a multiple of 16)."""
     encoded = [os.fsencode(string) + b"\0" for string in (*argv, *environment)]
     places = [0, *accumulate(len(string) for string in encoded)]
     text = b"".join(encoded)

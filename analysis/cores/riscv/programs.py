@@ -32,11 +32,7 @@ def program_names() -> list[str]:
 
 
 def program_path(name: str) -> Path:
-    """The executable of a program of ours.
-
-    Raises:
-        InputError: no such program.
-    """
+    """The executable of a program of ours."""
     path = SOURCES / f"{name}.elf"
     if not is_file(path):
         raise InputError(f"no such program; there are: {', '.join(program_names())}", key=name)
@@ -44,14 +40,7 @@ def program_path(name: str) -> Path:
 
 
 def compiler_command(compiler: str) -> list[str]:
-    """Command line of a compiler, flags included.
-
-    Args:
-        compiler: zig (the ziglang package) or gcc (Debian's cross compiler).
-
-    Raises:
-        InputError: it is not installed.
-    """
+    """Command line of a compiler, flags included."""
     if compiler == "zig":
         import importlib.util
 
@@ -64,14 +53,7 @@ def compiler_command(compiler: str) -> list[str]:
 
 
 def build(name: str, out: Path, compiler: str = "zig") -> Path:
-    """Compile a program into `out`; returns the executable.
-
-    Args:
-        compiler: zig or gcc.
-
-    Raises:
-        InputError: no compiler, or it refuses the source.
-    """
+    """Compile a program into `out`; returns the executable."""
     source, target = SOURCES / f"{name}.c", out / f"{name}.elf"
     done = subprocess.run([*compiler_command(compiler), "-o", str(target), str(source)], capture_output=True, text=True, check=False)
     if done.returncode:

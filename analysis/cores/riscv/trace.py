@@ -288,11 +288,6 @@ def read_trace(path: str | Path, plain: BinaryIO | None = None, limit: int | Non
 
     Args:
         plain: its content, when the file itself is sealed (`sealed.unseal`).
-        limit: instructions, from the start, that are wanted at most.
-
-    Raises:
-        InputError: no such file, truncated, not a trace, arrays of unequal length, of another type, or with values that none has; more
-            than `MOST_INSTRUCTIONS` wanted.
     """
     path = Path(path)
     one_more = None if limit is None else limit + 1  # whose address ends the last one

@@ -26,17 +26,7 @@ def _pass_on(descriptor: int, data: bytes) -> None:
 
 
 def trace_to_file(program: Path, out: Path, limit: int | None, arguments: tuple[str, ...] = ()) -> str:
-    """Trace `program` into the .npz file `out`; returns the line that says how it ended.
-
-    Args:
-        program: static RV64 Linux executable.
-        out: written at the end, whole or not at all.
-        limit: instructions at most.
-        arguments: argv[1:].
-
-    Raises:
-        InputError: unreadable program, what it does is not allowed, or the file cannot be written.
-    """
+    """Trace `program` into the .npz file `out`; returns the line that says how it ended."""
     machine = load(read_elf(program), arguments, output=_pass_on)
     stack_pointer = int(machine.registers[2])
     check_output(out, program)

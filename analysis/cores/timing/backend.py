@@ -158,10 +158,6 @@ def drop_younger(s: Record, code: Record, seq: int) -> None:
 def depend_on_store(s: Record, e: Record, slot: int, pc: int) -> None:
     """Store sets: a load or store waits for the last store of its set in flight; every store counts towards the next clearing.
 
-    Args:
-        s, e, slot: core, the load or store, its place in the window.
-        pc: its address (bytes).
-
     Source: store_set.cc (checkInst, insertStore, checkClear), mem_dep_unit.cc (insert).
     """
     group = s.ssit[(pc >> 2) & 1023]
@@ -416,11 +412,6 @@ def back_end(s: Record, code: Record, m: Record, cycle: int, cur: int, nxt: int)
 
     Free places are told to rename only in a cycle that executes or squashes something, or after loads and stores left their queues
     (iew.cc: tick, broadcast_free_entries); rename goes on with what it last heard.
-
-    Args:
-        s, code, m: core, static code, memory.
-        cycle: now (cycles).
-        cur, nxt: rows of the signals that are read now, and that the other stages read in the next cycle.
     """
     s.queues_changed = s.lsq_changed
     s.lsq_changed = 0

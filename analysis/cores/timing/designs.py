@@ -230,11 +230,7 @@ class Design(Strict):
 
 
 def load_design(name_or_path: str | Path) -> Design:
-    """Read a design: one of `TABLE_4` (or another file of data/cores/designs), or the path of a YAML file.
-
-    Raises:
-        InputError: no such design, an unknown key, a value out of range; names file, line and key.
-    """
+    """Read a design: one of `TABLE_4` (or another file of data/cores/designs), or the path of a YAML file."""
     path = Path(name_or_path)
     if path.suffix not in (".yaml", ".yml"):
         known = {file.stem: file for file in sorted(DESIGNS.glob("*.yaml"))}

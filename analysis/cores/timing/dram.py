@@ -155,11 +155,7 @@ def open_row(m: Record, bank: int, row: int, now: int) -> None:
 
 @inner(_nrt=False)
 def burst(m: Record, line: int, place: int, writes: int, now: int) -> int:
-    """Read or write a line: open its row if needed, and close it when only conflicts wait for the bank.
-
-    Returns:
-        when the command is given.
-    """
+    """Read or write a line: open its row if needed, close it when only conflicts wait for the bank; when the command is given (ps)."""
     bank, row = bank_and_row(m, line)
     if m.open_row[bank] == row:
         m.row_hits += 1 - writes
@@ -209,11 +205,7 @@ def respond(m: Record, request: int, ready: int) -> None:
 
 @inner(_nrt=False)
 def serve(m: Record, now: int, cycle: int, served: bool) -> int:
-    """Serve one read or write, and choose the direction of the next.
-
-    Returns:
-        when to look again (ps), -1 when nothing waits.
-    """
+    """Serve one read or write, and choose the direction of the next; returns when to look again (ps), -1 when nothing waits."""
     gap = min(m.t_rtw, m.t_cs) if m.bus_writes_next else min(m.t_wtr, m.t_cs)
     if m.bus_writes == m.bus_writes_next:
         gap = 0
@@ -333,11 +325,7 @@ def send_to_memory(m: Record, cycle: int) -> None:
 
 @inner(_nrt=False)
 def take_read(m: Record, request: int, now: int, header: int) -> bool:
-    """A miss of L2 reaches the controller.
-
-    Returns:
-        whether it has to be read, and not only fetched from the write queue.
-    """
+    """A miss of L2 reaches the controller; whether it has to be read, and not only fetched from the write queue."""
     m.request_header[request] = header
     for place in range(m.dram_write_n):
         if m.dram_write_line[place] == m.request_line[request]:

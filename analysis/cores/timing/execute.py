@@ -117,11 +117,6 @@ def join_store_set(s: Record, store_pc: int, load_pc: int) -> None:
 def execute(s: Record, code: Record, m: Record, cycle: int, nxt: int) -> None:
     """Execute what was issued for this cycle: what takes one cycle first, then longer operations, the last issued first.
 
-    Args:
-        s, code, m: core, static code, memory.
-        cycle: now (cycles).
-        nxt: the signals' row that the other stages read in the next cycle.
-
     Source: inst_queue.cc (scheduleReadyInsts, FUCompletion: an event after the tick, last in, first out), iew.cc (executeInsts).
     """
     now = cycle & EXECUTE_MASK

@@ -246,12 +246,7 @@ def fetch(s: Record, code: Record, index: NDArray, addresses: NDArray, m: Record
 
 @inner(_nrt=False)
 def resume(s: Record, nxt: int, status: int, skid: int, unblock: int) -> int:
-    """Status of a stage that nothing holds up any more: it empties its skid buffer first, or says at once that it goes on.
-
-    Args:
-        skid: instructions in its skid buffer.
-        unblock: the signal that tells the stage before it.
-    """
+    """Status of a stage that nothing holds up any more: it empties its skid buffer first, or says at once that it goes on."""
     if status in (BLOCKED, SQUASHING):
         s.active = 1
         if status == BLOCKED and skid > 0:

@@ -280,7 +280,6 @@ def l2_read(m: Record, line: int, waiter: int, cycle: int) -> None:
 
     Args:
         waiter: the MSHR of L1 that waits (cache * MAX_MSHR + slot), -1 for a prefetch into L2.
-        cycle: when the request enters the bus between L1 and L2.
     """
     m.accesses[L2] += waiter >= 0
     way = find_line(m, L2, line)

@@ -69,14 +69,10 @@ def static_code(trace: Trace, program: Program | None = None) -> tuple[NDArray, 
     """The code table of a trace as the simulator reads it: a row a slot of two bytes.
 
     Args:
-        trace: executed instructions.
         program: its executable; without it the wrong path ends where no executed instruction is.
 
     Returns:
         (rows, row of each executed instruction, address of row 0).
-
-    Raises:
-        InputError: code that spans more than 2 MiB.
     """
     source = trace.code
     executed = source.opclass != NEVER_EXECUTED
@@ -134,15 +130,7 @@ def program_pages(program: Program) -> NDArray[np.int64]:
 
 
 def physical_addresses(address: NDArray[np.uint64], program: Program | None) -> tuple[NDArray[np.int64], int]:
-    """Physical addresses of accesses, and what is to be added to the address of an instruction.
-
-    Args:
-        address: of each instruction's access, in program order; 0 where there is none.
-        program: the executable; without it addresses stay as they are.
-
-    Returns:
-        (addresses, distance of the code from its place in memory, in bytes).
-    """
+    """Physical addresses of accesses, and what is to be added to the address of an instruction."""
     physical = address.astype(np.int64)
     if program is None:
         return physical, 0

@@ -208,14 +208,7 @@ def rename(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
 
 @inner(_nrt=False)
 def rename_work(s: Record, code: Record, came: NDArray, n: int, cycle: int, cur: int, nxt: int) -> None:
-    """Rename what came, or the skid buffer first (rename.cc: rename, renameInsts).
-
-    Args:
-        s, code: core, static code.
-        came, n: places in the window of the instructions that came from decode, and how many.
-        cycle: now (cycles).
-        cur, nxt: rows of the signals that are read now, and that the other stages read in the next cycle.
-    """
+    """Rename what came, or the skid buffer first (rename.cc: rename, renameInsts)."""
     if s.rename_status == RUNNING:
         if n == 0:
             return

@@ -52,17 +52,7 @@ def _write_instructions(path: Path, trace: Trace, timing: Timing) -> None:
 
 
 def simulate_to_file(program: Path, design: str, out: Path, limit: int | None, per_instruction: Path | None) -> str:
-    """Time `program` on `design`; writes one `row` to `out` and returns a line that says the same.
-
-    Args:
-        program: static RV64 Linux executable.
-        design: name of a design, or path of its YAML file.
-        limit: only the first so many instructions.
-        per_instruction: .npz file for the arrays pc, retire_cycle and retire_latency, one entry an instruction.
-
-    Raises:
-        InputError: unreadable program or design, or a file that cannot be written.
-    """
+    """Time `program` on `design`; writes one `row` to `out` and returns a line that says the same."""
     core = load_design(design)
     executable = read_elf(program)
     check_output(out, program, design)

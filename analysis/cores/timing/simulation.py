@@ -196,11 +196,7 @@ def simulate(trace: Trace, design: Design, program: Program | None = None) -> Ti
     """Simulate a trace from reset (empty pipeline, cold caches, untrained predictor).
 
     Args:
-        trace: executed instructions.
-        design: the core.
         program: the executable, which says what is on the wrong path; without it the wrong path ends at code that never ran.
-    Raises:
-        InputError: an empty trace.
     """
     if len(trace) == 0:
         raise InputError("no instruction to simulate: the trace is empty")

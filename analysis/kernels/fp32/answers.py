@@ -25,11 +25,7 @@ def _dimensions(frame: pd.DataFrame) -> dict[str, Floats]:
 
 
 def answer(frame: pd.DataFrame, predictor: KernelModel) -> Answers:
-    """Predict each row of a table of cases.
-
-    Args:
-        frame: columns op, device, and those of B, M, N, K, H that the operators need.
-    """
+    """Predict each row of a table of cases."""
     n = len(frame)
     reason: NDArray[np.object_] = np.full(n, "", dtype=object)
     op_code, op_names = pd.factorize(frame["op"].astype(str))

@@ -125,8 +125,6 @@ def _joined(lists: list[Tiles]) -> Tiles:
 def tiles_of(architecture: Architecture, seen: frozenset[str] | None = None) -> tuple[Tiles, Tiles]:
     """Tiles that a board of this design is expected to run: those of the closest family of which a GPU was seen, the largest first.
 
-    Args:
-        seen: GPUs whose kernels may be looked at; None for all.
     Returns:
         tiles of batched products and of linear layers; 128 x 128 where no relative was seen.
     """
@@ -152,11 +150,7 @@ def _architecture(device: devices.Device, lanes: int) -> Architecture:
 
 
 def from_device(device: devices.Device, name: str | None = None) -> Board:
-    """What a predictor uses of a device entry.
-
-    Raises:
-        InputError: a figure that the predictor needs is missing, or the architecture is unknown.
-    """
+    """What a predictor uses of a device entry."""
     needed = {
         "l2": device.l2_bytes,
         "sms": device.sm_count,

@@ -33,11 +33,7 @@ def log2(x: Floats | float) -> Floats:
 
 
 def gemm_features(operators: Operators, gpu: Board, physics: Physics) -> Floats:
-    """Twelve features of a matrix product.
-
-    Returns:
-        shape (n, 12), columns `GEMM`; logarithms are natural for times and to base 2 elsewhere.
-    """
+    """Twelve features of a matrix product."""
     o, todo, bound, t = operators, work(operators), roofline(operators, gpu, physics), choose_tiles(operators, gpu)
     operands = BYTES * (o.m * o.n + o.n * o.k)
     quantisation = np.ceil(t.waves) / t.waves
@@ -68,9 +64,6 @@ def vector_features(operators: Operators, gpu: Board, physics: Physics) -> Float
     bytes_over_issue is the bandwidth over the rate at which arithmetic issues (half of the peak where addresses take the same slots);
     delivered_class is 1 for stacked memory behind the controllers of Volta and later, which deliver more of the peak than those before
     (Volta white paper: 1.5 times the delivered bandwidth of Pascal at 1.23 times the peak), 0 otherwise.
-
-    Returns:
-        shape (n, 10), columns `VECTOR`.
     """
     o, todo, bound = operators, work(operators), roofline(operators, gpu, physics)
     issue = gpu.vector_flop_per_s * (1.0 if gpu.architecture.separate_integer_pipe else 0.5)

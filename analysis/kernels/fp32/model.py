@@ -60,11 +60,7 @@ class KernelModel:
     parts: Mapping[Key, Ensemble] = field(default_factory=dict)
 
     def predict(self, operators: Operators, device: Board) -> KernelPrediction:
-        """Predict each case on one device.
-
-        Raises:
-            ValueError: an operator group that the model was not fitted for.
-        """
+        """Predict each case on one device."""
         groups = group_of(operators)
         n = len(operators)
         latency, lower, upper, bound = np.empty(n), np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)

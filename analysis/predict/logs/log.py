@@ -37,11 +37,7 @@ class Log:
 
 
 def lines(path: str | Path) -> Iterator[tuple[int, str]]:
-    """Numbered lines of a text, one at a time, without colours; what is not UTF-8 is replaced.
-
-    Raises:
-        InputError: no such file, not a regular one, or one of more than `LARGEST_TEXT` bytes.
-    """
+    """Numbered lines of a text, one at a time, without colours; what is not UTF-8 is replaced."""
     path = Path(path)
     if not path.is_file():
         read_bytes(path, 0)  # says why
@@ -57,11 +53,7 @@ def lines(path: str | Path) -> Iterator[tuple[int, str]]:
 
 
 def records(path: str | Path) -> list[dict[str, Any]]:
-    """JSON objects of a file: one, a list of them, or one a line; numbers that JSON has not (Infinity, NaN) are null.
-
-    Raises:
-        InputError: not JSON, or something else than objects.
-    """
+    """JSON objects of a file: one, a list of them, or one a line; numbers that JSON has not (Infinity, NaN) are null."""
     text = read_text(path, LARGEST_JSON)
     try:
         whole = parse_json(text, path, python=True)
@@ -83,11 +75,7 @@ def records(path: str | Path) -> list[dict[str, Any]]:
 
 
 def number(value: object, path: str | Path, key: str, line: int | None = None) -> float | None:
-    """A measured value: None where there is none.
-
-    Raises:
-        InputError: it is no number above 0.
-    """
+    """A measured value: None where there is none."""
     if value is None or value == "":
         return None
     try:

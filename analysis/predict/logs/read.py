@@ -23,11 +23,7 @@ LOOKED_AT = 200_000
 
 
 def read(path: str | Path) -> Log:
-    """A log, or a table of points.
-
-    Raises:
-        InputError: a file of no known kind, or one that its reader refuses.
-    """
+    """A log, or a table of points."""
     path = Path(path)
     if path.suffix in (".csv", ".parquet") or path.name.endswith(".csv.gz"):
         return table(path)
@@ -49,11 +45,7 @@ def read(path: str | Path) -> Log:
 
 
 def table(path: Path) -> Log:
-    """A CSV of one's own points: the columns of a case command, and `measured_` columns.
-
-    Raises:
-        InputError: columns of no command, none measured, or one that is misspelt.
-    """
+    """A CSV of one's own points: the columns of a case command, and `measured_` columns."""
     frame = read_csv(path, dtype=str, keep_default_na=False)
     frame.columns = [str(name).strip() for name in frame.columns]
     if not 0 < len(frame) <= MOST_POINTS:

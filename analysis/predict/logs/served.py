@@ -27,11 +27,7 @@ FIXED = "lengths taken as fixed at their means: the log does not say how they we
 
 
 def read(path: str | Path) -> Log:
-    """Every result in a file.
-
-    Raises:
-        InputError: results of no known client, or of two.
-    """
+    """Every result in a file."""
     rows, notes, tools = [], [], []
     for one in records(path):
         tool, taken = next(((name, read_one) for name, is_of, read_one in CLIENTS if is_of(one)), ("", None))

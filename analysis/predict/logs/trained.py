@@ -68,11 +68,7 @@ RANK = re.compile(r"#\s+Rank\s+\d+\s.*?\bon\s+(\S+)\s+device\s+\d+\s+\[\S+\]\s+(
 
 
 def read(path: str | Path, tool: str, lines: Lines) -> Log:
-    """A log of a known program of `MARKS`.
-
-    Raises:
-        InputError: a measured value that is no number above 0, or no step at all.
-    """
+    """A log of a known program of `MARKS`."""
     return nccl_tests(path, lines) if tool == "nccl-tests" else _trained(path, tool, lines)
 
 
@@ -177,11 +173,7 @@ def _mlperf(line: str, row: dict[str, Any], path: str | Path, at: int) -> list[f
 
 
 def nccl_tests(path: str | Path, lines: Lines) -> Log:
-    """Times of nccl-tests or rccl-tests, in place where they are there.
-
-    Raises:
-        InputError: no row, or too many.
-    """
+    """Times of nccl-tests or rccl-tests, in place where they are there."""
     kind, hosts, names, sizes = "", set(), set(), []
     ranks = 0
     for at, line in lines:

@@ -23,7 +23,6 @@ def layout(groups: Sequence[Sequence[int]], devices: int) -> tuple[int, int]:
 
     Args:
         groups: as the collective names them; empty: all devices.
-        devices: of the program (count).
     """
     if not groups:
         return max(1, devices), 1
@@ -42,10 +41,6 @@ def collective_s(collective: Collective, system: System, devices: int) -> float:
 
     An all-gather is counted by what it leaves, a reduce-scatter by what it takes; a permutation, send or receive moves its bytes once over
     the slowest level that a pair crosses.
-
-    Args:
-        collective: the operation.
-        system: the machine; devices: of the program (count).
     """
     kind = KINDS.get(collective.kind, "send_recv")
     size = collective.input_bytes if kind in ("all_reduce", "all_to_all") else max(collective.input_bytes, collective.output_bytes)

@@ -58,7 +58,6 @@ def matrix_rate(device: Device, dtype: str, f32_in: str = "fp32") -> Rate | None
     """Peak of products and convolutions; `None` where the device cannot run the type.
 
     Args:
-        dtype: element type as StableHLO writes it.
         f32_in: type that f32 products run in: ``fp32``, ``tf32`` or ``bf16``.
     """
     kind = family(dtype)
@@ -70,11 +69,7 @@ def matrix_rate(device: Device, dtype: str, f32_in: str = "fp32") -> Rate | None
 
 
 def vector_rate(device: Device, dtype: str) -> Rate | None:
-    """Peak of elementwise arithmetic: the vector unit's; a TPU's has no published figure, and there the memory decides.
-
-    Args:
-        dtype: element type as StableHLO writes it.
-    """
+    """Peak of elementwise arithmetic: the vector unit's; a TPU's has no published figure, and there the memory decides."""
     if device.kind == "tpu":
         return None if family(dtype) == "f64" else Rate(math.inf, "fp32")
     name = "fp64" if family(dtype) == "f64" else "fp32"

@@ -52,13 +52,7 @@ def shares() -> dict[str, Share]:
 
 
 def load(device: str, path: Path = PATH) -> Share:
-    """Shares of a device; those of `default GPU` or `default TPU` for one that is not listed.
-
-    Args:
-        device: name in `data/hardware`.
-    Raises:
-        InputError: neither the device nor its kind has a share.
-    """
+    """Shares of a device; those of `default GPU` or `default TPU` for one that is not listed."""
     known = shares() if path == PATH else read_yaml(path, ShareFile).shares
     kind = devices.load(device).kind.upper()
     if device not in known and f"default {kind}" not in known:
@@ -67,9 +61,5 @@ def load(device: str, path: Path = PATH) -> Share:
 
 
 def covers(device: str) -> bool:
-    """Whether `load` has shares for a device.
-
-    Args:
-        device: name in `data/hardware`.
-    """
+    """Whether `load` has shares for a device."""
     return device in shares() or f"default {devices.load(device).kind.upper()}" in shares()

@@ -42,8 +42,6 @@ def product_times(products: Sequence[tuple[Matmul | Attention | None, str]], nam
 
     Args:
         products: sizes and type of the elements; None: no product.
-    Raises:
-        InputError: one of them is no GPU.
     """
     from analysis.kernels.cases import answers
 

@@ -175,15 +175,9 @@ def predict(
     """Time of a program on a device.
 
     Args:
-        module: what one device runs.
-        fidelity: see the table above.
-        system: machine whose links the collectives use.
         f32_in: type that f32 products run in: fp32, tf32 or bf16.
         on_chip: tensors that are never written to memory (`study_fusion`).
         launch_s: time that each kernel takes before it computes (s); None: not in the sum, and a note says what it would be.
-        timed: its products by device, where they were asked for many devices together.
-    Raises:
-        InputError: no such fidelity, or a device that it does not cover.
     """
     if fidelity not in FIDELITIES:
         raise InputError(f"no fidelity {fidelity!r}; expected one of {', '.join(FIDELITIES)}", key="fidelity")
@@ -259,14 +253,8 @@ def predictions(
     """Predictions for one or all devices at one or all fidelities.
 
     Args:
-        module: what one device runs.
         device: name or alias, or ``all``: those whose kind has shares of the peak.
         fidelity: see `predict`, or ``all``: those that cover the device; empty: `usual`.
-        system: name of a machine.
-        f32_in: fp32, tf32 or bf16.
-        launch_s: see `predict`.
-    Raises:
-        InputError: an unknown name.
     """
     if f32_in not in ("fp32", "tf32", "bf16"):
         raise InputError(f"expected fp32, tf32 or bf16, got {f32_in!r}", key="f32")
@@ -366,11 +354,7 @@ def _kernels(module: Module, passes: list[float], on_chip: Callable[[Tensor], bo
 
 
 def operator_times(module: Module, prediction: ProgramPrediction) -> list[float]:
-    """Time of one run of each operator (s): its roofline on the device, all scaled so that the runs add up to the prediction's `compute_s`.
-
-    Args:
-        module: what one device runs.
-    """
+    """Time of one run of each operator (s): its roofline on the device, scaled so that the runs add up to the prediction's `compute_s`."""
     device = devices.load(prediction.device)
     times = []
     for operator in module.operators:

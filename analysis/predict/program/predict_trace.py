@@ -40,11 +40,6 @@ def steps(module: Module, prediction: ProgramPrediction) -> list[Step]:
 
     A kernel may hold operators from far apart, so the predicted time is spread over the operators in the ratio of their rooflines; the sum
     is the prediction's.
-
-    Args:
-        module: what one device runs.
-    Raises:
-        InputError: more than `LARGEST_TRACE` steps.
     """
     times = operator_times(module, prediction)
     found: list[Step] = []
@@ -97,11 +92,6 @@ def nodes(module: Module, prediction: ProgramPrediction) -> tuple[list[Node], di
 
     Compute nodes carry their time and neither operations nor bytes, from which ASTRA-sim would make a roofline of its own.
     An all-gather's size is what a device gives, the others' what it holds, as ASTRA-sim takes them.
-
-    Args:
-        module: what one device runs.
-    Raises:
-        InputError: a collective that Chakra has no collective for, or too long a trace.
     """
     ranks = module.devices
     listed = steps(module, prediction)
@@ -137,11 +127,6 @@ def nodes(module: Module, prediction: ProgramPrediction) -> tuple[list[Node], di
 
 
 def write(module: Module, prediction: ProgramPrediction, folder: Path, name: str) -> list[Path]:
-    """Write `NAME.RANK.et` for each device and `NAME.groups.json`, the groups as ASTRA-sim reads them.
-
-    Args:
-        module: what one device runs.
-        name: of the files.
-    """
+    """Write `NAME.RANK.et` for each device and `NAME.groups.json`, the groups as ASTRA-sim reads them."""
     found, groups = nodes(module, prediction)
     return write_trace(found, folder, name, groups)

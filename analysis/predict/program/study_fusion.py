@@ -61,7 +61,6 @@ def kernels(module: Module, on_chip: Callable[[Tensor], bool] | None = None, rem
     """The kernels of a program by the rule above.
 
     Args:
-        on_chip: tensors that are never written to memory; None: none.
         rematerialize: whether tensors are computed again where that reads no more (rule 3).
     """
     operators = module.operators

@@ -34,11 +34,7 @@ ARRAYS = {
 
 
 def arrays_of(device: Device) -> Arrays:
-    """The matrix units of a device.
-
-    Raises:
-        InputError: not a device with systolic arrays.
-    """
+    """The matrix units of a device."""
     if device.name not in ARRAYS:
         raise InputError(f"{device.name} has no systolic array; expected one of {', '.join(sorted(ARRAYS))}", key="device")
     return ARRAYS[device.name]
@@ -55,11 +51,7 @@ def product_cycles(arrays: Arrays, matmul: Matmul) -> int:
 
 
 def product_s(device: Device, matmul: Matmul, peak_flop_per_s: float) -> float:
-    """Time of a product in the arrays (s): cycles over the clock that the peak implies, peak / (2 arrays rows columns).
-
-    Args:
-        peak_flop_per_s: of the type of arithmetic.
-    """
+    """Time of a product in the arrays (s): cycles over the clock that the peak implies, peak / (2 arrays rows columns)."""
     arrays = arrays_of(device)
     clock = peak_flop_per_s / (2.0 * arrays.count * arrays.rows * arrays.columns)
     return product_cycles(arrays, matmul) / clock

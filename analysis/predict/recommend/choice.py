@@ -88,11 +88,7 @@ def _prices(text: str, devices: tuple[str, ...]) -> dict[str, float]:
 
 
 def candidates(row: dict[str, str]) -> pd.DataFrame:
-    """All plans of a question, answered; a question with a global_batch or a target of a step is about training, others about serving.
-
-    Raises:
-        InputError: a question that cannot be asked.
-    """
+    """All plans of a question, answered; a question with a global_batch or a target of a step is about training, others about serving."""
     devices = tuple(dict.fromkeys(row.get("devices", "").replace(",", " ").split()))
     if not devices:
         raise InputError("devices is missing", key="devices")
@@ -152,8 +148,6 @@ def recommended(**asked: object) -> Recommended:
 
     Args:
         asked: columns of a question, as text or numbers; 0, False and empty are left out.
-    Raises:
-        InputError: a question that cannot be asked, or that nothing meets.
     """
     row = {name: str(value) for name, value in asked.items() if value}
     _refuse_other_kind(row)

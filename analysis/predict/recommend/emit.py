@@ -16,13 +16,7 @@ from analysis.workloads import models
 
 
 def arguments(found: dict[str, Any], model: str) -> str:
-    """Command lines that start one replica of a served plan, and what they leave to the reader.
-
-    Args:
-        found: a row of `choice.answers`; model: as asked: a name, or the path of a config.json.
-    Raises:
-        InputError: a plan of training.
-    """
+    """Command lines that start one replica of a served plan, and what they leave to the reader."""
     if "clients" not in found or found["clients"] != found["clients"]:
         raise InputError("only a plan of serving has an engine's arguments", key="--emit")
     name, notes = _checkpoint(model, str(found["precision"]))

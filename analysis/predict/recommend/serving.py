@@ -74,11 +74,7 @@ def _words(row: dict[str, str], key: str) -> tuple[str, ...]:
 
 
 def read(row: dict[str, str], devices: tuple[str, ...], prices: dict[str, float]) -> Asked:
-    """A question's cells.
-
-    Raises:
-        InputError: a question that cannot be asked.
-    """
+    """A question's cells."""
     limits = {TARGETS[key]: value for key in TARGETS if (value := number(row, key)) is not None}
     if not limits or 0 in limits.values():
         raise InputError(f"a question about serving needs a target above 0: {' or '.join(TARGETS)}", key="tpot_target_ms")
@@ -169,11 +165,7 @@ def candidates(row: dict[str, str], devices: tuple[str, ...], prices: dict[str, 
     """Every plan of a question with its answer: a row each, in the columns of `choice.COLUMNS`.
 
     Args:
-        row: model, input_tokens, output_tokens, engines, modes, max_gpus, precision, kv_precision, requests_per_s, ttft_target_ms,
-            tpot_target_ms, grid_g_per_kwh, as text.
         prices: device -> price of a GPU hour; empty: costs are GPU hours.
-    Raises:
-        InputError: a question that cannot be asked.
     """
     asked, short = read(row, devices, prices), list[str]()
     found = list(_cases(asked, short))

@@ -20,11 +20,7 @@ def candidates(row: dict[str, str], devices: tuple[str, ...], prices: dict[str, 
     """Every plan of a question that fits, with its step: a row each, in the columns of `choice.COLUMNS`.
 
     Args:
-        row: what `predict training` understands of a model, sequence_length, global_batch, precision; max_gpus; step_target_s, or
-            days_target and tokens; as text.
         prices: device -> price of a GPU hour; empty: costs are GPU hours.
-    Raises:
-        InputError: a question that cannot be asked, or no plan fits.
     """
     step_target, days, tokens = (number(row, key) for key in ("step_target_s", "days_target", "tokens"))
     if not (step_target or (days and tokens)):

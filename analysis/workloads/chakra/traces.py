@@ -294,11 +294,7 @@ def rank_bytes(nodes: Iterable[Node]) -> bytes:
 
 
 def write_trace(nodes: Sequence[Node], folder: str | Path, name: str, groups: Mapping[str, Sequence[int]]) -> list[Path]:
-    """Write a trace as one `.et` file a rank, and `NAME.groups.json`, the groups as ASTRA-sim reads them.
-
-    Args:
-        nodes: those of a rank one after another; name: files are `NAME.RANK.et`; groups: ranks of each.
-    """
+    """Write a trace as one `.et` file a rank, and `NAME.groups.json`, the groups as ASTRA-sim reads them."""
     ours, there = {f"{name}.{node.rank}.et" for node in nodes}, sorted(Path(folder).glob("*.et"))
     stray = next((old.name for old in there if re.fullmatch(re.escape(name) + r"\.\d+\.et", old.name) and old.name not in ours), None)
     if stray is not None:  # a reader would take both for one trace

@@ -100,11 +100,7 @@ def _refuse_quantised(content: bytes) -> None:
 
 
 def plain_text(content: bytes) -> bytes | None:
-    """The text without what these bindings do not know: quantised types as their storage, checks of results as unknown operators.
-
-    Returns:
-        The changed text, `None` where there is nothing to change.
-    """
+    """The text without what these bindings do not know, `None` if it has none of it: quantised types as storage, checks as unknown."""
     if _QUANTISED.search(content):
         _refuse_quantised(content)
     changed = _CHECK.sub(_checked, content)
@@ -194,9 +190,6 @@ def _steps(content: bytes) -> str:
     """XLA's steps before its import (xla/pjrt/mlir_to_hlo.cc): CHLO and complex functions written out, dead and repeated code dropped.
 
     A step for operators or types that the program does not name is left out: it would change nothing.
-
-    Args:
-        content: text, where all names are, or bytecode, which has numbers for the types.
     """
     chlo = b"chlo" in content
     complex_numbers = chlo or b"complex" in content or content.startswith(BYTECODE)
@@ -213,11 +206,7 @@ def _steps(content: bytes) -> str:
 
 
 def simplify(module: Any, made: Any, content: bytes) -> bool:
-    """Run XLA's import steps on the module in place; whether they could be run. When not, the module is spoilt: parse it anew.
-
-    Args:
-        module: a parsed module whose program is public.
-    """
+    """Run XLA's import steps on the module in place; whether they could be run. When not, the module is spoilt: parse it anew."""
     with made:
         try:
             if b"einsum" in content and _holds(module, "stablehlo.einsum"):

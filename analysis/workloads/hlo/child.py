@@ -17,12 +17,7 @@ _SPLIT = re.compile(rb"^[ \t]*// -----.*$", re.MULTILINE)
 
 
 def read(content: bytes, entry: str | None, part: int = 0) -> dict[str, Any]:
-    """The record of one program (see `walk.Walker.record`), or ``{"error": message, "line": number}``.
-
-    Args:
-        entry: function to begin with, if it is not the program's own.
-        part: which program of a text split by `// -----` lines, counted from 1; 0: the text is one program.
-    """
+    """The record of one program (see `walk.Walker.record`), or ``{"error": message, "line": number}``."""
     if content.startswith(b"\x1f\x8b"):
         try:
             content = gzip.GzipFile(fileobj=io.BytesIO(content)).read(MOST_UNPACKED_BYTES + 1)

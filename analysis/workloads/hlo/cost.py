@@ -100,11 +100,7 @@ def matmul_flops(matmul: Matmul) -> float:
 
 
 def broadcast_bytes(source: Tensor, target: Tensor, dimensions: Sequence[int]) -> float:
-    """Bytes of a broadcast as XLA imports it: where a dimension of size 1 grows, a copy and a reshape come first.
-
-    Args:
-        dimensions: for each dimension of the source, the target's.
-    """
+    """Bytes of a broadcast as XLA imports it: where a dimension of size 1 grows, a copy and a reshape come first."""
     grows = any(source.shape[place] == 1 and target.shape[dimension] != 1 for place, dimension in enumerate(dimensions))
     if not grows:
         return float(source.bytes + target.bytes)
@@ -112,12 +108,7 @@ def broadcast_bytes(source: Tensor, target: Tensor, dimensions: Sequence[int]) -
 
 
 def reduce_window_count(window: Sequence[int], padding: Sequence[tuple[int, int]], output: Tensor, arrays: int) -> int:
-    """How often a windowed reduction applies its function: (window - 1) a result, fewer for a running one over a whole dimension.
-
-    Args:
-        output: the first result; arrays: results (count).
-        window: sizes (elements); padding: (low, high) for each dimension.
-    """
+    """How often a windowed reduction applies its function: (window - 1) a result, fewer for a running one over a whole dimension."""
     taps = math.prod(window)
     wide = [place for place, size in enumerate(window) if size != 1]
     padded = [place for place, (low, high) in enumerate(padding) if low or high]
@@ -131,12 +122,7 @@ def reduce_window_count(window: Sequence[int], padding: Sequence[tuple[int, int]
 
 
 def simple_cost(name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], regions: Sequence[Region]) -> Cost | None:
-    """Cost of an operator for which shapes and the applied function suffice; `None` for the others.
-
-    Args:
-        name: without the dialect.
-        regions: what it applies, for a reduction, scatter, sort or map.
-    """
+    """Cost of an operator for which shapes and the applied function suffice; `None` for the others."""
     everything = moved(inputs, outputs)
     elements = outputs[0].elements if outputs else 0
     if name in TRANSCENDENTAL:

@@ -51,13 +51,7 @@ class Constants:
         self.depth = 0
 
     def value(self, wanted: Any, given: dict[Any, Any]) -> Any:
-        """The number that a scalar value has.
-
-        Args:
-            given: numbers of the carried values.
-        Raises:
-            NotConstant: it depends on data.
-        """
+        """The number that a scalar value has."""
         self.depth += 1
         try:
             if self.depth > 200:
@@ -191,11 +185,7 @@ class Constants:
 
 
 def linear_trips(start: int, step: int, bound: int, direction: str) -> int | None:
-    """Trips of a loop that runs while `i direction bound` from i = start in equal steps; `None` if it never ends.
-
-    Args:
-        direction: LT, LE, GT, GE, NE or EQ.
-    """
+    """Trips of a loop that runs while `i direction bound` from i = start in equal steps; `None` if it never ends."""
     if not _COMPARE[direction](start, bound):
         return 0
     if direction == "EQ":

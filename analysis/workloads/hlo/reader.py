@@ -48,7 +48,6 @@ def read(
         entry: function to begin with; without it @main, or the only function that no other calls.
         part: which program of a text that lines `// -----` split, counted from 1; 0: the text is one program.
         seconds: processor time that reading may take (s); three times that and 20 s by the clock.
-        memory_bytes: address space that reading may take (bytes).
         sizes: of the dimensions that an ONNX file leaves open, by name, or INPUT.AXIS where they have none (elements).
     """
     path = Path(path)

@@ -145,7 +145,6 @@ def device_groups(rows: list[list[int]], mode: str, replicas: int, partitions: i
     """Groups of devices (replica * partitions + partition) from the groups that a collective names.
 
     Args:
-        replicas, partitions: of the program (count).
         rows: of replicas, of partitions or of devices; -1 pads; empty: all of them.
         mode: ``replica``, ``partition``, ``replica and partition`` or ``device``.
     Source: StableHLO specification, collective operations, process groups.

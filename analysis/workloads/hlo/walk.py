@@ -81,11 +81,7 @@ class Walker:
         self.mesh = Mesh(partitions or max([1, *sizes]), replicas, meshes)
 
     def entry(self, name: str | None) -> str:
-        """Name of the function to begin with: `name`, or main, or the only one that no other calls.
-
-        Raises:
-            NoProgram: none, or several.
-        """
+        """Name of the function to begin with: `name`, or main, or the only one that no other calls."""
         bodies = [each for each, function in self.functions.items() if len(function.regions[0].blocks)]
         if name is not None:
             if name not in bodies:

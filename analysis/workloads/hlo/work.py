@@ -53,11 +53,7 @@ class Mesh:
 
 
 def matmul_of(left: Tensor, right: Tensor, dimensions: dict[str, list[int]] | None) -> Matmul:
-    """The batched matrix product that a `dot_general` or `dot` computes.
-
-    Args:
-        dimensions: see `types.dot_dimensions`; none for `dot`, which contracts the left's last and the right's first dimension.
-    """
+    """The batched matrix product that a `dot_general` or `dot` computes."""
     if dimensions is None:
         dimensions = {
             "lhs_batching": [],
@@ -81,13 +77,7 @@ def matmul_of(left: Tensor, right: Tensor, dimensions: dict[str, list[int]] | No
 
 
 def convolution_of(inputs: list[Tensor], output: Tensor, attributes: Any) -> Convolution:
-    """The convolution that an operator computes.
-
-    Args:
-        inputs: image and kernel; a third one is padding that is not known before the run.
-    Raises:
-        ValueError: shapes or padding that are not known.
-    """
+    """The convolution that an operator computes."""
     image, kernel = inputs[0], inputs[1]
     if len(inputs) > 2 or image.is_dynamic or kernel.is_dynamic or output.is_dynamic:
         raise ValueError("padding or shapes that are not known before the run")
@@ -133,14 +123,7 @@ def convolution_of(inputs: list[Tensor], output: Tensor, attributes: Any) -> Con
 def cost_of(
     attributes: Any, name: str, inputs: list[Tensor], outputs: list[Tensor], applied: tuple[Region, ...], record: dict[str, Any], mesh: Mesh
 ) -> Cost | None:
-    """Cost of an operator, and what else its record says: matrix product, convolution, exchange, callee.
-
-    Args:
-        applied: what it applies to elements.
-        record: its record, to which this adds.
-    Raises:
-        IndexError, KeyError, TypeError, ValueError: something is missing, or not known before the run.
-    """
+    """Cost of an operator, and what else its record says: matrix product, convolution, exchange, callee."""
     everything = moved(inputs, outputs)
     if name in ("dot_general", "dot"):
         dimensions = dot_dimensions(attributes["dot_dimension_numbers"]) if name == "dot_general" else None

@@ -33,11 +33,7 @@ _EIGHT_BITS = ("i8", "ui8", "f8E4M3FN", "f8E5M2")
 
 
 def read(path: str, sizes: dict[str, int]) -> dict[str, Any]:
-    """The record of the graph in a file (see `hlo.walk.Walker.record`), or ``{"error": message, "line": 0}``.
-
-    Args:
-        sizes: of dimensions that the file leaves open: by their name, or INPUT.AXIS where they have none.
-    """
+    """The record of the graph in a file (see `hlo.walk.Walker.record`), or ``{"error": message, "line": 0}``."""
     try:
         return _Graph(_model(path), sizes).record()
     except (NotOnnx, Unreadable) as error:

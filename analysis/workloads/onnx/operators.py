@@ -49,14 +49,7 @@ def stands_for(kind: str) -> str:
 
 
 def parts(kind: str, given: dict[str, Any], inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> list[Part]:
-    """What an operator does.
-
-    Args:
-        kind: name of the operator; given: its attributes.
-        inputs: those that are there, of no elements where one is left out.
-    Raises:
-        NotModelled: no rule; IndexError, KeyError, TypeError: inputs or attributes that the operator needs are not there.
-    """
+    """What an operator does."""
     everything, first, result = moved(inputs, outputs), inputs[0] if inputs else outputs[0], outputs[0]
     family, (plain, hard) = KIND.get(kind), EACH.get(kind, (0.0, 0.0))
     if family == "view":
@@ -208,10 +201,6 @@ def _attention(kind: str, given: dict[str, Any], inputs: Sequence[Tensor], resul
 
 
 def attention_part(attention: Attention, size: float) -> Part:
-    """One fused kernel: 4 head_size operations a pair of query and key; the softmax runs beside its products and is not counted.
-
-    Args:
-        size: of queries, keys, values, masks and the result (bytes).
-    """
+    """One fused kernel: 4 head_size operations a pair of query and key; the softmax runs beside its products and is not counted."""
     scores = attention.batch * attention.query_heads * attention.pairs
     return Part("matmul", 4 * attention.head_size * scores, size, attention=attention)

@@ -47,13 +47,7 @@ def _length(size: int) -> bytes:
 
 
 def skim(stream: BinaryIO, size: int) -> bytes:
-    """The model with tensors of more than `KEPT_BYTES` emptied, and without texts of documentation.
-
-    Args:
-        stream: at its beginning, seekable; size: of the file (bytes).
-    Raises:
-        NotOnnx: not a serialised model, or one with more than `MOST_BYTES` besides its weights.
-    """
+    """The model with tensors of more than `KEPT_BYTES` emptied, and without texts of documentation."""
     left = [MOST_BYTES]
     return _message(stream, size, "model", 0, left)
 
