@@ -18,7 +18,6 @@ def main(
         bool, typer.Option(help="compare with the last record under data/trials; exits 1 if a tool that worked no longer does")
     ] = False,
     again: Annotated[bool, typer.Option(help="try again what is done already; without it a stopped run goes on")] = False,
-    bisect: Annotated[bool, typer.Option(help="also find which versions of scikit-learn and NumPy work")] = False,
     releases: Annotated[int, typer.Option(help="also try this many releases of each tool, its oldest and its newest among them")] = 0,
     exercise: Annotated[
         bool, typer.Option(help="also add an accelerator and a workload to each tool (environments must have been kept)")
@@ -26,15 +25,15 @@ def main(
     record: Annotated[bool, typer.Option(help="add the run to data/trials (for maintainers)")] = False,
     keep: Annotated[bool, typer.Option(help="keep the environments (up to 1.3 GB each)")] = False,
 ) -> None:
-    """Write outcomes.csv, steps.csv, pins.csv (and changes.csv, bisects.csv); a stopped run goes on with the next tool."""
+    """Write outcomes.csv, steps.csv, pins.csv (and changes.csv, releases.csv, exercises.csv); a stopped run goes on with the next tool."""
     import shutil
     from datetime import UTC, datetime
 
     import pandas as pd
 
-    from analysis.artifact.mtap.trials import bisecting, exercises, records
+    from analysis.artifact.mtap.trials import exercises, records
     from analysis.artifact.mtap.trials.catalogue import Trial, catalogue, find
-    from analysis.artifact.mtap.trials.running import attempt, machine_class
+    from analysis.artifact.mtap.trials.running import attempt, machine_class, of_releases
     from analysis.studies.freezing import Freeze
     from analysis.tables import write_csv
 
@@ -74,11 +73,8 @@ def main(
             )
         )
         failed = bool((changed["verdict"] == "worse").any())
-    if bisect:
-        work = out / "bisects"
-        write_csv(pd.concat([bisecting.forests(work), bisecting.arrays(work)], ignore_index=True), out / "bisects.csv")
     if releases:
-        tried = [bisecting.releases(trial, out / "releases", releases) for trial in chosen if trial.package]
+        tried = [of_releases(trial, out / "releases", releases) for trial in chosen if trial.package]
         write_csv(pd.concat(tried, ignore_index=True).assign(date=datetime.now(UTC).date().isoformat()), out / "releases.csv")
     if exercise:
         write_csv(exercises.do_all(out), out / "exercises.csv")

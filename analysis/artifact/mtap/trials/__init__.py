@@ -1,6 +1,5 @@
 """How long from nothing to a first prediction, tool by tool, installed live; and does it still work a year later?
 
-- `bisecting`: Which versions of a dependency does a tool work with?
 - `catalogue`: Which tools can be tried, how do their own instructions install and run them, and which cures are known?
 - `exercises`: What does it take to add an accelerator and a workload that a tool does not know?
 - `records`: A run of the trials against the last recorded one:

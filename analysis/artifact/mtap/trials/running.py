@@ -243,3 +243,21 @@ def interpreter(version: str) -> str:
         if candidate is not None and run([str(candidate), "-c", "pass"], "", "", Path.cwd()).status == 0:
             return str(candidate)
     raise InputError(f"Python {version} is not on this machine", key="python")
+
+
+def of_releases(trial: Trial, folder: Path, count: int = 3) -> pd.DataFrame:
+    """The trial with `count` releases of the tool, from its oldest to its newest in the index, evenly by rank: does age tell?"""
+    output = folder / "versions.txt"
+    folder.mkdir(parents=True, exist_ok=True)
+    python = interpreter(trial.python) if trial.python else sys.executable
+    run([python, "-m", "pip", "index", "versions", trial.package], trial.tool, "releases", folder, 120, output)
+    listed = re.search(r"Available versions: (.+)", output.read_text(encoding="utf-8"))
+    every = listed.group(1).split(", ")[::-1] if listed else []
+    rows = []
+    for at in dict.fromkeys(round(i * (len(every) - 1) / max(count - 1, 1)) for i in range(count if every else 0)):
+        release = trial.model_copy(update={"requirements": (f"{trial.package}=={every[at]}",)})
+        outcome = attempt(release, folder)["outcome"].iloc[0]
+        kept = ["tool", "version", "outcome", "classes", "cures", "value", "unit", "message"]
+        rows.append({**outcome[kept], "version": every[at], "rank": at + 1, "releases": len(every)})
+        shutil.rmtree(folder / "environments" / trial.name, ignore_errors=True)
+    return pd.DataFrame(rows)
