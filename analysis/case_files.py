@@ -76,9 +76,7 @@ def answer_file(
         whole.columns = [str(name).strip() for name in whole.columns]
         return _answer(checked([whole]), cases, out, answer, scheduler, beside, rows_a_task, progress, named)
     except InputError as error:
-        if error.path is not None:
-            raise
-        raise InputError(error.message, path=cases, key=error.key) from None
+        raise error.of(cases) from None
 
 
 def _answer(

@@ -215,5 +215,5 @@ def read_cases(frame: pd.DataFrame, case: Callable[[dict[str, str]], Case]) -> t
     found = rows.each(lambda cells, assumed: [case(cells)], rows.called)  # in a list: cases are told apart by identity, not compared
     return (
         [None if found[row] is None else found[row][0] for row in range(len(rows))],
-        [rows.errors[row].message if row in rows.errors else "" for row in range(len(rows))],
+        [rows.errors[row].reason if row in rows.errors else "" for row in range(len(rows))],
     )

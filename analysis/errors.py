@@ -41,6 +41,16 @@ class InputError(ValueError):
         super().__init__(": ".join(part for part in (where, shown(str(key), LONGEST_VALUE) if key else key, told) if part))
 
 
+    @property
+    def reason(self) -> str:
+        """What a table says of a row: the message, with file, line and key where another file than the table is wrong."""
+        return self.message if self.path is None else str(self)
+
+    def of(self, path: str | Path | None) -> InputError:
+        """The error, in this file unless it names one."""
+        return self if self.path is not None else InputError(self.message, path=path, line=self.line, key=self.key)
+
+
 def together(errors: Sequence[InputError]) -> InputError:
     """Several errors of one file as one line: the first with its file, line and key, then the others, at most `MOST_TOLD` in all."""
     first, *others = errors

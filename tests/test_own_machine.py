@@ -137,6 +137,25 @@ def test_a_copy_answers_tables_as_the_device_does(capsys, tmp_path: Path, copy: 
     pd.testing.assert_frame_equal(*found, check_exact=True)
 
 
+@pytest.mark.parametrize("command", TABLES)
+def test_a_row_names_the_file_of_its_machine_that_cannot_be(capsys, tmp_path: Path, command: str) -> None:
+    """The table is in order, so that its own line would mislead."""
+    (tmp_path / "bad.yaml").write_text("name: MyChip\npeak: {bf16: 500 TFLOP/s}\n")
+    path = tmp_path / "cases.csv"
+    path.write_text(TABLES[command].format(tmp_path / "bad.yaml"))
+    capsys.readouterr()
+    assert main([*command.split(), str(path)]) == 2
+    said = "".join(capsys.readouterr())
+    assert "bad.yaml:1: name: unknown key, expected one of devices systems" in said
+
+
+def test_a_question_names_the_file_of_its_machine_that_cannot_be(capsys, tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("name: MyChip\n")
+    capsys.readouterr()
+    assert main([*ONE, "--device", str(tmp_path / "bad.yaml")]) == 2
+    assert "bad.yaml:1: name: unknown key" in capsys.readouterr().err
+
+
 ONE = (
     "predict",
     "one",

@@ -78,7 +78,7 @@ def answers(frame: pd.DataFrame, site: Site | None = None) -> pd.DataFrame:
         try:
             kind, members, system, words = case(row)
         except InputError as error:
-            status[places] = error.message
+            status[places] = error.reason
             continue
         at = places[~wrong[places]]
         got = collective_time(kind, size[at], members, system, graph=False)

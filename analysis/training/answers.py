@@ -195,7 +195,7 @@ def answers(frame: pd.DataFrame, site: Site | None = None) -> pd.DataFrame:
     found, rows, errors = read(frame)
     out = pd.DataFrame({name: np.full(len(frame), np.nan) for name in NUMBERS})
     status = np.full(len(frame), "", dtype=object)
-    status[list(errors)] = [error.message for error in errors.values()]
+    status[list(errors)] = [error.reason for error in errors.values()]
     texts = {"fits": np.full(len(frame), "", dtype=object), "assumed": np.full(len(frame), "", dtype=object), "status": status}
     if len(found):
         answer = _each(found, site)
@@ -212,7 +212,7 @@ def _each(cases: Cases, site: Site | None) -> pd.DataFrame:
         return answered(cases, site)
     except InputError as error:
         if len(cases) == 1:
-            return pd.DataFrame([dict.fromkeys(NUMBERS, np.nan) | {"fits": "", "assumed": "", "status": error.message}])
+            return pd.DataFrame([dict.fromkeys(NUMBERS, np.nan) | {"fits": "", "assumed": "", "status": error.reason}])
     half = len(cases) // 2
     return pd.concat([_each(cases.take(some), site) for some in (slice(half), slice(half, None))], ignore_index=True)
 

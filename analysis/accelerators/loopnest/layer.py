@@ -76,4 +76,4 @@ def read_layer(path: str | Path) -> Problem:
     try:
         return layer.problem()
     except InputError as error:
-        raise InputError(error.message, path=path, key=error.key) from None
+        raise error.of(path) from None

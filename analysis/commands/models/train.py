@@ -47,7 +47,7 @@ def step(
         answer = views.ask(training, own)
         nodes, groups = traces.step_nodes(answer) if trace else ([], {})
     except InputError as error:
-        raise InputError(error.message, path=config, key=error.key) from None
+        raise error.of(config) from None
     typer.echo(views.as_json(answer) if as_json else views.text(answer), nl=not as_json)
     if out:
         write_atomic(out, views.as_json(answer).encode())

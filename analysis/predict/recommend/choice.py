@@ -177,7 +177,7 @@ def answers(frame: pd.DataFrame) -> pd.DataFrame:
             sure = word in ("1", "yes", "true")
             rows.append(choose(_candidates(**asked), sure))
         except InputError as error:
-            rows.append({"status": error.message})
+            rows.append({"status": error.reason})
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"status": object})
 
 

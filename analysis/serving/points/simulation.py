@@ -409,9 +409,7 @@ class Configuration:
                 return self._simulated(requests, record_batches)
             return self.served.run(requests, lambda sent: self._simulated(sent, record_batches), self.config.replicas)
         except InputError as error:
-            if error.path is not None:
-                raise
-            raise InputError(error.message, path=self.path, key=error.key) from None
+            raise error.of(self.path) from None
 
     def _simulated(self, requests: Requests, record_batches: bool) -> Result:
         config, steps, limits = self.config, self.steps, self.limits()

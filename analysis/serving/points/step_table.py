@@ -175,7 +175,7 @@ def step_tables(keys: list[Key], library: Any, hide: str = "none") -> list[StepT
             framework_handles = [library.on(gpus.sixteen_bits(gpus.load(device)), framework=name, hide=hide) for name in names]
         except InputError as error:
             for i in members:
-                tables[i] = StepTable({}, {}, "", error.message)
+                tables[i] = StepTable({}, {}, "", error.reason)
             continue
         configurations = {i: keys[i].configuration for i in members}
         if hide != "none" or framework_handles[0].gpu.vendor != "NVIDIA":  # the router's times were measured

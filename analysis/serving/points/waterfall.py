@@ -164,6 +164,8 @@ def question(
     try:
         return read_case(row | {"moe_tp_size": gpus // expert_parallel} | {key: value for key, value in said.items() if value})
     except InputError as error:
+        if error.path is not None:  # a file that the question names
+            raise
         key = error.key or ""
         name = ASKED_AS.get(key, key)
         raise InputError(error.message.replace(key, name) if key else error.message, key=name or None) from None
