@@ -1,11 +1,10 @@
 """A predicted training step as Chakra traces, one a rank, so that ASTRA-sim (or `replay`) times its collectives on a network.
 
-Each pass of a microbatch through a chunk of a stage is, a block after another: gather, compute, scatter of tensor parallelism; beside them
-gathers and scatters of sharded weights; sends between stages; then gradients, updated weights, the optimizer. Passes come in the order of
-`schedule.task_order`. Compute nodes carry the predictor's time of kernels and host; what the predictor hides of a collective behind them is
-for the network to hide. Ranks: tensor parallel innermost, then context and data, stages outermost.
-
-The all-to-all of experts and context parallelism are refused.
+Each pass of a microbatch through a chunk of a stage is, a block after another: gather, compute, scatter of tensor parallelism, tokens to
+their experts and back; beside them gathers and scatters of sharded weights; sends between stages; then gradients, updated weights, the
+optimizer. Passes come in the order of `schedule.task_order`. Compute nodes carry the predictor's time of kernels and host; what
+the predictor hides of a collective behind them is for the network to hide. Ranks: tensor parallel innermost, then data, stages outermost;
+experts lie on neighbours. Context parallelism is refused.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from analysis.errors import InputError
 from analysis.training.cases import Case, Cases
 from analysis.training.schedule import task_order
 from analysis.training.views import Answer, forward_share, stage_s
-from analysis.training.work import exchanges
+from analysis.training.work import exchanges, to_experts
 from analysis.workloads.chakra.node import Node
 
 MOST_NODES = 2_000_000
-KINDS = {"all_gather": "ALL_GATHER", "reduce_scatter": "REDUCE_SCATTER", "all_reduce": "ALL_REDUCE"}
+KINDS = {kind: kind.upper() for kind in ("all_gather", "reduce_scatter", "all_reduce", "all_to_all")}
 
 
 @dataclass(frozen=True)
@@ -48,9 +47,13 @@ class Moved:
 
 def collectives(item: Case) -> dict[str, list[Moved]]:
     """Of each part of a step (`Parts`) the collectives that it is made of."""
-    if item.expert > 1 or item.context > 1:
-        raise InputError("traces of expert or context parallelism are not written", key="plan")
+    if item.context > 1:
+        raise InputError("traces of context parallelism are not written", key="plan")
     found: dict[str, list[Moved]] = {}
+    if item.expert > 1:
+        size, copies = (float(np.ravel(column)[0]) for column in to_experts(Cases.of([item]), np.array([float(item.expert)])))
+        each_way = item.shape.expert_layers / item.pipeline
+        found["experts"] = [Moved("all_to_all", each_way, size * copies, item.expert, 1)]
     for each in exchanges(Cases.of([item])):
         size, members, stride = (float(np.ravel(column)[0]) for column in (each.size, each.members, each.stride))
         for part, often in each.parts.items():
@@ -61,7 +64,7 @@ def collectives(item: Case) -> dict[str, list[Moved]]:
 
 
 @dataclass
-class _Rank:
+class Rank:
     """Nodes of one rank as they are added; `last`: what the next one waits for."""
 
     rank: int
@@ -69,6 +72,8 @@ class _Rank:
     ranks: int
     nodes: list[Node] = field(default_factory=list)
     last: tuple[int, ...] = ()
+    computed_us: float = 0.0
+    written_us: int = 0
 
     def add(self, kind: str, name: str, waits: tuple[int, ...], **more: Any) -> int:
         """A node that waits for others; its number."""
@@ -76,8 +81,11 @@ class _Rank:
         return len(self.nodes) - 1
 
     def compute(self, name: str, seconds: float, *waits: int) -> None:
-        """Arithmetic after all before it."""
-        self.last = (self.add("COMP_NODE", name, (*self.last, *waits), duration_us=round(1e6 * seconds)),)
+        """Arithmetic after all before it; a trace has whole microseconds, which add up to the time of all."""
+        self.computed_us += 1e6 * seconds
+        whole = round(self.computed_us) - self.written_us
+        self.written_us += whole
+        self.last = (self.add("COMP_NODE", name, (*self.last, *waits), duration_us=whole),)
 
     def exchange(self, moved: Moved, waits: tuple[int, ...], share: float = 1.0) -> int:
         """A collective, or a part of one, that waits for some nodes."""
@@ -91,7 +99,7 @@ def step_nodes(answer: Answer) -> tuple[list[Node], dict[str, tuple[int, ...]]]:
     """Nodes of all ranks, one rank after the other, and the ranks of each group by number.
 
     Raises:
-        InputError: experts or contexts over several GPUs, microbatches that are no whole number, or too long a trace.
+        InputError: contexts over several GPUs, microbatches that are no whole number, or too long a trace.
     """
     item, m = answer.case, round(answer.case.microbatches)
     if abs(m - item.microbatches) > 1e-9:
@@ -108,7 +116,7 @@ def step_nodes(answer: Answer) -> tuple[list[Node], dict[str, tuple[int, ...]]]:
     groups: dict[tuple[int, ...], str] = {}
     found: list[Node] = []
     for number in range(item.gpus):
-        rank = _Rank(number, groups, item.gpus)
+        rank = Rank(number, groups, item.gpus)
         stage = number // (item.gpus // item.pipeline)
         for phase, chunk, microbatch in task_order(stage, item.pipeline, m, item.virtual):
             _pass(rank, item, moved, (phase, stage, chunk, microbatch), passes[phase][stage] / item.virtual, blocks)
@@ -121,7 +129,7 @@ def step_nodes(answer: Answer) -> tuple[list[Node], dict[str, tuple[int, ...]]]:
     return found, {name: group for group, name in groups.items()}
 
 
-def _pass(rank: _Rank, item: Case, moved: dict[str, list[Moved]], task: tuple[str, int, int, int], seconds: float, blocks: int) -> None:
+def _pass(rank: Rank, item: Case, moved: dict[str, list[Moved]], task: tuple[str, int, int, int], seconds: float, blocks: int) -> None:
     """Nodes of one pass: received, block after block, sent."""
     phase, stage, chunk, microbatch = task
     p, width, forward = item.pipeline, item.gpus // item.pipeline, phase == "forward"
@@ -140,20 +148,26 @@ def _pass(rank: _Rank, item: Case, moved: dict[str, list[Moved]], task: tuple[st
         rank.last = (rank.add("COMM_RECV_NODE", f"receive_{name}", rank.last, **neighbour(-way)),)
     tensor, sharded = (moved.get(part if forward else f"{part}_back", []) for part in ("tensor", "gather"))
     parts = max([round(each.count / item.virtual / blocks) for each in tensor], default=1) or 1
-    gathers = tuple(rank.last)
+    gathers, experts = tuple(rank.last), moved.get("experts", [])
     for block in range(blocks):
         ready: tuple[int, ...] = ()
         for each in sharded:
             if each.kind == "all_gather":
                 gathers = ready = (rank.exchange(each, gathers, each.count / blocks / item.virtual),)
-        for _ in range(parts):
-            for each in tensor[:1]:
-                rank.last = (rank.exchange(each, rank.last),)
+        for part in range(parts):
+            routed = experts if part == parts - 1 else []
+            for each in (*tensor[:1], *routed):
+                rank.last = (rank.exchange(each, rank.last, _in_a_block(each, blocks * item.virtual)),)
             rank.compute(f"{name}_{block}", seconds / blocks / parts, *ready)
-            for each in tensor[1:]:
-                rank.last = (rank.exchange(each, rank.last),)
+            for each in (*routed, *tensor[1:]):
+                rank.last = (rank.exchange(each, rank.last, _in_a_block(each, blocks * item.virtual)),)
         for each in sharded:
             if each.kind == "reduce_scatter":
                 rank.exchange(each, rank.last, each.count / blocks / item.virtual)
     if message is not None and 0 <= depth + way <= last:
         rank.add("COMM_SEND_NODE", f"send_{name}", rank.last, **neighbour(way))
+
+
+def _in_a_block(moved: Moved, blocks: int) -> float:
+    """Of a collective how much a block has: experts lie in some of them, and each has its mean."""
+    return moved.count / blocks if moved.kind == "all_to_all" else 1.0

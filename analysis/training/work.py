@@ -472,7 +472,7 @@ def _communicate(of: Cases, values: dict[str, Floats]) -> None:
 
 
 def exchanges(of: Cases) -> Iterator[Exchange]:
-    """Every collective of a step but the all-to-all of experts (`_dispatch_s`)."""
+    """Every collective of a step but the all-to-all of experts (`to_experts`)."""
     shape, t = of.shape, of.tensor
     tokens = of.micro_batch * of.sequence / of.context
     boundary = 2.0 * tokens * shape.hidden
@@ -488,20 +488,25 @@ def exchanges(of: Cases) -> Iterator[Exchange]:
     yield from _synchronised(of)
 
 
+def to_experts(of: Cases, ways: Any) -> tuple[Any, Any]:
+    """Bytes of a GPU's tokens of a microbatch, and to how many of some GPUs or domains with experts each goes (itself among them)."""
+    shape, chosen = of.shape, of.shape.experts.per_token
+    tokens = of.micro_batch * of.sequence / of.context
+    size = tokens / of.tensor * 2.0 * np.where(shape.experts.latent > 0, shape.experts.latent, shape.hidden)
+    return size, np.where(of.recipe.dispatcher == "flex", _reached(ways, chosen), chosen)  # torch's all-to-all sends each copy
+
+
 def _dispatch_s(of: Cases) -> Any:
     """All-to-all of the experts of a stage, there and back (s): a token goes once to each GPU that holds one of its experts, and over the
     network once to each domain that does."""
-    shape, t, chosen = of.shape, of.tensor, of.shape.experts.per_token
-    tokens = of.micro_batch * of.sequence / of.context
-    domains = np.maximum(1.0, of.expert * t / of.machine.domain)
-    once = of.recipe.dispatcher == "flex"  # torch's all-to-all sends each copy
-    gpus, away = (np.where(once, _reached(ways, chosen), chosen) * (1 - 1 / ways) for ways in (of.expert, domains))
-    size = tokens / t * 2.0 * np.where(shape.experts.latent > 0, shape.experts.latent, shape.hidden)
-    joined = np.maximum(2, np.minimum(of.expert * t, of.machine.domain))
+    domains = np.maximum(1.0, of.expert * of.tensor / of.machine.domain)
+    size, _ = to_experts(of, of.expert)
+    gpus, away = (to_experts(of, ways)[1] * (1 - 1 / ways) for ways in (of.expert, domains))
+    joined = np.maximum(2, np.minimum(of.expert * of.tensor, of.machine.domain))
     codes, first = alike(of.machine, joined)
     inner = np.array([system_of(of.machine[row]).group(int(joined[row])).bandwidth_bytes_per_s for row in first])[codes]
     seconds = size * np.maximum(gpus / (0.7 * inner), away / (0.7 * of.machine.network_bytes_per_s)) + 30e-6
-    return 2 * seconds * shape.expert_layers * (1.0 / of.pipeline)
+    return 2 * seconds * of.shape.expert_layers * (1.0 / of.pipeline)
 
 
 def _reached(ways: Any, chosen: Any) -> Floats:

@@ -104,6 +104,22 @@ def test_sharded_weights_are_gathered_beside_the_work(tmp_path: Path) -> None:
     assert max(slow.ranks["cycles"]) < 1.2 * max(fast.ranks["cycles"])
 
 
+def test_tokens_go_to_their_experts_and_back(tmp_path: Path) -> None:
+    """Mixtral 8x7B by hand: 4,096 tokens x 4,096 x 2 B, each to 2 experts, in 32 layers, there and back, in both passes of 2 microbatches."""
+    plan = "data_parallel: 8, expert_parallel: 4, global_batch: 16, microbatch: 1, sequence_length: 4096"
+    path = tmp_path / "m.yaml"
+    path.write_text(f"model: mixtral-8x7b\nsystem: DGX-H100\nplan: {{{plan}}}\nprogram: megatron\n")
+    found = views.ask(read_yaml(path, Training))
+    nodes, groups = step_nodes(found)
+    moved = Counter((node.comm_bytes, groups[node.group]) for node in nodes if node.rank == 6 and node.comm_type == "ALL_TO_ALL")
+    copies = 2 if found.case.recipe.dispatcher != "flex" else 4 * (1 - (3 / 4) ** 2)
+    assert moved == {(round(4096 * 4096 * 2 * copies), (4, 5, 6, 7)): 32 * 2 * 2 * 2}
+    replicas = {groups[node.group] for node in nodes if node.rank == 6 and node.group and node.comm_type != "ALL_TO_ALL"}
+    assert replicas == {(2, 6)}  # of the same experts; everything else is reduced over all
+    fast, slow = (max(replayed(tmp_path, nodes, groups, gib).ranks["cycles"]) for gib in (1e6, 100.0))
+    assert slow > fast
+
+
 def test_files_are_read_again_and_what_is_not_written_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = answer(tmp_path)
     nodes, groups = step_nodes(found)
@@ -120,7 +136,7 @@ def test_files_are_read_again_and_what_is_not_written_is_refused(tmp_path: Path,
     arguments = ["replay", str(tmp_path / "out" / "t.0.et"), "--network", str(tmp_path / "network.yaml"), "--out", str(tmp_path / "w.csv")]
     assert main(arguments) == 0
     capsys.readouterr()
-    with pytest.raises(InputError, match="traces of expert or context parallelism are not written"):
+    with pytest.raises(InputError, match="traces of context parallelism are not written"):
         step_nodes(answer(tmp_path, PLAN.replace("data_parallel", "context_parallel")))
     assert main(["train", str(tmp_path / "t.yaml"), "--trace", str(tmp_path / "no"), "--out", str(tmp_path / "no.json")]) == 2
     assert "t.yaml: plan: traces of" in capsys.readouterr().err and not (tmp_path / "no.json").exists()

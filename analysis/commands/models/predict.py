@@ -132,21 +132,26 @@ def one(
     draft_tokens: Annotated[int, typer.Option(help="tokens drafted in a step; 0: none")] = 0,
     acceptance: Annotated[float | None, typer.Option(help="chance that a drafted token is right", show_default="0.5 to 0.9")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="the answer as JSON")] = False,
+    trace: Annotated[Path | None, typer.Option(help="folder: Chakra traces of a decode step and of a prompt's, for every rank")] = None,
     plot: Plot = None,
     site: SiteFile = None,
 ) -> None:
     """One question: answer, 90 % interval, what it is made of, what was assumed."""
-    import json
-
-    from analysis.serving.points import waterfall
+    from analysis.serving.points import traces, waterfall
     from analysis.site import read_site
+    from analysis.workloads.chakra.traces import write_trace
 
     check_plot(plot)
     found = waterfall.one(
         model, device, gpus, clients, input_tokens, output_tokens, engine, precision, expert_parallel, kv_precision, memory_utilization,
         max_batched_tokens, engine_version, lora_adapters, lora_rank, draft, draft_tokens, acceptance, site=read_site(site),
     )  # fmt: skip
+    written = traces.steps(found.case, found.raw) if trace else {}
     typer.echo(json.dumps(waterfall.as_json(found), indent=1) if as_json else waterfall.report(found))
+    for name, (nodes, groups) in written.items():
+        write_trace(nodes, trace or "", name, groups)
+    if trace:
+        typer.echo(f"traces in {trace}: kernels and host, without the fitted terms of the engine", err=as_json)
     save_plot(plot, lambda plots: plots.one_answer(found.parts, found.answer))
     if plot is not None and not as_json:
         typer.echo(f"waterfall in {plot}")

@@ -14,5 +14,6 @@
 - `settings`: What was the engine started with?
 - `simulation`: What does a simulation's YAML say?
 - `step_table`: How long does a step take?
+- `traces`: A step of a served model as Chakra traces, one a rank, so that ASTRA-sim (or `replay`) times its collectives on a network;
 - `waterfall`: What is one answer made of?
 """

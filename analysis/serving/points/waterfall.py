@@ -42,13 +42,15 @@ class One:
         case: as understood; assumed: sentences on what was not given.
         answer: ttft_ms, tpot_ms and their intervals; throughput_tokens_per_s_per_gpu.
         parts: target, part, ms, doubt (standard deviation of its logarithm); the ms of a target add up to its answer.
+        raw: what it was made from.
     """
 
     case: Case
     assumed: tuple[str, ...]
     answer: dict[str, float]
     parts: pd.DataFrame
-    basis: str = ""
+    basis: str
+    raw: Points
 
 
 def breakdown(
@@ -197,7 +199,7 @@ def one(model: str, device: str, gpus: int = 1, *rest: Any, library: Any = None,
     at_site = site is not None and "tpot_ms" in site.measured
     held = () if at_site else (held_elsewhere(bool(outside(result.features, parameters)[0])),)
     said = (*str(row["assumed"]).split("; "), *held)
-    return One(case, said, values, breakdown(0, case, result.raw, result.features, parameters, values), str(row["basis"]))
+    return One(case, said, values, breakdown(0, case, result.raw, result.features, parameters, values), str(row["basis"]), result.raw)
 
 
 def held_elsewhere(widened: bool) -> str:
