@@ -105,7 +105,7 @@ def test_sharded_weights_are_gathered_beside_the_work(tmp_path: Path) -> None:
 
 
 def test_tokens_go_to_their_experts_and_back(tmp_path: Path) -> None:
-    """Mixtral 8x7B by hand: 4,096 tokens x 4,096 x 2 B, each to 2 experts, in 32 layers, there and back, in both passes of 2 microbatches."""
+    """Mixtral 8x7B by hand: 4,096 tokens x 4,096 x 2 B to 2 experts each, 32 layers, there and back, both passes of 2 microbatches."""
     plan = "data_parallel: 8, expert_parallel: 4, global_batch: 16, microbatch: 1, sequence_length: 4096"
     path = tmp_path / "m.yaml"
     path.write_text(f"model: mixtral-8x7b\nsystem: DGX-H100\nplan: {{{plan}}}\nprogram: megatron\n")
