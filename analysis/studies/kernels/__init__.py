@@ -1,6 +1,5 @@
 """Studies of kernel predictors: the survey's formulas, learned models, evaluation of today's kernels.
 
-- `active_learning`: Which operators should be measured next?
 - `evaluate`: Scores on what was held out, beside the baselines:
 - `fit`: Fits the committed parameters:
 - `forests`: Sums of regression trees (`kernels.trees`) fitted, scaled and written down
