@@ -1,4 +1,4 @@
-"""Runs the notebooks that are out of date, as many at once as there are cores, and keeps what was good when one fails."""
+"""Runs the notebooks that are out of date, one more at once than there are cores, and keeps what was good when one fails."""
 
 from __future__ import annotations
 
@@ -175,14 +175,14 @@ def run(
     Args:
         tier: quick, book or full.
         only: these notebooks and what they need, instead of all.
-        jobs: how many at once; default: as many as cores.
+        jobs: how many at once; default: one more than cores, since a notebook waits for its kernel, and for what another compiles.
         settings: parameters that replace the tier's, by notebook; the next build without them restores the tier's results.
     """
     books = plan.notebooks(tier, settings or {})
     wanted = _closure(books, only) if only else set(books)
     _forget_removed(books, tier)
     costs = known_costs(tier)
-    jobs = jobs or cores()
+    jobs = jobs or cores() + 1
     waiting = [name for name in books if name in wanted]
     weight = _weights(books, costs)
     settled: set[str] = set(books) - wanted

@@ -226,8 +226,7 @@ class ResultFigure(SphinxDirective):
         found: list[nodes.Node] = [nodes.paragraph("", "", *title, classes=["figure-title"])] if title else []
         folder = RESULTS / notebook / "figures"
         svg = folder / f"{name}.svg"
-        ending = "svg" if svg.stat().st_size < 600_000 else "png"
-        image = nodes.image(uri=f"/figures/{notebook}/{name}.{ending}", alt=about["caption"], candidates={"*": ""})
+        image = nodes.image(uri=f"/figures/{notebook}/{name}.svg", alt=about["caption"], candidates={"*": ""})
         if wide(svg):
             image["width"] = "100%"
         else:
@@ -248,9 +247,8 @@ class ResultFigure(SphinxDirective):
         text += nodes.Text(" ")
         links = nodes.inline(classes=["made"])
         links += nodes.reference("", "Notebook", refuri=f"{up}notebooks/{notebook}.html", internal=True)
-        for kind in ("png", "svg"):
-            links += nodes.Text(" · ")
-            links += nodes.raw("", f'<a href="{up}_downloads_figures/{notebook}/{name}.{kind}">{kind.upper()}</a>', format="html")
+        links += nodes.Text(" · ")
+        links += nodes.raw("", f'<a href="{up}_downloads_figures/{notebook}/{name}.svg">SVG</a>', format="html")
         text += links
         figure += text
         return [*found, figure, *wrong, *problems, *more]

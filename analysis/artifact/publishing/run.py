@@ -161,31 +161,32 @@ class Run:
             self._write(f"{name}.tex", _latex(frame, title, f"tab:{self.name}-{name}").encode("utf-8"))
         return self._write(f"{name}.csv", to_csv_bytes(frame))
 
-    def figure(self, fig: Figure, name: str, caption: str, made: str) -> None:
-        """Write a figure as PNG and SVG; in a quick run as PNG alone.
+    def figure(self, fig: Figure, name: str, caption: str, made: str, preview: bool = False) -> None:
+        """Write a figure as SVG.
 
         Args:
             fig: the matplotlib figure; closed afterwards, so that the notebook shows the file once.
             name: file name without ending.
             caption: what it shows.
             made: how it was made.
+            preview: write it as PNG, too: what shows a link to a page shows no SVG.
         """
         _check_name(name)
         spell(fig)
         legible(fig)
         self._manifest["figures"][name] = {"caption": caption, "made": made, "interactive": False}
-        metadata: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
-        endings = ("png",) if self.tier == "quick" else ("png", "svg")
+        metadata: dict[str, dict[str, Any]] = {"svg": {"Date": None, "Creator": None}, **({"png": {"Software": None}} if preview else {})}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            for ending, content in _files(fig, {ending: metadata[ending] for ending in endings}).items():
-                self._write(f"figures/{name}.{ending}", content)
+            files = drawn(fig, metadata)
+        for ending, content in files.items():
+            self._write(f"figures/{name}.{ending}", content)
         plt.close(fig)
         try:
-            from IPython.display import Image, display
+            from IPython.display import display
         except ImportError:
             return
-        display(Image(data=(self.out / f"figures/{name}.png").read_bytes(), width=700, alt=caption))  # type: ignore[no-untyped-call]
+        display({"image/svg+xml": files["svg"].decode(), "text/plain": caption}, raw=True)  # type: ignore[no-untyped-call]
 
     def interactive(self, figure: Any, name: str, choose: Choose | None = None) -> None:
         """Write the interactive version of a figure written before, for readers with a browser.
@@ -254,7 +255,7 @@ class Run:
         return read_csv(DATA / "frozen" / self.name / f"{table}.csv")
 
 
-def _files(fig: Figure, metadata: Mapping[str, Mapping[str, Any]]) -> dict[str, bytes]:
+def drawn(fig: Figure, metadata: Mapping[str, Mapping[str, Any]]) -> dict[str, bytes]:
     """A figure in several formats, arranged once for all of them (savefig alone arranges it anew for each).
 
     Args:

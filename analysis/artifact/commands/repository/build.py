@@ -16,7 +16,7 @@ def main(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="NOTEBOOK.key=value: a parameter of a notebook for this run (may be repeated)")
     ] = None,
-    jobs: Annotated[int, typer.Option(help="how many at once; 0: as many as cores")] = 0,
+    jobs: Annotated[int, typer.Option(help="how many at once; 0: one more than cores")] = 0,
     record_costs: Annotated[bool, typer.Option(help="write notebooks/costs.csv from what was measured here")] = False,
 ) -> None:
     """Bring the results of a tier up to date."""
