@@ -7,20 +7,19 @@ the shipped model's, some of whose counts were set with the Ultra-Scale Playbook
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.hardware import devices
+from analysis.hardware.devices import Device
 from analysis.paths import DATA
 from analysis.studies.statistics import kendall_tau_b
 from analysis.studies.suite.clean import at_its_best
 from analysis.studies.training import sources
 from analysis.tables import read_csv
-from analysis.training.cases import COLUMNS
+from analysis.training.cases import COLUMNS, read
 
 Floats = NDArray[np.float64]
 RECORDED = DATA / "recorded" / "panel"
@@ -53,7 +52,7 @@ def training_rows() -> pd.DataFrame:
                     "this project": own["predicted_s"].to_numpy(),
                     "lower": own["lower_s"].to_numpy(),
                     "upper": own["upper_s"].to_numpy(),
-                    "6 FLOP a parameter and token": [_rule(row) for row in rows.to_dict("records")],
+                    "6 FLOP a parameter and token": _rule(rows),
                 }
             )
         )
@@ -62,21 +61,20 @@ def training_rows() -> pd.DataFrame:
     return out.merge(peers, on="id", how="left")
 
 
-def _rule(row: Mapping[Any, object]) -> float:
+def _rule(rows: pd.DataFrame) -> Floats:
     """6 x parameters x tokens over the GPUs' peak at `UTILISATION` (s); twice a parameter and token less where no weight is trained."""
-    from analysis.errors import InputError
-    from analysis.training.cases import case
+    runs, kept, _ = read(rows[[name for name in COLUMNS if name in rows.columns]])
+    peak = runs.device.each(_half_precision)
+    out = np.full(len(rows), np.nan)
+    flop = np.where(runs.trained, 6, 4) * runs.shape.active_parameters * runs.global_batch * runs.sequence
+    out[kept] = flop / (runs.gpus * peak * UTILISATION)
+    return out
 
-    try:
-        item = case({str(key): str(value) for key, value in row.items() if key in COLUMNS})
-    except InputError:
-        return float("nan")
-    device = devices.load(item.machine.device)
+
+def _half_precision(device: Device) -> float:
+    """Its peak in bf16, or in fp16 where it has none (FLOP/s)."""
     name = next((name for name in ("bf16", "fp16") if name in device.peak), "")
-    if not name:
-        return float("nan")
-    flop = (6 if item.trained else 4) * item.shape.active_parameters * item.global_batch * item.sequence
-    return float(flop / (item.gpus * device.peak_flop_per_s(name) * UTILISATION))
+    return device.peak_flop_per_s(name) if name else float("nan")
 
 
 def served_rows() -> dict[str, pd.DataFrame]:
@@ -162,32 +160,26 @@ def scores(frame: pd.DataFrame, question: str) -> pd.DataFrame:
 
 def memory_rows() -> pd.DataFrame:
     """Measured peaks of the panel: source, setting, measured (GiB), ours, and the rule of 16 bytes a parameter over what shards it."""
-    from analysis.errors import InputError
-    from analysis.training.cases import case
     from analysis.training.memory import GIB, memory
 
     frame = sources.panel_rows()
     frame = frame[frame["measured_memory_gib"] != ""]
-    out = []
-    for row in frame.to_dict("records"):
-        cells = {str(key): str(value) for key, value in row.items() if key in COLUMNS}
-        try:
-            item = case(cells)
-        except InputError:
-            continue
-        held = memory(item)
-        shards = item.tensor * item.pipeline * (item.data if item.zero == 3 else 1)
-        state = 16.0 if item.zero in (0, 3) or item.data == 1 else 4.0 + 12.0 / item.data
-        rule = state * item.shape.parameters / shards / GIB
-        out.append(
-            {
-                "id": row["id"], "source": row["source"], "setting": f"{row['model']} {row['gpus']}",
-                "measured": float(str(row["measured_memory_gib"])),
-                "this project": held.total / GIB, "lower": held.ends[0] / GIB, "upper": held.ends[1] / GIB,
-                "bytes of weights, gradients and optimizer": rule,
-            }
-        )  # fmt: skip
-    return pd.DataFrame(out)
+    runs, kept, _ = read(frame[[name for name in COLUMNS if name in frame.columns]])
+    frame, held = frame.iloc[kept], memory(runs)
+    shards = runs.tensor * runs.pipeline * np.where(runs.zero == 3, runs.data, 1)
+    state = np.where(np.isin(runs.zero, (0, 3)) | (runs.data == 1), 16.0, 4.0 + 12.0 / runs.data)
+    return pd.DataFrame(
+        {
+            "id": frame["id"].to_numpy(),
+            "source": frame["source"].to_numpy(),
+            "setting": (frame["model"] + " " + frame["gpus"]).to_numpy(),
+            "measured": pd.to_numeric(frame["measured_memory_gib"]).to_numpy(),
+            "this project": held.total / GIB,
+            "lower": held.ends[0] / GIB,
+            "upper": held.ends[1] / GIB,
+            "bytes of weights, gradients and optimizer": state * runs.shape.parameters / shards / GIB,
+        }
+    )
 
 
 QUESTIONS: dict[str, Callable[[], pd.DataFrame]] = {"training step": training_rows, "memory of a training GPU": memory_rows}

@@ -17,7 +17,7 @@ from analysis.studies.training import fit, sources, tpus
 from analysis.studies.training.fit import Learned, Prepared
 from analysis.training import interval
 from analysis.training.answers import arithmetic_s, fitted
-from analysis.training.cases import COLUMNS, Case, case
+from analysis.training.cases import COLUMNS, Case, read
 from analysis.training.memory import GIB, fits, memory
 from analysis.training.shares import write
 from analysis.training.step import SHARES, step
@@ -273,13 +273,13 @@ def memory_scores() -> pd.DataFrame:
     rows = sources.panel_rows()
     tables = [rows[rows["measured_memory_gib"] != ""], sources.torchtitan_rows().assign(source="torchtitan_h100")]
     tables.append(sources.failed_plans().assign(source="ultrascale, failed plans"))
-    found = []
-    for row in pd.concat(tables, ignore_index=True).fillna("").to_dict("records"):
-        item = case({name: str(row[name]) for name in COLUMNS if name in row})
-        held = memory(item, item.defaults.log)
-        peak = float(row["measured_memory_gib"] or "nan")
-        found.append((row["source"], held.total / GIB / peak, *(end / GIB / peak for end in held.ends), fits(item, memory(item))))
-    table = pd.DataFrame(found, columns=["source", "ratio", "lower", "upper", "fits"])
+    given = pd.concat(tables, ignore_index=True).fillna("")
+    runs, _, refused = read(given[[name for name in COLUMNS if name in given.columns]])
+    if refused:
+        raise next(iter(refused.values()))
+    held, peak = memory(runs, runs.defaults.log), pd.to_numeric(given["measured_memory_gib"]).to_numpy() * GIB
+    said = {"ratio": held.total / peak, "lower": held.ends[0] / peak, "upper": held.ends[1] / peak, "fits": fits(runs, memory(runs))}
+    table = pd.DataFrame({"source": given["source"], **said})
     by_source = table.groupby("source", sort=False)
     out = by_source.agg(rows=("fits", "size"), ratio_median=("ratio", "median"))
     measured = table["ratio"].notna()
