@@ -132,7 +132,7 @@ def test_a_look_that_helped_is_counted_by_value_or_by_words() -> None:
     study = blindness.Study(left_out="the family", files=(), experiments=("e",), scores=())
     assert blindness.looks(study, rows) == blindness.Looks(4, 3, 2)
     said = blindness.sentence(study, blindness.looks(study, rows), str)
-    assert "tried 4 variants and saw the score of the judged rows for 3 of them" in said and "helped us to choose at least 2 times" in said
+    assert "tried 4 variants and looked at the held-out score of 3 of them" in said and "helped us to choose at least 2 times" in said
     alone = blindness.sentence(study, blindness.looks(study, rows.iloc[1:2]), str)
     assert "We tried one form" in alone
     assert "never helped us" in blindness.sentence(study, blindness.looks(study, pd.concat([rows.iloc[1:2], rows.iloc[3:]])), str)

@@ -97,15 +97,15 @@ def sentence(study: Study, found: Looks, number: Callable[[str], str]) -> str:
     Args:
         number: from what `{num}` takes to its printed form.
     """
-    text = [f"Left out of the fit: {study.left_out}."]
+    text = [f"Held out of the fit: {study.left_out}."]
     if found.tried == 1:
-        text.append("We tried one form, written down before its score.")
+        text.append("We tried one form, which was written down before it was scored.")
     else:
-        text.append(f"We tried {found.tried} variants and saw the score of the judged rows for {found.looks} of them.")
+        text.append(f"We tried {found.tried} variants and looked at the held-out score of {found.looks} of them.")
         times = "once" if found.helped == 1 else f"{found.helped} times"
-        none = "By the log, that score never helped us to choose."
-        text.append(f"By the log, that score helped us to choose at least {times}." if found.helped else none)
-    text += [f"First score on {one.of}: {one.first}; today's: {number(one.today)}." for one in study.scores]
+        none = "According to the log, it never helped us to choose."
+        text.append(f"According to the log, it helped us to choose at least {times}." if found.helped else none)
+    text += [f"First held-out score on {one.of}: {one.first}; today's: {number(one.today)}." for one in study.scores]
     return " ".join(text)
 
 
