@@ -48,6 +48,8 @@ NAMES = (
 )  # fmt: skip
 ALSO = {"device": "devices", "engine": "engines", "tensor_parallel": "gpus"}
 """Of options and arguments: what a name means where a command has the other alone: several devices; GPUs that are all tensor parallel."""
+ENGINES = {"vllm": (), "sglang": (), "trtllm": ("tensorrt-llm", "trt")}
+"""Serving engine -> its other names."""
 PARTS = ("prefill_", "decode_")
 """Before a quantity of one kind of workers."""
 
@@ -55,6 +57,11 @@ PARTS = ("prefill_", "decode_")
 def plain(name: str) -> str:
     """A name as far as spelling matters: letters and digits, in lower case."""
     return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
+def engine(name: str) -> str:
+    """Our name of a serving engine; any other name as it is written."""
+    return next((ours for ours, others in ENGINES.items() if plain(name) in map(plain, (ours, *others))), name)
 
 
 @cache

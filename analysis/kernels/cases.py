@@ -20,6 +20,7 @@ from analysis.kernels.library import KernelLibrary, Kernels
 from analysis.kernels.work import Floats, Work
 from analysis.networks.calibrated.form import KINDS as COLLECTIVES
 from analysis.tables import numeric
+from analysis.vocabulary import engine
 
 SIZES = {
     "gemm": ("M", "N", "K"),
@@ -235,7 +236,7 @@ def answer(frame: pd.DataFrame, library: KernelLibrary | None = None) -> Answers
             timed = kernels.timed_version(MODELS[op], gpus.kernel_type(group["dtype"]) if op in ("gemm", "moe") else "")
             framework, _, version = timed.rpartition(" ")
             # versions are not told apart: the newest timed one answers, and is named
-            if version != (group["version"] or version) or framework != (group["framework"].lower() or framework):
+            if version != (group["version"] or version) or framework != (engine(group["framework"]) or framework):
                 out.source[at[good]] = f"{got.source}, as timed with {timed or 'all frameworks'}"
         refused = ~bad & ~good
         out.status[at[refused]] = got.status[refused]

@@ -28,6 +28,7 @@ from analysis.kernels.work import Floats
 from analysis.networks.calibrated.form import KINDS as COLLECTIVES
 from analysis.networks.collective_time import collective_time
 from analysis.paths import DATA
+from analysis.vocabulary import engine
 
 PARAMETERS = DATA / "models" / "gpu_kernels"
 Hide = Literal["none", "device", "architecture"]
@@ -431,7 +432,7 @@ class KernelLibrary:
             gpu = gpus.from_device(device)
         else:
             gpu = gpus.load(device)
-        framework = framework and framework.lower()
+        framework = framework and engine(framework)
         if framework is not None and framework not in FRAMEWORKS:
             raise InputError(f"no engine {framework!r}; expected one of {', '.join(FRAMEWORKS)}", key="engine")
         return Kernels(gpu, framework, version, hide)

@@ -20,8 +20,8 @@ from typing import Any
 
 from analysis.errors import InputError
 from analysis.predict.logs.log import Log, number, records, text_of
+from analysis.vocabulary import ENGINES, engine
 
-ENGINES = ("vllm", "sglang", "trtllm", "tensorrt-llm")
 TO_MS = {"ms": 1.0, "s": 1e3, "sec": 1e3, "us": 1e-3, "ns": 1e-6}
 FIXED = "lengths taken as fixed at their means: the log does not say how they were drawn (--length-low does)"
 
@@ -88,8 +88,8 @@ def _client(one: dict[str, Any], path: str | Path) -> tuple[dict[str, Any], list
         raise InputError("says no number of completed requests", path=path, key="completed")
     arrivals, first = _arrivals(one, path, completed)
     lengths, second = _lengths(one, path, completed)
-    engine = str(one.get("backend") or one.get("endpoint_type") or "").removesuffix("-chat").removesuffix("-oai")
-    row = {"model": one.get("model_id"), "engine": engine if engine in ENGINES else None, **lengths, **arrivals}
+    name = engine(str(one.get("backend") or one.get("endpoint_type") or "").removesuffix("-chat").removesuffix("-oai"))
+    row = {"model": one.get("model_id"), "engine": name if name in ENGINES else None, **lengths, **arrivals}
     if one.get("accept_length"):
         row["nextn"] = "unknown"
     for key in ("tensor_parallel_size", "tp"):  # of --metadata
@@ -113,7 +113,7 @@ def _inferencex(one: dict[str, Any], path: str | Path) -> tuple[dict[str, Any], 
     data = gpus if str(one.get("dp_attention")).lower() == "true" else 1.0
     row = {
         "model": one.get("model"), "device": str(one.get("hw", "")).partition("-")[0],
-        "engine": {"trt": "trtllm"}.get(str(one.get("framework")), one.get("framework")),
+        "engine": engine(str(one.get("framework") or "")),
         "precision": one.get("precision"), "tensor_parallel": gpus / data, "data_parallel": data, "expert_parallel": one.get("ep"),
         "clients": number(one.get("conc"), path, "conc"), "input_tokens": one.get("isl"), "output_tokens": one.get("osl"),
     }  # fmt: skip

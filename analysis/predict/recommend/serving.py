@@ -18,8 +18,8 @@ from analysis.serving.points.cases import Case, Plan, check_engine, in_words
 from analysis.serving.points.constants import load
 from analysis.serving.points.points import KV_BYTES, cache_tokens, without_room
 from analysis.serving.points.waterfall import question
+from analysis.vocabulary import ENGINES
 
-ENGINES = ("vllm", "sglang", "trtllm")
 MODES = ("agg", "disagg")
 GPUS = (1, 2, 4, 8)
 CLIENTS = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512)

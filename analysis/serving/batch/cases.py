@@ -14,6 +14,7 @@ from analysis.errors import InputError
 from analysis.hardware import devices, own, systems
 from analysis.hardware.devices import Device
 from analysis.serving.points.cases import check_engine, machine
+from analysis.vocabulary import engine, plain
 from analysis.workloads import models
 from analysis.workloads.models import Model
 
@@ -47,15 +48,6 @@ Max 1550 (intel.com/content/www/us/en/docs/oneapi/optimization-guide-gpu/2025-0/
 the most common mode is each stack as a device): a program's device is one of them. Whether a model fits is asked of the card, for a row
 may count cards."""
 FRAMEWORKS = ("vllm", "tensorrt-llm", "deepspeed-mii", "deepspeed", "llama.cpp", "sambaflow")
-FRAMEWORK_NAMES = {
-    "vllm": "vllm",
-    "tensorrtllm": "tensorrt-llm",
-    "trtllm": "tensorrt-llm",
-    "deepspeedmii": "deepspeed-mii",
-    "deepspeed": "deepspeed",
-    "llamacpp": "llama.cpp",
-    "sambaflow": "sambaflow",
-}
 
 BENCHMARK_DEVICES = {
     "a100": "A100-SXM4-40GB",
@@ -146,7 +138,7 @@ def case(raw: dict[str, str]) -> Case:
     where = row.get("hardware", row.get("device", "")).strip()
     if not where:
         raise InputError("hardware is missing")
-    framework = FRAMEWORK_NAMES.get(models.plain(row.get("framework", "")).replace(".", ""))
+    framework = {plain(engine(name)): name for name in FRAMEWORKS}.get(plain(engine(row.get("framework", ""))))
     if not row.get("framework", "").strip():
         raise InputError(f"framework is missing ({', '.join(FRAMEWORKS)})")
     if framework is None:
@@ -176,7 +168,7 @@ def case(raw: dict[str, str]) -> Case:
     )
     if shape.learned_positions:
         models.check_length(name, found.input_tokens + found.output_tokens, "input_tokens")
-    check_engine({"tensorrt-llm": "trtllm"}.get(framework, framework), found.hardware.device.name)
+    check_engine(engine(framework), found.hardware.device.name)
     most = machine(found.hardware.device.name).devices_per_node * found.hardware.dies
     if found.devices > most:
         raise InputError(f"{found.devices} devices: links without a network join {most} {found.hardware.device.name}; one node is covered")

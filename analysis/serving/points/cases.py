@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from analysis import vocabulary
 from analysis.case_columns import Columns
 from analysis.case_rows import read_cases
 from analysis.errors import InputError
@@ -33,7 +34,6 @@ READS = Columns(
     required=tuple(name for name in COLUMNS if name != "mode"),
 )  # fmt: skip
 """Columns of a table of serving points: aiconfigurator's, and ours."""
-ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "trtllm", "tensorrt-llm": "trtllm"}
 PRECISIONS = {"bf16": "bf16", "fp16": "bf16", "bfloat16": "bf16", "float16": "bf16", "fp8": "fp8", "fp8_block": "fp8_block"}
 PRECISIONS |= {"fp8_static": "fp8", "nvfp4": "nvfp4", "fp4": "nvfp4", "mxfp4": "mxfp4", "int8": "int8", "w8a8": "int8"}
 PRECISIONS |= dict.fromkeys(("int4", "int4_wo", "w4a16", "awq", "gptq"), "int4") | dict.fromkeys(("int8_wo", "w8a16"), "int8_wo")
@@ -595,9 +595,9 @@ def case(row: Mapping[str, object]) -> Case:
         return str(row[key]).strip() if _given(row.get(key)) else ""
 
     model = served(text("model_path"))
-    engine = ENGINES.get(text("backend").lower())
-    if engine is None:
-        raise InputError(f"unknown engine {text('backend')!r}; known: {', '.join(sorted(set(ENGINES.values())))}", key="backend")
+    engine = vocabulary.engine(text("backend"))
+    if engine not in vocabulary.ENGINES:
+        raise InputError(f"unknown engine {text('backend')!r}; known: {', '.join(sorted(vocabulary.ENGINES))}", key="backend")
     device = gpus.name(text("system"))
     when = measured(text("silicon_data_source"))
     assumed: list[str] = []

@@ -56,12 +56,14 @@ def test_a_mixed_file(tmp_path):
 def test_an_engine_is_named_as_elsewhere(tmp_path):
     path, out = tmp_path / "cases.csv", tmp_path / "out.csv"
     path.write_text(
-        "op,device,precision,M,N,K,engine\n" + "".join(f"gemm,h100,bf16,64,4096,1024,{name}\n" for name in ("vllm", "vLLM", "tgi"))
+        "op,device,precision,M,N,K,engine\n"
+        + "".join(f"gemm,h100,bf16,64,4096,1024,{name}\n" for name in ("vllm", "vLLM", "tgi", "TensorRT-LLM", "trtllm"))
     )
     assert RUN.invoke(app, ["predict", str(path), "--out", str(out)]).exit_code == 0
     got = pd.read_csv(out, keep_default_na=False)
     assert got["latency_ms"][0] == got["latency_ms"][1] != "" and got["source"][0] == got["source"][1]
     assert got["status"][2] == "engine: no engine 'tgi'; expected one of sglang, trtllm, vllm"
+    assert got["latency_ms"][3] == got["latency_ms"][4] != "" and got["source"][3] == got["source"][4]
 
 
 def test_status_two_where_nothing_is_answered(tmp_path):
