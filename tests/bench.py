@@ -487,7 +487,7 @@ def emulated_mips() -> float:
     """All our programs to their ends, traced into one pair of arrays that is used again; compilation apart (million instructions/s)."""
     from analysis.cores.riscv.elf import read_elf
     from analysis.cores.riscv.emulator import load, run
-    from analysis.cores.riscv.programs import program_names, program_path
+    from analysis.studies.cores.programs import program_names, program_path
 
     index, address = np.zeros(1 << 20, np.uint32), np.zeros(1 << 20, np.uint64)
     run(load(read_elf(program_path("compression"))), index, address)
@@ -506,7 +506,7 @@ _STREAM = """
 import resource
 from analysis.cores.riscv.elf import read_elf
 from analysis.cores.riscv.emulator import epochs, load
-from analysis.cores.riscv.programs import program_names, program_path
+from analysis.studies.cores.programs import program_names, program_path
 from analysis.cores.riscv.trace import EPOCH_INSTRUCTIONS
 for name in program_names():
     for _ in epochs(load(read_elf(program_path(name))), EPOCH_INSTRUCTIONS):
@@ -524,8 +524,8 @@ def traced_to_disk_mips() -> float:
     """One program of ten million instructions and more, traced and written as .npz (million instructions a CPU-second)."""
     from analysis.cores.riscv.elf import read_elf
     from analysis.cores.riscv.emulator import epochs, load
-    from analysis.cores.riscv.programs import program_path
     from analysis.cores.riscv.trace import TraceWriter
+    from analysis.studies.cores.programs import program_path
 
     machine = load(read_elf(program_path("compression")))
     with tempfile.TemporaryDirectory() as folder:
@@ -555,7 +555,7 @@ def timing_mips(design: str) -> float:
 
 def _json_trace(limit: int) -> Any:
     from analysis.cores.riscv.emulator import trace_program
-    from analysis.cores.riscv.programs import program_path
+    from analysis.studies.cores.programs import program_path
 
     return trace_program(program_path("json"), limit=limit)[0]
 

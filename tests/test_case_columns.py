@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 from conftest import ROOT, run_here
 
-from analysis import datasets
 from analysis.case_columns import COMMANDS, TABLES, USERS_OWN, carried, distance, nearest, read_as, reads
 from analysis.errors import InputError
 from analysis.paths import DATA, EXAMPLES
+from analysis.studies import datasets
 from tests.golden import answer, kept
 
 ALL = (*COMMANDS, *TABLES)

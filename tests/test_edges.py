@@ -8,9 +8,9 @@ import pytest
 import typer
 from conftest import run_analysis
 
-from analysis import datasets
 from analysis.configs import Strict, read_yaml
 from analysis.errors import DatasetMissing, InputError
+from analysis.studies import datasets
 from analysis.tables import read_csv, write_atomic
 
 

@@ -30,7 +30,6 @@ EXAMPLE = {
 }
 WITHOUT = {
     "train step": "is `train` by another name",
-    "core build": "needs a compiler",
     "freeze serving": "needs the datasets",
     "predict requests": "needs a profile of a GPU's kernels",
 }

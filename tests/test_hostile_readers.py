@@ -272,7 +272,7 @@ def test_a_download_stops_at_the_announced_size(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_dataset_that_make_data_cannot_bring_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from analysis import datasets
+    from analysis.studies import datasets
 
     monkeypatch.setenv("ANALYSIS_DATASETS", str(tmp_path))
     with pytest.raises(DatasetMissing, match="`make data` does not bring it"):

@@ -10,7 +10,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from analysis.__main__ import main
-from analysis.commands.common import schemas
+from analysis.artifact.publishing import schemas
 from analysis.paths import DATA, EXAMPLES
 
 FILES = {

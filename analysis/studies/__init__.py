@@ -2,6 +2,7 @@
 
 - `attempts`: The log of every configuration that was tried:
 - `checkable`: Which functions may a check of the claims call, and with which arguments?
+- `datasets`: Other people's measured data:
 - `freezing`: How is long work frozen?
 - `statistics`: Errors, rank correlations and exact tests of small samples
 - `accelerators/`: Studies of spatial accelerators: fusion, processing in memory, sparsity

@@ -20,8 +20,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import datasets
 from analysis.paths import ROOT
+from analysis.studies import datasets
 from analysis.tables import read_csv, write_csv
 
 Piece = Callable[[], Mapping[str, pd.DataFrame]]

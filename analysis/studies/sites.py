@@ -80,8 +80,8 @@ def serving() -> pd.DataFrame:
 
 def collectives() -> pd.DataFrame:
     """All-reduces of nccl-tests, each predicted with its machine left out (as frozen)."""
-    from analysis.datasets import load
     from analysis.networks.collective_cases import parts_of
+    from analysis.studies.datasets import load
 
     machines = load("panel/collectives").fillna("").astype(str).drop_duplicates("machine").set_index("machine")
     tables = []

@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import datasets
 from analysis.errors import InputError
 from analysis.serving.batch.answers import COLUMNS, _assumed, _bounds, answers
 from analysis.serving.batch.cases import case
 from analysis.serving.batch.model import NAMES, PRIOR, SHARES, Table, latency
+from analysis.studies import datasets
 from analysis.training.shares import ShareFile
 from tests.golden import answer, kept
 

@@ -8,9 +8,9 @@ import pytest
 from frictionless import Package
 from typer.testing import CliRunner
 
-from analysis import datasets
 from analysis.artifact.commands.evaluation.measured import app
 from analysis.errors import InputError
+from analysis.studies import datasets
 from analysis.studies.suite import clean
 from analysis.studies.suite.rows import PARTS, SCHEMA, points, rows
 from analysis.studies.suite.score import grade_file

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis import datasets
 from analysis.case_files import answer_file
 from analysis.configs import read_yaml
 from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.kernels.library import KernelLibrary
 from analysis.paths import DATA
+from analysis.studies import datasets
 from analysis.studies.training import fit, gap, sources, study
 from analysis.training import interval, recipes
 from analysis.training.answers import COLUMNS, answers, fitted

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from analysis.cores.riscv.elf import read_elf
 from analysis.cores.riscv.emulator import epochs, load, trace_program
-from analysis.cores.riscv.programs import program_path
 from analysis.cores.riscv.trace import (
     EPOCH_INSTRUCTIONS,
     RECORD,
@@ -21,6 +20,7 @@ from analysis.cores.riscv.trace import (
     write_trace,
 )
 from analysis.errors import InputError
+from analysis.studies.cores.programs import program_path
 from analysis.studies.cores.system.collector import Collector, collect, read_epoch, retired_per_cycle, write_epoch
 from analysis.studies.cores.system.epoch_signatures import coverage, epoch_signatures, footprint_signature, sequence_signature
 from analysis.studies.cores.system.sealed import CHUNK, SealedWriter, read_key, seal, unseal, unseal_file, write_key

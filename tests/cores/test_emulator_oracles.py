@@ -20,10 +20,10 @@ from analysis.cores.riscv import emulator_loop
 from analysis.cores.riscv.elf import read_elf
 from analysis.cores.riscv.emulator import epochs, load, trace_program
 from analysis.cores.riscv.emulator_loop import execute
-from analysis.cores.riscv.programs import SOURCES, build, compiler_command, program_names, program_path
 from analysis.cores.riscv.trace import OpClass
 from analysis.errors import InputError
 from analysis.paths import DATA
+from analysis.studies.cores.programs import SOURCES, build, compiler_command, program_names, program_path
 from analysis.tables import read_csv
 
 EXPECTED = read_csv(SOURCES / "expected.csv", required=["program", "seed", "output", "exit_code"], dtype={"output": str})

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import rankdata
 
-from analysis.cores.riscv.programs import program_names
 from analysis.paths import DATA
 from analysis.studies.cores.learning import freeze
 from analysis.studies.cores.learning.accuracy import accuracy, fit_pc_table, majority
 from analysis.studies.cores.learning.ranking import five_way, pair_orders, whole_program_order
 from analysis.studies.cores.learning.study import UNSEEN
+from analysis.studies.cores.programs import program_names
 from analysis.studies.statistics import kendall_tau_b
 from analysis.tables import read_csv
 

@@ -13,8 +13,8 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from analysis.cores.riscv.elf import read_elf
 from analysis.cores.riscv.emulator import load
-from analysis.cores.riscv.programs import program_path
 from analysis.errors import InputError
+from analysis.studies.cores.programs import program_path
 from analysis.studies.cores.system import repository
 from analysis.studies.cores.system.driver import Configuration, configuration_for, sampled_epochs, schedule
 from analysis.studies.cores.system.epoch_signatures import sequence_signature

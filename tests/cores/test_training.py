@@ -8,7 +8,6 @@ import pytest
 from cores.toy_traces import DESIGNS
 
 from analysis.cores.riscv.emulator import trace_program
-from analysis.cores.riscv.programs import program_path
 from analysis.cores.timing.designs import TABLE_4, load_design
 from analysis.cores.timing.simulation import simulate
 from analysis.errors import InputError
@@ -22,6 +21,7 @@ from analysis.studies.cores.learning.paper_training import Corpus, Member, Paper
 from analysis.studies.cores.learning.ranking import whole_program_order
 from analysis.studies.cores.learning.study import blocks_to_test, indices, own_cycles, paper_across, paper_side_by_side
 from analysis.studies.cores.learning.trunk_training import Schedule, Trained, predict, train, without_memory
+from analysis.studies.cores.programs import program_path
 
 CORES = [load_design("8w").model_copy(update={"width": width}) for width in (1, 8)]
 SMALL = TrunkShape(2, mixed=24, hidden=24)

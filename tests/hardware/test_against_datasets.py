@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from analysis import datasets
 from analysis.errors import DatasetMissing
 from analysis.hardware import devices
+from analysis.studies import datasets
 
 NEUSIGHT = "neusight/devices"
 PIPEWEAVE = {

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.datasets import load
 from analysis.paths import DATA
+from analysis.studies.datasets import load
 from analysis.tables import write_csv
 
 HIDDEN, LAYERS, OUTPUTS = 512, 8, 3

@@ -17,8 +17,8 @@ from analysis.artifact.mtap.tables import read_folder
 from analysis.artifact.mtap.trials.records import with_trial
 from analysis.configs import read_yaml
 from analysis.networks.cases import CollectiveCase, Network
-from analysis.networks.collectives import collective_cycles
 from analysis.paths import DATA
+from analysis.studies.networks.one_collective import collective_cycles
 
 FOLDER = DATA / "mtap"
 

@@ -13,7 +13,6 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import datasets
 from analysis.artifact.mtap import scoring
 from analysis.artifact.mtap.evidence import DIMENSIONS, Evidence, evidence_files, facts, items
 from analysis.artifact.mtap.grading import grade_component, grade_tool
@@ -25,7 +24,7 @@ from analysis.artifact.mtap.tables import Scored, assess_all, read_folder
 from analysis.configs import read_yaml
 from analysis.errors import InputError
 from analysis.paths import DATA, ROOT
-from analysis.studies import statistics
+from analysis.studies import datasets, statistics
 from tests.mtap import random_weights
 from tests.mtap.random_weights import random_outputs, untrained_latency, utilisation
 
@@ -357,8 +356,8 @@ def test_timings_in_the_evidence_are_those_of_the_trials() -> None:
 
 
 def test_neusights_evidence_follows_from_its_stored_predictions() -> None:
-    from analysis.datasets import find
     from analysis.errors import DatasetMissing
+    from analysis.studies.datasets import find
 
     try:
         runs = pd.read_csv(find("neusight/model_e2e_recomputed"))

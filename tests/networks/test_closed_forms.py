@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from analysis.networks.cases import AWARE, UNAWARE, CollectiveCase, Network, outside_model
 from analysis.networks.closed_forms import case_arrays
-from analysis.networks.collectives import bandwidth_bound_cycles, closed_forms, collective_cycles, simulate_collective
+from analysis.networks.collectives import closed_forms, simulate_collective
+from analysis.studies.networks.one_collective import bandwidth_bound_cycles, collective_cycles
 from tests.golden import kept
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")

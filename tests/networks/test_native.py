@@ -8,9 +8,9 @@ from conftest import run_here
 
 from analysis.errors import InputError
 from analysis.networks.cases import AWARE, CollectiveCase
-from analysis.networks.collectives import collective_cycles
 from analysis.networks.native import read_native
 from analysis.paths import DATA
+from analysis.studies.networks.one_collective import collective_cycles
 from analysis.tables import read_csv
 
 GPT = DATA / "recorded" / "astra-sim" / "gpt_tp4dp2"

@@ -5,8 +5,9 @@ import pytest
 
 from analysis.networks.case_table import answer_cases, parse_case
 from analysis.networks.cases import AWARE, CollectiveCase, Network
-from analysis.networks.collectives import closed_forms, collective_cycles, simulate_collective
+from analysis.networks.collectives import closed_forms, simulate_collective
 from analysis.paths import DATA
+from analysis.studies.networks.one_collective import collective_cycles
 from analysis.tables import read_csv
 
 RECORDED = DATA / "recorded" / "astra-sim"

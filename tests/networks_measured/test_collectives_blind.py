@@ -6,15 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import datasets
 from analysis.configs import read_yaml
 from analysis.networks.calibrated import form
 from analysis.paths import DATA
+from analysis.studies import datasets
 from analysis.studies.networks import fit, freeze, series
 
 NEEDED = ("pipeweave/collective/A100_all_reduce", series.NCCL_TESTS)
 here = pytest.mark.skipif(
-    not all(map(datasets.available, NEEDED)), reason="needs PipeWeave's tables (make data) and those of nccl-tests (analysis/datasets.py)"
+    not all(map(datasets.available, NEEDED)), reason="needs PipeWeave's tables (make data) and those of nccl-tests (studies/datasets.py)"
 )
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import datasets
 from analysis.hardware import devices, systems
 from analysis.networks.collective_time import collective_s
 from analysis.paths import DATA
+from analysis.studies import datasets
 from analysis.studies.networks import fit, nine_types
 from analysis.studies.networks import tables as measured_tables
 from analysis.tables import read_csv

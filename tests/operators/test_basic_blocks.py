@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from analysis import datasets
 from analysis.artifact.commands.evaluation.blocks import app
 from analysis.errors import InputError
 from analysis.paths import DATA
+from analysis.studies import datasets
 from analysis.studies.cores.blocks import data as basic_block_data
 from analysis.studies.cores.blocks import ports as basic_block_ports
 from analysis.studies.cores.blocks import trial as basic_block_trial

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import datasets
 from analysis.kernels.fp32 import devices as kernel_devices
 from analysis.kernels.fp32.devices import TileList
 from analysis.kernels.fp32.residual import Hybrid, HybridSettings
+from analysis.studies import datasets
 from analysis.studies.kernels.fp32.evaluation import measured_frame
 from analysis.studies.kernels.fp32.fitting import Measurements, fit
 from analysis.studies.kernels.fp32.selection import SMALL

@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 from publishing.dataset_server import FileServer
 
-from analysis import datasets
 from analysis.artifact.publishing.fetching import download as downloading
 from analysis.artifact.publishing.fetching.convert import CONVERTERS
 from analysis.artifact.publishing.fetching.fetch import fetch, sources
 from analysis.errors import InputError
+from analysis.studies import datasets
 
 BENCH = "bench/examples"
 PERF = "profiler/perf/RTXPRO6000/Qwen/Qwen3-32B/bf16/tp2"

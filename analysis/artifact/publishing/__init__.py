@@ -12,6 +12,7 @@
 - `pdf`: One PDF of the whole book:
 - `plan`: What a build has to do:
 - `run`: One run of a notebook:
+- `schemas`: JSON Schemas of the files that commands read, made from the models that read them;
 - `trace`: What a notebook really used:
 - `words`: Words for readers in place of the data's keys
 - `warm`: Notebooks without waiting for imports:

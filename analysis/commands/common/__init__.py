@@ -1,2 +1,1 @@
-"""What several commands share: options that mean the same everywhere (`options`), tables of answers (`answers`), pictures (`plots`), models
-of configurations (`schemas`)."""
+"""What several commands share: options that mean the same everywhere (`options`), tables of answers (`answers`), pictures (`plots`)."""

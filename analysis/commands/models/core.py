@@ -40,21 +40,3 @@ def simulate(
     from analysis.cores.timing.simulate_command import simulate_to_file
 
     typer.echo(simulate_to_file(program, design, out, limit, per_instruction), err=True)
-
-
-@app.command()
-def build(
-    out: Annotated[Path | None, typer.Option(help="folder for the executables; default: beside the sources")] = None,
-    compiler: Annotated[str, typer.Option(help="zig (from PyPI) or gcc (Debian's cross compiler)")] = "zig",
-) -> None:
-    """Compile the programs of our own from their C sources."""
-    from analysis.cores.riscv.programs import COMPILERS, SOURCES, program_names
-    from analysis.cores.riscv.programs import build as compile_program
-    from analysis.errors import InputError
-
-    if compiler not in COMPILERS:
-        raise InputError(f"expected one of {', '.join(COMPILERS)}, got {compiler!r}", key="--compiler")
-    folder = out or SOURCES
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in program_names():
-        typer.echo(compile_program(name, folder, compiler))

@@ -12,7 +12,6 @@
 - `linux`: The part of Linux that a static program needs:
 - `machine_words`: One machine instruction each, for compiled code:
 - `operations`: The emulator's operations:
-- `programs`: The programs of our own:
 - `trace`: What did each executed instruction do:
 - `trace_command`: Run a program, pass its output on, write its trace epoch by epoch
 """

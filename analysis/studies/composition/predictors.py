@@ -145,7 +145,7 @@ def _simulated_network(description: Row, hardware: str, **parameters: Any) -> Pr
     from analysis.networks.cases import CollectiveCase, Network
     from analysis.networks.collective_cases import machine
     from analysis.networks.collective_time import HOP_S
-    from analysis.networks.collectives import collective_cycles
+    from analysis.studies.networks.one_collective import collective_cycles
 
     if description.get("nodes", 1) != 1:
         raise InputError("the two levels of a cluster are not described to the simulator here")

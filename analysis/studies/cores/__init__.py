@@ -1,6 +1,7 @@
 """Studies of CPU cores: learned cycles, the Neutrino accelerator, the NeuroScalar system.
 
 - `recorded_retirement`: When did gem5 retire each instruction:
+- `programs`: The programs of our own:
 - `blocks/`: Scores of the basic-block models
 - `first_order/`: About how long does each instruction take, in one pass over the trace, with nothing fitted?
 - `learning/`: Networks that learn a core's cycles: training, accuracy, ranking

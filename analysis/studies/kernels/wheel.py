@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import datasets
 from analysis.errors import InputError
 from analysis.kernels import gpus
 from analysis.paths import DATA
+from analysis.studies import datasets
 from analysis.tables import read_csv
 
 _ROW = read_csv(DATA / "sources" / "packages.csv").set_index("dataset").loc["aiconfigurator"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from analysis import datasets
 from analysis.paths import DATA
+from analysis.studies import datasets
 from analysis.studies.freezing import digests
 from analysis.studies.networks import tables
 from analysis.tables import read_csv

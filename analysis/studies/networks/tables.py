@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from analysis import datasets
 from analysis.paths import DATA
+from analysis.studies import datasets
 from analysis.studies.freezing import digests
 from analysis.tables import read_csv
 

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.datasets import find
 from analysis.paths import DATA
 from analysis.serving.batch.cases import Case, read
 from analysis.serving.batch.model import PRIOR, SHARES, SPREAD, Table, latency
+from analysis.studies.datasets import find
 from analysis.studies.freezing import digests
 from analysis.tables import read_csv
 from analysis.training.shares import quantiles, soft, write

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from analysis.configs import Strict, read_yaml
-from analysis.datasets import find
 from analysis.errors import InputError
 from analysis.paths import DATA
+from analysis.studies.datasets import find
 from analysis.studies.suite import clean
 from analysis.tables import read_csv
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.datasets import find, load
 from analysis.errors import InputError
 from analysis.paths import DATA
+from analysis.studies.datasets import find, load
 from analysis.tables import read_csv
 from analysis.training.cases import COLUMNS, Case, read
 

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.datasets import find
 from analysis.kernels.library import Hide
 from analysis.paths import DATA
+from analysis.studies.datasets import find
 from analysis.studies.freezing import digests
 from analysis.studies.training import fit, sources, tpus
 from analysis.studies.training.fit import Learned, Prepared

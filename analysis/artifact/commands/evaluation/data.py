@@ -43,7 +43,7 @@ def schema(
     out: Annotated[Path | None, typer.Option(help="folder to write all into, as NAME.schema.json (data/schemas is one such)")] = None,
 ) -> None:
     """Print the JSON Schema of a configuration: editors complete and check a YAML file by it."""
-    from analysis.commands.common import schemas
+    from analysis.artifact.publishing import schemas
 
     if out is not None:
         typer.echo(f"{schemas.write(out)} schemas in {out}")

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis import datasets
 from analysis.case_columns import Columns
 from analysis.errors import InputError
+from analysis.studies import datasets
 
 Floats = NDArray[np.float64]
 

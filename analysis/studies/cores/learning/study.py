@@ -12,7 +12,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.cores.riscv.emulator import trace_program
-from analysis.cores.riscv.programs import program_names, program_path
 from analysis.cores.timing.designs import TABLE_4, load_design
 from analysis.cores.timing.simulation import simulate
 from analysis.studies.cores.learning.accuracy import accuracy, fit_pc_table, majority
@@ -30,6 +29,7 @@ from analysis.studies.cores.learning.paper_training import (
 from analysis.studies.cores.learning.program_features import BLOCK, ProgramFeatures, program_features
 from analysis.studies.cores.learning.ranking import five_way, pair_orders
 from analysis.studies.cores.learning.trunk_training import Schedule, Trained, predict, train, without_memory
+from analysis.studies.cores.programs import program_names, program_path
 
 INSTRUCTIONS = 1 << 20
 TESTED_BLOCKS = 32

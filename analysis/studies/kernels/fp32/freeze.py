@@ -14,12 +14,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis import datasets
 from analysis.kernels.fp32 import devices as kernel_devices
 from analysis.kernels.fp32.cases import GROUP, GROUPS, Operators
 from analysis.kernels.fp32.devices import Board
 from analysis.kernels.fp32.model import FOLDER, Band, Ensemble, KernelModel
 from analysis.kernels.fp32.residual import Hybrid
+from analysis.studies import datasets
 from analysis.studies.freezing import Freeze, commit, digests
 from analysis.studies.kernels import forests
 from analysis.studies.kernels.fp32.conformal import calibrate

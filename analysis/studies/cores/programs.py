@@ -12,10 +12,9 @@ from analysis.errors import InputError
 from analysis.paths import DATA
 
 SOURCES = DATA / "cores" / "programs"
-"""C sources, and the executables built by `core build`."""
+"""C sources, and the executables that `build` makes of them."""
 
 GCC = "riscv64-linux-gnu-gcc"
-COMPILERS = ("zig", "gcc")
 
 # Without contraction both compilers round the same way; fused multiply-adds are written out in the sources.
 _COMMON = ["-O2", "-ffreestanding", "-fno-builtin", "-ffp-contract=off", "-fno-math-errno", "-fomit-frame-pointer", "-nostdlib", "-static"]
