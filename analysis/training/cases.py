@@ -6,6 +6,7 @@ text of theirs, and the plan, whose numbers differ from row to row, in arrays.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
@@ -22,9 +23,9 @@ from analysis.case_rows import Rows, Shared, alike
 from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.training import recipes
-from analysis.training.kernels import OLDER
+from analysis.training.kernels import OLDER, beyond_flash_2
 from analysis.training.machines import Machine, of_row
-from analysis.training.programs import PROGRAMS, Program
+from analysis.training.programs import PROGRAMS, Attention, Program
 from analysis.training.programs import known as known_program
 from analysis.training.recipes import Recipe
 from analysis.workloads import models
@@ -77,7 +78,7 @@ COLUMNS = {
     "gpus_per_node": "GPUs that reach each other without the network; empty: the device's usual machine",
     "network_gbit_per_s_per_gpu": "network of one GPU; empty: the device's usual machine",
     "program": "a name of `PROGRAMS`, such as megatron, nemo, fsdp, fsdp_compiled, nanotron; any other text is 'other'",
-    "framework_version": "of the program; not used, and named in `assumed`",
+    "framework_version": "of PyTorch for fsdp and fsdp_compiled, whose attention it decides; of others not used, and named in `assumed`",
     "kind": "pretrain, sft, lora or qlora; empty: pretrain",
     "sequence_length": "tokens",
     "global_batch": "sequences of a step",
@@ -416,7 +417,11 @@ def _setting(
     program = _program(row.get("program", "").strip(), columns, zero, context, int(sequence), machine, shape, assumed)
     defaults = _settings(PROGRAMS[program], row)
     if version := row.get("framework_version", "").strip():
-        assumed.append(f"framework_version {version} not used: releases of one program differ by 5 to 40 %")
+        attention = _attention_of_release(program, version, machine)
+        defaults = replace(defaults, attention=attention or defaults.attention)
+        kernel = {"latest": "attention by cuDNN", "flash_2": "FlashAttention 2"}.get(attention or "")
+        used = f": {kernel}" if kernel else " not used: releases of one program differ by 5 to 40 %"
+        assumed.append(f"framework_version {version}{used}")
     if zero is None:
         zero = defaults.zero
         assumed.append(f"ZeRO {zero}")
@@ -428,6 +433,19 @@ def _setting(
     kind = choice(row, "kind", KINDS) or "pretrain"
     named = {"program": program, "defaults": defaults, "recompute": recompute, "given": given, "kind": kind}
     return {**named, "zero": zero, "zero_group": zero_group}
+
+
+CUDNN_FROM = 11
+"""Release 2.x of PyTorch from which attention on Hopper and on Blackwell with HBM is cuDNN's (aten/src/ATen/native/transformers/cuda/
+sdp_utils.cpp, check_prefer_cudnn_attention; the kernels of data/recorded/h200_own/step.json.gz); in 2.9 it was FlashAttention 2."""
+
+
+def _attention_of_release(program: str, version: str, machine: Machine) -> Attention | None:
+    """The attention kernel that a release of PyTorch takes; None where the program or the release is not known."""
+    release = re.match(r"v?2\.(\d+)", version)
+    if program not in ("fsdp", "fsdp_compiled") or release is None:
+        return None
+    return "latest" if beyond_flash_2(devices.load(machine.device)) and int(release[1]) >= CUDNN_FROM else "flash_2"
 
 
 def _recipe(

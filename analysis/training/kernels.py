@@ -23,6 +23,12 @@ counted at the peak, before the share that is fitted on AMD."""
 OLDER = ("volta", "turing", "ampere")
 """Architectures whose programs are older than the tables' libraries, and have no attention kernels of their own there."""
 
+
+def beyond_flash_2(device: devices.Device) -> bool:
+    """Whether a device has attention kernels of its own: Hopper, and Blackwell with HBM; Ada and Blackwell with GDDR run Ampere's."""
+    return device.architecture in ("hopper", "blackwell") and device.memory_type.startswith("HBM")
+
+
 LARGE = (4096.0, 8192.0, 16384.0)
 """Rows, columns and depth of the products whose median rate stands for a device's kernels where their shapes are not asked for."""
 NARROW = 1024.0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from analysis.case_rows import alike
 from analysis.training.cases import Case, Cases
-from analysis.training.kernels import OLDER
+from analysis.training.kernels import OLDER, beyond_flash_2
 from analysis.training.shares import Share
 from analysis.training.work import Parts, stages
 
@@ -31,7 +31,7 @@ SHARES = {
     "attention_ampere": Share(1.0, 0.15, "the same on Volta and Ampere, over the above"),
     "flash_1": Share(1.4, 0.2, "the same by kernels of 2023 (FlashAttention 1: 25 to 40 % of an A100's peak, arXiv:2307.08691)"),
     "flash_2": Share(
-        1.7, 0.08, "the same on Hopper and later by kernels written for Ampere (FlashAttention 2; 1.5 to 2.0, arXiv:2407.08608)"
+        1.7, 0.08, "the same on Hopper and Blackwell with HBM by kernels written for Ampere (FlashAttention 2; 1.5 to 2.0, arXiv:2407.08608)"
     ),
     "stream_old": Share(1.3, 0.25, "time of memory-bound kernels over their bytes, Megatron of 2021"),
     "stream": Share(1.2, 0.25, "the same today, fused"),
@@ -126,7 +126,7 @@ class Plans:
             old=of.written_out,
             kernels=program.kernels.text(),
             flash_1=program.attention == "flash_1",
-            flash_2=program.attention.isin("flash_1", "flash_2") & (device.vendor == "NVIDIA") & ~ampere,
+            flash_2=program.attention.isin("flash_1", "flash_2") & device.each(beyond_flash_2),
             microbatches=of.microbatches,
             pipeline=of.pipeline * 1.0,
             virtual=of.virtual * 1.0,
@@ -255,9 +255,8 @@ def step(parts: Parts, plans: Plans, shares: Floats) -> dict[str, Floats]:
     busiest = np.maximum(stage * plans.fullest, last)
     fill = np.where(p > 1, ((p - 1) * stage) / v, 0.0)
     slow = np.maximum(1.0, s["imbalance"]) ** np.log2(np.maximum(plans.nodes, 1.0)) ** 0.5
-    reduce = _left(parts.reduce, busy_back, s["reduce"], plans.reduce_overlap) + _left(
-        parts.collect, busy_forward, s["reduce"], plans.collect_overlap
-    )
+    reduce = _left(parts.reduce, busy_back, s["reduce"], plans.reduce_overlap, plans)
+    reduce = reduce + _left(parts.collect, busy_forward, s["reduce"], plans.collect_overlap, plans)
     update = stream * parts.update
     own = np.where((eager | compiled) & plans.several, s["between_block_s"] * plans.blocks, 0.0)
     between = np.where(plans.host > 0, np.where(plans.old, 0.0, s["between_s"]) + own, 0.0)
@@ -277,7 +276,13 @@ def step(parts: Parts, plans: Plans, shares: Floats) -> dict[str, Floats]:
     }
 
 
-def _left(collective: Floats, busy: Floats, share: float, overlap: NDArray[np.bool_]) -> Floats:
-    """What is exposed of a collective that may run beside the work of one microbatch: what does not hide, and a share of what does."""
-    hidden = np.where(overlap, np.minimum(collective, busy), 0.0)
+def _left(collective: Floats, busy: Floats, share: float, overlap: NDArray[np.bool_], plans: Plans) -> Floats:
+    """What is exposed of a collective that may run beside the passes of a stage: what does not hide, and a share of what does.
+
+    Gradients of the last chunk's microbatch hide behind its own pass. In an interleaved schedule those of the other chunks are complete
+    while up to p microbatches pass the chunks that follow, and weights are gathered likewise before the forward passes
+    (github.com/NVIDIA/Megatron-LM, megatron/core/pipeline_parallel/schedules.py: grad_sync_func and param_sync_func of each chunk).
+    """
+    v, group = plans.virtual, np.where(plans.virtual > 1, np.minimum(plans.microbatches, plans.pipeline), 1.0)
+    hidden = np.where(overlap, (np.minimum(collective, busy) + (v - 1) * np.minimum(collective, group * busy)) / v, 0.0)
     return np.asarray(collective - hidden + share * hidden)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from analysis.hardware import devices
 from analysis.training.cases import case
 from analysis.training.kernels import kernels_of
 from analysis.training.step import NAMES, PRIOR, Plans, step
-from analysis.training.work import BACKWARD_OF_ATTENTION, parts
+from analysis.training.work import BACKWARD_OF_ATTENTION, PART_NAMES, parts
 from analysis.workloads import models
 
 LLAMA = {"model": "llama-3-8b", "device": "h100", "gpus": "8", "global_batch": "8", "micro_batch": "1", "zero": "3"}
@@ -73,6 +75,40 @@ def test_pytorch_s_own_programs_wait_for_each_block_on_several_gpus(program: str
     stream = {"fsdp": "stream_eager", "fsdp_compiled": "stream_compiled", "megatron": "stream"}[program]
     own = step(work, plans, PRIOR)["optimizer"] - PRIOR[NAMES.index(stream)] * work.update
     assert own[1] - own[0] == pytest.approx(16 * each * PRIOR[NAMES.index("between_block_s")], abs=1e-6)
+
+
+@pytest.mark.parametrize("virtual, batch, hidden", [(1, 32, 1.0), (2, 32, 2.0), (4, 32, 2.5), (2, 8, 1.5)])
+def test_gradients_of_an_interleaved_schedule_hide_behind_the_chunks_that_follow(virtual: int, batch: int, hidden: float) -> None:
+    """Megatron's interleaved schedule on four stages, gradients of three times a backward pass: those of the last chunk hide behind the last
+    pass, those of the others behind up to four passes (three are needed; of two microbatches there are two)."""
+    row = {**LLAMA, "program": "megatron", "zero": "1", "sequence_length": "2048", "micro_batch": "1"}
+    row |= {"gpus": "16", "pipeline_parallel": "4", "virtual_pipeline": str(virtual), "global_batch": str(batch)}
+    item = case(row)
+    work, plans = parts([item]), Plans.of([item])
+    none = replace(work, **{name: np.zeros(1) for name in PART_NAMES})
+    backward, share = PRIOR[NAMES.index("product_16")], PRIOR[NAMES.index("reduce")]
+    found = step(replace(none, gemm_back=np.ones(1), reduce=np.array([3 * backward])), plans, PRIOR)
+    slow = PRIOR[NAMES.index("imbalance")] ** np.log2(plans.nodes[0]) ** 0.5
+    assert found["reduce"][0] == pytest.approx(backward * (3 - hidden + share * hidden) * slow, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "device, program, version, kernel",
+    [
+        ("H100", "fsdp", "2.11.0", "latest"),  # data/recorded/h200_own/step.json.gz: cudnn_generated_fort_native_sdpa_sm90
+        ("B200", "fsdp_compiled", "2.13", "latest"),
+        ("H100", "fsdp", "2.9.1", "flash_2"),  # sdp_utils.cpp of 2.9
+        ("RTX-4090", "fsdp", "2.11", "flash_2"),
+        ("H100", "fsdp", "0.11", "flash_2"),  # no release of PyTorch
+        ("H100", "nemo", "2.11", "latest"),
+    ],
+)
+def test_a_release_of_pytorch_has_its_attention(device: str, program: str, version: str, kernel: str) -> None:
+    item = case({**LLAMA, "device": device, "program": program, "sequence_length": "2048", "framework_version": version})
+    assert item.defaults.attention == kernel
+    used = "framework_version {} not used" if program == "nemo" or version == "0.11" else "framework_version {}: "
+    assert any(words.startswith(used.format(version)) for words in item.assumed)
+    assert Plans.of([item]).flash_2[0] == (kernel == "flash_2" and device != "RTX-4090")  # which has no faster ones in the tables
 
 
 def test_every_second_product_is_recomputed() -> None:
