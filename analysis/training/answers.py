@@ -51,6 +51,8 @@ class Fitted:
     """Of each group of `interval.GROUPS`."""
     adapters_by: frozenset[str] = frozenset()
     """Programs of which runs with adapters were measured."""
+    mixtures_by: frozenset[str] = frozenset()
+    """The same of mixtures and hybrids."""
 
     def unmeasured(self, item: Case) -> str:
         """What of a run no calibrating source has; its interval is `interval.UNSEEN` times as wide."""
@@ -58,6 +60,8 @@ class Fitted:
             return f"program {item.program}"
         if not item.trained and item.program not in self.adapters_by:
             return f"{item.kind} by program {item.program}"
+        if interval.group(item) == "mixture" and item.program not in self.mixtures_by:
+            return f"a mixture or hybrid by program {item.program}"
         device = item.machine.device
         return "" if item.machine.tpu or any(device in known for known in self.devices.values()) else f"device {device}"
 
@@ -92,7 +96,7 @@ def fitted() -> Fitted:
         {**content.stretch, "tpu": tpus().stretch},
         frozenset(content.measured["programs"]),
         {group: frozenset(content.measured.get(group, ())) for group in interval.GROUPS},
-        frozenset(content.measured["adapters_by"]),
+        *(frozenset(content.measured[name]) for name in ("adapters_by", "mixtures_by")),
     )
 
 
@@ -136,11 +140,16 @@ def arithmetic_s(item: Case) -> float:
 
 
 def mfu(runs: Case | Sequence[Case], step_s: Any) -> Any:
-    """Model FLOP utilisation of a step (1), of one run or of each of many: `arithmetic_s` over it."""
+    """Model FLOP utilisation of a step (1), of one run or of each of many: `arithmetic_s` over it; frozen weights have no gradient."""
+
+    def share(item: Case) -> float:
+        gradients = 0.0 if item.trained else 2.0 * item.shape.multiplied_parameters / item.shape.flop_per_token(item.sequence)
+        return (1 - gradients) * arithmetic_s(item)
+
     if isinstance(runs, Case):
-        return arithmetic_s(runs) / step_s
+        return share(runs) / step_s
     of = Cases.of(runs)
-    return of.once(arithmetic_s, of.shape, of.sequence, of.machine, of.precision, of.gpus, of.global_batch) / step_s
+    return of.once(share, of.shape, of.sequence, of.machine, of.precision, of.gpus, of.global_batch, of.kind) / step_s
 
 
 def _kinds(of: Cases) -> tuple[Any, ...]:

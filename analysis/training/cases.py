@@ -648,8 +648,8 @@ SIZES = ("hidden_size", "attention_heads", "layers", "ffn", "kv_heads", "head_si
 def _model(row: dict[str, str], sequence: int, assumed: list[str]) -> tuple[str, Model]:
     """The network's name and its description, blocks for multi-token prediction among its layers."""
     name, shape = _network(row, int(sequence), assumed)
-    if shape.learned_positions and sequence > shape.learned_positions:
-        assumed.append(f"learned positions for {sequence} tokens in place of {shape.learned_positions}")
+    if too_long := models.beyond(row.get("model", "").strip(), int(sequence)):
+        assumed.append(f"more positions than the model has: {too_long}")
     return name, shape
 
 

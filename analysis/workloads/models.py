@@ -752,11 +752,11 @@ def facts(model: Model) -> dict[str, Any]:
     }
 
 
-# --- requests that are too long ---
+# --- sequences that are too long ---
 
 
 def longest(name: str) -> int | None:
-    """Tokens of the longest request that a model takes; None where the model or its limit is not known."""
+    """Tokens of the longest sequence that a model takes; None where the model or its limit is not known."""
     try:
         return load(name).context
     except InputError:
@@ -764,11 +764,11 @@ def longest(name: str) -> int | None:
 
 
 def beyond(name: str, tokens: int) -> str:
-    """Why a request of so many tokens is longer than the model takes; empty where it is not, or no limit is known."""
+    """Why a sequence of so many tokens is longer than the model takes; empty where it is not, or no limit is known."""
     most = longest(name)
     if most is None or tokens <= most:
         return ""
-    return f"a request of {tokens:,} tokens: {name} takes {most:,} (max_position_embeddings of its configuration)"
+    return f"a sequence of {tokens:,} tokens: {name} takes {most:,} (max_position_embeddings of its configuration)"
 
 
 def check_length(name: str, tokens: int, key: str) -> None:

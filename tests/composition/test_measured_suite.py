@@ -82,7 +82,7 @@ def test_torchtitan_is_quoted_whole() -> None:
     assert peaks["metric"].value_counts().to_dict() == {"peak memory": 18}
     last = peaks[peaks["plan"].str.startswith("Table 3: FSDP + torch.compile + Float8")]
     assert last["value"].to_list() == [61.8] and set(last["devices"]) == {128}
-    steps = sources.torchtitan()  # throughput is a source of the training steps
+    steps = sources.published("torchtitan_h100")  # throughput is a source of the training steps
     speed = [c.global_batch * c.sequence / c.gpus / s for c, s in zip(steps.cases, steps.step_s, strict=True)]
     of_128 = [round(v) for c, v in zip(steps.cases, speed, strict=True) if c.gpus == 128 and c.precision == "fp8"]
     assert len(steps.cases) == 18 and of_128 == [8380]

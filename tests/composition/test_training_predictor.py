@@ -156,9 +156,9 @@ SOURCES = {
     "llm_foundry/mpt_training": sources.llm_foundry,
     "megatron_bridge/pretraining": lambda: sources.megatron_bridge(True),
     "megatron_bridge/pretraining: the rest": lambda: sources.megatron_bridge(False),
-    "SC 2021": sources.megatron_sc21,
-    "Korthikanti et al., MT-NLG, Llama 3": sources.megatron_published,
-    "NeMo 24.12": sources.nemo,
+    "SC 2021": lambda: sources.published("megatron_sc21"),
+    "Korthikanti et al., MT-NLG, Llama 3": lambda: sources.published("megatron_published"),
+    "NeMo 24.12": lambda: sources.published("nemo"),
 }
 
 
@@ -665,6 +665,21 @@ def test_internevo_holds_copies_of_its_gradients_in_the_step() -> None:
 
 def test_a_version_is_named_as_not_used() -> None:
     assert "framework_version 25.04 not used" in one({**LLAMA_8B, "program": "nemo", "framework_version": "25.04"})["assumed"]
+
+
+@pytest.mark.parametrize(
+    "model, tokens, said",
+    [
+        ("llama-3.1-8b", "131072", ""),  # max_position_embeddings of its config.json, rotary
+        ("llama-3.1-8b", "131073", "a sequence of 131,073 tokens: llama-3.1-8b takes 131,072"),
+        ("gpt3-13b", "4096", "a sequence of 4,096 tokens: gpt3-13b takes 2,048"),  # learned
+        ("", "1048576", ""),  # sizes of the row's own have no limit
+    ],
+)
+def test_more_positions_than_the_model_has_are_named(model: str, tokens: str, said: str) -> None:
+    sizes = {} if model else {"hidden_size": "2048", "attention_heads": "16", "layers": "4", "kv_heads": "4"}
+    found = one({"model": model, **sizes, "device": "H100", "gpus": "8", "sequence_length": tokens, "global_batch": "8"})
+    assert found["status"] == "" and (said in found["assumed"] if said else "takes" not in found["assumed"])
 
 
 def test_the_recommended_plan_is_near_the_best_measured() -> None:

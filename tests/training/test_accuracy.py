@@ -1,5 +1,7 @@
 """The baseline of 2021, frozen, and the published steps that are read as plans."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -67,7 +69,24 @@ def test_steps_of_others_are_those_printed() -> None:
     printed = read_csv(DATA / "published" / "distributed_training.csv").query("metric == 'iteration_time'")
     for row in OLDER[OLDER["source"].str.contains("Korthikanti|Smith")].itertuples():
         assert row.measured_s in printed.loc[printed["gpus"] == row.gpus, "value"].tolist()
-    for row in OLDER[OLDER["set"] != "megatron_sc21"].itertuples():
+    for row in OLDER[~OLDER["set"].isin(["megatron_sc21", "nemo", "torchtitan_h100"])].itertuples():
         peak = devices.load(row.device).peak_flop_per_s("fp16" if row.device.startswith(("A100", "V100")) else "bf16")
         used = models.load(row.model).training_flop(row.global_batch, row.sequence_length) / (row.gpus * row.measured_s * peak)
         assert 0.2 < used < 0.7, row.case
+
+
+@pytest.mark.parametrize("source, table", [("nemo", "published/gpu_tpu_workloads.csv"), ("torchtitan_h100", "measured_suite/torchtitan.csv")])
+def test_steps_of_nemo_and_torchtitan_are_the_printed_throughput(source: str, table: str) -> None:
+    """Tokens/s of a GPU, and torchtitan's peaks, row for row; degrees and batches stand in the printed notes."""
+    printed = read_csv(DATA / table, keep_default_na=False)
+    printed = printed[printed["source"].str.contains("NVIDIA NeMo 24.12" if source == "nemo" else "torchtitan")]
+    rows = OLDER[OLDER["set"] == source]
+    speeds = printed[printed["metric"] == "tokens/s/GPU"]
+    assert len(rows) == len(speeds) == {"nemo": 7, "torchtitan_h100": 18}[source]
+    for row, line in zip(rows.itertuples(), speeds.itertuples(), strict=True):
+        assert row.case == f"{line.model} on {line.chips}, {line.note}" and str(row.gpus) == str(line.chips)
+        assert row.global_batch * row.sequence_length / row.gpus / row.measured_s == pytest.approx(float(line.value))
+        for word, value in (("TP", row.tensor_parallel), ("PP", row.pipeline_parallel), ("CP", row.context_parallel)):
+            assert str(value) in ("", "1") or re.search(rf"{word} ?{value}\b", line.note), (row.case, word)
+    peaks = printed.loc[printed["metric"] == "peak memory", "value"].astype(float).tolist()
+    assert not peaks or rows["measured_memory_gib"].astype(float).tolist() == peaks

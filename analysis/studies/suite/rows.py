@@ -67,7 +67,8 @@ def training() -> pd.DataFrame:
     from analysis.studies.training import sources
 
     tables = []
-    for runs in (*sources.all_runs(), *sources.maxtext(), sources.panel("tpu_ironwood")):
+    tpus = sources.published("maxtext"), sources.published("maxtext_judged"), sources.panel("tpu_ironwood")
+    for runs in (*sources.all_runs(), *tpus):
         cases = runs.cases
         plan = [
             f"tensor={c.tensor} pipeline={c.pipeline} data={c.data} context={c.context} expert={c.expert} virtual={c.virtual} "

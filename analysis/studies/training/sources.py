@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -107,53 +106,16 @@ def megatron_bridge(llama3: bool) -> Runs:
     return _runs("megatron_bridge_llama3" if llama3 else "megatron_bridge_other", frame, step.to_numpy(), keys)
 
 
-def _older(source: str) -> Runs:
-    """A set of `older_training_steps.csv`: tables of papers read as plans."""
+def published_rows(source: str) -> pd.DataFrame:
+    """A set of `older_training_steps.csv`, tables of papers and programs read as plans, cells as text."""
     frame = read_csv(DATA / "published" / "older_training_steps.csv", dtype=str, keep_default_na=False)
-    frame = frame[frame["set"] == source]
+    return frame[frame["set"] == source]
+
+
+def published(source: str) -> Runs:
+    """The runs of `published_rows`: megatron_sc21, megatron_published, nemo, torchtitan_h100; on TPUs maxtext and maxtext_judged."""
+    frame = published_rows(source)
     return _runs(source, frame, frame["measured_s"].astype(float).to_numpy(), [name for name in COLUMNS if name in frame.columns])
-
-
-def megatron_sc21() -> Runs:
-    """Narayanan et al., SC 2021, Tables 1 and 2 (PTD); where no microbatch is printed, the fastest that fits by the baseline of 2021."""
-    return _older("megatron_sc21")
-
-
-def megatron_published() -> Runs:
-    """Korthikanti et al., MT-NLG, Megatron-LM's 2020 table on DGX A100, Llama 3 405B."""
-    return _older("megatron_published")
-
-
-def maxtext() -> tuple[Runs, Runs]:
-    """MaxText on TPUs: what the shares of `tpus` are fitted on, and Llama 3.1 70B on v6e, by which they are judged."""
-    return _older("maxtext"), _older("maxtext_judged")
-
-
-def nemo() -> Runs:
-    """NVIDIA NeMo 24.12 (tokens/s) and its long-sequence runs with context parallelism (model TFLOP/s)."""
-    frame = read_csv(DATA / "published" / "gpu_tpu_workloads.csv", dtype=str, keep_default_na=False)
-    rows, steps = [], []
-    chosen = frame[frame["source"].str.contains("NVIDIA NeMo 24.12") & (frame["metric"] == "tokens/s/GPU")]
-    for row in chosen.to_dict("records"):
-        found = dict(re.findall(r"(GBS|MBS|SL|TP|PP|CP|VP)(\d+)", str(row["note"])))
-        cells = {
-            "model": row["model"],
-            "device": "H100",
-            "gpus": row["chips"],
-            "global_batch": found["GBS"],
-            "micro_batch": found.get("MBS", "1"),
-            "sequence_length": found["SL"],
-            "tensor_parallel": found.get("TP", "1"),
-            "pipeline_parallel": found.get("PP", "1"),
-            "context_parallel": found.get("CP", "1"),
-            "virtual_pipeline": found.get("VP", "1"),
-            "precision": "FP8",
-        }
-        rows.append(cells)
-        tokens = float(cells["global_batch"]) * float(cells["sequence_length"])
-        steps.append(tokens / (float(str(row["value"])) * float(str(row["chips"]))))
-    table = pd.DataFrame(rows)
-    return _runs("nemo", table, np.array(steps), list(table.columns))
 
 
 def panel_rows() -> pd.DataFrame:
@@ -188,49 +150,6 @@ def panel(source: str) -> Runs:
     return _runs(source, frame, measured_step_s(frame), [name for name in COLUMNS if name in frame.columns])
 
 
-TORCHTITAN = {"Llama 3.1 8B": "llama-3-8b", "Llama 3.1 70B": "llama-3-70b", "Llama 3.1 405B": "llama-3-405b"}
-LARGE_H100 = {"memory_gb": "96", "power_limit_w": "500"}
-"""The machine of torchtitan's table: H100 of 96 GB and 500 W, 400 Gbit/s a GPU."""
-
-
-def torchtitan_rows() -> pd.DataFrame:
-    """torchtitan's table of December 2024 as rows of cases, with `measured_tokens_per_s_per_gpu` and `measured_memory_gib`."""
-    frame = read_csv(DATA / "measured_suite" / "torchtitan.csv", dtype=str, keep_default_na=False)
-    rows = []
-    for (chips, model, note), group in frame.groupby(["chips", "model", "note"], sort=False):
-        found = {name: re.search(pattern, str(note)) for name, pattern in _IN_A_NOTE.items()}
-        degree = {name: int(hit.group(1)) if hit else 1 for name, hit in found.items()}
-        data = int(str(chips)) // (degree["tp"] * degree["pp"] * degree["cp"])
-        local = degree["local"]
-        value = dict(zip(group["metric"], group["value"], strict=True))
-        rows.append(
-            {
-                "model": TORCHTITAN[str(model)], "device": "H100-SXM5-80GB", **LARGE_H100, "gpus": chips, "zero": "3",
-                "program": "fsdp_compiled" if "compile" in str(note) else "fsdp", "network_gbit_per_s_per_gpu": "400",
-                "sequence_length": str(degree["sequence"] if found["sequence"] else 8192), "global_batch": str(local * data),
-                # a pipeline cuts the local batch into microbatches of one sequence
-                "micro_batch": "1" if degree["pp"] > 1 else str(local), "tensor_parallel": str(degree["tp"]),
-                "pipeline_parallel": str(degree["pp"]), "context_parallel": str(degree["cp"]),
-                "virtual_pipeline": "2" if "Interleaved" in str(note) else "1", "precision": "fp8" if "Float8" in str(note) else "bf16",
-                "recompute": "full" if "full activation" in str(note) else "selective",
-                "async_tensor_parallel": "yes" if "AsyncTP" in str(note) else "no",
-                "measured_tokens_per_s_per_gpu": value["tokens/s/GPU"], "measured_memory_gib": value["peak memory"],
-            }
-        )  # fmt: skip
-    return pd.DataFrame(rows)
-
-
-_IN_A_NOTE = {"tp": r"TP (\d+)", "pp": r"PP (\d+)", "cp": r"CP (\d+)", "local": r"local batch (\d+)", "sequence": r"sequence (\d+)"}
-
-
-def torchtitan() -> Runs:
-    """torchtitan's table of December 2024."""
-    frame = torchtitan_rows()
-    tokens = frame["global_batch"].astype(float) * frame["sequence_length"].astype(float) / frame["gpus"].astype(float)
-    step = tokens / frame["measured_tokens_per_s_per_gpu"].astype(float)
-    return _runs("torchtitan_h100", frame, step.to_numpy(), [name for name in COLUMNS if name in frame.columns])
-
-
 def all_runs() -> list[Runs]:
     """Every source of the splits.
 
@@ -243,9 +162,7 @@ def all_runs() -> list[Runs]:
         llm_foundry(),
         megatron_bridge(True),
         megatron_bridge(False),
-        megatron_sc21(),
-        megatron_published(),
-        nemo(),
+        *(published(name) for name in ("megatron_sc21", "megatron_published", "nemo")),
         *(panel(name) for name in PANEL),
-        torchtitan(),
+        published("torchtitan_h100"),
     ]

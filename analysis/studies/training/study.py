@@ -27,8 +27,6 @@ Floats = NDArray[np.float64]
 MODEL = DATA / "models" / "training_step.yaml"
 SMALL = 8
 HASHED = ("vtrain/single_node", "vtrain/multi_node", "llm_foundry/mpt_training", "megatron_bridge/pretraining")
-MEASURED = ("panel_training.csv", "torchtitan.csv")
-PUBLISHED = ("megatron_sc21.csv", "distributed_training.csv", "gpu_tpu_workloads.csv")
 
 
 def prepare(hide: Hide = "none") -> dict[str, Prepared]:
@@ -234,8 +232,7 @@ def half_given(prepared: Mapping[str, Prepared]) -> pd.DataFrame:
 
 def hashes() -> dict[str, str]:
     """SHA-256 of every table that the shares are fitted on."""
-    own = {f"published/{name}": DATA / "published" / name for name in PUBLISHED}
-    own |= {f"measured_suite/{name}": DATA / "measured_suite" / name for name in MEASURED}
+    own = {name: DATA / name for name in ("published/older_training_steps.csv", "measured_suite/panel_training.csv")}
     return digests({name: find(name) for name in HASHED} | own)
 
 
@@ -251,27 +248,28 @@ def freeze(prepared: Mapping[str, Prepared], scores: Mapping[str, list[Floats]])
         stretched,
         hashes(),
         "analysis.studies.training.study.freeze (full tier of the notebook measured_suite)",
-        {
-            "programs": sorted({case.program for item in prepared.values() for case in item.runs.cases} | {"maxtext"}),
-            "adapters_by": sorted({case.program for item in prepared.values() for case in item.runs.cases if not case.trained}),
-            **measured_devices([case for item in prepared.values() for case in item.runs.cases]),
-        },
+        measured_in([case for item in prepared.values() for case in item.runs.cases]),
         learned.spread,
     )
     fitted.cache_clear()
     tpus.freeze()
 
 
-def measured_devices(cases: list[Case]) -> dict[str, list[str]]:
-    """Devices with a measured run, of each group of `interval.GROUPS` that has one on GPUs."""
-    found = {group: sorted({case.machine.device for case in cases if interval.group(case) == group}) for group in interval.GROUPS}
-    return {group: names for group, names in found.items() if names}
+def measured_in(cases: list[Case]) -> dict[str, list[str]]:
+    """Programs with a measured run, those of adapters and of mixtures, and the devices of each group of `interval.GROUPS` on GPUs."""
+    found = {
+        "programs": {case.program for case in cases} | {"maxtext"},
+        "adapters_by": {case.program for case in cases if not case.trained},
+        "mixtures_by": {case.program for case in cases if interval.group(case) == "mixture"},
+        **{group: {case.machine.device for case in cases if interval.group(case) == group} for group in interval.GROUPS},
+    }
+    return {name: sorted(names) for name, names in found.items() if names}
 
 
 def memory_scores() -> pd.DataFrame:
     """Estimate over measured peak by source; shares of plans that ran, and of those that failed, by what is said of them."""
     rows = sources.panel_rows()
-    tables = [rows[rows["measured_memory_gib"] != ""], sources.torchtitan_rows().assign(source="torchtitan_h100")]
+    tables = [rows[rows["measured_memory_gib"] != ""], sources.published_rows("torchtitan_h100").assign(source="torchtitan_h100")]
     tables.append(sources.failed_plans().assign(source="ultrascale, failed plans"))
     given = pd.concat(tables, ignore_index=True).fillna("")
     runs, _, refused = read(given[[name for name in COLUMNS if name in given.columns]])

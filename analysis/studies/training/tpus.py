@@ -29,7 +29,7 @@ PRODUCTS = ("gemm", "gemm_back", "gemm8", "gemm8_back", "grouped", "grouped_back
 def prepared() -> dict[str, Prepared]:
     """MaxText's published steps, by device; those of v6e that are judged apart."""
     found = {}
-    for runs in (*sources.maxtext(), sources.panel("tpu_ironwood")):
+    for runs in (sources.published("maxtext"), sources.published("maxtext_judged"), sources.panel("tpu_ironwood")):
         item = Prepared.of(runs)
         for device in dict.fromkeys(case.machine.device for case in runs.cases):
             chosen = np.array([case.machine.device == device for case in runs.cases])
@@ -94,8 +94,7 @@ def _fitted() -> TpuFile:
             others = float(np.exp(np.mean([np.log(share) for other, share in shares.items() if other != name])))
             scores.append(-errors(item, others) / doubt(item.parts, item.plans, fitted().shares, fitted().spread))
     low, high = stretch(scores, len(scores))
-    tables = {"published/gpu_tpu_workloads.csv": DATA / "published" / "gpu_tpu_workloads.csv"}
-    tables["measured_suite/panel_training.csv"] = DATA / "measured_suite" / "panel_training.csv"
+    tables = {name: DATA / name for name in ("published/older_training_steps.csv", "measured_suite/panel_training.csv")}
     return TpuFile(
         split=SPLIT,
         product={name: float(f"{share:.6g}") for name, share in shares.items()},
