@@ -31,7 +31,7 @@ SHARES = {
     "attention_ampere": Share(1.0, 0.15, "the same on Volta and Ampere, over the above"),
     "flash_1": Share(1.4, 0.2, "the same by kernels of 2023 (FlashAttention 1: 25 to 40 % of an A100's peak, arXiv:2307.08691)"),
     "flash_2": Share(
-        1.7, 0.08, "the same on Hopper and Blackwell with HBM by kernels written for Ampere (FlashAttention 2; 1.5 to 2.0, arXiv:2407.08608)"
+        1.7, 0.08, "the same on Hopper and Blackwell (HBM) by kernels written for Ampere (FlashAttention 2; 1.5 to 2.0, arXiv:2407.08608)"
     ),
     "stream_old": Share(1.3, 0.25, "time of memory-bound kernels over their bytes, Megatron of 2021"),
     "stream": Share(1.2, 0.25, "the same today, fused"),

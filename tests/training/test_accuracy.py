@@ -75,7 +75,9 @@ def test_steps_of_others_are_those_printed() -> None:
         assert 0.2 < used < 0.7, row.case
 
 
-@pytest.mark.parametrize("source, table", [("nemo", "published/gpu_tpu_workloads.csv"), ("torchtitan_h100", "measured_suite/torchtitan.csv")])
+@pytest.mark.parametrize(
+    "source, table", [("nemo", "published/gpu_tpu_workloads.csv"), ("torchtitan_h100", "measured_suite/torchtitan.csv")]
+)
 def test_steps_of_nemo_and_torchtitan_are_the_printed_throughput(source: str, table: str) -> None:
     """Tokens/s of a GPU, and torchtitan's peaks, row for row; degrees and batches stand in the printed notes."""
     printed = read_csv(DATA / table, keep_default_na=False)

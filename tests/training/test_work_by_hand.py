@@ -79,7 +79,7 @@ def test_pytorch_s_own_programs_wait_for_each_block_on_several_gpus(program: str
 
 @pytest.mark.parametrize("virtual, batch, hidden", [(1, 32, 1.0), (2, 32, 2.0), (4, 32, 2.5), (2, 8, 1.5)])
 def test_gradients_of_an_interleaved_schedule_hide_behind_the_chunks_that_follow(virtual: int, batch: int, hidden: float) -> None:
-    """Megatron's interleaved schedule on four stages, gradients of three times a backward pass: those of the last chunk hide behind the last
+    """Megatron's interleaved schedule on four stages, gradients of three times a backward pass: the last chunk's hide behind the last
     pass, those of the others behind up to four passes (three are needed; of two microbatches there are two)."""
     row = {**LLAMA, "program": "megatron", "zero": "1", "sequence_length": "2048", "micro_batch": "1"}
     row |= {"gpus": "16", "pipeline_parallel": "4", "virtual_pipeline": str(virtual), "global_batch": str(batch)}
