@@ -24,14 +24,7 @@ MOST_TOLD = 6  # errors of one file
 
 
 class InputError(ValueError):
-    """Bad input, told in one line as `file:line: key: message`; what it repeats of the input is escaped and cut.
-
-    Args:
-        message: what is wrong and what was expected.
-        path: the file, if there is one.
-        line: line number in it, counted from 1.
-        key: the key, column or option that is wrong.
-    """
+    """Bad input, told in one line as `file:line: key: message`; what it repeats of the input is escaped and cut."""
 
     def __init__(self, message: str, *, path: str | Path | None = None, line: int | None = None, key: str | None = None) -> None:
         self.message, self.path, self.line, self.key = message, path, line, key

@@ -69,8 +69,6 @@ class Device(Strict):
         sms: streaming multiprocessors, compute units, TensorCores or CPU cores (count); lanes_per_sm: fp32 lanes of each (count).
         clock: the boost clock that the peaks refer to (Hz).
         shared_memory_per_sm, register_file_per_sm: (bytes).
-        tdp: board power limit (W).
-        links: see `Links`.
     """
 
     model_config = ConfigDict(json_schema_extra=as_in_a_file)
@@ -196,8 +194,6 @@ class Source(Strict):
     """Where a number comes from.
 
     Args:
-        title: document.
-        address: where it is found.
         seen: date on which its figures were compared with ours (ISO), empty where quoted without opening it again.
     """
 

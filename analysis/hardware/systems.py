@@ -90,7 +90,6 @@ class Group:
     """Devices that take part in a collective.
 
     Attributes:
-        members: count.
         level: the outermost level that they span.
         inside: members in each part of that level.
         bandwidth_bytes_per_s: one-way bandwidth of each member where a ring through all of them is narrowest.

@@ -28,9 +28,7 @@ class Level:
     """One storage level, and the fan-out from each of its instances to the next level inward.
 
     Args:
-        name: as mappings call it.
         keeps: tensors it stores; the others pass through it. Empty for a junction that only fans out.
-        instances: how many there are.
         capacity_words: words that fit in one instance; None: unbounded.
         read_bandwidth, write_bandwidth, shared_bandwidth: words per cycle and instance; None: unlimited.
         block_words: words that one access moves.
@@ -80,9 +78,6 @@ class Architecture:
     """Storage levels, outermost first, above an array of multiply-accumulate units.
 
     Args:
-        mac_count: units.
-        mac_energy_j: for one multiply-accumulate.
-        cycle_s: length of a cycle.
         rules: what mappings must respect, by place.
     """
 

@@ -63,8 +63,6 @@ class Evaluation:
 
     Args:
         bound_by: `compute`, or the level and port that limits.
-        lanes_used, lanes: arithmetic units in use, and there.
-        leakage_j: by level that leaks.
     """
 
     macs: int

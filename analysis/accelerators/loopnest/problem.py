@@ -18,7 +18,6 @@ class Tensor:
     Args:
         name: as the tool prints it (Weights, Inputs, Outputs).
         ranks: for each rank, pairs of (dimension, coefficient >= 1).
-        read_write: True for the tensor that is accumulated into.
     """
 
     name: str

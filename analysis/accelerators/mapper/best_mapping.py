@@ -35,9 +35,7 @@ class Found:
     """The answer of a search.
 
     Args:
-        mapping: the best found.
         value: the objective: seconds, joules, or joule-seconds.
-        proven: whether no mapping of the space is better.
         tilings: ways to split the loops that respect axes and factor constraints.
         statistics: inner configurations that fit; nodes (splits) visited; configurations and nodes that overflowed; nodes that the
             bound pruned and that were expanded; mappings evaluated; times that the proof had to be given up.

@@ -57,7 +57,6 @@ class SystolicCounts:
 
     Args:
         row_folds, column_folds: ceil(S_r / R) and ceil(S_c / C) (count).
-        macs: M N K (multiply-accumulates).
         demand_rows: cycles in which the array takes operands or gives results, folds one after the other (cycles).
         compute_cycles: demand_rows, or one less with `Quirks.last_cycle_index` (cycles).
         mapping_efficiency: mean over the folds of used PEs / (R C) (1).

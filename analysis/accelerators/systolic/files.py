@@ -23,10 +23,6 @@ class ScaleSimDesign:
     """A design as SCALE-Sim 3 describes it.
 
     Args:
-        rows, columns: the array (count).
-        ifmap_kib, filter_kib, ofmap_kib: SRAMs (KiB).
-        dataflow: os, ws or is.
-        mode: CALC (as much bandwidth as needed) or USER.
         bandwidth_words_per_cycle: for the outputs in USER mode; None in CALC (words/cycle).
         sparse: the topology's N:M sparsities count.
         ifmap_bandwidth, filter_bandwidth: read bandwidths in USER mode, where version 3 takes them from; None if not given (words/cycle).
@@ -53,7 +49,6 @@ class ScaleSimLayer:
     Args:
         ifmap: height and width with padding (elements).
         window: filter height and width (elements).
-        channels, filters: input and output channels (count).
         sparsity: N:M, of every M weights along the window N are left; empty: all. batch: inputs that one pass of the weights serves.
     """
 

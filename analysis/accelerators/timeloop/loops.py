@@ -18,12 +18,9 @@ class Directive:
     """What is said of one target.
 
     Args:
-        target: name of a storage level.
-        kind: `temporal`, `spatial` or `stored`.
         factors: dimension, `=` or `<=`, number; 0 stands for the whole dimension.
         split: how many of these, counted with those of bound 1, run along X; None: not said.
         keep, bypass: tensors; `keep_only` bypasses all others.
-        file, key, where: for errors.
     """
 
     target: str

@@ -17,13 +17,9 @@ class Instruction:
     """One decoded instruction.
 
     Attributes:
-        operation: number in `operations`.
-        opclass: its class.
         rd, rs1, rs2, rs3: registers 0-31 integer, 32-63 floating point, `NO_REGISTER` when absent.
         immediate: signed; the whole result for LUI and AUIPC.
-        size: bytes of memory touched.
         extra: what `operation` alone does not say (see `operations`).
-        rounding: rounding mode field of a floating-point instruction.
     """
 
     operation: int

@@ -34,11 +34,7 @@ class Segment:
     """A loadable segment.
 
     Attributes:
-        address: where it goes in memory.
-        data: its bytes in the file.
         memory_bytes: its size in memory; what `data` does not cover is zero.
-        executable: whether instructions may be fetched from it.
-        writable: whether the program may write into it.
     """
 
     address: int
@@ -53,9 +49,6 @@ class Program:
     """A static executable.
 
     Attributes:
-        path: the file.
-        entry: address of the first instruction.
-        segments: its loadable segments, by address.
         headers_address, headers_count: program headers in memory (0 when no segment holds them), which start-up code reads for
             the TLS segment.
     """

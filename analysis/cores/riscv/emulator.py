@@ -33,11 +33,8 @@ class EmulatedMachine:
     """A program in memory and the state of the processor that runs it.
 
     Attributes:
-        program: what was loaded.
-        kernel: the system calls, and what the program has written.
         registers, memory, state, code: see `emulator_loop.execute`.
         table: the static instructions decoded so far, a row a slot of two bytes from `base` on.
-        base: address of slot 0.
     """
 
     program: Program

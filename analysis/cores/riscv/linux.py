@@ -82,11 +82,9 @@ class Kernel:
     """System calls of one process, and what it has written.
 
     Args:
-        memory, state: of the machine.
         heap: address where brk starts.
         end: address where mmap ends; it grows downwards to brk.
         output: called with descriptor and bytes of each write; None collects them in `written`.
-        standard_input: what descriptor 0 gives.
     """
 
     def __init__(

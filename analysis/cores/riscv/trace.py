@@ -98,7 +98,6 @@ class Trace:
     """Executed instructions in program order. Metadata only: no value of a register or of memory is in it.
 
     Attributes:
-        code: the static instructions.
         index: row of `code` of each executed instruction, uint32 (n,).
         address: memory address of each executed instruction, 0 when it touches none, uint64 (n,).
         end_pc: PC of the instruction that would come after the last one (after the exit call: the one behind it).
@@ -320,11 +319,7 @@ def read_trace(path: str | Path, plain: BinaryIO | None = None, limit: int | Non
 
 
 class TraceWriter:
-    """Writes a trace part by part, so that a long one needs the memory of one part; the file appears when all is written.
-
-    Args:
-        path: the .npz file.
-    """
+    """Writes a trace part by part, so that a long one needs the memory of one part; the file appears when all is written."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)

@@ -44,8 +44,6 @@ class Unit(Strict):
     """A kind of functional unit.
 
     Attributes:
-        count: how many there are.
-        latency_cycles: latency of each class of operation it executes (cycles).
         unpipelined: the classes that occupy the unit until they are done.
     """
 
@@ -98,10 +96,8 @@ class Cache(Strict):
         size_bytes, ways: capacity and associativity; sets must be a power of two.
         tag_cycles, data_cycles: looked up in parallel.
         response_cycles: from a fill to the waiting access.
-        mshrs: misses in flight.
         targets_per_mshr: accesses that may wait for one miss (not counted in L2: the L1 caches cannot reach the limit).
         write_buffers: evicted lines that wait for the next level; the cache refuses requests while all are taken.
-        perfect: every access hits.
     """
 
     size_bytes: Count

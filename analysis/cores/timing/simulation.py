@@ -43,9 +43,7 @@ class Timing:
 
     Attributes:
         retire_cycle: cycle in which each instruction retires, int64 (n,).
-        cycles: cycles until the last has retired.
         mispredictions: branches found wrong at execution (gem5: commit.branchMispredicts).
-        branches: retired control transfers.
         memory_order_violations: loads that passed an overlapping store.
         squashed: wrong-path instructions that reached the ROB.
         accesses, misses: of L1I, L1D and L2, wrong path included (gem5: overallAccesses, overallMisses).
