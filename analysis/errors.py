@@ -33,7 +33,6 @@ class InputError(ValueError):
         told = shown(_QUOTED.sub(lambda found: shown(found[0], LONGEST_VALUE), message)) if len(message) > LONGEST_VALUE else shown(message)
         super().__init__(": ".join(part for part in (where, shown(str(key), LONGEST_VALUE) if key else key, told) if part))
 
-
     @property
     def reason(self) -> str:
         """What a table says of a row: the message, with file, line and key where another file than the table is wrong."""
