@@ -35,7 +35,6 @@ ENTRY_POINTS = (
     "studies.accelerators.sparse.formats.expected_size",
     "studies.accelerators.sparse.compute.cost",
     "studies.cores.neutrino.cycles.epoch_cycles",
-    "studies.cores.neutrino.costs.sampling",
     "studies.composition.gap.composition_gap",
 )
 UNIT = re.compile(r"\b(s|bytes|FLOP|flop|cycles|words|bits|J|1|count)\b")

@@ -28,7 +28,6 @@ def test_scores_of_the_survey():
     assert survey.scores(["ASTRA-sim", "VIDUR", "Timeloop", "NeuSight", "nn-Meter"], "deployment") == [2.5, 2.4, 2.2, 1.4, 0.0]
     # VIDUR with D2 = Medium: 2.1 - 0.2 = 1.9
     assert survey.score("VIDUR", "base", {"d2": 2}) == 1.9
-    assert survey.highest_attainable() == 2.6
 
 
 def test_rank_correlation_with_the_tie():
@@ -45,10 +44,6 @@ def test_table_7_implies_different_requests():
     assert survey.output_tokens("vllm") == pytest.approx(0.150 / 0.0093)
     assert survey.output_tokens("sarathi") == pytest.approx(0.133 / 0.0090)
     assert survey.sarathi_at_equal_length() == pytest.approx(0.025 + 0.0090 * 0.150 / 0.0093)
-
-
-def test_table_8_shares_are_communication_over_wall():
-    assert [round(survey.communication_share_pct(gpus), 2) for gpus in (2, 4, 8)] == [0.05, 0.13, 0.30]
 
 
 @given(st.lists(st.floats(0.0, 100.0), min_size=1, max_size=50), st.floats(0.1, 50.0))
@@ -91,9 +86,8 @@ def test_cycles_clock_and_sampling():
 def test_energy_area_and_buffers():
     # 0.019654 M / 0.028 W = 701.9 k/J; 5.916 M / 450 W = 13.15 k/J; 53.4
     assert neuroscalar.energy_ratio() == pytest.approx(701.92 / 13.1473, rel=1e-4)
-    # 701.92 k/J / 85 = 8.258 k/J: 3.716 MIPS at 450 W, 484.4 W at 4 MIPS
+    # 701.92 k/J / 85 = 8.258 k/J: 3.716 MIPS at 450 W
     assert neuroscalar.gpu_mips_for_energy_ratio() == pytest.approx(3.716, abs=5e-4)
-    assert neuroscalar.gpu_watts_for_energy_ratio() == pytest.approx(484.4, abs=0.05)
     # 5.916285 / 0.0196538 = 301.02
     assert neuroscalar.performance_gain() == pytest.approx(1 / 301.02, rel=1e-4)
     assert neuroscalar.area_ratio() == pytest.approx(608 / 2.04)

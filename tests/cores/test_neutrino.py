@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import jax.numpy as jnp
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 from analysis.errors import InputError
 from analysis.studies.cores.learning import lstm
 from analysis.studies.cores.neutrino.compiler import Network, buffer_bytes, compile_network, largest_batch
-from analysis.studies.cores.neutrino.costs import clock_hz, efficiency_ratio, power_for_ratio, sampling
 from analysis.studies.cores.neutrino.cycles import epoch_cycles, simulate, step_cycles
 from analysis.studies.cores.neutrino.int8 import Bits, largest, network_of, quantise, rescale, run_windows, saturate
 from analysis.studies.cores.neutrino.machine import VECTOR_OPERATIONS, NeutrinoMachine
@@ -264,34 +262,3 @@ def test_saturation(values: list[int], bits: int) -> None:
     got = saturate(np.array(values), bits)
     assert np.abs(got).max() <= largest(bits) == 2 ** (bits - 1) - 1
     assert all(a == b for a, b in zip(got.tolist(), values, strict=True) if abs(b) <= largest(bits))
-
-
-# --- costs
-
-
-def test_costs_by_hand() -> None:
-    # NeuroScalar, Table 3: one epoch in 152,642; Table 2: 5,916,285 instructions a second on an RTX 4090 (450 W).
-    rate = 3e9 / 152_642
-    assert sampling(rate).interval_s == pytest.approx(5.088, abs=5e-4)  # not 4.9
-    assert sampling(8 * rate).interval_s == pytest.approx(0.636, abs=5e-4)
-    assert sampling(rate).one_in == pytest.approx(152_642)
-    assert sampling(4e6, duty=0.001).interval_s == pytest.approx(25)
-    assert clock_hz(rate, 2 * 8264 / 4) == pytest.approx(81.2e6, rel=1e-3)  # two layers, four instructions a pass
-    assert clock_hz(rate, 2 * 8264) == pytest.approx(324.8e6, rel=1e-3)  # one instruction a pass
-    assert efficiency_ratio(rate, 0.028, 5_916_285, 450) == pytest.approx(53.4, abs=0.05)  # not 85
-    assert power_for_ratio(85, rate, 0.028, 4e6) == pytest.approx(484, abs=1)
-
-
-@given(st.floats(1, 1e9), st.floats(1e-6, 1), st.integers(1, 10**7))
-def test_sampling_laws(rate: float, duty: float, epoch: int) -> None:
-    found = sampling(rate, duty, epoch=epoch)
-    assert math.isclose(found.busy_s / found.interval_s, duty, rel_tol=1e-9)
-    assert math.isclose(found.share * 3e9 * found.interval_s, epoch, rel_tol=1e-9)
-
-
-@pytest.mark.parametrize(
-    "arguments", [{"instructions_per_s": 0}, {"instructions_per_s": 1, "duty": 0}, {"instructions_per_s": 1, "duty": 1.5}]
-)
-def test_sampling_refuses(arguments: dict[str, float]) -> None:
-    with pytest.raises(InputError):
-        sampling(**arguments)

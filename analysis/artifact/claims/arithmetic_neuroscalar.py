@@ -119,12 +119,6 @@ def gpu_mips_for_energy_ratio(target: float = 85.0, watts: float = 450.0) -> flo
 
 
 @checkable
-def gpu_watts_for_energy_ratio(target: float = 85.0, mips: float = 4.0) -> float:
-    """Power of the GPU at which the energy ratio is `target`."""
-    return target / energy_ratio(mips=mips, watts=1.0)
-
-
-@checkable
 def speed_ratio(mips: float | None = None, tiles: int = 1) -> float:
     """How many times slower Neutrino is than a GPU (default Table 2's RTX 4090)."""
     return (gpu_mips("RTX 4090") if mips is None else mips) / neutrino_mips(tiles)
@@ -174,24 +168,10 @@ def linear_model_tflops(features: int = 13) -> float:
 
 
 @checkable
-def lstm_tflops() -> float:
-    """Arithmetic of the LSTM at the host's rate, in TFLOP/s."""
-    return flop_per_instruction() * HOST_MIPS * 1e6 / 1e12
-
-
-@checkable
 def gpu_flops_share_pct(mips: float | None = None, peak_tflops: float = 330.0) -> float:
     """Arithmetic of the model at a GPU's rate over the GPU's peak, in percent."""
     rate = gpu_mips("RTX 4090") if mips is None else mips
     return 100.0 * flop_per_instruction() * rate * 1e6 / (peak_tflops * 1e12)
-
-
-@checkable
-def accuracy_on_nonzero(kind: str = "mean") -> float:
-    """Match rate on the samples with non-zero ground truth if every zero sample matches: (match - (100 - nonzero)) / nonzero * 100."""
-    rows = printed_table(PAIRWISE)
-    values = 100.0 * (rows["match"] - (100.0 - rows["nonzero"])) / rows["nonzero"]
-    return float({"mean": values.mean(), "min": values.min(), "max": values.max()}[kind])
 
 
 @checkable

@@ -43,20 +43,6 @@ def ranking(scheme: str) -> str:
 
 
 @checkable
-def spread(tools: list[str], scheme: str) -> float:
-    """Best minus worst score of the named tools under one scheme."""
-    values = scores(tools, scheme)
-    return round(max(values) - min(values), 12)
-
-
-@checkable
-def highest_attainable(cap: int = 2, scheme: str = "base") -> float:
-    """The best composite score when D1 is capped: w1 * cap + 3 * (1 - w1)."""
-    first = float(cell(SCHEMES, {"scheme": scheme}, "w1"))
-    return round(first * cap + 3.0 * (1.0 - first), 12)
-
-
-@checkable
 def sum_of_weights(scheme: str) -> float:
     """Sum of the five weights of a scheme."""
     return round(math.fsum(float(cell(SCHEMES, {"scheme": scheme}, f"w{i}")) for i in range(1, 6)), 12)
@@ -127,20 +113,6 @@ def sarathi_at_equal_length() -> float:
 def requests_in_system(scheduler: str, qps: float = 2.0) -> float:
     """Mean number of requests in the system by Little's law: arrival rate * mean time in the system."""
     return qps * float(cell("claims/printed/survey_table7", {"scheduler": scheduler}, "e2e_mean_s"))
-
-
-@checkable
-def requests_above_percentile(scheduler: str, percentile: float = 99.0) -> float:
-    """How many requests lie above a percentile: n * (1 - percentile / 100)."""
-    return float(cell("claims/printed/survey_table7", {"scheduler": scheduler}, "requests")) * (1.0 - percentile / 100.0)
-
-
-@checkable
-def communication_share_pct(gpus: int) -> float:
-    """Communication cycles of Table 8 over the wall cycles of the stored logs, in percent."""
-    cycles = float(cell("claims/printed/survey_table8_resnet", {"gpus": gpus}, "communication_cycles"))
-    wall = float(cell("claims/observed/repository", {"id": f"resnet_wall_{gpus}"}, "value"))
-    return 100.0 * cycles / wall
 
 
 @checkable

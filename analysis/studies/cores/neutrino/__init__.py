@@ -2,7 +2,6 @@
 
 - `accuracy`: How much of the network's accuracy does Neutrino's integer arithmetic cost, and which of its narrow numbers costs it?
 - `compiler`: Which instructions does a tile execute for one time step of the network, on several sequences at once?
-- `costs`: What do Neutrino's printed rate, power and area imply:
 - `cycles`: How many cycles does a tile's static program take, and how busy are its lanes?
 - `int8`: What does Neutrino's integer arithmetic make of the network's predictions?
 - `machine`: What is Neutrino made of:
