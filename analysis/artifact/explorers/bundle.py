@@ -141,6 +141,7 @@ RETURNED = {
     "analysis.artifact.explorers.records.planned_steps": ("choices", "models", "words", "steps", "capacities"),
     "analysis.artifact.explorers.records.pareto_fronts": ("fronts",),
     "analysis.artifact.explorers.records.panel": ("rows",),
+    "analysis.artifact.explorers.records.roofline_steps": ("parts",),
     "analysis.artifact.survey.choosing": ("records",),
 }
 """Modules of which the page has only what their functions return."""

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from analysis.artifact.explorers import drawing
 from analysis.artifact.explorers.controls import Choice, Slider, remembered
-from analysis.hardware import devices
+from analysis.artifact.explorers.records.roofline_steps import parts
 from analysis.serving.limits import Limits
 from analysis.serving.requests import make_requests
 from analysis.serving.simulate import simulate
-from analysis.serving.step_time.roofline import Roofline, roofline
 from analysis.serving.steps import StepTime
-from analysis.workloads import models
 
 TITLE = "What does a scheduler make of the same requests?"
 PLAYS = "moment"
@@ -41,15 +41,12 @@ CONTROLS = (
     Slider("chunk", "Token budget of a step (Sarathi, vLLM v1)", (256, 512, 1024, 2048), 512),
     Slider("moment", "Moment", tuple(range(0, 101, 2)), 60, "%"),
 )
-MODEL, DEVICE = "llama-3-8b", "H100-SXM5-80GB"
 
 
 @cache
 def _steps() -> StepTime:
-    return roofline(
-        Roofline(models.load(MODEL), devices.load(DEVICE), dtype="bf16", compute_share=0.7, memory_share=0.7, fixed_s=0.0005),
-        most_tokens=384,
-    )  # beyond its ridge, time is linear in tokens
+    given = parts()
+    return StepTime(np.asarray(given["token_s"]), given["fixed_s"][0], pair_s=given["pair_s"][0], kv_s=given["kv_s"][0])
 
 
 def spread(place: int, low: float, high: float, seed: float) -> float:

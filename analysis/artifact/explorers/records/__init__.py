@@ -5,4 +5,5 @@
 - `panel`: Every tool on every source of measured rows;
 - `pareto_fronts`: What a faster answer costs, as `predict recommend` has it;
 - `planned_steps`: Training plans as `predict training` answers them;
+- `roofline_steps`: Step times of the scheduler player;
 """
