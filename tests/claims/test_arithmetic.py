@@ -93,15 +93,14 @@ def test_energy_area_and_buffers():
     assert neuroscalar.area_ratio() == pytest.approx(608 / 2.04)
     assert neuroscalar.fifo_bytes() == 512 * 5 * 25 == 64_000
     assert neuroscalar.fifo_instructions_per_entry() == 1
-    assert neuroscalar.quantised_epoch_mb() == pytest.approx(1.3)
     assert neuroscalar.linear_model_tflops() == pytest.approx(0.078)
 
 
 def test_pairwise_matches():
     # NeuroScalar, appendix: 160 cells, 81.01 to 96.50
     assert plain.count_rows(PAIRWISE) == 160
-    assert plain.mean_of(PAIRWISE, "match") == pytest.approx(91.10, abs=0.005)
-    assert plain.minimum_of(PAIRWISE, "match") == 81.01 and plain.maximum_of(PAIRWISE, "match") == 96.5
+    assert plain.of_column(PAIRWISE, "match", "mean") == pytest.approx(91.10, abs=0.005)
+    assert plain.of_column(PAIRWISE, "match", "min") == 81.01 and plain.of_column(PAIRWISE, "match", "max") == 96.5
     assert plain.count_where(PAIRWISE, "match", "at least", 95) == 30
 
 

@@ -65,7 +65,7 @@ def test_checks_file_runs_no_code(tmp_path, monkeypatch, function, arguments):
         ("product", {"factors": [1.0] * 10_001}, "more than 10000 items"),
         ("count_rows", {"table": "../../../etc/passwd"}, "table: String should match"),
         ("count_rows", {"table": "/etc/passwd"}, "table: String should match"),
-        ("mean_of", {"table": "claims/printed/survey_table2", "column": "none"}, "KeyError"),
+        ("of_column", {"table": "claims/printed/survey_table2", "column": "none", "how": "min"}, "KeyError"),
     ],
 )
 def test_arguments_are_typed_and_bounded(function, arguments, message):

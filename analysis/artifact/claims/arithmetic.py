@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -54,33 +54,15 @@ def count_rows(table: TableName, where: Where | None = None) -> int:
 
 
 @checkable
-def count_distinct(table: TableName, column: str, where: Where | None = None) -> int:
-    """How many different values a column has."""
-    return int(select(table, where)[column].nunique())
-
-
-@checkable
 def sum_of(table: TableName, columns: list[str], where: Where | None = None) -> float:
     """Sum over rows and columns."""
     return _tidy(select(table, where)[columns].to_numpy(dtype=float).sum())
 
 
 @checkable
-def mean_of(table: TableName, column: str, where: Where | None = None) -> float:
-    """Arithmetic mean of a column."""
-    return float(select(table, where)[column].mean())
-
-
-@checkable
-def minimum_of(table: TableName, column: str, where: Where | None = None) -> float:
-    """Smallest value of a column."""
-    return _tidy(float(select(table, where)[column].min()))
-
-
-@checkable
-def maximum_of(table: TableName, column: str, where: Where | None = None) -> float:
-    """Largest value of a column."""
-    return _tidy(float(select(table, where)[column].max()))
+def of_column(table: TableName, column: str, how: Literal["mean", "min", "max", "nunique"], where: Where | None = None) -> float:
+    """Mean, least, largest or number of different values of a column."""
+    return _tidy(select(table, where)[column].agg(how))
 
 
 @checkable
@@ -158,12 +140,6 @@ def mape(truth: list[float], predicted: list[float]) -> float:
 def rmse(truth: list[float], predicted: list[float]) -> float:
     """Root mean square error of two lists."""
     return statistics.rmse(truth, predicted)
-
-
-@checkable
-def pairs_of(n: int) -> int:
-    """Unordered pairs of n things: n (n - 1) / 2."""
-    return math.comb(n, 2)
 
 
 @checkable

@@ -75,15 +75,9 @@ def neutrino_epoch_s(tiles: int = 1) -> float:
 
 
 @checkable
-def gpu_inference_s(mips: float) -> float:
-    """Seconds to run one epoch on a GPU."""
-    return EPOCH / (mips * 1e6)
-
-
-@checkable
 def gpu_epoch_s(mips: float, overhead: float = 0.001) -> float:
     """Seconds between epochs that keep a GPU busy for the share `overhead` of the time."""
-    return gpu_inference_s(mips) / overhead
+    return EPOCH / (mips * 1e6) / overhead
 
 
 @checkable
@@ -153,12 +147,6 @@ def fifo_bytes(entries: int = 512, instructions: int = 5, bytes_each: float = 25
 def fifo_instructions_per_entry(kib: float = 12.0, entries: int = 512, bytes_each: float = 24.0) -> float:
     """Instructions that fit into an entry of a FIFO of `kib` KiB."""
     return kib * 1024 / entries / bytes_each
-
-
-@checkable
-def quantised_epoch_mb(features: int = 13) -> float:
-    """Size of an epoch with one byte a feature (1 MB = 1e6 bytes)."""
-    return features * EPOCH / 1e6
 
 
 @checkable

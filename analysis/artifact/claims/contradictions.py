@@ -41,7 +41,7 @@ def values(file: _File) -> dict[str, Any]:
     return {
         **{str(name): value for name, value in zip(seen["id"], seen["value"], strict=True)},
         **{name: value_of(source, Results(RESULTS)) for name, source in file.values.items()},
-        "zero_pct": 100.0 - plain.mean_of(PAIRWISE, "nonzero"),
+        "zero_pct": 100.0 - plain.of_column(PAIRWISE, "nonzero", "mean"),
         "gpu_epoch_s": neuroscalar.gpu_epoch_s(neuroscalar.gpu_mips("RTX 4090")),
     }
 
