@@ -41,15 +41,15 @@ CONTROLS = (
     Choice("open", "Source code", (("any", "does not matter"), ("yes", "must be public")), "any"),
 )
 CHAPTERS = {
-    "gpu": ("operators", "kernels on a GPU nobody has profiled"),
-    "serving": ("serving", "serving, rebuilt and compared"),
-    "training": ("training", "training steps, predicted and compared"),
+    "gpu": ("operators_kernels", "kernels on a GPU nobody has profiled"),
+    "serving": ("serving", "a served model: how fast, how many, how much"),
+    "training": ("training", "a training step: how long, and does it fit"),
     "collective": ("networks_measured", "collectives, measured and predicted"),
-    "accelerator": ("accelerators", "accelerators, count by count"),
+    "accelerator": ("accelerators_timeloop", "loop nests, count by count"),
     "edge": ("operators_few_shot", "ten samples of a new device"),
     "compiler": ("operators_schedules", "which schedule to try first"),
-    "cpu": ("cores", "cores: programs, timing, learned models"),
-    "memory": ("approaches_memory_kv", "memory systems"),
+    "cpu": ("cores_timing", "timing a core, its programs, and its ports"),
+    "memory": ("approaches_distributed_serving", "clusters, serving and memory"),
 }
 NEEDS = {"sheet": "a data sheet", "program": "a program to run", "trace": "traces of a run", "device": "measurements of the device"}
 ALLOWED = {"sheet": ("sheet",), "program": ("sheet", "program"), "trace": ("sheet", "trace"), "device": ("sheet", "device")}
