@@ -212,11 +212,3 @@ def summary(table: pd.DataFrame, device: str, rows: int = 12) -> str:
     if len(table) > rows:
         lines.append(f"... and {len(table) - rows} more; --out writes all")
     return "\n".join(lines)
-
-
-def by_class(table: pd.DataFrame) -> pd.DataFrame:
-    """Products and other operators as classes under the roofs of a device, as `plots.roofline` draws them."""
-    name = table["operator"].where(table["operator"] != "", table["kernel"].str.slice(0, 30))
-    whole = {part: table[part] * table["count"] for part in ("flop", "bytes")}
-    rows = pd.DataFrame({"class": name, "seconds": table["measured_us"] * table["count"] / 1e6, **whole})
-    return rows.groupby("class", as_index=False, sort=False).sum().assign(fidelity="measured")

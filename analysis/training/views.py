@@ -151,13 +151,6 @@ def tasks(answer: Answer) -> list[schedule.Task]:
     return schedule.simulate(*passes, min(m, max(p, TRACED_MICROBATCHES // p * p)), item.virtual)
 
 
-def pictured(answer: Answer) -> tuple[str, dict[str, float], tuple[float, float], dict[str, float], float, list[schedule.Task]]:
-    """Title, parts of the time (s) and its interval, parts of the memory (bytes), the GPU's memory (bytes), and the schedule."""
-    bounds = float(answer.row["lower_s"]), float(answer.row["upper_s"])
-    title = "\n".join(_title(answer.case))
-    return title, answer.time_s, bounds, memory_parts(answer.memory), answer.row["capacity_gib"] * 2**30, tasks(answer)
-
-
 def search_text(table: pd.DataFrame, rows: int = 10) -> str:
     """What was searched, the fastest plans of a search, and how many were out for memory."""
     first = case({str(name): str(value) for name, value in table.iloc[0].items() if name in CASE_COLUMNS})

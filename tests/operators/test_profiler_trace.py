@@ -16,7 +16,7 @@ from conftest import run_analysis
 from analysis import face
 from analysis.__main__ import main
 from analysis.errors import InputError
-from analysis.kernels.profiler_trace import by_class, device_of, kernels, read, summary
+from analysis.kernels.profiler_trace import device_of, kernels, read, summary
 from analysis.paths import DATA, EXAMPLES
 from tests.golden import answer, kept
 
@@ -96,15 +96,13 @@ def test_other_operators_take_at_least_the_reading_of_their_inputs() -> None:
     assert row["bytes"] == 2 * 2 * 8192**2 and "lower bound" in row["basis"]
 
 
-def test_a_packed_trace_names_its_gpu_and_draws_its_classes(tmp_path: Path) -> None:
+def test_a_packed_trace_names_its_gpu(tmp_path: Path) -> None:
     (tmp_path / "t.json.gz").write_bytes(gzip.compress((EXAMPLES / "kernels" / "profile.json").read_bytes()))
     trace = read(tmp_path / "t.json.gz")
     assert device_of(trace, "t") == GPU
-    classes = by_class(kernels(trace, GPU)).set_index("class")
-    assert classes.loc["aten::mm", "flop"] == 2 * 2 * 4096 * 8192 * 4096 and classes.loc["aten::mm", "seconds"] == pytest.approx(811e-6)
-    done = run_analysis("kernels", "profile", str(tmp_path / "t.json.gz"), "--plot", str(tmp_path / "p.png"), "--json")
+    done = run_analysis("kernels", "profile", str(tmp_path / "t.json.gz"), "--json")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)[0]["operator"] == "aten::mm" and (tmp_path / "p.png").stat().st_size > 5000
+    assert json.loads(done.stdout)[0]["operator"] == "aten::mm"
 
 
 @pytest.mark.parametrize(
@@ -202,7 +200,6 @@ def test_every_kind_of_event() -> None:
     found["summary"] = [
         summary(drawn, GPU).split("\n"),
         summary(drawn, GPU, len(drawn)).split("\n")[-1],
-        by_class(drawn).to_dict("records"),
     ]
     kept("events", found)
 

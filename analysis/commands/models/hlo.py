@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from analysis.commands.common.options import Plot, check_plot, save_plot
-
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 
 Program = Annotated[Path, typer.Argument(help="StableHLO (MLIR text, bytecode or portable artifact) or .onnx, packed with gzip or not")]
@@ -65,31 +63,20 @@ def predict(
     part: Part = 0,
     dim: Dims = None,
     seconds: Seconds = 60,
-    plot: Plot = None,
 ) -> None:
     """Time on a device, with what it is made of, as JSON."""
     import json
 
-    from analysis.errors import InputError
-    from analysis.hardware import devices
     from analysis.predict.program import predict_report, predict_trace
     from analysis.predict.program.predict import predictions
     from analysis.tables import write_csv
     from analysis.workloads.hlo.reader import read
 
-    check_plot(plot, file, out)
-    if plot is not None and device == "all":
-        raise InputError("a roofline is of one device, not of all", key="--plot")
     module = read(file, entry=entry or None, part=part, seconds=seconds, sizes=_sizes(dim))
     found = predictions(module, device, fidelity, system or None, f32, None if launch_us is None else launch_us * 1e-6)
     if out is not None:
         write_csv(predict_report.table(found), out)
     if trace is not None:
         predict_trace.write(module, found[0], trace, file.name.split(".")[0])
-    if plot is not None:
-        chosen = devices.load(device)
-        peaks = {str(dtype): peak.value for dtype, peak in chosen.peak.items()}
-        bandwidth = chosen.memory_bandwidth_bytes_per_s
-        save_plot(plot, lambda plots: plots.roofline(predict_report.table(found), peaks, bandwidth, chosen.name))
     answers = [predict_report.as_json(each) for each in found]
     typer.echo(json.dumps(answers[0] if len(answers) == 1 else answers, indent=1))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from analysis.commands.common.options import Json, Plot, Scheduler, SiteFile, check_plot, print_json, save_plot
+from analysis.commands.common.options import Json, Scheduler, SiteFile, print_json
 
 if TYPE_CHECKING:
     from analysis.serving.points.waterfall import One
@@ -53,7 +53,6 @@ def simulate(
     steps: Annotated[Path | None, typer.Option(help="with VIDUR's .json: recorded batches that give the step times")] = None,
     fit: Annotated[bool, typer.Option(help="fit a linear step time to --steps; --no-fit uses the recorded times in order")] = True,
     as_json: Json = False,
-    plot: Plot = None,
     site: SiteFile = None,
 ) -> None:
     """Simulate what the configuration describes; prints a summary, and writes it with requests and batches where a folder is named."""
@@ -63,13 +62,11 @@ def simulate(
     from analysis.serving.points.simulation import read_configuration
     from analysis.serving.step_time.linear import read_fit
     from analysis.serving.steps import read_recorded
-    from analysis.serving.tables import batches_table, requests_table
     from analysis.serving.vidur.config import VidurConfig, setup_of, simulate_vidur
     from analysis.serving.vidur.replay import write_run
     from analysis.site import read_site
     from analysis.tables import write_csv
 
-    check_plot(plot, config, steps)
     if (config.suffix == ".json") != (steps is not None):
         raise InputError("expected with VIDUR's .json, which has no step times, and with nothing else", key="--steps")
     ends: Ends = {}
@@ -81,17 +78,14 @@ def simulate(
     else:
         configuration = read_configuration(config, read_site(site))
         if (one := configuration.one()) is not None:
-            tell_one(one, out, as_json, plot)
+            tell_one(one, out, as_json)
             return
         result, setup, slo = configuration.run(), configuration.setup(), configuration.slo()
         ends = configuration.ends(result)
     summary = summary_table(result, slo, ends)
-    if plot is not None and result.batches is None:
-        raise InputError("a closed loop keeps no batches to draw", key="--plot")
     if out is not None:
         write_run(result, out)
         write_csv(summary, out / "summary.csv")
-    save_plot(plot, lambda plots: plots.serving_run(requests_table(result), batches_table(result), slo, setup.title))
     if as_json:
         print_json(record_of(result, setup, ends))
         return
@@ -102,7 +96,7 @@ def simulate(
         typer.echo(f"  {name:<22} {value:>14.6g} {unit}")
 
 
-def tell_one(one: One, out: Path | None, as_json: bool, plot: Path | None) -> None:
+def tell_one(one: One, out: Path | None, as_json: bool) -> None:
     """What `predict one` answers, printed and written."""
     import pandas as pd
 
@@ -111,7 +105,6 @@ def tell_one(one: One, out: Path | None, as_json: bool, plot: Path | None) -> No
 
     if out is not None:
         write_csv(pd.DataFrame(one.answer.items(), columns=["name", "value"]), out / "summary.csv")
-    save_plot(plot, lambda plots: plots.one_answer(one.parts, one.answer))
     if as_json:
         print_json(waterfall.as_json(one))
     else:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 import typer.core
 
-from analysis.commands.common.options import Plot, Scheduler, SiteFile, check_plot, save_plot
+from analysis.commands.common.options import Scheduler, SiteFile
 
 
 class _ConfigFirst(typer.core.TyperGroup):
@@ -28,7 +28,6 @@ def step(
     config: Annotated[Path, typer.Argument(help="model, system, plan, program and precision (YAML); `data schema train` prints its keys")],
     out: Annotated[Path | None, typer.Option(help="write the prediction as JSON")] = None,
     trace: Annotated[Path | None, typer.Option(help="folder to write Chakra traces of all ranks to")] = None,
-    plot: Plot = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the prediction as JSON")] = False,
     site: SiteFile = None,
 ) -> None:
@@ -41,7 +40,6 @@ def step(
     from analysis.training.config import Training
     from analysis.workloads.chakra.traces import write_trace
 
-    check_plot(plot, config, out, trace)
     training, own = read_yaml(config, Training), read_site(site)
     try:
         answer = views.ask(training, own)
@@ -53,7 +51,6 @@ def step(
         write_atomic(out, views.as_json(answer).encode())
     if trace:
         write_trace(nodes, trace, config.stem, groups)
-    save_plot(plot, lambda plots: plots.training_step(*views.pictured(answer)))
 
 
 @app.command()
