@@ -3,7 +3,7 @@
 | trace | times | lengths |
 |---|---|---|
 | Azure LLM inference (CSV) | TIMESTAMP, from the first | ContextTokens, GeneratedTokens |
-| BurstGPT (CSV) | Timestamp (s) | Request tokens, Response tokens |
+| BurstGPT (CSV) | Timestamp (s) | Request tokens, Response tokens; Session ID (or SessionID): turns of a conversation |
 | Mooncake (JSON lines) | timestamp (ms) | input_length, output_length; hash_ids: blocks of 512 tokens |
 | ServeGen (CSV or JSON lines) | timestamp (s) | input_tokens, output_tokens |
 | VIDUR, processed (CSV) | arrived_at (s), or none | num_prefill_tokens, num_decode_tokens |
@@ -25,7 +25,7 @@ import pandas as pd
 
 from analysis.documents import parse_json, read_json, read_text
 from analysis.errors import InputError
-from analysis.tables import read_csv
+from analysis.tables import numeric, read_csv
 
 LENGTHS = ("num_prefill_tokens", "num_decode_tokens")
 TRACES = (
@@ -68,7 +68,25 @@ def read_trace(path: str | Path, tokens_per_word: float = 0.0, turns: int = 1) -
     elif known[1] == "input_length":
         found["arrived_at"] = pd.to_numeric(found["arrived_at"], errors="coerce") / 1e3
     found.insert(0, "request_id", np.arange(len(found)))
+    named = next((name for name in ("Session ID", "SessionID") if name in frame.columns), None) if known[0] == "Timestamp" else None
+    if named is not None:
+        found["session_id"] = frame[named]
+        _check_history(found, path, named)
     return found.assign(**{HASHES: frame[HASHES]}) if HASHES in frame.columns else found
+
+
+MOST_CUT = 0.1
+"""Share of later turns that may be shorter than what was said before them, cut to a model's context."""
+
+
+def _check_history(frame: pd.DataFrame, path: str | Path, named: str) -> None:
+    """Refuse sessions whose prompts do not hold the turns before them, which nothing in BurstGPT's schema says."""
+    prompts, answers = (numeric(frame[name]) for name in LENGTHS)
+    before = (prompts + answers).groupby(frame["session_id"]).shift()
+    cut = float((prompts < before)[before.notna()].mean()) if before.notna().any() else 0.0
+    if cut > MOST_CUT:
+        message = f"{cut:.0%} of later turns are shorter than the turns before them, so prompts do not hold the conversation; "
+        raise InputError(message + "leave the column out, and each request stands for itself", path=path, key=named)
 
 
 SHORTEST, LONGEST_PROMPT, LONGEST = 4, 1024, 2048

@@ -145,6 +145,19 @@ def test_conversations_are_as_long_as_their_words_say(tmp_path: Path) -> None:
         read_requests(written(tmp_path / "own.csv", "num_prefill_tokens,num_decode_tokens\n1,1\n"), None, 1.5)
 
 
+@pytest.mark.parametrize("named", ["Session ID", "SessionID"])
+def test_burstgpt_s_sessions_are_turns_where_their_prompts_hold_what_was_said(tmp_path: Path, named: str) -> None:
+    """Its schema does not say whether a turn's tokens count the turns before it, so the file's own lengths decide."""
+    path = tmp_path / "b.csv"
+    rows = ["1,s1,GPT-4,100,20,120,Conversation log", "2,,ChatGPT,9,5,14,API log", "9,s1,GPT-4,150,30,180,Conversation log"]
+    path.write_text(f"Timestamp,{named},Model,Request tokens,Response tokens,Total tokens,Log Type\n" + "\n".join(rows) + "\n")
+    found = read_requests(path)
+    assert found.session.tolist() == [0, -1, 0] and found.prefill_tokens.tolist() == [100, 9, 150]
+    path.write_text(path.read_text().replace("150,30", "50,30"))
+    with pytest.raises(InputError, match=rf"b\.csv: {named}: 100% of later turns are shorter .* leave the column out"):
+        read_requests(path)
+
+
 def test_a_trace_of_lengths_takes_the_arrivals_of_the_configuration(tmp_path: Path) -> None:
     written(tmp_path / "lengths.csv", "num_prefill_tokens,num_decode_tokens\n100,10\n200,20\n300,30\n")
     text = "requests: {trace: lengths.csv, arrivals: {kind: uniform, rate_per_s: 2.0}}\n"
