@@ -178,7 +178,11 @@ def _run(arguments: list[str]) -> int:
             print(columns(" ".join([name, *rest[: rest.index("--help")]][:2])), end="")
         return stop.code if isinstance(stop.code, int) else int(bool(stop.code))
     except (InputError, DatasetMissing) as error:
-        print(f"error: {error}", file=sys.stderr)
+        from analysis.foreign import kind
+
+        whose = kind(path) if (path := getattr(error, "path", None)) else ""
+        taken_here = f"`{' '.join([name, *rest][:2])}` takes it" in whose
+        print(f"error: {path}: {whose}" if whose and not taken_here else f"error: {error}", file=sys.stderr)
         return 2
 
 

@@ -228,4 +228,4 @@ def _told(one: Any, node: yaml.Node | None, model: type | None = None) -> tuple[
         message = "required key is missing"
     elif "input" in one and not isinstance(one["input"], (dict, list)):
         message = f"{message} (got {shown(repr(one['input']), LONGEST_VALUE)})"
-    return _line_of(node, location), ".".join(str(step) for step in location), message
+    return _line_of(node, location), ".".join(str(step) for step in location if not str(step).startswith("function-")), message

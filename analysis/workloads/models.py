@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property, lru_cache
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -731,7 +732,9 @@ def load(name: str) -> Model:
     if checkpoints.is_config(text):
         return checkpoints.read_config(text)
     raise InputError(
-        f"unknown model {text!r}{checkpoints.nearest(text)} (`models` lists all; the path of a config.json is read too)", key="model"
+        f"unknown model {text!r}{checkpoints.nearest(text)} (`models` lists all; the path of a config.json is read too)",
+        path=text if checkpoints.is_file(Path(text)) else None,
+        key="model",
     )
 
 
