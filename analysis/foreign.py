@@ -13,7 +13,7 @@ PROFILE = "it has no sizes of its kernels' operands: record a PyTorch trace with
 CONFIG = "give the config.json of its checkpoint"
 RATES = "`compare` takes a CSV with the columns of `predict serving` and measured_ttft_ms or measured_tpot_ms"
 
-KINDS: tuple[tuple[str, str, str], ...] = (
+KINDS: tuple[tuple[str, bytes, str], ...] = (
     ("a database of Nsight Systems, or another of SQLite", rb"\ASQLite format 3", PROFILE),
     ("a table of Nsight Systems", rb"\A[^\n]*Total Time \(ns\)[^\n]*Instances", PROFILE),
     ("a table of Nsight Compute", rb'"?Kernel Name"?,[^\n]*"?Metric Name"?', PROFILE),

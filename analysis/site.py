@@ -4,8 +4,12 @@
 
 x are a point's terms: how its answer moves with the predictor's parts, and the groups that it belongs to. v is the spread of c between the
 sources of the panel (a random-effects prior), so that a constant is pulled towards none, a factor of 1, as far as few points cannot tell it
-from from chance. A term that no point had keeps its prior: it moves no answer and widens the interval. A term `on=DEVICE` (of value 0) says
+from chance. A term that no point had keeps its prior: it moves no answer and widens the interval. A term `on=DEVICE` (of value 0) says
 where a point ran: elsewhere the constants of such points do not hold.
+
+Whether a log supports constants at all is asked of each point with the constants of the others: log-densities add up to D more than those
+without constants, and the constants count for the weight 1 / (1 + exp(`AGAINST` - D)). Answers and intervals are those of the mixture.
+Source: Y. Yao et al., Using stacking to average Bayesian predictive distributions (Bayesian Analysis 13, 2018), section 3.4 (pseudo-BMA).
 """
 
 from __future__ import annotations
@@ -32,6 +36,9 @@ FREEDOM = 4
 """Of the t distribution of errors: broken and congested runs are common, and must not pull a constant."""
 LEANING = 3.0
 """Points of other sources that a site's own scale of errors leans on."""
+AGAINST = 2.0
+"""Log-density by which constants must do better to count for half: of 0 to 3 the one by which sources that judge nothing become least worse
+without becoming worse in the mean."""
 HALF = student_quantile(FREEDOM, 0.95)
 """Half a 90 % interval, in standard deviations."""
 PRIOR = DATA / "models" / "site_prior.yaml"
@@ -66,6 +73,7 @@ class Constants(Strict):
         factors: term -> what an answer is multiplied by where the term is 1.
         spread: component -> prior standard deviation (logarithm); scale: of the site's errors (logarithm).
         learned: term -> coordinates, whose products are what the points took off the prior's covariance.
+        weight: of the constants (1 - weight: of none), already in the factors; scale_without: of errors without constants (logarithm).
         points: that were fitted on; model: digest of the parameters that the factors are relative to.
         error_percent: median absolute error of the predictor's own answers, and of each point as the others calibrate it.
     """
@@ -74,6 +82,8 @@ class Constants(Strict):
     spread: dict[str, float]
     scale: float
     learned: dict[str, tuple[float, ...]]
+    weight: float
+    scale_without: float
     points: int
     model: str
     error_percent: tuple[float, float]
@@ -94,7 +104,8 @@ class Constants(Strict):
                 if name in self.learned:
                     off += x * np.array(self.learned[name])
             variance[index] -= off @ off
-        half = HALF * np.sqrt(np.maximum(variance, self.scale**2))
+        variance = self.weight * np.maximum(variance, self.scale**2) + (1 - self.weight) * (self.scale_without**2 + mean**2 / self.weight)
+        half = HALF * np.sqrt(variance)
         return np.exp(mean), np.exp(mean - half), np.exp(mean + half)
 
 
@@ -115,7 +126,8 @@ class Site(Strict):
         if found is None or not used.any():
             return np.ones(len(terms)), low, high, [f"site {self.name} has no {target} of such runs: not used for it"] * len(terms)
         factor, *ends = found.adjust(terms)
-        words = f"{target} x {{:.3g}} and its interval as at site {self.name}, by {found.points} points"
+        weak = "" if found.weight > 0.5 else f", whose log supports no correction (constants count for {found.weight:.0%})"
+        words = f"{target} x {{:.3g}} and its interval as at site {self.name}, by {found.points} points{weak}"
         other = f"site {self.name} has no {target} on this device: not used for it"
         said = [words.format(x) if here else other for x, here in zip(factor, used, strict=True)]
         return np.where(used, factor, 1.0), np.where(used, ends[0], low), np.where(used, ends[1], high), said
@@ -150,8 +162,10 @@ def read_site(path: str | Path | None) -> Site | None:
             raise InputError(
                 "was calibrated with other parameters of the predictor: run `calibrate` again", path=path, key=f"measured.{target}.model"
             )
-        if len({len(row) for row in one.learned.values()}) > 1 or min(one.factors.values(), default=1.0) <= 0 or one.scale <= 0:
-            raise InputError("rows of unlike length, or a factor or scale that is not positive", path=path, key=f"measured.{target}")
+        least = min([*one.factors.values(), one.scale, one.scale_without, one.weight])
+        if len({len(row) for row in one.learned.values()}) > 1 or least <= 0 or one.weight > 1:
+            message = "rows of unlike length, a factor or scale that is not positive, or a weight that is not from 0 to 1"
+            raise InputError(message, path=path, key=f"measured.{target}")
     return found
 
 
@@ -204,14 +218,18 @@ def fit(target: str, terms: Sequence[Terms], error: Floats, believed: Prior | No
     size, axes = np.linalg.eigh(np.diag(variance) - covariance)
     kept = np.flatnonzero(size > 1e-6 * max(size.max(), 1e-12))[-len(error) :]
     learned = axes[:, kept] * np.sqrt(size[kept])
+    left, better = _left_out(x, error, variance, believed.scale)
+    weight = max(1e-3, float(1 / (1 + np.exp(AGAINST + (_left_out(x[:, :0], error, variance[:0], believed.scale)[1] - better).sum()))))
     return Constants(
-        factors={name: float(f"{np.exp(value):.5g}") for name, value in zip(names, mean, strict=True)},
+        factors={name: float(f"{np.exp(weight * value):.5g}") for name, value in zip(names, mean, strict=True)},
         spread=believed.spread,
         scale=float(f"{scale:.5g}"),
         learned={name: tuple(float(f"{value:.5g}") for value in row) for name, row in zip(names, learned, strict=True)},
+        weight=float(f"{weight:.4g}"),
+        scale_without=float(f"{posterior(x[:, :0], error, variance[:0], believed.scale)[2]:.5g}"),
         points=len(error),
         model=digest(target),
-        error_percent=tuple(float(f"{np.median(_off(each)):.4g}") for each in (error, _left_out(x, error, variance, believed.scale))),  # type: ignore[arg-type]
+        error_percent=tuple(float(f"{np.median(_off(each)):.4g}") for each in (error, error - weight * (error - left))),  # type: ignore[arg-type]
     )
 
 
@@ -219,10 +237,13 @@ def _off(error: Floats) -> Floats:
     return np.asarray(100 * np.abs(np.exp(-error) - 1))
 
 
-def _left_out(x: Floats, error: Floats, variance: Floats, scale: float) -> Floats:
-    """What is left of each point's error as the other points calibrate it."""
-    out = np.empty(len(error))
+def _left_out(x: Floats, error: Floats, variance: Floats, scale: float) -> tuple[Floats, Floats]:
+    """What is left of each point's error as the other points calibrate it, and the logarithm of its density by them, up to a constant."""
+    out, density = np.empty(len(error)), np.empty(len(error))
     for index in range(len(error)):
         rest = np.arange(len(error)) != index
-        out[index] = error[index] - x[index] @ posterior(x[rest], error[rest], variance, scale)[0]
-    return out
+        mean, covariance, found = posterior(x[rest], error[rest], variance, scale)
+        out[index] = error[index] - x[index] @ mean
+        spread = found**2 + x[index] @ covariance @ x[index]
+        density[index] = -0.5 * np.log(spread) - 0.5 * (FREEDOM + 1) * np.log1p(out[index] ** 2 / spread / FREEDOM)
+    return out, density

@@ -328,6 +328,8 @@ def calibration_text(site: Site) -> str:
     for target, one in site.measured.items():
         before, after = one.error_percent
         lines.append(f"{target}: {one.points} points; median error {before:.1f} %, each point calibrated by the others {after:.1f} %")
+        if one.weight <= 0.5:
+            lines.append(f"  your log supports no correction: constants count for {one.weight:.0%} of their worth")
         far = sorted(one.factors.items(), key=lambda pair: -abs(math.log(pair[1])))
         lines += [f"  x {factor:.3f}  {term}" for term, factor in far[:8] if abs(math.log(factor)) > 5e-3]
     return "\n".join(lines)

@@ -94,6 +94,8 @@ measured:
     spread: {latency: 0.37, bandwidth: 0.05}
     scale: 0.06
     learned: {on=A100-SXM4-80GB: [0.0], latency: [-0.3], bandwidth: [0.01]}
+    weight: 0.8
+    scale_without: 0.09
     points: 3
     model: DIGEST
     error_percent: [8.0, 4.5]

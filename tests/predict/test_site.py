@@ -24,8 +24,9 @@ DEVICE = "h100_sxm"
 
 def of(**factors: float) -> Constants:
     return Constants(
-        factors=factors, spread=PRIOR.spread, scale=0.05, learned={}, points=10, model=digest("tpot_ms"), error_percent=(20.0, 5.0)
-    )
+        factors=factors, spread=PRIOR.spread, scale=0.05, learned={}, weight=1.0, scale_without=0.05, points=10, model=digest("tpot_ms"),
+        error_percent=(20.0, 5.0),
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -52,13 +53,30 @@ def test_the_interval_is_the_prior_less_what_the_points_taught() -> None:
     terms = [{"site": 1.0, "model=a": 1.0}, {"site": 1.0, "model=b": 1.0}, {"site": 1.0, "model=b": 1.0}]
     found = fit("step_s", terms, np.array([0.2, 0.1, 0.15]), PRIOR)
     x = np.array([[1, 1, 0], [1, 0, 1], [1, 0, 1]], dtype=float)
-    _, covariance, scale = posterior(x, np.array([0.2, 0.1, 0.15]), np.array([0.04, 0.01, 0.01]), PRIOR.scale)
+    mean, covariance, scale = posterior(x, np.array([0.2, 0.1, 0.15]), np.array([0.04, 0.01, 0.01]), PRIOR.scale)
     factor, low, high = found.adjust([terms[1], {"site": 1.0, "model=c": 1.0}])
-    sd = np.log(high / factor) / HALF
-    assert sd[0] == pytest.approx(np.sqrt(x[1] @ covariance @ x[1] + scale**2), rel=1e-3)
+    sd, w = np.log(high / factor) / HALF, found.weight
+    none = (1 - w) * (found.scale_without**2 + w * np.array([x[1] @ mean, mean[0]]) ** 2)  # of a mixture: variances, and that of the means
+    assert 0.1 < w < 0.9 and factor[1] == pytest.approx(np.exp(w * mean[0]), rel=1e-3)
+    assert sd[0] == pytest.approx(np.sqrt(w * (x[1] @ covariance @ x[1] + scale**2) + none[0]), rel=1e-3)
     # a model that the site did not measure keeps the whole of its prior
-    assert sd[1] == pytest.approx(np.sqrt(covariance[0, 0] + 0.01 + scale**2), rel=1e-3)
+    assert sd[1] == pytest.approx(np.sqrt(w * (covariance[0, 0] + 0.01 + scale**2) + none[1]), rel=1e-3)
     assert np.allclose(low * high, factor**2)
+
+
+def test_a_log_that_supports_no_correction_changes_little_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """Errors of chance: leaving out each point, constants predict it no better than none; an error that all share is kept."""
+    from analysis.predict.compare import calibration_text
+
+    stream = np.random.default_rng(3)
+    terms = [{"site": 1.0, f"model={name}": 1.0} for name in "abcdeabcde"]
+    chance, shared = (fit("tpot_ms", terms, shift + stream.normal(0, 0.1, 10), PRIOR) for shift in (0.0, 0.4))
+    assert chance.weight < 0.3 and all(0.97 < factor < 1.03 for factor in chance.factors.values())
+    assert shared.weight > 0.95 and shared.factors["site"] > 1.25
+    said = [calibration_text(Site(name="s", measured={"tpot_ms": one})) for one in (chance, shared)]
+    assert "supports no correction" in said[0] and "supports" not in said[1]
+    *_, sentences = Site(name="s", measured={"tpot_ms": chance}).adjust("tpot_ms", terms[:1], np.ones(1), np.ones(1))
+    assert "whose log supports no correction (constants count for" in sentences[0]
 
 
 def test_intervals_hold_what_is_drawn_from_the_model() -> None:

@@ -35,13 +35,16 @@ class Answers:
 
 
 def site_terms(asked: pd.DataFrame) -> list[dict[str, float]]:
-    """What a site's constants of served times multiply (`analysis.site`): the site itself, the model's family, the device, the types.
+    """What a site's constants of served times multiply (`analysis.site`): the site itself, the model's family, the device, the types, and
+    the device with each of these.
 
     Args:
         asked: features, one row a case.
     """
-    named = {"model": "family", "device": "device", "types": "types"}
-    return [{"site": 1.0} | {f"{name}={row[key]}": 1.0 for name, key in named.items()} for row in asked.to_dict("records")]
+    named: dict[str, tuple[str, ...]] = {"model": ("family",), "device": ("device",), "types": ("types",)}
+    named |= {"model and device": ("family", "device"), "types and device": ("types", "device")}
+    rows = asked.to_dict("records")
+    return [{"site": 1.0} | {f"{name}={' on '.join(str(row[key]) for key in keys)}": 1.0 for name, keys in named.items()} for row in rows]
 
 
 def times(
