@@ -54,11 +54,6 @@ def mape(truth: ArrayLike, predicted: ArrayLike) -> float:
     return float(absolute_percentage_errors(truth, predicted).mean())
 
 
-def max_ape(truth: ArrayLike, predicted: ArrayLike) -> float:
-    """Largest absolute percentage error, in percent (MTAP D1 reports it with the mean)."""
-    return float(absolute_percentage_errors(truth, predicted).max())
-
-
 def rmse(truth: ArrayLike, predicted: ArrayLike) -> float:
     """Root mean square error in the unit of the data: sqrt(mean (y - y_hat)^2).
 
