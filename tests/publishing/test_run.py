@@ -20,14 +20,12 @@ from analysis.tables import read_csv
 def test_a_table_is_described_and_reads_back(tmp_path: Path) -> None:
     run = Run("probe", out=str(tmp_path))
     frame = pd.DataFrame({"share": [0.1 + 0.2, 1e-300], "name": ["a_b", "50 %"]})
-    run.table(frame, "t", title="A 10 % table", columns={"share": "part of the whole (1)"}, latex=True)
+    run.table(frame, "t", title="A 10 % table", columns={"share": "part of the whole (1)"})
     assert read_csv(tmp_path / "t.csv").equals(frame), "floats round-trip"
     manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert manifest["tables"]["t"]["columns"] == {"share": "part of the whole (1)"} and set(manifest["files"]) == {"t.csv", "t.tex"}
+    assert manifest["tables"]["t"]["columns"] == {"share": "part of the whole (1)"} and set(manifest["files"]) == {"t.csv"}
     described = package.manifest(tmp_path / "manifest.json")["tables"]["t"]["columns"]
     assert described == {"share": "part of the whole (1)", "name": package.glossary()["name"]}, "the notebook's words, or the glossary's"
-    latex = (tmp_path / "t.tex").read_text()
-    assert r"\toprule" in latex and r"a\_b" in latex and r"50 \%" in latex
 
 
 def test_refusals(tmp_path: Path) -> None:

@@ -22,15 +22,14 @@ class PagesFailed(RuntimeError):
 
 
 def place(names: list[str]) -> None:
-    """Copy figures, LaTeX and CSV tables and executed notebooks from results to where the chapters expect them."""
+    """Copy figures, CSV tables and executed notebooks from results to where the chapters expect them."""
     for room in ("figures", "tables", "notebooks"):
         shutil.rmtree(BOOK / room, ignore_errors=True)
     for name in names:
         results = RESULTS / name
         if (results / "figures").exists():
             shutil.copytree(results / "figures", BOOK / "figures" / name, ignore=shutil.ignore_patterns("*.html"))
-        tables = [path for path in sorted(results.iterdir()) if path.suffix in (".csv", ".tex")]
-        for table in tables:
+        for table in sorted(results.glob("*.csv")):
             (BOOK / "tables" / name).mkdir(parents=True, exist_ok=True)
             shutil.copy(table, BOOK / "tables" / name / table.name)
         (BOOK / "notebooks").mkdir(exist_ok=True)

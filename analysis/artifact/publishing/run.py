@@ -135,7 +135,6 @@ class Run:
         columns: Mapping[str, str] = NOTHING,
         kind: Kind = "computed",
         source: str = "",
-        latex: bool = False,
     ) -> Path:
         """Write a tidy table as CSV, described for the data package.
 
@@ -147,7 +146,6 @@ class Run:
                 else here.
             kind: computed, measured, recorded, cited or frozen.
             source: where the numbers come from, if not from this notebook.
-            latex: write a booktabs table beside it.
         """
         _check_name(name)
         if kind not in KINDS:
@@ -157,8 +155,6 @@ class Run:
         if undescribed or unknown:
             raise InputError(f"columns without a description: {undescribed}; descriptions without a column: {unknown}", key=name)
         self._manifest["tables"][name] = {"title": title, "kind": kind, "source": source, "columns": dict(columns)}
-        if latex:
-            self._write(f"{name}.tex", _latex(frame, title, f"tab:{self.name}-{name}").encode("utf-8"))
         return self._write(f"{name}.csv", to_csv_bytes(frame))
 
     def figure(self, fig: Figure, name: str, caption: str, made: str, preview: bool = False) -> None:
@@ -284,10 +280,3 @@ def _json(content: Any) -> bytes:
 def _check_name(name: str) -> None:
     if not NAME.fullmatch(name):
         raise InputError("names are lower-case letters, digits and underscores", key=name)
-
-
-def _latex(frame: pd.DataFrame, caption: str, label: str) -> str:
-    styler = frame.style.hide(axis="index").format(escape="latex", precision=3, na_rep="--")
-    header: dict[Any, str] = {column: str(column).replace("_", r"\_").replace("%", r"\%") for column in frame.columns}
-    styler = styler.format_index(lambda column: header[column], axis="columns")
-    return styler.to_latex(hrules=True, caption=caption.replace("%", r"\%").replace("_", r"\_"), label=label)
