@@ -9,7 +9,7 @@ from jax.test_util import check_grads
 
 from analysis.artifact.claims.arithmetic_neuroscalar import lstm_parameters
 from analysis.paths import DATA
-from analysis.studies.cores.learning.instruction_features import FEATURES, Window, fit_scaling
+from analysis.studies.cores.learning.instruction_features import FEATURES, fit_scaling
 from analysis.studies.cores.learning.lstm import (
     LstmShape,
     count,
@@ -21,6 +21,7 @@ from analysis.studies.cores.learning.lstm import (
     predicted_target,
     recurrence,
 )
+from analysis.studies.cores.learning.paper_training import cut
 from analysis.tables import read_csv
 
 PRINTED = DATA / "claims" / "printed" / "neuroscalar_parameters.csv"
@@ -73,7 +74,8 @@ def test_categories_are_embedded_and_concatenated() -> None:
     raw[1, FEATURES.index("source2_number")] = 31
     raw[1, FEATURES.index("address_low")] = 5
     scaling = fit_scaling(raw, categories=True)
-    window = Window(4, 2).cut(raw, np.array([-1]), scaling)
+    at = jnp.array([[[-1, 0, len(raw)]]])  # one member's window of four instructions, from the one before the trace on
+    window = cut(jnp.asarray(raw), at, scaling.mean[None], scaling.deviation[None], 4)[0]
     got = np.asarray(instruction_vectors(parameters, jnp.asarray(window)))[0]
     assert got.shape == (4, 24)
     table = np.asarray(parameters["embedding.weight"])

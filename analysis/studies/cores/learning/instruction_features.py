@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,10 +81,6 @@ class Scaling:
     mean: Floats
     deviation: Floats
 
-    def __call__(self, features: Floats) -> Floats:
-        """(features - mean) / deviation, float32."""
-        return ((features - self.mean) / self.deviation).astype(np.float32)
-
 
 def fit_scaling(features: Floats, categories: bool = False) -> Scaling:
     """The scaling that gives each column of the training set mean 0 and deviation 1.
@@ -128,24 +123,6 @@ class Window:
     def starts(self, first: int, last: int) -> NDArray[np.int64]:
         """First instruction of each window whose targets tile [first, last); incomplete targets are left out.
 
-        The window itself may begin before `first` and end behind `last`: `cut` fills what is outside the trace with zeros.
+        The window itself may begin before `first` and end behind `last`: what is outside the trace is zeros.
         """
         return np.arange(first, last - self.target + 1, self.target, dtype=np.int64) - self.left
-
-    def cut(self, features: Floats, starts: NDArray[np.int64], scaling: Scaling | None = None) -> Floats:
-        """Windows of a trace, zeros outside it.
-
-        Args:
-            features: shape (n, f), scaled (zero is the mean), or to be scaled by `scaling`.
-            starts: shape (w,), may be negative.
-        Returns:
-            shape (w, length, f).
-        """
-        index = starts[:, None] + np.arange(self.length)
-        inside = (index >= 0) & (index < len(features))
-        found = features[np.clip(index, 0, len(features) - 1)]
-        return np.where(inside[..., None], scaling(found) if scaling else found, np.float32(0))
-
-    def targets(self, values: NDArray[Any], starts: NDArray[np.int64]) -> NDArray[Any]:
-        """The values of the middle of each window, shape (w, target, ...)."""
-        return values[starts[:, None] + self.left + np.arange(self.target)]

@@ -199,8 +199,14 @@ class Corpus:
 
 
 @partial(jax.jit, static_argnames=("length"))
-def _cut(raw: jax.Array, at: jax.Array, mean: jax.Array, deviation: jax.Array, length: int) -> jax.Array:
-    """The scaled features of each member's windows, zeros outside the trace: `Window.cut` on the device."""
+def cut(raw: jax.Array, at: jax.Array, mean: jax.Array, deviation: jax.Array, length: int) -> jax.Array:
+    """The scaled features of each member's windows, zeros outside the trace.
+
+    Args:
+        raw: not scaled, shape (n, 13).
+        at: first instruction of each window, and its program's first and last, shape (members, windows, 3).
+        mean, deviation: of each member's scaling, shape (members, 13).
+    """
     index = at[..., :1] + jnp.arange(length)
     inside = (index >= at[..., 1:2]) & (index < at[..., 2:])
     found = raw[jnp.clip(index, 0, len(raw) - 1)]
@@ -273,7 +279,7 @@ def _cycles(
     got, batch = np.zeros((*at.shape[:2], window.target)), max(1, min(batch, at.shape[1]))
     for first in range(0, at.shape[1], batch):
         piece = at[:, np.minimum(np.arange(first, first + batch), at.shape[1] - 1)]  # always as many: compiled once
-        said = _said(p, _cut(raw, piece, mean, deviation, _length(window, p)), window.left, window.target)
+        said = _said(p, cut(raw, piece, mean, deviation, _length(window, p)), window.left, window.target)
         got[:, first : first + batch] = from_log_target(np.asarray(said))[:, : at.shape[1] - first]
     return got
 
@@ -339,7 +345,7 @@ def train_paper(
         drawn = [np.random.default_rng([m.seed, state.step]).integers(0, len(r), setting.batch) for m, r in zip(members, rows, strict=True)]
         at = np.stack([r[picked] for r, picked in zip(rows, drawn, strict=True)])
         parameters, optimised, kept = state.trees
-        windows = _cut(corpus.raw, at, mean, deviation, _length(window, parameters))
+        windows = cut(corpus.raw, at, mean, deviation, _length(window, parameters))
         latency = _truth(corpus.latency, at, designs, window.left, window.target)
         shape = (window.left, window.target, setting.dropout)
         parameters, optimised = _update(parameters, optimised, windows, latency, seeds, state.step, setting.rate_at(state.step), *shape)

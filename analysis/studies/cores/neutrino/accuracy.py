@@ -13,7 +13,7 @@ from analysis.studies.cores.learning.accuracy import accuracy, majority
 from analysis.studies.cores.learning.corpus import TEST, TRAIN, Program, instructions_of
 from analysis.studies.cores.learning.latency_target import from_log_target
 from analysis.studies.cores.learning.lstm import encode, heads, predicted_target
-from analysis.studies.cores.learning.paper_training import PaperModel, block_windows
+from analysis.studies.cores.learning.paper_training import PaperModel, block_windows, cut
 from analysis.studies.cores.neutrino.compiler import compile_network
 from analysis.studies.cores.neutrino.int8 import Bits, network_of, quantise, run_windows
 from analysis.studies.cores.neutrino.machine import NeutrinoMachine
@@ -33,6 +33,12 @@ def sample_windows(part: NDArray[np.int8], which: int, model: PaperModel, one: P
     """First instructions of at most `most` windows whose targets lie in blocks of a part, drawn without replacement, in order."""
     starts = block_windows(np.flatnonzero(part == which), len(one), model.window)
     return np.sort(np.random.default_rng(seed).permutation(starts)[:most])
+
+
+def windows_of(one: Program, starts: NDArray[np.int64], model: PaperModel) -> NDArray[np.float32]:
+    """Scaled features of some windows of a program."""
+    at = np.stack(np.broadcast_arrays(starts, 0, len(one)), axis=1)[None]
+    return np.asarray(cut(jnp.asarray(one.raw), at, model.scaling.mean[None], model.scaling.deviation[None], model.window.length)[0])
 
 
 def evaluate(
@@ -55,20 +61,19 @@ def evaluate(
         are not fp32's.
     """
     window = model.window
-    calibration, cut = [], []
+    calibration, tested = [], []
     for one, part in zip(programs, parts, strict=True):
-        scaled = model.scaling(one.raw)
-        calibration.append(window.cut(scaled, sample_windows(part, TRAIN, model, one, windows, seed)))
+        calibration.append(windows_of(one, sample_windows(part, TRAIN, model, one, windows, seed), model))
         starts = sample_windows(part, TEST, model, one, windows, seed)
         truth = np.stack([one.latency[start + window.left : start + window.left + window.target, design] for start in starts])
         known = majority(one.latency[instructions_of(part, TRAIN, len(one)), design])
-        cut.append((one.name, window.cut(scaled, starts), truth, known))
+        tested.append((one.name, windows_of(one, starts, model), truth, known))
     every = np.concatenate(calibration).astype(float)
     parameters = {name: np.asarray(value) for name, value in model.parameters.items()}
     compiled = compile_network(network_of(parameters), NeutrinoMachine(), 1)  # the batch changes nothing in the results
     integers = {name: quantise(parameters, every, bits) for name, bits in VARIANTS.items()}
     rows = []
-    for name, inputs, truth, known in cut:
+    for name, inputs, truth, known in tested:
         encoded = encode(model.parameters, jnp.asarray(inputs))[:, window.left : window.left + window.target]
         reference = from_log_target(np.asarray(predicted_target(*heads(model.parameters, encoded)), float))
         answers = {"fp32": reference, "majority": np.full(truth.shape, float(known))}
