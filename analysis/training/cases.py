@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 from analysis.case_columns import Columns
 from analysis.case_files import count, number
 from analysis.case_rows import Rows, Shared, alike
+from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
 from analysis.hardware import devices
+from analysis.paths import DATA
 from analysis.training import recipes
 from analysis.training.kernels import OLDER, beyond_flash_2
 from analysis.training.machines import Machine, of_row
@@ -33,125 +35,29 @@ from analysis.workloads.models import Model
 
 Ints = NDArray[np.int64]
 
-OTHER_NAMES = {
-    "SeqLen (T)": "sequence_length",
-    "Sharding Strategy": "zero",
-    "GradAccum": "accumulation",
-    "hidden": "hidden_size",
-    "head_dim": "head_size",
-    "kv_channels": "head_size",
-    "num_experts": "experts",
-    "num_local_experts": "experts",
-    "experts_per_token": "top_k",
-    "num_experts_per_tok": "top_k",
-    "tied_embeddings": "tied",
-    "tie_word_embeddings": "tied",
-    "batch": "global_batch",
-    "vocabulary_size": "vocabulary",
-    "sequence": "sequence_length",
-    "seq_length": "sequence_length",
-    "virtual_pipeline_parallel": "virtual_pipeline",
-    "interleave": "virtual_pipeline",
-    "tensor_model_parallel": "tensor_parallel",
-    "pipeline_model_parallel": "pipeline_parallel",
-}
-"""Column of a known table -> our name, where `vocabulary` does not have it."""
 
-COLUMNS = {
-    "model": "a known model, or any name beside the sizes",
-    "hidden_size": "width of the model",
-    "attention_heads": "count",
-    "layers": "count",
-    "ffn": "width of the feed-forward layer, of each expert for mixtures; empty: four times hidden_size",
-    "gated": "three feed-forward matrices in place of two (yes, no)",
-    "kv_heads": "heads of keys and values; empty: attention_heads",
-    "head_size": "width of a head; empty: hidden_size / attention_heads",
-    "experts": "experts of a layer",
-    "top_k": "experts that a token goes to",
-    "tied": "output layer and embedding are one (yes, no)",
-    "vocabulary": "tokens",
-    "device": "GPU; empty: A100-SXM4-80GB",
-    "system": "the same, as a machine: DGX-H100",
-    "gpus": "count",
-    "power_limit_w": "of a GPU; empty: the data sheet's",
-    "memory_gb": "of a GPU, as vendors print it; empty: the data sheet's",
-    "gpus_per_node": "GPUs that reach each other without the network; empty: the device's usual machine",
-    "network_gbit_per_s_per_gpu": "network of one GPU; empty: the device's usual machine",
-    "program": "a name of `PROGRAMS`, such as megatron, nemo, fsdp, fsdp_compiled, nanotron; any other text is 'other'",
-    "framework_version": "of PyTorch for fsdp and fsdp_compiled, whose attention it decides; of others not used, and named in `assumed`",
-    "kind": "pretrain, sft, lora or qlora; empty: pretrain",
-    "sequence_length": "tokens",
-    "global_batch": "sequences of a step",
-    "micro_batch": "sequences that a GPU works on at once",
-    "accumulation": "microbatches of a step; empty: from the batch",
-    "tensor_parallel": "GPUs",
-    "pipeline_parallel": "GPUs",
-    "virtual_pipeline": "chunks of layers on a stage",
-    "data_parallel": "GPUs; empty: what remains",
-    "context_parallel": "GPUs",
-    "expert_parallel": "GPUs",
-    "zero": "0 nothing, 1 optimizer states, 2 gradients too, 3 weights too are sharded; empty: the program's default",
-    "zero_group": "GPUs over which they are sharded; empty: the data-parallel group",
-    "precision": "of the matrix products: bf16, fp16, fp8, mxfp8, nvfp4",
-    "fp8_recipe": "scales of fp8: tensorwise (delayed or current), rowwise or blockwise; empty: tensorwise",
-    "async_tensor_parallel": "collectives of tensor parallelism beside products (yes, no); empty: the program's default",
-    "bucket_mb": "message of the gradients' reduction; empty: the program's default",
-    "output_layer": "last (on the last stage) or dealt (to the stages by its cost); empty: the program's default",
-    "optimizer": "adamw, adamw_8bit, momentum or sgd; empty: adamw",
-    "gradient_precision": "of the gradients that are held and reduced: fp32 or bf16; empty: the program's default",
-    "weight_precision": "of the weights that the optimizer updates: fp32, or bf16 (no fp32 copy, its states in 16 bits too); empty: fp32",
-    "recompute": "none, selective, full; empty: the program's default",
-}
-"""Every column that a case may have, and what it says; `OTHER_NAMES` are read too."""
+class ColumnFile(Strict):
+    """`data/workloads/training_columns.yaml`: what each column says, other names, and the spellings of each choice, separated by spaces."""
+
+    columns: dict[str, str]
+    aliases: dict[str, str]
+    spellings: dict[str, dict[bool | int | float | str, str]]
+
+
+_FILE = read_yaml(DATA / "workloads" / "training_columns.yaml", ColumnFile)
+COLUMNS, OTHER_NAMES = _FILE.columns, _FILE.aliases
+"""Every column that a case may have, and what it says; column of a known table -> our name, where `vocabulary` does not have it."""
 READS = Columns(names=tuple(COLUMNS), aliases=OTHER_NAMES, carried=("framework",), meanings=COLUMNS)
-
-
-def _spelled(meanings: Mapping[Any, str]) -> dict[str, Any]:
-    return {word: meaning for meaning, words in meanings.items() for word in words.split()}
-
-
-ZERO = _spelled(
-    {
-        0: "0 zero0 noshard ddp none no false f",
-        1: "1 zero1 distributedoptimizer",
-        2: "2 zero2 shardgradop",
-        3: "3 zero3 fullshard fullysharded full fsdp fsdp2 true t yes y",
-    }
-)
-"""Spelling, letters and digits alone -> what is sharded."""
-KINDS = _spelled(
-    {"pretrain": "pretrain pretraining train training full sft finetune finetuning fullfinetuning", "lora": "lora", "qlora": "qlora"}
-)
-RECIPES = _spelled({"tensorwise": "tensorwise delayed current perturbtensor", "rowwise": "rowwise", "blockwise": "blockwise"})
-OPTIMIZERS = _spelled({8.0: "adamw adam", 2.0: "adamw8bit adam8bit", 4.0: "momentum muon lion", 0.0: "sgd"})
-"""Optimizer -> bytes of its states a weight."""
-GRADIENTS = _spelled({4.0: "fp32 float32", 2.0: "bf16 bfloat16 fp16 16bit"})
-HEADS = _spelled({"last": "last", "dealt": "dealt"})
-RECOMPUTE = _spelled({"none": "none no false 0", "selective": "selective seqsel", "full": "full true yes 1"})
-YES_NO = _spelled({True: "yes true 1 t y", False: "no false 0 f n"})
+SPELLINGS: dict[str, dict[str, Any]] = {
+    key: {word: meaning for meaning, words in meanings.items() for word in words.split()} for key, meanings in _FILE.spellings.items()
+}
+"""Column -> spelling, letters and digits alone -> what it means."""
 EMPTY = ("", "na", "nan")
 """What stands in a cell that says nothing, letters alone (n/a)."""
 
 SMALL = 3072
 """Hidden size up to which a gated model of own sizes is taken to tie output layer and embedding: Llama 3.2 1B and 3B, Qwen 2.5 to 3B do
 (tie_word_embeddings in their config.json), larger ones do not."""
-
-PRECISIONS = {
-    "bf16": "bf16",
-    "fp16": "bf16",
-    "16": "bf16",
-    "ampbf16": "bf16",
-    "ampfp16": "bf16",
-    "fp8": "fp8",
-    "ampfp8": "fp8",
-    "fp8cs": "fp8",
-    "fp8ds": "fp8",
-    "fp8mx": "mxfp8",
-    "mxfp8": "mxfp8",
-    "nvfp4": "nvfp4",
-    "fp4": "nvfp4",
-}
-
 
 LONGEST_WRITTEN_OUT = 8192
 """Tokens of a sequence up to which an A100's program is taken to be the Megatron of 2021 to 2023: twice those of its longest published."""
@@ -307,13 +213,13 @@ def plain(text: str) -> str:
     return "".join(letter for letter in text.lower() if letter.isalnum())
 
 
-def choice(row: dict[str, str], key: str, known: Mapping[str, Any]) -> Any:
-    """What a cell chooses from a list of spellings; None where it is empty.
+def choice(row: dict[str, str], key: str) -> Any:
+    """What a cell chooses, by the `SPELLINGS` of its column; None where it is empty.
 
     Raises:
         InputError: it is in none of them; the nearest is named.
     """
-    text = row.get(key, "").strip()
+    text, known = row.get(key, "").strip(), SPELLINGS[key]
     name = plain(text.removesuffix(".0"))  # a whole number in a column that a program wrote as decimals
     if name in known:
         return known[name]
@@ -329,7 +235,8 @@ def _megatron_bridge_fsdp(rows: Rows) -> None:
     column = rows.text("fsdp")
     over = column.each(lambda cell: cell.strip() if cell.strip().isdigit() and int(cell) > 3 else "")
     shards = [
-        ("" if ZERO.get(plain(cell)) == 0 else "3" if gpus else cell) for cell, gpus in zip(column.distinct, over.distinct, strict=True)
+        ("" if SPELLINGS["zero"].get(plain(cell)) == 0 else "3" if gpus else cell)
+        for cell, gpus in zip(column.distinct, over.distinct, strict=True)
     ]
     rows.columns["fsdp"] = Shared(shards, column.codes)
     rows.columns["zero_group"] = rows.joined(rows.text("zero_group"), over)
@@ -412,7 +319,7 @@ def _setting(
     columns: Collection[str], row: dict[str, str], sequence: float, machine: Machine, shape: Model, assumed: list[str]
 ) -> dict[str, Any]:
     """What the program does: its name, its defaults, what is sharded and recomputed; `given`: whether the row says what is recomputed."""
-    zero, zero_group = choice(row, "zero", ZERO), count(row, "zero_group") or 0
+    zero, zero_group = choice(row, "zero"), count(row, "zero_group") or 0
     context = count(row, "context_parallel") or 1
     program = _program(row.get("program", "").strip(), columns, zero, context, int(sequence), machine, shape, assumed)
     defaults = _settings(PROGRAMS[program], row)
@@ -425,12 +332,12 @@ def _setting(
     if zero is None:
         zero = defaults.zero
         assumed.append(f"ZeRO {zero}")
-    recompute = choice(row, "recompute", RECOMPUTE)
+    recompute = choice(row, "recompute")
     given = recompute is not None
     if not given:
         recompute = defaults.recompute
         assumed.append(f"recompute {recompute}")
-    kind = choice(row, "kind", KINDS) or "pretrain"
+    kind = choice(row, "kind") or "pretrain"
     named = {"program": program, "defaults": defaults, "recompute": recompute, "given": given, "kind": kind}
     return {**named, "zero": zero, "zero_group": zero_group}
 
@@ -465,10 +372,10 @@ def _recipe(
 
 def _settings(program: Program, row: dict[str, str]) -> Program:
     """A program with what a row changes of it; gradients of 16-bit weights are in 16 bits unless the row says otherwise."""
-    gradient = choice(row, "gradient_precision", GRADIENTS) or (2.0 if choice(row, "weight_precision", GRADIENTS) == 2 else None)
+    gradient = choice(row, "gradient_precision") or (2.0 if choice(row, "weight_precision") == 2 else None)
     found: dict[str, Any] = {
-        "tensor_overlap": choice(row, "async_tensor_parallel", YES_NO),
-        "output_layer": choice(row, "output_layer", HEADS),
+        "tensor_overlap": choice(row, "async_tensor_parallel"),
+        "output_layer": choice(row, "output_layer"),
         "reduced_bytes": gradient,
         "held_bytes": gradient,
         "bucket_bytes": None if (size := number(row, "bucket_mb")) is None else size * 1e6,
@@ -611,11 +518,11 @@ def _check_shares(rows: Rows, shape: Shared, said: dict[str, Any], plan: dict[st
 
 def _precision(row: dict[str, str], machine: Machine, assumed: list[str]) -> dict[str, Any]:
     """Number type of the products, the scales of 8 bits, and bytes of weights and states in the optimizer."""
-    fp8_recipe = choice(row, "fp8_recipe", RECIPES)
-    if fp8_recipe and choice(row, "precision", PRECISIONS) in (None, "bf16"):
+    fp8_recipe = choice(row, "fp8_recipe")
+    if fp8_recipe and choice(row, "precision") in (None, "bf16"):
         raise InputError(f"fp8_recipe {fp8_recipe} is for products in 8 bits; precision is 16 bits")
     precision = _number_type(row, machine, assumed)
-    optimizer, weight = choice(row, "optimizer", OPTIMIZERS), choice(row, "weight_precision", GRADIENTS) or 4.0
+    optimizer, weight = choice(row, "optimizer"), choice(row, "weight_precision") or 4.0
     moments = 8.0 if optimizer is None else optimizer
     states = moments if moments <= 2 else moments * weight / 4  # of a weight's own type, but for states in 8 bits
     return {"precision": precision, "fp8_recipe": fp8_recipe or "tensorwise", "weight_bytes": weight, "moments_bytes": states}
@@ -626,7 +533,7 @@ def _number_type(row: dict[str, str], machine: Machine, assumed: list[str]) -> s
     if not {"bf16", "fp16"} & set(device.peak):
         raise InputError(f"{device.name} has no 16-bit arithmetic, which training needs: {', '.join(device.peak)}", key="device")
     text = plain(row.get("precision", ""))
-    precision: str | None = choice(row, "precision", PRECISIONS)
+    precision: str | None = choice(row, "precision")
     if precision is None:
         assumed.append("16-bit arithmetic")
         return "bf16"
@@ -656,7 +563,7 @@ def _model(row: dict[str, str], sequence: int, assumed: list[str]) -> tuple[str,
 def _network(row: dict[str, str], sequence: int, assumed: list[str]) -> tuple[str, Model]:
     name = row.get("model", "").strip()
     sizes = {key: count(row, key) for key in SIZES}
-    gated, tied, vocabulary = choice(row, "gated", YES_NO), choice(row, "tied", YES_NO), count(row, "vocabulary")
+    gated, tied, vocabulary = choice(row, "gated"), choice(row, "tied"), count(row, "vocabulary")
     if name:
         try:
             known = models.load(name)

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.case_rows import alike
+from analysis.configs import Strict, read_yaml
+from analysis.paths import DATA
 from analysis.training.cases import Case, Cases
 from analysis.training.kernels import OLDER, beyond_flash_2
 from analysis.training.shares import Share
@@ -18,51 +20,13 @@ from analysis.training.work import Parts, stages
 Floats = NDArray[np.float64]
 
 
-SHARES = {
-    "product_16": Share(1.08, 0.1, "time of a 16-bit product over the measured kernel alone (clock under load, layouts)"),
-    "product_ampere": Share(1.1, 0.1, "the same on Volta and Ampere, whose programs had older libraries, over the above"),
-    "product_8": Share(1.05, 0.12, "the same in 8 bits (scales, transposed copies)"),
-    "product_4": Share(1.05, 0.15, "the same in 4 bits"),
-    "product_amd": Share(1.7, 0.25, "time of a product on AMD over the data sheet's peak (hipBLASLt: about 0.55 of it), beside the above"),
-    "product_amd_8": Share(1.5, 0.2, "the same in 8 bits, beside that"),
-    "rowwise": Share(1.25, 0.15, "time of an 8-bit product with a scale for each row over one with a scale for each tensor"),
-    "grouped": Share(1.0, 0.25, "time of routed experts over the measured kernels alone"),
-    "attention": Share(1.15, 0.2, "time of fused attention over the kernel model"),
-    "attention_ampere": Share(1.0, 0.15, "the same on Volta and Ampere, over the above"),
-    "flash_1": Share(1.4, 0.2, "the same by kernels of 2023 (FlashAttention 1: 25 to 40 % of an A100's peak, arXiv:2307.08691)"),
-    "flash_2": Share(
-        1.7, 0.08, "the same on Hopper and Blackwell (HBM) by kernels written for Ampere (FlashAttention 2; 1.5 to 2.0, arXiv:2407.08608)"
-    ),
-    "stream_old": Share(1.3, 0.25, "time of memory-bound kernels over their bytes, Megatron of 2021"),
-    "stream": Share(1.2, 0.25, "the same today, fused"),
-    "stream_compiled": Share(1.2, 0.25, "the same compiled"),
-    "stream_eager": Share(1.2, 0.25, "the same where each operator is a kernel"),
-    "loss": Share(1.0, 0.2, "time of the loss's kernels over their bytes: large, at full bandwidth"),
-    "host_old_s": Share(1.0e-3, 0.4, "host work of one pass over a block, Megatron of 2021 (s)"),
-    "host_s": Share(0.7e-3, 0.4, "the same today, fused kernels (s)"),
-    "host_eager_s": Share(1.0e-3, 0.4, "the same where each operator is a kernel (s)"),
-    "host_compiled_s": Share(0.5e-3, 0.4, "the same where a block is compiled (s)"),
-    "between_s": Share(0.02, 0.6, "between two steps: data, norm of the gradients, launches of the optimizer, logging (s)"),
-    "between_block_s": Share(
-        3e-3, 0.6, "and for each block in PyTorch's own programs on several GPUs (s): collectives that begin late; one GPU has none"
-    ),
-    "routing": Share(3.0, 0.5, "host work of routing, dispatch and combination in a layer of experts, in passes over a dense block"),
-    "expert_host": Share(0.06, 0.7, "host work of each expert that a GPU holds, in the same passes"),
-    "graphed": Share(0.4, 0.5, "host work left where attention, router and preprocessing are captured in CUDA graphs"),
-    "graphed_dense": Share(0.2, 0.5, "the same where all of a dense block is captured (Blackwell and Grace: recipes of Megatron-Bridge)"),
-    "grace": Share(0.8, 0.6, "part of a Grace host's slowness at a lone operator that a block's host work has, graphs apart"),
-    "pipelined_host": Share(1.0, 0.7, "host work of an eager program's stages over a network, times the root of the tensor-parallel group"),
-    "host_spread": Share(0.1, 0.6, "growth of host work with every doubling of the tensor-parallel group, which waits for its slowest"),
-    "tensor_serial": Share(1.1, 0.3, "exposed share of tensor-parallel collectives, without overlap"),
-    "tensor": Share(0.6, 0.4, "exposed share of tensor-parallel collectives, with overlap"),
-    "expert": Share(1.0, 0.3, "exposed share of the all-to-all of experts, which nothing runs beside"),
-    "expert_overlap": Share(0.4, 0.5, "of that, what is left where the all-to-all runs beside computation"),
-    "context": Share(0.3, 0.5, "exposed share of the collectives of context parallelism"),
-    "send": Share(1.0, 0.5, "exposed share of sends between stages, without overlap"),
-    "gather": Share(0.15, 0.5, "exposed share of sharded weights' collectives that could hide"),
-    "reduce": Share(0.3, 0.5, "exposed share of the gradients' and weights' collectives that could hide"),
-    "imbalance": Share(1.03, 0.02, "slowest GPU over the mean, a factor two in the number of nodes: never below 1"),
-}
+class SharesFile(Strict):
+    """`data/workloads/training_shares.yaml`: what a fit may move."""
+
+    shares: dict[str, Share]
+
+
+SHARES = read_yaml(DATA / "workloads" / "training_shares.yaml", SharesFile).shares
 
 POWER = 1 / 3
 """Time of products and attention goes as the power limit over the data sheet's to the minus this: power goes as the clock's cube, for the
