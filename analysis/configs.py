@@ -44,7 +44,9 @@ class Asked(Strict):
         if not isinstance(raw, dict):
             return raw
         meant = {key: read_as(key, cls.model_fields) for key in raw if isinstance(key, str) and key not in cls.model_fields}
-        return {key if not meant.get(key) or meant[key] in raw else meant[key]: value for key, value in raw.items()}
+        if twice := next((key for key, ours in meant.items() if ours in raw), None):
+            raise ValueError(f"{twice} and {meant[twice]} are one key: give one of them")
+        return {meant.get(key) or key: value for key, value in raw.items()}
 
 
 class Row(Strict):

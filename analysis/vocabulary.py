@@ -28,6 +28,7 @@ NAMES = (
     ("global_batch", "global_batch_size", "gbs"),
     ("tensor_parallel", "tp", "tp_size", "tensor_parallel_size"),
     ("pipeline_parallel", "pp", "pp_size", "pipeline_parallel_size"),
+    ("virtual_pipeline", "interleave", "virtual_pipeline_parallel"),
     ("data_parallel", "dp", "dp_size", "data_parallel_size"),
     ("attention_data_parallel", "attention_dp_size", "dp", "dp_size", "data_parallel_size"),
     ("context_parallel", "cp", "cp_size", "context_parallel_size"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -12,10 +12,6 @@ from analysis.training.machines import machine_of
 from analysis.training.search import Choices
 from analysis.workloads import models
 
-Recompute = Literal["none", "selective", "full"]
-OTHER_KEYS = {"micro_batch": "microbatch", "virtual_pipeline": "interleave"}
-"""Columns of `predict training` that a plan takes too -> its own key."""
-
 
 class Plan(Asked):
     """A parallel plan; what is left out is the program's default, or one.
@@ -23,8 +19,8 @@ class Plan(Asked):
     Args:
         tensor_parallel, pipeline_parallel, data_parallel, context_parallel: ways (GPUs); their product is the number of GPUs.
         expert_parallel: ways in which experts are spread (GPUs).
-        interleave: model chunks that each pipeline stage holds (count); 1 is plain 1F1B.
-        microbatch, global_batch: sequences (count).
+        virtual_pipeline: model chunks that each pipeline stage holds (count); 1 is plain 1F1B.
+        micro_batch, global_batch: sequences (count).
         sequence_length: tokens of each.
         recompute: none, selective (attention scores) or full (whole blocks).
         zero: 0 none; 1 optimizer state, 2 and gradients, 3 and weights sharded over the data-parallel group.
@@ -35,22 +31,12 @@ class Plan(Asked):
     data_parallel: int = Field(default=1, ge=1)
     context_parallel: int = Field(default=1, ge=1)
     expert_parallel: int = Field(default=1, ge=1)
-    interleave: int = Field(default=1, ge=1)
-    microbatch: int = Field(default=1, ge=1)
+    virtual_pipeline: int = Field(default=1, ge=1)
+    micro_batch: int = Field(default=1, ge=1)
     global_batch: int = Field(ge=1)
     sequence_length: int = Field(ge=1)
-    recompute: Recompute = "none"
+    recompute: Literal["none", "selective", "full"] = "none"
     zero: int = Field(default=0, ge=0, le=3)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _as_in_files_of_cases(cls, keys: Any) -> Any:
-        if not isinstance(keys, dict):
-            return keys
-        for name, here in OTHER_KEYS.items():
-            if name in keys and here in keys:
-                raise ValueError(f"{name} and {here} are one key: give one of them")
-        return {OTHER_KEYS.get(name, name): value for name, value in keys.items()}
 
     @property
     def gpus(self) -> int:
@@ -85,14 +71,12 @@ def _check_names(model: str | models.Model, system: str) -> None:
         models.load(model)
 
 
-class Cluster(Asked):
-    """What to search: `python -m analysis train search CLUSTER.yaml` reads this.
+class Cluster(Choices):
+    """What to search: `python -m analysis train search CLUSTER.yaml` reads this, and values to try.
 
     Args:
         model, system, program, precision: as of `Training`; gpus: devices to use, all of them (count).
         global_batch: sequences; sequence_length: tokens of each.
-        tensor_parallel, pipeline_parallel, context_parallel, expert_parallel, interleave, microbatch, zero, recompute: values to try;
-            empty: as `search.plans` says.
         memory: of a device; empty: the device's own.
     """
 
@@ -101,14 +85,6 @@ class Cluster(Asked):
     gpus: int = Field(ge=1)
     global_batch: int = Field(ge=1)
     sequence_length: int = Field(ge=1)
-    tensor_parallel: tuple[int, ...] = ()
-    pipeline_parallel: tuple[int, ...] = ()
-    context_parallel: tuple[int, ...] = ()
-    expert_parallel: tuple[int, ...] = ()
-    interleave: tuple[int, ...] = ()
-    microbatch: tuple[int, ...] = ()
-    zero: tuple[int, ...] = ()
-    recompute: tuple[Recompute, ...] = ()
     program: str = ""
     precision: str = ""
     memory: str = ""
@@ -134,25 +110,17 @@ def _common(asked: Training | Cluster) -> dict[str, object]:
 
 def row_of(training: Training) -> dict[str, str]:
     """The columns of `predict training` that a configuration fills; what it leaves out stays out, so that both assume the same."""
-    said = training.plan.model_dump(include=training.plan.model_fields_set & set(COLUMNS))
-    cells = {**_common(training), "gpus": training.plan.gpus, **{COLUMNS[key]: value for key, value in said.items()}}
+    cells = {**_common(training), "gpus": training.plan.gpus, **training.plan.model_dump(exclude_unset=True)}
     return {name: str(value) for name, value in cells.items()}
 
 
 def search_of(cluster: Cluster) -> tuple[dict[str, str], int, Choices, float]:
     """What `search.search` takes: the row that all plans share, GPUs, what to try, and memory of a device (bytes; 0: its own)."""
     cells = {**_common(cluster), "global_batch": cluster.global_batch, "sequence_length": cluster.sequence_length}
-    tried = Choices(**{column: getattr(cluster, key) for key, column in COLUMNS.items() if column in Choices.__dataclass_fields__})
     row = {name: str(value) for name, value in cells.items()}
-    return row, cluster.gpus, tried, units.parse(cluster.memory, "bytes") if cluster.memory else 0.0
+    return row, cluster.gpus, cluster, units.parse(cluster.memory, "bytes") if cluster.memory else 0.0
 
 
-COLUMNS = {
-    **{f"{name}_parallel": f"{name}_parallel" for name in ("tensor", "pipeline", "data", "context", "expert")},
-    **{name: name for name in ("global_batch", "sequence_length", "recompute", "zero")},
-    "microbatch": "micro_batch", "interleave": "virtual_pipeline",
-}  # fmt: skip
-"""Key of a plan -> column of `predict training`."""
 WRITTEN = {
     "hidden_size": "hidden", "attention_heads": "heads", "layers": "layers", "vocabulary": "vocabulary", "ffn": "ffn_width",
     "gated": "gated", "kv_heads": "kv_heads", "head_size": "head_size", "tied": "tied",

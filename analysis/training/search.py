@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
+from analysis.configs import Asked
 from analysis.errors import InputError
 from analysis.sweeps import sweep
 from analysis.training.answers import COLUMNS, answered, mfu
@@ -26,8 +27,7 @@ LONG = 16384
 PLANS_A_TASK = 200
 
 
-@dataclass(frozen=True)
-class Choices:
+class Choices(Asked):
     """Values to try, in the names of `predict training` (counts); empty: as `plans` says."""
 
     tensor_parallel: tuple[int, ...] = ()
@@ -37,7 +37,7 @@ class Choices:
     virtual_pipeline: tuple[int, ...] = ()
     micro_batch: tuple[int, ...] = ()
     zero: tuple[int, ...] = ()
-    recompute: tuple[str, ...] = ()
+    recompute: tuple[Literal["none", "selective", "full"], ...] = ()
 
 
 def _divisors(number: int) -> tuple[int, ...]:
