@@ -15,6 +15,7 @@ from analysis.__main__ import main
 from analysis.commands.common import plots
 from analysis.commands.common.options import check_plot
 from analysis.errors import InputError
+from analysis.hardware import devices
 
 
 def bars(axes: Axes) -> list[float]:
@@ -30,6 +31,22 @@ def test_a_waterfall_ends_at_the_sum_of_its_parts() -> None:
     assert bars(ttft) == [30.0, 30.0]
     assert [label.get_text() for label in tpot.get_yticklabels()] == ["kernels", "host", "answer, 90 % interval"]
     assert tpot.containers[-1].lines[2][0].get_segments()[0][:, 0].tolist() == [5.0, 8.0]
+
+
+def test_kernels_of_a_trace_lie_under_the_roof_of_their_type() -> None:
+    rows = [("aten::add", 1, 1e6, 1e12, 3e12), ("aten::mm", 2, 1e6, 4e14, 5e11), ("aten::t", 1, 1e6, 0.0, 1e9)]
+    table = pd.DataFrame(rows, columns=["operator", "count", "measured_us", "flop", "bytes"]).assign(shapes="2x3 3x4")
+    h100 = devices.load("h100")
+    peak = h100.peak_flop_per_s("bf16")
+    (axes,) = plots.roofline(table, {"bf16": peak}, h100.memory_bandwidth_bytes_per_s, h100.name).axes
+    roof, product, sums = axes.lines
+    assert product.get_xydata().tolist() == [[800.0, 4e14]] and sums.get_xydata().tolist() == [[1 / 3, 1e12]]
+    x, y = roof.get_xydata().T
+    assert y.max() == peak and np.allclose(y, np.minimum(peak, x * 3.35e12), rtol=0.01)  # H100 SXM5: 3.35 TB/s (NVIDIA's data sheet)
+    assert axes.get_legend().get_title().get_text() == "75% of the time is in operators whose arithmetic is counted"
+    assert axes.get_legend().get_texts()[0].get_text() == "mm 2x3 3x4: 50.0% of the time"
+    with pytest.raises(InputError, match="no operator has"):
+        plots.roofline(table.iloc[2:], {"bf16": peak}, 1.0, "h100")
 
 
 def test_the_place_is_checked_before_the_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -100,9 +100,9 @@ def test_a_packed_trace_names_its_gpu(tmp_path: Path) -> None:
     (tmp_path / "t.json.gz").write_bytes(gzip.compress((EXAMPLES / "kernels" / "profile.json").read_bytes()))
     trace = read(tmp_path / "t.json.gz")
     assert device_of(trace, "t") == GPU
-    done = run_analysis("kernels", "profile", str(tmp_path / "t.json.gz"), "--json")
+    done = run_analysis("kernels", "profile", str(tmp_path / "t.json.gz"), "--plot", str(tmp_path / "p.png"), "--json")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)[0]["operator"] == "aten::mm"
+    assert json.loads(done.stdout)[0]["operator"] == "aten::mm" and (tmp_path / "p.png").stat().st_size > 5000
 
 
 @pytest.mark.parametrize(

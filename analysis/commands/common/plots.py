@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import theme
+from analysis.errors import InputError
 from analysis.tables import write_atomic
 
 METADATA: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
@@ -74,4 +76,34 @@ def pareto(curves: Sequence[tuple[str, pd.DataFrame]], chosen: Mapping[str, Any]
     axis.set(xscale="log", yscale="log", xlabel="output tokens/s of a user", ylabel="output tokens/s of a GPU")
     axis.set_title(f"{chosen['model']}: fronts of the plans tried, shaded to the ends of their 90 % intervals", fontsize=8, loc="left")
     axis.legend()
+    return fig
+
+
+def roofline(kernels: pd.DataFrame, peaks_flop_per_s: Mapping[str, float], bandwidth_bytes_per_s: float, device: str) -> Figure:
+    """Kernels of a trace whose arithmetic is known, under the roofs of a device; the longest are named.
+
+    Args:
+        kernels: `operator`, `shapes`, `count`, `measured_us`, `flop` and `bytes`, as `profiler_trace.kernels` gives them.
+    """
+    drawn = kernels[(kernels[["measured_us", "flop", "bytes"]] > 0).all(axis=1)]
+    if drawn.empty:
+        raise InputError("no operator has arithmetic, bytes and time to draw", key="--plot")
+    time = (kernels["measured_us"] * kernels["count"]).rename("time")
+    drawn = drawn.assign(share=time / time.sum()).sort_values("share", ascending=False, kind="stable")
+    intensity, reached = drawn["flop"] / drawn["bytes"], drawn["flop"] / drawn["measured_us"] * 1e6
+    fig, axis = _figure(3.6)
+    ridge = max(peaks_flop_per_s.values()) / bandwidth_bytes_per_s
+    x = np.geomspace(min(intensity.min(), 1.0) / 2, max(intensity.max(), ridge) * 4, 200)
+    for peak in dict.fromkeys(peaks_flop_per_s.values()):
+        types = ", ".join(kind for kind, rate in peaks_flop_per_s.items() if rate == peak)
+        axis.plot(x, np.minimum(peak, x * bandwidth_bytes_per_s), color="#999999", linewidth=0.8)
+        axis.text(x[-1], peak, f"{types} ", ha="right", va="bottom", fontsize=6, color="#555555")
+    names = drawn["operator"].str.removeprefix("aten::") + " " + drawn["shapes"].str.slice(0, 40)
+    for k, (name, part, a, b) in enumerate(zip(names, drawn["share"], intensity, reached, strict=True)):
+        label = f"{name}: {part:.1%} of the time" if k < len(theme.COLORS) - 1 else None  # the last colour is grey
+        color = theme.COLORS[k] if label else "#999999"
+        axis.plot(a, b, "o", color=color, markersize=3 + 20 * part**0.5, label=label)
+    axis.set(xscale="log", yscale="log", xlabel="arithmetic intensity (FLOP/byte)", ylabel="FLOP/s", title=device)
+    title = f"{drawn['share'].sum():.0%} of the time is in operators whose arithmetic is counted"
+    axis.legend(title=title, loc="lower right", fontsize=6, title_fontsize=7)
     return fig

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from analysis.commands.common.answers import answer_cases
-from analysis.commands.common.options import Out, Records, Scheduler
+from analysis.commands.common.options import Out, Plot, Records, Scheduler, check_plot, save_plot
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 
@@ -48,6 +48,7 @@ def profile(
     trace: Annotated[Path, typer.Argument(help="JSON of PyTorch's profiler (export_chrome_trace), packed with gzip or not")],
     device: Annotated[str, typer.Option(help="GPU, a name of `devices`; without it, the one that the trace names")] = "",
     out: Annotated[Path | None, typer.Option(help="CSV to write: a row for each operator, its shapes and its kernels")] = None,
+    plot: Plot = None,
     as_json: Records = False,
 ) -> None:
     """Kernels of a PyTorch trace, measured beside predicted; record it with ProfilerActivity.CUDA and record_shapes=True."""
@@ -56,6 +57,7 @@ def profile(
     from analysis.kernels import profiler_trace
     from analysis.tables import check_output, write_csv
 
+    check_plot(plot, trace, out)
     if out is not None:
         check_output(out, trace)
     read, own = profiler_trace.read(trace), ""
@@ -66,4 +68,7 @@ def profile(
     table = profiler_trace.kernels(read, gpu, trace)
     if out is not None:
         write_csv(table, out)
+    found = devices.load(gpu)
+    peaks = {name: rate.value for name, rate in found.peak.items()}
+    save_plot(plot, lambda plots: plots.roofline(table, peaks, found.memory_bandwidth_bytes_per_s, gpu))
     typer.echo(table.to_json(orient="records") if as_json else profiler_trace.summary(table, label))
