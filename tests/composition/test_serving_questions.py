@@ -613,7 +613,7 @@ def test_a_lone_client_waits_in_no_queue():
     + [("sglang", "MI250"), ("sglang", "Max-1550"), ("trtllm", "T4"), ("trtllm", "V100")],
 )
 def test_an_engine_is_refused_where_its_documentation_lists_no_such_device(engine, device):
-    name = cases.RUNS_ON[engine][0]
+    name = cases.runs_on()[engine].name
     with pytest.raises(InputError, match=f"{name} runs on .*, not on "):
         waterfall.one("llama-3.1-8b", device, engine=engine)
     assert f"{name} runs on" in answers(row(model_path="llama-3.1-8b", backend=engine, system=device, gemm_quant_mode=""))["status"][0]
@@ -623,7 +623,7 @@ def test_an_engine_is_refused_where_its_documentation_lists_no_such_device(engin
 
 def test_every_architecture_of_the_rule_is_one_of_a_device():
     known = {device.architecture for device in devices.all_devices().values()}
-    assert all(runs <= known for _, _, runs in cases.RUNS_ON.values())
+    assert all(set(engine.architectures) <= known for engine in cases.runs_on().values())
 
 
 def test_sixteen_bits_are_fp16_where_there_is_no_bf16():

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -14,9 +15,11 @@ import pandas as pd
 from analysis import vocabulary
 from analysis.case_columns import Columns
 from analysis.case_rows import read_cases
+from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
 from analysis.hardware import devices, systems
 from analysis.kernels import gpus
+from analysis.paths import DATA
 from analysis.serving.points.drafts import ACCEPTANCE, MOST_DRAFTED, Draft, draft
 from analysis.serving.points.drafts import in_words as draft_in_words
 from analysis.workloads import models
@@ -381,56 +384,34 @@ def machine(device: str) -> systems.System:
     return systems.of_device(devices.load(gpus.SYSTEMS.get(device, device)))
 
 
-RUNS_ON: dict[str, tuple[str, str, frozenset[str]]] = {
-    "vllm": (
-        "vLLM",
-        "NVIDIA's GPUs from Volta on, AMD's from MI200 on, Intel's GPUs, Gaudi and TPUs from v4 on",
-        frozenset(
-            [
-                "volta",
-                "turing",
-                "ampere",
-                "ada",
-                "hopper",
-                "blackwell",
-                "cdna2",
-                "cdna3",
-                "cdna4",
-                "xe-hpc",
-                "xe2",
-                "gaudi2",
-                "gaudi3",
-                "tpu4",
-                "tpu5",
-                "tpu6",
-                "tpu7",
-            ]
-        ),
-    ),
-    "sglang": (
-        "SGLang",
-        "NVIDIA's GPUs from Turing on, AMD's from MI300 on and Intel's Arc (TPUs are served by SGLang-Jax, another program)",
-        frozenset(["turing", "ampere", "ada", "hopper", "blackwell", "cdna3", "cdna4", "xe2"]),
-    ),
-    "trtllm": ("TensorRT-LLM", "NVIDIA's GPUs from Ampere on", frozenset(["ampere", "ada", "hopper", "blackwell"])),
-}
-"""Engine: its name, where it runs in words, and those architectures of `data/hardware`.
+class Platforms(Strict):
+    """Where an engine runs: its name, devices in words, architectures of `data/hardware`, and the documentation that lists them."""
 
-vLLM: docs.vllm.ai/en/v0.14.0/getting_started/installation/gpu (compute capability 7.0, MI200s, MI300, MI350, Intel Data Center GPU, Arc),
-v0.10.0/getting_started/installation/google_tpu (v4 to v6e), projects/tpu (v7x), v0.11.2/getting_started/installation (Gaudi's plugin).
-SGLang: docs.sglang.io/docs/hardware-platforms (overview; amd_gpu: MI300X; xpu: Arc B-Series), FlashInfer's package page (SM75 and later).
-TensorRT-LLM: nvidia.github.io/TensorRT-LLM/0.18.2/reference/support-matrix and supported-hardware (Ampere to Blackwell)."""
+    name: str
+    where: str
+    architectures: tuple[str, ...]
+    sources: tuple[str, ...]
+
+
+class _Platforms(Strict):
+    engines: dict[str, Platforms]
+
+
+@cache
+def runs_on() -> dict[str, Platforms]:
+    """Where each engine runs."""
+    return read_yaml(DATA / "workloads" / "engine_devices.yaml", _Platforms).engines
 
 
 def check_engine(engine: str, device: str) -> None:
-    """The one rule of which engine runs where (`RUNS_ON`); other engines are not checked.
+    """The one rule of which engine runs where (`runs_on`); other engines are not checked.
 
     Raises:
         InputError: a device that the engine's documentation does not list.
     """
-    if engine in RUNS_ON and (chip := devices.load(gpus.SYSTEMS.get(device, device))).architecture not in RUNS_ON[engine][2]:
-        name, where, _ = RUNS_ON[engine]
-        raise InputError(f"{name} runs on {where}, not on {chip.name}", key="backend")
+    known, chip = runs_on().get(engine), devices.load(gpus.SYSTEMS.get(device, device))
+    if known and chip.architecture not in known.architectures:
+        raise InputError(f"{known.name} runs on {known.where}, not on {chip.name}", key="backend")
 
 
 def without_bf16(device: str) -> bool:
