@@ -39,15 +39,9 @@ def flop_per_instruction() -> int:
 
 
 @checkable
-def matvec_cycles(hidden: int = 256, lanes: int = 256) -> float:
-    """Cycles of one (1, h) x (h, h) product on `lanes` multipliers: h * h / lanes."""
-    return hidden * hidden / lanes
-
-
-@checkable
 def layer_cycles(instructions: int = 1, hidden: int = 256, lanes: int = 256) -> float:
     """Multiply cycles of one LSTM layer: eight h x h products (four gates, input and state) for each instruction."""
-    return 8 * instructions * matvec_cycles(hidden, lanes)
+    return 8 * instructions * hidden * hidden / lanes
 
 
 @checkable
@@ -129,30 +123,6 @@ def area_ratio(die_mm2: float | None = None, tiles: int = 1) -> float:
     """Area of a GPU die over Neutrino's total area (default the RTX 4090's die looked up)."""
     die = float(cell(LOOK_UPS, {"id": "rtx4090_die_mm2"}, "value")) if die_mm2 is None else die_mm2
     return die / float(cell(TABLE3, {"tiles": tiles}, "total_area"))
-
-
-@checkable
-def bytes_per_instruction(epoch_megabytes: float = 2.5) -> float:
-    """Trace bytes for each instruction of an epoch (1 MB = 1e6 bytes)."""
-    return epoch_megabytes * 1e6 / EPOCH
-
-
-@checkable
-def fifo_bytes(entries: int = 512, instructions: int = 5, bytes_each: float = 25.0) -> float:
-    """Size of the trace FIFO."""
-    return entries * instructions * bytes_each
-
-
-@checkable
-def fifo_instructions_per_entry(kib: float = 12.0, entries: int = 512, bytes_each: float = 24.0) -> float:
-    """Instructions that fit into an entry of a FIFO of `kib` KiB."""
-    return kib * 1024 / entries / bytes_each
-
-
-@checkable
-def linear_model_tflops(features: int = 13) -> float:
-    """Arithmetic of a linear model at the host's rate: 2 * features * 3e9 instructions per second, in TFLOP/s."""
-    return 2 * features * HOST_MIPS * 1e6 / 1e12
 
 
 @checkable
