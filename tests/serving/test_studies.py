@@ -1,6 +1,4 @@
-"""Energy, cache and transfer studies."""
-
-import dataclasses
+"""Load and cache studies."""
 
 import numpy as np
 import pandas as pd
@@ -12,7 +10,6 @@ from analysis.serving.simulate import simulate
 from analysis.serving.steps import linear
 from analysis.studies.serving.cache import block_waste, slot_seconds, with_cache, with_prefix
 from analysis.studies.serving.load import MIXES, Point, draw, gains, measure, shared_time
-from analysis.studies.serving.measured import transfer
 from analysis.studies.serving.table7 import advantage
 
 A100 = devices.load("A100-SXM4-80GB")
@@ -56,29 +53,3 @@ def test_advantage_by_hand() -> None:
     assert found.value == pytest.approx((0.5 + 0.25) / 2)
     assert found.low == pytest.approx(0.25)
     assert found.high == pytest.approx(0.5)
-
-
-def test_transfer_is_exact_where_its_law_holds() -> None:
-    """Made-up cases that obey the law: twice the arithmetic halves prefill, twice the bandwidth halves decode but for the fixed time."""
-    rows = []
-    for hardware, speed in (("A", 1.0), ("B", 2.0)):
-        for model, weights in (("m", 1e10), ("n", 4e10)):
-            rows.append(
-                {
-                    "Hardware": hardware,
-                    "TP": 1,
-                    "Model": model,
-                    "Workload": "w",
-                    "flop_per_s": 1e14 * speed,
-                    "bytes_per_s": 1e12 * speed,
-                    "weights": weights,
-                    "kv_per_token": 0.0,
-                    "flop_per_token": 1e10,
-                    "real_prefill_ms": 1000.0 / speed,
-                    "real_decode_ms": 1e3 * (weights / (0.5 * 1e12 * speed) + 0.002),
-                }
-            )
-    found, law = transfer(pd.DataFrame(rows), "A")
-    assert dataclasses.astuple(law) == pytest.approx((0.5, 0.002))
-    np.testing.assert_allclose(found["pred_prefill_ms"], found["real_prefill_ms"])
-    np.testing.assert_allclose(found["pred_decode_ms"], found["real_decode_ms"])

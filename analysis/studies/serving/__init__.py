@@ -1,13 +1,11 @@
-"""Studies of serving: agreement with VIDUR, lengths, load, capacity, energy, other sources.
+"""Studies of serving: agreement with VIDUR, load, capacity, energy, other sources.
 
 - `agreement`: How far is a run of ours from the recorded run of the same requests?
 - `batch_profile`: How long does a batch take, from a profile of batches already timed?
 - `batch_study`: How right is the batch predictor on a device that it has never seen?
 - `cache`: What does the KV cache hold, and what is lost to blocks, reservations, preemption and prompts computed twice?
 - `capacity_search`: How many requests a second may a replica be given under a bound, by scheduler, number of requests and routing?
-- `lengths`: How long does a batch of requests of known lengths take on a GPU that was not timed?
 - `load`: How do schedulers compare as the load grows, for short prompts, long prompts and chat?
-- `measured`: Do data sheets say how serving time moves from one GPU to another?
 - `power`: How much power does a GPU draw for some work?
 - `table7`: Is Sarathi faster than vLLM by the margin printed in the survey's Table 7?
 - `energy_per_token/`: How many joules does a served token take, and how right is that? Published measurements of power -> cases -> work ...
