@@ -402,8 +402,6 @@ def _program(
         return "other"
     if "Sharding Strategy" in columns:
         found = "llm_foundry"
-    elif devices.load(machine.device).kind == "tpu":
-        found = "maxtext"
     elif (zero or 0) >= 2:
         found = "fsdp"
     else:

@@ -19,7 +19,7 @@ from analysis.artifact.explorers import training_planner
 from analysis.commands.models.train import app
 from analysis.errors import InputError
 from analysis.intervals import next_group
-from analysis.studies.training import tpus
+from analysis.studies.training import fit, tpus
 from analysis.tables import read_csv, write_csv
 from analysis.training import answers as trained
 from analysis.training import interval, kernels, schedule, shares, views
@@ -354,7 +354,7 @@ def test_the_stretch_of_sources_by_hand() -> None:
         scores, 2
     )
     z = np.array([-3.0, 0.0, 0.1, 4.0])
-    assert shares.soft(z) ** 2 == pytest.approx(2 * (np.sqrt(1 + z**2) - 1)) and np.sign(shares.soft(z)).tolist() == [-1, 0, 1, 1]
+    assert fit.soft(z) ** 2 == pytest.approx(2 * (np.sqrt(1 + z**2) - 1)) and np.sign(fit.soft(z)).tolist() == [-1, 0, 1, 1]
 
 
 def test_every_plan_that_divides_is_tried() -> None:

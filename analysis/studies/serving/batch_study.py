@@ -8,13 +8,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.intervals import interpolated_quantile
 from analysis.paths import DATA
 from analysis.serving.batch.cases import Case, read
 from analysis.serving.batch.model import PRIOR, SHARES, SPREAD, Table, latency
 from analysis.studies.datasets import find
 from analysis.studies.freezing import digests
+from analysis.studies.training.fit import as_fitted, soft, write
 from analysis.tables import read_csv
-from analysis.training.shares import quantiles, soft, write
+from analysis.training.shares import LEVEL, ShareFile
 
 Floats = NDArray[np.float64]
 
@@ -134,7 +136,9 @@ def stretches(seen: Runs, errors: dict[tuple[str, str], Floats], hidden: str = "
     found = {}
     for kind in GROUPS:
         chosen = [values for (device, other), values in errors.items() if other == hidden and device != hidden and kinds[device] == kind]
-        found[kind] = quantiles(np.concatenate(chosen), np.concatenate([np.full(len(v), 1 / len(v)) for v in chosen]))
+        values, weights = np.concatenate(chosen), np.concatenate([np.full(len(v), 1 / len(v)) for v in chosen])
+        low, high = (interpolated_quantile(values, weights, 0.5 + side * LEVEL / 2) for side in (-1, 1))
+        found[kind] = low, high
     return found
 
 
@@ -177,4 +181,4 @@ def freeze(seen: Runs, errors: dict[tuple[str, str], Floats]) -> None:
     split = "shares: every device of llm_inference_bench (shipped); stretch: each device predicted with itself left out"
     hashes = digests({"llm_inference_bench/results": find("llm_inference_bench/results")})
     writer = "analysis.studies.serving.batch_study.freeze (full tier of the notebook measured_suite)"
-    write(MODEL, split, SHARES, shares, stretches(seen, errors), hashes, writer)
+    write(MODEL, ShareFile(split=split, shares=as_fitted(SHARES, shares), stretch=stretches(seen, errors), hashes=hashes), writer)

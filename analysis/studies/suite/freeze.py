@@ -58,9 +58,9 @@ def training(folder: Path, write_model: bool) -> None:
     from analysis.studies.training import gap, plan_choice, study
 
     prepared = study.prepare()
-    fits = study.fits_left_out(prepared)
+    fits, mixtures = study.fits_left_out(prepared), study.mixtures_left_out(prepared)
     if write_model:
-        study.freeze(prepared, study.scores_left_out(prepared, fits))
+        study.freeze(prepared, study.scores_left_out(prepared, fits, mixtures))
     found = gap.gaps(prepared, {name: learned.shares for name, learned in study.without(fits).items()})
     rounded = {name: 5 for name in found.columns if found[name].dtype == float and name != "kernels_s"}
     write_csv(found.round(rounded), GAP / "training_gap.csv")
@@ -73,7 +73,8 @@ def training(folder: Path, write_model: bool) -> None:
     table = half.groupby(["source", "given"])["error"].agg(["size", "median", "mean"]).reset_index()
     write_csv(table.rename(columns={"size": "rows", "median": "median_error", "mean": "mean_error"}), folder / "training_half.csv")
     write_csv(plan_choice.choices(fits[frozenset(("ultrascale",))].shares), folder / "training_plan_choice.csv")
-    each = study.mixtures_left_out(prepared)
+    errors = {model: np.exp(item.log_error(learned.shares)) - 1 for model, (item, learned) in mixtures.items()}
+    each = pd.DataFrame({"model": np.repeat(list(errors), [*map(len, errors.values())]), "error": np.concatenate([*errors.values()])})
     write_csv(_of_models(each), folder / "training_mixtures.csv")
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+import yaml
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from analysis.configs import Strict
 from analysis.kernels.library import Hide
 from analysis.studies.training.sources import PLAN_ASSUMED, Runs
+from analysis.tables import write_atomic
 from analysis.training.interval import group
-from analysis.training.shares import soft
+from analysis.training.shares import FittedShare, Share
 from analysis.training.step import NAMES, OF_MIXTURES, PRIOR, SPREAD, Plans, step
 from analysis.training.work import Parts, parts
 
@@ -23,6 +27,29 @@ NOISE = 0.08
 """Scale of the error of a run (1): beyond it the loss grows linearly, so that no odd run pulls the fit."""
 WEIGHT = 12.0
 """Most runs that a source counts for, however many it has: its runs are no independent draws."""
+
+
+def soft(z: Floats) -> Floats:
+    """Residual whose square is the soft-L1 loss of z: beyond 1 it grows like a root, so that no odd run pulls a fit."""
+    return np.asarray(np.sign(z) * np.sqrt(2 * (np.sqrt(1 + z**2) - 1)))
+
+
+def as_fitted(shares: Mapping[str, Share], values: Floats, after: Sequence[float | None] = ()) -> dict[str, FittedShare]:
+    """Shares with their fitted values, in one order; after: the spread of each that is left."""
+    left = dict(zip(shares, after, strict=True)) if len(after) else {}
+    return {name: FittedShare(value=v, **vars(shares[name]), after=left.get(name)) for name, v in zip(shares, values, strict=True)}
+
+
+def write(path: Path, content: Strict, writer: str) -> None:
+    """Write fitted shares, to six digits."""
+
+    def short(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: short(each) for name, each in value.items() if each is not None}
+        return [short(each) for each in value] if isinstance(value, list) else float(f"{value:.6g}") if isinstance(value, float) else value
+
+    text = yaml.safe_dump(short(content.model_dump(mode="json", exclude_defaults=True)), sort_keys=False, width=150)
+    write_atomic(path, f"# Written by {writer}.\n{text}".encode())
 
 
 @dataclass(frozen=True)

@@ -21,15 +21,14 @@ import pandas as pd
 from analysis.hardware import devices
 from analysis.studies.training import sources
 from analysis.studies.training.fit import Prepared
+from analysis.studies.training.sensitivity import RATES
 from analysis.training.kernels import OLDER
 from analysis.training.step import NAMES, Plans, step
 from analysis.training.work import PART_NAMES, Floats, Parts
 
 GAP_PARTS = ("kernels_under_load", "missing_operators", "communication", "launch_and_host", "scheduling", "not_explained")
 
-KERNELS = tuple(name for name in PART_NAMES if name.startswith(("gemm", "grouped", "attention"))) + ("head",)
-STREAMS = ("stream", "stream_back", "expert_stream", "head_stream", "update")
-HOST = ("layers", "routed", "local_experts")
+KERNELS, STREAMS, LINKS, HOST = RATES.values()
 UNITS = (
     "product_16",
     "product_8",
@@ -71,10 +70,9 @@ def split(parts: Parts, plans: Plans, shares: Floats, measured_s: Floats) -> dic
     units = shares.copy()
     units[[NAMES.index(name) for name in UNITS]] = 1.0
     total = _busy(_with(parts, KERNELS), plans, units)
-    others = [name for name in PART_NAMES if name not in (*KERNELS, *STREAMS, *HOST)]
     known: list[str] = list(KERNELS)
     steps = [total, _busy(_with(parts, known), plans, shares)]
-    for more in (STREAMS, others, HOST):
+    for more in (STREAMS, LINKS, HOST):
         known += more
         steps.append(_busy(_with(parts, known), plans, shares, more is HOST))
     steps += [step(parts, plans, shares)["total"], measured_s]

@@ -19,7 +19,7 @@ from analysis.training import interval
 from analysis.training.answers import arithmetic_s, fitted
 from analysis.training.cases import COLUMNS, Case, read
 from analysis.training.memory import GIB, fits, memory
-from analysis.training.shares import write
+from analysis.training.shares import ShareFile
 from analysis.training.step import SHARES, step
 
 Floats = NDArray[np.float64]
@@ -73,9 +73,12 @@ def scores_of_dense(prepared: Mapping[str, Prepared], learned: Mapping[str, Lear
     return found
 
 
-def scores_left_out(prepared: Mapping[str, Prepared], fits: Mapping[frozenset[str], Learned]) -> dict[str, list[Floats]]:
-    """log(measured / predicted) over doubt with the source left out, by group; mixtures a model at a time."""
-    return scores_of_dense(prepared, without(fits)) | {"mixture": _models_left_out(prepared, "megatron_bridge_other")}
+def scores_left_out(
+    prepared: Mapping[str, Prepared], fits: Mapping[frozenset[str], Learned], mixtures: Mapping[str, tuple[Prepared, Learned]]
+) -> dict[str, list[Floats]]:
+    """log(measured / predicted) over doubt with the source left out, by group; of mixtures one array a model (`mixtures_left_out`)."""
+    each = [scores_of(item, learned)["mixture"] for item, learned in mixtures.values()]
+    return scores_of_dense(prepared, without(fits)) | {"mixture": each}
 
 
 def stretches(scores: Mapping[str, list[Floats]]) -> dict[str, tuple[float, float]]:
@@ -104,23 +107,8 @@ def _pooled(arrays: list[Floats]) -> list[Floats]:
     return [values for values in arrays if len(values) >= SMALL] + ([np.concatenate(small)] if small else [])
 
 
-def _models_left_out(prepared: Mapping[str, Prepared], source: str) -> list[Floats]:
-    """log(measured / predicted) over doubt of the mixtures of a source, each model predicted with itself left out; one array a model."""
-    item = prepared[source]
-    models = np.array([case.name for case in item.runs.cases])
-    others = [other for name, other in prepared.items() if name != source]
-    found = []
-    for model in np.unique(models):
-        chosen = models == model
-        if not any(interval.group(case) == "mixture" for case, here in zip(item.runs.cases, chosen, strict=True) if here):
-            continue
-        scored = scores_of(item.take(chosen), fit.fit([*others, item.take(~chosen)]))
-        found.append(scored["mixture"])
-    return found
-
-
-def mixtures_left_out(prepared: Mapping[str, Prepared]) -> pd.DataFrame:
-    """Every mixture of experts of Megatron-Bridge predicted with its model left out, all else given: what forms are chosen by.
+def mixtures_left_out(prepared: Mapping[str, Prepared]) -> dict[str, tuple[Prepared, Learned]]:
+    """Every mixture or hybrid of Megatron-Bridge, and the shares with that model left out, all else given: what forms are chosen by.
 
     Args:
         prepared: all sources (`mixture_left_out` in data/measured_suite/splits.yaml).
@@ -129,12 +117,9 @@ def mixtures_left_out(prepared: Mapping[str, Prepared]) -> pd.DataFrame:
     models = np.array([case.name for case in item.runs.cases])
     mixture = np.array([interval.group(case) == "mixture" for case in item.runs.cases])
     others = [other for name, other in prepared.items() if name != item.runs.source]
-    tables = []
-    for model in np.unique(models[mixture]):
-        judged = item.take(models == model)
-        error = np.exp(judged.log_error(fit.fit([*others, item.take(models != model)]).shares)) - 1
-        tables.append(pd.DataFrame({"model": model, "error": error}))
-    return pd.concat(tables, ignore_index=True)
+    return {
+        str(model): (item.take(models == model), fit.fit([*others, item.take(models != model)])) for model in np.unique(models[mixture])
+    }
 
 
 def predictions(item: Prepared, learned: Learned, stretched: Mapping[str, tuple[float, float]]) -> pd.DataFrame:
@@ -224,24 +209,20 @@ def hashes() -> dict[str, str]:
 
 def freeze(prepared: Mapping[str, Prepared], scores: Mapping[str, list[Floats]]) -> None:
     """Write the shipped shares: fitted on every source, intervals stretched on each with itself left out; then those of TPUs."""
-    learned, stretched = fit.fit(list(prepared.values())), stretches(scores)
-    split = "shares: every source of data/measured_suite/splits.yaml (shipped); stretch: each source predicted with itself left out"
-    write(
-        MODEL,
-        split,
-        SHARES,
-        learned.shares,
-        stretched,
-        hashes(),
-        "analysis.studies.training.study.freeze (full tier of the notebook measured_suite)",
-        measured_in([case for item in prepared.values() for case in item.runs.cases]),
-        learned.spread,
+    learned = fit.fit(list(prepared.values()))
+    content = ShareFile(
+        split="shares: every source of data/measured_suite/splits.yaml (shipped); stretch: each source predicted with itself left out",
+        shares=fit.as_fitted(SHARES, *learned),
+        stretch=stretches(scores),
+        hashes=hashes(),
+        measured=measured_in([case for item in prepared.values() for case in item.runs.cases]),
     )
+    fit.write(MODEL, content, "analysis.studies.training.study.freeze (full tier of the notebook measured_suite)")
     fitted.cache_clear()
     tpus.freeze()
 
 
-def measured_in(cases: list[Case]) -> dict[str, list[str]]:
+def measured_in(cases: list[Case]) -> dict[str, tuple[str, ...]]:
     """Programs with a measured run, those of adapters and of mixtures, and the devices of each group of `interval.GROUPS` on GPUs."""
     found = {
         "programs": {case.program for case in cases} | {"maxtext"},
@@ -249,7 +230,7 @@ def measured_in(cases: list[Case]) -> dict[str, list[str]]:
         "mixtures_by": {case.program for case in cases if interval.group(case) == "mixture"},
         **{group: {case.machine.device for case in cases if interval.group(case) == group} for group in interval.GROUPS},
     }
-    return {name: sorted(names) for name, names in found.items() if names}
+    return {name: tuple(sorted(names)) for name, names in found.items() if names}
 
 
 def memory_scores() -> pd.DataFrame:

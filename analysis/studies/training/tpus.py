@@ -6,14 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from analysis.paths import DATA
 from analysis.studies import attempts
 from analysis.studies.freezing import digests
 from analysis.studies.training import sources
-from analysis.studies.training.fit import Prepared
-from analysis.tables import write_atomic
+from analysis.studies.training.fit import Prepared, write
 from analysis.training.answers import fitted
 from analysis.training.interval import doubt, stretch
 from analysis.training.kernels import TPUS, TpuFile, kernels_of, tpus
@@ -74,8 +72,7 @@ def freeze() -> TpuFile:
     """
     while True:
         before, content = tpus().product, _fitted()
-        text = "# Written by analysis.studies.training.tpus.freeze, after the shares of training_step.yaml.\n"
-        write_atomic(TPUS, (text + yaml.safe_dump(content.model_dump(mode="json"), sort_keys=False, width=150)).encode())
+        write(TPUS, content, "analysis.studies.training.tpus.freeze, after the shares of training_step.yaml")
         for known in (tpus, kernels_of, fitted):
             known.cache_clear()
         if max(abs(share / before.get(name, 1.0) - 1) for name, share in content.product.items()) < 1e-5:
@@ -93,12 +90,11 @@ def _fitted() -> TpuFile:
         if " " not in name:
             others = float(np.exp(np.mean([np.log(share) for other, share in shares.items() if other != name])))
             scores.append(-errors(item, others) / doubt(item.parts, item.plans, fitted().shares, fitted().spread))
-    low, high = stretch(scores, len(scores))
     tables = {name: DATA / name for name in ("published/older_training_steps.csv", "measured_suite/panel_training.csv")}
     return TpuFile(
         split=SPLIT,
         product={name: float(f"{share:.6g}") for name, share in shares.items()},
-        stretch=(float(f"{low:.6g}"), float(f"{high:.6g}")),
+        stretch=stretch(scores, len(scores)),
         hashes=digests(tables),
     )
 
