@@ -78,12 +78,14 @@ class Matmul:
 
     Args:
         batch, m, n, k: products of the batching, left free, right free and contracted dimensions (elements).
+        weight_bits: of the right matrix where it is kept in fewer than it is multiplied in; 0: in as many.
     """
 
     batch: int
     m: int
     n: int
     k: int
+    weight_bits: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,22 @@ def test_measured_kernels_time_products_and_attention() -> None:
         assert found.seconds > 22.3e9 / 989e12  # the products at the data sheet's peak
 
 
+@pytest.mark.parametrize(("bits", "packed"), [(4, 4096 // 2), (8, 4096)])
+def test_weights_of_few_bits_take_their_kernels_time(bits: int, packed: int, tmp_path: Path) -> None:
+    """MatMulNBits widens weights on the way (ONNX Runtime's docs/ContribOperators.md): one row by a quarter, or half, of the bytes of 16 bits
+    is quicker than the plain product of an L4's kernels; at 16 bits it takes as long as that."""
+    sizes, weights = {"K": 4096, "N": 4096, "block_size": 32}, np.zeros((4096, 128, packed // 128), np.uint8)
+    few = helper.make_node("MatMulNBits", ["x", "w", "s"], ["y"], domain="com.microsoft", bits=bits, **sizes)
+    plain = helper.make_node("MatMul", ["x", "w"], ["y"])
+    scales = np.zeros(4096 * 128, np.float16)
+    read_both = [
+        read(write(tmp_path / "a.onnx", [few], {"x": [1, 4096]}, {"w": weights, "s": scales}, kind=TensorProto.FLOAT16)),
+        read(write(tmp_path / "b.onnx", [plain], {"x": [1, 4096]}, {"w": np.zeros((4096, 4096), np.float16)}, kind=TensorProto.FLOAT16)),
+    ]
+    quick, usual = (predict(module, devices.load("l4"), "kernels").seconds for module in read_both)
+    assert 0.2 < quick / usual < (0.4 if bits == 4 else 0.6)
+
+
 def test_open_sizes_are_asked_for_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bert = str(HERE / "bert_base.onnx.gz")
     with pytest.raises(InputError, match=r"leaves sizes of its inputs open: give --dim batch=SIZE --dim sequence=SIZE$"):

@@ -15,6 +15,8 @@ from analysis.workloads.graph import Attention, Matmul
 
 TYPES = {"bf16": "bf16", "f16": "fp16", "f8E4M3FN": "fp8", "f8E5M2": "fp8", "i8": "int8", "ui8": "int8"}
 """Types of StableHLO and ONNX that the kernel models know."""
+WEIGHTS_ALONE = {4: "int4_wo", 8: "int8_wo"}
+"""Bits of weights that are widened on their way to 16-bit products: their kernels' type."""
 
 
 class ProductTime(NamedTuple):
@@ -45,7 +47,8 @@ def product_times(products: Sequence[tuple[Matmul | Attention | None, str]], nam
     """
     from analysis.kernels.cases import answers
 
-    asked = sorted({(p.batch * p.m, p.n, p.k, TYPES[kind]) for p, kind in products if isinstance(p, Matmul) and kind in TYPES})
+    keyed = [_key(p, kind) for p, kind in products]
+    asked = sorted({key for key in keyed if key is not None})
     times: dict[tuple[object, ...], ProductTime] = {
         (name, *each): _attention_time(*each, name) for name in names for each in {*products} if isinstance(each[0], Attention)
     }
@@ -57,12 +60,17 @@ def product_times(products: Sequence[tuple[Matmul | Attention | None, str]], nam
         ends = (got[name] / 1e3 for name in ("latency_ms", "lower_ms", "upper_ms"))
         times |= zip(keys, map(ProductTime, *ends, got["source"], got["status"]), strict=True)
     return {
-        name: [
-            times.get((name, p.batch * p.m, p.n, p.k, TYPES.get(kind)) if isinstance(p, Matmul) else (name, p, kind), ProductTime())
-            for p, kind in products
-        ]
+        name: [times.get((name, *key) if key is not None else (name, *each), ProductTime()) for key, each in zip(keyed, products, strict=True)]
         for name in names
     }
+
+
+def _key(product: Matmul | Attention | None, kind: str) -> tuple[int, int, int, str] | None:
+    """What the kernel models are asked about a product; None where they know none."""
+    if not isinstance(product, Matmul) or kind not in TYPES:
+        return None
+    alone = WEIGHTS_ALONE.get(product.weight_bits) if kind in ("bf16", "f16") else None
+    return product.batch * product.m, product.n, product.k, alone or TYPES[kind]
 
 
 def _attention_time(attention: Attention | Matmul | None, kind: str, device: str) -> ProductTime:

@@ -12,7 +12,7 @@ import shlex
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -245,7 +245,7 @@ class _Graph:
                 "unknown": unknown,
             }  # fmt: skip
             if made.matmul is not None:
-                record["matmul"] = [made.matmul.batch, made.matmul.m, made.matmul.n, made.matmul.k]
+                record["matmul"] = list(astuple(made.matmul))
             if made.convolution is not None:
                 record["convolution"] = asdict(made.convolution)
             if made.attention is not None:

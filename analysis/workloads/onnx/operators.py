@@ -96,7 +96,7 @@ def _product(kind: str, given: dict[str, Any], inputs: Sequence[Tensor], result:
     if kind in ("Gemm", "FusedGemm"):
         return Matmul(1, out[0], out[1], left[0 if given.get("transA") else 1])
     if kind == "MatMulNBits":
-        return Matmul(1, math.prod(left[:-1]), int(given["N"]), int(given["K"]))
+        return Matmul(1, math.prod(left[:-1]), int(given["N"]), int(given["K"]), int(given.get("bits", 4)))
     if kind == "Einsum":
         return _einsum(given["equation"], inputs, result)
     if KIND.get(kind) != "product":
