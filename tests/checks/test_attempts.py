@@ -114,6 +114,7 @@ WITHIN = {  # chosen on the way: no page or result gives the value of the row
     "systolic_with_dram": "which order of folds the model takes; compared with recorded runs of ZigZag once",
     "serving_panel": "steps on the way; announced is what other sources tell of each, data/frozen/predictor_serving/sources.csv",
     "serving_plans": "the rule by which a plan is chosen; its scores are built by predictor_serving (plan_choice.csv)",
+    "serving_spread": "the form of the intervals on other sources, by their score; announced are the coverages of sources.csv",
     "serving_unprofiled": "the form of the intervals, by their score; announced are the coverages of scores.csv",
     "astra_sim_closed_forms": "exact where it applies: property tests of tests/networks/test_closed_forms.py",
     "astra_sim_replay": "exact where it applies: property test of tests/networks/test_replay_random.py",

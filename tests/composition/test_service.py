@@ -730,10 +730,15 @@ def _own_parameters() -> Parameters:
             pooled=(-1.7, 1.9),
             groups={"agg|vendor": (-1.1, 1.3), "agg|benchmark": (-1.2, 1.4)},
         )
-    ends = {"python": (-0.5, 0.7), "trtllm": (-0.6, 0.8), "other maker": (-0.9, 1.1)}
+    ends = {"": (-0.5, 0.7), "trtllm": (-0.6, 0.8), "other maker": (-0.9, 1.1)}
     other = {
         target: Elsewhere(
-            slower={"amd": 0.23}, each_s={"engine": 1e-6, "serial": 3e-6}, families=("Llama-3.1-70B",), devices=("l40s",), ends=ends
+            slower={"amd": 0.23},
+            each_s={"engine": 1e-6, "serial": 3e-6},
+            families=("Llama-3.1-70B",),
+            devices=("l40s",),
+            wider=0.1,
+            ends=ends,
         )
         for target in ("tpot", "ttft")
     }

@@ -113,8 +113,8 @@ def test_measured_kernels_time_products_and_attention() -> None:
 
 @pytest.mark.parametrize(("bits", "packed"), [(4, 4096 // 2), (8, 4096)])
 def test_weights_of_few_bits_take_their_kernels_time(bits: int, packed: int, tmp_path: Path) -> None:
-    """MatMulNBits widens weights on the way (ONNX Runtime's docs/ContribOperators.md): one row by a quarter, or half, of the bytes of 16 bits
-    is quicker than the plain product of an L4's kernels; at 16 bits it takes as long as that."""
+    """MatMulNBits widens weights on the way (ONNX Runtime's docs/ContribOperators.md): of one row, whose weights decide, the product takes
+    about a quarter, or half, of the time of 16 bits on an L4."""
     sizes, weights = {"K": 4096, "N": 4096, "block_size": 32}, np.zeros((4096, 128, packed // 128), np.uint8)
     few = helper.make_node("MatMulNBits", ["x", "w", "s"], ["y"], domain="com.microsoft", bits=bits, **sizes)
     plain = helper.make_node("MatMul", ["x", "w"], ["y"])

@@ -60,7 +60,9 @@ def product_times(products: Sequence[tuple[Matmul | Attention | None, str]], nam
         ends = (got[name] / 1e3 for name in ("latency_ms", "lower_ms", "upper_ms"))
         times |= zip(keys, map(ProductTime, *ends, got["source"], got["status"]), strict=True)
     return {
-        name: [times.get((name, *key) if key is not None else (name, *each), ProductTime()) for key, each in zip(keyed, products, strict=True)]
+        name: [
+            times.get((name, *key) if key is not None else (name, *each), ProductTime()) for key, each in zip(keyed, products, strict=True)
+        ]
         for name in names
     }
 

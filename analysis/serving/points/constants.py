@@ -23,6 +23,7 @@ from pydantic import Field
 from analysis.configs import Strict, read_yaml
 from analysis.intervals import interpolated_quantile
 from analysis.paths import DATA
+from analysis.serving.points.points import OPERATOR_S
 
 Floats = NDArray[np.float64]
 PATH = DATA / "models" / "serving_points.yaml"
@@ -77,6 +78,11 @@ class Interval(Strict):
     pooled: tuple[float, float]
     groups: dict[str, tuple[float, float]]
 
+    @property
+    def target(self) -> str:
+        """Of which time it is: `tpot` or `ttft`."""
+        return next(name for name, doubt in DOUBT_OF.items() if doubt == self.doubt_of)
+
 
 class Elsewhere(Strict):
     """What times are on sources that calibrated nothing: answer x exp(slower) + counts x each, and an interval that held other sources.
@@ -84,14 +90,16 @@ class Elsewhere(Strict):
     Attributes:
         slower: term of `default_terms` -> logarithm of its factor; each_s: term -> seconds more for each that it counts.
         families: model families whose kernels engines are tuned to; devices: GPUs of which these sources have enough rows.
-        ends: of each of `engine_groups`, 5th and 95th percentile of log(measured / answer) with the factor, divided by `UNSEEN` on other
-            GPUs; every source weighs the same.
+        wider: by how much the logarithm of an error's size grows with `spreading`.
+        ends: of each of `engine_groups` with enough rows (empty: of all), 5th and 95th percentile of log(measured / answer) over what
+            `elsewhere` widens it by; every source weighs the same.
     """
 
     slower: dict[str, float]
     each_s: dict[str, float]
     families: tuple[str, ...]
     devices: tuple[str, ...]
+    wider: float
     ends: dict[str, tuple[float, float]]
 
 
@@ -357,10 +365,11 @@ def on_others(frame: pd.DataFrame, answer_s: Floats, other: Elsewhere) -> Floats
 def elsewhere(frame: pd.DataFrame, answer_s: Floats, found: Interval, other: Elsewhere) -> tuple[Floats, Floats, Floats]:
     """Answers and ends of their intervals for questions about what no calibrated row has.
 
-    A GPU without calibrated rows, and kernels more doubtful than theirs, widen it as in `bounds`.
+    A GPU without calibrated rows, kernels more doubtful than theirs, experts and long waits for the first token widen it.
     """
-    centre = on_others(frame, answer_s, other)
-    ends = np.array([other.ends[name] for name in engine_groups(frame)]).reshape(-1, 2) * unfamiliar(frame, found, other.devices)[:, None]
+    centre, target = on_others(frame, answer_s, other), found.target
+    size = unfamiliar(frame, found, other.devices) * np.exp(other.wider * spreading(frame, target))
+    ends = np.array([other.ends.get(name, other.ends[""]) for name in engine_groups(frame)]).reshape(-1, 2) * size[:, None]
     low, high = np.hypot(ends, _beyond(frame, found)[:, None]).T
     return centre, centre * np.exp(-low), centre * np.exp(high)
 
@@ -370,9 +379,23 @@ def engine_groups(frame: pd.DataFrame) -> pd.Series:
     return frame["engine"].where(frame["engine"] == "trtllm", "python").where(frame["vendor"] == "NVIDIA", "other maker")
 
 
+LAUNCHES = (0.3, 2.0, 30.0)
+"""So many launches of a prompt's operators, one by one: a wait for the first token from the least to the most of them is less and less
+certain, around the usual."""
+
+
+def spreading(frame: pd.DataFrame, target: str) -> Floats:
+    """What other sources differ in most: a decode step of a mixture, 1; the first token of SGLang, logarithm of its time in launches."""
+    if target == "tpot":
+        return (frame["experts"] == "moe").to_numpy(dtype=np.float64)
+    least, usual, most = LAUNCHES
+    launches = frame["ttft_s"] / (frame["engine"].map(OPERATOR_S) * frame["operators"])
+    return np.asarray(np.log((launches.astype(float).clip(least, most) / usual).fillna(1.0)))
+
+
 def unfamiliar(frame: pd.DataFrame, found: Interval, devices: Sequence[str]) -> Floats:
-    """`UNSEEN` where neither the calibrated rows nor those of other sources have the GPU, else 1."""
-    return np.asarray(np.where(frame["device"].isin({*found.devices, *devices}), 1.0, UNSEEN))
+    """`UNSEEN` where neither the calibrated rows nor other sources have the GPU, else 1; of first tokens the kernels' doubt does."""
+    return np.asarray(np.where(frame["device"].isin({*found.devices, *devices}) | (found.target == "ttft"), 1.0, UNSEEN))
 
 
 def fit_all(frame: pd.DataFrame, ttft_s: Floats, tpot_s: Floats, fitted_on: str) -> Parameters:

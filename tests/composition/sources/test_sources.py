@@ -98,6 +98,24 @@ def test_a_gpu_without_rows_and_doubtful_kernels_widen_the_interval() -> None:
     assert width[2] == pytest.approx(2 * np.hypot(width[0] / 2, 1.645 * np.sqrt(0.4**2 - 0.1**2)), rel=0.02)
 
 
+def test_an_interval_widens_by_what_sources_differ_in() -> None:
+    """Mixtures are off by twice as much as dense models in each of W sources: the most likely slope is log 2. Held at none with a strength
+    of 1 it is the least of W / 8 (slope - log 2)^2 + slope^2 (half of each source's rows are mixtures: a variance of 1/4).
+
+    First tokens: SGLang alone launches prompts one operator after another; 16 s are twice 1e5 operators of 80 us.
+    """
+    ratio = np.exp([0.2, -0.2] * 20)
+    parts = [rows(f"s{k}", list(ratio**size), experts=kind) for k in range(16) for kind, size in (("dense", 1), ("moe", 2))]
+    told, few = (fit(pd.concat(parts[:many], ignore_index=True), INTERVAL, FAMILIES) for many in (32, 4))
+    assert told.wider == pytest.approx(np.log(2) * 2 / 3, rel=0.02) and few.wider == pytest.approx(np.log(2) / 5, rel=0.05)
+    asked = pd.concat([rows("x", [1.0]), rows("x", [1.0], experts="moe")], ignore_index=True)
+    _, low, high = constants.elsewhere(asked, np.ones(2), INTERVAL, told)
+    dense, mixture = np.log(high / low)
+    assert mixture / dense == pytest.approx(np.exp(told.wider))
+    waits = pd.concat([rows("x", [1.0], engine=name, ttft_s=wait) for name in ("sglang", "trtllm") for wait in (16.0, 160.0)])
+    np.testing.assert_allclose(constants.spreading(waits, "ttft"), [0, np.log(10), 0, 0], atol=1e-12)
+
+
 def test_problems_keep_the_identities_of_their_source() -> None:
     """Energy a token is power over throughput; 198 questions, or a multiple (configs/vllm/gpqa/benchmark.yaml of the source)."""
     table = published.rows(published.PROBLEMS)

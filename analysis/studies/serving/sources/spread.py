@@ -18,6 +18,7 @@ from analysis.serving.points.constants import (
     default_terms,
     elsewhere,
     engine_groups,
+    spreading,
     unfamiliar,
 )
 
@@ -30,7 +31,9 @@ RIDGE, UNIT_S = 0.0003, {"engine": 5e-6, "untuned": 5e-6, "block": 5e-6, "serial
 TAIL = 0.3
 """Errors (logarithm) beyond which a row's weight falls."""
 LIGHT = 8
-"""Sources of fewer rows do not set an end of an interval by themselves."""
+"""Sources and groups of fewer rows do not set an end of an interval by themselves."""
+HELD = {"tpot": 1.0, "ttft": 0.0}
+"""Strength with which the slope of an interval's width is held at none, in sources."""
 
 
 def answered(rows: pd.DataFrame, parameters: Parameters, target: str = "tpot") -> pd.DataFrame:
@@ -90,26 +93,40 @@ def weights(rows: pd.DataFrame) -> np.ndarray:
     return np.asarray(share / rows["source"].map(share.groupby(rows["source"]).sum()) * np.minimum(1.0, count / LIGHT), dtype=np.float64)
 
 
+def wider(error: np.ndarray, cause: np.ndarray, weight: np.ndarray, groups: pd.Series, held: float) -> float:
+    """`wider` of `Elsewhere`: the most likely slope where errors of each group have a Laplace distribution of their own size.
+
+    Args:
+        error, cause: logarithms, and `spreading`, a row each; held: strength with which the slope is held at none, in sources.
+    """
+    from scipy.optimize import minimize_scalar
+
+    def unlikely(slope: float) -> float:
+        parts = pd.DataFrame({"size": weight * np.abs(error) * np.exp(-slope * cause), "weight": weight}).groupby(groups.to_numpy()).sum()
+        return float(parts["weight"] @ np.log(parts["size"] / parts["weight"]) + slope * weight @ cause + held * slope**2)
+
+    return float(minimize_scalar(unlikely, bounds=(0.0, 1.0), method="bounded").x)
+
+
 def fit(rows: pd.DataFrame, interval: Interval, families: Sequence[str], target: str = "tpot") -> Elsewhere:
-    """Factors on all rows, and ends from each source as the others tell of it.
+    """Factors on all rows, and ends from each source as the others tell of it; first tokens, which one engine told, spread alike.
 
     Args:
         interval: the benchmark's, which knows the GPUs of its own rows; families: of the measured suite.
     """
     count = rows["device"].value_counts()
     devices = tuple(sorted(count.index[count >= LIGHT]))
-    left = residuals(rows, families, target).to_numpy() / unfamiliar(rows, interval, devices)
-    ends: dict[str, tuple[float, float]] = {}
-    for name in ("python", "trtllm", "other maker"):
-        own = (engine_groups(rows) == name).to_numpy()
-        if own.sum() < LIGHT and ends:  # nobody told: as the engines that Python drives
-            ends[name] = ends["python"]
-            continue
-        own = own if own.any() else np.ones(len(rows), dtype=bool)
-        low, high = (interpolated_quantile(left[own], weights(rows[own]), share) for share in (0.05, 0.95))
-        ends[name] = (min(low, -0.05), max(high, 0.05))
+    groups = engine_groups(rows) if target == "tpot" else pd.Series("", index=rows.index)
+    cause, error = spreading(rows, target), residuals(rows, families, target).to_numpy() / unfamiliar(rows, interval, devices)
+    grows = wider(error, cause, weights(rows), groups, HELD[target])
+    left, ends = error / np.exp(grows * cause), {}
+    for name, own in {"": rows, **dict(list(rows.groupby(groups)))}.items():
+        if len(own) >= LIGHT or not name:
+            here = left[rows.index.get_indexer(own.index)]
+            low, high = (interpolated_quantile(here, weights(own), share) for share in (0.05, 0.95))
+            ends[name] = (min(low, -0.05), max(high, 0.05))
     factors, each = slower(rows, families, target)
-    return Elsewhere(slower=factors, each_s=each, families=tuple(families), devices=devices, ends=ends)
+    return Elsewhere(slower=factors, each_s=each, families=tuple(families), devices=devices, wider=grows, ends=ends)
 
 
 def scores(rows: pd.DataFrame, interval: Interval, families: Sequence[str], target: str = "tpot") -> pd.DataFrame:
