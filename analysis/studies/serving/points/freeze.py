@@ -21,7 +21,6 @@ from analysis.studies.serving.points.study import (
     fitted_rows,
     gain,
     held_out,
-    order_lost,
     rank_ceiling,
     read_sample,
     simulate_sample,
@@ -120,11 +119,6 @@ def freeze(sample_path: str | Path, recorded: str | Path = RECORDED) -> pd.DataF
                                 **summary(one, answers.loc[one.index], target),
                             }
                         )
-        if split == "family":
-            judged = selections(sample, raw)["clean, peer answers"]
-            asked = [case for case, one in zip(sample.cases, judged, strict=True) if one and case is not None]
-            lost = order_lost(sample.rows[judged], table.loc[judged, "tpot_ms"].to_numpy(dtype=float), asked)
-            write_csv(lost.round(2), FROZEN / "order.csv")
         clean = (sample.rows["clean"] == 1).to_numpy() & np.isfinite(raw.result[:, 0])
         kept = sample.rows.loc[clean, ["id", "ttft_s", "tpot_s"]].assign(split=split)
         points.append(pd.concat([kept, table.loc[clean, list(TIMES)].astype(float)], axis=1))

@@ -14,6 +14,7 @@ from analysis.serving.points import cases as case_rows
 from analysis.serving.points.answers import answer
 from analysis.serving.points.cases import Case
 from analysis.serving.points.constants import load
+from analysis.studies.serving.sources.rows import served
 from analysis.studies.suite.clean import at_its_best
 from analysis.tables import read_csv
 
@@ -73,13 +74,9 @@ def suite() -> pd.DataFrame:
 
 def panel() -> pd.DataFrame:
     """Points of the panel, answered by the benchmark's constants alone."""
-    frame = read_csv(DATA / "published" / "served_panel.csv", dtype=str, keep_default_na=False)
-    for label, mean in (("isl", "input_tokens"), ("osl", "output_tokens")):  # drawn evenly from `length_low` of the label to it
-        frame[label] = (2 * frame[mean].astype(float) / (1 + frame["length_low"].astype(float))).astype(str)
-    cases, _ = case_rows.read(frame)
+    frame, cases, number = served()
     table = answer(cases, load().model_copy(update={"elsewhere": {}}), KernelLibrary.load()).table
     found = _described(cases).assign(source=frame["source"], **{name: table[name] for name in ("tpot_ms", "tpot_upper_ms")})
-    number = {name: pd.to_numeric(frame[f"measured_{name}"]) for name in ("ttft_ms", "tpot_ms", "out_tok_s", "latency_s")}
     whole = number["out_tok_s"].fillna(frame["batch_size"].astype(float) * frame["output_tokens"].astype(float) / number["latency_s"])
     found["measured_tpot_ms"] = number["tpot_ms"]
     found["measured_rate"] = whole / found["gpus"]

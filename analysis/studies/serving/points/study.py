@@ -182,47 +182,6 @@ def rank_ceiling(rows: pd.DataFrame, target: str, same: Sequence[str], draws: in
     return float(np.mean([rank_agreement(rows, measured * np.exp(generator.choice(noise, len(rows))), measured) for _ in range(draws)]))
 
 
-SPECULATIVE = "v0.5.9-cu130"
-"""Image of Qwen3.5's rows with speculative decoding (nvidia-master.yaml of the benchmark, qwen3.5-fp8-b200-sglang-mtp; others: -amd64)."""
-PLAN = ["tp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size"]
-
-
-def order_lost(rows: pd.DataFrame, answers: Floats, cases: Sequence[Case], close: float = 0.02) -> pd.DataFrame:
-    """Where `rank_agreement` of times per output token is lost: pairs by the first thing in which their two rows differ.
-
-    Columns: differ_in; pairs_percent, of all; wrong_percent, of these pairs; lost_percent, of all that is lost; close_percent, of what
-    these lose, with measured times nearer than `close`.
-    """
-    speculative = pd.Series([case.image == SPECULATIVE and case.model.family.startswith("Qwen3.5") for case in cases], index=rows.index)
-    release = pd.Series([f"{case.version}|{case.measured}" for case in cases], index=rows.index)
-    known = {"speculative decoding": speculative, "type": rows["precision"], "release or day": release, "parallel plan": group(rows, PLAN)}
-    measured = np.log(rows["tpot_s"].to_numpy())
-    pairs = []
-    for members in pd.Series(np.arange(len(rows))).groupby(group(rows, ("model_family", "system", "backend")).to_numpy()).agg(list):
-        if len(members) < 5:
-            continue
-        i, j = (np.array(members)[end] for end in np.triu_indices(len(members), 1))
-        cause = np.full(len(i), "clients or lengths", dtype=object)
-        for name, values in reversed(known.items()):
-            cause[values.to_numpy()[i] != values.to_numpy()[j]] = name
-        wrong = (measured[i] - measured[j]) * (answers[i] - answers[j]) < 0
-        near = np.abs(measured[i] - measured[j]) < close
-        pairs.append(pd.DataFrame({"differ_in": cause, "wrong": wrong, "near": near & wrong, "weight": len(members) / len(i)}))
-    frame = pd.concat(pairs)
-    lost = frame["weight"] * frame["wrong"]
-    by = frame.assign(lost=lost, lost_near=frame["weight"] * frame["near"]).groupby("differ_in")
-    sums = by[["lost", "lost_near"]].sum()
-    found = pd.DataFrame(
-        {
-            "pairs_percent": 100 * by.size() / len(frame),
-            "wrong_percent": 100 * by["wrong"].mean(),
-            "lost_percent": 100 * sums["lost"] / lost.sum(),
-            "close_percent": 100 * sums["lost_near"] / sums["lost"],
-        }
-    )
-    return found.sort_values("lost_percent", ascending=False).reset_index()
-
-
 def gain(rows: pd.DataFrame, table: pd.DataFrame, target: str) -> dict[str, float]:
     """Gain over the peer in median and mean error (points), with 90 % intervals over (model family, GPU) clusters."""
     measured = rows[f"{target}_s"].to_numpy() * 1e3

@@ -125,19 +125,26 @@ COMPILED = 10.0
 PANEL = DATA / "published" / "served_panel.csv"
 
 
+Served = tuple[pd.DataFrame, list[Case | None], dict[str, pd.Series]]
+
+
+def served() -> Served:
+    """Served points of strangers, as cases, and what was measured, by name; lengths drawn evenly from `length_low` of a label to it."""
+    frame = read_csv(PANEL, dtype=str, keep_default_na=False)
+    for label, mean in (("isl", "input_tokens"), ("osl", "output_tokens")):
+        frame[label] = (2 * frame[mean].astype(float) / (1 + frame["length_low"].astype(float))).astype(str)
+    names = ("ttft_ms", "tpot_ms", "out_tok_s", "latency_s")
+    return frame, case_rows.read(frame)[0], {name: pd.to_numeric(frame[f"measured_{name}"]) for name in names}
+
+
 def panel(library: Any, parameters: Parameters, target: str = "tpot") -> pd.DataFrame:
     """Served points of strangers that we answer: time per output token, or (target ttft) to the first.
 
     Of a run that is published by its rate or its whole duration, the time per output token is the answered one times what the run took
     longer than answered.
     """
-    frame = read_csv(PANEL, dtype=str, keep_default_na=False)
-    labels = {"isl": "input_tokens", "osl": "output_tokens"}
-    for label, mean in labels.items():  # drawn evenly from `length_low` of the label to it
-        frame[label] = (2 * frame[mean].astype(float) / (1 + frame["length_low"].astype(float))).astype(str)
-    cases, _ = case_rows.read(frame)
+    frame, cases, number = served()
     found = answer(cases, parameters.model_copy(update={"elsewhere": {}}), library)
-    number = {name: pd.to_numeric(frame[f"measured_{name}"]) for name in ("ttft_ms", "tpot_ms", "out_tok_s", "latency_s")}
     table, closed = found.table, frame["arrival"] == "closed"
     whole_s = 1e-3 * (table["ttft_ms"] + (frame["output_tokens"].astype(float) - 1) * table["tpot_ms"])
     longer = np.where(frame["arrival"] == "static", number["latency_s"] / whole_s, table["output_tokens_per_s"] / number["out_tok_s"])
