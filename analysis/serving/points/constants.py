@@ -387,7 +387,7 @@ certain, around the usual."""
 def spreading(frame: pd.DataFrame, target: str) -> Floats:
     """What other sources differ in most: a decode step of a mixture, 1; the first token of SGLang, logarithm of its time in launches."""
     if target == "tpot":
-        return (frame["experts"] == "moe").to_numpy(dtype=np.float64)
+        return np.asarray(frame["experts"] == "moe", dtype=np.float64)
     least, usual, most = LAUNCHES
     launches = frame["ttft_s"] / (frame["engine"].map(OPERATOR_S) * frame["operators"])
     return np.asarray(np.log((launches.astype(float).clip(least, most) / usual).fillna(1.0)))
