@@ -9,23 +9,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 OperatorClass = Literal[
-    "matmul",
-    "convolution",
-    "elementwise",
-    "transcendental",
-    "reduction",
-    "scan",
-    "data movement",
-    "collective",
-    "random",
-    "sort",
-    "fft",
-    "linear algebra",
-    "constant",
-    "control",
-    "custom call",
-    "unknown",
-]
+    "matmul", "convolution", "elementwise", "transcendental", "reduction", "scan", "data movement", "collective", "random", "sort",
+    "fft", "linear algebra", "constant", "control", "custom call", "unknown",
+]  # fmt: skip
 
 
 def element_bits(dtype: str) -> int:
