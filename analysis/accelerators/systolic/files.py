@@ -20,25 +20,12 @@ MOST_CHANNELS = 65_536  # of a depthwise convolution, which becomes a layer for 
 
 @dataclass(frozen=True)
 class ScaleSimDesign:
-    """A design as SCALE-Sim 3 describes it.
-
-    Args:
-        bandwidth_words_per_cycle: for the outputs in USER mode; None in CALC (words/cycle).
-        sparse: the topology's N:M sparsities count.
-        ifmap_bandwidth, filter_bandwidth: read bandwidths in USER mode, where version 3 takes them from; None if not given (words/cycle).
-    """
+    """What counts of a design as SCALE-Sim 3 describes it; `sparse`: the topology's N:M sparsities count."""
 
     name: str
     rows: int
     columns: int
-    ifmap_kib: int
-    filter_kib: int
-    ofmap_kib: int
     dataflow: str
-    mode: str
-    bandwidth_words_per_cycle: int | None = None
-    ifmap_bandwidth: int | None = None
-    filter_bandwidth: int | None = None
     sparse: bool = False
 
 
@@ -100,34 +87,19 @@ def read_design(path: str | Path) -> ScaleSimDesign:
         return found
 
     architecture = "architecture_presets"
-    dataflow, mode = text(architecture, "Dataflow").lower(), text("run_presets", "InterfaceBandwidth").upper()
+    dataflow = text(architecture, "Dataflow").lower()
     if dataflow not in DATAFLOWS:
         raise InputError(f"expected os, ws or is, got {dataflow!r}", path=path, line=line_of("Dataflow"), key="Dataflow")
-    if mode not in ("CALC", "USER"):
-        raise InputError(f"expected CALC or USER, got {mode!r}", path=path, line=line_of("InterfaceBandwidth"), key="InterfaceBandwidth")
-    user = mode == "USER"
-
     sparse = parser.has_option("sparsity", "SparsitySupport") and text("sparsity", "SparsitySupport").lower() == "true"
     if sparse and parser.has_option("sparsity", "OptimizedMapping") and text("sparsity", "OptimizedMapping").lower() == "true":
         drawn = "rows of random sparsity are not modelled; false, with N:M in the topology, is"
         raise InputError(drawn, path=path, line=line_of("OptimizedMapping"), key="OptimizedMapping")
 
-    def port(key: str) -> int | None:
-        section = next((name for name in ("layout", architecture) if parser.has_option(name, key)), None)
-        return number(section, key) if user and section else None
-
     return ScaleSimDesign(
         name=text("general", "run_name").strip("\"'"),
         rows=number(architecture, "ArrayHeight"),
         columns=number(architecture, "ArrayWidth"),
-        ifmap_kib=number(architecture, "IfmapSramSzkB"),
-        filter_kib=number(architecture, "FilterSramSzkB"),
-        ofmap_kib=number(architecture, "OfmapSramSzkB"),
         dataflow=dataflow,
-        mode=mode,
-        bandwidth_words_per_cycle=number(architecture, "Bandwidth") if user else None,
-        ifmap_bandwidth=port("IfmapSRAMBankBandwidth"),
-        filter_bandwidth=port("FilterSRAMBankBandwidth"),
         sparse=sparse,
     )
 
