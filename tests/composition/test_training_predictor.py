@@ -309,7 +309,7 @@ def test_mixtures_move_no_share_of_a_dense_model() -> None:
     def prepared(row: dict[str, str], factor: float) -> fit.Prepared:
         cases = [case(row)]
         seconds = step(parts(cases), Plans.of(cases), PRIOR)["total"] * factor
-        return fit.Prepared.of(sources.Runs("made", cases, seconds, np.ones(1), np.ones(1), ["one"]), "none")
+        return fit.Prepared.of(sources.Runs("made", cases, seconds, np.ones(1), np.ones(1)), "none")
 
     alone, before = fit.fit([prepared(LLAMA_H100, 1.1)])
     both, after = fit.fit([prepared(LLAMA_H100, 1.1), prepared(MIXTURE, 3.0)])
@@ -665,6 +665,24 @@ def test_internevo_holds_copies_of_its_gradients_in_the_step() -> None:
 
 def test_a_version_is_named_as_not_used() -> None:
     assert "framework_version 25.04 not used" in one({**LLAMA_8B, "program": "nemo", "framework_version": "25.04"})["assumed"]
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        ({"program": "nemo", "model": "mixtral-8x7b", "expert_parallel": "8"}, ""),  # mixtures of Megatron-Bridge are measured
+        ({"program": "primus", "model": "mixtral-8x7b", "expert_parallel": "8"}, "a mixture or hybrid by program primus"),
+        ({"program": "maxtext"}, "program maxtext on GPUs"),  # measured on TPUs alone (data/measured_suite)
+        ({"program": "", "device": "TPU-v5p"}, ""),
+        ({"program": "torchtune"}, ""),  # PyTorch's FSDP
+    ],
+)
+def test_what_no_measured_run_resembles_is_named_and_wider(change: dict[str, str], said: str) -> None:
+    row = {"model": "llama-3-8b", "device": "H100", "gpus": "8", "global_batch": "64", "micro_batch": "1", "sequence_length": "4096"}
+    item, model = case({**row, **change}), fitted()
+    assert model.unmeasured(item) == said and ("is in no measured run" in one({**row, **change})["assumed"]) == bool(said)
+    width = interval.UNSEEN if said else 1.0
+    assert model.ends(item) == pytest.approx([width * end for end in model.stretch[interval.group(item)]])
 
 
 @pytest.mark.parametrize(

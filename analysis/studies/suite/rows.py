@@ -93,7 +93,7 @@ def training() -> pd.DataFrame:
                 unit="s",
                 repeats=runs.repeats.astype(int),
                 repeat_noise=runs.spread - 1,
-                cluster=[f"{runs.source}/{name}" for name in runs.cluster],
+                cluster=[f"{runs.source}/{item.name}" for item in cases],
                 flags=_composed(runs.source, len(cases)),
             )
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,14 +72,8 @@ class Prepared:
     def take(self, index: NDArray[np.bool_]) -> Prepared:
         """A part of the runs."""
         chosen = np.flatnonzero(index)
-        runs = Runs(
-            self.runs.source,
-            [self.runs.cases[i] for i in chosen],
-            self.runs.step_s[chosen],
-            self.runs.repeats[chosen],
-            self.runs.spread[chosen],
-            [self.runs.cluster[i] for i in chosen],
-        )
+        columns = {name: getattr(self.runs, name)[chosen] for name in ("step_s", "repeats", "spread")}
+        runs = replace(self.runs, cases=[self.runs.cases[i] for i in chosen], **columns)
         return Prepared(
             runs,
             Parts(**{name: value[chosen] for name, value in vars(self.parts).items()}),

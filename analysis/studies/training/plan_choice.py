@@ -23,7 +23,7 @@ def swept() -> tuple[Prepared, NDArray[np.float64]]:
     assert not errors, errors
     step_s = np.concatenate([sources.measured_step_s(ran), np.full(len(failed), np.inf)])
     plain = np.ones(len(frame))
-    runs = sources.Runs("ultrascale", list(cases), step_s, plain, plain, [item.name for item in cases])
+    runs = sources.Runs("ultrascale", list(cases), step_s, plain, plain)
     return Prepared.of(runs), step_s
 
 

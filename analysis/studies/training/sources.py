@@ -50,7 +50,6 @@ class Runs:
     Attributes:
         source: its name; cases; step_s: measured, median of repeats, one each.
         repeats: count, and spread: largest over smallest, of each.
-        cluster: what is resampled together.
     """
 
     source: str
@@ -58,7 +57,6 @@ class Runs:
     step_s: np.ndarray
     repeats: np.ndarray
     spread: np.ndarray
-    cluster: list[str]
 
 
 def _runs(source: str, frame: pd.DataFrame, step_s: np.ndarray, keys: list[str]) -> Runs:
@@ -73,7 +71,6 @@ def _runs(source: str, frame: pd.DataFrame, step_s: np.ndarray, keys: list[str])
         merged["median"].to_numpy(dtype=float),
         merged["count"].to_numpy(dtype=float),
         (merged["max"] / merged["min"]).to_numpy(dtype=float),
-        [item.name for item in cases],
     )
 
 

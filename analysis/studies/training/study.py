@@ -223,9 +223,9 @@ def freeze(prepared: Mapping[str, Prepared], scores: Mapping[str, list[Floats]])
 
 
 def measured_in(cases: list[Case]) -> dict[str, tuple[str, ...]]:
-    """Programs with a measured run, those of adapters and of mixtures, and the devices of each group of `interval.GROUPS` on GPUs."""
+    """On GPUs: programs with a measured run, those of adapters and of mixtures, and the devices of each group of `interval.GROUPS`."""
     found = {
-        "programs": {case.program for case in cases} | {"maxtext"},
+        "programs": {case.program for case in cases},
         "adapters_by": {case.program for case in cases if not case.trained},
         "mixtures_by": {case.program for case in cases if interval.group(case) == "mixture"},
         **{group: {case.machine.device for case in cases if interval.group(case) == group} for group in interval.GROUPS},
