@@ -284,3 +284,18 @@ def test_lists_and_tables_of_a_run(tmp_path: Path) -> None:
             run._check_name(name)
     with pytest.raises(InputError, match="expected quick, book or full"):
         run.Run("n", tier="all", out=str(tmp_path))
+
+
+def test_the_current_page_is_marked_in_the_sidebar_with_all_above_it() -> None:
+    """As Sphinx marks it (`_toctree_add_classes`): its link leads nowhere, the lists and entries around it are current."""
+    contents = (
+        '<ul><li class="toctree-l1"><a class="reference internal" href="a.html">A</a></li>'
+        '<li class="toctree-l1"><a class="reference internal" href="b.html">B</a>'
+        '<ul><li class="toctree-l2"><a class="reference internal" href="c.html">C</a></li></ul></li></ul>'
+    )
+    assert pages.marked(contents, "d.html") == contents
+    assert pages.marked(contents, "c.html") == (
+        '<ul class="current"><li class="toctree-l1"><a class="reference internal" href="a.html">A</a></li>'
+        '<li class="toctree-l1 current"><a class="reference internal" href="b.html">B</a>'
+        '<ul class="current"><li class="toctree-l2 current"><a class="current reference internal" href="#">C</a></li></ul></li></ul>'
+    )

@@ -8,6 +8,7 @@ import json
 import shutil
 import time
 from contextlib import redirect_stderr, redirect_stdout
+from importlib import import_module
 from pathlib import Path
 
 import yaml
@@ -19,6 +20,12 @@ from analysis.paths import BOOK, BUILD, RESULTS, ROOT
 
 class PagesFailed(RuntimeError):
     """Sphinx found something wrong; the message holds its warnings, one a line."""
+
+
+def load() -> None:
+    """Import what builds the pages: two seconds."""
+    for name in ("jupyter_book.sphinx", "myst_nb.sphinx_ext", "sphinx_book_theme", "sphinxcontrib.bibtex", f"{__package__}.pages"):
+        import_module(name)
 
 
 def place(names: list[str]) -> None:

@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -168,7 +168,11 @@ def finish(job: Job, tier: str) -> dict[str, Any]:
 
 
 def run(
-    tier: str, only: list[str] | None = None, jobs: int | None = None, settings: Mapping[str, Mapping[str, Any]] | None = None
+    tier: str,
+    only: list[str] | None = None,
+    jobs: int | None = None,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    meanwhile: Callable[[], None] | None = None,
 ) -> list[str]:
     """Bring the results of a tier up to date; returns the names of the notebooks that ran.
 
@@ -177,6 +181,7 @@ def run(
         only: these notebooks and what they need, instead of all.
         jobs: how many at once; default: one more than cores, since a notebook waits for its kernel, and for what another compiles.
         settings: parameters that replace the tier's, by notebook; the next build without them restores the tier's results.
+        meanwhile: called while the notebooks' process imports what they need, where one has to run.
     """
     books = plan.notebooks(tier, settings or {})
     wanted = _closure(books, only) if only else set(books)
@@ -195,6 +200,8 @@ def run(
         estimate = sum(costs.get(name, 10.0) for name in first) / min(jobs, len(first))
         print(f"{len(first)} of {len(waiting)} notebooks to run, {jobs} at once, about {estimate:.0f} s", flush=True)
     workers = Workers(environment()) if first else None
+    if workers and meanwhile:
+        meanwhile()
     while (waiting and not failures) or running:
         for name in sorted(waiting, key=lambda name: -weight[name]) if not failures else []:
             if len(running) >= jobs:

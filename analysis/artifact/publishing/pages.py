@@ -10,6 +10,8 @@ import re
 import statistics
 from contextlib import suppress
 from functools import cache
+from multiprocessing import get_context
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import Any
 
@@ -474,16 +476,35 @@ def _mend(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any]
         context["body"] = re.sub(r' role="(?:list|doc-biblioentry|doc-backlink)"', "", context["body"]).replace("<th></th>", "<td></td>")
 
 
-def _titles_alone(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
-    """Let the sidebar copy the titles of other pages: it copied their headings as well, for each page, and left them out again."""
-    for name in app.env.tocs.keys() - app.env.toctree_includes.keys():
-        app.env.metadata[name]["tocdepth"] = 1
+@cache
+def _contents(builder: Any, folder: str, options: tuple[tuple[str, Any], ...]) -> str:
+    """The contents of the book as the sidebar of a page in a folder has them, no page marked."""
+    return str(builder._get_local_toctree(f"{folder}none", **dict(options)))
 
 
-def _headings_again(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
-    """The contents beside the next page have its headings."""
-    for name in app.env.tocs.keys() - app.env.toctree_includes.keys():
-        app.env.metadata[name].pop("tocdepth", None)
+def marked(contents: str, address: str) -> str:
+    """The contents in which a page, and all that it stands below, is marked as the current one, as Sphinx marks them."""
+    before, link, after = contents.partition(f'<a class="reference internal" href="{address}">')
+    around: list[re.Match[str]] = []
+    for tag in re.finditer(r"<(/?)(ul|li)[^>]*>", before) if link else ():
+        around = around[:-1] if tag[1] else [*around, tag]
+    for tag in reversed(around):
+        now = '<ul class="current">' if tag[2] == "ul" else tag[0].replace('">', ' current">')
+        before = before[: tag.start()] + now + before[tag.end() :]
+    return before + (link and '<a class="current reference internal" href="#">') + after
+
+
+def _contents_once(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """Let the sidebar's contents be worked out once for each folder, before pages are written side by side, and not for each page."""
+    if app.builder.name != "html":
+        return
+
+    def contents(**options: Any) -> str:
+        own, *folders = ({name: name[: name.rfind("/") + 1] for name in (pagename, *app.env.found_docs)}).values()
+        whole = {folder: _contents(app.builder, folder, tuple(sorted(options.items()))) for folder in {own, *folders}}
+        return marked(whole[own], app.builder.get_relative_uri(f"{own}none", pagename))
+
+    context["toctree"] = contents
 
 
 def _write_assets(app: Sphinx, error: Exception | None) -> None:
@@ -502,8 +523,10 @@ def _write_assets(app: Sphinx, error: Exception | None) -> None:
     )
     text = Path(__file__).with_name("datatables.js").read_text(encoding="utf-8")
     assets.joinpath("datatables.js").write_text(text.replace("BUNDLE", bundle).replace("STYLE", style), encoding="utf-8")
-    if any("{explorer}" in (text := page.read_text(encoding="utf-8")) or "{live}" in text for page in BOOK.glob("*.md")):
-        bundle_explorers(assets)
+    if _bundling is not None:
+        _bundling.join()
+        if _bundling.exitcode:
+            _bundle(assets)  # again, where what is wrong can be said
     for ours, theirs in (("figures", "_downloads_figures"), ("tables", "_downloads_tables")):
         shutil.rmtree(out / theirs, ignore_errors=True)
         if (BOOK / ours).exists():
@@ -533,8 +556,19 @@ MOVED = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Mov
 """What stands at an old address; the file says where to."""
 
 
-def bundle_explorers(assets: Path) -> None:
-    """Put the interpreter and the models of the explorers beside the pages."""
+_bundling: ForkProcess | None = None
+
+
+def _begin_explorers(app: Sphinx) -> None:
+    """Put the interpreter and the models of the explorers beside the pages, in a process of its own while the pages are read."""
+    global _bundling
+    _bundling = None
+    if any("{explorer}" in (text := page.read_text(encoding="utf-8")) or "{live}" in text for page in BOOK.glob("*.md")):
+        _bundling = get_context("fork").Process(target=_bundle, args=(Path(app.outdir) / "_assets",))
+        _bundling.start()
+
+
+def _bundle(assets: Path) -> None:
     from analysis.artifact.explorers import bundle
 
     bundle.write(assets)
@@ -584,8 +618,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.config.html_search_scorer = str(Path(__file__).with_name("search.js"))
     app.connect("config-inited", _mathjax)
     app.connect("config-inited", _parallel)
-    app.connect("html-page-context", _titles_alone, priority=100)
-    app.connect("html-page-context", _headings_again, priority=950)
+    app.connect("builder-inited", _begin_explorers)
+    app.connect("html-page-context", _contents_once, priority=100)
     app.connect("html-page-context", _drop_network, priority=900)
     app.connect("html-page-context", _mend)
     app.connect("build-finished", _write_assets)

@@ -18,7 +18,7 @@ def main(
 
     with build.lock():
         try:
-            ran = [] if pages_only else build.run("book")
+            ran = [] if pages_only else build.run("book", meanwhile=book.load)
             built = book.build()
         except build.BuildFailed as failure:
             typer.echo(f"error: {failure}", err=True)
