@@ -79,11 +79,7 @@ def record_of(result: Result, setup: Setup, ends: Ends) -> dict[str, Any]:
 
 
 def summary_table(result: Result, slo: Mapping[str, float], ends: Ends | None = None) -> pd.DataFrame:
-    """Latencies with the ends of their means, use and, if there are bounds, goodput of a run: columns name, value, unit.
-
-    Args:
-        slo: bound in seconds by latency; may be empty.
-    """
+    """Latencies with the ends of their means, use and, if there are bounds, goodput of a run: columns name, value, unit."""
     rows = [(name, value, "s") for name, value in {**summary(result), **(ends or {})}.items()]
     units = {"output_tokens_per_s": "1/s"}
     rows += [(name, float(value), units.get(name, "1")) for name, value in dataclasses.asdict(use(result)).items()]

@@ -66,12 +66,7 @@ def read_bound(text: str) -> Bound:
 
 
 def at_rate(requests: Requests, rate_per_s: float) -> Requests:
-    """The same requests at another rate: arrival times stretched so that n requests take n / rate seconds.
-
-    Args:
-        requests: at least one, the last not at time 0.
-        rate_per_s: requests over the last arrival.
-    """
+    """The same requests at another rate: arrival times stretched so that n requests take n / rate seconds."""
     last = float(requests.arrived_at_s.max()) if len(requests) else 0.0
     if last <= 0:
         raise InputError("a search over rates needs requests that do not all arrive at time 0", key="requests")

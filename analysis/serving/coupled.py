@@ -289,8 +289,6 @@ def simulate(requests: Requests, steps: StepTime, limits: Limits, coupling: Coup
     Args:
         requests: of a closed loop in the order in which clients send them; of sessions as `sessions` says.
         steps: how long a step takes, not recorded; limits: of each replica; coupling: see `Coupling`.
-    Raises:
-        InputError: a request that can never finish.
     """
     turns = np.zeros(len(requests), TURN)
     turns["follows"] = turns["after"] = NONE

@@ -63,8 +63,6 @@ def simulate_disaggregated(
         requests, scheduler, steps, limits, routing, seed, record_batches: as for `simulate`; routing is done in each pool.
         prefill_replicas, decode_replicas: how many of each.
         transfer: of a prompt's cache; by default it takes no time.
-    Raises:
-        InputError: as for `simulate`; a scheduler that cannot take over prompts.
     """
     transfer, limits = transfer or Transfer(), limits or Limits()
     prompts = dataclasses.replace(requests, decode_tokens=np.minimum(requests.decode_tokens, 1))

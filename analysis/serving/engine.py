@@ -168,8 +168,6 @@ def run(
         requests: REQUEST, shape (requests,), by arrival.
         running, batches, tokens: i8, shape (replicas, capacity), working space.
         prefixes: PREFIX, shape (replicas, prefixes).
-        limits: LIMITS, shape (1,).
-        steps: `Steps`.
         assigned: i8, shape (requests,): replica of each request, read when `routing` is ASSIGNED.
         routing: ASSIGNED, LEAST_REQUESTS, LEAST_WAITING or LEAST_WORK.
         log, members, member_tokens: BATCH, i8, i8: batches as they start; empty: not wanted.

@@ -51,14 +51,7 @@ class KvCache:
         return max(0.0, self.size_bytes) / self.request_bytes(tokens)
 
     def check(self, tokens: int, what: str, key: str) -> None:
-        """Refuse a replica that cannot hold one request.
-
-        Args:
-            tokens: of the request.
-            what: the replica in words.
-        Raises:
-            InputError: with tokens needed and tokens there are.
-        """
+        """Refuse a replica that cannot hold one request."""
         if self.requests(tokens) < 1:
             raise InputError(f"{what} holds {max(0, self.tokens):,} tokens of KV cache; a request has {tokens:,}", key=key)
 

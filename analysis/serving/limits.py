@@ -82,10 +82,7 @@ def check_feasible(requests: Requests, limits: Limits, scheduler: str, prefilled
     A request of T tokens in all holds at most T - 1 in the cache (the last token generated is never stored).
 
     Args:
-        requests, limits, scheduler: of the run.
         prefilled: the requests bring their prompt's blocks and first token.
-    Raises:
-        InputError: names the first such request, what it needs and what there is.
     """
     if prefilled:
         if not kind_of(scheduler).preempts:

@@ -70,13 +70,7 @@ def make_requests(
     prefix_tokens: Ints | None = None,
     path: str | Path | None = None,
 ) -> Requests:
-    """Requests from arrays of equal length; ids count from 0 if not given.
-
-    Args:
-        path: CSV of which these are the rows.
-    Raises:
-        InputError: names the first request that is wrong (of a file: its line), and why.
-    """
+    """Requests from arrays of equal length; ids count from 0 if not given."""
     count = len(arrived_at_s)
     ids = np.arange(count) if request_id is None else np.asarray(request_id)
     which = np.full(count, -1) if prefix is None else np.asarray(prefix)
@@ -122,8 +116,6 @@ def read_requests(
             `prefix_id`: no shared prefix), or `session_id,think_s`, whose rows are turns in their order (`sessions`).
         arrive: arrival times of so many requests or sessions (s), for a trace of lengths alone; tokens_per_word, turns: for one of texts;
         think_s: where a turn does not say.
-    Raises:
-        InputError: file, line and column of what is wrong.
     """
     frame = read_trace(path, tokens_per_word, turns)
     told = "session_id" in frame.columns

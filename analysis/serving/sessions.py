@@ -28,11 +28,7 @@ def following(requests: Requests) -> Ints:
 
 
 def chained(requests: Requests, block_size: int) -> tuple[Requests, Ints, Ints]:
-    """The requests with their chains as prefixes; of each the deepest block of its answer that the next turn shares, and its end (tokens).
-
-    Args:
-        block_size: tokens of a block of the cache.
-    """
+    """The requests with their chains as prefixes; of each the deepest block of its answer shared by the next turn, and its end (tokens)."""
     follows, prompt = following(requests), requests.prefill_tokens
     end = prompt + requests.decode_tokens
     deepest, tokens, after, after_tokens = (np.full(len(requests), value, np.int64) for value in (-1, 0, -1, 0))

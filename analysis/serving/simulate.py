@@ -105,16 +105,10 @@ def simulate(
     """Run requests to completion.
 
     Args:
-        scheduler: one of `schedulers.names.SCHEDULERS`.
-        steps: how long a batch takes.
-        limits: of each replica; by default those of the recorded runs.
         routing: round_robin, random, least_requests (fewest not complete), least_waiting (fewest not admitted; VIDUR's "least outstanding
             requests") or least_work (fewest tokens left).
-        seed: of random routing.
         record_batches: keep every batch; the run is then made twice, first to count them.
         prefilled: the requests arrive with their prompt's KV blocks and first token, as they do at a decode replica (`disaggregation`).
-    Raises:
-        InputError: a request that can never finish; too few recorded steps; an unknown name.
     """
     limits = limits or Limits()
     check_feasible(requests, limits, scheduler, prefilled)
@@ -210,11 +204,7 @@ def initial_requests(requests: Requests, by_arrival: Ints) -> tuple[Records, int
 
 
 def initial_prefixes(requests: Requests, replicas: int, prefixes: int, limits: Limits) -> Records:
-    """Prefixes of each replica, none in its cache; of a tree, what each continues.
-
-    Raises:
-        InputError: hashed blocks that the cache's blocks do not divide.
-    """
+    """Prefixes of each replica, none in its cache; of a tree, what each continues."""
     found: Any = np.zeros((replicas, prefixes), PREFIX)
     if len(requests.above) and limits.prefix_caching:
         if requests.hashed_tokens % limits.block_size:

@@ -162,30 +162,17 @@ class StepTime:
 
 
 def tabulate(time_s: Callable[[Floats], Floats], most: int = 4096) -> Floats:
-    """Table of a function of the tokens in a batch, for `StepTime.token_s`.
-
-    Args:
-        time_s: seconds for an array of token counts.
-        most: last count in the table.
-    """
+    """Table of a function of the tokens in a batch, for `StepTime.token_s`."""
     return np.asarray(time_s(np.arange(most + 1, dtype=np.float64)), dtype=np.float64)
 
 
 def linear(fixed_s: float, prompt_token_s: float, decode_request_s: float, kv_token_s: float = 0.0, pair_s: float = 0.0) -> StepTime:
-    """t = fixed + a x prompt tokens + b x decoding requests + c x cached tokens + d x query-key pairs.
-
-    Args:
-        fixed_s, prompt_token_s, decode_request_s, kv_token_s, pair_s: the coefficients, in seconds.
-    """
+    """t = fixed + a x prompt tokens + b x decoding requests + c x cached tokens + d x query-key pairs."""
     return StepTime(fixed_s=fixed_s, prompt_s=prompt_token_s, request_s=decode_request_s, kv_s=kv_token_s, pair_s=pair_s)
 
 
 def read_recorded(path: str | Path) -> StepTime:
-    """Recorded step times: the column `total_time_s`, one row a batch, in order; no other column is read.
-
-    Args:
-        path: CSV, plain or gzip.
-    """
+    """Recorded step times: the column `total_time_s`, one row a batch, in order; no other column is read."""
     frame = read_csv(path, required=["total_time_s"], usecols=lambda name: name == "total_time_s")
     try:
         seconds = frame["total_time_s"].to_numpy(dtype=np.float64)

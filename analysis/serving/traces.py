@@ -42,8 +42,6 @@ def read_trace(path: str | Path, tokens_per_word: float = 0.0, turns: int = 1) -
 
     Args:
         tokens_per_word: of texts without token counts; 0: not given; turns: of a conversation at most, each prompt with all before it.
-    Raises:
-        InputError: a line that is no JSON object, a time that is none, or texts whose tokens nobody counted.
     """
     if Path(path).suffix == ".json":
         return _conversations(path, tokens_per_word, turns)
@@ -137,11 +135,7 @@ def _lines(path: str | Path) -> pd.DataFrame:
 
 
 def hash_tree(hashes: pd.Series, prompts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Block hashes as a tree of prefixes: of each request its deepest full block and the tokens up to there, and what each block continues.
-
-    Args:
-        hashes: a list for each request, of its prompt's blocks in order; prompts: tokens. A block that is not full is nobody else's.
-    """
+    """Block hashes as a tree of prefixes: each request's deepest full block and the tokens to there, and what each block continues."""
     places: dict[tuple[int, Any], int] = {}
     above: list[int] = []
     which, tokens = np.full(len(hashes), -1, np.int64), np.zeros(len(hashes), np.int64)

@@ -111,13 +111,7 @@ def draw_lengths(lengths: Lengths, count: int, generator: np.random.Generator) -
 
 
 def generate(arrivals: Arrivals, prompt: Lengths, output: Lengths, count: int, seed: int = 0) -> Requests:
-    """Draw requests; arrivals, prompts and outputs have random streams of their own.
-
-    Args:
-        arrivals, prompt, output: their distributions.
-        count: how many requests.
-        seed: of all three streams.
-    """
+    """Draw requests; arrivals, prompts and outputs have random streams of their own."""
     if count < 0:
         raise InputError(f"expected a number of requests, not negative, got {count}", key="count")
     when, first, second = (np.random.default_rng([seed, stream]) for stream in range(3))
@@ -125,12 +119,7 @@ def generate(arrivals: Arrivals, prompt: Lengths, output: Lengths, count: int, s
 
 
 def split_by_ratio(total_tokens: Floats, prefill_to_decode: float) -> tuple[Ints, Ints]:
-    """Split total tokens t into prompt and output: output = ceil(t / (1 + ratio)), prompt = floor(t - output), as VIDUR does.
-
-    Args:
-        total_tokens: shape (n,), need not be whole.
-        prefill_to_decode: ratio of prompt to output tokens.
-    """
+    """Split total tokens t into prompt and output: output = ceil(t / (1 + ratio)), prompt = floor(t - output), as VIDUR does."""
     output = np.ceil(total_tokens / (1.0 + prefill_to_decode)).astype(np.int64)
     return np.floor(total_tokens - output).astype(np.int64), output
 
@@ -175,12 +164,6 @@ def vidur_requests(count: int, rate_per_s: float, seed: int, low: int = 128, hig
 
     Each request takes two numbers from one Mersenne Twister: the gap, exponential and capped at three times its mean, then the length.
 
-    Args:
-        count: requests.
-        rate_per_s: arrivals a second.
-        seed: VIDUR's seed.
-        low, high: total tokens of a request.
-        prefill_to_decode: prompt tokens an output token.
     Source: arrivals and lengths recorded in data/recorded/vidur; VIDUR's defaults for ratio and cap.
     """
     draw = VidurDraw(seed)

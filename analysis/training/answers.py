@@ -195,12 +195,7 @@ def _doubts(item: Case) -> tuple[str, ...]:
 
 
 def answers(frame: pd.DataFrame, site: Site | None = None) -> pd.DataFrame:
-    """One row a case, with `COLUMNS`; a case that cannot be answered has its reason in `status`.
-
-    Args:
-        frame: cells as text; columns of any table that `cases` knows.
-        site: whose constants hold; None: nobody's.
-    """
+    """One row a case, with `COLUMNS`; a case that cannot be answered has its reason in `status`."""
     found, rows, errors = read(frame)
     out = pd.DataFrame({name: np.full(len(frame), np.nan) for name in NUMBERS})
     status = np.full(len(frame), "", dtype=object)

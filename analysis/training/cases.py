@@ -214,11 +214,7 @@ def plain(text: str) -> str:
 
 
 def choice(row: dict[str, str], key: str) -> Any:
-    """What a cell chooses, by the `SPELLINGS` of its column; None where it is empty.
-
-    Raises:
-        InputError: it is in none of them; the nearest is named.
-    """
+    """What a cell chooses, by the `SPELLINGS` of its column; None where it is empty."""
     text, known = row.get(key, "").strip(), SPELLINGS[key]
     name = plain(text.removesuffix(".0"))  # a whole number in a column that a program wrote as decimals
     if name in known:
@@ -246,9 +242,6 @@ def read(frame: pd.DataFrame) -> tuple[Cases, NDArray[np.int64], dict[int, Input
     """The rows of a table that can be read, their places in it, and why each of the others could not.
 
     What a row does not say is the program's default, or the usual machine's, and named in `assumed`.
-
-    Args:
-        frame: cells as text; `COLUMNS` and `OTHER_NAMES`.
     """
     rows = Rows(frame)
     if "fsdp" in rows.columns:
@@ -287,11 +280,7 @@ def _fact(key: str, found: dict[str, Any] | None) -> Any:
 
 
 def case(raw: Mapping[str, str]) -> Case:
-    """One row, read as `read` does.
-
-    Raises:
-        InputError: what is missing or cannot be.
-    """
+    """One row, read as `read` does."""
     cases, _, errors = read(pd.DataFrame([{key: str(value) for key, value in raw.items()}], dtype=object))
     if errors:
         raise errors[0]
@@ -478,11 +467,7 @@ def _plan(rows: Rows, gpus: Ints, name: Shared, shape: Shared, said: dict[str, A
 
 
 def whole_stages(shape: Any, chunks: Any) -> Any:
-    """Whether so many chunks of stages get whole layers each, embedding and output layer counted as layers or not.
-
-    Args:
-        shape, chunks: of one run, or of each of many.
-    """
+    """Whether so many chunks of stages get whole layers each, embedding and output layer counted as layers or not."""
     own = (shape.blocks, np.where(shape.attention_layers > 0, shape.attention_layers, shape.blocks))
     return np.any([(layers + ends) % chunks == 0 for layers in own for ends in (0, 1, 2)], axis=0)
 
@@ -616,11 +601,7 @@ def _as_said(
     name: str,
     assumed: list[str],
 ) -> Model:
-    """A known model with the vocabulary of the row.
-
-    Raises:
-        InputError: another size of the row is not the model's.
-    """
+    """A known model with the vocabulary of the row."""
     mixture = shape.experts
     own = {
         "hidden_size": shape.hidden, "attention_heads": shape.heads, "layers": shape.blocks, "kv_heads": shape.kv_heads,

@@ -82,11 +82,7 @@ def site_terms(cases: Sequence[Case], parts: Parts, plans: Plans, shares: Floats
 
 
 def doubt(parts: Parts, plans: Plans, shares: Floats, spread: Floats) -> Floats:
-    """Standard deviation of log time from what is not known of the shares: `doubt_of` the logarithm of the step.
-
-    Args:
-        parts, plans: of the cases; shares, spread: as of `moves`.
-    """
+    """Standard deviation of log time from what is not known of the shares: `doubt_of` the logarithm of the step."""
     found = []
     for start in range(0, max(1, len(parts.gemm)), BLOCK):
         part = slice(start, start + BLOCK)

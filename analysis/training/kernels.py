@@ -191,9 +191,5 @@ class Kernels:
 
 @cache
 def kernels_of(device: str, hide: Hide = "none") -> Kernels:
-    """The kernels of a device.
-
-    Args:
-        device: as `analysis.hardware` names it; hide: none, device or architecture, as of the kernel library.
-    """
+    """The kernels of a device."""
     return Kernels(devices.load(device), hide)

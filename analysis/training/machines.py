@@ -74,11 +74,7 @@ inter_node_bandwidth: github.com/VIA-Research/vTrain, config/validation)."""
 
 
 def machine_of(text: str) -> Machine:
-    """The machine that a cell names: DGX-GB200, h100_80gb, A100-SXM4-80GB, or a system of `data/hardware/systems.yaml`.
-
-    Raises:
-        InputError: no such device.
-    """
+    """The machine that a cell names: DGX-GB200, h100_80gb, A100-SXM4-80GB, or a system of `data/hardware/systems.yaml`."""
     if own.is_path(text) and (mine := own.system(devices.load(text).name)) is not None and mine.load_device().kind != "tpu":
         usual = next((machine for machine in machines().values() if machine.device == own.measured_as(mine.device)), None)
         network = mine.network.bandwidth_bytes_per_s if mine.network else usual.network_bytes_per_s if usual else 25e9
@@ -128,11 +124,7 @@ def _joined(machine: Machine) -> str:
 
 
 def of_row(row: dict[str, str], assumed: list[str]) -> Machine:
-    """The machine of a row of cases; what it does not say goes to `assumed`.
-
-    Raises:
-        InputError: it names two machines, or no whole nodes.
-    """
+    """The machine of a row of cases; what it does not say goes to `assumed`."""
     system, device = (row.get(key, "").strip() for key in ("system", "device"))
     where = system or device
     machine = machine_of(where) if where else UNNAMED

@@ -49,11 +49,7 @@ class Memory:
 
 
 def _state(of: Cases, dense: Any, routed: Any) -> Any:
-    """Weights, gradients and optimizer states (an fp32 copy unless the optimizer updates 16-bit weights, and moments), sharded or not.
-
-    Args:
-        dense, routed: weights of the stage, all but routed experts and these (count).
-    """
+    """Weights, gradients and optimizer states (an fp32 copy unless the optimizer updates 16-bit weights, and moments), sharded or not."""
     program = of.defaults
     # from ZeRO 2 on what is reduced replaces what is accumulated; sharded weights are the fp32 copy itself
     gradient = np.where(of.zero >= 2, np.maximum(2.0, program.reduced_bytes), program.held_bytes)

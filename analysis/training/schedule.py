@@ -29,11 +29,6 @@ def task_order(stage: int, stages: int, microbatches: int, interleave: int) -> l
     1F1B (interleave 1): stages - 1 - stage forwards, then one forward and one backward in turn, then the remaining backwards.
     Interleaved: 2 (stages - 1 - stage) + (interleave - 1) stages forwards first; microbatches go through the chunks in groups of `stages`.
 
-    Args:
-        stage, stages, microbatches, interleave: counts.
-    Raises:
-        InputError: interleaved with microbatches that the stages do not divide.
-
     Source: Narayanan et al. 2021, section 2.2 and figure 4.
     """
     if interleave > 1 and microbatches % stages:

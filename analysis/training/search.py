@@ -50,9 +50,6 @@ def plans(row: dict[str, str], gpus: int, choices: Choices = Choices()) -> Itera
     Where nothing is chosen: tensor parallel up to a node, every divisor of the layers as stages and as chunks of a stage, context parallel
     for sequences of 16,384 tokens and more, microbatches to 16, whole blocks recomputed or nothing (or attention, where it is written
     out), what the program shards, and weights too where there is no pipeline. All are of one program.
-
-    Args:
-        row: what all plans share, as columns of `predict training`.
     """
     base = case({**row, "gpus": "1", "micro_batch": "1", "zero": "", "recompute": "none"})
     shape, batch, sequence, old = base.shape, int(base.global_batch), base.sequence, base.written_out
@@ -112,14 +109,7 @@ def search(
     scheduler: str = "",
     progress: Callable[[int, int, str], None] | None = None,
 ) -> pd.DataFrame:
-    """Every plan with its answer, or the reason why it is out, fastest first.
-
-    Args:
-        row, gpus, choices: as of `plans`; capacity: as of `timed`.
-        scheduler: address of a dask scheduler over whose workers the plans are spread; empty: this process.
-    Raises:
-        InputError: no plan divides model and batch.
-    """
+    """Every plan with its answer, or the reason why it is out, fastest first."""
     chosen = list(plans(row, gpus, choices))
     if not chosen:
         message = "divides the model and its batch; gradients and weights are sharded where there is no pipeline, unless both are asked for"

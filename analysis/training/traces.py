@@ -96,11 +96,7 @@ class Rank:
 
 
 def step_nodes(answer: Answer) -> tuple[list[Node], dict[str, tuple[int, ...]]]:
-    """Nodes of all ranks, one rank after the other, and the ranks of each group by number.
-
-    Raises:
-        InputError: contexts over several GPUs, microbatches that are no whole number, or too long a trace.
-    """
+    """Nodes of all ranks, one rank after the other, and the ranks of each group by number."""
     item, m = answer.case, round(answer.case.microbatches)
     if abs(m - item.microbatches) > 1e-9:
         raise InputError(f"{item.microbatches:g} microbatches are no whole number", key="plan.global_batch")

@@ -41,20 +41,12 @@ class Answer:
 
 
 def ask(training: Training, site: Site | None = None) -> Answer:
-    """The answer of `predict training` to a configuration, at a site if one is given.
-
-    Raises:
-        InputError: a run that cannot be, or that the predictor does not cover.
-    """
+    """The answer of `predict training` to a configuration, at a site if one is given."""
     return answer_of(case(row_of(training)), site)
 
 
 def answer_of(item: Case, site: Site | None = None) -> Answer:
-    """The answer to a run that was read from a row.
-
-    Raises:
-        InputError: the predictor does not cover it.
-    """
+    """The answer to a run that was read from a row."""
     row = {str(name): value for name, value in answered([item], site).iloc[0].items()}
     if row["status"]:
         raise InputError(row["status"], key="system")

@@ -98,11 +98,7 @@ PART_NAMES = tuple(item.name for item in fields(Parts))
 
 
 def parts(cases: Sequence[Case], hide: Hide = "none") -> Parts:
-    """The work of every case.
-
-    Args:
-        cases: any number; hide: as of the kernel library (what of a GPU's own timings may be used).
-    """
+    """The work of every case."""
     of = Cases.of(cases)
     values = {name: np.zeros(len(of)) for name in PART_NAMES}
     groups, first = alike(of.machine.device, of.precision)
@@ -358,11 +354,7 @@ def _head(of: Cases, jobs: _Jobs, tokens: Any) -> None:
 
 
 def parameters_of_gpu(of: Any) -> tuple[Any, Any]:
-    """Weights that a GPU of the fullest stage works with: (all but routed experts, routed experts), before sharding.
-
-    Args:
-        of: a `Case`, or many (`Cases`).
-    """
+    """Weights that a GPU of the fullest stage works with: (all but routed experts, routed experts), before sharding."""
     shape = of.shape
     ends = shape.hidden * (of.padded_vocabulary * np.where(shape.tied, 1, np.where(of.pipeline == 1, 2, 1)))
     ends = ends + shape.hidden * shape.learned_positions

@@ -42,9 +42,6 @@ def answers(frame: pd.DataFrame) -> pd.DataFrame:
     """One row a case, with `COLUMNS`; a case that cannot be answered has its reason in `status`.
 
     Throughput counts input and output tokens of all sequences that are run, as the benchmark defines it.
-
-    Args:
-        frame: cells as text; columns as in LLM-Inference-Bench.
     """
     cases, reasons = read(frame)
     out = pd.DataFrame({name: np.full(len(frame), np.nan) for name in COLUMNS[:4]}).assign(assumed="", status=reasons)

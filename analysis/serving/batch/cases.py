@@ -98,11 +98,7 @@ class Case:
 
 
 def hardware(text: str) -> Hardware:
-    """The device that a cell names: "Nvidia A100 GPU", "AMD MI300X GPU", "GH200".
-
-    Raises:
-        InputError: no such device, or one without a rate in 16 bits.
-    """
+    """The device that a cell names: "Nvidia A100 GPU", "AMD MI300X GPU", "GH200"."""
     plain = models.plain(text)
     for word in ("nvidia", "amd", "habana", "sambanova", "gpu"):
         plain = plain.replace(word, "") if plain not in BENCHMARK_DEVICES else plain
@@ -129,11 +125,7 @@ def _first(row: dict[str, str], *names: str) -> int:
 
 
 def case(raw: dict[str, str]) -> Case:
-    """A row, read.
-
-    Raises:
-        InputError: what is missing or not covered.
-    """
+    """A row, read."""
     row = {str(key).strip(): str(value) for key, value in raw.items()}
     where = row.get("hardware", row.get("device", "")).strip()
     if not where:

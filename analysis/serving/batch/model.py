@@ -116,9 +116,6 @@ def latency(table: Table, shares: Floats) -> dict[str, Floats]:
 
     A decode step reads the weights (of the experts that the batch touches) and the cache, computes, exchanges twice a layer, and waits for
     the host (fourth-power mean of device and host). The cache's memory bounds how many sequences run at once; the others follow.
-
-    Args:
-        table: the cases; shares: in the order of `NAMES`.
     """
     s = dict(zip(NAMES, shares, strict=True))
     busy = np.array([s[f"busy.{name}"] for name in FRAMEWORKS])[table.framework]

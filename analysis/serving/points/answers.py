@@ -37,9 +37,6 @@ class Answers:
 def site_terms(asked: pd.DataFrame) -> list[dict[str, float]]:
     """What a site's constants of served times multiply (`analysis.site`): the site itself, the model's family, the device, the types, and
     the device with each of these.
-
-    Args:
-        asked: features, one row a case.
     """
     named: dict[str, tuple[str, ...]] = {"model": ("family",), "device": ("device",), "types": ("types",)}
     named |= {"model and device": ("family", "device"), "types and device": ("types", "device")}
@@ -84,11 +81,7 @@ def times(
 
 
 def answer(cases: list[Case | None], parameters: Parameters, library: Any, site: Site | None = None) -> Answers:
-    """Answers of cases (None: no case; its status stays empty).
-
-    Args:
-        parameters: fitted constants and intervals; library: kernels; site: whose constants hold, None: nobody's.
-    """
+    """Answers of cases (None: no case; its status stays empty)."""
     raw = points(cases, library)
     table, frame, missing = times(cases, parameters, raw, site)
     live = np.flatnonzero(np.isfinite(raw.result[:, 0]))
@@ -125,9 +118,6 @@ def _rates(case: Case, times: dict[Any, Any], row: dict[Any, Any]) -> dict[str, 
     Clients that go on asking have clients / latency requests a second (Little's law). A run of so many requests has its ramp and tail:
     where they wait for each other it takes as much longer than it was simulated as its mean request does; where they all lie ready, as a
     mean step does; and who sends at a rate is answered at that rate, unless requests pile up.
-
-    Args:
-        times: the answer; row: its features.
     """
     mean = case.mean_length * case.output_tokens
     simulated = row["ttft_s"] + row["tpot_s"] * (mean - 1)

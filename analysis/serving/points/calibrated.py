@@ -196,8 +196,6 @@ def served(requests: Requests, library: Any = None, site: Site | None = None, **
     Args:
         requests: of which the mean lengths count; library: kernels; site: whose constants hold.
         asked: model, device, gpus, engine, precision, ... (what is no length and no client), as of `waterfall.one`.
-    Raises:
-        InputError: as of `waterfall.one`.
     """
     from analysis.kernels.library import KernelLibrary
 

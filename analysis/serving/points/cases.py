@@ -199,11 +199,7 @@ def corrected(tensor: int, data: int, expert_tensor: int, expert: int) -> tuple[
 
 
 def served(name: str) -> Model:
-    """A model of whose layers there are kernel tables.
-
-    Raises:
-        InputError: an unknown name, or a layer of another kind.
-    """
+    """A model of whose layers there are kernel tables."""
     model = models.load(name)
     kinds = {
         "an encoder": not model.causal,
@@ -235,11 +231,7 @@ def own_type(model: Model, name: str, device: str) -> str:
 
 
 def types(model: Model, gemm: str, moe: str, precision: str, name: str) -> tuple[str, str, str, str]:
-    """Label, types of the matrix products, of those around attention, of the routed experts.
-
-    Raises:
-        InputError: an unknown type, or one in which the model has no checkpoint.
-    """
+    """Label, types of the matrix products, of those around attention, of the routed experts."""
     gemm, moe, precision = gemm.lower(), moe.lower(), precision.lower()
     for given in (gemm, moe, precision):
         if given and given not in PRECISIONS:
@@ -404,11 +396,7 @@ def runs_on() -> dict[str, Platforms]:
 
 
 def check_engine(engine: str, device: str) -> None:
-    """The one rule of which engine runs where (`runs_on`); other engines are not checked.
-
-    Raises:
-        InputError: a device that the engine's documentation does not list.
-    """
+    """The one rule of which engine runs where (`runs_on`); other engines are not checked."""
     known, chip = runs_on().get(engine), devices.load(gpus.SYSTEMS.get(device, device))
     if known and chip.architecture not in known.architectures:
         raise InputError(f"{known.name} runs on {known.where}, not on {chip.name}", key="backend")
@@ -543,11 +531,7 @@ def _arrival(text: Callable[[str], str], ranks: int) -> dict[str, Any]:
 
 
 def _weights(text: Callable[[str], str], model: Model, device: str, asked: bool, assumed: list[str]) -> tuple[str, str, str, str]:
-    """Label of a row's weights, and types of their products, attention and experts; what is not said is put into `assumed`.
-
-    Raises:
-        InputError: types that the device or the model does not have.
-    """
+    """Label of a row's weights, and types of their products, attention and experts; what is not said is put into `assumed`."""
     said = [text(key) for key in ("gemm_quant_mode", "moe_quant_mode", "precision")]
     if not any(said):
         said[2] = own_type(model, text("model_path"), device) if asked else "bf16"
@@ -566,11 +550,7 @@ def _weights(text: Callable[[str], str], model: Model, device: str, asked: bool,
 
 
 def case(row: Mapping[str, object]) -> Case:
-    """One row of a table in the sample's columns.
-
-    Raises:
-        InputError: what keeps the row from being answered.
-    """
+    """One row of a table in the sample's columns."""
 
     def text(key: str) -> str:
         return str(row[key]).strip() if _given(row.get(key)) else ""

@@ -164,12 +164,7 @@ def _coefficients(x: Floats, y: Floats, prior: Floats | None, rows: float) -> Fl
 
 
 def fit(frame: pd.DataFrame, measured_s: Floats, target: str) -> Constants:
-    """Coefficients from measured rows.
-
-    Args:
-        frame: features with the terms of the target, one row a measurement; rows with NaN are left out.
-        measured_s: shape (rows,); target: `tpot` or `ttft`.
-    """
+    """Coefficients from measured rows."""
     terms = TERMS[target]
     x = frame[list(terms)].to_numpy(dtype=np.float64)
     good = np.isfinite(x).all(axis=1) & (measured_s > 0)
@@ -333,9 +328,6 @@ def default_terms(frame: pd.DataFrame, families: Sequence[str]) -> pd.DataFrame:
     Source: release notes of vLLM 0.14.0 (asynchronous scheduling by default, https://github.com/vllm-project/vllm/pull/27614);
     https://github.com/sgl-project/sglang benchmark/kernels/quantization (DeepGEMM on SM90 and later, Triton elsewhere), and
     python/sglang/srt/layers/moe/fused_moe_triton/configs (tuned by shape and GPU).
-
-    Args:
-        families: to which engines are tuned.
     """
     python = (frame["script"] == "default") & frame["engine"].isin(("vllm", "sglang")) & (frame["vendor"] != "Google")
     quantised = (frame["vendor"] == "AMD") & (frame["types"] != "bf16")
@@ -399,12 +391,7 @@ def unfamiliar(frame: pd.DataFrame, found: Interval, devices: Sequence[str]) -> 
 
 
 def fit_all(frame: pd.DataFrame, ttft_s: Floats, tpot_s: Floats, fitted_on: str) -> Parameters:
-    """Constants on all rows, intervals from leaving each model family out.
-
-    Args:
-        frame: features with `family`; ttft_s, tpot_s: measured, shape (rows,).
-        fitted_on: a sentence that says which rows.
-    """
+    """Constants on all rows, intervals from leaving each model family out."""
     out: dict[str, Constants | Interval] = {}
     for target, measured in (("ttft", ttft_s), ("tpot", tpot_s)):
         out[target] = fit(frame, measured, target)

@@ -45,11 +45,6 @@ def draft(kind: str, model: Model, own: tuple[str, str, str], load: Callable[[st
 
     Source: DeepSeek-V3 (arXiv 2412.19437, section 2.2); EAGLE (arXiv 2401.15077: one block behind a product of 2 h with h);
     EAGLE-3 (arXiv 2503.01840: vectors of three layers, a vocabulary of its own).
-
-    Args:
-        own: types of the model's products, attention and experts; load: a model by name, and its types.
-    Raises:
-        InputError: the model has no blocks for multi-token prediction; a draft model with experts or another vocabulary.
     """
     if kind == "mtp":
         if not model.mtp_modules:

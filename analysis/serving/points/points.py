@@ -156,11 +156,7 @@ def cache_tokens(case: Case, plan: Plan, share: float, kv_bytes: float) -> float
 
 
 def without_room(case: Case, plan: Plan, room_tokens: float) -> str:
-    """Why a replica cannot serve one request, with the numbers; empty where it can.
-
-    Args:
-        room_tokens: of the KV cache of one attention rank (`cache_tokens`).
-    """
+    """Why a replica cannot serve one request, with the numbers; empty where it can."""
     weights, memory = weight_bytes(case, plan) / 1e9, memory_bytes(case.device) / 1e9
     adapters = case.lora_adapters * adapter_bytes(case.model, plan.tensor, case.lora_rank) / plan.pipeline / 1e9
     held = f"weights and {adapters:.1f} GB of LoRA adapters" if adapters else "weights"
@@ -309,13 +305,7 @@ def drafting(case: Case) -> Configuration:
 
 
 def points(cases: list[Case | None], library: Any, hide: str = "none", host: dict[str, Host] | None = None) -> Points:
-    """Simulate every case.
-
-    Args:
-        cases: None: no case (its status stays empty here).
-        library: a `KernelLibrary`; hide: see `step_table.step_tables`.
-        host: by engine; `HOST` by default.
-    """
+    """Simulate every case."""
     host = host or HOST
     count = len(cases)
     table_of, prefill_of, draft_of = (np.full(count, -1) for _ in range(3))

@@ -42,11 +42,7 @@ class BoardPower(Strict):
     upper: float = 1.0
 
     def share(self, memory_share: Any, compute_share: Any) -> Any:
-        """Power over the board limit.
-
-        Args:
-            memory_share: achieved over peak bandwidth; compute_share: achieved over peak operations per second; numbers or arrays.
-        """
+        """Power over the board limit."""
         return np.minimum(1.0, self.base + self.memory * memory_share + self.compute * compute_share)
 
 
@@ -94,11 +90,7 @@ def multiplied(model: Model) -> float:
 
 
 def drawn_w(case: Case, tpot_s: float) -> tuple[float, float, float] | None:
-    """Power of one GPU while it serves a point, and its 90 % interval (W); None: no board limit is known, or prompts have their own GPUs.
-
-    Args:
-        tpot_s: time of a step (s).
-    """
+    """Power of one GPU while it serves a point, and its 90 % interval (W); None: no board limit is known, or prompts have their GPUs."""
     limit = gpus.tdp_w(case.device)
     if limit is None or case.prefill is not None:
         return None

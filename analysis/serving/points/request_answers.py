@@ -72,11 +72,7 @@ class Settings(BaseModel):
 
 
 def read_meta(path: str | Path) -> tuple[Model, Settings, int | None]:
-    """Model, settings and, if given, KV blocks of a run.
-
-    Raises:
-        InputError: not JSON, an unknown model, a setting that is no number or out of range.
-    """
+    """Model, settings and, if given, KV blocks of a run."""
     content = read_json(path, LARGEST_BYTES)
     if not isinstance(content, dict):
         raise InputError("expected an object with engine settings", path=path)

@@ -89,9 +89,7 @@ def read_profile(
 
     Args:
         prefix: the files are PREFIX_dense.csv.gz, PREFIX_per_sequence.csv.gz, PREFIX_attention.csv.gz and, if there, _moe and _skew.
-        tensor: tensor parallelism of the run; the profile is that of one rank.
         data: data-parallel replicas (experts are shared by all of them).
-        most_tokens, most_sequences: of a step.
         bandwidth_bytes_per_s, latency_s: of the link between GPUs.
     """
     dense = _read(prefix, "dense", ["layer", "tokens", "time_us"])

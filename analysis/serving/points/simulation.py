@@ -141,11 +141,7 @@ class RequestsConfig(Strict):
         return self
 
     def draw(self, folder: Path) -> Requests:
-        """The requests.
-
-        Args:
-            folder: where a trace's path begins.
-        """
+        """The requests."""
         if self.trace is not None:
             stream = np.random.default_rng([self.seed, 0])
             arrive = lambda count: draw_arrivals(self.arrivals, count, stream)  # noqa: E731
@@ -339,11 +335,7 @@ class Configuration:
         return kv_blocks(setting, size, share), what
 
     def limits(self) -> Limits:
-        """Limits of a replica: those given, else the engine's, what the device has room for, or VIDUR's.
-
-        Raises:
-            InputError: the weights do not fit, or more blocks are asked for than fit beside them.
-        """
+        """Limits of a replica: those given, else the engine's, what the device has room for, or VIDUR's."""
         asked = {name: value for name, value in dataclasses.asdict(self.config.limits).items() if value is not None}
         most, what = self.room()
         own: dict[str, Any] = {} if most is None else {"kv_blocks": most}
@@ -384,12 +376,7 @@ class Configuration:
         return Setup(**named, plan=plan, scheduler=config.scheduler, step_time=steps.kind, limits=self.limits(), assumed=assumed)
 
     def run(self, requests: Requests | None = None, record_batches: bool = True) -> Result:
-        """Run it.
-
-        Args:
-            requests: in place of the configuration's own.
-            record_batches: keep every batch.
-        """
+        """Run it."""
         try:
             requests = self.requests if requests is None else requests
             if self.served is None:
@@ -460,11 +447,7 @@ def summary_at(rate_per_s: float, configuration: Configuration, requests: Reques
 
 
 def read_configuration(path: str | Path, site: Site | None = None) -> Configuration:
-    """Read a simulation's YAML.
-
-    Raises:
-        InputError: also a site for step times that are not calibrated.
-    """
+    """Read a simulation's YAML."""
     found = Configuration(read_yaml(path, SimulationConfig), Path(path), site)
     if site is not None and not isinstance(found.config.steps, CalibratedSteps):
         raise InputError(f"a site has constants of calibrated steps, not of {found.config.steps.kind} ones", path=path, key="steps.kind")

@@ -162,7 +162,6 @@ def step_tables(keys: list[Key], library: Any, hide: str = "none") -> list[StepT
     """Step tables of many configurations.
 
     Args:
-        library: a `KernelLibrary` (analysis/kernels/library.py).
         hide: timings that the kernel models may not use: none, device or architecture.
     """
     handles: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -213,11 +212,7 @@ def _table(rows: list[Any]) -> StepTable:
 
 
 def stack(tables: list[StepTable], scale: dict[str, float] | None = None) -> Tables:
-    """The tables of many configurations for the compiled loop.
-
-    Args:
-        scale: part -> factor on its times.
-    """
+    """The tables of many configurations for the compiled loop."""
     factor = np.array([(scale or {}).get(part, 1.0) for part in PARTS])
 
     def block(grid: str) -> Floats:

@@ -23,11 +23,7 @@ Trace = tuple[list[Node], dict[str, tuple[int, ...]]]
 
 
 def steps(case: Case, raw: Points, index: int = 0) -> dict[str, Trace]:
-    """The mean decode step (`decode`) and a step of one whole prompt (`prompt`): nodes of all ranks, and the ranks of each group.
-
-    Raises:
-        InputError: a step that checks drafts, or kinds of workers apart.
-    """
+    """The mean decode step (`decode`) and a step of one whole prompt (`prompt`): nodes of all ranks, and the ranks of each group."""
     if case.draft is not None or case.prefill is not None:
         raise InputError("traces of steps with drafts, and of workers for prompts alone, are not written", key="draft")
     table, row = raw.tables[raw.table_of[index]], dict(zip(RESULT, raw.result[index], strict=True))

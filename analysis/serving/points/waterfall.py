@@ -145,8 +145,6 @@ def question(
         memory_utilization, max_batched_tokens (of a step), engine_version: 0 or empty: as the engine is started for such a question.
         lora_adapters, lora_rank: LoRA adapters in memory, and their rank (0: vLLM's default).
         draft: mtp, eagle, eagle3 or a model; draft_tokens: drafted in a step; acceptance: chance that one is right (None: not known).
-    Raises:
-        InputError: an unknown name or an impossible plan.
     """
     row: dict[str, object] = {
         "model_path": model, "system": device, "tp_size": gpus, "batch_size": clients, "isl": input_tokens, "osl": output_tokens,
@@ -181,10 +179,7 @@ def one(model: str, device: str, gpus: int = 1, *rest: Any, library: Any = None,
     >>> r.answer["tpot_ms"], r.parts  # doctest: +SKIP
 
     Args:
-        model, device, gpus, rest, asked: of `question`; library: kernels.
         site: whose constants hold (`analysis.site.read_site`), None: nobody's.
-    Raises:
-        InputError: an unknown name, an impossible plan, or weights and one request that do not fit.
     """
     from analysis.kernels.library import KernelLibrary
 
@@ -203,11 +198,7 @@ def one(model: str, device: str, gpus: int = 1, *rest: Any, library: Any = None,
 
 
 def held_elsewhere(widened: bool) -> str:
-    """How many measurements of sources that calibrated nothing such intervals of a token's time held.
-
-    Args:
-        widened: the interval is as wide as on other sources.
-    """
+    """How many measurements of sources that calibrated nothing such intervals of a token's time held."""
     scores = read_csv(DATA / "frozen" / "predictor_serving" / "sources.csv").query("target == 'tpot'")
     shares = scores["coverage_elsewhere_percent" if widened else "coverage_percent"]
     return (
@@ -217,11 +208,7 @@ def held_elsewhere(widened: bool) -> str:
 
 
 def grid(questions: Sequence[Mapping[str, Any]], library: Any = None) -> pd.DataFrame:
-    """Many questions at once: a row each with the arguments given, the answer, its intervals, the parts of a token's time and the status.
-
-    Args:
-        questions: arguments of `question`; a question that cannot be asked has its reason in `status`.
-    """
+    """Many questions at once: a row each with its arguments, answer, intervals, parts of a token's time, status."""
     from analysis.kernels.library import KernelLibrary
 
     cases: list[Case | None] = []

@@ -39,11 +39,7 @@ PREEMPTING = tuple(name for name, kind in SCHEDULERS.items() if kind.preempts)
 
 
 def kind_of(scheduler: str) -> Kind:
-    """The scheduler of a name.
-
-    Raises:
-        InputError: there is none of that name.
-    """
+    """The scheduler of a name."""
     if scheduler not in SCHEDULERS:
         raise InputError(f"expected one of {', '.join(SCHEDULERS)}, got {scheduler}", key="scheduler")
     return SCHEDULERS[scheduler]

@@ -39,11 +39,7 @@ def features(batches: pd.DataFrame) -> Floats:
 
 
 def fit(batches: pd.DataFrame) -> StepTime:
-    """Fit the linear step time to recorded batches.
-
-    Args:
-        batches: with `COLUMNS`.
-    """
+    """Fit the linear step time to recorded batches."""
     seconds = batches["total_time_s"].to_numpy(dtype=np.float64)
     x = features(batches)
     scale = np.abs(x).max(axis=0)
@@ -55,11 +51,7 @@ def fit(batches: pd.DataFrame) -> StepTime:
 
 
 def read_fit(path: str | Path) -> StepTime:
-    """Fit the linear step time to a file of recorded batches.
-
-    Args:
-        path: CSV with `COLUMNS`, plain or gzip.
-    """
+    """Fit the linear step time to a file of recorded batches."""
     batches = read_csv(path, required=COLUMNS)
     try:
         return fit(batches)

@@ -160,7 +160,6 @@ def roofline(setting: Roofline, most_tokens: int = 8192) -> StepTime:
     """The step time of a model on a device.
 
     Args:
-        setting: model, device and what is assumed of them.
         most_tokens: tokens that the table goes up to; beyond, its last slope.
     """
     model = setting.model
@@ -187,11 +186,7 @@ def cache(setting: Roofline, memory_share: float = 0.9) -> KvCache:
 
 
 def kv_blocks(setting: Roofline, block_size: int = 16, memory_share: float = 0.9) -> int:
-    """KV blocks that fit beside the weights.
-
-    Raises:
-        InputError: not one block fits.
-    """
+    """KV blocks that fit beside the weights."""
     blocks = int(cache(setting, memory_share).size_bytes // (block_size * setting.kv_bytes_per_token))
     if blocks < 1:
         raise InputError(

@@ -219,13 +219,7 @@ class VidurConfig(Part):
 
 
 def kv_blocks(replica: ReplicaConfig, block_size: int, longest_request: int) -> int:
-    """KV blocks by VIDUR's memory plan; the module says the formula.
-
-    Args:
-        replica: device, model and parallelism.
-        block_size: tokens a block.
-        longest_request: tokens.
-    """
+    """KV blocks by VIDUR's memory plan; the module says the formula."""
     model, parallel = replica.model_cfg, replica.tensor_parallel_size
     head = model.embedding_dim // model.num_q_heads
     attention = model.embedding_dim * head * 2 * (model.num_q_heads + model.num_kv_heads)
@@ -237,11 +231,7 @@ def kv_blocks(replica: ReplicaConfig, block_size: int, longest_request: int) -> 
 
 
 def requests_of(config: VidurConfig, folder: Path = Path()) -> Requests:
-    """The requests that VIDUR would draw: a gap, then lengths, for each.
-
-    Args:
-        folder: where a trace's path begins.
-    """
+    """The requests that VIDUR would draw: a gap, then lengths, for each."""
     source = config.request_generator_config
     lengths, gaps, draw = source.length_generator_config, source.interval_generator_config, VidurDraw(source.seed)
     trace = trace_lengths(lengths, folder) if isinstance(lengths, TraceLengths) else None
@@ -325,7 +315,6 @@ def simulate_vidur(config: VidurConfig, steps: StepTime, folder: Path = Path()) 
 
     Args:
         steps: how long a batch takes. Random routing draws from a stream of our own.
-        folder: where a trace's path begins.
     """
     cluster, requests = config.cluster_config, requests_of(config, folder)
     if config.time_limit:

@@ -21,9 +21,6 @@ def replay(
     """Run recorded requests with recorded step times, which are used in order, one a batch.
 
     Args:
-        requests: CSV of requests with VIDUR's recorded column names.
-        steps: CSV of batches, of which only `total_time_s` is read.
-        scheduler: one of `schedulers.names.SCHEDULERS`.
         max_request_tokens: what Orca and FasterTransformer reserve for each request; by default the limits' own, or the longest request's
             tokens if that is more.
     Returns: (the run with its batches, recorded steps not used).
