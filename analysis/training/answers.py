@@ -56,7 +56,7 @@ class Fitted:
 
     def unmeasured(self, item: Case) -> str:
         """What of a run no calibrating source has; its interval is `interval.UNSEEN` times as wide."""
-        if item.program not in self.programs and not item.machine.tpu:
+        if item.program not in (self.programs if not item.machine.tpu else ("maxtext",)):
             return f"program {item.program}{' on GPUs' if item.program == 'maxtext' else ''}"
         if not item.trained and item.program not in self.adapters_by:
             return f"{item.kind} by program {item.program}"

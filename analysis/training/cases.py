@@ -311,7 +311,7 @@ def _setting(
     zero, zero_group = choice(row, "zero"), count(row, "zero_group") or 0
     context = count(row, "context_parallel") or 1
     program = _program(row.get("program", "").strip(), columns, zero, context, int(sequence), machine, shape, assumed)
-    defaults = _settings(PROGRAMS[program], row)
+    defaults = _settings(PROGRAMS["maxtext" if machine.tpu else program], row)
     if version := row.get("framework_version", "").strip():
         attention = _attention_of_release(program, version, machine)
         defaults = replace(defaults, attention=attention or defaults.attention)
@@ -379,10 +379,12 @@ def _program(
     if machine.tpu:
         if shape.linear:
             raise InputError(f"no training model for state spaces on {machine.device}", key="model")
-        if text and known_program(text) != "maxtext":
+        if text and known_program(text) not in (None, "maxtext"):
             raise InputError(f"on {machine.device} the program maxtext is covered, not {text!r}", key="program")
-        assumed.append("program maxtext, which offloads to the host what is counted on the chip here: memory is an upper bound")
-        return "maxtext"
+        other = bool(text) and known_program(text) is None
+        name = f"{text!r}: as maxtext" if other else "maxtext"
+        assumed.append(f"program {name}, which offloads to the host what is counted on the chip here: memory is an upper bound")
+        return "other" if other else "maxtext"
     if text:
         found = known_program(text)
         if found:

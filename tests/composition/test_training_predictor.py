@@ -674,6 +674,7 @@ def test_a_version_is_named_as_not_used() -> None:
         ({"program": "primus", "model": "mixtral-8x7b", "expert_parallel": "8"}, "a mixture or hybrid by program primus"),
         ({"program": "maxtext"}, "program maxtext on GPUs"),  # measured on TPUs alone (data/measured_suite)
         ({"program": "", "device": "TPU-v5p"}, ""),
+        ({"program": "levanter", "device": "TPU-v5p"}, "program other"),  # answered as MaxText
         ({"program": "torchtune"}, ""),  # PyTorch's FSDP
     ],
 )
