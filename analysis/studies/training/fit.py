@@ -34,9 +34,9 @@ def soft(z: Floats) -> Floats:
     return np.asarray(np.sign(z) * np.sqrt(2 * (np.sqrt(1 + z**2) - 1)))
 
 
-def as_fitted(shares: Mapping[str, Share], values: Floats, after: Sequence[float | None] = ()) -> dict[str, FittedShare]:
+def as_fitted(shares: Mapping[str, Share], values: Floats, after: Floats | None = None) -> dict[str, FittedShare]:
     """Shares with their fitted values, in one order; after: the spread of each that is left."""
-    left = dict(zip(shares, after, strict=True)) if len(after) else {}
+    left = {} if after is None else dict(zip(shares, after, strict=True))
     return {name: FittedShare(value=v, **vars(shares[name]), after=left.get(name)) for name, v in zip(shares, values, strict=True)}
 
 

@@ -212,7 +212,7 @@ def freeze(prepared: Mapping[str, Prepared], scores: Mapping[str, list[Floats]])
     learned = fit.fit(list(prepared.values()))
     content = ShareFile(
         split="shares: every source of data/measured_suite/splits.yaml (shipped); stretch: each source predicted with itself left out",
-        shares=fit.as_fitted(SHARES, *learned),
+        shares=fit.as_fitted(SHARES, learned.shares, learned.spread),
         stretch=stretches(scores),
         hashes=hashes(),
         measured=measured_in([case for item in prepared.values() for case in item.runs.cases]),
