@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
 
 from analysis.__main__ import main
 from analysis.configs import read_yaml
-from analysis.foreign import PATH, Kinds, kind
+from analysis.foreign import LOOKED_AT, PATH, Kinds, kind
 
 KINDS = [each.what for each in read_yaml(PATH, Kinds).kinds]
 
@@ -68,3 +69,12 @@ def test_the_command_that_takes_a_kind_says_what_is_wrong_with_it(tmp_path: Path
     path.write_text('{"traceEvents": []}')
     assert main(["kernels", "profile", str(path), "--device", "h100"]) == 2
     assert "takes it" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", ["avg", "Total Time (ns)", "Kernel Name,", "llm_configs"])
+def test_a_long_line_of_a_mark_is_told_at_once(tmp_path: Path, word: str) -> None:
+    path = tmp_path / "long.csv"
+    path.write_text(word * (LOOKED_AT // len(word)))
+    begun = time.process_time()
+    kind(path)
+    assert time.process_time() - begun < 1

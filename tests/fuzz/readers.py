@@ -80,6 +80,7 @@ recompute: [none]
 """
 META = b"""{"model": "meta-llama/Llama-3.1-8B-Instruct", "engine_kwargs": {"tensor_parallel_size": 2, "data_parallel_size": 1,
 "max_num_seqs": 128, "max_num_batched_tokens": 4096, "gpu_memory_utilization": 0.9, "block_size": 16}, "kv_cache": {"num_blocks": 2000}}"""
+BURSTGPT = b"Timestamp,Session ID,Model,Request tokens,Response tokens,Total tokens,Log Type\n1,s,GPT-4,9,5,14,c\n9,s,GPT-4,20,3,23,c\n"
 SHAREGPT = (
     b'[{"id": "a", "conversations": [{"from": "human", "value": "how long are these six words"}, {"from": "gpt", "value": '
     b'"as long as a rule of thumb says"}]}, {"id": "b", "conversations": []}]'
@@ -353,7 +354,10 @@ def readers() -> dict[str, Reader]:
         ),
         "hashed requests": ([MOONCAKE], read_requests),
         "conversations": ([SHAREGPT], lambda path: read_requests(path, lambda count: np.arange(float(count)), 1.3)),
-        "serving requests": ([b"request_id,arrived_at,num_prefill_tokens,num_decode_tokens\n0,0,10,5\n1,1.5,20,1\n"], read_requests),
+        "serving requests": (
+            [b"request_id,arrived_at,num_prefill_tokens,num_decode_tokens\n0,0,10,5\n1,1.5,20,1\n", BURSTGPT],
+            read_requests,
+        ),
         "training": ([TRAINING], lambda path: read_yaml(path, Training)),
         "devices": ([path.read_bytes() for path in devices[:3]], lambda path: read_yaml(path, DeviceFile)),
         "systems": ([(DATA / "hardware" / "systems.yaml").read_bytes()], lambda path: read_yaml(path, SystemFile)),
