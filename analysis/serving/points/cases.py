@@ -262,12 +262,17 @@ def plain(kind: str) -> str:
     return "fp8" if kind == "fp8_block" else kind
 
 
+def _number(value: object, otherwise: float = math.nan) -> float:
+    """A cell as a number, or what stands for one that is none."""
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return otherwise
+
+
 def _count(value: object, key: str, default: int | None = None) -> int:
     """A cell as a whole number from 1 to `LARGEST`; an empty one, or 0, is the default where there is one."""
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        number = np.nan
+    number = _number(value)
     if default is not None and (number == 0 or not _given(value)):
         return default
     if np.isnan(number) or number < 1 or number != np.floor(number):
@@ -280,10 +285,7 @@ def _count(value: object, key: str, default: int | None = None) -> int:
 
 def _length(value: object, key: str) -> int:
     """A length in tokens, which as a mean or a label of a mean may have a fraction."""
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        number = np.nan
+    number = _number(value)
     return _count(round(number) if np.isfinite(number) and number >= 1 else value, key)
 
 
@@ -456,10 +458,7 @@ def _drafts(text: Callable[[str], str], model: Model, own: tuple[str, str, str],
         least, chance, most = ACCEPTANCE
         assumed.append(f"a drafted token is right with a chance of {chance} (not given; interval: {least} to {most})")
         return found
-    try:
-        given = float(text("acceptance"))
-    except ValueError:
-        given = math.nan
+    given = _number(text("acceptance"))
     if not 0 <= given <= 1:
         raise InputError(f"acceptance is {text('acceptance')!r}, no number from 0 to 1", key="acceptance")
     return found | {"acceptance": given}
@@ -492,10 +491,7 @@ def _refuse_not_covered(text: Callable[[str], str]) -> None:
 
 def _share(text: str) -> float:
     """`memory_utilization`; 0 where it is empty."""
-    try:
-        value = float(text or "0")
-    except ValueError:
-        value = math.nan
+    value = _number(text or "0")
     if not (0 < value <= 1 or not text):
         raise InputError(f"memory_utilization is {text!r}, no share above 0 and at most 1", key="memory_utilization")
     return value
@@ -513,10 +509,7 @@ def _arrival(text: Callable[[str], str], ranks: int) -> dict[str, Any]:
     if text("requests"):
         found["requests"] = max(1, round(_count(text("requests"), "requests") / ranks))
     for key, most in (("request_rate", 1e6), ("length_low", 1.0)):
-        try:
-            value = float(text(key) or "nan")
-        except ValueError:
-            value = -1.0
+        value = _number(text(key), -1.0) if text(key) else math.nan
         if not math.isnan(value) and not 0 <= value <= most:
             raise InputError(f"{key} is {text(key)!r}, no number from 0 to {most:g}", key=key)
         if key == "length_low" and not math.isnan(value):
