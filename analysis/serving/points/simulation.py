@@ -19,7 +19,7 @@ kernels, constants, KV cache and intervals these are. By name there are
 (`bytes_per_value`, by default as wide as `dtype`) and KV cache (`kv_bytes_per_value`, 2: engines keep 16 bits beside FP8 weights unless
 told otherwise) must fit `memory_utilization` (0.9) of the devices;
 `{kind: linear, fixed_s: ..., prompt_token_s: ..., decode_request_s: ...}`,
-`{kind: recorded, path: ...}` and `{kind: fitted, path: ...}`. `limits` that are not given are the engine's
+`{kind: recorded, path: ...}`, `{kind: fitted, path: ...}` and `{kind: profile, paths: [...]}`. `limits` that are not given are the engine's
 (calibrated), what the device has room for (calibrated, roofline), else VIDUR's.
 
 Requests may instead be `{trace: requests.csv}` (ours, VIDUR's, Azure's, BurstGPT's, ServeGen's or Mooncake's, whose block hashes
@@ -203,6 +203,19 @@ class FileSteps(Strict):
         return read_recorded(folder / self.path) if self.kind == "recorded" else read_fit(folder / self.path)
 
 
+class ProfileSteps(Strict):
+    """`step_profile.read_profile`."""
+
+    kind: Literal["profile"]
+    paths: Annotated[tuple[str, ...], Field(min_length=1)]
+
+    def make(self, folder: Path) -> StepTime:
+        """The step time."""
+        from analysis.serving.step_time.profile import read_profile
+
+        return read_profile([folder / path for path in self.paths])
+
+
 class RooflineSteps(Asked):
     """`step_roofline.Roofline`, model and device by name."""
 
@@ -272,7 +285,7 @@ class SimulationConfig(Asked):
     requests: RequestsConfig
     scheduler: Scheduler = coupled.SCHEDULER
     limits: StatedLimits = StatedLimits()
-    steps: Annotated[CalibratedSteps | LinearSteps | FileSteps | RooflineSteps, Field(discriminator="kind")]
+    steps: Annotated[CalibratedSteps | LinearSteps | FileSteps | ProfileSteps | RooflineSteps, Field(discriminator="kind")]
     replicas: Replicas = 1
     routing: Annotated[str, AfterValidator(known_routing)] = "round_robin"
     seed: Annotated[int, Field(ge=0)] = 0

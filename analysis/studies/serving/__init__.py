@@ -1,7 +1,6 @@
 """Studies of serving: agreement with VIDUR, load, capacity, energy, other sources.
 
 - `agreement`: How far is a run of ours from the recorded run of the same requests?
-- `batch_profile`: How long does a batch take, from a profile of batches already timed?
 - `batch_study`: How right is the batch predictor on a device that it has never seen?
 - `cache`: What does the KV cache hold, and what is lost to blocks, reservations, preemption and prompts computed twice?
 - `capacity_search`: How many requests a second may a replica be given under a bound, by scheduler, number of requests and routing?

@@ -15,9 +15,9 @@ from analysis.serving.metrics import summary, use
 from analysis.serving.requests import Requests
 from analysis.serving.schedulers import names
 from analysis.serving.simulate import Result, simulate
+from analysis.serving.step_time.profile import read_profile
 from analysis.serving.steps import StepTime
 from analysis.serving.traffic import Arrivals, Lengths, generate
-from analysis.studies.serving.batch_profile import read_profile
 from analysis.studies.serving.table7 import advantage
 
 PROFILED = ("vllm_200_qps2", "vllm_200_qps8", "vllm_long_200_qps2", "sarathi_long_200_qps2")
