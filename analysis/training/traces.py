@@ -9,8 +9,7 @@ experts lie on neighbours. Context parallelism is refused.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,10 +18,9 @@ from analysis.training.cases import Case, Cases
 from analysis.training.schedule import task_order
 from analysis.training.views import Answer, forward_share, stage_s
 from analysis.training.work import exchanges, to_experts
-from analysis.workloads.chakra.node import Node
+from analysis.workloads.chakra.node import Node, Rank
 
 MOST_NODES = 2_000_000
-KINDS = {kind: kind.upper() for kind in ("all_gather", "reduce_scatter", "all_reduce", "all_to_all")}
 
 
 @dataclass(frozen=True)
@@ -44,6 +42,10 @@ class Moved:
         first = rank - rank % (self.members * self.stride) + rank % self.stride
         return tuple(first + place * self.stride for place in range(self.members))
 
+    def join(self, rank: Rank, waits: tuple[int, ...], share: float = 1.0) -> int:
+        """The collective, or a part of one, as a node of a rank that waits for some nodes; its number."""
+        return rank.collective(self.kind, max(1, round(share * self.comm_bytes())), self.group(rank.rank), waits)
+
 
 def collectives(item: Case) -> dict[str, list[Moved]]:
     """Of each part of a step (`Parts`) the collectives that it is made of."""
@@ -61,38 +63,6 @@ def collectives(item: Case) -> dict[str, list[Moved]]:
             if count > 0 and size > 0 and members > 1:
                 found.setdefault(part, []).append(Moved(each.kind, count, size, round(members), max(1, round(stride))))
     return found
-
-
-@dataclass
-class Rank:
-    """Nodes of one rank as they are added; `last`: what the next one waits for."""
-
-    rank: int
-    groups: dict[tuple[int, ...], str]
-    ranks: int
-    nodes: list[Node] = field(default_factory=list)
-    last: tuple[int, ...] = ()
-    computed_us: float = 0.0
-    written_us: int = 0
-
-    def add(self, kind: str, name: str, waits: tuple[int, ...], **more: Any) -> int:
-        """A node that waits for others; its number."""
-        self.nodes.append(Node(self.rank, len(self.nodes), name, kind, waits_for=waits, **more))
-        return len(self.nodes) - 1
-
-    def compute(self, name: str, seconds: float, *waits: int) -> None:
-        """Arithmetic after all before it; a trace has whole microseconds, which add up to the time of all."""
-        self.computed_us += 1e6 * seconds
-        whole = round(self.computed_us) - self.written_us
-        self.written_us += whole
-        self.last = (self.add("COMP_NODE", name, (*self.last, *waits), duration_us=whole),)
-
-    def exchange(self, moved: Moved, waits: tuple[int, ...], share: float = 1.0) -> int:
-        """A collective, or a part of one, that waits for some nodes."""
-        group = moved.group(self.rank)
-        number = self.groups.setdefault(group, str(len(self.groups) + 1)) if len(group) < self.ranks else ""
-        size = max(1, round(share * moved.comm_bytes()))
-        return self.add("COMM_COLL_NODE", moved.kind, waits, comm_type=KINDS[moved.kind], comm_bytes=size, group=number)
 
 
 def step_nodes(answer: Answer) -> tuple[list[Node], dict[str, tuple[int, ...]]]:
@@ -119,7 +89,7 @@ def step_nodes(answer: Answer) -> tuple[list[Node], dict[str, tuple[int, ...]]]:
         for part in ("reduce", "ends", "collect"):
             for each in moved.get(part, []):
                 share = each.count * (m if part == "ends" else 1)
-                rank.last = (rank.exchange(each, rank.last, share),)
+                rank.last = (each.join(rank, rank.last, share),)
         rank.compute("optimizer", time_s["optimizer"])
         found += rank.nodes
     return found, {name: group for group, name in groups.items()}
@@ -149,17 +119,17 @@ def _pass(rank: Rank, item: Case, moved: dict[str, list[Moved]], task: tuple[str
         ready: tuple[int, ...] = ()
         for each in sharded:
             if each.kind == "all_gather":
-                gathers = ready = (rank.exchange(each, gathers, each.count / blocks / item.virtual),)
+                gathers = ready = (each.join(rank, gathers, each.count / blocks / item.virtual),)
         for part in range(parts):
             routed = experts if part == parts - 1 else []
             for each in (*tensor[:1], *routed):
-                rank.last = (rank.exchange(each, rank.last, _in_a_block(each, blocks * item.virtual)),)
+                rank.last = (each.join(rank, rank.last, _in_a_block(each, blocks * item.virtual)),)
             rank.compute(f"{name}_{block}", seconds / blocks / parts, *ready)
             for each in (*routed, *tensor[1:]):
-                rank.last = (rank.exchange(each, rank.last, _in_a_block(each, blocks * item.virtual)),)
+                rank.last = (each.join(rank, rank.last, _in_a_block(each, blocks * item.virtual)),)
         for each in sharded:
             if each.kind == "reduce_scatter":
-                rank.exchange(each, rank.last, each.count / blocks / item.virtual)
+                each.join(rank, rank.last, each.count / blocks / item.virtual)
     if message is not None and 0 <= depth + way <= last:
         rank.add("COMM_SEND_NODE", f"send_{name}", rank.last, **neighbour(way))
 

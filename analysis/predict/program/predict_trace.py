@@ -8,17 +8,12 @@ from pathlib import Path
 
 from analysis.errors import InputError
 from analysis.predict.program.predict import ProgramPrediction, operator_times
-from analysis.workloads.chakra.node import Node
+from analysis.workloads.chakra.node import Node, Rank
 from analysis.workloads.chakra.traces import write_trace
 from analysis.workloads.graph import Collective, Module
 
-_KINDS = {
-    "all-reduce": "ALL_REDUCE",
-    "all-gather": "ALL_GATHER",
-    "reduce-scatter": "REDUCE_SCATTER",
-    "all-to-all": "ALL_TO_ALL",
-    "collective-broadcast": "BROADCAST",
-}
+KINDS = {kind: kind.replace("-", "_") for kind in ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")}
+KINDS |= {"collective-broadcast": "broadcast"}
 LARGEST_TRACE = 200_000
 
 
@@ -95,35 +90,22 @@ def nodes(module: Module, prediction: ProgramPrediction) -> tuple[list[Node], di
     """
     ranks = module.devices
     listed = steps(module, prediction)
-    collectives = [step.collective for step in listed if step.collective is not None]
-    for each in collectives:
-        if each.kind not in _KINDS:
-            raise InputError(f"{each.kind} has no collective in Chakra; expected one of {', '.join(_KINDS)}", key="trace")
-    partial = sorted({group for collective in collectives for group in collective.groups if 1 < len(group) < ranks})
-    numbers = {group: str(place + 1) for place, group in enumerate(partial)}
+    for each in (step.collective for step in listed if step.collective is not None):
+        if each.kind not in KINDS:
+            raise InputError(f"{each.kind} has no collective in Chakra; expected one of {', '.join(KINDS)}", key="trace")
+    groups: dict[tuple[int, ...], str] = {}
     found: list[Node] = []
-    for rank in range(ranks):
-        number = 0
+    for number in range(ranks):
+        rank = Rank(number, groups, ranks)
         for step in listed:
-            collective = step.collective
-            group = next((each for each in collective.groups if rank in each), tuple(range(ranks))) if collective is not None else ()
-            if collective is not None and len(group) < 2:
+            if step.collective is None:
+                rank.compute(f"compute_{len(rank.nodes)}", step.seconds)
                 continue
-            found.append(
-                Node(
-                    rank=rank,
-                    node_id=number,
-                    name=f"{collective.kind if collective else 'compute'}_{number}",
-                    type="COMM_COLL_NODE" if collective else "COMP_NODE",
-                    duration_us=0 if collective else round(step.seconds * 1e6),
-                    waits_for=(number - 1,) if number else (),
-                    comm_type=_KINDS[collective.kind] if collective else "",
-                    comm_bytes=collective.input_bytes if collective else 0,
-                    group=numbers.get(group, ""),
-                )
-            )
-            number += 1
-    return found, {number: group for group, number in numbers.items()}
+            group = next((each for each in step.collective.groups if number in each), tuple(range(ranks)))
+            if len(group) > 1:
+                rank.last = (rank.collective(KINDS[step.collective.kind], step.collective.input_bytes, group, rank.last),)
+        found += rank.nodes
+    return found, {name: group for group, name in groups.items()}
 
 
 def write(module: Module, prediction: ProgramPrediction, folder: Path, name: str) -> list[Path]:

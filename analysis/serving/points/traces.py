@@ -16,8 +16,8 @@ from analysis.serving.points.closed_loop import RESULT
 from analysis.serving.points.operators import BATCH, PARTS, TOKENS, calls
 from analysis.serving.points.points import Points, configuration
 from analysis.serving.points.step_table import on_grid, on_prompt
-from analysis.training.traces import Moved, Rank
-from analysis.workloads.chakra.node import Node
+from analysis.training.traces import Moved
+from analysis.workloads.chakra.node import Node, Rank
 
 Trace = tuple[list[Node], dict[str, tuple[int, ...]]]
 
@@ -76,5 +76,5 @@ def _blocks(rank: Rank, own: range, moved: list[tuple[Moved, float]], seconds: f
         here = [each for each, count in moved for _ in range(round(count * (block + 1) / blocks) - round(count * block / blocks))]
         for place, each in enumerate(here):
             rank.compute(f"block_{block}_{place}", seconds / (len(here) + 1))
-            rank.last = (rank.exchange(each, rank.last),)
+            rank.last = (each.join(rank, rank.last),)
         rank.compute(f"block_{block}_{len(here)}", seconds / (len(here) + 1))

@@ -1,4 +1,4 @@
 """How are Chakra execution traces (`NAME.RANK.et`) read and written?
 
-- `node`: one node, from a trace or a table; `traces`: the protobuf messages, and files in and out.
+- `node`: one node, from a trace or a table, and those of a rank as they are added; `traces`: the protobuf messages, and files in and out.
 """
