@@ -1,6 +1,6 @@
-"""What does a 32-bit RV64IMAFD (Zicsr, Zifencei) encoding say: operation, registers, immediate, class?
+"""What does a 32-bit RV64IMAFD (Zicsr, Zifencei, Zba, Zbb, Zbs) encoding say: operation, registers, immediate, class?
 
-Source: RISC-V unprivileged specification, instruction listings of RV32I/RV64I, M, A, F, D, Zicsr, Zifencei.
+Source: RISC-V unprivileged specification, instruction listings of RV32I/RV64I, M, A, F, D, Zicsr, Zifencei; `bit_manipulation`.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analysis.cores.riscv import operations as op
+from analysis.cores.riscv.bit_manipulation import kind_of
 from analysis.cores.riscv.trace import NO_REGISTER, OpClass
 
 
@@ -54,7 +55,16 @@ def _signed(value: int, bits: int) -> int:
 def decode(word: int, pc: int) -> Instruction | None:
     """Decode the 32-bit encoding `word` at `pc`; None when it is no instruction of the ISA."""
     decoder = _DECODERS.get(word & 0x7F)
-    return decoder(word, pc) if decoder else None
+    return (decoder(word, pc) or _bits(word)) if decoder else None
+
+
+def _bits(word: int) -> Instruction | None:
+    found = kind_of(word)
+    if found is None:
+        return None
+    kind, immediate = found
+    registers = (word >> 7 & 31, word >> 15 & 31, word >> 20 & 31 if immediate is None else NO_REGISTER)
+    return Instruction(op.BITS, OpClass.INT_ALU, *registers, immediate=immediate or 0, extra=kind)
 
 
 def _lui(word: int, pc: int) -> Instruction:

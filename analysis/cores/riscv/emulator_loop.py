@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from analysis.compiled import inner, outer
 from analysis.cores.riscv import operations as op
+from analysis.cores.riscv.bit_manipulation import manipulated
 from analysis.cores.riscv.emulator_float import arithmetic, control_register, other
 from analysis.cores.riscv.exact_float import BOX
 from analysis.cores.riscv.machine_words import (
@@ -371,6 +372,8 @@ def execute(
                     break
             registers[rd] = signed(other(extra, np.int64(a), np.int64(b), field, rounding, state))
             quick = state[STATE_ROUNDING] == 0 and (state[STATE_FLAGS] & 1) == 1
+        elif operation == op.BITS:
+            registers[rd] = manipulated((fields >> op.FIELD_EXTRA) & 255, a, b + immediate)
         elif op.DIV <= operation <= op.REMUW:
             registers[rd] = _integer_rare(operation, a, b)
         elif operation == op.FENCE:

@@ -1,18 +1,15 @@
 """Which extension does an encoding belong to that is not emulated? For the message that refuses it.
 
-Source: RISC-V unprivileged specification (2025-05), instruction listings; V, Zfh, Zba, Zbb, Zbc, Zbs, Zicond, Zicbom.
+Source: RISC-V unprivileged specification (2025-05), instruction listings; V, Zfh, Zbc, Zicond, Zicbom.
 """
 
 from __future__ import annotations
 
-SUPPORTED = "RV64GC (I, M, A, F, D, C, Zicsr, Zifencei)"
-_BITS = "Zba, Zbb or Zbs (bit manipulation)"
+SUPPORTED = "RV64GC (I, M, A, F, D, C, Zicsr, Zifencei) with Zba, Zbb and Zbs"
 
 _REGISTER = {  # OP: (funct7, funct3)
     **dict.fromkeys(((0x05, 1), (0x05, 2), (0x05, 3)), "Zbc"),
     **dict.fromkeys(((0x07, 5), (0x07, 7)), "Zicond"),
-    **dict.fromkeys(((0x20, 4), (0x20, 6), (0x20, 7), (0x10, 2), (0x10, 4), (0x10, 6), (0x05, 4), (0x05, 5), (0x05, 6), (0x05, 7)), _BITS),
-    **dict.fromkeys(((0x30, 1), (0x30, 5), (0x24, 1), (0x24, 5), (0x34, 1), (0x14, 1)), _BITS),
 }
 
 
@@ -28,6 +25,4 @@ def extension(word: int) -> str:
         return "Zfh (16-bit floating point)" if half else "Q (128-bit floating point)" if word >> 25 & 3 == 3 else ""
     if opcode == 0x0F and funct3 == 2:
         return "Zicbom or Zicboz (cache blocks)"
-    if (opcode in (0x13, 0x1B) and funct3 in (1, 5)) or (opcode == 0x3B and funct7 in (0x04, 0x10, 0x30)):
-        return _BITS
     return _REGISTER.get((funct7, funct3), "") if opcode == 0x33 else ""

@@ -11,8 +11,8 @@ REGISTERS = 65
     UNDECODED, ADD, SUB, SLL, SLT, SLTU, XOR, SRL, SRA, OR, AND, ADDW, SUBW, SLLW, SRLW, SRAW, MUL, MULH, MULHSU, MULHU, DIV, DIVU, REM,
     REMU, MULW, DIVW, DIVUW, REMW, REMUW, LB, LH, LW, LD, LBU, LHU, LWU, FLW, SB, SH, SW, SD, BEQ, BNE, BLT, BGE, BLTU, BGEU, JAL, JALR,
     FENCE, FENCE_I, ECALL, EBREAK, CSR, ATOMIC, FADD_D, FSUB_D, FMUL_D, FDIV_D, FSQRT_D, FMA_D, FADD_S, FSUB_S, FMUL_S, FDIV_S, FSQRT_S,
-    FMA_S, FSGNJ_D, FLOAT_OTHER,
-) = range(69)  # fmt: skip
+    FMA_S, FSGNJ_D, FLOAT_OTHER, BITS,
+) = range(70)  # fmt: skip
 
 # What FLOAT_OTHER does: the number in the instruction's `extra` field. Bit 5 says double precision (of the source, for conversions).
 (
