@@ -9,9 +9,23 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 OperatorClass = Literal[
-    "matmul", "convolution", "elementwise", "transcendental", "reduction", "scan", "data movement", "collective", "random", "sort",
-    "fft", "linear algebra", "constant", "control", "custom call", "unknown",
-]  # fmt: skip
+    "matmul",
+    "convolution",
+    "elementwise",
+    "transcendental",
+    "reduction",
+    "scan",
+    "data movement",
+    "collective",
+    "random",
+    "sort",
+    "fft",
+    "linear algebra",
+    "constant",
+    "control",
+    "custom call",
+    "unknown",
+]
 
 
 def element_bits(dtype: str) -> int:

@@ -23,9 +23,16 @@ from analysis.paths import DATA
 PATH = DATA / "workloads" / "models.yaml"
 
 WEIGHT_BYTES = {
-    "fp32": 4.0, "bf16": 2.0, "fp8": 1.0, "fp8_block": 1.0, "mxfp8": 1 + 1 / 32, "int8": 1.0, "nvfp4": 0.5 + 1 / 16, "mxfp4": 0.5 + 1 / 32,
+    "fp32": 4.0,
+    "bf16": 2.0,
+    "fp8": 1.0,
+    "fp8_block": 1.0,
+    "mxfp8": 1 + 1 / 32,
+    "int8": 1.0,
+    "nvfp4": 0.5 + 1 / 16,
+    "mxfp4": 0.5 + 1 / 32,
     "int4": 0.5 + 1 / 32,
-}  # fmt: skip
+}
 """Bytes of a weight with its scales: NVFP4 has an 8-bit scale for 16 weights, MXFP4 and MXFP8 one for 32, INT4 a 16-bit one for 64."""
 
 WeightType = Literal["fp32", "bf16", "fp8", "fp8_block", "mxfp8", "int8", "nvfp4", "mxfp4", "int4"]

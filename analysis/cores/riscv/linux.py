@@ -50,10 +50,21 @@ def build_stack(stack: NDArray[np.uint8], top: int, program: Program, argv: tupl
     random_at = strings_at + len(text)
     pointers = [strings_at + place for place in places[:-1]]
     auxiliary = [
-        (_AT_PHDR, program.headers_address), (_AT_PHENT, 56), (_AT_PHNUM, program.headers_count), (_AT_PAGESZ, _PAGE),
-        (_AT_ENTRY, program.entry), (_AT_UID, 1000), (_AT_EUID, 1000), (_AT_GID, 1000), (_AT_EGID, 1000), (_AT_HWCAP, _HWCAP),
-        (_AT_CLKTCK, 100), (_AT_SECURE, 0), (_AT_RANDOM, random_at), (_AT_NULL, 0),
-    ]  # fmt: skip
+        (_AT_PHDR, program.headers_address),
+        (_AT_PHENT, 56),
+        (_AT_PHNUM, program.headers_count),
+        (_AT_PAGESZ, _PAGE),
+        (_AT_ENTRY, program.entry),
+        (_AT_UID, 1000),
+        (_AT_EUID, 1000),
+        (_AT_GID, 1000),
+        (_AT_EGID, 1000),
+        (_AT_HWCAP, _HWCAP),
+        (_AT_CLKTCK, 100),
+        (_AT_SECURE, 0),
+        (_AT_RANDOM, random_at),
+        (_AT_NULL, 0),
+    ]
     words = [len(argv), *pointers[: len(argv)], 0, *pointers[len(argv) :], 0]
     words += [word for pair in auxiliary for word in pair]
     pointer = (strings_at - 8 * len(words)) & -16

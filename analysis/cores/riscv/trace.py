@@ -222,9 +222,17 @@ def file_columns(trace: Trace) -> dict[str, NDArray]:
     """The arrays of the .npz file, one entry an executed instruction."""
     first, second, third = (np.ascontiguousarray(column)[trace.index] for column in trace.code.sources.T)
     return {
-        "pc": trace.pc, "address": trace.address, "opclass": trace.opclass, "source1": first, "source2": second, "source3": third,
-        "destination": trace.destination, "size": trace.size, "length": trace.code.length[trace.index], "taken": trace.taken,
-    }  # fmt: skip
+        "pc": trace.pc,
+        "address": trace.address,
+        "opclass": trace.opclass,
+        "source1": first,
+        "source2": second,
+        "source3": third,
+        "destination": trace.destination,
+        "size": trace.size,
+        "length": trace.code.length[trace.index],
+        "taken": trace.taken,
+    }
 
 
 def trace_of_columns(columns: Mapping[str, NDArray[Any]], end_pc: int) -> Trace:

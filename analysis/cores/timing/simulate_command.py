@@ -20,11 +20,19 @@ from analysis.tables import check_output, write_csv
 def row(program: str, design: str, timing: Timing) -> dict[str, str | int | float]:
     """The counters of a simulation as a row; misses count the wrong path too, `dram_reads` lines."""
     return {
-        "program": program, "design": design, "instructions": timing.instructions, "cycles": timing.cycles, "ipc": timing.ipc,
-        "branches": timing.branches, "mispredictions": timing.mispredictions, "memory_order_violations": timing.memory_order_violations,
-        "l1i_misses": timing.misses["l1i"], "l1d_misses": timing.misses["l1d"], "l2_misses": timing.misses["l2"],
+        "program": program,
+        "design": design,
+        "instructions": timing.instructions,
+        "cycles": timing.cycles,
+        "ipc": timing.ipc,
+        "branches": timing.branches,
+        "mispredictions": timing.mispredictions,
+        "memory_order_violations": timing.memory_order_violations,
+        "l1i_misses": timing.misses["l1i"],
+        "l1d_misses": timing.misses["l1d"],
+        "l2_misses": timing.misses["l2"],
         "dram_reads": timing.dram_reads,
-    }  # fmt: skip
+    }
 
 
 def _write_instructions(path: Path, trace: Trace, timing: Timing) -> None:

@@ -34,12 +34,20 @@ def gemm_features(operators: Operators, gpu: Board, physics: Physics) -> Floats:
     waves_s = bound.compute_s * quantisation * padding
     return np.column_stack(
         [
-            np.log(bound.latency_s), np.log(bound.compute_s / bound.memory_s), np.log(todo.flop / todo.bytes_moved),
-            log2(todo.bytes_moved / gpu.l2_bytes), log2(operands / gpu.l2_bytes),
-            np.full(len(o), 0.0 if gpu.architecture.separate_integer_pipe else 1.0), log2(t.waves), quantisation, padding,
-            log2(t.columns * t.rows), np.log(traffic_s / bound.compute_s), np.log(waves_s / bound.latency_s),
+            np.log(bound.latency_s),
+            np.log(bound.compute_s / bound.memory_s),
+            np.log(todo.flop / todo.bytes_moved),
+            log2(todo.bytes_moved / gpu.l2_bytes),
+            log2(operands / gpu.l2_bytes),
+            np.full(len(o), 0.0 if gpu.architecture.separate_integer_pipe else 1.0),
+            log2(t.waves),
+            quantisation,
+            padding,
+            log2(t.columns * t.rows),
+            np.log(traffic_s / bound.compute_s),
+            np.log(waves_s / bound.latency_s),
         ]
-    )  # fmt: skip
+    )
 
 
 def vector_features(operators: Operators, gpu: Board, physics: Physics) -> Floats:
@@ -58,8 +66,15 @@ def vector_features(operators: Operators, gpu: Board, physics: Physics) -> Float
     streams = np.where(np.isin(o.op, [CODE[op] for op in ELEMENTWISE_3]), 3.0, 2.0)
     return np.column_stack(
         [
-            np.log(bound.memory_s), log2(o.h), log2(o.b), log2(todo.bytes_moved / gpu.l2_bytes), log2(o.b / gpu.sms),
-            log2(resident / gpu.l2_bytes), np.full(len(o), float(log2(gpu.bandwidth_bytes_per_s / issue))), streams, cost[o.op],
+            np.log(bound.memory_s),
+            log2(o.h),
+            log2(o.b),
+            log2(todo.bytes_moved / gpu.l2_bytes),
+            log2(o.b / gpu.sms),
+            log2(resident / gpu.l2_bytes),
+            np.full(len(o), float(log2(gpu.bandwidth_bytes_per_s / issue))),
+            streams,
+            cost[o.op],
             np.full(len(o), 1.0 if gpu.device.memory_type.startswith("HBM") and gpu.architecture.separate_integer_pipe else 0.0),
         ]
-    )  # fmt: skip
+    )

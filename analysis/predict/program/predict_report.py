@@ -53,7 +53,18 @@ def table(predictions: list[ProgramPrediction]) -> pd.DataFrame:
             bound = {"compute_bound_s": part.compute_s, "memory_bound_s": part.memory_s}
             rows.append({**head, "class": name, "seconds": part.seconds, "flop": part.flop, "bytes": part.bytes, **bound})
     order = [
-        "device", "fidelity", "class", "seconds", "seconds_lower", "seconds_upper", "lower_bound", "compute_bound_s", "memory_bound_s",
-        "flop", "bytes", "unsupported", "unknown",
-    ]  # fmt: skip
+        "device",
+        "fidelity",
+        "class",
+        "seconds",
+        "seconds_lower",
+        "seconds_upper",
+        "lower_bound",
+        "compute_bound_s",
+        "memory_bound_s",
+        "flop",
+        "bytes",
+        "unsupported",
+        "unknown",
+    ]
     return pd.DataFrame(rows).reindex(columns=order)
