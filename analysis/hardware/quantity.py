@@ -82,8 +82,19 @@ Count = Annotated[Quantity, _reader("1"), AS_WRITTEN]
 
 
 PLAIN_KEYS = {
-    "aliases", "vendor", "kind", "architecture", "memory_type", "generation", "name", "title", "device", "topology", "size", "host",
-}  # fmt: skip
+    "aliases",
+    "vendor",
+    "kind",
+    "architecture",
+    "memory_type",
+    "generation",
+    "name",
+    "title",
+    "device",
+    "topology",
+    "size",
+    "host",
+}
 """Keys of devices, links, systems and network levels that hold no quantity."""
 
 

@@ -203,7 +203,12 @@ class Kernels:
         )
 
     def _data_sheet(
-        self, operator: str, dtype: str, flat: tuple[Floats, ...], shape: tuple[int, ...], build: Callable[[Any, str, Sustained], Features]
+        self,
+        operator: str,
+        dtype: str,
+        flat: tuple[Floats, ...],
+        shape: tuple[int, ...],
+        build: Callable[[Any, str, Sustained], Features],
     ) -> Latency:
         """Cards of other makers: the first time of tiles, waves and memory alone, with a wide interval."""
         valid = np.ones(len(flat[0]), dtype=bool)

@@ -19,16 +19,34 @@ from analysis.case_columns import Columns
 from analysis.documents import read_json, whole_number
 from analysis.errors import InputError, together
 from analysis.networks.cases import Network
-from analysis.networks.codes import COLLECTIVES, NODE_BROADCAST, NODE_COLLECTIVE, NODE_COMPUTE, NODE_CPU, NODE_RECEIVE, NODE_SEND, NODE_SKIP
+from analysis.networks.codes import (
+    COLLECTIVES,
+    NODE_BROADCAST,
+    NODE_COLLECTIVE,
+    NODE_COMPUTE,
+    NODE_CPU,
+    NODE_RECEIVE,
+    NODE_SEND,
+    NODE_SKIP,
+)
 from analysis.networks.event_simulation.records import TraceNodes
 from analysis.tables import read_csv
 from analysis.workloads.chakra.node import Node
 
 REQUIRED = ("rank", "node_id", "type", "data_deps", "ctrl_deps")
 OPTIONAL = (
-    "name", "duration_micros", "num_ops", "tensor_size", "comm_type", "comm_size", "comm_src", "comm_dst", "comm_tag", "pg_name",
+    "name",
+    "duration_micros",
+    "num_ops",
+    "tensor_size",
+    "comm_type",
+    "comm_size",
+    "comm_src",
+    "comm_dst",
+    "comm_tag",
+    "pg_name",
     "is_cpu_op",
-)  # fmt: skip
+)
 READS = Columns(names=(*REQUIRED, *OPTIONAL), required=REQUIRED)
 TYPES = ("COMP_NODE", "COMM_COLL_NODE", "COMM_SEND_NODE", "COMM_RECV_NODE", "METADATA_NODE", "INVALID_NODE")
 

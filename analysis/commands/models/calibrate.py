@@ -14,7 +14,8 @@ app = typer.Typer(help=__doc__, add_completion=False)
 
 @app.command(context_settings={"ignore_unknown_options": True})
 def main(
-    logs: Annotated[list[str], typer.Argument(help=LOGS)], out: Annotated[Path, typer.Option(help="YAML to write, for --site")]
+    logs: Annotated[list[str], typer.Argument(help=LOGS)],
+    out: Annotated[Path, typer.Option(help="YAML to write, for --site")],
 ) -> None:
     """Fit a few constants and the interval to the measured points of a log (`compare` reads the same)."""
     from analysis.predict import compare

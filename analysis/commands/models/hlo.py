@@ -49,7 +49,8 @@ def predict(
     file: Program,
     device: Annotated[str, typer.Option(help="device of data/hardware/devices, such as h100; all: every one")],
     fidelity: Annotated[
-        str, typer.Option(help="roofline, fused, efficiency, kernels (GPUs), systolic (TPUs), all; without it kernels on a GPU, else fused")
+        str,
+        typer.Option(help="roofline, fused, efficiency, kernels (GPUs), systolic (TPUs), all; without it kernels on a GPU, else fused"),
     ] = "",
     system: Annotated[str, typer.Option(help="machine of data/hardware/systems.yaml whose links the collectives use")] = "",
     f32: Annotated[str, typer.Option(help="type that f32 products run in: fp32, tf32 or bf16")] = "fp32",

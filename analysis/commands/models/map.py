@@ -23,7 +23,10 @@ class Goal(StrEnum):
 
 @app.command()
 def main(
-    arch: Annotated[Path, typer.Option(help="design and its constraints: YAML (`data schema arch` prints its keys), or Timeloop's own")],
+    arch: Annotated[
+        Path,
+        typer.Option(help="design and its constraints: YAML (`data schema arch` prints its keys), or Timeloop's own"),
+    ],
     layer: Annotated[
         list[Path],
         typer.Option(

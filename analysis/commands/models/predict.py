@@ -75,7 +75,8 @@ def serving(
 @app.command()
 def collective(
     cases: Annotated[
-        Path, typer.Argument(help="CSV, a collective a row: device, gpus, nodes, network_gbit_per_s_per_gpu, collective, size_bytes")
+        Path,
+        typer.Argument(help="CSV, a collective a row: device, gpus, nodes, network_gbit_per_s_per_gpu, collective, size_bytes"),
     ],
     out: Out = None,
     scheduler: Scheduler = "",

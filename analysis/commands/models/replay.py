@@ -17,7 +17,10 @@ def main(
     nodes: Annotated[
         Path, typer.Argument(help="trace: a CSV of nodes, or a Chakra file NAME.0.et or NAME.0.json with the other ranks beside it")
     ],
-    network: Annotated[Path, typer.Option(help="YAML: columns of `collectives`, peak_TFLOPS and groups (`data schema network`)")],
+    network: Annotated[
+        Path,
+        typer.Option(help="YAML: columns of `collectives`, peak_TFLOPS and groups (`data schema network`)"),
+    ],
     out: Annotated[Path, typer.Option(help="CSV to write: rank, cycles, exposed_comm_cycles, gpu_cycles, comm_cycles")],
     timeline: Annotated[Path | None, typer.Option(help="CSV to write besides: start and end of every node")] = None,
     system: Annotated[Path | None, typer.Option(help="ASTRA-sim's system JSON; --network is then ASTRA-sim's own network YAML")] = None,

@@ -46,7 +46,8 @@ def replay(
 @app.command()
 def simulate(
     config: Annotated[
-        Path, typer.Argument(help="YAML: requests, scheduler, steps, ... (`data schema serve` prints all keys); or VIDUR's own .json")
+        Path,
+        typer.Argument(help="YAML: requests, scheduler, steps, ... (`data schema serve` prints all keys); or VIDUR's own .json"),
     ],
     out: Annotated[Path | None, typer.Option(help="folder for requests.csv, batches.csv and summary.csv")] = None,
     steps: Annotated[Path | None, typer.Option(help="with VIDUR's .json: recorded batches that give the step times")] = None,

@@ -249,7 +249,25 @@ def _float(word: int, pc: int) -> Instruction | None:
 
 
 _DECODERS = {
-    0x37: _lui, 0x17: _auipc, 0x6F: _jal, 0x67: _jalr, 0x63: _branch, 0x03: _load, 0x07: _load_float, 0x23: _store, 0x27: _store,
-    0x13: _immediate, 0x1B: _immediate_32, 0x33: _register, 0x3B: _register_32, 0x0F: _fence, 0x73: _system, 0x2F: _atomic, 0x43: _fused,
-    0x47: _fused, 0x4B: _fused, 0x4F: _fused, 0x53: _float,
-}  # fmt: skip
+    0x37: _lui,
+    0x17: _auipc,
+    0x6F: _jal,
+    0x67: _jalr,
+    0x63: _branch,
+    0x03: _load,
+    0x07: _load_float,
+    0x23: _store,
+    0x27: _store,
+    0x13: _immediate,
+    0x1B: _immediate_32,
+    0x33: _register,
+    0x3B: _register_32,
+    0x0F: _fence,
+    0x73: _system,
+    0x2F: _atomic,
+    0x43: _fused,
+    0x47: _fused,
+    0x4B: _fused,
+    0x4F: _fused,
+    0x53: _float,
+}

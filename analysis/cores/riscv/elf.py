@@ -9,9 +9,17 @@ from pathlib import Path
 from analysis.errors import InputError
 
 _MACHINES = {
-    3: "x86", 8: "MIPS", 20: "PowerPC", 21: "PowerPC64", 22: "S390", 40: "Arm", 62: "x86-64", 183: "AArch64", 243: "RISC-V",
+    3: "x86",
+    8: "MIPS",
+    20: "PowerPC",
+    21: "PowerPC64",
+    22: "S390",
+    40: "Arm",
+    62: "x86-64",
+    183: "AArch64",
+    243: "RISC-V",
     258: "LoongArch",
-}  # fmt: skip
+}
 _RISCV = 243
 _LOAD, _DYNAMIC, _INTERPRETER, _TLS = 1, 2, 3, 7
 _EXECUTABLE, _STATIC_PIE = 2, 3

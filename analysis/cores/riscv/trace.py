@@ -194,9 +194,17 @@ def concatenate(traces: list[Trace]) -> Trace:
 
 # The file: one array an attribute, one entry an executed instruction.
 _FILE_TYPES: dict[str, tuple[type, tuple[int, ...]]] = {
-    "pc": (np.uint64, ()), "address": (np.uint64, ()), "opclass": (np.uint8, ()), "source1": (np.uint8, ()), "source2": (np.uint8, ()),
-    "source3": (np.uint8, ()), "destination": (np.uint8, ()), "size": (np.uint8, ()), "length": (np.uint8, ()), "taken": (np.bool_, ()),
-}  # fmt: skip
+    "pc": (np.uint64, ()),
+    "address": (np.uint64, ()),
+    "opclass": (np.uint8, ()),
+    "source1": (np.uint8, ()),
+    "source2": (np.uint8, ()),
+    "source3": (np.uint8, ()),
+    "destination": (np.uint8, ()),
+    "size": (np.uint8, ()),
+    "length": (np.uint8, ()),
+    "taken": (np.bool_, ()),
+}
 _REGISTERS = (*range(2 * FIRST_FLOAT_REGISTER), NO_REGISTER)
 _FILE_VALUES: dict[str, tuple[int, ...]] = {
     "opclass": tuple(OpClass),

@@ -36,32 +36,102 @@ WRITEBACK_MASK = WRITEBACK_HORIZON - 1
 # One in-flight instruction. `place` is its place in the trace, -1 on the wrong path.
 INSTRUCTION = np.dtype(
     [
-        ("seq", "i8"), ("address", "i8"), ("predicted", "i8"), ("actual", "i8"), ("previous", "i8"), ("producer", "i8", (3,)),
-        ("place", "i4"), ("row", "i4"), ("waiters", "i4"), ("next_waiter", "i4", (4,)), ("load_index", "i4"), ("store_index", "i4"),
-        ("memory_waiters", "i4"), ("opclass", "i1"), ("unit", "i1"), ("pending", "i1"), ("memory_pending", "i1"), ("is_load", "i1"),
-        ("is_store", "i1"), ("is_control", "i1"), ("serial", "i1"), ("predicted_taken", "i1"), ("squashed", "i1"), ("renamed", "i1"),
-        ("in_queue", "i1"), ("issued", "i1"), ("executed", "i1"), ("written", "i1"), ("can_commit", "i1"), ("address_valid", "i1"),
-        ("destination", "i1"), ("size", "i1"), ("cleared", "i1"),
+        ("seq", "i8"),
+        ("address", "i8"),
+        ("predicted", "i8"),
+        ("actual", "i8"),
+        ("previous", "i8"),
+        ("producer", "i8", (3,)),
+        ("place", "i4"),
+        ("row", "i4"),
+        ("waiters", "i4"),
+        ("next_waiter", "i4", (4,)),
+        ("load_index", "i4"),
+        ("store_index", "i4"),
+        ("memory_waiters", "i4"),
+        ("opclass", "i1"),
+        ("unit", "i1"),
+        ("pending", "i1"),
+        ("memory_pending", "i1"),
+        ("is_load", "i1"),
+        ("is_store", "i1"),
+        ("is_control", "i1"),
+        ("serial", "i1"),
+        ("predicted_taken", "i1"),
+        ("squashed", "i1"),
+        ("renamed", "i1"),
+        ("in_queue", "i1"),
+        ("issued", "i1"),
+        ("executed", "i1"),
+        ("written", "i1"),
+        ("can_commit", "i1"),
+        ("address_valid", "i1"),
+        ("destination", "i1"),
+        ("size", "i1"),
+        ("cleared", "i1"),
     ],
     align=True,
-)  # fmt: skip
+)
 
 # One row of the static code table.
 CODE = np.dtype(
     [
-        ("pc", "i8"), ("target", "i8"), ("last_address", "i8"), ("stride", "i8"), ("speculative_address", "i8"), ("wrong_path_met", "i8"),
-        ("source", "i1", (3,)), ("destination", "i1"), ("opclass", "i1"), ("size", "i1"), ("length", "i1"), ("last_taken", "i1"),
+        ("pc", "i8"),
+        ("target", "i8"),
+        ("last_address", "i8"),
+        ("stride", "i8"),
+        ("speculative_address", "i8"),
+        ("wrong_path_met", "i8"),
+        ("source", "i1", (3,)),
+        ("destination", "i1"),
+        ("opclass", "i1"),
+        ("size", "i1"),
+        ("length", "i1"),
+        ("last_taken", "i1"),
     ],
     align=True,
-)  # fmt: skip
+)
 
 # Signals that a stage sends back, read by the others one cycle later.
 (
-    SQUASH, SQUASH_SEQ, SQUASH_PC, SQUASH_BRANCH, SQUASH_TAKEN, SQUASH_TRACE, ROB_SQUASHING, DONE_SEQ, NONSPECULATIVE, FREE_ROB_USED,
-    FREE_ROB, ROB_EMPTY, IEW_BLOCK, IEW_UNBLOCK, DISPATCHED, DISPATCHED_LOADS, DISPATCHED_STORES, FREE_TOLD, FREE_IQ, FREE_LQ, FREE_SQ,
-    RENAME_BLOCK, RENAME_UNBLOCK, DECODE_BLOCK, DECODE_UNBLOCK, DECODE_SQUASH, DECODE_SQUASH_SEQ, DECODE_SQUASH_PC, DECODE_SQUASH_TAKEN,
-    DECODE_SQUASH_TRACE, REDIRECT, REDIRECT_SEQ, REDIRECT_PC, REDIRECT_BRANCH, REDIRECT_TAKEN, REDIRECT_TRACE, REDIRECT_INCLUDE,
-) = range(37)  # fmt: skip
+    SQUASH,
+    SQUASH_SEQ,
+    SQUASH_PC,
+    SQUASH_BRANCH,
+    SQUASH_TAKEN,
+    SQUASH_TRACE,
+    ROB_SQUASHING,
+    DONE_SEQ,
+    NONSPECULATIVE,
+    FREE_ROB_USED,
+    FREE_ROB,
+    ROB_EMPTY,
+    IEW_BLOCK,
+    IEW_UNBLOCK,
+    DISPATCHED,
+    DISPATCHED_LOADS,
+    DISPATCHED_STORES,
+    FREE_TOLD,
+    FREE_IQ,
+    FREE_LQ,
+    FREE_SQ,
+    RENAME_BLOCK,
+    RENAME_UNBLOCK,
+    DECODE_BLOCK,
+    DECODE_UNBLOCK,
+    DECODE_SQUASH,
+    DECODE_SQUASH_SEQ,
+    DECODE_SQUASH_PC,
+    DECODE_SQUASH_TAKEN,
+    DECODE_SQUASH_TRACE,
+    REDIRECT,
+    REDIRECT_SEQ,
+    REDIRECT_PC,
+    REDIRECT_BRANCH,
+    REDIRECT_TAKEN,
+    REDIRECT_TRACE,
+    REDIRECT_INCLUDE,
+) = range(37)
 SIGNALS = 37
 
 # Status of a stage.
@@ -69,9 +139,19 @@ RUNNING, BLOCKED, UNBLOCKING, SQUASHING, SERIALIZING, WAIT_CACHE, CACHE_DONE, WA
 
 # Events: the memory system's answers.
 (
-    EVENT_LOAD, EVENT_STORE, EVENT_DATA_FILL, EVENT_CODE_FILL, EVENT_FETCH, EVENT_RETRY, EVENT_CODE_RETRY, EVENT_L1_SEND, EVENT_L2_SEND,
-    EVENT_L2_ANSWER, EVENT_DRAM_NEXT, EVENT_L2_FILL,
-) = range(12)  # fmt: skip
+    EVENT_LOAD,
+    EVENT_STORE,
+    EVENT_DATA_FILL,
+    EVENT_CODE_FILL,
+    EVENT_FETCH,
+    EVENT_RETRY,
+    EVENT_CODE_RETRY,
+    EVENT_L1_SEND,
+    EVENT_L2_SEND,
+    EVENT_L2_ANSWER,
+    EVENT_DRAM_NEXT,
+    EVENT_L2_FILL,
+) = range(12)
 FREE, ON_THE_WAY, QUEUED, SERVED = range(4)
 
 UNITS = 6

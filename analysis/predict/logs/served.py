@@ -33,7 +33,8 @@ def read(path: str | Path) -> Log:
         tool, taken = next(((name, read_one) for name, is_of, read_one in CLIENTS if is_of(one)), ("", None))
         if taken is None:
             raise InputError(
-                "results of no known client; known: vLLM, SGLang (mean_ttft_ms), AIPerf (time_to_first_token), InferenceX (conc)", path=path
+                "results of no known client; known: vLLM, SGLang (mean_ttft_ms), AIPerf (time_to_first_token), InferenceX (conc)",
+                path=path,
             )
         row, said = taken(one, path)
         rows.append(text_of(row))

@@ -18,13 +18,19 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "NE": lambda a, b: a != b,
 }
 _BINARY: dict[str, Callable[[float, float], float]] = {
-    "add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "multiply": lambda a, b: a * b, "maximum": max, "minimum": min,
-    "and": lambda a, b: int(a) & int(b), "or": lambda a, b: int(a) | int(b), "xor": lambda a, b: int(a) ^ int(b),
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "multiply": lambda a, b: a * b,
+    "maximum": max,
+    "minimum": min,
+    "and": lambda a, b: int(a) & int(b),
+    "or": lambda a, b: int(a) | int(b),
+    "xor": lambda a, b: int(a) ^ int(b),
     "shift_left": lambda a, b: int(a) << int(b) if 0 <= b < 64 else 0,
     "shift_right_logical": lambda a, b: int(a) >> int(b) if 0 <= b < 64 and a >= 0 else 0,
     "remainder": lambda a, b: math.fmod(a, b) if isinstance(a, float) else int(math.fmod(a, b)),
     "divide": lambda a, b: a / b if isinstance(a, float) else (abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1),
-}  # fmt: skip
+}
 _SAME = {"convert", "reshape", "broadcast_in_dim", "copy", "optimization_barrier", "bitcast_convert"}
 
 

@@ -182,8 +182,26 @@ def callee_of(operation: Any) -> str:
 
 
 HANDLERS: dict[str, Any] = {
-    "return": END, "subtract": minus, "call": call, "composite": call, "async_start": call, "async_done": alias, "while": loop,
-    "case": branches, "if": branches, "manual_computation": region, "named_computation": region, "tuple": pack, "get_tuple_element": unpack,
-    "optimization_barrier": barrier, "sharding_constraint": alias, "reshard": alias, "propagation_barrier": alias, "data_flow_edge": alias,
-    "sharding_group": nothing, "after_all": alias, "create_token": alias, "mesh": nothing,
-}  # fmt: skip
+    "return": END,
+    "subtract": minus,
+    "call": call,
+    "composite": call,
+    "async_start": call,
+    "async_done": alias,
+    "while": loop,
+    "case": branches,
+    "if": branches,
+    "manual_computation": region,
+    "named_computation": region,
+    "tuple": pack,
+    "get_tuple_element": unpack,
+    "optimization_barrier": barrier,
+    "sharding_constraint": alias,
+    "reshard": alias,
+    "propagation_barrier": alias,
+    "data_flow_edge": alias,
+    "sharding_group": nothing,
+    "after_all": alias,
+    "create_token": alias,
+    "mesh": nothing,
+}

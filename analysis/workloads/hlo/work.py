@@ -55,7 +55,12 @@ class Mesh:
 def matmul_of(left: Tensor, right: Tensor, dimensions: dict[str, list[int]] | None) -> Matmul:
     """The batched matrix product that a `dot_general` or `dot` computes."""
     if dimensions is None:
-        dimensions = {"lhs_batching": [], "rhs_batching": [], "lhs_contracting": [len(left.shape) - 1], "rhs_contracting": [0]}
+        dimensions = {
+            "lhs_batching": [],
+            "rhs_batching": [],
+            "lhs_contracting": [len(left.shape) - 1],
+            "rhs_contracting": [0],
+        }
 
     def product(shape: tuple[int | None, ...], places: list[int]) -> int:
         return math.prod(shape[place] or (1 if shape[place] is None else 0) for place in places)
