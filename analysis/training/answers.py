@@ -27,8 +27,15 @@ from analysis.training.step import NAMES, Plans, step
 from analysis.training.work import parts
 
 NUMBERS = (
-    "step_time_s", "lower_s", "upper_s", "tokens_per_s_per_gpu", "memory_gib", "memory_lower_gib", "memory_upper_gib", "capacity_gib",
-)  # fmt: skip
+    "step_time_s",
+    "lower_s",
+    "upper_s",
+    "tokens_per_s_per_gpu",
+    "memory_gib",
+    "memory_lower_gib",
+    "memory_upper_gib",
+    "capacity_gib",
+)
 COLUMNS = (*NUMBERS, "fits", "assumed", "status")
 
 

@@ -41,9 +41,18 @@ def of_system(system: System) -> Machine:
 
 
 SYSTEMS = {
-    "a100": "DGX-A100", "a100_40gb": "DGX-A100-40GB", "h100": "HGX-H100", "h200": "HGX-H200", "b200": "HGX-B200", "b300": "HGX-B300",
-    "gb200": "GB200-NVL72", "gb300": "GB300-NVL72", "gh200": "GH200-quad", "v100": "DGX-V100", "v100_sxm3": "DGX-2",
-}  # fmt: skip
+    "a100": "DGX-A100",
+    "a100_40gb": "DGX-A100-40GB",
+    "h100": "HGX-H100",
+    "h200": "HGX-H200",
+    "b200": "HGX-B200",
+    "b300": "HGX-B300",
+    "gb200": "GB200-NVL72",
+    "gb300": "GB300-NVL72",
+    "gh200": "GH200-quad",
+    "v100": "DGX-V100",
+    "v100_sxm3": "DGX-2",
+}
 """Names that tables use, and the system of `data/hardware/systems.yaml` that each means."""
 
 

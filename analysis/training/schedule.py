@@ -9,7 +9,11 @@ from analysis.errors import InputError
 
 @dataclass(frozen=True)
 class Task:
-    """One pass of one microbatch through one model chunk of one stage."""
+    """One pass of one microbatch through one model chunk of one stage.
+
+    Attributes:
+        stage, chunk, microbatch: indices; phase: forward or backward; start_s, end_s: seconds.
+    """
 
     stage: int
     chunk: int

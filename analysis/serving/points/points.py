@@ -59,6 +59,7 @@ class Points:
 
     Attributes:
         result: shape (cases, len(RESULT)): seconds, as `closed_loop` writes them; NaN where there is none.
+        status: empty, or why there is none.
         tables, table_of: step tables, and which one each case uses; prefill_of, draft_of: -1, or the prefill worker's, and what drafts'.
         engines: `closed_loop.ENGINE` records.
     """
@@ -179,15 +180,31 @@ def _engine(case: Case, room_tokens: float, host: Host) -> dict[str, Any]:
     most = max(1, s.max_running // ranks if s.max_running > case.clients else s.max_running)
     online = case.arrival in ("closed", "poisson")
     found: dict[str, Any] = {
-        "clients": case.clients if case.arrival == "closed" else requests, "input": case.input_tokens, "output": case.output_tokens,
-        "requests": requests, "budget": s.batched_tokens,
-        "max_running": min(most, case.clients) if case.arrival in ("offline", "static") else most, "mixed": s.mixed, "chunked": s.chunked,
-        "receive": s.receive_interval, "wait_ratio": s.wait_ratio, "wait_steps": s.wait_steps, "reserve": case.engine == "trtllm",
-        "cache_tokens": room_tokens, "host_s": host.step_s, "prompt_host_s": host.step_s + launch_s(case, host),
-        "graph_tokens": s.graph_tokens, "send_s": host.request_s * ranks * online, "send_token_s": host.token_s * ranks * online,
-        "rate": case.rate, "low": case.shortest, "exponential": case.answers == "exponential", "prefix": case.prefix,
-        "drafted": case.drafted, "step_tokens": case.step_tokens[1],
-    }  # fmt: skip
+        "clients": case.clients if case.arrival == "closed" else requests,
+        "input": case.input_tokens,
+        "output": case.output_tokens,
+        "requests": requests,
+        "budget": s.batched_tokens,
+        "max_running": min(most, case.clients) if case.arrival in ("offline", "static") else most,
+        "mixed": s.mixed,
+        "chunked": s.chunked,
+        "receive": s.receive_interval,
+        "wait_ratio": s.wait_ratio,
+        "wait_steps": s.wait_steps,
+        "reserve": case.engine == "trtllm",
+        "cache_tokens": room_tokens,
+        "host_s": host.step_s,
+        "prompt_host_s": host.step_s + launch_s(case, host),
+        "graph_tokens": s.graph_tokens,
+        "send_s": host.request_s * ranks * online,
+        "send_token_s": host.token_s * ranks * online,
+        "rate": case.rate,
+        "low": case.shortest,
+        "exponential": case.answers == "exponential",
+        "prefix": case.prefix,
+        "drafted": case.drafted,
+        "step_tokens": case.step_tokens[1],
+    }
     if case.prefill is not None:
         found["servers"] = case.prefill_workers * case.prefill.attention_data / (case.decode_workers * ranks)
         found["max_running"] = max(found["max_running"], case.clients)
