@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
 from importlib import import_module
 from pathlib import Path
 
@@ -154,12 +153,29 @@ def _listed(columns: Columns) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The known name that is misspelt, by a letter or two; empty if there is none, and for names of one or two letters."""
-    plain, best, other = vocabulary.plain(name), 0.749, ""
-    for one in known:
-        theirs = vocabulary.plain(one)
-        alike = SequenceMatcher(None, plain, theirs).ratio()
-        off = (len(plain) + len(theirs)) * (1 - alike)  # letters left out and put in: two for one changed
-        if alike > best and off < 4.5 and abs(len(plain) - len(theirs)) < 3 <= max(len(plain), len(theirs)):
-            best, other = alike, one
-    return other
+    """The known name that is misspelt: at most two letters off (one in names of up to five, none in one or two); empty if there is none."""
+    plain, best = vocabulary.plain(name), ("", 3)
+    for other in known:
+        longest = max(len(plain), len(vocabulary.plain(other)))
+        most = 2 if longest > 5 else int(longest > 2)
+        steps = distance(plain, vocabulary.plain(other))
+        if steps <= most and steps < best[1]:
+            best = (other, steps)
+    return best[0]
+
+
+def distance(one: str, other: str) -> int:
+    """Letters to insert, delete, change or swap with their neighbour to make one word the other."""
+    if abs(len(one) - len(other)) > 2:
+        return 3
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        last, row = row, [i]
+        for j, theirs in enumerate(other, 1):
+            steps = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (letter != theirs))
+            if before and j > 1 and letter == other[j - 2] and one[i - 2] == theirs:
+                steps = min(steps, before[j - 2] + 1)
+            row.append(steps)
+        before = last
+    return row[-1]

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from conftest import ROOT, run_here
 
-from analysis.case_columns import COMMANDS, TABLES, USERS_OWN, carried, nearest, read_as, reads
+from analysis.case_columns import COMMANDS, TABLES, USERS_OWN, carried, distance, nearest, read_as, reads
 from analysis.errors import InputError
 from analysis.paths import DATA, EXAMPLES
 from analysis.studies import datasets
@@ -35,6 +35,14 @@ EXAMPLE = {
 
 def header(path: Path) -> list[str]:
     return list(pd.read_csv(path, nrows=0).columns)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "steps"), [("a", "a", 0), ("devcie", "device", 1), ("paralel", "parallel", 1), ("isl", "gpus", 3)]
+)
+def test_distance(one: str, other: str, steps: int) -> None:
+    """Insertions, deletions, changes and swaps of neighbours, as Damerau counted them; beyond two it need not be exact."""
+    assert min(distance(one, other), 3) == steps == min(distance(other, one), 3)
 
 
 @pytest.mark.parametrize("command", EXAMPLE)
@@ -275,7 +283,7 @@ def test_every_column_by_every_command() -> None:
 
 
 def test_the_nearest_name_by_hand() -> None:
-    """A letter or two off in names of six and more, one in three to five, none in two."""
+    """Two letters off in names of six and more, one in three to five, none in two: a swap of neighbours is one."""
     assert [nearest(name, ("gpus", "device", "tp")) for name in ("gpuz", "gpzz", "dveice", "dvicce", "dvcc", "tq", "gpu", "gpuss")] == [
         "gpus",
         "",
@@ -286,3 +294,6 @@ def test_the_nearest_name_by_hand() -> None:
         "gpus",
         "gpus",
     ]
+    assert [
+        distance(*pair) for pair in (("ab", "ba"), ("abc", "abcdef"), ("abc", "abcde"), ("abcd", "badc"), ("", "ab"), ("kitten", "sitting"))
+    ] == [1, 3, 2, 2, 2, 3]
