@@ -18,13 +18,14 @@ import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from types import MappingProxyType
 from typing import Literal, get_args
 
 from analysis.errors import InputError
 from analysis.hardware import devices, systems
 from analysis.hardware.devices import Device
-from analysis.hardware.roofline import DeviceTime, Rates, time_on_device
+from analysis.hardware.roofline import Rates, time_on_device
 from analysis.hardware.systems import System
 from analysis.predict.program import efficiencies, vector_unit
 from analysis.predict.program.collective_time import collective_s
@@ -201,9 +202,10 @@ def predict(
     if fidelity == "kernels":
         tables = timed[device.name] if device.name in timed else product_times(_products(units, f32_in), [device.name])[device.name]
         notes |= dict.fromkeys(_of_products(units, tables, device.kind == "gpu" and f32_in == "fp32"))
+    rates = cache(lambda product, dtype: matrix_rate(device, dtype, f32_in) if product else vector_rate(device, dtype))
     for unit, table in zip(units, tables, strict=True):
         product = unit.kind in PRODUCTS
-        rate = matrix_rate(device, unit.dtype, f32_in) if product else vector_rate(device, unit.dtype)
+        rate = rates(product, unit.dtype)
         if rate is None and unit.flop:
             name = f"{unit.kind} in {unit.dtype}"
             unsupported[name] = unsupported.get(name, 0) + unit.runs
@@ -214,15 +216,15 @@ def predict(
         if rate is not None and unit.kind == "matmul" and not measured:  # a convolution may take fewer operations (Winograd)
             peak_s += unit.flop / rate.flop_per_s
         found = by_class.setdefault(unit.kind, ClassTime())
-        time = DeviceTime(compute, unit.bytes / bandwidth)
+        memory = unit.bytes / bandwidth
+        whole, bound_by_compute = max(compute, memory), compute >= memory
         if table.source:
             whole = unit.runs * table.seconds
             # such errors are the device's, or the engine's, and do not average out
             below, above = below + whole - unit.runs * table.lower_s, above + unit.runs * table.upper_s - whole
-            time = DeviceTime(whole, 0.0) if time.is_compute_bound else DeviceTime(0.0, whole)
-        found.seconds += time.latency_s
-        found.compute_s += time.latency_s if time.is_compute_bound else 0.0
-        found.memory_s += 0.0 if time.is_compute_bound else time.latency_s
+        found.seconds += whole
+        found.compute_s += whole if bound_by_compute else 0.0
+        found.memory_s += 0.0 if bound_by_compute else whole
         found.flop, found.bytes, found.runs = found.flop + unit.flop, found.bytes + unit.bytes, found.runs + unit.runs
     if fidelity in ("efficiency", "kernels") and share.carried:
         notes.setdefault(f"carried over from other devices: share of {', '.join(share.carried)}")
